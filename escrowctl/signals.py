@@ -1,0 +1,74 @@
+"""SIGINT and SIGTERM, held back where money is being written and let through where we only wait.
+
+A handler that raises could do so between a request's last byte and the record of it. So signals
+raise `Stopped` only outside `held()`, or inside `let_through()`; in between they are remembered and
+raised when the innermost `held()` block ends.
+"""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from escrowctl.errors import ErrorCode, Stopped
+
+_CODES = {signal.SIGINT: ErrorCode.INTERRUPTED, signal.SIGTERM: ErrorCode.TERMINATED}
+
+
+class Signals:
+    """The program's two stop signals; one per run, installed by `main` around the command."""
+
+    def __init__(self) -> None:
+        self._holding = False
+        self.pending: ErrorCode | None = None
+
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        """Handle both signals inside the block, and put back what was there before."""
+        before = {number: signal.signal(number, self._handle) for number in _CODES}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep signals back for the length of the block; a remembered one is raised at its end.
+
+        When the block itself fails, its own error stands: it says more than the signal does.
+        """
+        outer, self._holding = self._holding, True
+        try:
+            yield
+        finally:
+            self._holding = outer
+        if not outer:
+            self.raise_pending()
+
+    @contextmanager
+    def let_through(self) -> Iterator[None]:
+        """Allow signals to interrupt the block, even inside `held()`: for waits on the network."""
+        outer, self._holding = self._holding, False
+        try:
+            self.raise_pending()
+            yield
+        finally:
+            self._holding = outer
+
+    def remember(self, stopped: Stopped) -> None:
+        """Put off a stop that was caught where something remained to be said first."""
+        self.pending = stopped.code
+
+    def raise_pending(self) -> None:
+        """Raise `Stopped` for a signal that was held back, once."""
+        if self.pending is not None:
+            code, self.pending = self.pending, None
+            raise Stopped(code)
+
+    def _handle(self, number: int, _frame: FrameType | None) -> None:
+        code = _CODES[signal.Signals(number)]
+        if self._holding:
+            self.pending = code
+            return
+        raise Stopped(code)

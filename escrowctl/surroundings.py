@@ -1,0 +1,37 @@
+"""What the program finds around it: environment, streams, clocks, chance. Tests hand in their own."""
+
+import os
+import sys
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TextIO
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _new_uuid() -> str:
+    return str(uuid.uuid4())
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """The outside world of one run. `now` is for display and records, `monotonic` for deadlines."""
+
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    stdin: TextIO = field(default_factory=lambda: sys.stdin)
+    stdout: TextIO = field(default_factory=lambda: sys.stdout)
+    stderr: TextIO = field(default_factory=lambda: sys.stderr)
+    now: Callable[[], datetime] = _utc_now
+    monotonic: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    new_uuid: Callable[[], str] = _new_uuid
+
+
+def timestamp(moment: datetime) -> str:
+    """Return RFC 3339 in UTC with milliseconds, the form in which times are kept and printed."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,124 @@
+"""Finding the record in a reply, and the id, status, amount and currency in the record.
+
+interface.md section 2 shows no field of any reply, so nothing here is a contract: the usual names
+are tried, the profile may name fields with JSON Pointers (RFC 6901), and what is not found is None.
+"""
+
+from dataclasses import dataclass
+from decimal import InvalidOperation
+
+from escrowctl.contract.number import JsonValue, Number
+
+_STATUS_NAMES = ("status", "state")
+_ENVELOPE_NAMES = ("data", "result", "record", "item", "payload", "response")
+
+
+@dataclass(frozen=True, slots=True)
+class Pointers:
+    """Where a profile says that fields stand, as JSON Pointers into the record; None: the usual names."""
+
+    id: str | None = None
+    status: str | None = None
+    amount: str | None = None
+    currency: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """The fields that escrowctl understands in a record; None where it found none."""
+
+    id: str | None = None
+    status: str | None = None
+    amount: Number | None = None
+    currency: str | None = None
+
+
+def unwrap(document: JsonValue, *, noun: str) -> JsonValue:
+    """Return the record inside one envelope (`{"data": {...}}`), or the document itself."""
+    if not isinstance(document, dict) or _first_text(document, _id_names(noun)) is not None:
+        return document
+    for name in (*_ENVELOPE_NAMES, noun):
+        inner = document.get(name)
+        if isinstance(inner, dict):
+            return inner
+    inner = next(iter(document.values())) if len(document) == 1 else None
+    return inner if isinstance(inner, dict) else document
+
+
+def locate(record: JsonValue, *, noun: str, pointers: Pointers | None = None) -> Located:
+    """Return the id, status, amount and currency of a record, as far as they can be found.
+
+    An id may be text or a number; an amount may be a number, digits in text, or an object that
+    holds both amount and currency.
+    """
+    if not isinstance(record, dict):
+        return Located()
+    named = pointers or Pointers()
+    amount, currency = _money_of(record, named)
+    return Located(
+        id=_text_at(record, named.id) if named.id else _first_text(record, _id_names(noun)),
+        status=_text_at(record, named.status) if named.status else _first_text(record, _STATUS_NAMES),
+        amount=amount,
+        currency=currency,
+    )
+
+
+def resolve_pointer(document: JsonValue, pointer: str) -> JsonValue:
+    """Return what a JSON Pointer (RFC 6901 section 4) points to, or None where there is nothing."""
+    value = document
+    for part in pointer.split("/")[1:]:
+        key = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, dict):
+            value = value.get(key)
+        elif isinstance(value, list) and key.isascii() and key.isdigit() and int(key) < len(value):
+            value = value[int(key)]
+        else:
+            return None
+    return value
+
+
+def looks_like_error(document: JsonValue) -> bool:
+    """Whether a 2xx reply is shaped like a refusal: `{"success": false}`, `{"error": ...}` and kin."""
+    if not isinstance(document, dict):
+        return False
+    denied = any(document.get(name) is False for name in ("success", "ok"))
+    return denied or any(document.get(name) not in (None, False, "", [], {}) for name in ("error", "errors"))
+
+
+def _id_names(noun: str) -> tuple[str, ...]:
+    return ("id", f"{noun}Id", f"{noun}_id", "uuid", "_id", "uid", "guid")
+
+
+def _first_text(record: dict[str, JsonValue], names: tuple[str, ...]) -> str | None:
+    return next((text for name in names if (text := _as_text(record.get(name))) is not None), None)
+
+
+def _text_at(record: JsonValue, pointer: str) -> str | None:
+    return _as_text(resolve_pointer(record, pointer))
+
+
+def _as_text(value: JsonValue) -> str | None:
+    if isinstance(value, Number):
+        return value.text
+    return value if isinstance(value, str) and value else None
+
+
+def _money_of(record: dict[str, JsonValue], named: Pointers) -> tuple[Number | None, str | None]:
+    value = resolve_pointer(record, named.amount) if named.amount else record.get("amount")
+    currency = resolve_pointer(record, named.currency) if named.currency else record.get("currency")
+    if isinstance(value, dict):
+        currency = currency or value.get("currency")
+        value = value.get("value", value.get("amount"))
+    return _as_number(value), _as_text(currency)
+
+
+def _as_number(value: JsonValue) -> Number | None:
+    if isinstance(value, Number):
+        return value
+    # Decimal accepts more spellings than JSON; only plain digits in text are read as an amount.
+    if isinstance(value, str) and value.isascii() and value.replace(".", "", 1).isdigit():
+        try:
+            return Number(value)
+        except InvalidOperation:
+            return None
+    return None

@@ -1,0 +1,47 @@
+"""Proxy and CA settings from the environment, for real hosts only."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from escrowctl.config.origin import Origin
+from escrowctl.config.service import Network
+from escrowctl.errors import bad_config
+
+_PROXY_NAMES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
+
+
+def find_network(origin: Origin, environ: Mapping[str, str]) -> Network:
+    """Return how to reach an origin: never through a proxy to loopback (the key would go there in clear).
+
+    Raises EscrowctlError (exit 2) for a CA bundle that is not there and a proxy that cannot be used.
+    """
+    return Network(ca_bundle=_ca_bundle(environ), proxy=_proxy(origin, environ))
+
+
+def _ca_bundle(environ: Mapping[str, str]) -> Path | None:
+    named = environ.get("ESCROWCTL_CA_BUNDLE")
+    if not named:
+        return None
+    path = Path(named)
+    if not path.is_file():
+        raise bad_config(f"ESCROWCTL_CA_BUNDLE: there is no file {path}.")
+    return path
+
+
+def _proxy(origin: Origin, environ: Mapping[str, str]) -> str | None:
+    name = next((name for name in _PROXY_NAMES if environ.get(name)), None)
+    if name is None or origin.is_loopback or _excepted(origin, environ):
+        return None
+    proxy = environ[name]
+    if urlsplit(proxy).scheme not in ("http", "https") or not urlsplit(proxy).hostname:
+        raise bad_config(f"{name} is not an http or https proxy URL: other proxies are not supported.")
+    return proxy
+
+
+def _excepted(origin: Origin, environ: Mapping[str, str]) -> bool:
+    # Slow to import and seldom needed. It reads nothing but the mapping it is given.
+    from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined] # noqa: PLC0415 - not in typeshed
+
+    without = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
+    return bool(proxy_bypass_environment(f"{origin.host}:{origin.port}", {"no": without}))

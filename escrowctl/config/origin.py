@@ -1,0 +1,104 @@
+"""Base URLs: which are taken, and the normal form by which two of them are the same service."""
+
+import ipaddress
+from dataclasses import dataclass
+from urllib.parse import SplitResult, urlsplit
+
+from escrowctl.errors import EscrowctlError, bad_config
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Scheme, host and port (RFC 6454 section 4) of a base URL, normalised, and its path."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str = ""
+
+    def __str__(self) -> str:
+        """Return `scheme://host[:port]`, the port only where it is not the scheme's own."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        port = "" if self.port == _DEFAULT_PORTS[self.scheme] else f":{self.port}"
+        return f"{self.scheme}://{host}{port}"
+
+    @property
+    def base_url(self) -> str:
+        """The origin with the base URL's path, without a slash at its end."""
+        return f"{self}{self.path}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether the host is this machine by name or literal address; names are not resolved."""
+        if self.host == "localhost" or self.host.endswith(".localhost"):
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+
+def parse_base_url(text: str, *, source: str) -> Origin:
+    """Return the origin of a base URL; plain http only to loopback.
+
+    Raises EscrowctlError (exit 2) naming `source` and what to write instead. Userinfo is never
+    echoed: it may be a password.
+    """
+    parts = _split(text, source)
+    if parts.username is not None or parts.password is not None or "@" in parts.netloc:
+        raise bad_config(f"{source} has a user or password in it: leave them out, the key goes elsewhere.")
+    if "?" in text:
+        raise bad_config(f'{source} "{text}" has a query: write {_bare(parts)}.')
+    if "#" in text:
+        raise bad_config(f'{source} "{text}" has a fragment: write {_bare(parts)}.')
+    host = _host(parts, text, source)
+    port = _port(parts, text, source)
+    origin = Origin(parts.scheme, host, port, _path(parts.path, text, source))
+    if origin.scheme == "http" and not origin.is_loopback:
+        raise bad_config(
+            f'{source} "{text}" is plain http to a real host: the key would go in clear; write https://{parts.netloc}.'
+        )
+    return origin
+
+
+def _split(text: str, source: str) -> SplitResult:
+    if text != text.strip() or not text.isascii() or not text.isprintable():
+        raise bad_config(f"{source} has spaces, control or non-ASCII characters in it: write the plain URL.")
+    try:
+        parts = urlsplit(text)
+    except ValueError as error:
+        raise bad_config(f'{source} "{text}" is not a URL: {error}.') from error
+    if parts.scheme not in _DEFAULT_PORTS:
+        raise _not_a_base_url(text, source)
+    return parts
+
+
+def _not_a_base_url(text: str, source: str) -> EscrowctlError:
+    return bad_config(f'{source} "{text}" is not a base URL: write one such as https://escrow.example.com.')
+
+
+def _host(parts: SplitResult, text: str, source: str) -> str:
+    host = (parts.hostname or "").rstrip(".")
+    if not host or any(char in host for char in "\\ %<>^`{|}"):
+        raise _not_a_base_url(text, source)
+    return host
+
+
+def _port(parts: SplitResult, text: str, source: str) -> int:
+    try:
+        return parts.port or _DEFAULT_PORTS[parts.scheme]
+    except ValueError:
+        raise bad_config(f'{source} "{text}" has no usable port.') from None
+
+
+def _path(path: str, text: str, source: str) -> str:
+    segments = path.strip("/").split("/") if path.strip("/") else []
+    if any(segment in ("", ".", "..") or "%" in segment or "\\" in segment for segment in segments):
+        raise bad_config(f'{source} "{text}" has a path that could lead elsewhere: write plain segments.')
+    return "".join(f"/{segment}" for segment in segments)
+
+
+def _bare(parts: SplitResult) -> str:
+    return f"{parts.scheme}://{parts.netloc}{parts.path}".rstrip("/")

@@ -1,0 +1,110 @@
+"""API keys: where they are read from, and a wrapper that no output shows."""
+
+import os
+import re
+import stat
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, bad_config
+
+_KEY = re.compile(r"[\x21-\x7e]+", re.ASCII)
+_LOOSE = stat.S_IRWXG | stat.S_IRWXO
+MAX_KEY_CHARS = 4096
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Secret:
+    """An API key that prints as stars; `reveal` is for the Authorization header alone."""
+
+    _text: str
+
+    def reveal(self) -> str:
+        """Return the key itself."""
+        return self._text
+
+    def __repr__(self) -> str:
+        return "Secret(***)"
+
+
+def read_key(text: str, *, source: str) -> Secret:
+    """Return the key that `source` holds, one trailing newline taken off.
+
+    Raises EscrowctlError: exit 4 for an empty one (that is how a CI secret goes missing), exit 2
+    for characters that cannot stand in a header. Never echoes the key.
+    """
+    key = text.removesuffix("\n").removesuffix("\r")
+    if not key:
+        raise EscrowctlError(
+            ErrorCode.KEY_MISSING,
+            f"{source} is empty: it should hold the API key. {NOTHING_SENT}",
+            hint="in CI, check that the secret is passed to this job",
+            sending=Sending.NOT_SENT,
+        )
+    if not _KEY.fullmatch(key) or len(key) > MAX_KEY_CHARS:
+        raise bad_config(
+            f"the API key in {source} has spaces, line breaks or control characters in it: "
+            "a key is one word of visible ASCII characters."
+        )
+    return Secret(key)
+
+
+def read_key_file(path: Path, *, source: str) -> Secret:
+    """Return the key in a file that only its owner can read.
+
+    Raises EscrowctlError (exit 2) for a missing, foreign-owned or loose (group or others) file.
+    """
+    return read_key(read_private_text(path, source=source), source=f"{source} ({path})")
+
+
+def read_private_text(path: Path, *, source: str) -> str:
+    """Return the text of a file, refusing one that others than its owner can read or change.
+
+    The mode is asked of the opened file, so that it cannot be exchanged in between.
+    """
+    try:
+        with path.open("rb") as file:
+            status = os.fstat(file.fileno())
+            if status.st_uid not in (os.geteuid(), 0):
+                raise bad_config(f"{source}: {path} belongs to another user.")
+            if not stat.S_ISREG(status.st_mode):
+                raise bad_config(f"{source}: {path} is not a regular file.")
+            if status.st_mode & _LOOSE:
+                mode = stat.S_IMODE(status.st_mode)
+                raise bad_config(
+                    f"{source}: {path} can be read or changed by others (mode {mode:04o}).", hint=f"chmod 600 {path}"
+                )
+            return file.read(MAX_KEY_CHARS * 64).decode("utf-8")
+    except FileNotFoundError as error:
+        raise bad_config(f"{source}: there is no file {path}.") from error
+    except UnicodeDecodeError as error:
+        raise bad_config(f"{source}: {path} is not text.") from error
+    except OSError as error:
+        raise bad_config(f"{source}: {path}: {error.strerror or error}.") from error
+
+
+@dataclass(frozen=True, slots=True)
+class StoredKey:
+    """A key kept for a profile, and the origin it was stored for."""
+
+    key: Secret
+    origin: str
+
+
+def read_stored_key(path: Path, profile: str) -> StoredKey | None:
+    """Return the key stored for a profile in credentials.toml (`[NAME]` with `origin` and `key`)."""
+    if not path.exists():
+        return None
+    try:
+        table = tomllib.loads(read_private_text(path, source="stored keys")).get(profile)
+    except tomllib.TOMLDecodeError:
+        # The parser's own message could quote the key.
+        raise bad_config(f"{path}: not TOML.") from None
+    if table is None:
+        return None
+    match table:
+        case {"origin": str(origin), "key": str(key)}:
+            return StoredKey(read_key(key, source=f"{path} [{profile}]"), origin)
+        case _:
+            raise bad_config(f"{path}: [{profile}] needs the two texts origin and key.")

@@ -1,0 +1,1 @@
+"""The journal: every write's intent, durable before its bytes, and its outcome after."""

@@ -1,0 +1,111 @@
+"""What the journal keeps of a write: the intent, its state, and what became of it."""
+
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from escrowctl.contract.money import Money
+from escrowctl.errors import bad_value
+
+
+class State(StrEnum):
+    """Where a write stands.
+
+        in_flight -> done | refused | unknown | not_sent
+        unknown   -> done                   (a reading showed it)
+        not_sent, refused for now -> in_flight   (the next attempt, under the same key)
+
+    An entry in flight whose process is gone reads as unknown, never as not sent.
+    """
+
+    IN_FLIGHT = "in_flight"
+    DONE = "done"
+    REFUSED = "refused"
+    UNKNOWN = "unknown"
+    NOT_SENT = "not_sent"
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A write about to be sent, complete: what is stored here is what goes out.
+
+    `likeness` is what makes two writes of one operation the same write in this service: the body
+    with numbers normalised for a create, the id as the service echoes it for a release.
+    """
+
+    operation: str
+    service: str
+    profile: str
+    method: str
+    url: str
+    body: str | None
+    idempotency_key: str
+    likeness: str
+    resource_id: str | None = None
+    money: Money | None = None
+    reference: str | None = None
+    reason: str | None = None
+    despite: tuple[int, ...] = ()
+    operator: str = ""
+
+    @property
+    def is_create(self) -> bool:
+        """Whether the service names the thing, so that this write cannot be recognised by an id."""
+        return self.resource_id is None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of one attempt. `detail` is a sentence; `may_repeat` marks a 425 or 429."""
+
+    state: State
+    detail: str
+    http_status: int | None = None
+    result_id: str | None = None
+    reply: str | None = None
+    may_repeat: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One write as the journal knows it now. Times are RFC 3339 in UTC."""
+
+    number: int
+    intent: Intent
+    verdict: Verdict
+    attempt: int
+    request_id: str
+    sent_at: str
+    settled_at: str | None = None
+    history: tuple["Event", ...] = field(default=())
+
+    @property
+    def name(self) -> str:
+        """The entry's name on the line: `j12`."""
+        return f"j{self.number}"
+
+    @property
+    def state(self) -> State:
+        """The state of the last attempt."""
+        return self.verdict.state
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the write may have happened, or may yet, without anybody knowing."""
+        return self.state in (State.UNKNOWN, State.IN_FLIGHT)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One line of an entry's history: what was recorded, and when."""
+
+    at: str
+    state: State
+    detail: str
+
+
+def parse_entry_name(text: str) -> int:
+    """Return the number in `j12`; raises EscrowctlError (exit 2) for anything else."""
+    if not re.fullmatch(r"j[1-9][0-9]{0,17}", text, re.ASCII):
+        raise bad_value(f'"{text}" is not a journal entry: write its name, such as j12.')
+    return int(text[1:])

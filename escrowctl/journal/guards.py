@@ -1,0 +1,101 @@
+"""The local refusals: what this journal knows that makes sending a write wrong."""
+
+from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
+from escrowctl.journal.entries import Entry, Intent, State
+
+
+def check_key(earlier: Entry, intent: Intent) -> None:
+    """Refuse (7) an idempotency key that stood for another request."""
+    then = (earlier.intent.method, earlier.intent.url, earlier.intent.body)
+    if then != (intent.method, intent.url, intent.body):
+        raise _refusal(
+            ErrorCode.KEY_REUSED,
+            f"the idempotency key {intent.idempotency_key} was used for another request ({earlier.name}, "
+            f"{earlier.sent_at}).",
+            earlier,
+            hint="a new request needs a new key; leave --idempotency-key out to get one",
+        )
+
+
+def check_alike(alike: list[Entry], intent: Intent, *, invocation: str) -> None:
+    """Refuse a write that is the same as one which may have happened.
+
+    A release that is done is refused (7); one in flight elsewhere is busy (7); one that is unknown
+    refuses its equal (12) until it is settled, or named in `despite` on purpose. A create may be
+    equal to one that is done: the same amount twice is legitimate.
+    """
+    for entry in alike:
+        if intent.is_create and entry.intent.reference != intent.reference:
+            continue
+        if entry.state is State.DONE and not intent.is_create:
+            raise already_done(entry)
+        if entry.state is State.UNKNOWN and entry.number not in intent.despite:
+            raise _earlier_unknown(entry, invocation)
+        if entry.state is State.IN_FLIGHT:
+            raise busy(entry)
+
+
+def check_reference(under_reference: list[Entry], intent: Intent, *, invocation: str) -> None:
+    """Refuse a create whose reference stands for an earlier one: one reference, one escrow."""
+    for entry in under_reference:
+        if entry.state is State.UNKNOWN and entry.number not in intent.despite:
+            raise _earlier_unknown(entry, invocation)
+        if entry.state is State.IN_FLIGHT:
+            raise busy(entry)
+        if entry.state is State.DONE:
+            raise _refusal(
+                ErrorCode.REFERENCE_REUSED,
+                f'the reference "{intent.reference}" stands for {_made(entry)} ({entry.name}, {entry.sent_at}).',
+                entry,
+                hint="one reference, one escrow: give this one its own",
+            )
+
+
+def already_done(entry: Entry) -> EscrowctlError:
+    """Return the refusal (7) of a release that this journal knows as done."""
+    return _refusal(
+        ErrorCode.ALREADY_DONE,
+        f"{entry.intent.resource_id} was already released from here, {entry.settled_at} (journal {entry.name}).",
+        entry,
+    )
+
+
+def busy(entry: Entry) -> EscrowctlError:
+    """Return the refusal (7) of a write whose equal another process is sending now."""
+    return _refusal(
+        ErrorCode.BUSY, f"the same {describe(entry.intent)} is being sent by another process now ({entry.name}).", entry
+    )
+
+
+def describe(intent: Intent) -> str:
+    """Return the write in two words for a sentence: `create` or `release`."""
+    return intent.operation.partition("_")[0]
+
+
+def _earlier_unknown(entry: Entry, invocation: str) -> EscrowctlError:
+    verb = describe(entry.intent)
+    what = f"({entry.intent.money}) " if entry.intent.money else ""
+    return EscrowctlError(
+        ErrorCode.EARLIER_UNKNOWN,
+        f"an equal {verb} {what}is unknown since {entry.sent_at} ({entry.name}). Nothing was sent now.",
+        hint=(
+            f"look at it:                                 {invocation} journal show {entry.name}",
+            f"if this one is meant besides, on purpose:   repeat the command with --despite {entry.name}",
+        ),
+        sending=Sending.UNKNOWN,
+        facts=_facts(entry),
+    )
+
+
+def _made(entry: Entry) -> str:
+    return entry.verdict.result_id or f"a {describe(entry.intent)} that is done"
+
+
+def _refusal(code: ErrorCode, sentence: str, entry: Entry, *, hint: str = "") -> EscrowctlError:
+    return EscrowctlError(
+        code, f"{sentence} {NOTHING_SENT}", hint=hint or (), sending=Sending.NOT_SENT, facts=_facts(entry)
+    )
+
+
+def _facts(entry: Entry) -> dict[str, object]:
+    return {"entry": entry.name, "idempotency_key": entry.intent.idempotency_key, "sent_at": entry.sent_at}

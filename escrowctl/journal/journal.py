@@ -1,0 +1,155 @@
+"""The journal as the client and the commands use it: begin, settle, and look back."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
+from escrowctl.journal import guards
+from escrowctl.journal.entries import Entry, Intent, State, Verdict
+from escrowctl.journal.locks import LockFile, place_of
+from escrowctl.journal.store import Store
+from escrowctl.surroundings import timestamp
+
+LOST_IN_FLIGHT = "the process that sent it ended before it could record an outcome"
+_POLL_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The answer to `Journal.begin`: an entry to send now, or (`replayed`) one that was sent before."""
+
+    entry: Entry
+    replayed: bool
+
+
+class Journal:
+    """One journal file with its locks. `close` it, or let the process end: the locks die with it.
+
+    Every method may raise EscrowctlError `journal_unusable` (exit 17); then nothing may be sent.
+    """
+
+    def __init__(self, folder: Path, *, now: Callable[[], datetime], invocation: str = "escrowctl") -> None:
+        self._now = now
+        self._invocation = invocation
+        self._store = Store(folder / "journal.db", made_at=timestamp(now()))
+        self._locks = _open_locks(folder / "journal.lock")
+
+    def close(self) -> None:
+        """Close the file and free every lock."""
+        self._store.close()
+        self._locks.close()
+
+    @property
+    def journal_id(self) -> str:
+        """The journal's own id."""
+        return self._store.journal_id
+
+    def begin(self, intent: Intent, *, request_id: str) -> Begun:
+        """Make the intent durable, so that its bytes may leave; or refuse it.
+
+        An intent whose idempotency key and request were sent before is not sent again: the earlier
+        entry is returned as replayed, unless it is known not to have been sent, or was refused for
+        now (425, 429); then it gets its next attempt. Raises EscrowctlError 7 or 12 as
+        `journal.guards` says.
+        """
+        with self._store.transaction():
+            earlier = self._living(self._store.by_key(intent.service, intent.idempotency_key))
+            if earlier is not None:
+                guards.check_key(earlier, intent)
+                if earlier.state is State.IN_FLIGHT:
+                    raise guards.busy(earlier)
+                if not _may_be_sent_again(earlier):
+                    return Begun(earlier, replayed=True)
+            self._check_guards(intent)
+            number = earlier.number if earlier else self._store.next_number()
+            attempt = earlier.attempt + 1 if earlier else 1
+            # Before the commit: once others can see the entry, they can see that it is alive.
+            self._locks.hold(number)
+            self._store.add_intent(number, intent, attempt=attempt, request_id=request_id, at=timestamp(self._now()))
+        return Begun(self._known(number), replayed=False)
+
+    def settle(self, entry: Entry, verdict: Verdict) -> Entry:
+        """Record what became of an entry, durably, and give its liveness back."""
+        with self._store.transaction():
+            self._store.add_verdict(entry.number, verdict, at=timestamp(self._now()))
+        self._locks.free(entry.number)
+        return self._known(entry.number)
+
+    @contextlib.contextmanager
+    def exclusive(
+        self, name: str, *, monotonic: Callable[[], float], sleep: Callable[[float], None], patience: float
+    ) -> Iterator[bool]:
+        """Hold the lock on a thing across processes; yields whether somebody else had it first.
+
+        Waits up to `patience` seconds, then raises EscrowctlError `busy` (exit 7).
+        """
+        place, waited, start = place_of(name), False, monotonic()
+        while not self._locks.hold(place):
+            waited = True
+            if monotonic() - start > patience:
+                raise EscrowctlError(
+                    ErrorCode.BUSY,
+                    f"another process has been working on the same thing for {patience:g} s. {NOTHING_SENT}",
+                    hint=f"{self._invocation} journal list",
+                    sending=Sending.NOT_SENT,
+                )
+            sleep(_POLL_SECONDS)
+        try:
+            yield waited
+        finally:
+            self._locks.free(place)
+
+    def refuse_known(self, intent_like: Intent) -> None:
+        """Raise what `begin` would raise for this intent's likeness and reference, recording nothing."""
+        self._check_guards(intent_like)
+
+    def find(self, number: int) -> Entry | None:
+        """Return one entry with its history, or None."""
+        return self._living(self._store.by_number(number))
+
+    def newest(self, limit: int) -> list[Entry]:
+        """Return up to `limit` entries, newest first."""
+        return [self._alive_or_unknown(entry) for entry in self._store.newest(limit)]
+
+    def _check_guards(self, intent: Intent) -> None:
+        alike = self._store.alike(intent.service, intent.operation, intent.likeness)
+        alive = [self._alive_or_unknown(entry) for entry in alike]
+        guards.check_alike(alive, intent, invocation=self._invocation)
+        if intent.is_create and intent.reference is not None:
+            under = self._store.by_reference(intent.service, intent.reference)
+            guards.check_reference(
+                [self._alive_or_unknown(entry) for entry in under], intent, invocation=self._invocation
+            )
+
+    def _known(self, number: int) -> Entry:
+        entry = self._store.by_number(number)
+        assert entry is not None, "an entry that was just written"
+        return entry
+
+    def _living(self, entry: Entry | None) -> Entry | None:
+        return None if entry is None else self._alive_or_unknown(entry)
+
+    def _alive_or_unknown(self, entry: Entry) -> Entry:
+        """Read an entry in flight whose sender is gone as what it is: unknown."""
+        if entry.state is not State.IN_FLIGHT or self._locks.is_held(entry.number):
+            return entry
+        return replace(entry, verdict=Verdict(State.UNKNOWN, LOST_IN_FLIGHT))
+
+
+def _may_be_sent_again(entry: Entry) -> bool:
+    refused_for_now = entry.state is State.REFUSED and entry.verdict.may_repeat
+    return entry.state is State.NOT_SENT or refused_for_now
+
+
+def _open_locks(path: Path) -> LockFile:
+    try:
+        return LockFile(path)
+    except OSError as error:
+        raise EscrowctlError(
+            ErrorCode.JOURNAL_UNUSABLE,
+            f"the journal's lock file {path} cannot be used: {error.strerror or error}. {NOTHING_SENT}",
+            sending=Sending.NOT_SENT,
+        ) from error

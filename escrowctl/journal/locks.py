@@ -1,0 +1,86 @@
+"""Locks between processes that die with their holder: byte ranges of one file.
+
+Open file description locks (fcntl(2), Linux) belong to the descriptor, so that no other open and
+close of the file in this process drops them; elsewhere POSIX record locks serve. The kernel frees
+both when the process ends, however it ends. One byte stands for one thing: an entry in flight by
+its number, a resource by a hash of its name.
+"""
+
+import errno
+import fcntl
+import hashlib
+import os
+import struct
+import threading
+from pathlib import Path
+
+_FIRST_HASHED = 1 << 48
+_HASH_BITS = 60
+_HAS_OFD = hasattr(fcntl, "F_OFD_SETLK")
+_HELD_ELSEWHERE = (errno.EACCES, errno.EAGAIN)
+
+
+class LockFile:
+    """The locks of one journal. `hold` never blocks: waiting is the caller's, with its own clock."""
+
+    def __init__(self, path: Path) -> None:
+        self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._own: set[int] = set()
+        self._guard = threading.Lock()
+
+    def hold(self, place: int) -> bool:
+        """Take one byte; False where another process, or another thread of this one, has it."""
+        with self._guard:
+            if place in self._own or not self._set(place, fcntl.F_WRLCK):
+                return False
+            self._own.add(place)
+            return True
+
+    def free(self, place: int) -> None:
+        """Give one byte back."""
+        with self._guard:
+            self._own.discard(place)
+            self._set(place, fcntl.F_UNLCK)
+
+    def is_held(self, place: int) -> bool:
+        """Whether anyone alive has the byte."""
+        with self._guard:
+            return place in self._own or self._is_held_elsewhere(place)
+
+    def close(self) -> None:
+        """Free everything."""
+        os.close(self._handle)
+
+    def _is_held_elsewhere(self, place: int) -> bool:
+        if _HAS_OFD:
+            # Asking does not take the lock, so that two who ask at once do not see each other.
+            answer = fcntl.fcntl(self._handle, fcntl.F_OFD_GETLK, _flock(fcntl.F_WRLCK, place))
+            return bool(struct.unpack_from("h", answer)[0] != fcntl.F_UNLCK)
+        if not self._set(place, fcntl.F_WRLCK):
+            return True
+        self._set(place, fcntl.F_UNLCK)
+        return False
+
+    def _set(self, place: int, kind: int) -> bool:
+        try:
+            if _HAS_OFD:
+                fcntl.fcntl(self._handle, fcntl.F_OFD_SETLK, _flock(kind, place))
+            else:
+                command = fcntl.LOCK_UN if kind == fcntl.F_UNLCK else fcntl.LOCK_EX | fcntl.LOCK_NB
+                fcntl.lockf(self._handle, command, 1, place)
+        except OSError as error:
+            if error.errno in _HELD_ELSEWHERE:
+                return False
+            raise
+        return True
+
+
+def _flock(kind: int, place: int) -> bytes:
+    """Return a struct flock: l_type, l_whence, l_start, l_len, l_pid (0 is required of OFD locks)."""
+    return struct.pack("hhqqi4x", kind, os.SEEK_SET, place, 1, 0)
+
+
+def place_of(name: str) -> int:
+    """Return the byte that stands for a name, above all entry numbers; equal bytes merely wait."""
+    digest = hashlib.sha256(name.encode()).digest()
+    return _FIRST_HASHED + (int.from_bytes(digest[:8], "big") >> (64 - _HASH_BITS))

@@ -1,0 +1,63 @@
+"""Reply bodies within bounds: collected, and inflated where a server compresses unasked."""
+
+import zlib
+from collections.abc import Iterable
+
+from escrowctl.contract.reply import Defect
+
+RECORD_LIMIT = 1024 * 1024
+"""Most bytes of a single record's reply, as sent and as decoded."""
+
+LIST_LIMIT = 64 * 1024 * 1024
+"""Most bytes of a list's reply."""
+
+_GZIP_WINDOW = 16 + zlib.MAX_WBITS
+
+
+class BodyError(Exception):
+    """The body cannot be used; `kept` is what arrived of it."""
+
+    def __init__(self, defect: Defect, kept: bytes) -> None:
+        super().__init__(defect.value)
+        self.defect = defect
+        self.kept = kept
+
+
+def collect(chunks: Iterable[bytes], *, limit: int, encoding: str | None) -> bytes:
+    """Return the decoded body of at most `limit` bytes; raises BodyError.
+
+    Identity is asked for; a single gzip or deflate layer is undone in bounded steps all the same,
+    and its end mark is checked, because a cut stream inflates without an error.
+    """
+    match (encoding or "identity").strip().lower():
+        case "identity" | "":
+            return _collect_plain(chunks, limit)
+        case "gzip" | "x-gzip":
+            return _collect_inflated(chunks, limit, zlib.decompressobj(_GZIP_WINDOW))
+        case "deflate":
+            return _collect_inflated(chunks, limit, zlib.decompressobj())
+        case _:
+            raise BodyError(Defect.BAD_ENCODING, b"")
+
+
+def _collect_plain(chunks: Iterable[bytes], limit: int) -> bytes:
+    kept = bytearray()
+    for chunk in chunks:
+        kept += chunk
+        if len(kept) > limit:
+            raise BodyError(Defect.OVER_LIMIT, bytes(kept[:limit]))
+    return bytes(kept)
+
+
+def _collect_inflated(chunks: Iterable[bytes], limit: int, inflater: "zlib._Decompress") -> bytes:
+    kept = bytearray()
+    for chunk in chunks:
+        try:
+            kept += inflater.decompress(chunk, limit + 1 - len(kept))
+        except zlib.error:
+            raise BodyError(Defect.BAD_ENCODING, bytes(kept)) from None
+        if len(kept) > limit:
+            raise BodyError(Defect.OVER_LIMIT, bytes(kept[:limit]))
+    if not inflater.eof:
+        raise BodyError(Defect.CUT_SHORT, bytes(kept))
+    return bytes(kept)

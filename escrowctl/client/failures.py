@@ -1,0 +1,136 @@
+"""Exchanges that did not do what was asked, as errors: what happened, what was sent, what next."""
+
+from escrowctl.client.exchange import Answer, Exchange, Fault
+from escrowctl.client.outcome import REFUSAL_CODES
+from escrowctl.client.problem import describe_refusal
+from escrowctl.config.service import Service
+from escrowctl.contract.operations import Operation
+from escrowctl.contract.reply import Broken
+from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
+from escrowctl.journal.entries import Entry, State
+from escrowctl.journal.guards import describe
+
+_REQUEST_TIMEOUT = 408
+_TOO_EARLY = 425
+_SERVER_ERROR = 500
+_NOT_FOUND = 404
+
+
+def read_failure(service: Service, operation: Operation, exchange: Exchange, request_id: str) -> EscrowctlError:
+    """Return why a read brought no record: by its status, or by where the connection failed."""
+    facts: dict[str, object] = {"request_id": request_id}
+    if exchange.answer is None:
+        return _no_answer(service, exchange, facts)
+    answer = exchange.answer
+    facts["http_status"] = answer.status
+    code = _read_code(answer.status)
+    verb = operation.name.replace("_", " ")
+    return EscrowctlError(
+        code,
+        f"{verb}: the service answered {describe_refusal(answer)}.",
+        hint=refusal_hint(service, answer.status),
+        sending=Sending.REFUSED if code is not ErrorCode.READ_FAILED else None,
+        facts=facts,
+    )
+
+
+def unreadable(operation: Operation, answer: Answer, broken: Broken, request_id: str) -> EscrowctlError:
+    """Return the failure (10) of a read that was answered with something that is not a document."""
+    excerpt = f': "{" ".join(broken.excerpt.split())[:80]}"' if broken.excerpt else ""
+    return EscrowctlError(
+        ErrorCode.UNREADABLE_REPLY,
+        f"{operation.name.replace('_', ' ')}: the service answered {answer.status}, "
+        f"but the reply {broken.defect.value}{excerpt}.",
+        facts={"request_id": request_id, "http_status": answer.status},
+    )
+
+
+def write_failure(service: Service, entry: Entry, code: ErrorCode | None, *, invocation: str) -> EscrowctlError:
+    """Return what to say of a write that is not done, from what the journal recorded of it."""
+    verb = describe(entry.intent)
+    facts = write_facts(entry)
+    match entry.state:
+        case State.NOT_SENT:
+            return EscrowctlError(
+                ErrorCode.NO_CONNECTION,
+                f"the {verb} was not sent: {entry.verdict.detail}. {NOTHING_SENT}",
+                hint=_connection_hint(service),
+                sending=Sending.NOT_SENT,
+                facts=facts,
+            )
+        case State.REFUSED:
+            status = entry.verdict.http_status or 0
+            return EscrowctlError(
+                code or REFUSAL_CODES.get(status, ErrorCode.REFUSED),
+                f"the service refused the {verb}: {entry.verdict.detail}.",
+                hint=refusal_hint(service, status),
+                sending=Sending.REFUSED,
+                facts=facts,
+            )
+        case _:
+            return EscrowctlError(
+                ErrorCode.OUTCOME_UNKNOWN,
+                f"the {verb} was sent, and {entry.verdict.detail}. {_may_have(entry)} It was not sent again.",
+                hint=f"look at it before anything else: {invocation} journal show {entry.name}",
+                sending=Sending.UNKNOWN,
+                facts=facts,
+            )
+
+
+def write_facts(entry: Entry) -> dict[str, object]:
+    """Return what a log needs to settle a write without the journal."""
+    intent = entry.intent
+    facts: dict[str, object] = {
+        "http_status": entry.verdict.http_status,
+        "request_id": entry.request_id,
+        "entry": entry.name,
+        "idempotency_key": intent.idempotency_key,
+        "sent_at": entry.sent_at,
+        "request": {"method": intent.method, "url": intent.url, "body": intent.body},
+    }
+    return facts | ({"reason": intent.reason} if intent.reason else {})
+
+
+def refusal_hint(service: Service, status: int) -> str | tuple[str, ...]:
+    """Return the way on after a refusal, where there is one to name."""
+    match status:
+        case 401:
+            return f"the key came from {service.key_source}; is it the one for {service.origin}?"
+        case 404 | 405:
+            return f"if no id is ever found here, the API may be under another prefix than {service.api_prefix or '/'}"
+        case 301 | 307 | 308:
+            return f"correct the base URL (from {service.url_source}): redirects are not followed"
+        case _:
+            return ()
+
+
+def _read_code(status: int) -> ErrorCode:
+    if status >= _SERVER_ERROR or status == _REQUEST_TIMEOUT:
+        return ErrorCode.READ_FAILED
+    return REFUSAL_CODES.get(status, ErrorCode.REFUSED)
+
+
+def _no_answer(service: Service, exchange: Exchange, facts: dict[str, object]) -> EscrowctlError:
+    fault = exchange.fault or Fault.BROKEN_OFF
+    detail = f" ({exchange.detail})" if exchange.detail else ""
+    if exchange.sent:
+        return EscrowctlError(
+            ErrorCode.READ_FAILED, f"{service.origin}: {fault.value}{detail}. It was only a read.", facts=facts
+        )
+    return EscrowctlError(
+        ErrorCode.NO_CONNECTION,
+        f"{service.origin}: {fault.value}{detail}. {NOTHING_SENT}",
+        hint=_connection_hint(service),
+        sending=Sending.NOT_SENT,
+        facts=facts,
+    )
+
+
+def _connection_hint(service: Service) -> str:
+    return f"the base URL came from {service.url_source}"
+
+
+def _may_have(entry: Entry) -> str:
+    if entry.intent.is_create:
+        return "The escrow may exist, or not."
+    return f"{entry.intent.resource_id} may be released, or not."

@@ -1,0 +1,37 @@
+"""What an error reply says, in one line: RFC 9457 if it is that, else the usual shapes, else its text."""
+
+from escrowctl.client.exchange import Answer
+from escrowctl.contract.number import JsonValue, Number
+from escrowctl.contract.reply import Document, excerpt_of
+
+_MAX_CHARS = 200
+_USUAL_NAMES = ("detail", "message", "error_description", "title", "error", "reason")
+_REDIRECTS = range(300, 400)
+
+
+def describe_refusal(answer: Answer) -> str:
+    """Return `400 "beneficiary blocked"`: the status and what the body says, at most 200 characters."""
+    said = _said(answer)
+    if answer.status in _REDIRECTS and (place := answer.header("location")):
+        said = f"Location: {place[:_MAX_CHARS]}"
+    return f'{answer.status} "{said}"' if said else str(answer.status)
+
+
+def _said(answer: Answer) -> str:
+    reply = answer.read()
+    text = _message_in(reply.value) if isinstance(reply, Document) else None
+    return " ".join((text or excerpt_of(answer.body)).split())[:_MAX_CHARS]
+
+
+def _message_in(value: JsonValue) -> str | None:
+    """Return the most telling text of an error document, RFC 9457's `detail` first."""
+    if isinstance(value, str):
+        return value or None
+    if isinstance(value, list):
+        return next((text for item in value if (text := _message_in(item))), None)
+    if not isinstance(value, dict):
+        return value.text if isinstance(value, Number) else None
+    for name in _USUAL_NAMES:
+        if text := _message_in(value.get(name)):
+            return text
+    return _message_in(value.get("errors"))

@@ -1,0 +1,56 @@
+"""Reads: one request, one record, or an error that says why there is none."""
+
+from escrowctl.client.decoding import LIST_LIMIT, RECORD_LIMIT
+from escrowctl.client.exchange import Evidence, Request
+from escrowctl.client.failures import read_failure, unreadable
+from escrowctl.client.headers import make_headers
+from escrowctl.client.orders import Record
+from escrowctl.client.transport import Wire
+from escrowctl.config.service import Service
+from escrowctl.contract.number import JsonValue
+from escrowctl.contract.operations import LIST_TRANSACTIONS, LIST_WEBHOOKS, Operation
+from escrowctl.contract.record import locate, unwrap
+from escrowctl.contract.reply import Broken
+from escrowctl.signals import Signals
+from escrowctl.surroundings import Surroundings
+
+_LISTS = (LIST_TRANSACTIONS, LIST_WEBHOOKS)
+_SUCCESS = range(200, 300)
+
+
+class Reader:
+    """Reads from one service. Signals may end a read at any time, even between two writes."""
+
+    def __init__(self, service: Service, wire: Wire, surroundings: Surroundings, signals: Signals) -> None:
+        self._service = service
+        self._wire = wire
+        self._surroundings = surroundings
+        self._signals = signals
+
+    def read(self, operation: Operation, resource_id: str | None = None) -> Record:
+        """Return one record.
+
+        Raises EscrowctlError: 4 to 9 by the status, 10 where the service failed or its reply cannot
+        be read, 11 where no connection came about.
+        """
+        service, request_id = self._service, self._surroundings.new_uuid()
+        request = Request(
+            operation.method,
+            service.url(operation.fill(resource_id)),
+            make_headers(service.key, request_id=request_id, has_body=False),
+        )
+        limit = LIST_LIMIT if operation in _LISTS else RECORD_LIMIT
+        with self._signals.let_through():
+            exchange = self._wire.exchange(request, evidence=Evidence(), seconds=service.read_timeout, limit=limit)
+        if exchange.answer is None or exchange.answer.status not in _SUCCESS:
+            raise read_failure(service, operation, exchange, request_id)
+        reply = exchange.answer.read()
+        if isinstance(reply, Broken):
+            raise unreadable(operation, exchange.answer, reply, request_id)
+        return make_record(reply.value, service=service, noun=operation.noun)
+
+
+def make_record(document: JsonValue, *, service: Service, noun: str) -> Record:
+    """Take the record out of its envelope and find what escrowctl understands in it."""
+    value = unwrap(document, noun=noun)
+    return Record(document, value, locate(value, noun=noun, pointers=service.pointers))

@@ -1,0 +1,193 @@
+"""Releasing an escrow: read, agree, lock, read again, send once, read back.
+
+A release cannot be undone. *Accepted* is not *released*: what the record says afterwards is a
+second reading, and which words mean released only the profile knows (interface.md: not shown).
+"""
+
+from collections.abc import Callable
+
+from escrowctl.client.failures import write_failure
+from escrowctl.client.orders import Released, Terms, order_release
+from escrowctl.client.reading import Reader
+from escrowctl.client.writing import Writer, Written
+from escrowctl.config.service import Service
+from escrowctl.contract.operations import GET_TRANSACTION
+from escrowctl.contract.record import Located
+from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, Stopped
+from escrowctl.journal.entries import State
+from escrowctl.journal.journal import Journal
+from escrowctl.signals import Signals
+
+Confirm = Callable[[str, Located | None], bool]
+"""Asks for consent with the id and the record as read; returns whether somebody was asked (and time
+passed); raises EscrowctlError where consent is not given."""
+
+
+class Release:
+    """Releases escrows at one service, each on the same terms."""
+
+    def __init__(
+        self,
+        service: Service,
+        *,
+        reader: Reader,
+        writer: Writer,
+        journal: Journal,
+        terms: Terms,
+        confirm: Confirm,
+        invocation: str,
+        signals: Signals,
+    ) -> None:
+        self._signals = signals
+        self._service = service
+        self._reader = reader
+        self._writer = writer
+        self._journal = journal
+        self._terms = terms
+        self._confirm = confirm
+        self._invocation = invocation
+
+    def release(self, resource_id: str) -> Released:
+        """Release one escrow once; call inside `signals.held()`.
+
+        Raises EscrowctlError: 3 where consent or an expectation fails, 7 where it is done already,
+        12 where its outcome is or was unknown; nothing was sent unless the error says so.
+        """
+        try:
+            # What is known here needs no network; the echoed id is looked up again under the lock.
+            self._refuse_known(resource_id)
+            before = self._read(resource_id)
+            self._check(resource_id, before)
+            asked = self._confirm(resource_id, before)
+            return self._release_alone(resource_id, before, asked=asked)
+        except EscrowctlError as error:
+            if self._terms.if_released and error.code is ErrorCode.ALREADY_DONE:
+                return self._released_before(resource_id)
+            raise
+
+    def _release_alone(self, resource_id: str, before: Located | None, *, asked: bool) -> Released:
+        order = order_release(resource_id, self._terms, found=before)
+        # The lock is on the id as the service echoes it: two spellings of it are one escrow.
+        with self._writer.alone("release", order.likeness) as waited:
+            self._refuse_known(order.likeness)
+            if asked or waited:
+                self._check_unchanged(resource_id, before)
+            return self._conclude(resource_id, before, self._writer.perform(order))
+
+    # Before
+
+    def _refuse_known(self, resource_id: str) -> None:
+        if self._terms.idempotency_key is None:
+            self._journal.refuse_known(self._writer.intent(order_release(resource_id, self._terms)))
+
+    def _read(self, resource_id: str) -> Located | None:
+        try:
+            return self._reader.read(GET_TRANSACTION, resource_id).located
+        except EscrowctlError as error:
+            unreadable = error.code in (ErrorCode.UNREADABLE_REPLY, ErrorCode.READ_FAILED)
+            if self._terms.unread and unreadable:
+                return None
+            raise _not_released(error, unreadable=unreadable) from error
+
+    def _check(self, resource_id: str, before: Located | None) -> None:
+        if before is not None and self._service.means_released(before.status):
+            raise EscrowctlError(
+                ErrorCode.ALREADY_DONE,
+                f"{resource_id} is {before.status} already. {NOTHING_SENT}",
+                sending=Sending.NOT_SENT,
+            )
+        found = before or Located()
+        amount, currency = self._terms.expected_amount, self._terms.expected_currency
+        if amount is not None and (found.amount is None or found.amount != amount):
+            raise _unexpected(resource_id, "amount", found.amount, amount)
+        if currency is not None and found.currency != currency:
+            raise _unexpected(resource_id, "currency", found.currency, currency)
+
+    def _check_unchanged(self, resource_id: str, before: Located | None) -> None:
+        now = self._read(resource_id)
+        self._check(resource_id, now)
+        if now != before:
+            raise EscrowctlError(
+                ErrorCode.EXPECTATION_FAILED,
+                f"{resource_id} changed while you were asked: {_shown(before)} then, {_shown(now)} now. {NOTHING_SENT}",
+                sending=Sending.NOT_SENT,
+            )
+
+    # After
+
+    def _conclude(self, resource_id: str, before: Located | None, written: Written) -> Released:
+        entry = written.entry
+        known = entry.state is State.DONE
+        if not known and not (entry.state is State.UNKNOWN and written.answered):
+            raise write_failure(self._service, entry, written.code, invocation=self._invocation)
+        after = self._read_back(resource_id)
+        verified = self._verdict(after)
+        if not known:
+            if verified is not True:
+                raise write_failure(self._service, entry, written.code, invocation=self._invocation)
+            entry = self._writer.settle_by_reading(entry, f"{entry.verdict.detail}; read back as {_status(after)}")
+        return Released(
+            id=resource_id,
+            http_status=entry.verdict.http_status,
+            reply=written.record.document if written.record else None,
+            status_before=_status(before),
+            status_after=_status(after),
+            verified=verified,
+            money=_money(after or before),
+            entry=entry,
+            replayed=written.replayed,
+        )
+
+    def _read_back(self, resource_id: str) -> Located | None:
+        try:
+            return self._reader.read(GET_TRANSACTION, resource_id).located
+        except EscrowctlError:
+            return None
+        except Stopped as stopped:
+            # The release is done; that is said first, and the stop comes after.
+            self._signals.remember(stopped)
+            return None
+
+    def _verdict(self, after: Located | None) -> bool | None:
+        return None if after is None else self._service.means_released(after.status)
+
+    def _released_before(self, resource_id: str) -> Released:
+        after = self._read_back(resource_id)
+        return Released(
+            resource_id, None, None, _status(after), _status(after), self._verdict(after), _money(after), None
+        )
+
+
+def _status(located: Located | None) -> str | None:
+    return located.status if located else None
+
+
+def _money(located: Located | None) -> str:
+    if located is None or located.amount is None:
+        return ""
+    return f"{located.amount} {located.currency or ''}".rstrip()
+
+
+def _shown(located: Located | None) -> str:
+    if located is None:
+        return "unreadable"
+    return " ".join(part for part in (located.status, _money(located)) if part) or "nothing known"
+
+
+def _unexpected(resource_id: str, what: str, found: object, expected: object) -> EscrowctlError:
+    is_what = f"is {found}" if found is not None else "cannot be found in its record"
+    return EscrowctlError(
+        ErrorCode.EXPECTATION_FAILED,
+        f"the {what} of {resource_id} {is_what}, expected was {expected}. {NOTHING_SENT}",
+        sending=Sending.NOT_SENT,
+        facts={"expected": str(expected), "found": str(found) if found is not None else None},
+    )
+
+
+def _not_released(error: EscrowctlError, *, unreadable: bool) -> EscrowctlError:
+    """Say that a failed reading stopped a release: no write left."""
+    message = error.message.removesuffix(NOTHING_SENT).removesuffix("It was only a read.").strip()
+    hint = ("to release it all the same: --unread",) if unreadable else error.hint
+    return EscrowctlError(
+        error.code, f"{message} The release was not sent.", hint=hint, sending=Sending.NOT_SENT, facts=error.facts
+    )

@@ -1,0 +1,358 @@
+"""The one module that speaks HTTP: a transport of our own over httpcore's pool.
+
+httpx's own transport takes no network backend; ours needs one, for two things that decide about
+money: the first byte written to the origin itself is noted before it is handed to the kernel
+(after any proxy's tunnel, inside TLS), and one deadline bounds an attempt in total, name
+resolution and every read included. Redirects are not followed, cookies are not kept, the
+environment is not read.
+"""
+
+import socket
+import ssl
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+# httpx imports its own command line where click is installed (+40 ms); None stops that import.
+sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type] # None is what stops an import
+import httpcore  # noqa: E402
+import httpx  # noqa: E402
+
+from escrowctl.client.decoding import BodyError, collect  # noqa: E402
+from escrowctl.client.exchange import Answer, Evidence, Exchange, Fault, Request  # noqa: E402
+from escrowctl.client.tls import make_context, make_empty_context  # noqa: E402
+from escrowctl.config.service import Service  # noqa: E402
+from escrowctl.contract.reply import Defect  # noqa: E402
+
+if TYPE_CHECKING:
+    from wsgiref.types import WSGIApplication
+
+IDLE_SECONDS = 1.0
+"""An idle connection older than this is not used again: servers drop them while a write is leaving."""
+
+_WRITE_CHUNK = 16 * 1024
+
+Observer = Callable[[Request, Exchange, float], None]
+"""Is told of each exchange, and the seconds it took."""
+
+
+class _Attempt:
+    """What the streams of one attempt share: its evidence, and the moment it must be over."""
+
+    def __init__(self, evidence: Evidence, seconds: float, monotonic: Callable[[], float]) -> None:
+        self.evidence = evidence
+        self._monotonic = monotonic
+        self._end = monotonic() + seconds
+
+    def left(self, expired: type[Exception]) -> float:
+        """Return the seconds left; raises `expired` when there are none."""
+        seconds = self._end - self._monotonic()
+        if seconds <= 0:
+            raise expired("the attempt's deadline passed")
+        return seconds
+
+
+class _Line:
+    """Where a stream finds the attempt it serves now: connections outlive attempts."""
+
+    attempt: _Attempt
+
+
+class _WatchedStream(httpcore.NetworkStream):
+    """A stream that notes the first byte to the origin and never outlives the attempt.
+
+    `layers` counts the TLS handshakes still to come before the stream's bytes are the origin's:
+    none on plain http, one on https, and the tunnel's request to a proxy lies before the last.
+    """
+
+    def __init__(self, stream: httpcore.NetworkStream, line: _Line, layers: int) -> None:
+        self._stream = stream
+        self._line = line
+        self._layers = layers
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002 - ours is total
+        return self._stream.read(max_bytes, self._line.attempt.left(httpcore.ReadTimeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002 - ours is total
+        for start in range(0, len(buffer), _WRITE_CHUNK):
+            left = self._line.attempt.left(httpcore.WriteTimeout)
+            if self._layers == 0:
+                self._line.attempt.evidence.sent = True
+            self._stream.write(buffer[start : start + _WRITE_CHUNK], left)
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,  # noqa: ARG002 - ours is total
+    ) -> httpcore.NetworkStream:
+        left = self._line.attempt.left(httpcore.ConnectTimeout)
+        stream = self._stream.start_tls(ssl_context, server_hostname, left)
+        return _WatchedStream(stream, self._line, self._layers - 1)
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+class _NameError(httpcore.ConnectError):
+    """The host's name could not be resolved."""
+
+
+class _WatchedBackend(httpcore.NetworkBackend):
+    """Connects within the attempt's deadline, name resolution included, and hands out watched streams."""
+
+    def __init__(self, line: _Line, layers: int) -> None:
+        self._line = line
+        self._layers = layers
+        self._sockets = httpcore.SyncBackend()
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ARG002 - ours is total
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        addresses = _resolve(host, port, self._line.attempt.left(httpcore.ConnectTimeout))
+        failure: Exception = _NameError(f"{host} has no address")
+        for address in addresses:
+            left = self._line.attempt.left(httpcore.ConnectTimeout)
+            try:
+                stream = self._sockets.connect_tcp(address, port, left, local_address, socket_options)
+            except httpcore.ConnectError as error:
+                failure = error
+                continue
+            return _WatchedStream(stream, self._line, self._layers)
+        raise failure
+
+
+def _resolve(host: str, port: int, seconds: float) -> list[str]:
+    """Return a host's addresses. getaddrinfo takes no time-out, so a thread waits for it."""
+    found: list[str] = []
+    failed: list[OSError] = []
+
+    def look_up() -> None:
+        try:
+            found.extend(str(row[4][0]) for row in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except (OSError, UnicodeError) as error:
+            failed.append(error if isinstance(error, OSError) else OSError(str(error)))
+
+    thread = threading.Thread(target=look_up, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if thread.is_alive():
+        raise httpcore.ConnectTimeout(f"{host} was not resolved in time")
+    if failed:
+        raise _NameError(str(failed[0].strerror or failed[0]))
+    return list(dict.fromkeys(found))
+
+
+class OriginTransport(httpx.BaseTransport):
+    """httpx's transport seam over httpcore's pool, for one origin and one thread.
+
+    Raises httpcore's exceptions as they are: `Wire` turns them into faults by evidence.
+    """
+
+    def __init__(
+        self, *, is_https: bool, context: ssl.SSLContext, proxy: str | None, monotonic: Callable[[], float]
+    ) -> None:
+        self._line = _Line()
+        self._monotonic = monotonic
+        proxy_layers = 1 if proxy and proxy.startswith("https") else 0
+        self._pool = httpcore.ConnectionPool(
+            ssl_context=context,
+            proxy=_proxy(proxy, context),
+            max_connections=1,
+            keepalive_expiry=IDLE_SECONDS,
+            retries=0,
+            network_backend=_WatchedBackend(self._line, layers=proxy_layers + int(is_https)),
+        )
+
+    def arm(self, evidence: Evidence, seconds: float) -> None:
+        """Say whom the next request serves, and how long it may take in total."""
+        self._line.attempt = _Attempt(evidence, seconds, self._monotonic)
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send one request and return its response, the body still to be streamed."""
+        left = self._line.attempt.left(httpcore.PoolTimeout)
+        response = self._pool.handle_request(
+            httpcore.Request(
+                method=request.method,
+                url=str(request.url),
+                headers=request.headers.raw,
+                content=request.content,
+                extensions={"timeout": {"pool": left, "connect": left, "read": left, "write": left}},
+            )
+        )
+        assert isinstance(response.stream, Iterable)
+        return httpx.Response(
+            response.status, headers=response.headers, stream=_BodyStream(response), extensions=response.extensions
+        )
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._pool.close()
+
+
+class _BodyStream(httpx.SyncByteStream):
+    def __init__(self, response: httpcore.Response) -> None:
+        self._response = response
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._response.iter_stream()
+
+    def close(self) -> None:
+        self._response.close()
+
+
+def _proxy(url: str | None, context: ssl.SSLContext) -> httpcore.Proxy | None:
+    if url is None:
+        return None
+    parsed = httpx.URL(url)
+    auth = (parsed.username, parsed.password) if parsed.username else None
+    bare = parsed.copy_with(username=None, password=None)
+    return httpcore.Proxy(str(bare), auth=auth, ssl_context=context if parsed.scheme == "https" else None)
+
+
+class InProcessTransport(httpx.BaseTransport):
+    """The sandbox behind the same seam: a WSGI call in this process, with the same evidence."""
+
+    def __init__(self, app: "WSGIApplication") -> None:
+        self._wsgi = httpx.WSGITransport(app=app)
+        self._evidence = Evidence()
+
+    def arm(self, evidence: Evidence, seconds: float) -> None:  # noqa: ARG002 - a call cannot be cut off
+        """Say whom the next request serves."""
+        self._evidence = evidence
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Call the application; from here on the request counts as sent."""
+        self._evidence.sent = True
+        return self._wsgi.handle_request(request)
+
+
+class Wire:
+    """One request at a time to one service: `exchange` returns what happened and raises nothing of HTTP."""
+
+    def __init__(self, transport: OriginTransport | InProcessTransport, observe: Observer | None = None) -> None:
+        self._transport = transport
+        self._observe = observe
+
+    def exchange(self, request: Request, *, evidence: Evidence, seconds: float, limit: int) -> Exchange:
+        """Send one request, at most `seconds` in total, and read at most `limit` bytes of its reply.
+
+        `evidence` is filled as the bytes leave, so that it holds even where a signal ends this call.
+        """
+        start = time.monotonic()
+        exchange = self._send(request, evidence, seconds, limit)
+        if self._observe is not None:
+            self._observe(request, exchange, time.monotonic() - start)
+        return exchange
+
+    def close(self) -> None:
+        """Close the connection, if any."""
+        self._transport.close()
+
+    def _send(self, request: Request, evidence: Evidence, seconds: float, limit: int) -> Exchange:
+        self._transport.arm(evidence, seconds)
+        outgoing = httpx.Request(request.method, request.url, headers=request.headers, content=request.body)
+        try:
+            with _closing(self._transport.handle_request(outgoing)) as response:
+                answer = _read_answer(response, limit)
+        except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, httpcore.ProxyError) as error:
+            return Exchange(evidence.sent, fault=_fault_of(error, sent=evidence.sent), detail=_detail_of(error))
+        return Exchange(evidence.sent, answer=answer)
+
+
+@contextmanager
+def _closing(response: httpx.Response) -> Iterator[httpx.Response]:
+    try:
+        yield response
+    finally:
+        response.close()
+
+
+def _read_answer(response: httpx.Response, limit: int) -> Answer:
+    """Read the body within bounds; a body that breaks off leaves the status standing."""
+    assert isinstance(response.stream, httpx.SyncByteStream)
+    headers = tuple(response.headers.multi_items())
+    kept = _Kept(response.stream)
+    try:
+        body = collect(kept, limit=limit, encoding=response.headers.get("content-encoding"))
+    except BodyError as broken:
+        return Answer(response.status_code, headers, broken.kept, broken.defect)
+    except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError):
+        return Answer(response.status_code, headers, bytes(kept.head), Defect.CUT_SHORT)
+    return Answer(response.status_code, headers, body)
+
+
+class _Kept:
+    """Chunks passed on, the first of them kept for an excerpt should the body break off."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks = chunks
+        self.head = bytearray()
+
+    def __iter__(self) -> Iterator[bytes]:
+        for chunk in self._chunks:
+            if len(self.head) < _WRITE_CHUNK:
+                self.head += chunk
+            yield chunk
+
+
+def _fault_of(error: Exception, *, sent: bool) -> Fault:
+    """Name the fault; whether the request had left is evidence's to say, never the exception's."""
+    match error:
+        case _NameError():
+            return Fault.NO_NAME
+        case httpcore.ProxyError():
+            return Fault.PROXY
+        case httpcore.LocalProtocolError():
+            return Fault.BAD_REQUEST
+        case httpcore.TimeoutException():
+            return Fault.TIMEOUT if sent else Fault.CONNECT_TIMEOUT
+        case httpcore.ConnectError():
+            return Fault.TLS if _is_tls(error) else Fault.NO_CONNECTION
+        case httpcore.ProtocolError():
+            return Fault.BAD_PROTOCOL if _has_bytes(error) else Fault.BROKEN_OFF
+        case _:
+            return Fault.BROKEN_OFF if sent else Fault.NO_CONNECTION
+
+
+def _is_tls(error: BaseException | None) -> bool:
+    while error is not None:
+        if isinstance(error, ssl.SSLError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _has_bytes(error: Exception) -> bool:
+    # h11 words an early end this way; anything else it complains of are bytes that are not HTTP.
+    return "without sending a response" not in str(error) and "closed connection" not in str(error)
+
+
+def _detail_of(error: Exception) -> str:
+    return str(error).strip().rstrip(".")
+
+
+def open_wire(
+    service: Service, *, monotonic: Callable[[], float] = time.monotonic, observe: Observer | None = None
+) -> Wire:
+    """Return a wire to a real service, through its proxy if it has one."""
+    is_https = service.origin.scheme == "https"
+    context = make_context(service.network.ca_bundle) if is_https else make_empty_context()
+    transport = OriginTransport(is_https=is_https, context=context, proxy=service.network.proxy, monotonic=monotonic)
+    return Wire(transport, observe)
+
+
+def open_in_process_wire(app: "WSGIApplication", *, observe: Observer | None = None) -> Wire:
+    """Return a wire to a WSGI application in this process."""
+    return Wire(InProcessTransport(app), observe)

@@ -1,0 +1,224 @@
+"""Writes: intent durable, bytes out once, outcome durable. Nothing in escrowctl sends a write but this.
+
+    journal.begin   the intent is on disk, or nothing happens
+    wire.exchange   the one place that waits; signals may end it
+    judge_write     evidence and status, never the exception's type
+    journal.settle  the outcome is on disk before anybody hears of it
+
+A process that dies between the first and the last leaves an entry that reads as unknown.
+"""
+
+import getpass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from escrowctl.client.decoding import RECORD_LIMIT
+from escrowctl.client.exchange import Evidence, Exchange, Fault, Request
+from escrowctl.client.headers import make_headers
+from escrowctl.client.orders import Order, Record
+from escrowctl.client.outcome import Outcome, document_of, judge_write
+from escrowctl.client.reading import make_record
+from escrowctl.client.transport import Wire
+from escrowctl.config.service import Service
+from escrowctl.contract.operations import Operation
+from escrowctl.contract.reply import Document, read_reply
+from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, Stopped, bad_value
+from escrowctl.journal.entries import Entry, Intent, State, Verdict
+from escrowctl.journal.journal import Journal
+from escrowctl.signals import Signals
+from escrowctl.surroundings import Surroundings
+
+_STATES = {
+    Sending.NOT_SENT: State.NOT_SENT,
+    Sending.REFUSED: State.REFUSED,
+    Sending.UNKNOWN: State.UNKNOWN,
+    Sending.DONE: State.DONE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of an order. `record` is what the service said, if it could be read.
+
+    `replayed`: nothing was sent now, an earlier attempt's result stands. `answered`: the service
+    sent a status, so that reading back may settle an unknown.
+    """
+
+    entry: Entry
+    record: Record | None
+    code: ErrorCode | None = None
+    replayed: bool = False
+    answered: bool = False
+
+
+class Writer:
+    """Sends writes to one service, through one journal."""
+
+    def __init__(
+        self, service: Service, wire: Wire, journal: Journal, surroundings: Surroundings, signals: Signals
+    ) -> None:
+        self._service = service
+        self._wire = wire
+        self._journal = journal
+        self._surroundings = surroundings
+        self._signals = signals
+
+    def perform(self, order: Order) -> Written:
+        """Send an order once, and return what is known of it; call inside `signals.held()`.
+
+        Raises EscrowctlError where a guard or the profile refuses it (nothing sent), `journal_unusable`
+        where no intent could be recorded (nothing sent), and `Stopped` for a signal before any byte left.
+        """
+        self._check(order)
+        request_id = self._surroundings.new_uuid()
+        begun = self._journal.begin(self.intent(order), request_id=request_id)
+        if begun.replayed:
+            return Written(begun.entry, self._stored_record(begun.entry, order.operation), replayed=True)
+        exchange = self._send(begun.entry, request_id)
+        outcome = judge_write(order.operation, exchange, attempt=begun.entry.attempt)
+        document = document_of(exchange.answer)
+        record = self._record(document, order.operation)
+        entry = self._settle(begun.entry, outcome, exchange, record)
+        return Written(entry, record, outcome.code, answered=outcome.answered)
+
+    @contextmanager
+    def alone(self, *names: str) -> Iterator[bool]:
+        """Hold a thing of this service across processes; yields whether somebody else had it first.
+
+        Signals may end the wait. Raises EscrowctlError `busy` (exit 7) after twice a write's time-out.
+        """
+        with self._journal.exclusive(
+            "\n".join((self._service.identity, *names)),
+            monotonic=self._surroundings.monotonic,
+            sleep=self._sleep,
+            patience=2 * self._service.write_timeout,
+        ) as waited:
+            yield waited
+
+    def intent(self, order: Order) -> Intent:
+        """Return the intent that an order stands for, with a new idempotency key where it has none."""
+        return make_intent(self._service, order, idempotency_key=order.idempotency_key or self._surroundings.new_uuid())
+
+    def settle_by_reading(self, entry: Entry, detail: str) -> Entry:
+        """Record that a reading showed an unknown write to be done."""
+        verdict = entry.verdict
+        return self._journal.settle(
+            entry, Verdict(State.DONE, detail, verdict.http_status, verdict.result_id, verdict.reply)
+        )
+
+    def _sleep(self, seconds: float) -> None:
+        with self._signals.let_through():
+            self._surroundings.sleep(seconds)
+
+    def _check(self, order: Order) -> None:
+        if self._service.read_only:
+            raise EscrowctlError(
+                ErrorCode.READ_ONLY,
+                f"the profile {self._service.name} is read-only. {NOTHING_SENT}",
+                sending=Sending.NOT_SENT,
+            )
+        texts = (order.body, order.idempotency_key, order.reference, order.reason)
+        if any(self._service.key.reveal() in text for text in texts if text):
+            raise bad_value("the API key stands in what is to be sent or recorded: it never belongs there.")
+
+    def _send(self, entry: Entry, request_id: str) -> Exchange:
+        request = make_request(self._service, entry.intent, request_id=request_id)
+        evidence = Evidence()
+        try:
+            with self._signals.let_through():
+                return self._wire.exchange(
+                    request, evidence=evidence, seconds=self._service.write_timeout, limit=RECORD_LIMIT
+                )
+        except Stopped:
+            if not evidence.sent:
+                self._journal.settle(entry, Verdict(State.NOT_SENT, "it was interrupted before a byte left"))
+                raise
+            return Exchange(sent=True, fault=Fault.INTERRUPTED)
+
+    def _settle(self, entry: Entry, outcome: Outcome, exchange: Exchange, record: Record | None) -> Entry:
+        answer = exchange.answer
+        verdict = Verdict(
+            state=_STATES[outcome.sending],
+            detail=self._in_seconds(outcome.detail, exchange),
+            http_status=answer.status if answer else None,
+            result_id=record.located.id if record else None,
+            reply=answer.body.decode("utf-8") if answer and record else None,
+            may_repeat=outcome.may_repeat,
+        )
+        try:
+            return self._journal.settle(entry, verdict)
+        except EscrowctlError as error:
+            raise _unrecorded(entry, verdict, error) from error
+
+    def _in_seconds(self, detail: str, exchange: Exchange) -> str:
+        if exchange.fault is Fault.TIMEOUT:
+            return f"no answer came within {self._service.write_timeout:g} s"
+        return detail
+
+    def _record(self, document: Document | None, operation: Operation) -> Record | None:
+        if document is None:
+            return None
+        return make_record(document.value, service=self._service, noun=operation.noun)
+
+    def _stored_record(self, entry: Entry, operation: Operation) -> Record | None:
+        if entry.verdict.reply is None:
+            return None
+        reply = read_reply(entry.verdict.reply.encode())
+        return self._record(reply if isinstance(reply, Document) else None, operation)
+
+
+def make_intent(service: Service, order: Order, *, idempotency_key: str) -> Intent:
+    """Return what the journal keeps of an order before it is sent."""
+    return Intent(
+        operation=order.operation.name,
+        service=service.identity,
+        profile=service.name,
+        method=order.operation.method,
+        url=service.url(order.operation.fill(order.resource_id)),
+        body=order.body,
+        idempotency_key=idempotency_key,
+        likeness=order.likeness,
+        resource_id=order.resource_id,
+        money=order.money,
+        reference=order.reference,
+        reason=order.reason,
+        despite=order.despite,
+        operator=_operator(),
+    )
+
+
+def make_request(service: Service, intent: Intent, *, request_id: str) -> Request:
+    """Return the request that an intent stands for, as it goes out."""
+    headers = make_headers(
+        service.key, request_id=request_id, has_body=intent.body is not None, idempotency_key=intent.idempotency_key
+    )
+    body = intent.body.encode() if intent.body is not None else None
+    return Request(intent.method, intent.url, headers, body)
+
+
+def _unrecorded(entry: Entry, verdict: Verdict, error: EscrowctlError) -> EscrowctlError:
+    """The write's outcome is known here and nowhere else: say all of it, and exit as unknown."""
+    named = f", id {verdict.result_id}" if verdict.result_id else ""
+    return EscrowctlError(
+        ErrorCode.OUTCOME_UNKNOWN,
+        f"{entry.intent.method} {entry.intent.url} ended as {verdict.state.value} ({verdict.detail}{named}), but the "
+        f"journal could not record it: {error.message.removesuffix(NOTHING_SENT).strip()} Do not send it again.",
+        sending=Sending.UNKNOWN,
+        facts={
+            "entry": entry.name,
+            "http_status": verdict.http_status,
+            "idempotency_key": entry.intent.idempotency_key,
+            "sent_at": entry.sent_at,
+            "result_id": verdict.result_id,
+            "request_id": entry.request_id,
+        },
+    )
+
+
+def _operator() -> str:
+    """Return who runs this, for the record; a machine without user names has none."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return ""

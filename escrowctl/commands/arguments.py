@@ -1,0 +1,80 @@
+"""Typed values that several commands take, checked before anything is opened or sent."""
+
+import re
+from pathlib import Path
+from typing import TextIO
+
+from escrowctl.contract.identifiers import parse_ids
+from escrowctl.contract.money import may_be_listed, parse_currency
+from escrowctl.contract.number import JsonValue
+from escrowctl.contract.reply import Broken, read_reply
+from escrowctl.errors import bad_value
+from escrowctl.journal.entries import parse_entry_name
+from escrowctl.session import Session
+
+_MAX_TEXT = 500
+_MAX_KEY = 255
+_BYTE_ORDER_MARK = "\ufeff"
+
+
+def read_ids(arguments: list[str] | None, stdin: TextIO, *, noun: str = "transaction") -> tuple[list[str], bool]:
+    """Return the ids, and whether the answer is for several: `-` alone reads one id a line from stdin.
+
+    Raises EscrowctlError (exit 2) for no id at all, an id twice, or one that cannot be one.
+    """
+    if not arguments:
+        raise bad_value(f"no {noun} id is given: name one or more, or - to read them from standard input.")
+    if arguments != ["-"]:
+        if "-" in arguments:
+            raise bad_value('"-" reads the ids from standard input: give it alone.')
+        return parse_ids(arguments, noun=noun), len(arguments) > 1
+    lines = [line.strip().strip(_BYTE_ORDER_MARK) for line in stdin]
+    ids = [line for line in lines if line]
+    if not ids:
+        raise bad_value("there is no id on standard input: give one a line.")
+    return parse_ids(ids, noun=noun), True
+
+
+def check_text(value: str | None, *, name: str) -> str | None:
+    """Return a text for the journal: not empty, one line, at most 500 characters."""
+    if value is None:
+        return None
+    if not value.strip() or not value.isprintable() or len(value) > _MAX_TEXT:
+        raise bad_value(f"{name} is one line of 1 to {_MAX_TEXT} printable characters.")
+    return value
+
+
+def check_idempotency_key(value: str | None) -> str | None:
+    """Return a key that can stand in a header: 1 to 255 visible ASCII characters."""
+    if value is not None and not re.fullmatch(rf"[!-~]{{1,{_MAX_KEY}}}", value, re.ASCII):
+        raise bad_value(f"--idempotency-key is 1 to {_MAX_KEY} visible ASCII characters without spaces.")
+    return value
+
+
+def read_data(value: str | None) -> dict[str, JsonValue]:
+    """Return the JSON object that `--data` gives, as text or `@FILE`; read as strictly as a reply."""
+    if value is None:
+        return {}
+    body = value.encode("utf-8", "surrogateescape")
+    if value.startswith("@"):
+        try:
+            body = Path(value[1:]).read_bytes()
+        except OSError as error:
+            raise bad_value(f"--data {value}: {error.strerror or error}.") from error
+    reply = read_reply(body)
+    if isinstance(reply, Broken):
+        raise bad_value(f'--data {reply.defect.value}: give a JSON object, such as \'{{"note": "x"}}\'.')
+    if not isinstance(reply.value, dict):
+        raise bad_value('--data is JSON, but not an object: give one, such as \'{"note": "x"}\'.')
+    return reply.value
+
+
+def parse_despite(names: list[str] | None) -> tuple[int, ...]:
+    """Return the numbers of the journal entries that `--despite` names."""
+    return tuple(parse_entry_name(name) for name in names or [])
+
+
+def check_currency(session: Session, text: str, *, name: str = "--currency") -> str:
+    """Return a currency code of ISO 4217 or of the profile; the profile is asked only for a code it may list."""
+    listed = session.service.currencies if may_be_listed(text) else frozenset()
+    return parse_currency(text, listed=listed, name=name)

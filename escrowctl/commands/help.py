@@ -1,0 +1,68 @@
+"""`escrowctl help`: topics, and the help of any command."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from escrowctl.errors import bad_value
+from escrowctl.exits import ExitCode
+from escrowctl.session import session_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_ENVIRONMENT = (
+    ("ESCROWCTL_BASE_URL", "the service's base URL"),
+    ("ESCROWCTL_API_KEY", "the API key for that base URL; empty is an error"),
+    ("ESCROWCTL_API_KEY_FILE", "a file that holds the key, readable by its owner only"),
+    ("ESCROWCTL_PROFILE", "the profile in config.toml to use"),
+    ("ESCROWCTL_CONFIG", "another config file"),
+    ("ESCROWCTL_TIMEOUT", "seconds for one attempt, in total"),
+    ("ESCROWCTL_CA_BUNDLE", "certificates to trust in place of the system's"),
+    ("ESCROWCTL_HOME", "one folder for config and state"),
+    ("HTTPS_PROXY, ALL_PROXY, NO_PROXY", "proxies for real hosts; loopback never has one"),
+    ("NO_COLOR, FORCE_COLOR, CLICOLOR_FORCE, TERM=dumb", "colour, as elsewhere"),
+    ("CI", "if set, nothing is ever asked"),
+)
+
+
+def exit_codes() -> str:
+    """Return the table of exit codes, made from the enum that the program exits with."""
+    return "\n".join(f"{int(code):>4}  {code.meaning}" for code in ExitCode)
+
+
+def environment() -> str:
+    """Return the table of environment variables."""
+    width = max(len(name) for name, _ in _ENVIRONMENT)
+    return "\n".join(f"{name:<{width}}  {meaning}" for name, meaning in _ENVIRONMENT)
+
+
+TOPICS = {"exit-codes": exit_codes, "environment": environment}
+
+
+def show(
+    context: typer.Context,
+    topic: Annotated[list[str] | None, typer.Argument(metavar="TOPIC", help="A topic or a command.")] = None,
+) -> None:
+    """Explain a topic (exit-codes, environment) or a command.
+
+    Example: escrowctl help exit-codes
+    """
+    words = topic or []
+    console = session_of(context).console
+    if len(words) == 1 and words[0] in TOPICS:
+        console.data(TOPICS[words[0]]())
+        return
+    console.data(_help_of(context, words))
+    if not words:
+        console.data(f"\nTopics: {', '.join(TOPICS)}. Say: escrowctl help TOPIC")
+
+
+def _help_of(context: typer.Context, words: "Sequence[str]") -> str:
+    found: Any = context.find_root()
+    for word in words:
+        command = getattr(found.command, "commands", {}).get(word)
+        if command is None:
+            raise bad_value(f'there is no command or topic "{" ".join(words)}"; topics: {", ".join(TOPICS)}.')
+        found = type(found)(command, info_name=word, parent=found)
+    return str(found.get_help())

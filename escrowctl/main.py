@@ -1,0 +1,102 @@
+"""The entry point: argv in, exit code out, and the only exception boundary.
+
+Nothing is imported at the top that `--version` does not need: it is asked by scripts all day.
+"""
+
+import sys
+from typing import TYPE_CHECKING
+
+from escrowctl import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from escrowctl.session import Session
+    from escrowctl.surroundings import Surroundings
+
+_VERSION_OPTIONS = frozenset({"--version", "-V"})
+_BESIDE_VERSION = frozenset({"--json", "--quiet", "-q", "--no-input", "--debug", "--verbose", "-v"})
+ISSUES_HINT = "run it again with --debug to see where; the journal is unharmed"
+
+
+def main(argv: "Sequence[str] | None" = None, surroundings: "Surroundings | None" = None) -> int:
+    """Run one command line (without the program's name) and return its exit code; raises nothing."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if _asks_version_only(words):
+        return _print_version(as_json="--json" in words)
+    from escrowctl.session import Session
+    from escrowctl.signals import Signals
+    from escrowctl.surroundings import Surroundings
+
+    session = Session(surroundings or Surroundings(), Signals())
+    session.typed = _typed(words)
+    with session.signals.installed():
+        return int(_run(words, session))
+
+
+def _run(words: "Sequence[str]", session: "Session") -> int:
+    from escrowctl.errors import ErrorCode, EscrowctlError, Stopped
+    from escrowctl.exits import ExitCode
+    from escrowctl.output.console import OutputClosedError
+
+    try:
+        from escrowctl.app import run
+
+        run(words, session)
+        if session.options.version:
+            return _print_version(as_json=session.options.json)
+    except EscrowctlError as error:
+        if error.code is ErrorCode.USAGE:
+            # The line could not be parsed; it is answered in the form it seems to ask for.
+            session.options.json |= "--json" in _before_dashes(words)
+        return _fail(session, error)
+    except Stopped as stopped:
+        return _fail(session, EscrowctlError(stopped.code, "stopped. No write was left unknown."))
+    except (OutputClosedError, BrokenPipeError):
+        # What was asked for was read; that the reader of stdout left early is its own business.
+        return ExitCode.OK
+    except Exception as error:
+        if session.options.debug:
+            import traceback
+
+            session.console.report(traceback.format_exc())
+        message = f"this is a defect in escrowctl ({type(error).__name__})."
+        return _fail(session, EscrowctlError(ErrorCode.DEFECT, message, hint=ISSUES_HINT))
+    finally:
+        session.close()
+    return ExitCode.OK
+
+
+def _fail(session: "Session", error: "EscrowctlError") -> int:
+    session.console.error(error)
+    return error.exit_code
+
+
+def _asks_version_only(words: list[str]) -> bool:
+    given = set(words)
+    return bool(given & _VERSION_OPTIONS) and given <= _VERSION_OPTIONS | _BESIDE_VERSION
+
+
+def _print_version(*, as_json: bool) -> int:
+    text = f'{{"version": "{__version__}"}}' if as_json else f"escrowctl {__version__}"
+    try:
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+    except OSError:
+        sys.stdout = None  # or the interpreter would complain once more at its end
+        return 0
+    return 0
+
+
+def _before_dashes(words: "Sequence[str]") -> "Sequence[str]":
+    return words[: words.index("--")] if "--" in words else words
+
+
+def _typed(words: list[str]) -> str:
+    import shlex
+
+    return shlex.join(words)
+
+
+if TYPE_CHECKING:
+    from escrowctl.errors import EscrowctlError

@@ -1,0 +1,126 @@
+"""The shared options: understood before and after every command, registered on the invoked one only.
+
+Typer takes an option only where it is declared. Declaring these on every command of the tree would
+cost each start some 30 ms, so a command adds them to its own when it is parsed or asked for help.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Protocol, cast
+
+import typer
+from typer.core import TyperCommand, TyperGroup, TyperOption
+
+from escrowctl.config.settings import LineValues
+
+COLOR_CHOICES = ("auto", "always", "never")
+
+
+@dataclass
+class SharedOptions:
+    """What the line says beside the command itself; filled while it is parsed."""
+
+    profile: str | None = None
+    sandbox: bool = False
+    base_url: str | None = None
+    config: str | None = None
+    timeout: float | None = None
+    json: bool = False
+    color: str = "auto"
+    quiet: bool = False
+    verbose: bool = False
+    debug: bool = False
+    no_input: bool = False
+    version: bool = False
+
+    def line_values(self) -> LineValues:
+        """Return what the line says about the service."""
+        return LineValues(self.profile, self.base_url, self.config, self.timeout)
+
+
+class Holder(Protocol):
+    """What the context carries: something that keeps the shared options of this run."""
+
+    options: SharedOptions
+
+
+def _keep(context: Any, option: Any, value: Any) -> None:
+    if value is not None and value is not False:
+        setattr(cast("Holder", context.find_root().obj).options, option.name, value)
+
+
+def _keep_version(context: Any, option: Any, value: Any) -> None:
+    _keep(context, option, value)
+    if value:
+        raise typer.Exit
+
+
+def _make_options() -> list[TyperOption]:
+    def value(*names: str, help: str, metavar: str, type: Any = str) -> TyperOption:  # noqa: A002 - Typer's names
+        return TyperOption(
+            param_decls=list(names), type=type, help=help, metavar=metavar, callback=_keep, expose_value=False
+        )
+
+    def flag(*names: str, help: str) -> TyperOption:  # noqa: A002
+        return TyperOption(
+            param_decls=list(names), is_flag=True, default=False, help=help, callback=_keep, expose_value=False
+        )
+
+    version = TyperOption(
+        param_decls=["--version", "-V"],
+        is_flag=True,
+        default=False,
+        is_eager=True,
+        help="Print the version.",
+        callback=_keep_version,
+        expose_value=False,
+    )
+    return [
+        value("--profile", "-p", help="The profile in config.toml to use.", metavar="NAME"),
+        flag("--sandbox", help="Use the built-in sandbox: no account, no network, no real money."),
+        value("--base-url", help="The service's base URL.", metavar="URL"),
+        value("--config", help="Another config file.", metavar="FILE"),
+        value("--timeout", help="Seconds for one attempt, in total.", metavar="SECONDS", type=float),
+        flag("--json", help="Print JSON on stdout, and JSON lines on stderr."),
+        value("--color", help="auto, always or never.", metavar="WHEN"),
+        flag("--quiet", "-q", help="Print ids only, and no notes."),
+        flag("--verbose", "-v", help="Print a line for each request."),
+        flag("--debug", help="Print requests (the key left out), and a traceback for a defect."),
+        flag("--no-input", help="Never ask; refuse where a confirmation is needed."),
+        version,
+    ]
+
+
+class _Sharing:
+    """Adds the shared options to a command's own, once, when they are first needed."""
+
+    _with_shared: list[Any] | None = None
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the command's own parameters, then the shared ones, then help."""
+        if self._with_shared is None:
+            *own, help_option = super().get_params(ctx)  # type: ignore[misc] # the class it is mixed into
+            self._with_shared = [*own, *_make_options(), help_option]
+        return self._with_shared
+
+
+class SharedCommand(_Sharing, TyperCommand):
+    """A command that understands the shared options besides its own."""
+
+
+class SharedGroup(_Sharing, TyperGroup):
+    """A group that understands the shared options."""
+
+
+ReasonOption = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why; kept in the journal.")]
+KeyOption = Annotated[
+    str | None,
+    typer.Option("--idempotency-key", metavar="KEY", help="Send this Idempotency-Key; the same again sends nothing."),
+]
+DataOption = Annotated[
+    str | None, typer.Option("--data", metavar="JSON", help="A JSON object for the body, or @FILE to read one.")
+]
+DespiteOption = Annotated[
+    list[str] | None,
+    typer.Option("--despite", metavar="ENTRY", help="Send although this equal journal entry is unknown."),
+]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the exact request; send and read nothing.")]

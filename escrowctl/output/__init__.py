@@ -1,0 +1,1 @@
+"""From values to text, and the one place that writes it."""

@@ -1,0 +1,170 @@
+"""The console: the only module that writes. Data to stdout, everything else to stderr."""
+
+import contextlib
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TextIO
+
+from escrowctl.contract.body import encode
+from escrowctl.contract.number import JsonValue
+from escrowctl.errors import ErrorCode, EscrowctlError
+from escrowctl.output import terminal, tsv
+from escrowctl.output.safe import safe
+from escrowctl.output.trouble import error_document, error_lines, note_document
+from escrowctl.output.view import Listing, View
+
+_MIN_WIDTH = 40
+_RED, _RESET = "\x1b[1;31m", "\x1b[0m"
+
+
+class OutputClosedError(Exception):
+    """Whoever read stdout has gone (a closed pipe): no error, but nothing more can be shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How to speak: `color` is auto, always or never."""
+
+    json: bool = False
+    quiet: bool = False
+    verbose: bool = False
+    debug: bool = False
+    color: str = "auto"
+
+
+class Console:
+    """Writes for one run. Every method that writes data raises OutputClosedError, or EscrowctlError
+    `output_unusable` (17) where stdout cannot take it.
+    """
+
+    def __init__(self, stdout: TextIO, stderr: TextIO, environ: Mapping[str, str], manner: Manner) -> None:
+        self._stdout = stdout
+        self._stderr = stderr
+        self._environ = environ
+        self.manner = manner
+        self._said: set[str] = set()
+
+    # Data
+
+    def show(self, view: View) -> None:
+        """Show one thing in the format of this run."""
+        if self.manner.quiet:
+            self._ids((view,))
+        elif self.manner.json:
+            self.document(view.document)
+        elif not self._stdout.isatty():
+            self.data(tsv.render_fields(view))
+        elif view.line is not None:
+            self.data(safe(view.line))
+        else:
+            self.data(terminal.render_fields(view, width=self._width(), color=self._colors(self._stdout)))
+
+    def show_listing(self, listing: Listing) -> None:
+        """Show several things: an array, a table, or lines."""
+        if self.manner.json:
+            self.document([view.document for view in listing.views])
+        elif not listing.views:
+            return
+        elif self.manner.quiet:
+            self._ids(listing.views)
+        elif self._stdout.isatty():
+            self.data(terminal.render_listing(listing, width=self._width(), color=self._colors(self._stdout)))
+        else:
+            self.data(tsv.render_listing(listing))
+
+    def show_row(self, view: View) -> None:
+        """Show one line of several that come one by one: columns cannot be known yet, so tabs."""
+        self.data(tsv.render_row(view))
+
+    def document(self, document: JsonValue) -> None:
+        """Write one line of JSON."""
+        self.data(encode(document, spaced=True))
+
+    def data(self, text: str) -> None:
+        """Write text and a line end to stdout, and flush."""
+        try:
+            self._stdout.write(text + "\n")
+            self._stdout.flush()
+        except BrokenPipeError as error:
+            self._drop(self._stdout)
+            raise OutputClosedError from error
+        except OSError as error:
+            self._drop(self._stdout)
+            raise EscrowctlError(
+                ErrorCode.OUTPUT_UNUSABLE, f"the output could not be written: {error.strerror or error}."
+            ) from error
+
+    # Everything else
+
+    def note(self, code: str, message: str, *, word: str = "note", important: bool = False) -> None:
+        """Say something beside the data, once a run; `-q` silences all but what is important."""
+        if (self.manner.quiet and not important) or message in self._said:
+            return
+        self._said.add(message)
+        if self.manner.json:
+            self._say(encode(note_document(code, message), spaced=True))
+        else:
+            self._say(f"{word}: {safe(message)}")
+
+    def trace(self, message: str) -> None:
+        """Say what happened on the wire, under `-v` and `--debug`."""
+        if not (self.manner.verbose or self.manner.debug):
+            return
+        self._say(encode(note_document("trace", message), spaced=True) if self.manner.json else safe(message))
+
+    def error(self, error: EscrowctlError) -> None:
+        """Say what went wrong, and what to type next."""
+        if self.manner.json:
+            self._say(encode(error_document(error), spaced=True))
+            return
+        first, *others = error_lines(error)
+        word, _, rest = first.partition(":")
+        colored = f"{_RED}{word}:{_RESET}{rest}" if self._colors(self._stderr) else first
+        self._say("\n".join([colored, *others]))
+
+    def report(self, text: str) -> None:
+        """Write a traceback or the like, as it stands."""
+        self._say(text)
+
+    def ask(self, lines: list[str], question: str) -> None:
+        """Write what is to be decided, and the question without a line end."""
+        for line in lines:
+            self._say(safe(line))
+        self._write_error(safe(question) + " ")
+
+    def _ids(self, views: tuple[View, ...]) -> None:
+        ids = [safe(view.id) for view in views if view.id is not None]
+        if ids:
+            self.data("\n".join(ids))
+
+    def _say(self, text: str) -> None:
+        self._write_error(text + "\n")
+
+    def _write_error(self, text: str) -> None:
+        # Nobody is left to be told when stderr itself is gone.
+        with contextlib.suppress(OSError, ValueError):
+            self._stderr.write(text)
+            self._stderr.flush()
+
+    def _width(self) -> int:
+        return max(shutil.get_terminal_size().columns, _MIN_WIDTH)
+
+    def _colors(self, stream: TextIO) -> bool:
+        """`--color`, then NO_COLOR (no-color.org), then the forcing variables, then the terminal."""
+        environ = self._environ
+        if self.manner.color != "auto":
+            return self.manner.color == "always"
+        if environ.get("NO_COLOR"):
+            return False
+        if environ.get("CLICOLOR_FORCE", "0") != "0" or environ.get("FORCE_COLOR", "0") != "0":
+            return True
+        return stream.isatty() and environ.get("TERM") != "dumb"
+
+    def _drop(self, stream: TextIO) -> None:
+        """Point a dead stream at nothing, so that the interpreter's last flush says nothing either."""
+        with contextlib.suppress(OSError, ValueError):
+            nothing = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nothing, stream.fileno())
+            os.close(nothing)

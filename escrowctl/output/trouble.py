@@ -1,0 +1,70 @@
+"""Errors as text: for a person by class word and pasteable hints, for a program as one JSON object."""
+
+from escrowctl.contract.body import encode
+from escrowctl.contract.number import JsonValue, Number
+from escrowctl.errors import ErrorCode, EscrowctlError
+from escrowctl.output.safe import safe
+
+
+def error_lines(error: EscrowctlError) -> list[str]:
+    """Return the lines for a person: class word and sentence, the facts of an unknown, the hints."""
+    word = "unknown" if error.code is ErrorCode.OUTCOME_UNKNOWN else "error"
+    lines = [f"{word}: {safe(error.message)}"]
+    if error.code is ErrorCode.OUTCOME_UNKNOWN:
+        lines += [f"  {safe(line)}" for line in _unknown_block(error)]
+    return lines + _hint_lines(error.hint)
+
+
+def error_document(error: EscrowctlError) -> JsonValue:
+    """Return `{"error": {...}}`: the closed code, the sentence, and every fact the error carries."""
+    body: dict[str, object] = {
+        "code": error.code.value,
+        "message": error.message,
+        "hint": "\n".join(error.hint) or None,
+        "http_status": None,
+        "request_id": None,
+        "outcome": error.sending.value if error.sending else None,
+        "exit_code": int(error.exit_code),
+    }
+    return {"error": _as_json(body | dict(error.facts))}
+
+
+def note_document(code: str, message: str) -> JsonValue:
+    """Return `{"note": {...}}`, the form of every other stderr line under `--json`."""
+    return {"note": {"code": code, "message": message}}
+
+
+def _hint_lines(hints: tuple[str, ...]) -> list[str]:
+    return [f"{'hint: ' if first else '      '}{safe(hint)}" for first, hint in _numbered(hints)]
+
+
+def _numbered(hints: tuple[str, ...]) -> list[tuple[bool, str]]:
+    return [(position == 0, hint) for position, hint in enumerate(hints)]
+
+
+def _unknown_block(error: EscrowctlError) -> list[str]:
+    """Return what an operator quotes to the service's desk: time, request, key, entry."""
+    facts = error.facts
+    request = facts.get("request")
+    lines = []
+    if isinstance(request, dict):
+        body = f"  {request['body']}" if request.get("body") else ""
+        lines.append(f"sent    {facts.get('sent_at')}  {request.get('method')} {request.get('url')}{body}")
+    lines.append(f"key     {facts.get('idempotency_key')}  (this service is not known to honour it)")
+    reason = f'  "{facts["reason"]}"' if facts.get("reason") else ""
+    lines.append(f"entry   {facts.get('entry')}{reason}   request {facts.get('request_id')}")
+    return lines
+
+
+def _as_json(value: object) -> JsonValue:
+    match value:
+        case bool() | None | str() | Number():
+            return value
+        case int():
+            return Number(str(value))
+        case dict():
+            return {str(key): _as_json(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_as_json(item) for item in value]
+        case _:
+            return encode(str(value))

@@ -1,0 +1,120 @@
+"""Every test runs with a home of its own, no configuration, and no terminal."""
+
+import io
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+if os.environ.get("ESCROWCTL_TEST_HTTPX") == "httpx2":
+    # The same tests against the continuation of httpx: the API is kept, so the names can stand in.
+    import httpcore2
+    import httpx2
+
+    sys.modules["httpx"] = httpx2
+    sys.modules["httpcore"] = httpcore2
+
+from wire_server import Behave, WireServer, serving
+
+from escrowctl.main import main
+from escrowctl.surroundings import Surroundings
+
+KEY = "sk_test_0123456789abcdef"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command line did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:  # noqa: ANN401 - any JSON
+        return json.loads(self.out)
+
+    @property
+    def error(self) -> dict[str, Any]:
+        """The last stderr line as the JSON error that it must be."""
+        document = json.loads(self.err.splitlines()[-1])
+        assert isinstance(document, dict)
+        error = document["error"]
+        assert isinstance(error, dict)
+        return error
+
+
+class Terminal(io.StringIO):
+    """A text stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A fresh ESCROWCTL_HOME and HOME, and none of this machine's variables that matter."""
+    for name in list(os.environ):
+        if name.startswith("ESCROWCTL_") and not name.startswith("ESCROWCTL_TEST_"):
+            monkeypatch.delenv(name)
+    for name in ("CI", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    folder = tmp_path / "home"
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("ESCROWCTL_HOME", str(folder / "escrowctl"))
+    monkeypatch.setenv("COLUMNS", "100")
+    return folder / "escrowctl"
+
+
+@pytest.fixture
+def run(home: Path) -> Run:
+    """Run a command line through `main`: `run("tx", "get", "tx_1", answers="yes\\n", terminal=True)`."""
+
+    def run_line(
+        *words: str, stdin: str = "", terminal: bool = False, environ: dict[str, str] | None = None, **injected: Any
+    ) -> Result:
+        make = Terminal if terminal else io.StringIO
+        out, err = make(), make()
+        around = Surroundings(
+            environ={**os.environ, **(environ or {})}, stdin=make(stdin), stdout=out, stderr=err, **injected
+        )
+        code = main(words, around)
+        return Result(int(code), out.getvalue(), err.getvalue())
+
+    return run_line
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[Behave], WireServer]]:
+    """Start raw-socket servers that end with the test."""
+    with ExitStack() as stack:
+        yield lambda behave: stack.enter_context(serving(behave))
+
+
+@pytest.fixture
+def at(serve: Callable[[Behave], WireServer], run: Run) -> Callable[[Behave], tuple[WireServer, Run]]:
+    """Start a server and return it with a `run` whose environment points to it."""
+
+    def start(behave: Behave) -> tuple[WireServer, Run]:
+        server = serve(behave)
+        environ = {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": KEY}
+
+        def run_there(*words: str, **keywords: Any) -> Result:
+            merged = environ | keywords.pop("environ", {})
+            return run(*words, environ=merged, **keywords)
+
+        return server, run_there
+
+    return start

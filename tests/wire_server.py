@@ -1,0 +1,130 @@
+"""A server on raw sockets: it shares no code with escrowctl, its sandbox, or any HTTP library.
+
+`behave` is called with each request once its head and body have arrived (as far as Content-Length
+says) and the connection; it writes raw bytes, or does not, or closes. `seen` keeps every request in
+the order of arrival, so that a test can count what reached the service.
+"""
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One request as it arrived."""
+
+    method: str
+    target: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+
+    def header(self, name: str) -> str | None:
+        """Return the first header of that name, case-blind."""
+        return next((value for key, value in self.headers if key.lower() == name.lower()), None)
+
+    @property
+    def is_write(self) -> bool:
+        return self.method in ("POST", "PUT", "PATCH", "DELETE")
+
+
+Behave = Callable[[Seen, socket.socket], None]
+
+
+def http_reply(status: str, body: bytes = b"", *headers: str, content_type: str = "application/json") -> bytes:
+    """Return a whole reply: `status` as `200 OK`."""
+    lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *headers]
+    if body:
+        lines.append(f"Content-Type: {content_type}")
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+def answering(*replies: bytes) -> Behave:
+    """Return a behaviour that sends these replies in turn, the last one for ever."""
+    waiting = list(replies)
+
+    def behave(_seen: Seen, connection: socket.socket) -> None:
+        connection.sendall(waiting.pop(0) if len(waiting) > 1 else waiting[0])
+
+    return behave
+
+
+def by_method(**behaviours: Behave) -> Behave:
+    """Return a behaviour that depends on the method: `by_method(GET=..., PUT=...)`."""
+
+    def behave(seen: Seen, connection: socket.socket) -> None:
+        behaviours[seen.method](seen, connection)
+
+    return behave
+
+
+@dataclass
+class WireServer:
+    """Listens on a free loopback port; each connection has a thread of its own."""
+
+    behave: Behave
+    seen: list[Seen] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self.port = int(self._listener.getsockname()[1])
+        self._connections: list[socket.socket] = []
+        self._lock = threading.Lock()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def writes(self) -> list[Seen]:
+        """The requests that may have moved money."""
+        return [seen for seen in list(self.seen) if seen.is_write]
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for connection in self._connections:
+            with contextlib.suppress(OSError):
+                connection.close()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self._listener.accept()
+                self._connections.append(connection)
+                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with contextlib.suppress(OSError), connection:
+            reader = connection.makefile("rb")
+            while (seen := _read_request(reader)) is not None:
+                with self._lock:
+                    self.seen.append(seen)
+                self.behave(seen, connection)
+
+
+def _read_request(reader: "socket.SocketIO | object") -> Seen | None:
+    line = reader.readline()  # type: ignore[attr-defined] # a buffered socket file
+    if not line.strip():
+        return None
+    method, target, _version = line.decode("latin-1").split()
+    headers = []
+    while (line := reader.readline().decode("latin-1").strip()):  # type: ignore[attr-defined] # as above
+        name, _, value = line.partition(":")
+        headers.append((name, value.strip()))
+    length = next((int(value) for name, value in headers if name.lower() == "content-length"), 0)
+    return Seen(method, target, tuple(headers), reader.read(length))  # type: ignore[attr-defined] # as above
+
+
+@contextlib.contextmanager
+def serving(behave: Behave) -> Iterator[WireServer]:
+    """Run a server for the length of the block."""
+    server = WireServer(behave)
+    try:
+        yield server
+    finally:
+        server.close()

@@ -1,15 +1,82 @@
-"""The command tree: which command stands where. No logic."""
+"""The command tree: which command stands where. No logic.
+
+A noun's commands are imported when somebody looks at them, so that the help of the tree, usage
+errors and the other nouns do not pay for them.
+"""
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import typer
 
 from escrowctl.commands import help as help_command
-from escrowctl.commands import journal, tx
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
 from escrowctl.options import SharedCommand, SharedGroup
 from escrowctl.session import Session, session_of
+
+_SUMMARY = """The operator's tool for an escrow service.
+
+It never pays twice, and never says more than it knows.
+
+\b
+Without an account:
+  escrowctl --sandbox tx create --amount 100 --currency USD
+"""
+
+NOUNS: dict[str, tuple[str, dict[str, str]]] = {
+    "tx": (
+        "Create, read and release escrow transactions.",
+        {"create": "tx.create", "get": "tx.get", "release": "tx.release"},
+    ),
+    "journal": ("See what was written from here.", {"list": "journal.list_entries", "show": "journal.show"}),
+}
+"""Noun -> its summary, and its verbs with the function in `escrowctl.commands` that does each."""
+
+
+# Help is one of the shared options: Typer's own would write past the console.
+_SETTINGS: dict[str, Any] = {"help_option_names": []}
+
+
+class _NounGroup(SharedGroup):
+    """A group that imports its verbs when they are first looked at."""
+
+    verbs: dict[str, str]
+    _loaded: dict[str, Any] | None = None
+
+    @property  # type: ignore[override] # Typer's attribute, filled late
+    def commands(self) -> dict[str, Any]:
+        """The commands by name."""
+        if self._loaded is None:
+            self._loaded = _load(self.verbs)
+        return self._loaded
+
+    @commands.setter
+    def commands(self, _empty: dict[str, Any]) -> None:
+        """Typer sets none while it builds the tree."""
+
+
+def _load(verbs: dict[str, str]) -> dict[str, Any]:
+    group = _make_typer(SharedGroup, "")
+    for verb, place in verbs.items():
+        module, _, function = place.partition(".")
+        found = getattr(import_module(f"escrowctl.commands.{module}"), function)
+        group.command(verb, cls=SharedCommand, context_settings=_SETTINGS)(found)
+    loaded: Any = typer.main.get_command(group)
+    return dict(loaded.commands)
+
+
+def _make_typer(group: type[SharedGroup], summary: str) -> typer.Typer:
+    return typer.Typer(
+        cls=group,
+        help=summary,
+        invoke_without_command=True,
+        callback=_print_help_when_bare,
+        rich_markup_mode=None,
+        add_completion=False,
+        context_settings=_SETTINGS,
+        pretty_exceptions_enable=False,
+    )
 
 
 def _print_help_when_bare(context: typer.Context) -> None:
@@ -17,36 +84,12 @@ def _print_help_when_bare(context: typer.Context) -> None:
         session_of(context).console.data(context.get_help())
 
 
-def _group(summary: str, **commands: Any) -> typer.Typer:
-    group = typer.Typer(
-        cls=SharedGroup,
-        help=summary,
-        invoke_without_command=True,
-        callback=_print_help_when_bare,
-        rich_markup_mode=None,
-        add_completion=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
-        pretty_exceptions_enable=False,
-    )
-    for name, function in commands.items():
-        group.command(name, cls=SharedCommand)(function)
-    return group
-
-
 def make_app() -> typer.Typer:
     """Return the whole tree."""
-    app = _group(
-        "The operator's tool for an escrow service. It never pays twice, and never says more than it knows.\n\n"
-        "Without an account: escrowctl --sandbox tx create --amount 100 --currency USD",
-        help=help_command.show,
-    )
-    app.add_typer(
-        _group("Create, read and release escrow transactions.", create=tx.create, get=tx.get, release=tx.release),
-        name="tx",
-    )
-    app.add_typer(
-        _group("See what was written from here.", list=journal.list_entries, show=journal.show), name="journal"
-    )
+    app = _make_typer(SharedGroup, _SUMMARY)
+    for noun, (summary, verbs) in NOUNS.items():
+        app.add_typer(_make_typer(type(f"{noun}_group", (_NounGroup,), {"verbs": verbs}), summary), name=noun)
+    app.command("help", cls=SharedCommand, context_settings=_SETTINGS)(help_command.show)
     return app
 
 
@@ -61,10 +104,15 @@ def run(argv: Sequence[str], session: Session) -> None:
     except typer.TyperException as error:
         raise EscrowctlError(
             ErrorCode.USAGE,
-            f"{error.format_message().strip().rstrip('.')}. {NOTHING_SENT}",
+            f"{_sentence(error.format_message())} {NOTHING_SENT}",
             hint=_usage_hint(error),
             sending=Sending.NOT_SENT,
         ) from error
+
+
+def _sentence(message: str) -> str:
+    text = message.strip()
+    return text if text.endswith((".", "?")) else f"{text}."
 
 
 def _usage_hint(error: typer.TyperException) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _VERSION_OPTIONS = frozenset({"--version", "-V"})
 _BESIDE_VERSION = frozenset({"--json", "--quiet", "-q", "--no-input", "--debug", "--verbose", "-v"})
-ISSUES_HINT = "run it again with --debug to see where; the journal is unharmed"
+_DEFECT_HINT = "--debug shows where; what was sent, if anything, stands in: escrowctl journal list"
 
 
 def main(argv: "Sequence[str] | None" = None, surroundings: "Surroundings | None" = None) -> int:
@@ -24,6 +24,15 @@ def main(argv: "Sequence[str] | None" = None, surroundings: "Surroundings | None
     words = list(sys.argv[1:] if argv is None else argv)
     if _asks_version_only(words):
         return _print_version(as_json="--json" in words)
+    try:
+        return int(_run(words, surroundings))
+    except KeyboardInterrupt:
+        # Before our own handlers stood, or after: nothing was sent then.
+        return 130
+
+
+def _run(words: "Sequence[str]", surroundings: "Surroundings | None") -> int:
+    from escrowctl.errors import Stopped
     from escrowctl.session import Session
     from escrowctl.signals import Signals
     from escrowctl.surroundings import Surroundings
@@ -31,10 +40,17 @@ def main(argv: "Sequence[str] | None" = None, surroundings: "Surroundings | None
     session = Session(surroundings or Surroundings(), Signals())
     session.typed = _typed(words)
     with session.signals.installed():
-        return int(_run(words, session))
+        try:
+            return _dispatch(words, session)
+        except Stopped as stopped:
+            # A second signal, while the first was being told of.
+            return stopped.code.exit_code
+        finally:
+            session.close()
 
 
-def _run(words: "Sequence[str]", session: "Session") -> int:
+def _dispatch(words: "Sequence[str]", session: "Session") -> int:
+    """Run the command and turn whatever it raises into output and an exit code."""
     from escrowctl.errors import ErrorCode, EscrowctlError, Stopped
     from escrowctl.exits import ExitCode
     from escrowctl.output.console import OutputClosedError
@@ -43,8 +59,6 @@ def _run(words: "Sequence[str]", session: "Session") -> int:
         from escrowctl.app import run
 
         run(words, session)
-        if session.options.version:
-            return _print_version(as_json=session.options.json)
     except EscrowctlError as error:
         if error.code is ErrorCode.USAGE:
             # The line could not be parsed; it is answered in the form it seems to ask for.
@@ -52,19 +66,23 @@ def _run(words: "Sequence[str]", session: "Session") -> int:
         return _fail(session, error)
     except Stopped as stopped:
         return _fail(session, EscrowctlError(stopped.code, "stopped. No write was left unknown."))
-    except (OutputClosedError, BrokenPipeError):
+    except OutputClosedError:
         # What was asked for was read; that the reader of stdout left early is its own business.
         return ExitCode.OK
     except Exception as error:
-        if session.options.debug:
-            import traceback
+        return _report_defect(session, error)
+    return _print_version(as_json=session.options.json) if session.options.version else ExitCode.OK
 
-            session.console.report(traceback.format_exc())
-        message = f"this is a defect in escrowctl ({type(error).__name__})."
-        return _fail(session, EscrowctlError(ErrorCode.DEFECT, message, hint=ISSUES_HINT))
-    finally:
-        session.close()
-    return ExitCode.OK
+
+def _report_defect(session: "Session", error: Exception) -> int:
+    from escrowctl.errors import ErrorCode, EscrowctlError
+
+    if session.options.debug:
+        import traceback
+
+        session.console.report("".join(traceback.format_exception(error)).rstrip())
+    message = f"this is a defect in escrowctl ({type(error).__name__})."
+    return _fail(session, EscrowctlError(ErrorCode.DEFECT, message, hint=_DEFECT_HINT))
 
 
 def _fail(session: "Session", error: "EscrowctlError") -> int:
@@ -92,7 +110,7 @@ def _before_dashes(words: "Sequence[str]") -> "Sequence[str]":
     return words[: words.index("--")] if "--" in words else words
 
 
-def _typed(words: list[str]) -> str:
+def _typed(words: "Sequence[str]") -> str:
     import shlex
 
     return shlex.join(words)

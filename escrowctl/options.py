@@ -10,8 +10,6 @@ from typing import Annotated, Any, Protocol, cast
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from escrowctl.config.settings import LineValues
-
 COLOR_CHOICES = ("auto", "always", "never")
 
 
@@ -32,15 +30,22 @@ class SharedOptions:
     no_input: bool = False
     version: bool = False
 
-    def line_values(self) -> LineValues:
-        """Return what the line says about the service."""
-        return LineValues(self.profile, self.base_url, self.config, self.timeout)
+
+class Writes(Protocol):
+    """Takes text for stdout."""
+
+    def data(self, text: str) -> None:
+        """Write it, and a line end."""
 
 
 class Holder(Protocol):
-    """What the context carries: something that keeps the shared options of this run."""
+    """What the context carries: something that keeps the shared options of this run, and can print."""
 
     options: SharedOptions
+
+    @property
+    def console(self) -> Writes:
+        """Where help goes."""
 
 
 def _keep(context: Any, option: Any, value: Any) -> None:
@@ -51,6 +56,12 @@ def _keep(context: Any, option: Any, value: Any) -> None:
 def _keep_version(context: Any, option: Any, value: Any) -> None:
     _keep(context, option, value)
     if value:
+        raise typer.Exit
+
+
+def _show_help(context: Any, _option: Any, value: Any) -> None:
+    if value:
+        cast(Holder, context.find_root().obj).console.data(context.get_help())
         raise typer.Exit
 
 
@@ -74,6 +85,15 @@ def _make_options() -> list[TyperOption]:
         callback=_keep_version,
         expose_value=False,
     )
+    help_option = TyperOption(
+        param_decls=["--help", "-h"],
+        is_flag=True,
+        default=False,
+        is_eager=True,
+        help="Show this message and exit.",
+        callback=_show_help,
+        expose_value=False,
+    )
     return [
         value("--profile", "-p", help="The profile in config.toml to use.", metavar="NAME"),
         flag("--sandbox", help="Use the built-in sandbox: no account, no network, no real money."),
@@ -87,6 +107,7 @@ def _make_options() -> list[TyperOption]:
         flag("--debug", help="Print requests (the key left out), and a traceback for a defect."),
         flag("--no-input", help="Never ask; refuse where a confirmation is needed."),
         version,
+        help_option,
     ]
 
 
@@ -96,10 +117,10 @@ class _Sharing:
     _with_shared: list[Any] | None = None
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the command's own parameters, then the shared ones, then help."""
+        """Return the command's own parameters, then the shared ones and help."""
         if self._with_shared is None:
-            *own, help_option = super().get_params(ctx)  # type: ignore[misc] # the class it is mixed into
-            self._with_shared = [*own, *_make_options(), help_option]
+            own = super().get_params(ctx)  # type: ignore[misc] # the class it is mixed into
+            self._with_shared = [*own, *_make_options()]
         return self._with_shared
 
 

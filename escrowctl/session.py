@@ -112,10 +112,12 @@ class Session:
         if self.options.sandbox:
             self.console.note("sandbox", "built in, no real money", word="sandbox")
             return self._sandbox_service()
-        from escrowctl.config.settings import Resolver
+        from escrowctl.config.settings import LineValues, Resolver
 
+        options = self.options
+        line = LineValues(options.profile, options.base_url, options.config, options.timeout)
         try:
-            service = Resolver(self.options.line_values(), self.surroundings.environ, self.folders).resolve()
+            service = Resolver(line, self.surroundings.environ, self.folders).resolve()
         except EscrowctlError as error:
             raise self._with_ways_on(error) from error
         if service.live:
@@ -170,17 +172,17 @@ class Session:
         lines = [f"  id {resource_id}   amount {amount}   status {status}"]
         if not service.sandbox:
             lines[0] += f"   profile {service.name}   host {service.origin}"
-        question = f"A release cannot be undone. Type the {what} to release {amount}: {word}\n>"
-        if self._ask(lines, question) != word:
+        lines.append(f"A release cannot be undone. Type the {what} to release {amount}: {word}")
+        if self._ask(lines) != word:
             raise EscrowctlError(
                 ErrorCode.DECLINED,
                 f"declined; {resource_id} was not released. {NOTHING_SENT}",
                 sending=Sending.NOT_SENT,
             )
 
-    def _ask(self, lines: list[str], question: str) -> str:
+    def _ask(self, lines: list[str]) -> str:
         with self.signals.let_through():
-            self.console.ask(lines, question)
+            self.console.ask(lines)
             return self.surroundings.stdin.readline().strip()
 
     def _require_somebody(self, why: str, flag: str) -> None:
@@ -216,12 +218,15 @@ class Session:
         from escrowctl.config.origin import parse_base_url
         from escrowctl.config.secrets import Secret
         from escrowctl.config.service import READ_TIMEOUT, WRITE_TIMEOUT, Service
+        from escrowctl.config.settings import check_timeout
 
         options = self.options
         for name, value in (("--profile", options.profile), ("--base-url", options.base_url)):
             if value is not None:
                 raise bad_value(f"--sandbox and {name} cannot both be meant: --sandbox goes nowhere else.")
         timeout = options.timeout
+        if timeout is not None:
+            check_timeout(timeout, source="--timeout")
         return Service(
             name="sandbox",
             origin=parse_base_url(SANDBOX_URL, source="the sandbox"),

@@ -35,3 +35,13 @@ class Surroundings:
 def timestamp(moment: datetime) -> str:
     """Return RFC 3339 in UTC with milliseconds, the form in which times are kept and printed."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+
+
+def ago(earlier: str, now: datetime) -> str:
+    """Return how long ago a timestamp was, in its largest whole unit: `20 s ago`, `3 min ago`."""
+    seconds = max(int((now - datetime.fromisoformat(earlier)).total_seconds()), 0)
+    size, unit = next(((size, unit) for size, unit in _UNITS if seconds >= size), (1, "s"))
+    return f"{seconds // size} {unit} ago"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent / "contract")]
 
 if os.environ.get("ESCROWCTL_TEST_HTTPX") == "httpx2":
     # The same tests against the continuation of httpx: the API is kept, so the names can stand in.
@@ -39,7 +39,7 @@ class Result:
     err: str
 
     @property
-    def json(self) -> Any:  # noqa: ANN401 - any JSON
+    def json(self) -> Any:
         return json.loads(self.out)
 
     @property

@@ -7,9 +7,11 @@ the order of arrival, so that a test can count what reached the service.
 
 import contextlib
 import socket
+import struct
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import BinaryIO
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,21 @@ def answering(*replies: bytes) -> Behave:
         connection.sendall(waiting.pop(0) if len(waiting) > 1 else waiting[0])
 
     return behave
+
+
+def hang_up(_seen: Seen, connection: socket.socket) -> None:
+    """Close the connection without an answer."""
+    connection.shutdown(socket.SHUT_RDWR)
+
+
+def reset(_seen: Seen, connection: socket.socket) -> None:
+    """Break the connection off with a TCP reset."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
+
+
+def say_nothing(_seen: Seen, connection: socket.socket) -> None:
+    """Keep the connection open and never answer."""
 
 
 def by_method(**behaviours: Behave) -> Behave:
@@ -107,17 +124,17 @@ class WireServer:
                 self.behave(seen, connection)
 
 
-def _read_request(reader: "socket.SocketIO | object") -> Seen | None:
-    line = reader.readline()  # type: ignore[attr-defined] # a buffered socket file
+def _read_request(reader: BinaryIO) -> Seen | None:
+    line = reader.readline()
     if not line.strip():
         return None
     method, target, _version = line.decode("latin-1").split()
     headers = []
-    while (line := reader.readline().decode("latin-1").strip()):  # type: ignore[attr-defined] # as above
-        name, _, value = line.partition(":")
+    while text := reader.readline().decode("latin-1").strip():
+        name, _, value = text.partition(":")
         headers.append((name, value.strip()))
     length = next((int(value) for name, value in headers if name.lower() == "content-length"), 0)
-    return Seen(method, target, tuple(headers), reader.read(length))  # type: ignore[attr-defined] # as above
+    return Seen(method, target, tuple(headers), reader.read(length))
 
 
 @contextlib.contextmanager

@@ -38,6 +38,7 @@ class Fault(StrEnum):
     BAD_PROTOCOL = "the answer was not HTTP"
     INTERRUPTED = "it was interrupted before an answer came"
     BAD_REQUEST = "the request could not be put into HTTP"
+    DEFECT = "escrowctl itself failed before an answer came"
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,11 +130,13 @@ class Writer:
                 return self._wire.exchange(
                     request, evidence=evidence, seconds=self._service.write_timeout, limit=RECORD_LIMIT
                 )
-        except Stopped:
+        except BaseException as error:
+            # A signal, or a defect of ours: only whether a byte left decides what the write has become.
             if not evidence.sent:
-                self._journal.settle(entry, Verdict(State.NOT_SENT, "it was interrupted before a byte left"))
+                self._journal.settle(entry, Verdict(State.NOT_SENT, "it ended before a byte left"))
                 raise
-            return Exchange(sent=True, fault=Fault.INTERRUPTED)
+            fault = Fault.INTERRUPTED if isinstance(error, Stopped) else Fault.DEFECT
+            return Exchange(sent=True, fault=fault, detail="" if isinstance(error, Stopped) else type(error).__name__)
 
     def _settle(self, entry: Entry, outcome: Outcome, exchange: Exchange, record: Record | None) -> Entry:
         answer = exchange.answer

@@ -46,7 +46,9 @@ def show(
 ) -> None:
     """Explain a topic (exit-codes, environment) or a command.
 
-    Example: escrowctl help exit-codes
+    \b
+    Example:
+      escrowctl help exit-codes
     """
     words = topic or []
     console = session_of(context).console

@@ -7,6 +7,7 @@ import typer
 from escrowctl.contract.number import JsonValue, Number
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
 from escrowctl.journal.entries import Entry, parse_entry_name
+from escrowctl.journal.guards import describe
 from escrowctl.output.view import Listing, View, flatten
 from escrowctl.session import session_of
 
@@ -19,7 +20,9 @@ def list_entries(
 ) -> None:
     """List the newest writes and their outcomes.
 
-    Example: escrowctl journal list --limit 10
+    \b
+    Example:
+      escrowctl journal list --limit 10
     """
     session = session_of(context)
     if not 1 <= limit <= _MAX_ENTRIES:
@@ -36,7 +39,9 @@ def show(
 ) -> None:
     """Show one write: what was sent, when, why, and what is known of it.
 
-    Example: escrowctl journal show j12
+    \b
+    Example:
+      escrowctl journal show j12
     """
     session = session_of(context)
     found = session.journal.find(parse_entry_name(entry))
@@ -54,8 +59,8 @@ def _row(entry: Entry) -> tuple[str, ...]:
     intent, money = entry.intent, entry.intent.money
     return (
         entry.name,
-        entry.sent_at,
-        intent.operation,
+        f"{entry.sent_at[:19]}Z",
+        describe(intent),
         entry.state.value,
         money.amount.text if money else "",
         money.currency if money else "",

@@ -48,7 +48,9 @@ def create(
     It is sent once. When no answer comes, its outcome is unknown (exit 12), and an equal create is
     refused until that is settled.
 
-    Example: escrowctl tx create --amount 99.95 --currency EUR --reference order-8841
+    \b
+    Example:
+      escrowctl tx create --amount 99.95 --currency EUR --reference order-8841
     """
     session = session_of(context)
     escrow = NewEscrow(
@@ -69,7 +71,9 @@ def create(
 def get(context: typer.Context, ids: _Ids = None) -> None:
     """Show escrows as the service describes them.
 
-    Example: escrowctl tx get tx_7K2M9QHD --json
+    \b
+    Example:
+      escrowctl tx get tx_7K2M9QHD --json
     """
     session = session_of(context)
     wanted, several = read_ids(ids, session.surroundings.stdin)
@@ -106,7 +110,9 @@ def release(
     The record is shown and its id (on a live service its amount) is to be typed; scripts say --yes.
     The result is read back: accepted is not yet released.
 
-    Example: escrowctl tx release tx_7K2M9QHD --yes --expect-amount 100 --expect-currency USD
+    \b
+    Example:
+      escrowctl tx release tx_7K2M9QHD --yes --expect-amount 100 --expect-currency USD
     """
     session = session_of(context)
     wanted, several = read_ids(ids, session.surroundings.stdin)

@@ -1,7 +1,10 @@
 """The local refusals: what this journal knows that makes sending a write wrong."""
 
+from datetime import datetime
+
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
 from escrowctl.journal.entries import Entry, Intent, State
+from escrowctl.surroundings import ago
 
 
 def check_key(earlier: Entry, intent: Intent) -> None:
@@ -17,7 +20,7 @@ def check_key(earlier: Entry, intent: Intent) -> None:
         )
 
 
-def check_alike(alike: list[Entry], intent: Intent, *, invocation: str) -> None:
+def check_alike(alike: list[Entry], intent: Intent, *, invocation: str, now: datetime) -> None:
     """Refuse a write that is the same as one which may have happened.
 
     A release that is done is refused (7); one in flight elsewhere is busy (7); one that is unknown
@@ -28,18 +31,18 @@ def check_alike(alike: list[Entry], intent: Intent, *, invocation: str) -> None:
         if intent.is_create and entry.intent.reference != intent.reference:
             continue
         if entry.state is State.DONE and not intent.is_create:
-            raise already_done(entry)
+            raise _already_done(entry, now)
         if entry.state is State.UNKNOWN and entry.number not in intent.despite:
-            raise _earlier_unknown(entry, invocation)
+            raise _earlier_unknown(entry, invocation, now)
         if entry.state is State.IN_FLIGHT:
             raise busy(entry)
 
 
-def check_reference(under_reference: list[Entry], intent: Intent, *, invocation: str) -> None:
+def check_reference(under_reference: list[Entry], intent: Intent, *, invocation: str, now: datetime) -> None:
     """Refuse a create whose reference stands for an earlier one: one reference, one escrow."""
     for entry in under_reference:
         if entry.state is State.UNKNOWN and entry.number not in intent.despite:
-            raise _earlier_unknown(entry, invocation)
+            raise _earlier_unknown(entry, invocation, now)
         if entry.state is State.IN_FLIGHT:
             raise busy(entry)
         if entry.state is State.DONE:
@@ -49,15 +52,6 @@ def check_reference(under_reference: list[Entry], intent: Intent, *, invocation:
                 entry,
                 hint="one reference, one escrow: give this one its own",
             )
-
-
-def already_done(entry: Entry) -> EscrowctlError:
-    """Return the refusal (7) of a release that this journal knows as done."""
-    return _refusal(
-        ErrorCode.ALREADY_DONE,
-        f"{entry.intent.resource_id} was already released from here, {entry.settled_at} (journal {entry.name}).",
-        entry,
-    )
 
 
 def busy(entry: Entry) -> EscrowctlError:
@@ -72,12 +66,22 @@ def describe(intent: Intent) -> str:
     return intent.operation.partition("_")[0]
 
 
-def _earlier_unknown(entry: Entry, invocation: str) -> EscrowctlError:
+def _already_done(entry: Entry, now: datetime) -> EscrowctlError:
+    when = ago(entry.settled_at or entry.sent_at, now)
+    return _refusal(
+        ErrorCode.ALREADY_DONE,
+        f"{entry.intent.resource_id} was already released from here, {when} (journal {entry.name}).",
+        entry,
+    )
+
+
+def _earlier_unknown(entry: Entry, invocation: str, now: datetime) -> EscrowctlError:
     verb = describe(entry.intent)
     what = f"({entry.intent.money}) " if entry.intent.money else ""
     return EscrowctlError(
         ErrorCode.EARLIER_UNKNOWN,
-        f"an equal {verb} {what}is unknown since {entry.sent_at} ({entry.name}). Nothing was sent now.",
+        f"an equal {verb} {what}is unknown since {entry.sent_at}, {ago(entry.sent_at, now)} ({entry.name}). "
+        "Nothing was sent now.",
         hint=(
             f"look at it:                                 {invocation} journal show {entry.name}",
             f"if this one is meant besides, on purpose:   repeat the command with --despite {entry.name}",

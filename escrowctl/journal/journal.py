@@ -117,12 +117,11 @@ class Journal:
     def _check_guards(self, intent: Intent) -> None:
         alike = self._store.alike(intent.service, intent.operation, intent.likeness)
         alive = [self._alive_or_unknown(entry) for entry in alike]
-        guards.check_alike(alive, intent, invocation=self._invocation)
+        guards.check_alike(alive, intent, invocation=self._invocation, now=self._now())
         if intent.is_create and intent.reference is not None:
             under = self._store.by_reference(intent.service, intent.reference)
-            guards.check_reference(
-                [self._alive_or_unknown(entry) for entry in under], intent, invocation=self._invocation
-            )
+            under = [self._alive_or_unknown(entry) for entry in under]
+            guards.check_reference(under, intent, invocation=self._invocation, now=self._now())
 
     def _known(self, number: int) -> Entry:
         entry = self._store.by_number(number)

@@ -5,6 +5,7 @@ import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
+from io import TextIOWrapper
 from typing import TextIO
 
 from escrowctl.contract.body import encode
@@ -45,6 +46,10 @@ class Console:
         self._environ = environ
         self.manner = manner
         self._said: set[str] = set()
+        for stream in (stdout, stderr):
+            if isinstance(stream, TextIOWrapper):
+                # What the terminal's encoding lacks is shown by its code, not by a traceback.
+                stream.reconfigure(errors="backslashreplace")
 
     # Data
 
@@ -128,11 +133,11 @@ class Console:
         """Write a traceback or the like, as it stands."""
         self._say(text)
 
-    def ask(self, lines: list[str], question: str) -> None:
-        """Write what is to be decided, and the question without a line end."""
+    def ask(self, lines: list[str]) -> None:
+        """Write what is to be decided, and a mark where the answer goes."""
         for line in lines:
             self._say(safe(line))
-        self._write_error(safe(question) + " ")
+        self._write_error("> ")
 
     def _ids(self, views: tuple[View, ...]) -> None:
         ids = [safe(view.id) for view in views if view.id is not None]

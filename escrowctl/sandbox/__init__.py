@@ -1,0 +1,1 @@
+"""The embedded escrow service: the interface really implemented, and an honest judge of the client."""

@@ -1,0 +1,67 @@
+"""A folder and a file that nobody else on the machine may look into."""
+
+import os
+import shlex
+from pathlib import Path
+
+from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
+
+FOLDER_MODE = 0o700
+FILE_MODE = 0o600
+
+
+def unusable(path: Path, reason: str, *, hint: str | tuple[str, ...] = ()) -> EscrowctlError:
+    """The error for a sandbox folder or store that cannot be used; `reason` ends the sentence."""
+    message = f"The sandbox cannot use {path}: {reason}. {NOTHING_SENT}"
+    return EscrowctlError(ErrorCode.STATE_UNUSABLE, message, hint=hint, sending=Sending.NOT_SENT)
+
+
+def private_folder(folder: Path) -> None:
+    """Make the folder if it is missing, its missing parents too, all 0700 whatever the umask.
+
+    Raise STATE_UNUSABLE if that fails, or if what stands there is not a folder of ours alone.
+    """
+    try:
+        for place in reversed((folder, *folder.parents)):
+            if not place.exists():
+                place.mkdir(mode=FOLDER_MODE, exist_ok=True)
+        if not folder.is_dir():
+            raise unusable(folder, "it is not a folder")
+        _require_private(folder, mode=FOLDER_MODE)
+    except OSError as error:
+        raise unusable(folder, error.strerror or "it cannot be opened") from error
+
+
+def private_file(path: Path) -> None:
+    """Make the file if it is missing, empty and 0600 from its first moment.
+
+    Raise STATE_UNUSABLE if that fails, or if what stands there is not a file of ours alone.
+    """
+    try:
+        # An existing file is never opened here: closing any descriptor of it would drop the locks
+        # that SQLite holds on it in this process (POSIX advisory locks).
+        if not path.exists():
+            _create(path)
+        if not path.is_file():
+            raise unusable(path, "it is not a regular file")
+        _require_private(path, mode=FILE_MODE)
+    except OSError as error:
+        raise unusable(path, error.strerror or "it cannot be opened") from error
+
+
+def _create(path: Path) -> None:
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE))
+    except FileExistsError:
+        return  # another process was first, which is as good
+
+
+def _require_private(path: Path, *, mode: int) -> None:
+    found = path.stat()
+    if found.st_uid != os.geteuid():
+        raise unusable(path, f"it belongs to another user (uid {found.st_uid})")
+    if found.st_mode & 0o077:
+        mend = f"chmod {mode:o} {shlex.quote(str(path))}"
+        raise unusable(path, "other users may reach it", hint=mend)
+    if not os.access(path, os.R_OK | os.W_OK):
+        raise unusable(path, "it is read-only")

@@ -1,0 +1,175 @@
+"""The sandbox's one SQLite file: opened, brought up to date, and written one transaction at a time."""
+
+import shlex
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from types import MappingProxyType
+
+from escrowctl.errors import EscrowctlError
+from escrowctl.sandbox import schema
+from escrowctl.sandbox.ids import draw_id, draw_key
+from escrowctl.sandbox.private_files import private_file, private_folder, unusable
+from escrowctl.sandbox.records import add_user, seeded_users, timestamp
+
+FILE_NAME = "sandbox.db"
+PATIENCE_SECONDS = 10.0
+
+REASONS: Mapping[int, str] = MappingProxyType(
+    {
+        sqlite3.SQLITE_BUSY: "another program keeps it locked",
+        sqlite3.SQLITE_LOCKED: "another program keeps it locked",
+        sqlite3.SQLITE_READONLY: "it is read-only",
+        sqlite3.SQLITE_FULL: "the disk is full",
+        sqlite3.SQLITE_IOERR: "reading or writing it failed",
+        sqlite3.SQLITE_CANTOPEN: "it cannot be opened",
+        sqlite3.SQLITE_CORRUPT: "it is damaged",
+        sqlite3.SQLITE_NOTADB: "it is not a sandbox store",
+    }
+)
+
+PAST_USE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+
+
+def primary_code(error: sqlite3.Error) -> int:
+    """SQLite's primary result code, without the extension in the upper bits; 0 if there is none."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+class Store:
+    """One connection to the store, for any number of threads; other processes may have theirs.
+
+    Rollback journal (TRUNCATE) with synchronous EXTRA: what was committed survives a crash, and
+    several processes may share the file. `identity` and `key` were drawn when the file was made.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, *, identity: str, key: str) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+        self.identity = identity
+        self.key = key
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """One write transaction, committed when the block ends and rolled back when it raises.
+
+        Raise sqlite3.OperationalError (SQLITE_BUSY), with nothing changed, if other processes kept
+        the store for longer than its patience.
+        """
+        with self._transaction("BEGIN IMMEDIATE") as connection:
+            yield connection
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """One read transaction: every query in the block sees the same moment."""
+        with self._transaction("BEGIN DEFERRED") as connection:
+            yield connection
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
+        with self._lock, _committed(self._connection, begin):
+            yield self._connection
+
+    def close(self) -> None:
+        """Close the file; a second call does nothing."""
+        with self._lock:
+            self._connection.close()
+
+
+def open_store(folder: Path, *, now: Callable[[], datetime], patience: float = PATIENCE_SECONDS) -> Store:
+    """Open `sandbox.db` in the folder; make both, private to this user, if they are missing.
+
+    `patience` is how many seconds to wait for other processes. Raise STATE_UNUSABLE if the folder
+    or the file is not ours alone, or if the file is read-only, damaged, not a sandbox store, or of a
+    newer version, or the disk is full.
+    """
+    private_folder(folder)
+    path = folder / FILE_NAME
+    private_file(path)
+    try:
+        return _connect(path, now=now, patience=patience)
+    except sqlite3.Error as error:
+        raise _refusal(path, error) from error
+
+
+def _connect(path: Path, *, now: Callable[[], datetime], patience: float) -> Store:
+    connection = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
+    try:
+        connection.row_factory = sqlite3.Row
+        connection.execute("PRAGMA journal_mode = TRUNCATE")
+        connection.execute("PRAGMA synchronous = EXTRA")
+        connection.execute("PRAGMA foreign_keys = ON")
+        _bring_up_to_date(connection, path, now=now)
+        row = connection.execute("SELECT identity, api_key FROM sandbox").fetchone()
+        if row is None:
+            raise unusable(path, "it is damaged (its identity is gone)", hint=_set_aside(path))
+        return Store(connection, identity=row["identity"], key=row["api_key"])
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _bring_up_to_date(connection: sqlite3.Connection, path: Path, *, now: Callable[[], datetime]) -> None:
+    with _committed(connection, "BEGIN DEFERRED"):
+        found = _version(connection, path)
+    if found == schema.NEWEST_VERSION:
+        return
+    with _committed(connection, "BEGIN IMMEDIATE"):
+        # Read again: between the first look and the lock, another process may have done the work.
+        found = _version(connection, path)
+        for step in schema.STEPS[found:]:
+            for statement in step:
+                connection.execute(statement)
+        if found == 0:
+            _furnish(connection, at=timestamp(now()))
+        connection.execute(f"PRAGMA user_version = {schema.NEWEST_VERSION}")
+
+
+def _version(connection: sqlite3.Connection, path: Path) -> int:
+    # Three looks that must see one moment: the caller has begun a transaction.
+    (owner,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    if owner != schema.APPLICATION_ID and (owner, version, tables) != (0, 0, 0):
+        raise unusable(path, REASONS[sqlite3.SQLITE_NOTADB])
+    if version > schema.NEWEST_VERSION:
+        raise _too_new(path, version)
+    return int(version)
+
+
+def _too_new(path: Path, version: int) -> EscrowctlError:
+    known = f"its version is {version}, and this escrowctl knows {schema.NEWEST_VERSION}"
+    return unusable(path, f"a newer escrowctl made it ({known})")
+
+
+def _furnish(connection: sqlite3.Connection, *, at: str) -> None:
+    connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
+    connection.execute("INSERT INTO sandbox VALUES (1, ?, ?)", (draw_id("sbx"), draw_key()))
+    for user in seeded_users(created_at=at):
+        add_user(connection, user)
+
+
+@contextmanager
+def _committed(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
+    connection.execute(begin)
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _refusal(path: Path, error: sqlite3.Error) -> EscrowctlError:
+    code = primary_code(error)
+    hint = () if code in REASONS and code not in PAST_USE else _set_aside(path)
+    return unusable(path, REASONS.get(code, f"it is damaged ({error})"), hint=hint)
+
+
+def _set_aside(path: Path) -> str:
+    place = shlex.quote(str(path))
+    return f"mv {place} {place}.damaged"

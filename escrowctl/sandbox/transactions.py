@@ -1,0 +1,148 @@
+"""The transaction operations of the interface: create, get, list, update, release.
+
+An `Idempotency-Key` header is accepted and has no effect: the published interface promises
+nothing about one, so an equal create makes a second transaction.
+"""
+
+import re
+import sqlite3
+from collections.abc import Callable
+from datetime import datetime
+from typing import NoReturn
+
+from escrowctl.sandbox import ledger
+from escrowctl.sandbox.body import JsonObject
+from escrowctl.sandbox.calls import Call
+from escrowctl.sandbox.drafts import Draft, read_draft
+from escrowctl.sandbox.lifecycle import FIRST_STATE, Move, steps
+from escrowctl.sandbox.problems import Flaw, ProblemError, ProblemKind, flawed, no_record
+from escrowctl.sandbox.records import (
+    Transaction,
+    add_transaction,
+    find_transaction,
+    find_user,
+    move_transaction,
+    newest_transactions,
+    timestamp,
+)
+from escrowctl.sandbox.store import Store
+
+DEFAULT_LIMIT = 50
+MAX_LIMIT = 100
+LIMIT = re.compile(r"[1-9][0-9]{0,2}")
+
+
+class Transactions:
+    """Answers for transactions. Every answer is given after its commit; refusals are `ProblemError`s."""
+
+    def __init__(self, store: Store, *, now: Callable[[], datetime], draw_id: Callable[[str], str]) -> None:
+        self._store = store
+        self._now = now
+        self._draw_id = draw_id
+
+    def create(self, call: Call) -> JsonObject:
+        """Hold the money of a new transaction, and return its record; 400 for a flawed body."""
+        draft = read_draft(call.json_object())
+        with self._store.writing() as connection:
+            _require_users(connection, draft)
+            transaction = self._add(connection, draft)
+            ledger.post(connection, transaction, move=Move.CREATE, at=transaction.created_at)
+        return transaction.document()
+
+    def get(self, call: Call) -> JsonObject:
+        """Return one record; 404 if there is none."""
+        with self._store.reading() as connection:
+            return _require(connection, call.resource_id).document()
+
+    def list_newest(self, call: Call) -> JsonObject:
+        """Return `{"data": [record, ...], "has_more": bool}`, newest first.
+
+        Observed, not published; the envelope, and `limit` (1 to 100, 50 if not given) and `after`
+        (an id: only what is older) in the query, are the sandbox's own choice.
+        """
+        parameters = call.parameters("limit", "after")
+        limit = _limit(parameters.get("limit", str(DEFAULT_LIMIT)))
+        after = parameters.get("after")
+        with self._store.reading() as connection:
+            if after is not None and find_transaction(connection, after) is None:
+                raise flawed(Flaw("after", f"after names no transaction: {after!r}."))
+            found = newest_transactions(connection, after=after, count=limit + 1)
+        return {"data": [record.document() for record in found[:limit]], "has_more": len(found) > limit}
+
+    def update(self, call: Call) -> NoReturn:
+        """Refuse with 400, whatever the id and the body.
+
+        Observed, not published: 400 is the one status seen (interface.md section 7), and what would
+        be accepted is not shown.
+        """
+        raise ProblemError(
+            ProblemKind.UPDATE_NOT_SHOWN,
+            f"Transaction {call.resource_id!r} was not changed: what this call accepts is not shown.",
+        )
+
+    def release(self, call: Call) -> JsonObject:
+        """Give the held money to the payee, and return the record.
+
+        404 if there is no such transaction; 409 from any state but held, so of several callers one
+        is told 200. No body is stated for this call: a JSON object is let pass, and has no effect.
+        """
+        if call.body:
+            call.json_object()
+        with self._store.writing() as connection:
+            at = timestamp(self._now())
+            transaction = _move(connection, call.resource_id, move=Move.RELEASE, at=at)
+            ledger.post(connection, transaction, move=Move.RELEASE, at=at)
+        return transaction.document()
+
+    def _add(self, connection: sqlite3.Connection, draft: Draft) -> Transaction:
+        at = timestamp(self._now())
+        while True:
+            transaction = Transaction(
+                id=self._draw_id("tx"),
+                status=FIRST_STATE,
+                amount=draft.amount,
+                currency=draft.currency,
+                payer=draft.payer,
+                payee=draft.payee,
+                extra=draft.extra,
+                created_at=at,
+                updated_at=at,
+            )
+            if add_transaction(connection, transaction):
+                return transaction
+
+
+def _require(connection: sqlite3.Connection, transaction_id: str) -> Transaction:
+    transaction = find_transaction(connection, transaction_id)
+    if transaction is None:
+        raise no_record("transaction", transaction_id)
+    return transaction
+
+
+def _require_users(connection: sqlite3.Connection, draft: Draft) -> None:
+    named = {"payer": draft.payer, "payee": draft.payee}
+    flaws = [
+        Flaw(f"#/{name}", f"{name} names no user: {user_id!r}.")
+        for name, user_id in named.items()
+        if find_user(connection, user_id) is None
+    ]
+    if flaws:
+        raise flawed(*flaws)
+
+
+def _move(connection: sqlite3.Connection, transaction_id: str, *, move: Move, at: str) -> Transaction:
+    for before, after in steps(move):
+        moved = move_transaction(connection, transaction_id, before=before, after=after, at=at)
+        if moved is not None:
+            return moved
+    state = _require(connection, transaction_id).status
+    allowed = " or ".join(before for before, _ in steps(move))
+    raise ProblemError(
+        ProblemKind.MOVE_REFUSED, f"Transaction {transaction_id} is {state}; {move} is possible only from {allowed}."
+    )
+
+
+def _limit(text: str) -> int:
+    if not LIMIT.fullmatch(text) or int(text) > MAX_LIMIT:
+        raise flawed(Flaw("limit", f"limit must be a whole number from 1 to {MAX_LIMIT}."))
+    return int(text)

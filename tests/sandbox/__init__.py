@@ -1,0 +1,1 @@
+"""The sandbox judged on its own, through its WSGI door."""

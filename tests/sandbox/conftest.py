@@ -1,0 +1,92 @@
+"""What every sandbox test is given: a folder, a clock that steps, a sandbox, and clients at its door."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+
+from escrowctl.sandbox.service import Sandbox, open_sandbox
+
+BASE = "http://sandbox.invalid/api/v1"
+RACER = Path(__file__).with_name("racer.py")
+
+Connect = Callable[[Sandbox], httpx.Client]
+Start = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def now() -> Callable[[], datetime]:
+    """A clock that moves one second at every look, from 2026-11-21T03:12:44Z."""
+    start, looks = datetime(2026, 11, 21, 3, 12, 44, tzinfo=UTC), iter(range(1_000_000))
+    return lambda: start + timedelta(seconds=next(looks))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where the sandbox will be; nothing is there yet."""
+    return tmp_path / "state" / "sandbox"
+
+
+@pytest.fixture
+def sandbox(folder: Path, now: Callable[[], datetime]) -> Iterator[Sandbox]:
+    opened = open_sandbox(folder, now=now)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def connect() -> Iterator[Connect]:
+    """Make clients that carry the sandbox's key, over the real request path."""
+    clients: list[httpx.Client] = []
+
+    def make(sandbox: Sandbox) -> httpx.Client:
+        transport = httpx.WSGITransport(app=sandbox.app)
+        headers = {"Authorization": f"Bearer {sandbox.key}"}
+        clients.append(httpx.Client(transport=transport, base_url=BASE, headers=headers))
+        return clients[-1]
+
+    yield make
+    for client in clients:
+        client.close()
+
+
+@pytest.fixture
+def client(sandbox: Sandbox, connect: Connect) -> httpx.Client:
+    return connect(sandbox)
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Start `racer.py` with arguments; each waits for a line on stdin before it acts."""
+    running: list[subprocess.Popen[str]] = []
+
+    def run(*arguments: object) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, str(RACER), *map(str, arguments)],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [*sys.path, str(Path.cwd())]))},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        running.append(process)
+        return process
+
+    yield run
+    for process in running:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture(scope="module")
+def shared_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """One sandbox for all the examples of a generated test."""
+    sandbox = open_sandbox(tmp_path_factory.mktemp("shared") / "sandbox", now=lambda: datetime.now(UTC))
+    transport = httpx.WSGITransport(app=sandbox.app)
+    with httpx.Client(transport=transport, base_url=BASE, headers={"Authorization": f"Bearer {sandbox.key}"}) as client:
+        yield client
+    sandbox.close()

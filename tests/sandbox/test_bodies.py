@@ -1,0 +1,112 @@
+"""Bodies that are not good JSON are 400, whatever they are; none is a 500."""
+
+import json
+
+import httpx
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+JSON = {"Content-Type": "application/json"}
+GOOD = b'{"amount":1,"currency":"USD","metadata":{"a":[1,2.50,"x",null]}}'
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b" ",
+        b"{",
+        b"[]",
+        b"1",
+        b'"x"',
+        b"null",
+        b"\xef\xbb\xbf" + GOOD,
+        GOOD.decode().encode("utf-16"),
+        b'{"amount":1,"currency":"USD","x":"\xff"}',
+        b'{"amount":1,"currency":"USD","x":"\\ud800"}',
+        b'{"amount":1,"currency":"USD","\\udfff":1}',
+        b'{"amount":1,"currency":"USD","x":["\\ud800\\ud800"]}',
+        b'{"amount":1,"amount":2,"currency":"USD"}',
+        b'{"amount":1,"\\u0061mount":2,"currency":"USD"}',
+        b'{"amount":1,"currency":"USD","x":{"a":1,"a":1}}',
+        b'{"amount":1,"currency":"USD","x":NaN}',
+        b'{"amount":1,"currency":"USD","x":[-Infinity]}',
+        b'{"amount":1,"currency":"USD","x":"\n"}',
+        b'{"amount":1,"currency":"USD",}',
+        b'{"amount":1,"currency":"USD"}{}',
+        b'{"amount":1,"currency":"USD"}//',
+        b"{'amount':1}",
+        b'{"amount":1,"currency":"USD","x":' + b"[" * 32 + b"]" * 32 + b"}",
+        b'{"amount":1,"currency":"USD","x":' + b'{"a":' * 500 + b"1" + b"}" * 500 + b"}",
+        b"[" * 1024 * 1024,
+        b'{"a":' * 200_000,
+    ],
+    ids=lambda body: repr(body[:40]),
+)
+def test_a_body_that_is_not_one_strict_json_object_is_400(client: httpx.Client, body: bytes) -> None:
+    reply = client.post("/transactions", content=body, headers=JSON)
+
+    assert (reply.status_code, reply.headers["content-type"]) == (400, "application/problem+json")
+    assert reply.json()["errors"][0]["pointer"] == "#"
+    assert client.get("/transactions").json()["data"] == []
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "[" * 31 + "]" * 31,
+        '"\\ud83d\\ude00"',
+        '"\\u0000"',
+        '"\\u2028"',
+        "1" * 5000,
+        "-0.0",
+        "1E-400",
+        "{}",
+        "[]",
+        '{"":""}',
+    ],
+)
+def test_whatever_json_a_field_holds_comes_back(client: httpx.Client, value: str) -> None:
+    made = client.post("/transactions", content=f'{{"amount":1,"currency":"USD","x":{value}}}'.encode(), headers=JSON)
+
+    assert made.status_code == 200
+    assert f'"x":{value},' in made.text
+    assert f'"x":{value},' in client.get("/transactions").text
+
+
+@settings(max_examples=200, derandomize=True, database=None, deadline=None)
+@given(st.binary(max_size=200))
+@example(b"\x00")
+@example(b'{"amount":1,"currency":"USD","id":{}}')
+def test_random_bytes_are_never_a_500(shared_client: httpx.Client, body: bytes) -> None:
+    assert shared_client.post("/transactions", content=body, headers=JSON).status_code == 400
+
+
+@settings(max_examples=300, derandomize=True, database=None, deadline=None)
+@given(st.integers(0, len(GOOD)), st.integers(0, 8), st.binary(max_size=4))
+def test_a_damaged_good_body_is_never_a_500(shared_client: httpx.Client, at: int, cut: int, planted: bytes) -> None:
+    body = GOOD[:at] + planted + GOOD[at + cut :]
+
+    assert shared_client.post("/transactions", content=body, headers=JSON).status_code in {200, 400}
+
+
+names = st.sampled_from(["amount", "currency", "payer", "payee", "id", "metadata", ""]) | st.text(max_size=5)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=200, derandomize=True, database=None, deadline=None)
+@given(st.dictionaries(names, values, max_size=5))
+def test_any_json_object_is_200_or_400_and_never_a_500(shared_client: httpx.Client, body: dict[str, object]) -> None:
+    sent = json.dumps({"amount": 1, "currency": "USD", **body}).encode()
+
+    reply = shared_client.post("/transactions", content=sent, headers=JSON)
+
+    assert reply.status_code in {200, 400}
+    if reply.status_code == 200:
+        made = json.loads(reply.text)
+        assert {name: made[name] for name in body} == json.loads(json.dumps(body))

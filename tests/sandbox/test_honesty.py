@@ -1,0 +1,38 @@
+"""The sandbox is an honest judge of the client: it loads nothing of it, and little of anything else."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+LIST_MODULES = "import sys, escrowctl.sandbox.service; print(*sys.modules, sep='\\n')"
+
+
+def loaded() -> set[str]:
+    path = os.pathsep.join(filter(None, [*sys.path, str(Path.cwd())]))
+    done = subprocess.run(
+        [sys.executable, "-c", LIST_MODULES],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(done.stdout.split())
+
+
+def test_of_escrowctl_the_sandbox_loads_the_operations_the_errors_and_itself() -> None:
+    ours = {name for name in loaded() if name.startswith("escrowctl") and ".sandbox" not in name}
+
+    assert ours == {
+        "escrowctl",
+        "escrowctl.contract",
+        "escrowctl.contract.operations",
+        "escrowctl.errors",
+        "escrowctl.exits",
+    }
+
+
+def test_the_sandbox_loads_no_client_no_models_and_no_test_tools() -> None:
+    heavy = {"httpx", "httpcore", "pydantic", "typer", "rich", "waitress", "falcon.asgi", "falcon.testing"}
+
+    assert loaded() & heavy == set()

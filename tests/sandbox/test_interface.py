@@ -1,0 +1,192 @@
+"""The published interface, call by call; every expected body is written by hand from interface.md and the
+choices that the sandbox documents, none is made by the code under test.
+"""
+
+import re
+from datetime import UTC, datetime
+
+import httpx
+import pytest
+
+from escrowctl.contract.operations import DEFAULT_API_PREFIX
+from escrowctl.sandbox.service import Sandbox
+
+BODY = b'{"amount": 100, "currency": "USD"}'
+JSON = {"Content-Type": "application/json"}
+
+
+def create(client: httpx.Client, body: bytes = BODY) -> httpx.Response:
+    return client.post("/transactions", content=body, headers=JSON)
+
+
+def test_a_create_is_200_and_returns_the_whole_record(client: httpx.Client) -> None:
+    reply = create(client)
+
+    record = reply.json()
+    assert re.fullmatch(r"tx_[0-9A-HJKMNP-TV-Z]{8}", record["id"])
+    assert record == {
+        "id": record["id"],
+        "status": "held",
+        "amount": 100,
+        "currency": "USD",
+        "payer": "usr_PAYER001",
+        "payee": "usr_PAYEE001",
+        "created_at": "2026-11-21T03:12:45.000Z",
+        "updated_at": "2026-11-21T03:12:45.000Z",
+    }
+    assert (reply.status_code, reply.headers["content-type"]) == (200, "application/json")
+
+
+def test_a_get_returns_what_the_create_returned(client: httpx.Client) -> None:
+    made = create(client)
+
+    reply = client.get(f"/transactions/{made.json()['id']}")
+
+    assert (reply.status_code, reply.text) == (200, made.text)
+
+
+def test_a_release_without_a_body_is_200_with_the_record_released(client: httpx.Client) -> None:
+    made = create(client).json()
+
+    reply = client.put(f"/transactions/{made['id']}/release")
+
+    expected = {**made, "status": "released", "updated_at": "2026-11-21T03:12:46.000Z"}
+    assert (reply.status_code, reply.json()) == (200, expected)
+    assert client.get(f"/transactions/{made['id']}").json() == expected
+
+
+def test_a_release_lets_an_object_pass_and_ignores_it(client: httpx.Client) -> None:
+    made = create(client).json()
+
+    reply = client.put(f"/transactions/{made['id']}/release", content=b'{"status": "held", "amount": 1}', headers=JSON)
+
+    assert (reply.status_code, reply.json()["status"], reply.json()["amount"]) == (200, "released", 100)
+
+
+@pytest.mark.parametrize(("body", "headers", "status"), [(b"[]", JSON, 400), (b"{", JSON, 400), (b"{}", {}, 415)])
+def test_a_release_with_a_body_that_is_no_json_object_releases_nothing(
+    client: httpx.Client, body: bytes, headers: dict[str, str], status: int
+) -> None:
+    made = create(client).json()
+
+    reply = client.put(f"/transactions/{made['id']}/release", content=body, headers=headers)
+
+    assert reply.status_code == status
+    assert client.get(f"/transactions/{made['id']}").json() == made
+
+
+def test_a_second_release_is_409_and_says_which_state(client: httpx.Client) -> None:
+    made = create(client).json()
+    client.put(f"/transactions/{made['id']}/release")
+
+    reply = client.put(f"/transactions/{made['id']}/release", headers={"X-Request-Id": "again-1"})
+
+    assert reply.headers["content-type"] == "application/problem+json"
+    assert (reply.status_code, reply.json()) == (
+        409,
+        {
+            "type": "urn:escrowctl:sandbox:move-refused",
+            "title": "The state of the transaction forbids this",
+            "status": 409,
+            "detail": f"Transaction {made['id']} is released; release is possible only from held.",
+            "request_id": "again-1",
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "noun"),
+    [
+        ("GET", "/transactions/tx_00000000", "transaction 'tx_00000000'"),
+        ("PUT", "/transactions/tx_00000000/release", "transaction 'tx_00000000'"),
+        ("GET", "/users/usr_00000000", "user 'usr_00000000'"),
+    ],
+)
+def test_an_unknown_id_is_404(client: httpx.Client, method: str, path: str, noun: str) -> None:
+    reply = client.request(method, path, headers={"X-Request-Id": "r1"})
+
+    assert reply.headers["content-type"] == "application/problem+json"
+    assert (reply.status_code, reply.json()) == (
+        404,
+        {
+            "type": "urn:escrowctl:sandbox:not-found",
+            "title": "No such record",
+            "status": 404,
+            "detail": f"There is no {noun} here.",
+            "request_id": "r1",
+        },
+    )
+
+
+def test_the_seeded_users_can_be_read(client: httpx.Client) -> None:
+    reply = client.get("/users/usr_PAYER001")
+
+    assert (reply.status_code, reply.json()) == (
+        200,
+        {
+            "id": "usr_PAYER001",
+            "name": "Sandbox payer",
+            "email": "payer@example.com",
+            "status": "active",
+            "created_at": "2026-11-21T03:12:44.000Z",
+        },
+    )
+    assert client.get("/users/usr_PAYEE001").status_code == 200
+
+
+def test_an_update_is_400_as_observed_and_changes_nothing(client: httpx.Client) -> None:
+    made = create(client).json()
+
+    reply = client.put(f"/transactions/{made['id']}", content=b'{"amount": 1}', headers=JSON)
+
+    assert (reply.status_code, reply.json()["type"]) == (400, "urn:escrowctl:sandbox:update-not-shown")
+    assert client.get(f"/transactions/{made['id']}").json() == made
+    assert client.put("/transactions/tx_00000000").status_code == 400
+
+
+def test_an_idempotency_key_is_accepted_and_changes_nothing(client: httpx.Client) -> None:
+    headers = {**JSON, "Idempotency-Key": "5e0c2f4e"}
+
+    replies = [client.post("/transactions", content=BODY, headers=headers) for _ in range(2)]
+
+    assert [reply.status_code for reply in replies] == [200, 200]
+    assert replies[0].json()["id"] != replies[1].json()["id"]
+
+
+def test_operations_without_a_handler_have_no_path_yet(client: httpx.Client) -> None:
+    assert client.get("/webhooks").status_code == 404
+    assert client.post("/webhooks", json={}).status_code == 404
+
+
+def test_only_the_contracts_prefix_is_served(client: httpx.Client) -> None:
+    assert DEFAULT_API_PREFIX == "/api/v1"
+    assert client.get("http://sandbox.invalid/v1/transactions").status_code == 404
+    assert client.get("http://sandbox.invalid/api/v1/transactions").status_code == 200
+
+
+def test_other_fields_are_kept_as_they_were_sent(client: httpx.Client) -> None:
+    extra = '"reference":"A-1","metadata":{"rate":1.10,"big":1e400,"list":[-0,true,null,"\\u20ac"]}'
+    made = create(client, f'{{"amount":5,"currency":"EUR",{extra}}}'.encode())
+
+    assert extra in made.text
+    assert extra in client.get(f"/transactions/{made.json()['id']}").text
+    assert extra in client.get("/transactions").text
+
+
+def test_payer_and_payee_may_be_named(client: httpx.Client) -> None:
+    body = b'{"amount":5,"currency":"EUR","payer":"usr_PAYEE001","payee":"usr_PAYER001"}'
+
+    record = create(client, body).json()
+
+    assert (record["payer"], record["payee"]) == ("usr_PAYEE001", "usr_PAYER001")
+
+
+def test_times_are_given_in_utc(client: httpx.Client) -> None:
+    made = create(client).json()["created_at"]
+
+    assert datetime.fromisoformat(made) == datetime(2026, 11, 21, 3, 12, 45, tzinfo=UTC)
+
+
+def test_the_identity_and_the_key_have_their_shapes(sandbox: Sandbox) -> None:
+    assert re.fullmatch(r"sbx_[0-9A-HJKMNP-TV-Z]{8}", sandbox.identity)
+    assert re.fullmatch(r"sk_sandbox_[0-9a-f]{32}", sandbox.key)

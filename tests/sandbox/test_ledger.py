@@ -1,0 +1,253 @@
+"""The ledger: every unit that is paid in is held or paid out, after every step."""
+
+import sqlite3
+import tempfile
+from contextlib import closing
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    invariant,
+    multiple,
+    rule,
+    run_state_machine_as_test,
+)
+
+from escrowctl.sandbox.ledger import Balance, units
+from escrowctl.sandbox.service import Sandbox, open_sandbox
+
+UNIT = Decimal("0.0001")
+
+
+def create(client: httpx.Client, amount: str, currency: str = "USD") -> str:
+    body = f'{{"amount":{amount},"currency":"{currency}"}}'.encode()
+    reply = client.post("/transactions", content=body, headers={"Content-Type": "application/json"})
+    assert reply.status_code == 200
+    return str(reply.json()["id"])
+
+
+@pytest.mark.parametrize(
+    ("amount", "expected"),
+    [("1", 10_000), ("0.0001", 1), ("12.5", 125_000), ("100.00", 1_000_000), ("99999999999999.9999", 10**18 - 1)],
+)
+def test_an_amount_is_counted_in_ten_thousandths(amount: str, expected: int) -> None:
+    assert units(amount) == expected
+
+
+def test_a_create_moves_the_payers_money_to_the_hold_and_a_release_to_the_payee(
+    client: httpx.Client, folder: Path
+) -> None:
+    made = create(client, "12.50")
+    client.put(f"/transactions/{made}/release")
+
+    with closing(sqlite3.connect(folder / "sandbox.db")) as other:
+        entries = other.execute("SELECT transaction_id, move, account, currency, units FROM ledger_entries")
+        assert entries.fetchall() == [
+            (made, "create", "payer:usr_PAYER001", "USD", -125_000),
+            (made, "create", "hold", "USD", 125_000),
+            (made, "release", "hold", "USD", -125_000),
+            (made, "release", "payee:usr_PAYEE001", "USD", 125_000),
+        ]
+
+
+def test_balances_are_told_per_currency(sandbox: Sandbox, client: httpx.Client) -> None:
+    create(client, "1", "USD")
+    create(client, "2.5", "EUR")
+    client.put(f"/transactions/{create(client, '7', 'EUR')}/release")
+
+    assert sandbox.check_ledger() == (Balance("EUR", 0, 25_000, 25_000), Balance("USD", 0, 10_000, 10_000))
+
+
+def test_sums_beyond_63_bits_are_exact(sandbox: Sandbox, client: httpx.Client) -> None:
+    for _ in range(12):
+        create(client, "99999999999999.9999")
+
+    total = 12 * (10**18 - 1)
+    assert total > 2**63
+    assert sandbox.check_ledger() == (Balance("USD", 0, total, total),)
+
+
+@pytest.mark.parametrize("statement", ["UPDATE ledger_entries SET units = 1", "DELETE FROM ledger_entries"])
+def test_the_ledger_is_append_only(client: httpx.Client, folder: Path, statement: str) -> None:
+    create(client, "1")
+
+    with (
+        closing(sqlite3.connect(folder / "sandbox.db")) as other,
+        pytest.raises(sqlite3.IntegrityError, match="append-only"),
+    ):
+        other.execute(statement)
+
+
+@pytest.mark.parametrize("move", ["create", "release", "another"])
+def test_a_hold_is_left_once_by_whatever_move(client: httpx.Client, folder: Path, move: str) -> None:
+    made = create(client, "1")
+    client.put(f"/transactions/{made}/release")
+
+    with (
+        closing(sqlite3.connect(folder / "sandbox.db")) as other,
+        pytest.raises(sqlite3.IntegrityError, match="UNIQUE"),
+    ):
+        other.execute(
+            "INSERT INTO ledger_entries (transaction_id, move, account, currency, units, posted_at)"
+            " VALUES (?, ?, 'hold', 'USD', -10000, '')",
+            (made, move),
+        )
+
+
+def test_a_move_is_posted_once(client: httpx.Client, folder: Path) -> None:
+    made = create(client, "1")
+
+    with (
+        closing(sqlite3.connect(folder / "sandbox.db")) as other,
+        pytest.raises(sqlite3.IntegrityError, match="UNIQUE"),
+    ):
+        other.execute(
+            "INSERT INTO ledger_entries (transaction_id, move, account, currency, units, posted_at)"
+            " SELECT transaction_id, move, account, currency, units, '' FROM ledger_entries"
+            " WHERE transaction_id = ? AND account = 'payer:usr_PAYER001'",
+            (made,),
+        )
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "INSERT INTO ledger_entries VALUES (99, '{id}', 'gift', 'payee:usr_PAYEE001', 'USD', 1, '')",
+        "INSERT INTO ledger_entries VALUES (99, '{id}', 'x', 'hold', 'USD', 5, ''),"
+        " (100, '{id}', 'x', 'payer:usr_PAYER001', 'USD', -5, '')",
+        "UPDATE transactions SET status = 'released'",
+        "UPDATE transactions SET amount = '2'",
+    ],
+)
+def test_the_check_sees_money_that_was_made_or_lost(
+    sandbox: Sandbox, client: httpx.Client, folder: Path, damage: str
+) -> None:
+    made = create(client, "1")
+    assert [balance.sound for balance in sandbox.check_ledger()] == [True]
+
+    with closing(sqlite3.connect(folder / "sandbox.db")) as other, other:
+        other.execute(damage.format(id=made))
+
+    assert [balance.sound for balance in sandbox.check_ledger()] == [False]
+
+
+def test_a_full_disk_leaves_no_half_of_a_create(sandbox: Sandbox, client: httpx.Client, folder: Path) -> None:
+    made = create(client, "1")
+    connection = sandbox._store._connection
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    connection.execute(f"PRAGMA max_page_count = {pages}")
+
+    statuses = []
+    while 500 not in statuses:
+        body = {"amount": 1, "currency": "USD", "note": "x" * 5000}
+        statuses.append(client.post("/transactions", json=body).status_code)
+
+    connection.execute("PRAGMA max_page_count = 1000000")
+    assert len(client.get("/transactions").json()["data"]) == len(statuses)
+    assert all(balance.sound for balance in sandbox.check_ledger())
+    assert client.put(f"/transactions/{made}/release").status_code == 200
+
+
+class LedgerMachine(RuleBasedStateMachine):
+    """Creates, releases and refusals in any order, beside a model that is a dictionary."""
+
+    escrows = Bundle("escrows")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.place = tempfile.TemporaryDirectory()
+        self.held: dict[str, tuple[str, Decimal]] = {}
+        self.released: dict[str, tuple[str, Decimal]] = {}
+        self.enter()
+
+    def enter(self) -> None:
+        self.sandbox = open_sandbox(Path(self.place.name) / "sandbox", now=lambda: datetime.now(UTC))
+        self.client = httpx.Client(
+            transport=httpx.WSGITransport(app=self.sandbox.app),
+            base_url="http://sandbox.invalid/api/v1",
+            headers={"Authorization": f"Bearer {self.sandbox.key}"},
+        )
+
+    @rule(
+        target=escrows,
+        amount=st.decimals("0.0001", "99999999999999.9999", places=4),
+        currency=st.sampled_from(["USD", "EUR", "JPY"]),
+    )
+    def create_one(self, amount: Decimal, currency: str) -> str:
+        made = create(self.client, f"{amount:f}", currency)
+        assert made not in self.held | self.released
+        self.held[made] = (currency, amount)
+        return made
+
+    @rule(target=escrows, escrow=consumes(escrows))
+    def release_one(self, escrow: str) -> str:
+        reply = self.client.put(f"/transactions/{escrow}/release")
+        assert reply.status_code == (200 if escrow in self.held else 409)
+        if escrow in self.held:
+            self.released[escrow] = self.held.pop(escrow)
+        return escrow
+
+    @rule(escrow=escrows)
+    def read_one(self, escrow: str) -> None:
+        record = self.client.get(f"/transactions/{escrow}").json()
+        assert record["status"] == ("held" if escrow in self.held else "released")
+
+    @rule(escrow=escrows)
+    def update_one_in_vain(self, escrow: str) -> None:
+        assert self.client.put(f"/transactions/{escrow}", json={"amount": 1}).status_code == 400
+
+    @rule(target=escrows, body=st.sampled_from([b"", b"{}", b'{"amount":0,"currency":"USD"}', b'{"amount":1}']))
+    def create_in_vain(self, body: bytes) -> object:
+        headers = {"Content-Type": "application/json"}
+        assert self.client.post("/transactions", content=body, headers=headers).status_code == 400
+        return multiple()
+
+    @rule()
+    def leave_and_enter_again(self) -> None:
+        key = self.sandbox.key
+        self.client.close()
+        self.sandbox.close()
+        self.enter()
+        assert self.sandbox.key == key
+
+    @invariant()
+    def the_ledger_and_the_model_agree(self) -> None:
+        expected: dict[str, Decimal] = {currency: Decimal(0) for currency, _ in self.released.values()}
+        for currency, amount in self.held.values():
+            expected[currency] = expected.get(currency, Decimal(0)) + amount
+        found = self.sandbox.check_ledger()
+        assert all(balance.sound for balance in found)
+        assert {balance.currency: balance.hold * UNIT for balance in found} == expected
+
+    def teardown(self) -> None:
+        self.client.close()
+        self.sandbox.close()
+        self.place.cleanup()
+
+
+FEW_STEPS = settings(
+    max_examples=25,
+    stateful_step_count=25,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+MANY_STEPS = settings(FEW_STEPS, max_examples=500, stateful_step_count=100, derandomize=False, print_blob=True)
+
+
+def test_the_ledger_and_a_model_agree_after_every_step() -> None:
+    run_state_machine_as_test(LedgerMachine, settings=FEW_STEPS)
+
+
+@pytest.mark.long
+def test_the_ledger_and_a_model_agree_after_every_step_of_very_many() -> None:
+    run_state_machine_as_test(LedgerMachine, settings=MANY_STEPS)

@@ -1,0 +1,81 @@
+"""GET /transactions: observed, so its envelope and parameters are the sandbox's documented choice."""
+
+import httpx
+import pytest
+
+
+def make(client: httpx.Client, count: int) -> list[str]:
+    """Create transactions and return their ids, newest first."""
+    replies = [client.post("/transactions", json={"amount": 1, "currency": "USD"}) for _ in range(count)]
+    return [reply.json()["id"] for reply in reversed(replies)]
+
+
+def ids(reply: httpx.Response) -> list[str]:
+    assert reply.status_code == 200
+    return [record["id"] for record in reply.json()["data"]]
+
+
+def test_an_empty_store_lists_nothing(client: httpx.Client) -> None:
+    assert client.get("/transactions").json() == {"data": [], "has_more": False}
+
+
+def test_the_newest_come_first_fifty_at_a_time(client: httpx.Client) -> None:
+    made = make(client, 51)
+
+    reply = client.get("/transactions")
+
+    assert (ids(reply), reply.json()["has_more"]) == (made[:50], True)
+
+
+def test_pages_follow_each_other_without_gap_or_overlap(client: httpx.Client) -> None:
+    made = make(client, 7)
+    seen: list[str] = []
+    more = True
+
+    while more:
+        after = {"after": seen[-1]} if seen else {}
+        reply = client.get("/transactions", params={"limit": "3", **after})
+        seen += ids(reply)
+        more = reply.json()["has_more"]
+
+    assert seen == made
+
+
+def test_a_listed_record_is_the_record_itself(client: httpx.Client) -> None:
+    (made,) = make(client, 1)
+
+    assert client.get("/transactions").json()["data"] == [client.get(f"/transactions/{made}").json()]
+
+
+def test_a_page_that_ends_with_the_last_record_has_no_more(client: httpx.Client) -> None:
+    made = make(client, 2)
+
+    assert client.get("/transactions", params={"limit": "2"}).json()["has_more"] is False
+    assert ids(client.get("/transactions", params={"limit": "100", "after": made[1]})) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "parameter"),
+    [
+        ("limit=0", "limit"),
+        ("limit=101", "limit"),
+        ("limit=-1", "limit"),
+        ("limit=", "limit"),
+        ("limit=1.0", "limit"),
+        ("limit=%D9%A1", "limit"),
+        ("limit=010", "limit"),
+        ("limit=" + "9" * 5000, "limit"),
+        ("after=", "after"),
+        ("after=tx_00000000", "after"),
+        ("after=%00%FF", "after"),
+        ("status=held", "status"),
+        ("limit=1&limit=2", "query"),
+    ],
+)
+def test_a_parameter_that_cannot_be_honoured_is_400(client: httpx.Client, query: str, parameter: str) -> None:
+    make(client, 1)
+
+    reply = client.get(f"/transactions?{query}")
+
+    assert (reply.status_code, reply.headers["content-type"]) == (400, "application/problem+json")
+    assert [error["parameter"] for error in reply.json()["errors"]] == [parameter]

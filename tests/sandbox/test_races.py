@@ -1,0 +1,144 @@
+"""Many hands at one sandbox: threads, processes, and processes that die."""
+
+import subprocess
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from escrowctl.sandbox.service import Sandbox, open_sandbox
+
+Connect = Callable[[Sandbox], httpx.Client]
+Start = Callable[..., subprocess.Popen[str]]
+Now = Callable[[], datetime]
+
+HANDS = 16
+BODY = {"amount": 25, "currency": "USD"}
+
+
+def together(processes: list[subprocess.Popen[str]]) -> list[str]:
+    """Let all begin at once, and return what each said."""
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    return [process.communicate(timeout=60)[0].strip() for process in processes]
+
+
+def race_threads(client: httpx.Client, rounds: int) -> None:
+    with ThreadPoolExecutor(HANDS) as pool:
+        for _ in range(rounds):
+            made = client.post("/transactions", json=BODY).json()["id"]
+            barrier = threading.Barrier(HANDS)
+
+            def release(path: str = f"/transactions/{made}/release", gate: threading.Barrier = barrier) -> int:
+                gate.wait()
+                return client.put(path).status_code
+
+            statuses = sorted(future.result() for future in [pool.submit(release) for _ in range(HANDS)])
+            assert statuses == [200] + [409] * (HANDS - 1)
+
+
+def test_of_sixteen_threads_that_release_one_is_told_200(sandbox: Sandbox, client: httpx.Client) -> None:
+    race_threads(client, rounds=20)
+
+    assert [(balance.sound, balance.hold) for balance in sandbox.check_ledger()] == [(True, 0)]
+
+
+@pytest.mark.long
+def test_of_sixteen_threads_that_release_one_is_told_200_a_thousand_times(
+    sandbox: Sandbox, client: httpx.Client
+) -> None:
+    race_threads(client, rounds=1000)
+
+    assert [(balance.sound, balance.hold) for balance in sandbox.check_ledger()] == [(True, 0)]
+
+
+def test_of_eight_processes_that_release_one_is_told_200(
+    sandbox: Sandbox, client: httpx.Client, folder: Path, start: Start
+) -> None:
+    made = client.post("/transactions", json=BODY).json()["id"]
+
+    said = together([start("release", folder, made) for _ in range(8)])
+
+    assert sorted(said) == ["200"] + ["409"] * 7
+    assert [(balance.sound, balance.hold) for balance in sandbox.check_ledger()] == [(True, 0)]
+
+
+def test_two_sandboxes_in_one_process_race_as_two_processes_do(folder: Path, now: Now, connect: Connect) -> None:
+    sandboxes = [open_sandbox(folder, now=now) for _ in range(4)]
+    clients = [connect(sandbox) for sandbox in sandboxes]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(10):
+            path = f"/transactions/{clients[0].post('/transactions', json=BODY).json()['id']}/release"
+            statuses = sorted(reply.status_code for reply in pool.map(lambda c, at=path: c.put(at), clients))
+            assert statuses == [200, 409, 409, 409]
+    for sandbox in sandboxes:
+        sandbox.close()
+
+
+def test_creates_from_many_threads_are_all_kept(sandbox: Sandbox, client: httpx.Client) -> None:
+    with ThreadPoolExecutor(HANDS) as pool:
+        replies = list(pool.map(lambda _: client.post("/transactions", json=BODY), range(64)))
+
+    ids = {reply.json()["id"] for reply in replies}
+    assert len(ids) == 64
+    assert {record["id"] for record in client.get("/transactions?limit=100").json()["data"]} == ids
+    assert [balance.hold for balance in sandbox.check_ledger()] == [64 * 250_000]
+
+
+def test_eight_processes_that_find_no_store_make_one(folder: Path, start: Start) -> None:
+    said = together([start("open", folder) for _ in range(8)])
+
+    assert len(set(said)) == 1
+    assert said[0].startswith("sbx_")
+
+
+def test_what_was_answered_outlives_the_process(folder: Path, start: Start, now: Now, connect: Connect) -> None:
+    answered: list[str] = []
+    for count in (1, 3, 7):
+        process = start("create-for-ever", folder)
+        assert process.stdout is not None
+        assert process.stdin is not None
+        process.stdout.readline()
+        process.stdin.write("go\n")
+        process.stdin.flush()
+        answered += [process.stdout.readline().removeprefix("200 ").strip() for _ in range(count)]
+        process.kill()
+        answered += [line.removeprefix("200 ").strip() for line in process.communicate()[0].splitlines()]
+
+    sandbox = open_sandbox(folder, now=now)
+    client = connect(sandbox)
+    assert len(answered) >= 11
+    assert {client.get(f"/transactions/{made}").status_code for made in answered} == {200}
+    assert all(balance.sound for balance in sandbox.check_ledger())
+    sandbox.close()
+
+
+def test_an_answer_is_given_after_its_commit(sandbox: Sandbox) -> None:
+    steps: list[str] = []
+    sandbox._store._connection.set_trace_callback(steps.append)
+
+    def watched(environ: Any, start_response: Any) -> Any:
+        def answer(*arguments: Any) -> Any:
+            steps.append("ANSWER")
+            return start_response(*arguments)
+
+        return sandbox.app(environ, answer)
+
+    headers = {"Authorization": f"Bearer {sandbox.key}"}
+    base = "http://sandbox.invalid/api/v1"
+    with httpx.Client(transport=httpx.WSGITransport(app=watched), base_url=base, headers=headers) as client:
+        made = client.post("/transactions", json=BODY).json()["id"]
+        client.put(f"/transactions/{made}/release")
+
+    marks = [step for step in steps if step in {"BEGIN IMMEDIATE", "COMMIT", "ANSWER"}]
+    assert marks == ["BEGIN IMMEDIATE", "COMMIT", "ANSWER"] * 2

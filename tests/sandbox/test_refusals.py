@@ -1,0 +1,281 @@
+"""What the sandbox refuses at the door, and how it says so."""
+
+import io
+import logging
+import re
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+from urllib.parse import quote
+
+import httpx
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from escrowctl.sandbox.service import Sandbox, open_sandbox
+from escrowctl.sandbox.store import open_store
+
+JSON = {"Content-Type": "application/json"}
+PROBLEM = "application/problem+json"
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    [
+        None,
+        "",
+        "Bearer",
+        "Bearer ",
+        "Bearer wrong",
+        "Basic {key}",
+        "{key}",
+        "Bearer {key}x",
+        "Bearer {key} ",
+        "Bearer  {key}",
+    ],
+)
+def test_without_the_key_every_path_is_401(sandbox: Sandbox, authorization: str | None) -> None:
+    headers = {} if authorization is None else {"Authorization": authorization.format(key=sandbox.key)}
+    with httpx.Client(transport=httpx.WSGITransport(app=sandbox.app), headers=headers) as stranger:
+        replies = [
+            stranger.get("http://sandbox.invalid/api/v1/users/usr_PAYER001"),
+            stranger.post("http://sandbox.invalid/api/v1/transactions", content=b"{"),
+            stranger.get("http://sandbox.invalid/nowhere"),
+        ]
+
+    for reply in replies:
+        assert (reply.status_code, reply.headers["content-type"]) == (401, PROBLEM)
+        assert reply.headers["www-authenticate"] == "Bearer"
+        assert reply.json()["type"] == "urn:escrowctl:sandbox:unauthenticated"
+        assert sandbox.key not in reply.text
+
+
+def test_a_key_beyond_ascii_is_401_too(sandbox: Sandbox) -> None:
+    assert status_by_wsgi(sandbox, HTTP_AUTHORIZATION="Bearer \xff\xfe") == 401
+
+
+def test_the_scheme_is_read_in_any_case(sandbox: Sandbox, client: httpx.Client) -> None:
+    headers = {"Authorization": f"bEARER {sandbox.key}"}
+
+    assert client.get("/transactions", headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("DELETE", "/transactions", "GET, POST"),
+        ("HEAD", "/transactions", "GET, POST"),
+        ("OPTIONS", "/transactions", "GET, POST"),
+        ("BREW", "/transactions", "GET, POST"),
+        ("POST", "/transactions/tx_1", "GET, PUT"),
+        ("GET", "/transactions/tx_1/release", "PUT"),
+        ("POST", "/transactions/tx_1/release", "PUT"),
+        ("PUT", "/users/usr_PAYER001", "GET"),
+    ],
+)
+def test_a_method_that_the_interface_does_not_list_is_405_and_names_those_it_does(
+    client: httpx.Client, method: str, path: str, allowed: str
+) -> None:
+    reply = client.request(method, path)
+
+    assert (reply.status_code, reply.headers["content-type"]) == (405, PROBLEM)
+    assert reply.headers["allow"] == allowed
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/api",
+        "/api/v1",
+        "/api/v1/",
+        "//api/v1/transactions",
+        "/api/v1/transactions/",
+        "/api/v1//transactions",
+        "/api/v1/transactions//release",
+        "/api/v1/transactions/a/b/c",
+        "/api/v2/transactions",
+        "/api/v1/Transactions",
+    ],
+)
+def test_a_path_that_the_interface_does_not_list_is_404(client: httpx.Client, path: str) -> None:
+    for method in ("GET", "PUT"):
+        reply = client.request(method, f"http://sandbox.invalid{path}")
+
+        assert (reply.status_code, reply.headers["content-type"]) == (404, PROBLEM)
+        assert reply.json()["type"] == "urn:escrowctl:sandbox:no-such-path"
+
+
+@settings(max_examples=150, derandomize=True, database=None, deadline=None)
+@given(st.text(min_size=1, max_size=40))
+@example("\x00")
+@example("日本")
+@example("\u00e9")
+@example("..")
+@example("tx_1/release")
+@example("%2F")
+@example("%")
+@example("' OR 1=1 --")
+def test_an_odd_id_is_never_found_and_never_a_500(shared_client: httpx.Client, odd: str) -> None:
+    for path in (f"/transactions/{quote(odd, safe='')}", f"/users/{quote(odd, safe='')}"):
+        reply = shared_client.get(path)
+
+        assert reply.status_code in {404, 405}
+        assert reply.headers["content-type"] == PROBLEM
+
+
+@pytest.mark.parametrize(
+    "content_type", [None, "", "text/plain", "application/x-www-form-urlencoded", "application/jsonp"]
+)
+def test_a_body_that_is_not_declared_as_json_is_415(client: httpx.Client, content_type: str | None) -> None:
+    headers = {} if content_type is None else {"Content-Type": content_type}
+
+    reply = client.post("/transactions", content=b'{"amount":1,"currency":"USD"}', headers=headers)
+
+    assert (reply.status_code, reply.headers["content-type"]) == (415, PROBLEM)
+    assert client.get("/transactions").json()["data"] == []
+
+
+@pytest.mark.parametrize("content_type", ["application/json; charset=utf-8", "Application/JSON"])
+def test_the_json_type_may_carry_parameters(client: httpx.Client, content_type: str) -> None:
+    body = b'{"amount":1,"currency":"USD"}'
+
+    assert client.post("/transactions", content=body, headers={"Content-Type": content_type}).is_success
+
+
+def test_a_body_of_one_mebibyte_is_read_and_one_byte_more_is_413(client: httpx.Client) -> None:
+    start, end = b'{"amount":1,"currency":"USD","note":"', b'"}'
+    full = start + b"x" * (1024 * 1024 - len(start) - len(end)) + end
+
+    assert client.post("/transactions", content=full, headers=JSON).status_code == 200
+    reply = client.post("/transactions", content=full + b" ", headers=JSON)
+    assert (reply.status_code, reply.headers["content-type"]) == (413, PROBLEM)
+
+
+@pytest.mark.parametrize("length", ["-1", "many", "1.5"])
+def test_a_content_length_that_is_no_length_is_400(sandbox: Sandbox, length: str) -> None:
+    assert status_by_wsgi(sandbox, REQUEST_METHOD="POST", CONTENT_LENGTH=length) == 400
+
+
+def test_every_answer_names_its_request(client: httpx.Client) -> None:
+    replies = [client.get(path) for path in ("/transactions", "/nowhere", "/users/nobody")]
+
+    names = [reply.headers["x-request-id"] for reply in replies]
+    assert all(re.fullmatch(r"req_[0-9a-f]{16}", name) for name in names)
+    assert len(set(names)) == len(names)
+    assert [reply.json()["request_id"] for reply in replies[1:]] == names[1:]
+
+
+@pytest.mark.parametrize(
+    ("offered", "kept"), [("01JD3Q8V", True), ("a" * 128, True), ("a" * 129, False), ("a b", False)]
+)
+def test_a_plain_request_id_is_echoed(client: httpx.Client, offered: str, *, kept: bool) -> None:
+    reply = client.get("/users/nobody", headers={"X-Request-Id": offered})
+
+    assert (reply.headers["x-request-id"] == offered) is kept
+    assert reply.json()["request_id"] == reply.headers["x-request-id"]
+
+
+def test_what_was_not_foreseen_is_a_500_without_insides_and_leaves_no_trace(
+    sandbox: Sandbox, client: httpx.Client, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with closing(sqlite3.connect(folder / "sandbox.db")) as other:
+        other.execute("ALTER TABLE ledger_entries RENAME TO elsewhere")
+
+        with caplog.at_level(logging.ERROR):
+            reply = client.post("/transactions", json={"amount": 1, "currency": "USD"})
+
+        other.execute("ALTER TABLE elsewhere RENAME TO ledger_entries")
+    assert (reply.status_code, reply.headers["content-type"]) == (500, PROBLEM)
+    assert reply.json() == {
+        "type": "urn:escrowctl:sandbox:internal",
+        "title": "The sandbox failed",
+        "status": 500,
+        "detail": "The sandbox failed unforeseen. Whether the request was carried out is not known.",
+        "request_id": reply.headers["x-request-id"],
+    }
+    assert reply.headers["x-request-id"] in caplog.text
+    assert client.get("/transactions").json()["data"] == []
+
+
+def test_the_log_says_nothing_on_stderr_by_itself(
+    sandbox: Sandbox, client: httpx.Client, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    sandbox.close()
+
+    assert client.get("/transactions").status_code == 500
+    assert capsys.readouterr().err == ""
+
+
+def test_a_store_that_others_keep_is_503_and_nothing_was_changed(
+    folder: Path, now: Callable[[], datetime], connect: Callable[[Sandbox], httpx.Client]
+) -> None:
+    sandbox = Sandbox(open_store(folder, now=now, patience=0.01), now=now)
+    client = connect(sandbox)
+    made = client.post("/transactions", json={"amount": 1, "currency": "USD"}).json()
+    with closing(sqlite3.connect(folder / "sandbox.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+
+        reply = client.put(f"/transactions/{made['id']}/release")
+
+        assert (reply.status_code, reply.headers["retry-after"]) == (503, "1")
+        assert reply.json()["type"] == "urn:escrowctl:sandbox:store-busy"
+        assert client.get(f"/transactions/{made['id']}").json() == made
+        other.execute("ROLLBACK")
+    assert client.put(f"/transactions/{made['id']}/release").status_code == 200
+    sandbox.close()
+
+
+def test_an_id_that_is_taken_is_drawn_again(
+    folder: Path, now: Callable[[], datetime], connect: Callable[[Sandbox], httpx.Client]
+) -> None:
+    drawn = iter(["tx_A", "tx_A", "tx_A", "tx_B"])
+    sandbox = Sandbox(open_store(folder, now=now), now=now, draw_id=lambda _prefix: next(drawn))
+    client = connect(sandbox)
+
+    ids = [client.post("/transactions", json={"amount": 1, "currency": "USD"}).json()["id"] for _ in "12"]
+
+    assert ids == ["tx_A", "tx_B"]
+    assert [balance.sound for balance in sandbox.check_ledger()] == [True]
+    sandbox.close()
+
+
+def test_the_key_opens_the_store_that_it_was_made_with_and_no_other(
+    tmp_path: Path, now: Callable[[], datetime], connect: Callable[[Sandbox], httpx.Client]
+) -> None:
+    one, other = (open_sandbox(tmp_path / name, now=now) for name in ("one", "other"))
+
+    foreign = connect(one).get("/transactions", headers={"Authorization": f"Bearer {other.key}"})
+
+    assert foreign.status_code == 401
+    assert one.identity != other.identity
+    one.close()
+    other.close()
+
+
+def status_by_wsgi(sandbox: Sandbox, **environ: str) -> int:
+    """Ask below httpx, for headers that it would not send."""
+    seen: list[str] = []
+
+    def start_response(status: str, _headers: object, _error: object = None, /) -> Callable[[bytes], object]:
+        seen.append(status)
+        return lambda _: None
+
+    asked: dict[str, object] = {
+        "REQUEST_METHOD": "GET",
+        "PATH_INFO": "/api/v1/transactions",
+        "SERVER_NAME": "sandbox.invalid",
+        "SERVER_PORT": "80",
+        "wsgi.url_scheme": "http",
+        "wsgi.input": io.BytesIO(b"{}"),
+        "wsgi.errors": io.StringIO(),
+        "HTTP_AUTHORIZATION": f"Bearer {sandbox.key}",
+        "CONTENT_TYPE": "application/json",
+        **environ,
+    }
+    list(sandbox.app(asked, start_response))
+    return int(seen[0].split()[0])

@@ -1,0 +1,321 @@
+"""The store's file: who may see it, what is refused, and what stays."""
+
+import contextlib
+import functools
+import os
+import shlex
+import sqlite3
+import stat
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from escrowctl.errors import ErrorCode, EscrowctlError, Sending
+from escrowctl.exits import ExitCode
+from escrowctl.sandbox.service import open_sandbox
+from escrowctl.sandbox.store import open_store
+
+Now = Callable[[], datetime]
+Start = Callable[..., subprocess.Popen[str]]
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def refusal(folder: Path, now: Now) -> EscrowctlError:
+    """Open what cannot be used, and return the error after checking what all such errors share."""
+    with pytest.raises(EscrowctlError) as caught:
+        open_sandbox(folder, now=now)
+    error = caught.value
+    assert (error.code, error.exit_code) == (ErrorCode.STATE_UNUSABLE, ExitCode.LOCAL_STATE)
+    assert error.sending is Sending.NOT_SENT
+    assert error.message.startswith(f"The sandbox cannot use {folder}")
+    assert error.message.endswith(". Nothing was sent.")
+    return error
+
+
+@pytest.fixture
+def store_file(folder: Path, now: Now) -> Path:
+    """A good store with one reopening behind it, closed."""
+    open_sandbox(folder, now=now).close()
+    open_sandbox(folder, now=now).close()
+    return folder / "sandbox.db"
+
+
+@pytest.fixture(params=[0o000, 0o022, 0o077], ids=["umask 000", "umask 022", "umask 077"])
+def umask(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = os.umask(request.param)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("umask")
+def test_folders_and_files_are_private_under_any_umask(folder: Path, now: Now) -> None:
+    store = open_store(folder, now=now)
+
+    with store.writing() as connection:
+        connection.execute("UPDATE users SET status = 'active'")
+        journal = folder / "sandbox.db-journal"
+        assert [mode(path) for path in (folder.parent, folder)] == [0o700, 0o700]
+        assert [mode(path) for path in (folder / "sandbox.db", journal)] == [0o600, 0o600]
+    store.close()
+    assert {path.name for path in folder.iterdir()} <= {"sandbox.db", "sandbox.db-journal"}
+    assert {mode(path) for path in folder.iterdir()} == {0o600}
+
+
+def test_a_store_is_found_again_as_it_was_left(folder: Path, now: Now) -> None:
+    first = open_sandbox(folder, now=now)
+    identity, key = first.identity, first.key
+    first.close()
+    first.close()
+
+    again = open_sandbox(folder, now=now)
+
+    assert (again.identity, again.key) == (identity, key)
+    again.close()
+
+
+def test_the_store_is_set_up_to_survive_a_crash_and_share_its_file(folder: Path, now: Now) -> None:
+    store = open_store(folder, now=now)
+
+    def setting(name: str) -> object:
+        return store._connection.execute(f"PRAGMA {name}").fetchone()[0]
+
+    names = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout", "user_version")
+    assert [setting(name) for name in names] == ["truncate", 3, 1, 10_000, 1]
+    tables = store._connection.execute("SELECT name, strict FROM pragma_table_list WHERE schema = 'main'")
+    assert {tuple(row) for row in tables if not row["name"].startswith("sqlite_")} == {
+        ("sandbox", 1),
+        ("users", 1),
+        ("transactions", 1),
+        ("ledger_entries", 1),
+    }
+    store.close()
+
+
+def test_a_store_that_appears_during_the_first_look_is_not_taken_for_anothers(
+    folder: Path, now: Now, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Interrupted(sqlite3.Connection):
+        def execute(self, sql: str, *arguments: Any) -> sqlite3.Cursor:
+            if sql == "PRAGMA user_version":
+                with monkeypatch.context() as plain, contextlib.suppress(EscrowctlError):
+                    plain.setattr(sqlite3, "connect", connect)
+                    open_store(folder, now=now, patience=0.01).close()
+            return super().execute(sql, *arguments)
+
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", functools.partial(connect, factory=Interrupted))
+
+    store = open_store(folder, now=now)
+
+    assert store.identity.startswith("sbx_")
+    store.close()
+
+
+def test_an_empty_file_is_a_store_that_was_never_finished(folder: Path, now: Now) -> None:
+    folder.mkdir(mode=0o700, parents=True)
+    (folder / "sandbox.db").touch(mode=0o600)
+
+    sandbox = open_sandbox(folder, now=now)
+
+    assert sandbox.identity.startswith("sbx_")
+    sandbox.close()
+
+
+@pytest.mark.parametrize(
+    "content", [b"not a database", b"SQLite format 3\x00" + b"\xff" * 4096, bytes(range(256)) * 32], ids=[0, 1, 2]
+)
+def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(
+    folder: Path, store_file: Path, now: Now, content: bytes
+) -> None:
+    store_file.write_bytes(content)
+
+    error = refusal(folder, now)
+
+    assert error.message == f"The sandbox cannot use {store_file}: it is not a sandbox store. Nothing was sent."
+    assert error.hint == (f"mv {shlex.quote(str(store_file))} {shlex.quote(str(store_file))}.damaged",)
+    assert store_file.read_bytes() == content
+
+
+def test_a_store_with_a_damaged_page_is_refused(folder: Path, store_file: Path, now: Now) -> None:
+    content = bytearray(store_file.read_bytes())
+    content[100:4096] = b"\xff" * 3996
+    store_file.write_bytes(content)
+
+    assert refusal(folder, now).message.endswith(": it is damaged. Nothing was sent.")
+
+
+def test_a_store_cut_short_is_refused(folder: Path, store_file: Path, now: Now) -> None:
+    store_file.write_bytes(store_file.read_bytes()[:6000])
+
+    assert "it is damaged" in refusal(folder, now).message
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"), [("DELETE FROM sandbox", "its identity is gone"), ("DROP TABLE sandbox", "no such table")]
+)
+def test_a_store_without_its_identity_is_refused(
+    folder: Path, store_file: Path, now: Now, statement: str, reason: str
+) -> None:
+    with closing(sqlite3.connect(store_file)) as other, other:
+        other.execute(statement)
+
+    error = refusal(folder, now)
+
+    assert reason in error.message
+    assert error.hint
+
+
+def test_another_programs_database_is_refused_and_left_as_it_is(folder: Path, store_file: Path, now: Now) -> None:
+    store_file.unlink()
+    with closing(sqlite3.connect(store_file)) as other, other:
+        other.execute("CREATE TABLE theirs (x)")
+    store_file.chmod(0o600)
+    content = store_file.read_bytes()
+
+    error = refusal(folder, now)
+
+    assert error.message.endswith(": it is not a sandbox store. Nothing was sent.")
+    assert store_file.read_bytes() == content
+
+
+def test_a_store_of_a_newer_escrowctl_is_refused_and_left_as_it_is(folder: Path, store_file: Path, now: Now) -> None:
+    with closing(sqlite3.connect(store_file)) as other:
+        other.execute("PRAGMA user_version = 7")
+    content = store_file.read_bytes()
+
+    error = refusal(folder, now)
+
+    assert error.message.endswith(
+        ": a newer escrowctl made it (its version is 7, and this escrowctl knows 1). Nothing was sent."
+    )
+    assert store_file.read_bytes() == content
+
+
+@pytest.mark.parametrize("loose", [0o755, 0o770, 0o701])
+def test_a_folder_that_others_may_reach_is_refused(folder: Path, store_file: Path, now: Now, loose: int) -> None:
+    folder.chmod(loose)
+
+    error = refusal(folder, now)
+
+    assert error.message == f"The sandbox cannot use {folder}: other users may reach it. Nothing was sent."
+    assert error.hint == (f"chmod 700 {shlex.quote(str(folder))}",)
+
+
+@pytest.mark.parametrize("loose", [0o644, 0o660, 0o602])
+def test_a_store_that_others_may_reach_is_refused(folder: Path, store_file: Path, now: Now, loose: int) -> None:
+    store_file.chmod(loose)
+
+    error = refusal(folder, now)
+
+    assert error.message == f"The sandbox cannot use {store_file}: other users may reach it. Nothing was sent."
+    assert error.hint == (f"chmod 600 {shlex.quote(str(store_file))}",)
+
+
+def test_what_belongs_to_another_user_is_refused(
+    folder: Path, store_file: Path, now: Now, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
+
+    assert "it belongs to another user" in refusal(folder, now).message
+
+
+@pytest.mark.parametrize("what", ["folder", "store"])
+def test_what_is_read_only_is_refused(
+    folder: Path, store_file: Path, now: Now, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The superuser may write anywhere, so permission bits alone would show nothing in a container.
+    place = {"folder": folder, "store": store_file}[what]
+    monkeypatch.setattr(os, "access", lambda path, _mode: Path(path) != place)
+
+    assert refusal(folder, now).message.endswith(f"{place}: it is read-only. Nothing was sent.")
+
+
+@pytest.mark.parametrize("kind", ["file", "fifo"])
+def test_a_folder_that_is_none_is_refused(folder: Path, now: Now, kind: str) -> None:
+    folder.parent.mkdir()
+    makers: dict[str, Callable[[], object]] = {"file": folder.touch, "fifo": lambda: os.mkfifo(folder)}
+    makers[kind]()
+    folder.chmod(0o700)
+
+    assert refusal(folder, now).message.endswith(f"{folder}: it is not a folder. Nothing was sent.")
+
+
+@pytest.mark.parametrize("kind", ["folder", "fifo"])
+def test_a_store_that_is_no_regular_file_is_refused(folder: Path, now: Now, kind: str) -> None:
+    folder.mkdir(mode=0o700, parents=True)
+    path = folder / "sandbox.db"
+    makers: dict[str, Callable[[], object]] = {"folder": path.mkdir, "fifo": lambda: os.mkfifo(path)}
+    makers[kind]()
+    path.chmod(0o600)
+
+    assert refusal(folder, now).message.endswith(f"{path}: it is not a regular file. Nothing was sent.")
+
+
+@pytest.mark.parametrize("place", ["sandbox", "sandbox/sandbox.db"])
+def test_a_link_to_nowhere_is_refused(tmp_path: Path, now: Now, place: str) -> None:
+    link = tmp_path / place
+    link.parent.mkdir(mode=0o700, exist_ok=True)
+    link.symlink_to("nowhere")
+
+    refusal(tmp_path / "sandbox", now)
+
+
+def test_what_another_process_makes_first_is_used(
+    folder: Path, store_file: Path, now: Now, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As if all had been missing at the look, and had appeared before the making.
+    monkeypatch.setattr(Path, "exists", lambda _self: False)
+
+    open_sandbox(folder, now=now).close()
+
+    assert mode(store_file) == 0o600
+
+
+def test_a_folder_below_a_file_is_refused(tmp_path: Path, now: Now) -> None:
+    (tmp_path / "file").touch()
+
+    assert "Not a directory" in refusal(tmp_path / "file" / "sandbox", now).message
+
+
+def test_a_store_that_cannot_grow_is_refused_and_can_be_made_later(folder: Path, now: Now, start: Start) -> None:
+    process = start("open-with-little-room", folder)
+    said, _ = process.communicate("go\n", timeout=60)
+
+    assert said.splitlines()[1:] == [
+        f"state_unusable The sandbox cannot use {folder / 'sandbox.db'}: reading or writing it failed."
+        " Nothing was sent."
+    ]
+    open_sandbox(folder, now=now).close()
+
+
+def test_a_store_that_another_program_keeps_locked_is_refused(folder: Path, store_file: Path, now: Now) -> None:
+    with closing(sqlite3.connect(store_file, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+
+        with pytest.raises(EscrowctlError, match="another program keeps it locked"):
+            open_store(folder, now=now, patience=0.01)
+
+
+def test_the_patience_with_other_processes_can_be_chosen(folder: Path, now: Now) -> None:
+    store = open_store(folder, now=now, patience=0.25)
+
+    assert store._connection.execute("PRAGMA busy_timeout").fetchone()[0] == 250
+    store.close()
+
+
+def test_what_cannot_be_opened_is_not_left_open(folder: Path, store_file: Path, now: Now) -> None:
+    store_file.write_bytes(b"not a database at all")
+    before = len(list(Path("/dev/fd").iterdir()))
+
+    for _ in range(5):
+        refusal(folder, now)
+
+    assert len(list(Path("/dev/fd").iterdir())) == before

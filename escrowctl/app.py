@@ -10,6 +10,7 @@ from typing import Any
 
 import typer
 
+from escrowctl.commands import completion
 from escrowctl.commands import help as help_command
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
 from escrowctl.options import SharedCommand, SharedGroup
@@ -89,7 +90,8 @@ def make_app() -> typer.Typer:
     app = _make_typer(SharedGroup, _SUMMARY)
     for noun, (summary, verbs) in NOUNS.items():
         app.add_typer(_make_typer(type(f"{noun}_group", (_NounGroup,), {"verbs": verbs}), summary), name=noun)
-    app.command("help", cls=SharedCommand, context_settings=_SETTINGS)(help_command.show)
+    for name, function in (("completion", completion.show), ("help", help_command.show)):
+        app.command(name, cls=SharedCommand, context_settings=_SETTINGS)(function)
     return app
 
 

@@ -1,0 +1,51 @@
+# bash completion for escrowctl: static, made by `escrowctl completion bash`.
+_escrowctl() {
+  local cur=${COMP_WORDS[COMP_CWORD]} path= skip= words= word i
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    word=${COMP_WORDS[i]}
+    if [[ $skip ]]; then
+      skip=
+      continue
+    fi
+    case $word in
+      --profile|-p|--base-url|--config|--timeout|--color|--amount|--currency|--reference|--reason|--data|--idempotency-key|--despite|--expect-amount|--expect-currency|--limit) skip=1 ;;
+      -*) ;;
+      *)
+        case "${path:+$path }$word" in
+          'completion'|'help'|'tx'|'tx create'|'tx get'|'tx release'|'journal'|'journal list'|'journal show') path="${path:+$path }$word" ;;
+        esac ;;
+    esac
+  done
+  case ${COMP_WORDS[COMP_CWORD - 1]} in
+    --profile|-p) return ;;
+    --base-url) return ;;
+    --config) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+    --timeout) return ;;
+    --color) words='auto always never' ;;
+    --amount) return ;;
+    --currency) words='AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BMD BND BOB BOV BRL BSD BTN BWP BYN BZD CAD CDF CHE CHF CHW CLF CLP CNY COP COU CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MXV MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD USN UYI UYU UYW UZS VED VES VND VUV WST XAD XAF XCD XCG XOF XPF YER ZAR ZMW ZWG' ;;
+    --reference) return ;;
+    --reason) return ;;
+    --data) return ;;
+    --idempotency-key) return ;;
+    --despite) return ;;
+    --expect-amount) return ;;
+    --expect-currency) words='AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BMD BND BOB BOV BRL BSD BTN BWP BYN BZD CAD CDF CHE CHF CHW CLF CLP CNY COP COU CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MXV MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD USN UYI UYU UYW UZS VED VES VND VUV WST XAD XAF XCD XCG XOF XPF YER ZAR ZMW ZWG' ;;
+    --limit) return ;;
+    *)
+      case $path in
+        '') words='completion help tx journal --profile -p --sandbox --base-url --config --timeout --json --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+        'completion') words='--profile -p --sandbox --base-url --config --timeout --json --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+        'help') words='--help --profile -p --sandbox --base-url --config --timeout --json --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+        'tx') words='create get release --help --profile -p --sandbox --base-url --config --timeout --json --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+        'tx create') words='--amount --currency --reference --reason --data --idempotency-key --despite --dry-run --help --profile -p --sandbox --base-url --config --timeout --json --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+        'tx get') words='--help --profile -p --sandbox --base-url --config --timeout --json --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+        'tx release') words='--yes -y --expect-amount --expect-currency --ok-if-released --unread --reason --data --idempotency-key --despite --dry-run --help --profile -p --sandbox --base-url --config --timeout --json --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+        'journal') words='list show --help --profile -p --sandbox --base-url --config --timeout --json --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+        'journal list') words='--limit --help --profile -p --sandbox --base-url --config --timeout --json --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+        'journal show') words='--help --profile -p --sandbox --base-url --config --timeout --json --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+      esac ;;
+  esac
+  COMPREPLY=($(compgen -W "$words" -- "$cur"))
+}
+complete -F _escrowctl escrowctl

@@ -1,0 +1,75 @@
+"""The command tree as plain data, for scripts that cannot ask the program."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from escrowctl.contract.currencies import MINOR_DIGITS
+
+_CHOICES = {
+    "--color": ("auto", "always", "never"),
+    "--currency": tuple(sorted(MINOR_DIGITS)),
+    "--expect-currency": tuple(sorted(MINOR_DIGITS)),
+}
+_FILES = frozenset({"--config"})
+
+
+@dataclass(frozen=True)
+class Flag:
+    """An option: its spellings, its help, and what may follow it."""
+
+    names: tuple[str, ...]
+    summary: str
+    takes_value: bool
+    choices: tuple[str, ...] = ()
+    is_file: bool = False
+
+
+@dataclass(frozen=True)
+class Node:
+    """A command or group: `path` is what is typed to reach it, such as `("tx", "create")`."""
+
+    path: tuple[str, ...]
+    summary: str
+    flags: tuple[Flag, ...]
+    words: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The path as typed."""
+        return " ".join(self.path)
+
+
+def read_tree(command: Any) -> list[Node]:  # Typer's own command type is private
+    """Return every group and command below `command`, parents first."""
+    return list(_walk(command, (), None))
+
+
+def _walk(command: Any, path: tuple[str, ...], parent: Any) -> Iterator[Node]:
+    from typer import Context  # noqa: PLC0415 - only where scripts are made
+
+    context = Context(command, parent=parent, info_name=path[-1] if path else "escrowctl")
+    children = dict(getattr(command, "commands", {}))
+    yield Node(
+        path=path,
+        summary=_first_sentence(command.help),
+        flags=tuple(_flag(option) for option in command.get_params(context) if option.param_type_name == "option"),
+        words=tuple((name, _first_sentence(child.help)) for name, child in children.items()),
+    )
+    for name, child in children.items():
+        yield from _walk(child, (*path, name), context)
+
+
+def _flag(option: Any) -> Flag:
+    long = next((name for name in option.opts if name.startswith("--")), option.opts[0])
+    return Flag(
+        names=tuple(option.opts),
+        summary=_first_sentence(option.help),
+        takes_value=not option.is_flag,
+        choices=_CHOICES.get(long, ()),
+        is_file=long in _FILES,
+    )
+
+
+def _first_sentence(text: str | None) -> str:
+    return " ".join((text or "").split("\n\n")[0].split())

@@ -88,9 +88,10 @@ def _judge_success(operation: Operation, answer: Answer) -> Outcome:
         if reply.defect is Defect.EMPTY and not creates:
             return Outcome(Sending.DONE, f"{answer.status}, no reply body", answered=True)
         return _unreadable(answer, reply.defect.value)
-    if looks_like_error(reply.value):
+    record = unwrap(reply.value, noun=operation.noun)
+    if looks_like_error(reply.value) or looks_like_error(record):
         return _unreadable(answer, "is shaped like an error")
-    if creates and not isinstance(unwrap(reply.value, noun=operation.noun), dict):
+    if creates and not isinstance(record, dict):
         return _unreadable(answer, "is not a record")
     return Outcome(Sending.DONE, str(answer.status), answered=True)
 

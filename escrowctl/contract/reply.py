@@ -82,7 +82,7 @@ def _object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
 
 
 _DECODER = json.JSONDecoder(parse_int=_number, parse_float=_number, parse_constant=_constant, object_pairs_hook=_object)
-_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89abAB-F]")
+_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def _children(value: JsonValue) -> Iterable[JsonValue]:

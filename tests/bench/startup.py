@@ -1,0 +1,183 @@
+"""Measure how fast escrowctl starts, as ratios taken in one run. pytest does not run this.
+
+Seconds say more about the machine than about the program, so each line is held against another
+program in the same run: the bare interpreter, or HTTPie asking the same server for the same URL.
+The runs alternate, the medians are compared, and the environment is empty but for what is needed.
+
+escrowctl must be installed as its users have it: not editable, and with nothing but its own
+dependencies (test tools bring click, and httpx imports its own command line where click is):
+
+    python3 -m venv /tmp/own    && /tmp/own/bin/pip install -q .
+    python3 -m venv /tmp/httpie && /tmp/httpie/bin/pip install -q httpie
+    python3 tests/bench/startup.py --escrowctl /tmp/own/bin/escrowctl --python /tmp/own/bin/python \\
+        --http /tmp/httpie/bin/http
+
+It prints a table and exits 1 where a bound is missed, 2 where a program is missing or fails.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+_BODY = b'{"id":"tx_7K2M9QHD","status":"held","amount":100,"currency":"USD"}'
+_REPLY = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s"
+_TARGET = "/api/v1/transactions/tx_7K2M9QHD"
+_WARM_UP = 3
+_CANNOT_MEASURE = 2
+
+
+@dataclass(frozen=True)
+class Line:
+    """One bound: `mine` takes at most `bound` times what `other` takes."""
+
+    mine: str
+    other: str
+    bound: float
+
+
+_LINES = (
+    Line("--version", "python -c pass", 3),
+    Line("--json --version", "python -c pass", 3),
+    Line("--help", "python -c pass", 8),
+    Line("tx get ID --json", "http GET", 0.85),
+)
+
+
+def main() -> int:
+    """Measure, print the table, and return 1 where a bound is missed."""
+    if sys.argv[1:] == ["--serve"]:
+        return _serve()
+    options = _read_options()
+    with _server() as base_url, tempfile.TemporaryDirectory() as folder:
+        environ = _clean_environment(Path(folder), base_url)
+        commands = {
+            "python -c pass": [options.python, "-c", "pass"],
+            "--version": [options.escrowctl, "--version"],
+            "--json --version": [options.escrowctl, "--json", "--version"],
+            "--help": [options.escrowctl, "--help"],
+            "tx get ID --json": [options.escrowctl, "tx", "get", "tx_7K2M9QHD", "--json"],
+            "http GET": [options.http, "--ignore-stdin", "GET", base_url + _TARGET],
+        }
+        medians = _measure(commands, environ, options.runs)
+    return _report(medians, options.runs)
+
+
+def _read_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Measure how fast escrowctl starts.")
+    parser.add_argument("--escrowctl", default=shutil.which("escrowctl"), help="the installed script")
+    parser.add_argument("--python", help="the interpreter beside it (default: python in the same folder)")
+    parser.add_argument("--http", default=shutil.which("http"), help="HTTPie's http, from an environment of its own")
+    parser.add_argument("--runs", type=int, default=40, help="runs of each command (default: 40)")
+    options = parser.parse_args()
+    if options.python is None and options.escrowctl:
+        options.python = str(Path(options.escrowctl).parent / "python")
+    for name in ("escrowctl", "python", "http"):
+        path = getattr(options, name)
+        if not path or not Path(path).is_file():
+            parser.error(f"--{name} PATH is needed: {path or 'nothing of that name is on PATH'}")
+    return options
+
+
+def _clean_environment(folder: Path, base_url: str) -> dict[str, str]:
+    """Return an environment with homes of its own; HTTPie is kept from looking for updates on the network."""
+    config = folder / ".config" / "httpie"
+    config.mkdir(parents=True)
+    (config / "config.json").write_text(json.dumps({"disable_update_warnings": True, "default_options": []}))
+    return {
+        "PATH": os.defpath,
+        "HOME": str(folder),
+        "LANG": "C.UTF-8",
+        "ESCROWCTL_HOME": str(folder / "escrowctl"),
+        "ESCROWCTL_BASE_URL": base_url,
+        "ESCROWCTL_API_KEY": "sk_test_0123456789abcdef",
+    }
+
+
+def _measure(commands: dict[str, list[str]], environ: dict[str, str], runs: int) -> dict[str, float]:
+    """Return the median seconds of each command; every round runs each once, from another start."""
+    taken: dict[str, list[float]] = {name: [] for name in commands}
+    names = list(commands)
+    for turn in range(_WARM_UP + runs):
+        shift = turn % len(names)
+        for name in names[shift:] + names[:shift]:
+            seconds = _run(name, commands[name], environ)
+            if turn >= _WARM_UP:  # the first runs write byte code and fill the page cache
+                taken[name].append(seconds)
+    return {name: statistics.median(seconds) for name, seconds in taken.items()}
+
+
+def _run(name: str, command: Sequence[str], environ: dict[str, str]) -> float:
+    start = time.perf_counter()
+    done = subprocess.run(command, env=environ, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    seconds = time.perf_counter() - start
+    if done.returncode != 0:
+        sys.stderr.write(f"{name} ended with {done.returncode}: {done.stderr.decode(errors='replace')}\n")
+        raise SystemExit(_CANNOT_MEASURE)
+    return seconds
+
+
+def _report(medians: dict[str, float], runs: int) -> int:
+    rows = [("command", "median ms", "against", "median ms", "ratio", "bound", "")]
+    missed = False
+    for line in _LINES:
+        mine, other = medians[line.mine], medians[line.other]
+        ratio = mine / other
+        missed |= ratio > line.bound
+        verdict = "MISSED" if ratio > line.bound else "ok"
+        rows.append(
+            (
+                line.mine,
+                f"{mine * 1e3:.1f}",
+                line.other,
+                f"{other * 1e3:.1f}",
+                f"{ratio:.2f}",
+                f"{line.bound:g}",
+                verdict,
+            )
+        )
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        sys.stdout.write("  ".join(cells).rstrip() + "\n")
+    sys.stdout.write(f"{runs} runs of each, alternating\n")
+    return int(missed)
+
+
+@contextmanager
+def _server() -> Iterator[str]:
+    """Run the server in a process of its own and yield its base URL."""
+    with subprocess.Popen([sys.executable, __file__, "--serve"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+        finally:
+            process.terminate()
+
+
+def _serve() -> int:
+    """Answer every request with the same record, one connection at a time."""
+    listener = socket.create_server(("127.0.0.1", 0), backlog=16)
+    sys.stdout.write(f"{listener.getsockname()[1]}\n")
+    sys.stdout.flush()
+    while True:
+        connection, _ = listener.accept()
+        with connection:
+            head = b""
+            while b"\r\n\r\n" not in head and (chunk := connection.recv(65536)):
+                head += chunk
+            connection.sendall(_REPLY % (len(_BODY), _BODY))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

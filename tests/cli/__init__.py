@@ -1,0 +1,1 @@
+"""Command lines through `main`: what they exit with, print, send and record."""

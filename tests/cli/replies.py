@@ -1,0 +1,55 @@
+"""What the raw-socket server of these tests says, byte by byte."""
+
+import os
+import socket
+import struct
+from typing import Any
+
+from wire_server import Behave, Seen, answering, by_method, http_reply
+
+HELD = b'{"id":"tx_1","status":"held","amount":100,"currency":"USD"}'
+RELEASED = b'{"id":"tx_1","status":"released","amount":100,"currency":"USD"}'
+
+CREATE = ("tx", "create", "--amount", "100", "--currency", "USD")
+RELEASE = ("tx", "release", "tx_1", "--yes")
+
+
+def json_reply(body: bytes, status: str = "200 OK", *headers: str) -> Behave:
+    """Return a behaviour that always answers with this body."""
+    return answering(http_reply(status, body, *headers))
+
+
+def bytes_then_close(data: bytes) -> Behave:
+    """Return a behaviour that sends these bytes, whatever they are, and closes."""
+
+    def behave(_seen: Seen, connection: socket.socket) -> None:
+        connection.sendall(data)
+        connection.shutdown(socket.SHUT_RDWR)
+
+    return behave
+
+
+def break_off(_seen: Seen, connection: socket.socket) -> None:
+    """Send a TCP reset now: the descriptor itself is closed, although a reader still refers to it."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    os.close(connection.detach())
+
+
+def in_turn(*behaviours: Behave) -> Behave:
+    """Return a behaviour that does these in turn, the last one for ever."""
+    waiting = list(behaviours)
+
+    def behave(seen: Seen, connection: socket.socket) -> None:
+        (waiting.pop(0) if len(waiting) > 1 else waiting[0])(seen, connection)
+
+    return behave
+
+
+def writes_meet(behave: Behave, *, reads: Behave | None = None) -> Behave:
+    """Return a behaviour for writes; reads are answered with the record as held, or as `reads` says."""
+    return by_method(GET=reads or json_reply(HELD), POST=behave, PUT=behave)
+
+
+def entry_of(document: dict[str, Any]) -> tuple[str, str]:
+    """Return what a journal line of these tests is compared by: operation and state."""
+    return document["operation"], document["state"]

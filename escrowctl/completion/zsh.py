@@ -7,7 +7,7 @@ _HEAD = """\
 # zsh completion for escrowctl: static, made by `escrowctl completion zsh`.
 _escrowctl() {
   local path_ skip word i
-  local -a found
+  local -a commands flags
   for ((i = 2; i < CURRENT; i++)); do
     word=${words[i]}
     if [[ -n $skip ]]; then
@@ -35,10 +35,10 @@ def render(nodes: list[Node]) -> str:
     lines += [f"    {'|'.join(flag.names)}) {_value_words(flag)} ;;" for flag in flags if flag.takes_value]
     lines += ["  esac", "  case $path_ in"]
     for node in nodes:
-        lines += [f"    {_quoted(node.name)})", "      found=("]
-        lines += [f"        {_quoted(item)}" for item in _candidates(node)]
-        lines += ["      ) ;;"]
-    lines += ["  esac", "  _describe -o escrowctl found", "}"]
+        lines += [f"    {_quoted(node.name)})", *_array("commands", _commands(node)), *_array("flags", _flags(node))]
+        lines += ["      ;;"]
+    # Options are a kind of their own to zsh: it offers them once a dash is typed.
+    lines += ["  esac", "  _describe command commands", "  _describe -o option flags", "}"]
     # Loaded by autoload the file's body is the function; sourced, it registers itself.
     lines.append('if [[ $funcstack[1] == _escrowctl ]]; then _escrowctl "$@"; else compdef _escrowctl escrowctl; fi')
     return "\n".join(lines) + "\n"
@@ -50,9 +50,16 @@ def _value_words(flag: Flag) -> str:
     return f"compadd -- {' '.join(flag.choices)}; return" if flag.choices else "return"
 
 
-def _candidates(node: Node) -> list[str]:
-    own = [f"{name}:{_escaped(summary)}" for name, summary in node.words]
-    return own + [f"{name}:{_escaped(flag.summary)}" for flag in node.flags for name in flag.names]
+def _array(name: str, items: list[str]) -> list[str]:
+    return [f"      {name}=(", *(f"        {_quoted(item)}" for item in items), "      )"]
+
+
+def _commands(node: Node) -> list[str]:
+    return [f"{name}:{_escaped(summary)}" for name, summary in node.words]
+
+
+def _flags(node: Node) -> list[str]:
+    return [f"{name}:{_escaped(flag.summary)}" for flag in node.flags for name in flag.names]
 
 
 def _escaped(text: str) -> str:

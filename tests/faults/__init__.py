@@ -1,0 +1,1 @@
+"""Harnesses that break things and count what is left."""

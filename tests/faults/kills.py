@@ -1,0 +1,203 @@
+"""Kill -9 at random moments, and what must hold afterwards.
+
+The witness counts; the journal is read through SQLite as well as by escrowctl itself. A violated
+invariant raises `ViolationError` with the seed.
+"""
+
+import os
+import random
+import sqlite3
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from faults.witness import Witness
+
+KEY = "sk_test_0123456789abcdef"
+
+
+class ViolationError(AssertionError):
+    """Something was sent without an intent, sent twice, or said done that was not."""
+
+
+@dataclass
+class Tally:
+    """What a run of the harness came to."""
+
+    kills: int = 0
+    in_flight: int = 0
+    ended_before: int = 0
+    writes: int = 0
+
+
+@dataclass
+class Harness:
+    """Kills `tx create` and `tx release` in one home; `variant` names a function of `faults.variants`."""
+
+    home: Path
+    seed: int
+    variant: str | None = None
+    tally: Tally = field(default_factory=Tally)
+
+    def __post_init__(self) -> None:
+        self.chance = random.Random(self.seed)
+        self.witness = Witness(self.chance)
+        self.seconds = 0.5
+        self._round = 0
+
+    def close(self) -> None:
+        self.witness.server.close()
+
+    def measure(self) -> None:
+        """Learn how long a command takes here, so that moments are spread over all of it."""
+        self.witness.kind = "answer"
+        start = time.monotonic()
+        self._run_whole(("tx", "create", "--amount", "999999", "--currency", "USD"))
+        self.seconds = time.monotonic() - start
+
+    def play(self, *, moment: str | None = None, kind: str | None = None) -> None:
+        """Start one command, kill it at a moment, and check everything that must hold."""
+        self._round += 1
+        moment = moment or self.chance.choice(("any", "intent", "request", "request"))
+        self.witness.kind = kind
+        line, likeness = self._draw_line()
+        applied_before = len(self.witness.applied)
+        out = self._kill(line, moment)
+        applied = self.witness.applied[applied_before:]
+        entry = self._entry(likeness)
+        self._check_first(out, applied, entry)
+        self._check_again(line, applied, entry)
+        self.tally.writes += len(applied)
+
+    # Playing
+
+    def _draw_line(self) -> tuple[tuple[str, ...], str]:
+        if self.chance.random() < 0.5:
+            amount = str(1000 + self._round)
+            return ("tx", "create", "--amount", amount, "--currency", "USD"), f'"amount":{amount},'
+        return ("tx", "release", f"tx_round{self._round}", "--yes"), f"/tx_round{self._round}/release"
+
+    def _kill(self, line: tuple[str, ...], moment: str) -> str:
+        self.witness.received.clear()
+        before = self._journal_mark()
+        # With no answer coming, the process would wait: its time-out outlasts the round.
+        process = subprocess.Popen(
+            self._command(("--timeout", "20", *line)), env=self._environ(), stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
+        self._await(moment, before, process)
+        ended = process.poll() is not None
+        process.kill()
+        out, _ = process.communicate()
+        self.tally.ended_before += int(ended)
+        self.tally.kills += int(not ended)
+        return out
+
+    def _await(self, moment: str, before: tuple[int, int], process: "subprocess.Popen[str]") -> None:
+        if moment == "any":
+            time.sleep(self.chance.uniform(0, self.seconds))
+            return
+        deadline = time.monotonic() + 15
+        while time.monotonic() < deadline and process.poll() is None:
+            if (moment == "request" and self.witness.received.is_set()) or (
+                moment == "intent" and self._journal_mark() != before
+            ):
+                break
+            time.sleep(0.0005)
+        time.sleep(self.chance.choice((0, 0, 0.001, 0.005, 0.02)))
+
+    def _journal_mark(self) -> tuple[int, int]:
+        try:
+            status = (self.home / "state" / "journal.db").stat()
+        except FileNotFoundError:
+            return (0, 0)
+        return (status.st_mtime_ns, status.st_size)
+
+    # Checking
+
+    def _check_first(self, out: str, applied: list[tuple[str, str, str]], entry: sqlite3.Row | None) -> None:
+        if len(applied) > 1:
+            self._fail(f"sent {len(applied)} times by one command")
+        if applied and (entry is None or entry["idempotency_key"] != applied[0][0]):
+            self._fail("sent without a durable intent")
+        said = any(word in out for word in ("tx_", "released"))
+        if said and not (applied and applied[0][2] in out):
+            self._fail(f"said what was not so: {out!r}")
+        if entry is not None and entry["state"] == "done" and not applied:
+            self._fail("recorded as done, never applied")
+        if entry is not None and entry["state"] in ("not_sent", "refused") and applied:
+            self._fail(f"recorded as {entry['state']}, but applied")
+        self.tally.in_flight += int(entry is not None and entry["state"] in ("in_flight", "unknown"))
+
+    def _check_again(
+        self, line: tuple[str, ...], applied: list[tuple[str, str, str]], entry: sqlite3.Row | None
+    ) -> None:
+        """The same line once more: refused while unknown, refused where a release is done, else sent once."""
+        self.witness.kind = "answer"
+        before = len(self.witness.applied)
+        code = self._run_whole(line)
+        sent = len(self.witness.applied) - before
+        state = entry["state"] if entry is not None else None
+        releases = line[1] == "release"
+        if state in ("in_flight", "unknown"):
+            # A release that reads back as released is known as done by reading alone.
+            expected, allowed = 0, ({12} if not (releases and applied) else {12, 7})
+        elif state == "done" and releases:
+            expected, allowed = 0, {7}
+        else:
+            expected, allowed = 1, {0}
+        if sent != expected or code not in allowed:
+            self._fail(f"again, after {state}: sent {sent} times, exit {code}; {expected} and {allowed} were right")
+
+    def _entry(self, likeness: str) -> sqlite3.Row | None:
+        path = self.home / "state" / "journal.db"
+        if not path.exists():
+            return None
+        database = sqlite3.connect(path)
+        database.row_factory = sqlite3.Row
+        try:
+            if database.execute("PRAGMA integrity_check").fetchone()[0] != "ok":
+                self._fail("the journal is damaged")
+            if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'entries'").fetchone():
+                return None
+            rows = database.execute(
+                "SELECT * FROM entries WHERE instr(coalesce(body, ''), ?) OR instr(url, ?)", (likeness, likeness)
+            ).fetchall()
+            orphans = database.execute(
+                "SELECT count(*) FROM entries WHERE number NOT IN (SELECT entry FROM records)"
+            ).fetchone()[0]
+        finally:
+            database.close()
+        if len(rows) > 1 or orphans:
+            self._fail(f"{len(rows)} entries for one command, {orphans} without a record")
+        return rows[0] if rows else None
+
+    def _fail(self, what: str) -> None:
+        raise ViolationError(f"{what} (round {self._round}, ESCROWCTL_TEST_SEED={self.seed})")
+
+    # Running
+
+    def _run_whole(self, line: tuple[str, ...]) -> int:
+        done = subprocess.run(self._command(line), env=self._environ(), capture_output=True, check=False, timeout=60)
+        return done.returncode
+
+    def _command(self, line: tuple[str, ...]) -> list[str]:
+        if self.variant is None:
+            return [sys.executable, "-m", "escrowctl", *line]
+        tests = str(Path(__file__).parents[1])
+        code = (
+            f"import sys; sys.path.insert(0, {tests!r}); from faults import variants; variants.{self.variant}(); "
+            "from escrowctl.main import main; sys.exit(main())"
+        )
+        return [sys.executable, "-c", code, *line]
+
+    def _environ(self) -> dict[str, str]:
+        return {
+            "PATH": os.defpath,
+            "HOME": str(self.home),
+            "ESCROWCTL_HOME": str(self.home),
+            "ESCROWCTL_BASE_URL": self.witness.server.base_url,
+            "ESCROWCTL_API_KEY": KEY,
+        }

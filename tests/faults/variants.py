@@ -1,0 +1,62 @@
+"""escrowctl broken on purpose, patched in by the harness's own tests only."""
+
+import sys
+from dataclasses import replace
+from typing import Any
+
+from escrowctl.client.exchange import Fault
+from escrowctl.client.transport import Wire
+from escrowctl.client.writing import Writer
+from escrowctl.journal.entries import Entry, State, Verdict
+from escrowctl.journal.journal import Begun, Journal
+from escrowctl.surroundings import timestamp
+
+
+def intent_after_sending() -> None:
+    """Record the intent only when the outcome is known."""
+    begin, settle = Journal.begin, Journal.settle
+
+    def late_begin(self: Any, intent: Any, *, request_id: str) -> Begun:
+        entry = Entry(0, intent, Verdict(State.IN_FLIGHT, ""), 1, request_id, timestamp(self._now()))
+        return Begun(entry, replayed=False)
+
+    def late_settle(self: Any, entry: Entry, verdict: Verdict) -> Entry:
+        return settle(self, begin(self, entry.intent, request_id=entry.request_id).entry, verdict)
+
+    Journal.begin = late_begin  # type: ignore[method-assign] # broken on purpose
+    Journal.settle = late_settle  # type: ignore[method-assign] # as above
+
+
+def resends_when_broken_off() -> None:
+    """Try once more when the connection breaks, as a naive client does."""
+    exchange = Wire.exchange
+
+    def twice(self: Any, request: Any, **keywords: Any) -> Any:
+        first = exchange(self, request, **keywords)
+        return exchange(self, request, **keywords) if first.fault is Fault.BROKEN_OFF else first
+
+    Wire.exchange = twice  # type: ignore[method-assign] # as above
+
+
+def forgets_what_was_in_flight() -> None:
+    """Read an entry whose process is gone as not sent."""
+    alive_or_unknown = Journal._alive_or_unknown
+
+    def forgetful(self: Any, entry: Entry) -> Entry:
+        found = alive_or_unknown(self, entry)
+        lost = entry.state is State.IN_FLIGHT and found.state is State.UNKNOWN
+        return replace(found, verdict=Verdict(State.NOT_SENT, "")) if lost else found
+
+    Journal._alive_or_unknown = forgetful  # type: ignore[method-assign] # as above
+
+
+def speaks_too_soon() -> None:
+    """Print a result before there is one."""
+    send = Writer._send
+
+    def hasty(self: Any, entry: Entry, request_id: str) -> Any:
+        sys.stdout.write("id\ttx_soon\n")
+        sys.stdout.flush()
+        return send(self, entry, request_id)
+
+    Writer._send = hasty  # type: ignore[method-assign] # as above

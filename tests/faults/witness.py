@@ -1,0 +1,64 @@
+"""The service as an independent witness: raw sockets, its own truth, and answers drawn from a seed."""
+
+import json
+import random
+import socket
+import threading
+import time
+from dataclasses import dataclass, field
+
+from wire_server import Seen, WireServer, hang_up, http_reply
+
+KINDS = ("answer", "late", "drop", "error", "hang")
+
+
+@dataclass
+class Witness:
+    """Applies every write it receives, whatever it answers then; `applied` is the truth of what happened."""
+
+    chance: random.Random
+    kind: str | None = None
+    """How to answer writes; None draws one of KINDS for each."""
+    applied: list[tuple[str, str, str]] = field(default_factory=list)
+    """(idempotency key, target, id) of each write, in order."""
+    received: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self._lock = threading.Lock()
+        self.server = WireServer(self._behave)
+
+    def held(self, resource_id: str) -> bool:
+        return not any(target.endswith(f"/{resource_id}/release") for _, target, _ in self.applied)
+
+    def ids(self) -> set[str]:
+        return {resource_id for _, _, resource_id in self.applied}
+
+    def _behave(self, seen: Seen, connection: socket.socket) -> None:
+        if not seen.is_write:
+            resource_id = seen.target.rpartition("/")[2]
+            connection.sendall(_record(resource_id, 500, held=self.held(resource_id)))
+            return
+        resource_id, amount = self._apply(seen)
+        kind = self.kind or self.chance.choice(KINDS)
+        self.received.set()
+        if kind == "late":
+            time.sleep(self.chance.uniform(0, 0.05))  # a service takes its time; the kill may come meanwhile
+        if kind in ("answer", "late"):
+            connection.sendall(_record(resource_id, amount, held=seen.method == "POST"))
+        elif kind == "error":
+            connection.sendall(http_reply("500 Internal Server Error", b'{"detail":"after the commit"}'))
+        elif kind == "drop":
+            hang_up(seen, connection)
+
+    def _apply(self, seen: Seen) -> tuple[str, int]:
+        with self._lock:
+            body = json.loads(seen.body) if seen.body else {}
+            resource_id = seen.target.split("/")[-2] if seen.method == "PUT" else f"tx_made{len(self.applied)}"
+            self.applied.append((seen.header("Idempotency-Key") or "", seen.target, resource_id))
+            return resource_id, body.get("amount", 500)
+
+
+def _record(resource_id: str, amount: int, *, held: bool) -> bytes:
+    status = "held" if held else "released"
+    record = {"id": resource_id, "status": status, "amount": amount, "currency": "USD"}
+    return http_reply("200 OK", json.dumps(record).encode())

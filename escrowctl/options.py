@@ -10,6 +10,8 @@ from typing import Annotated, Any, Protocol, cast
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
+from escrowctl.errors import bad_value
+
 COLOR_CHOICES = ("auto", "always", "never")
 
 
@@ -53,6 +55,12 @@ def _keep(context: Any, option: Any, value: Any) -> None:
         setattr(cast("Holder", context.find_root().obj).options, option.name, value)
 
 
+def _keep_color(context: Any, option: Any, value: Any) -> None:
+    if value is not None and value not in COLOR_CHOICES:
+        raise bad_value(f'--color "{value}" is not one of {", ".join(COLOR_CHOICES)}.')
+    _keep(context, option, value)
+
+
 def _keep_version(context: Any, option: Any, value: Any) -> None:
     _keep(context, option, value)
     if value:
@@ -66,9 +74,10 @@ def _show_help(context: Any, _option: Any, value: Any) -> None:
 
 
 def _make_options() -> list[TyperOption]:
-    def value(*names: str, help: str, metavar: str, type: Any = str) -> TyperOption:  # noqa: A002 - Typer's names
+    # The parameters' names are Typer's own.
+    def value(*names: str, help: str, metavar: str, type: Any = str, keep: Any = _keep) -> TyperOption:  # noqa: A002
         return TyperOption(
-            param_decls=list(names), type=type, help=help, metavar=metavar, callback=_keep, expose_value=False
+            param_decls=list(names), type=type, help=help, metavar=metavar, callback=keep, expose_value=False
         )
 
     def flag(*names: str, help: str) -> TyperOption:  # noqa: A002
@@ -101,7 +110,7 @@ def _make_options() -> list[TyperOption]:
         value("--config", help="Another config file.", metavar="FILE"),
         value("--timeout", help="Seconds for one attempt, in total.", metavar="SECONDS", type=float),
         flag("--json", help="Print JSON on stdout, and JSON lines on stderr."),
-        value("--color", help="auto, always or never.", metavar="WHEN"),
+        value("--color", help="auto, always or never.", metavar="WHEN", keep=_keep_color),
         flag("--quiet", "-q", help="Print ids only, and no notes."),
         flag("--verbose", "-v", help="Print a line for each request."),
         flag("--debug", help="Print requests (the key left out), and a traceback for a defect."),

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, bad_value
-from escrowctl.options import COLOR_CHOICES, SharedOptions
+from escrowctl.options import SharedOptions
 from escrowctl.output.console import Console, Manner
 from escrowctl.signals import Signals
 from escrowctl.surroundings import Surroundings
@@ -54,9 +54,6 @@ class Session:
     def console(self) -> Console:
         """The console, in the manner that the line asks for."""
         options = self.options
-        if options.color not in COLOR_CHOICES:
-            color, options.color = options.color, "auto"
-            raise bad_value(f'--color "{color}" is not one of {", ".join(COLOR_CHOICES)}.')
         manner = Manner(options.json, options.quiet, options.verbose, options.debug, options.color)
         around = self.surroundings
         return Console(around.stdout, around.stderr, around.environ, manner)
@@ -110,8 +107,9 @@ class Session:
         Raises EscrowctlError: 4 where nothing is configured, 2 where values are bad or contradict.
         """
         if self.options.sandbox:
+            service = self._sandbox_service()
             self.console.note("sandbox", "built in, no real money", word="sandbox")
-            return self._sandbox_service()
+            return service
         from escrowctl.config.settings import LineValues, Resolver
 
         options = self.options

@@ -83,14 +83,19 @@ def run(home: Path) -> Run:
     """Run a command line through `main`: `run("tx", "get", "tx_1", answers="yes\\n", terminal=True)`."""
 
     def run_line(
-        *words: str, stdin: str = "", terminal: bool = False, environ: dict[str, str] | None = None, **injected: Any
+        *words: str,
+        stdin: str = "",
+        terminal: bool = False,
+        environ: dict[str, str] | None = None,
+        without: tuple[str, ...] = (),
+        stdout: Any = None,
+        **injected: Any,
     ) -> Result:
         make = Terminal if terminal else io.StringIO
         out, err = make(), make()
-        around = Surroundings(
-            environ={**os.environ, **(environ or {})}, stdin=make(stdin), stdout=out, stderr=err, **injected
-        )
-        code = main(words, around)
+        around = {name: value for name, value in {**os.environ, **(environ or {})}.items() if name not in without}
+        surroundings = Surroundings(environ=around, stdin=make(stdin), stdout=stdout or out, stderr=err, **injected)
+        code = main(words, surroundings)
         return Result(int(code), out.getvalue(), err.getvalue())
 
     return run_line

@@ -18,7 +18,7 @@ def read_config(path: Path, *, must_exist: bool = False) -> "ConfigFile | None":
     """
     try:
         text = path.read_bytes().decode("utf-8")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         if must_exist:
             raise bad_config(f"{path}: there is no such file.") from None
         return None

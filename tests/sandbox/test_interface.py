@@ -3,13 +3,15 @@ choices that the sandbox documents, none is made by the code under test.
 """
 
 import re
-from datetime import UTC, datetime
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
 
 import httpx
 import pytest
 
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
-from escrowctl.sandbox.service import Sandbox
+from escrowctl.sandbox.service import Sandbox, open_sandbox
 
 BODY = b'{"amount": 100, "currency": "USD"}'
 JSON = {"Content-Type": "application/json"}
@@ -181,10 +183,14 @@ def test_payer_and_payee_may_be_named(client: httpx.Client) -> None:
     assert (record["payer"], record["payee"]) == ("usr_PAYEE001", "usr_PAYER001")
 
 
-def test_times_are_given_in_utc(client: httpx.Client) -> None:
-    made = create(client).json()["created_at"]
+def test_times_are_given_in_utc_whatever_the_clocks_zone(
+    folder: Path, connect: Callable[[Sandbox], httpx.Client]
+) -> None:
+    moment = datetime(2026, 11, 21, 5, 12, 44, 123456, tzinfo=timezone(timedelta(hours=2)))
+    sandbox = open_sandbox(folder, now=lambda: moment)
 
-    assert datetime.fromisoformat(made) == datetime(2026, 11, 21, 3, 12, 45, tzinfo=UTC)
+    assert create(connect(sandbox)).json()["created_at"] == "2026-11-21T03:12:44.123Z"
+    sandbox.close()
 
 
 def test_the_identity_and_the_key_have_their_shapes(sandbox: Sandbox) -> None:

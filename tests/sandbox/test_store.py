@@ -1,6 +1,7 @@
 """The store's file: who may see it, what is refused, and what stays."""
 
 import contextlib
+import errno
 import functools
 import os
 import shlex
@@ -294,6 +295,17 @@ def test_a_store_that_cannot_grow_is_refused_and_can_be_made_later(folder: Path,
         " Nothing was sent."
     ]
     open_sandbox(folder, now=now).close()
+
+
+def test_a_disk_without_room_for_one_more_file_is_named(
+    folder: Path, now: Now, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "open", refuse)
+
+    assert refusal(folder, now).message.endswith("sandbox.db: No space left on device. Nothing was sent.")
 
 
 def test_a_store_that_another_program_keeps_locked_is_refused(folder: Path, store_file: Path, now: Now) -> None:

@@ -1,0 +1,290 @@
+"""Bad input gets one sentence that names the value and the way on, exit 2, and nothing is sent."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import KEY, Run
+from wire_server import Behave, WireServer
+
+from cli.replies import HELD, json_reply
+
+At = Callable[[Behave], tuple[WireServer, Run]]
+
+AMOUNTS = (
+    ("1,000", "has a thousands separator: write 1000."),
+    ("1,000,000.50", "has a thousands separator: write 1000000.50."),
+    ("1.250,00", "has a comma: write digits and one point, such as 1250.00."),
+    ("10,5", "has a comma: write digits and one point, such as 1250.00."),
+    ("1_000", "has an underscore: write 1000."),
+    ("1_0", "has an underscore: write 10."),
+    ("1 000", "has spaces: write 1000."),
+    ("1'000", "has an apostrophe: write 1000."),
+    ("1e3", "is in exponent form: write 1000."),
+    ("1.5E2", "is in exponent form: write 150."),
+    ("1e-2", "is in exponent form: write 0.01."),
+    ("+5", "has a plus sign: write 5."),
+    ("-5", "is negative: an amount is above zero."),
+    ("5.", "ends in a point: write 5."),
+    (".5", "starts with a point: write 0.5."),
+    ("007", "has a leading zero: write 7."),
+    ("NaN", "is not a number: write digits and at most one point, such as 100 or 99.95."),
+    ("Infinity", "is not a number: write digits and at most one point, such as 100 or 99.95."),
+    ("inf", "is not a number: write digits and at most one point, such as 100 or 99.95."),
+    ("0x10", "is not a number: write digits and at most one point, such as 100 or 99.95."),
+    ("$100", "is not a number: write digits and at most one point, such as 100 or 99.95."),
+    ("100USD", "is not a number: write digits and at most one point, such as 100 or 99.95."),
+    ("1.2.3", "is not a number: write digits and at most one point, such as 100 or 99.95."),
+    ("", "is empty: write digits and at most one point, such as 100 or 99.95."),
+    (" ", "is empty: write digits and at most one point, such as 100 or 99.95."),
+    (" 5 ", "has spaces around it: write 5."),
+    ("0", "is zero: an amount is above zero."),
+    ("0.00", "is zero: an amount is above zero."),
+    ("\u0661\u0660\u0660", "has characters other than ASCII digits: write 100."),
+    ("\uff11\uff10", "has characters other than ASCII digits: write 10."),
+    ("1\u00a0000", "has characters other than ASCII digits: write digits and at most one point, such as 100 or 99.95."),
+    ("100.005", "has 3 decimals, USD has at most 2."),
+)
+
+CURRENCIES = (
+    ("usd", '--currency "usd" is not written as a currency code: write USD.'),
+    (" EUR", '--currency " EUR" is not written as a currency code: write EUR.'),
+    ("EURO", '--currency "EURO" is not a currency code: write three capital letters, such as EUR.'),
+    ("$", '--currency "$" is not a currency code: write three capital letters, such as EUR.'),
+    ("", '--currency "" is not a currency code: write three capital letters, such as EUR.'),
+    ("XAU", "--currency XAU is not a currency of ISO 4217 that has a minor unit: check the code."),
+    ("ABC", "--currency ABC is not a currency of ISO 4217 that has a minor unit: check the code."),
+)
+
+IDS = (
+    ("a/b", 'has the character "/"'),
+    ("..", 'has the character "."'),
+    ("%2e%2e", 'has the character "%"'),
+    ("tx 1", 'has the character " "'),
+    ("tx_1\n", 'has the character "\\u{a}"'),
+    ("", "a transaction id is empty"),
+    ("   ", "a transaction id is empty"),
+    ("null", '"null" is not a transaction id'),
+    ("None", '"None" is not a transaction id'),
+    ("undefined", '"undefined" is not a transaction id'),
+    ("x" * 129, "has 129 characters"),
+)
+
+
+@pytest.mark.parametrize(("amount", "mend"), AMOUNTS)
+def test_an_amount_that_could_be_read_two_ways_is_refused_with_the_spelling_that_cannot(
+    amount: str, mend: str, at: At
+) -> None:
+    server, run = at(json_reply(HELD))
+
+    result = run("tx", "create", f"--amount={amount}", "--currency", "USD")
+
+    assert (result.code, result.out, server.seen) == (2, "", [])
+    shown = amount.replace("\u00a0", r"\u{a0}")
+    assert result.err == f'error: --amount "{shown}" {mend} Nothing was sent.\n'
+
+
+@pytest.mark.parametrize(("amount", "currency"), [("12.5", "JPY"), ("1.0001", "KWD"), ("0.001", "EUR")])
+def test_more_decimals_than_the_currency_has_are_refused(amount: str, currency: str, at: At) -> None:
+    server, run = at(json_reply(HELD))
+
+    result = run("tx", "create", "--amount", amount, "--currency", currency)
+
+    assert (result.code, server.seen) == (2, [])
+    assert f'--amount "{amount}" has' in result.err
+
+
+@pytest.mark.parametrize(
+    ("amount", "currency"),
+    [
+        ("1", "USD"),
+        ("100.00", "EUR"),
+        ("0.01", "USD"),
+        ("12345678901234567890.12", "EUR"),
+        ("5", "JPY"),
+        ("1.234", "KWD"),
+    ],
+)
+def test_an_amount_travels_as_it_was_typed(amount: str, currency: str, at: At) -> None:
+    server, run = at(json_reply(HELD))
+
+    run("tx", "create", "--amount", amount, "--currency", currency)
+
+    assert server.seen[0].body == f'{{"amount":{amount},"currency":"{currency}"}}'.encode()
+
+
+@pytest.mark.parametrize(("currency", "sentence"), CURRENCIES)
+def test_a_currency_that_is_none_is_refused(currency: str, sentence: str, at: At) -> None:
+    server, run = at(json_reply(HELD))
+
+    result = run("tx", "create", "--amount", "5", "--currency", currency)
+
+    assert (result.code, result.out, server.seen) == (2, "", [])
+    assert result.err.splitlines()[0] == f"error: {sentence} Nothing was sent."
+
+
+@pytest.mark.parametrize(("resource_id", "sentence"), IDS)
+@pytest.mark.parametrize("line", [("tx", "get"), ("tx", "release", "--yes")], ids=["get", "release"])
+def test_an_id_that_cannot_stand_in_a_path_is_refused(
+    line: tuple[str, ...], resource_id: str, sentence: str, at: At
+) -> None:
+    server, run = at(json_reply(HELD))
+
+    result = run(*line, "--", resource_id)
+
+    assert (result.code, result.out, server.seen) == (2, "", [])
+    assert sentence in result.err
+    assert result.err.endswith("Nothing was sent.\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "stdin", "sentence"),
+    [
+        (("tx", "get"), "", "no transaction id is given"),
+        (("tx", "release", "--yes"), "", "no transaction id is given"),
+        (("tx", "release", "tx_1", "tx_1", "--yes"), "", "tx_1 is given twice"),
+        (("tx", "release", "-"), "tx_1\n", "add --yes"),
+        (("tx", "release", "-", "--yes"), "", "there is no id on standard input"),
+        (("tx", "release", "-", "--yes"), "tx_1\r\ntx_1\n", "tx_1 is given twice"),
+        (("tx", "release", "-", "--yes"), "tx_1\nnull\n", '"null" is not a transaction id'),
+        (("tx", "get", "tx_1", "-"), "tx_2\n", "give it alone"),
+        (("tx", "create", "--amount", "5"), "", "Missing option '--currency'"),
+        (("tx", "creat"), "", "Did you mean 'create'?"),
+        (("tx", "get", "tx_1", "--color", "blue"), "", '--color "blue" is not one of auto, always, never'),
+        (("tx", "get", "tx_1", "--timeout", "0"), "", "--timeout 0 is not above 0"),
+        (("tx", "get", "tx_1", "--timeout", "nan"), "", "--timeout nan is not above 0"),
+        (("tx", "create", "--amount", "5", "--currency", "USD", "--data", "[1]"), "", "not an object"),
+        (("tx", "create", "--amount", "5", "--currency", "USD", "--data", "{"), "", "--data was cut short"),
+        (("tx", "create", "--amount", "5", "--currency", "USD", "--data", '{"amount": 6}'), "", "--amount to say"),
+        (("tx", "create", "--amount", "5", "--currency", "USD", "--data", "@nowhere"), "", "No such file"),
+        (("tx", "create", "--amount", "5", "--currency", "USD", "--reference", " "), "", "--reference is one line"),
+        (("tx", "create", "--amount", "5", "--currency", "USD", "--reason", "a\nb"), "", "--reason is one line"),
+        (("tx", "create", "--amount", "5", "--currency", "USD", "--idempotency-key", "a b"), "", "visible ASCII"),
+        (("tx", "create", "--amount", "5", "--currency", "USD", "--despite", "12"), "", '"12" is not a journal entry'),
+        (("tx", "create", "--amount", "5", "--currency", "USD", "--reason", f"key {KEY}"), "", "API key stands in"),
+        (("journal", "show", "x"), "", '"x" is not a journal entry'),
+        (("journal", "list", "--limit", "0"), "", "--limit 0 is not from 1"),
+        (("help", "nothing"), "", 'there is no command or topic "nothing"'),
+        (("--sandbox", "-p", "x", "tx", "get", "tx_1"), "", "--sandbox and --profile cannot both be meant"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_in_one_sentence(
+    words: tuple[str, ...], stdin: str, sentence: str, at: At
+) -> None:
+    server, run = at(json_reply(HELD))
+
+    result = run(*words, stdin=stdin)
+
+    assert (result.code, result.out, server.seen) == (2, "", [])
+    assert sentence in result.err
+    assert result.err.startswith("error: ")
+    assert KEY not in result.err
+
+
+@pytest.mark.parametrize(
+    ("url", "sentence"),
+    [
+        ("https://user:secret@escrow.example.com", "has a user or password in it"),
+        ("https://user@escrow.example.com", "has a user or password in it"),
+        ("https://escrow.example.com?x=1", "has a query: write https://escrow.example.com."),
+        ("https://escrow.example.com/?", "has a query: write https://escrow.example.com."),
+        ("https://escrow.example.com#top", "has a fragment: write https://escrow.example.com."),
+        ("http://escrow.example.com", "is plain http to a real host"),
+        ("http://192.168.0.1", "is plain http to a real host"),
+        ("http://127.0.0.1.evil.example", "is plain http to a real host"),
+        ("ftp://escrow.example.com", "is not a base URL"),
+        ("escrow.example.com", "is not a base URL"),
+        ("https://", "is not a base URL"),
+        ("https://escrow.example.com:99999", "has no usable port"),
+        ("https://escrow.example.com/a/../b", "has a path that could lead elsewhere"),
+        ("https://escrow.example.com/%2e", "has a path that could lead elsewhere"),
+        ("https://escrow.example.com\n", "has spaces, control or non-ASCII characters"),
+    ],
+)
+def test_a_base_url_that_could_carry_the_key_elsewhere_is_refused(url: str, sentence: str, run: Run) -> None:
+    result = run("tx", "get", "tx_1", environ={"ESCROWCTL_BASE_URL": url, "ESCROWCTL_API_KEY": KEY})
+
+    assert (result.code, result.out) == (2, "")
+    assert f"error: ESCROWCTL_BASE_URL {sentence}".split(" has ")[0].split(" is ")[0] in result.err
+    assert sentence in result.err
+    assert "secret" not in result.err
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("default_profile = \n", "not TOML: Invalid value (at line 1,"),
+        ("x = 1\n[profiles.a]\nbase_url = 'https://x\n", "not TOML: "),
+        ("[profiles.a]\nbase_url = 1\n", "profiles.a.base_url: "),
+        ("[profiles.a]\nbase_url = 'https://x'\nmod = 'live'\n", "profiles.a.mod: "),
+        ("[profiles.a]\nbase_url = 'https://x'\nmode = 'prod'\n", "profiles.a.mode: "),
+        ("[profiles.b]\nbase_url = 'https://x'\n", 'there is no profile "a" in '),
+        ("", 'there is no profile "a" in '),
+    ],
+)
+def test_a_broken_config_file_is_named_with_the_line_or_the_key(
+    text: str, sentence: str, run: Run, write_config: Callable[[str], Path]
+) -> None:
+    path = write_config(text)
+
+    result = run("tx", "get", "tx_1", "-p", "a")
+
+    assert (result.code, result.out) == (2, "")
+    assert str(path) in result.err
+    assert sentence in result.err
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "sentence"),
+    [
+        (None, 0o600, "there is no file"),
+        ("sk_test_1", 0o644, "can be read or changed by others (mode 0644)"),
+        ("sk_test_1", 0o660, "can be read or changed by others (mode 0660)"),
+        ("sk test CANARY", 0o600, "has spaces, line breaks or control characters"),
+        ("sk_CANARY\nsk_2\n", 0o600, "has spaces, line breaks or control characters"),
+        ("sk_\x07CANARY", 0o600, "has spaces, line breaks or control characters"),
+    ],
+)
+def test_a_key_file_that_is_missing_loose_or_no_key_is_refused_and_never_shown(
+    content: str | None, mode: int, sentence: str, at: At, tmp_path: Path
+) -> None:
+    server, run = at(json_reply(HELD))
+    path = tmp_path / "key"
+    if content is not None:
+        path.write_text(content)
+        path.chmod(mode)
+    environ = {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY_FILE": str(path)}
+
+    # `at` sets a key of its own; this run has the file's alone.
+    result = run("tx", "get", "tx_1", environ=environ, without=("ESCROWCTL_API_KEY",))
+
+    assert (result.code, result.out, server.seen) == (2, "", [])
+    assert sentence in result.err
+    assert "CANARY" not in result.err
+
+
+@pytest.mark.parametrize("key", ["a b", "sk\nCANARY", "CANARY\x1b", "sch\u00f6n CANARY"])
+def test_a_key_with_odd_characters_is_refused_and_never_shown(key: str, at: At) -> None:
+    server, run = at(json_reply(HELD))
+
+    result = run("tx", "get", "tx_1", "--debug", environ={"ESCROWCTL_API_KEY": key})
+
+    assert (result.code, server.seen) == (2, [])
+    assert "CANARY" not in result.err
+
+
+def test_an_empty_key_is_an_error_of_its_own(at: At) -> None:
+    server, run = at(json_reply(HELD))
+
+    result = run("tx", "get", "tx_1", "--json", environ={"ESCROWCTL_API_KEY": ""})
+
+    assert (result.code, server.seen) == (4, [])
+    assert result.error["code"] == "key_missing"
+
+
+def test_a_line_that_cannot_be_parsed_is_answered_in_json_where_json_was_asked_for(run: Run) -> None:
+    result = run("--json", "tx", "create", "--amuont", "5")
+
+    assert (result.code, result.out) == (2, "")
+    assert result.error["code"] == "usage"
+    assert result.error["outcome"] == "not_sent"

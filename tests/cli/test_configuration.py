@@ -1,0 +1,193 @@
+"""Where values come from: which origin was asked, with which key, for every combination that matters.
+
+Two services, A and B, each with a key of its own; whatever is configured, a key reaches only the
+origin it was given for.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from conftest import Run
+from wire_server import Behave, WireServer
+
+from cli.replies import CREATE, HELD, json_reply
+
+KEY_A, KEY_B, KEY_ENV = "sk_key_of_a", "sk_key_of_b", "sk_key_of_environment"
+
+
+@dataclass(frozen=True)
+class Case:
+    """Line and environment (A and B stand for the base URLs), and what must come of them.
+
+    `seen`: the server that was asked and the key it saw, or the exit code with nothing asked.
+    """
+
+    name: str
+    line: tuple[str, ...]
+    environ: dict[str, str]
+    seen: tuple[str, str] | int
+    default: str | None = None
+
+
+E_URL, E_KEY, E_FILE, E_PROFILE = (
+    "ESCROWCTL_BASE_URL",
+    "ESCROWCTL_API_KEY",
+    "ESCROWCTL_API_KEY_FILE",
+    "ESCROWCTL_PROFILE",
+)
+
+CASES = (
+    Case("nothing", (), {}, 4),
+    Case("a key alone", (), {E_KEY: KEY_ENV}, 4),
+    Case("a URL alone", (), {E_URL: "A"}, 4),
+    Case("URL and key", (), {E_URL: "A", E_KEY: KEY_ENV}, ("A", KEY_ENV)),
+    Case("URL and key file", (), {E_URL: "A", E_FILE: "env.key"}, ("A", KEY_ENV)),
+    Case("URL and both keys", (), {E_URL: "A", E_KEY: KEY_ENV, E_FILE: "env.key"}, 2),
+    Case("URL and an empty key", (), {E_URL: "A", E_KEY: ""}, 4),
+    Case("URL with a trailing slash", (), {E_URL: "A/", E_KEY: KEY_ENV}, ("A", KEY_ENV)),
+    Case("default profile", (), {}, ("A", KEY_A), default="a"),
+    Case("default profile, stored key", (), {}, ("B", KEY_B), default="b"),
+    Case("default profile, no key", (), {}, 4, default="keyless"),
+    Case("default profile, key stored for elsewhere", (), {}, 4, default="moved"),
+    Case("default profile and a key for nowhere", (), {E_KEY: KEY_ENV}, 4, default="a"),
+    Case("default profile and the environment's pair", (), {E_URL: "B", E_KEY: KEY_ENV}, ("B", KEY_ENV), default="a"),
+    Case("default profile and the environment's URL", (), {E_URL: "B"}, 4, default="a"),
+    Case("default profile and another in the environment", (), {E_PROFILE: "b"}, ("B", KEY_B), default="a"),
+    Case("default profile that is not there", (), {}, 2, default="nowhere"),
+    Case("profile in the environment", (), {E_PROFILE: "a"}, ("A", KEY_A)),
+    Case("profile and key in the environment", (), {E_PROFILE: "keyless", E_KEY: KEY_ENV}, ("A", KEY_ENV)),
+    Case("the environment's key before the profile's", (), {E_PROFILE: "a", E_KEY: KEY_ENV}, ("A", KEY_ENV)),
+    Case("profile and its own URL", (), {E_PROFILE: "a", E_URL: "A", E_KEY: KEY_ENV}, ("A", KEY_ENV)),
+    Case("profile and another URL", (), {E_PROFILE: "a", E_URL: "B", E_KEY: KEY_ENV}, 2),
+    Case("profile on the line", ("-p", "a"), {}, ("A", KEY_A)),
+    Case("profile on the line over the environment's", ("-p", "b"), {E_PROFILE: "a"}, ("B", KEY_B)),
+    Case("profile on the line over the default", ("-p", "b"), {}, ("B", KEY_B), default="a"),
+    Case("profile on the line and another URL", ("-p", "a"), {E_URL: "B", E_KEY: KEY_ENV}, 2),
+    Case("profile on the line and its URL", ("-p", "a"), {E_URL: "A", E_KEY: KEY_ENV}, ("A", KEY_A)),
+    Case(
+        "keyless on the line, its URL and key around", ("-p", "keyless"), {E_URL: "A", E_KEY: KEY_ENV}, ("A", KEY_ENV)
+    ),
+    Case("keyless on the line, a key for nowhere", ("-p", "keyless"), {E_KEY: KEY_ENV}, 4),
+    Case("keyless on the line, a key for elsewhere", ("-p", "keyless"), {E_PROFILE: "b", E_KEY: KEY_ENV}, 4),
+    Case("unknown on the line", ("-p", "nowhere"), {}, 2),
+    Case("URL on the line, no key for it", ("--base-url", "A"), {E_KEY: KEY_ENV}, 4),
+    Case("URL on the line, key for elsewhere", ("--base-url", "A"), {E_URL: "B", E_KEY: KEY_ENV}, 4),
+    Case("URL on the line, key for it", ("--base-url", "A"), {E_URL: "A", E_KEY: KEY_ENV}, ("A", KEY_ENV)),
+    Case("URL on the line never takes the default's key", ("--base-url", "B"), {}, 4, default="a"),
+    Case("URL and profile on the line agree", ("--base-url", "A", "-p", "a"), {}, ("A", KEY_A)),
+    Case("URL and profile on the line differ", ("--base-url", "B", "-p", "a"), {}, 2),
+    Case("key stored for elsewhere, on the line", ("-p", "moved"), {}, 4),
+    Case("a config file that is not there", ("--config", "nowhere.toml"), {E_URL: "A", E_KEY: KEY_ENV}, 2),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_key_reaches_only_the_origin_it_was_given_for(
+    case: Case, run: Run, home: Path, serve: Callable[[Behave], WireServer]
+) -> None:
+    servers = {"A": serve(json_reply(HELD)), "B": serve(json_reply(HELD))}
+    _configure(home, servers, case.default)
+
+    def fill(text: str) -> str:
+        return servers[text[0]].base_url + text[1:] if text.rstrip("/") in servers else text
+
+    environ = {name: str(home / value) if name == E_FILE else fill(value) for name, value in case.environ.items()}
+    result = run("tx", "get", "tx_1", "--debug", *(fill(word) for word in case.line), environ=environ)
+
+    asked = {name: [seen.header("Authorization") for seen in server.seen] for name, server in servers.items()}
+    if isinstance(case.seen, int):
+        assert (result.code, asked) == (case.seen, {"A": [], "B": []}), result.err
+    else:
+        where, key = case.seen
+        assert (result.code, asked) == (0, {"A": [], "B": []} | {where: [f"Bearer {key}"]}), result.err
+    assert not any(key in result.out + result.err for key in (KEY_A, KEY_B, KEY_ENV))
+
+
+def _configure(home: Path, servers: dict[str, WireServer], default: str | None) -> None:
+    home.mkdir(mode=0o700, parents=True)
+    a, b = servers["A"].base_url, servers["B"].base_url
+    config = f'default_profile = "{default}"\n' if default else ""
+    config += f'[profiles.a]\nbase_url = "{a}"\napi_key_file = "a.key"\n'
+    config += (
+        f'[profiles.b]\nbase_url = "{b}"\n[profiles.keyless]\nbase_url = "{a}"\n[profiles.moved]\nbase_url = "{a}"\n'
+    )
+    (home / "config.toml").write_text(config)
+    credentials = f'[b]\norigin = "{b}"\nkey = "{KEY_B}"\n[moved]\norigin = "{b}"\nkey = "{KEY_B}"\n'
+    for name, text in (("a.key", KEY_A), ("env.key", KEY_ENV + "\n"), ("credentials.toml", credentials)):
+        (home / name).write_text(text)
+        (home / name).chmod(0o600)
+
+
+def test_the_sandbox_is_sealed(run: Run, serve: Callable[[Behave], WireServer], home: Path) -> None:
+    server = serve(json_reply(HELD))
+    _configure(home, {"A": server, "B": server}, "a")
+    hostile = {
+        E_URL: server.base_url,
+        E_KEY: KEY_ENV,
+        E_PROFILE: "a",
+        "ESCROWCTL_CONFIG": str(home / "config.toml"),
+        "ESCROWCTL_TIMEOUT": "nonsense",
+        "ESCROWCTL_CA_BUNDLE": "/nowhere",
+        "HTTP_PROXY": server.base_url,
+        "HTTPS_PROXY": server.base_url,
+        "ALL_PROXY": server.base_url,
+    }
+
+    made = run("--sandbox", *CREATE, "--json", environ=hostile)
+
+    assert (made.code, made.json["status"], server.seen) == (0, "held", [])
+    assert run("--sandbox", "tx", "get", made.json["id"], "--json").json == made.json
+
+
+def test_a_proxy_never_sees_what_is_meant_for_loopback(run: Run, serve: Callable[[Behave], WireServer]) -> None:
+    server, proxy = serve(json_reply(HELD)), serve(json_reply(HELD))
+    environ = {E_URL: server.base_url, E_KEY: KEY_ENV}
+    for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"):
+        environ[name] = proxy.base_url
+
+    result = run("tx", "get", "tx_1", environ=environ)
+
+    assert (result.code, len(server.seen), proxy.seen) == (0, 1, [])
+
+
+def test_a_proxy_is_asked_for_a_tunnel_to_a_real_host_and_told_no_key(
+    run: Run, serve: Callable[[Behave], WireServer]
+) -> None:
+    from wire_server import http_reply
+
+    proxy = serve(lambda _seen, connection: connection.sendall(http_reply("403 Forbidden")))
+    environ = {E_URL: "https://escrow.example.com", E_KEY: KEY_ENV, "HTTPS_PROXY": proxy.base_url}
+
+    result = run(*CREATE, "--json", environ=environ)
+
+    assert (result.code, result.error["outcome"]) == (11, "not_sent")
+    assert [(seen.method, seen.target) for seen in proxy.seen] == [("CONNECT", "escrow.example.com:443")]
+    assert proxy.seen[0].header("Authorization") is None
+
+
+def test_with_nothing_configured_both_ways_on_are_named(run: Run) -> None:
+    result = run(*CREATE)
+
+    assert (result.code, result.out) == (4, "")
+    assert result.err.splitlines()[0] == (
+        "error: nothing is configured: no profile, no API key, no base URL. Nothing was sent."
+    )
+    assert "escrowctl --sandbox tx create --amount 100 --currency USD" in result.err
+
+
+def test_the_prefix_of_the_profile_is_the_only_one_tried(
+    run: Run, serve: Callable[[Behave], WireServer], home: Path
+) -> None:
+    server = serve(json_reply(b"{}", "404 Not Found"))
+    home.mkdir(mode=0o700, parents=True)
+    (home / "config.toml").write_text(
+        f'[profiles.a]\nbase_url = "{server.base_url}/base"\napi_prefix = "/v1"\napi_key_file = "a.key"\n'
+    )
+    (home / "a.key").write_text(KEY_A)
+    (home / "a.key").chmod(0o600)
+
+    result = run("-p", "a", *CREATE)
+
+    assert (result.code, [seen.target for seen in server.seen]) == (6, ["/base/v1/transactions"])

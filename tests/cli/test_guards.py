@@ -1,0 +1,473 @@
+"""What this journal knows keeps a write from being sent; each server here counts what reached it."""
+
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Run
+from wire_server import Behave, Seen, WireServer, by_method, hang_up, http_reply, say_nothing
+
+from cli.conftest import Journal
+from cli.replies import CREATE, HELD, RELEASE, RELEASED, in_turn, json_reply, writes_meet
+
+At = Callable[[Behave], tuple[WireServer, Run]]
+ABOUT_IT = (*CREATE, "--reason", "order 8841")
+
+
+def test_the_same_create_again_is_refused_while_the_first_is_unknown(at: At, journal: Journal) -> None:
+    server, run = at(in_turn(hang_up, json_reply(HELD)))
+
+    first, second = run(*ABOUT_IT), run(*ABOUT_IT, "--json")
+
+    assert (first.code, second.code, second.out) == (12, 12, "")
+    assert second.error["code"] == "earlier_unknown"
+    assert second.error["entry"] == "j1"
+    assert len(server.writes) == 1
+    assert journal() == [("create_transaction", "unknown")]
+
+
+@pytest.mark.parametrize("amount", ["100.00", "100.0"])
+def test_an_equal_amount_in_another_spelling_is_the_same_create(amount: str, at: At) -> None:
+    server, run = at(hang_up)
+
+    run(*CREATE)
+    again = run("tx", "create", "--amount", amount, "--currency", "USD")
+
+    assert (again.code, len(server.writes)) == (12, 1)
+
+
+def test_another_amount_currency_or_reference_is_another_create(at: At) -> None:
+    server, run = at(in_turn(hang_up, json_reply(HELD)))
+
+    run(*CREATE)
+    others = [
+        run("tx", "create", "--amount", "101", "--currency", "USD"),
+        run("tx", "create", "--amount", "100", "--currency", "EUR"),
+        run(*CREATE, "--reference", "other"),
+        run(*CREATE, "--data", '{"memo":"x"}'),
+    ]
+
+    assert [other.code for other in others] == [0, 0, 0, 0]
+    assert len(server.writes) == 5
+
+
+def test_a_create_in_spite_of_the_entry_it_names_is_sent(at: At, journal: Journal) -> None:
+    server, run = at(in_turn(hang_up, json_reply(HELD)))
+
+    run(*CREATE)
+    wrong, right = run(*CREATE, "--despite", "j9"), run(*CREATE, "--despite", "j1")
+
+    assert (wrong.code, right.code, len(server.writes)) == (12, 0, 2)
+    assert journal() == [("create_transaction", "unknown"), ("create_transaction", "done")]
+
+
+def test_a_done_create_may_be_repeated_on_purpose_but_not_its_reference(at: At) -> None:
+    server, run = at(json_reply(HELD))
+
+    codes = [
+        run(*CREATE).code,
+        run(*CREATE).code,
+        run(*CREATE, "--reference", "A-1").code,
+        run(*CREATE, "--reference", "A-1").code,
+        run("tx", "create", "--amount", "7", "--currency", "USD", "--reference", "A-1").code,
+    ]
+
+    assert codes == [0, 0, 0, 7, 7]
+    assert len(server.writes) == 3
+
+
+def test_a_reference_whose_create_was_refused_is_free_again(at: At) -> None:
+    server, run = at(in_turn(json_reply(b"{}", "400 Bad Request"), json_reply(HELD)))
+
+    codes = [run(*CREATE, "--reference", "A-1").code, run(*CREATE, "--reference", "A-1").code]
+
+    assert (codes, len(server.writes)) == ([8, 0], 2)
+
+
+def test_the_same_key_and_body_again_prints_the_stored_result_and_sends_nothing(at: At) -> None:
+    server, run = at(json_reply(HELD))
+    keyed = (*CREATE, "--idempotency-key", "order-1", "--json")
+
+    first, second = run(*keyed), run(*keyed)
+
+    assert (first.code, second.code) == (0, 0)
+    assert first.out == second.out
+    assert '"code": "replayed"' in second.err
+    assert len(server.writes) == 1
+    assert server.writes[0].header("Idempotency-Key") == "order-1"
+
+
+def test_the_same_key_with_another_body_is_a_conflict(at: At) -> None:
+    server, run = at(json_reply(HELD))
+
+    run(*CREATE, "--idempotency-key", "order-1")
+    other = run("tx", "create", "--amount", "7", "--currency", "USD", "--idempotency-key", "order-1", "--json")
+
+    assert (other.code, other.error["code"], len(server.writes)) == (7, "key_reused", 1)
+
+
+def test_the_same_key_stays_unknown_while_its_create_is(at: At) -> None:
+    server, run = at(in_turn(hang_up, json_reply(HELD)))
+    keyed = (*CREATE, "--idempotency-key", "order-1")
+
+    codes = [run(*keyed).code, run(*keyed).code]
+
+    assert (codes, len(server.writes)) == ([12, 12], 1)
+
+
+@pytest.mark.parametrize("status", ["425 Too Early", "429 Too Many Requests"])
+def test_a_refusal_before_processing_may_be_tried_again_with_the_same_key(
+    status: str, at: At, journal: Journal
+) -> None:
+    server, run = at(in_turn(json_reply(b"", status), json_reply(HELD)))
+    keyed = (*CREATE, "--idempotency-key", "order-1")
+
+    codes = [run(*keyed).code, run(*keyed).code]
+
+    assert codes == [9, 0]
+    assert [seen.header("Idempotency-Key") for seen in server.writes] == ["order-1", "order-1"]
+    assert journal() == [("create_transaction", "done")]
+
+
+def test_a_conflict_on_a_later_attempt_proves_nothing(at: At, journal: Journal) -> None:
+    server, run = at(in_turn(json_reply(b"", "429 Later"), json_reply(b"", "409 Conflict")))
+    keyed = (*CREATE, "--idempotency-key", "order-1")
+
+    codes = [run(*keyed).code, run(*keyed).code]
+
+    assert (codes, len(server.writes)) == ([9, 12], 2)
+    assert journal() == [("create_transaction", "unknown")]
+
+
+# Releasing
+
+
+def service() -> Behave:
+    """A service that keeps whether tx_1 is released."""
+    state = {"record": HELD}
+
+    def get(seen: Seen, connection: socket.socket) -> None:
+        json_reply(state["record"])(seen, connection)
+
+    def put(seen: Seen, connection: socket.socket) -> None:
+        state["record"] = RELEASED
+        get(seen, connection)
+
+    return by_method(GET=get, PUT=put)
+
+
+PROFILE = '[profiles.here]\nbase_url = "{url}"\napi_key_file = "key"\nstatus.released = ["Released"]\n{more}'
+
+
+@pytest.fixture
+def here(
+    serve: Callable[[Behave], WireServer], run: Run, write_config: Callable[[str], Path], home: Path
+) -> Callable[..., tuple[WireServer, Run]]:
+    """Start a server behind the profile `here`, which knows the word for released."""
+
+    def start(behave: Behave, more: str = "") -> tuple[WireServer, Run]:
+        server = serve(behave)
+        write_config(PROFILE.format(url=server.base_url, more=more))
+        key = home / "key"
+        key.write_text("sk_test_1\n")
+        key.chmod(0o600)
+        return server, lambda *words, **keywords: run("-p", "here", *words, **keywords)
+
+    return start
+
+
+def test_a_release_that_reads_back_as_released_is_verified(here: Callable[..., tuple[WireServer, Run]]) -> None:
+    server, run = here(service())
+
+    result = run(*RELEASE, "--json")
+
+    assert (result.code, result.err) == (0, "")
+    assert result.json["verified"] is True
+    assert (result.json["status_before"], result.json["status_after"]) == ("held", "released")
+    assert [seen.method for seen in server.seen] == ["GET", "PUT", "GET"]
+
+
+def test_a_release_known_as_done_is_refused_without_a_request(here: Callable[..., tuple[WireServer, Run]]) -> None:
+    server, run = here(service())
+    run(*RELEASE)
+    before = len(server.seen)
+
+    again, allowed = run(*RELEASE, "--json"), run(*RELEASE, "--ok-if-released", "--json")
+
+    assert (again.code, again.error["code"], again.error["entry"]) == (7, "already_done", "j1")
+    assert (allowed.code, allowed.json["verified"]) == (0, True)
+    assert len(server.writes) == 1
+    assert len(server.seen) == before + 1, "only --ok-if-released read it again"
+
+
+def test_what_somebody_else_released_is_refused_after_one_reading(here: Callable[..., tuple[WireServer, Run]]) -> None:
+    server, run = here(json_reply(RELEASED))
+
+    again, allowed = run(*RELEASE), run(*RELEASE, "--ok-if-released")
+
+    assert (again.code, allowed.code, server.writes) == (7, 0, [])
+
+
+def test_an_answered_unknown_that_reads_back_as_released_is_done(here: Callable[..., tuple[WireServer, Run]]) -> None:
+    reads = in_turn(json_reply(HELD), json_reply(RELEASED))
+    server, run = here(writes_meet(json_reply(b"<html>", "502 Bad Gateway"), reads=reads))
+
+    result = run(*RELEASE, "--json")
+
+    assert (result.code, result.json["http_status"], result.json["verified"]) == (0, 502, True)
+    history = run("journal", "show", "j1", "--json").json["history"]
+    assert [event["state"] for event in history] == ["in_flight", "unknown", "done"]
+    assert len(server.writes) == 1
+
+
+def test_an_unknown_release_is_not_sent_again(at: At, journal: Journal) -> None:
+    server, run = at(writes_meet(say_nothing))
+
+    codes = [run(*RELEASE, "--timeout", "0.3").code, run(*RELEASE).code, run(*RELEASE, "--ok-if-released").code]
+
+    assert (codes, len(server.writes)) == ([12, 12, 12], 1)
+    assert journal() == [("release_transaction", "unknown")]
+
+
+def test_the_id_as_the_service_echoes_it_is_what_is_released_once(at: At) -> None:
+    server, run = at(json_reply(HELD))
+
+    codes = [run("tx", "release", "TX_1", "--yes").code, run("tx", "release", "tx_1", "--yes").code]
+
+    assert (codes, len(server.writes)) == ([0, 7], 1)
+
+
+@pytest.mark.parametrize(
+    ("expect", "code"),
+    [
+        (("--expect-amount", "100"), 0),
+        (("--expect-amount", "100.00", "--expect-currency", "USD"), 0),
+        (("--expect-amount", "100.01"), 3),
+        (("--expect-currency", "EUR"), 3),
+    ],
+)
+def test_an_expectation_is_met_as_a_decimal_or_nothing_is_sent(expect: tuple[str, ...], code: int, at: At) -> None:
+    server, run = at(json_reply(HELD))
+
+    result = run(*RELEASE, *expect)
+
+    assert (result.code, len(server.writes)) == (code, 1 if code == 0 else 0)
+
+
+def test_a_record_that_cannot_be_read_is_released_only_unread(at: At) -> None:
+    server, run = at(by_method(GET=json_reply(b"<html>"), PUT=json_reply(b"", "204 No Content")))
+
+    refused, unread = run(*RELEASE), run(*RELEASE, "--unread", "--json")
+
+    assert (refused.code, refused.out) == (10, "")
+    assert "--unread" in refused.err
+    assert unread.code == 0
+    assert unread.json == {
+        "id": "tx_1",
+        "http_status": 204,
+        "reply": None,
+        "status_before": None,
+        "status_after": None,
+        "verified": None,
+    }
+    assert len(server.writes) == 1
+
+
+def test_an_escrow_that_is_not_there_is_not_released(at: At) -> None:
+    server, run = at(json_reply(b'{"detail":"no such escrow"}', "404 Not Found"))
+
+    result = run(*RELEASE, "--unread")
+
+    assert (result.code, server.writes) == (6, [])
+
+
+# Asking
+
+
+@pytest.mark.parametrize(("answer", "code"), [("tx_1\n", 0), ("tx_2\n", 3), ("\n", 3), ("", 3), ("yes\n", 3)])
+def test_a_release_asks_for_the_id(answer: str, code: int, at: At) -> None:
+    server, run = at(json_reply(HELD))
+
+    result = run("tx", "release", "tx_1", terminal=True, stdin=answer)
+
+    assert (result.code, len(server.writes)) == (code, 1 if code == 0 else 0)
+    assert "id tx_1   amount 100 USD   status held   profile 127.0.0.1   host http://127.0.0.1" in result.err
+
+
+@pytest.mark.parametrize(("answer", "code"), [("100\n", 0), ("tx_1\n", 3), ("100.00\n", 3)])
+def test_a_live_release_asks_for_the_amount(
+    answer: str, code: int, here: Callable[..., tuple[WireServer, Run]]
+) -> None:
+    server, run = here(json_reply(HELD), 'mode = "live"')
+
+    result = run("tx", "release", "tx_1", terminal=True, stdin=answer)
+
+    assert (result.code, len(server.writes)) == (code, 1 if code == 0 else 0)
+    assert result.err.startswith("live: here, http://127.0.0.1")
+
+
+@pytest.mark.parametrize(
+    ("words", "environ", "terminal"),
+    [((), {}, False), ((), {"CI": "true"}, True), (("--no-input",), {}, True), (("--json",), {}, True)],
+    ids=["a pipe", "CI", "--no-input", "--json"],
+)
+def test_where_nobody_can_be_asked_nothing_is_released(
+    words: tuple[str, ...], environ: dict[str, str], *, terminal: bool, at: At
+) -> None:
+    server, run = at(json_reply(HELD))
+
+    result = run("tx", "release", "tx_1", *words, environ=environ, terminal=terminal, stdin="tx_1\n")
+
+    assert (result.code, result.out, server.writes) == (3, "", [])
+    assert "--yes" in result.err
+
+
+def test_what_changed_while_somebody_thought_is_not_released(at: At) -> None:
+    changed = HELD.replace(b'"amount":100', b'"amount":900')
+    server, run = at(by_method(GET=in_turn(json_reply(HELD), json_reply(changed)), PUT=json_reply(RELEASED)))
+
+    result = run("tx", "release", "tx_1", terminal=True, stdin="tx_1\n")
+
+    assert (result.code, server.writes) == (3, [])
+    assert "held 100 USD then, held 900 USD now" in result.err
+
+
+# Not sending at all
+
+
+@pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])
+def test_a_dry_run_sends_reads_and_records_nothing_and_shows_what_is_sent_then(
+    line: tuple[str, ...], at: At, journal: Journal
+) -> None:
+    server, run = at(json_reply(HELD))
+
+    rehearsed = run(*line, "--dry-run", "--json", "--idempotency-key", "k-1").json
+
+    assert server.seen == []
+    assert journal() == []
+    run(*line, "--idempotency-key", "k-1")
+    sent = server.writes[0]
+    assert rehearsed["method"] == sent.method
+    assert rehearsed["url"] == f"{server.base_url}{sent.target}"
+    assert (rehearsed["body"] or "").encode() == sent.body
+    assert rehearsed["headers"].pop("Authorization") == "Bearer ***"
+    assert rehearsed["headers"].pop("X-Request-Id") == "(made when sent)"
+    own = {name: value for name, value in sent.headers if name.lower() not in ("host", "content-length")}
+    assert {**rehearsed["headers"]} == {
+        name: value for name, value in own.items() if name not in ("Authorization", "X-Request-Id")
+    }
+
+
+def test_a_read_only_profile_sends_no_write(here: Callable[..., tuple[WireServer, Run]]) -> None:
+    server, run = here(json_reply(HELD), "read_only = true")
+
+    codes = [run(*CREATE).code, run(*RELEASE).code, run("tx", "get", "tx_1").code]
+
+    assert (codes, server.writes) == ([5, 5, 0], [])
+
+
+# What is said
+
+
+def test_another_amount_in_the_record_than_was_sent_is_a_loud_warning(at: At) -> None:
+    _server, run = at(json_reply(b'{"id":"tx_1","amount":1.00,"currency":"EUR"}'))
+
+    result = run(*CREATE, "-q")
+
+    assert (result.code, result.out) == (0, "tx_1\n")
+    assert [line.split(":")[0] for line in result.err.splitlines()] == ["warning", "warning"]
+
+
+def test_a_record_without_an_id_is_shown_whole_or_an_error_where_only_the_id_was_asked_for(at: At) -> None:
+    _server, run = at(json_reply(b'{"escrowRef":"A-10977","value":{"amt":100.00}}'))
+
+    shown, quiet = run(*CREATE), run(*CREATE, "-q", "--json")
+
+    assert (shown.code, shown.out) == (0, "escrowRef\tA-10977\nvalue.amt\t100.00\n")
+    assert shown.err.startswith("note: created (200). This is the whole reply; no field in it is known to be the id.")
+    assert (quiet.code, quiet.out, quiet.error["code"]) == (12, "", "id_unknown")
+
+
+def test_one_envelope_is_taken_off_and_every_number_stays_as_it_stood(at: At) -> None:
+    record = b'{"data":{"id":17,"amount":1E+2,"rate":0.1000000000000000055511151231257827,"n":12345678901234567890}}'
+    _server, run = at(json_reply(record))
+
+    result = run("tx", "get", "tx_1", "--json")
+
+    assert result.out == (
+        '{"id": 17, "amount": 1E+2, "rate": 0.1000000000000000055511151231257827, "n": 12345678901234567890}\n'
+    )
+    assert run("tx", "get", "tx_1", "-q").out == "17\n"
+
+
+def test_several_ids_are_a_line_each_and_one_exit_code(at: At) -> None:
+    def behave(seen: Seen, connection: socket.socket) -> None:
+        found = seen.target.endswith(("tx_1", "tx_3"))
+        reply = http_reply("200 OK", HELD) if found else http_reply("404 Not Found", b'{"detail":"no"}')
+        connection.sendall(reply)
+
+    _server, run = at(behave)
+
+    lines = run("tx", "get", "-", "--json", stdin="\ufefftx_1\r\ntx_2\r\n\r\ntx_3\r\n")
+    table = run("tx", "get", "tx_1", "tx_3")
+
+    assert [line.split(",")[1] for line in lines.out.splitlines()] == [
+        ' "outcome": "read"',
+        ' "outcome": "refused"',
+        ' "outcome": "read"',
+    ]
+    assert (lines.code, lines.error["code"], lines.error["exit_code"]) == (15, "some_failed", 15)
+    assert (table.code, table.out) == (0, "tx_1\theld\t100\tUSD\ntx_1\theld\t100\tUSD\n")
+
+
+def test_several_releases_of_which_one_is_unknown_end_as_unknown(at: At) -> None:
+    def put(seen: Seen, connection: socket.socket) -> None:
+        (hang_up if "tx_2" in seen.target else json_reply(RELEASED))(seen, connection)
+
+    def get(seen: Seen, connection: socket.socket) -> None:
+        json_reply(HELD.replace(b"tx_1", seen.target.rpartition("/")[2].encode()))(seen, connection)
+
+    server, run = at(by_method(GET=get, PUT=put))
+
+    result = run("tx", "release", "tx_1", "tx_2", "tx_3", "--yes", "--json")
+
+    assert (result.code, result.error["code"]) == (12, "some_unknown")
+    assert ['"outcome": "unknown"' in line for line in result.out.splitlines()] == [False, True, False]
+    assert len(server.writes) == 3
+
+
+def test_notes_are_said_once_and_quiet_says_none(run: Run) -> None:
+    made = run("--sandbox", *CREATE, "-q")
+    several = run("--sandbox", "tx", "get", made.out.strip(), made.out.strip()[:-1] + "_", "--json")
+
+    assert made.err == ""
+    assert several.err.count('"code": "sandbox"') == 1
+
+
+# Output that fails
+
+
+def test_a_result_that_cannot_be_printed_after_a_write_is_an_error_that_names_it(at: At, journal: Journal) -> None:
+    class Full:
+        def write(self, _text: str) -> int:
+            raise OSError(28, "No space left on device")
+
+        def flush(self) -> None:
+            """Nothing is kept back."""
+
+        def isatty(self) -> bool:
+            return False
+
+        def fileno(self) -> int:
+            raise OSError
+
+    server, run = at(json_reply(HELD))
+
+    write, read = run(*CREATE, "--json", stdout=Full()), run("tx", "get", "tx_1", "--json", stdout=Full())
+
+    assert (write.code, write.error["code"]) == (12, "result_not_printed")
+    assert "created tx_1 (200). Do not do it again" in write.error["message"]
+    assert (read.code, read.error["code"]) == (17, "output_unusable")
+    assert len(server.writes) == 1
+    assert journal() == [("create_transaction", "done")]

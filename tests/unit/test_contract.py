@@ -1,0 +1,123 @@
+"""Facts from outside, held against their sources."""
+
+import pytest
+from iso4217 import Currency
+
+from escrowctl.client.exchange import Answer, Exchange
+from escrowctl.client.outcome import judge_write
+from escrowctl.contract.currencies import MINOR_DIGITS
+from escrowctl.contract.operations import CREATE_TRANSACTION, OPERATIONS, RELEASE_TRANSACTION, Operation
+from escrowctl.contract.record import locate, looks_like_error, resolve_pointer, unwrap
+from escrowctl.contract.reply import Document, read_reply
+from escrowctl.errors import Sending
+from escrowctl.output.safe import safe
+
+
+def test_the_currencies_are_those_of_iso_4217_that_have_a_minor_unit() -> None:
+    listed = {currency.code: currency.exponent for currency in Currency if currency.exponent is not None}
+
+    assert listed == MINOR_DIGITS
+
+
+def test_the_operations_are_the_rows_of_the_interface() -> None:
+    """interface.md section 4, and the two calls of which only the activity listing tells."""
+    assert {(operation.method, operation.path, operation.standing.value) for operation in OPERATIONS} == {
+        ("POST", "/transactions", "published"),
+        ("GET", "/transactions/{id}", "published"),
+        ("PUT", "/transactions/{id}/release", "published"),
+        ("GET", "/users/{id}", "published"),
+        ("POST", "/webhooks", "published"),
+        ("GET", "/webhooks", "published"),
+        ("GET", "/transactions", "observed, not published"),
+        ("PUT", "/transactions/{id}", "observed, not published"),
+    }
+
+
+REFUSED = {
+    *(301, 307, 308, 400, 401, 402, 403, 404, 405, 406, 409, 410, 411, 412, 413, 414, 415, 417),
+    *(421, 422, 424, 425, 428, 429, 431, 451, 501),
+}
+
+
+@pytest.mark.parametrize("operation", [CREATE_TRANSACTION, RELEASE_TRANSACTION], ids=lambda operation: operation.name)
+def test_every_status_has_its_class_and_what_is_not_listed_is_unknown(operation: Operation) -> None:
+    body = b'{"id":"tx_1"}'
+    found = {
+        status: judge_write(
+            operation, Exchange(sent=True, answer=Answer(status, (), b"" if status == 204 else body))
+        ).sending
+        for status in range(200, 600)
+    }
+
+    done = {200, 201, 202} | ({204} if operation is RELEASE_TRANSACTION else set())
+    expected = {
+        status: Sending.DONE if status in done else Sending.REFUSED if status in REFUSED else Sending.UNKNOWN
+        for status in range(200, 600)
+    }
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "located"),
+    [
+        (b'{"id":"tx_1","status":"held","amount":5,"currency":"USD"}', ("tx_1", "held", "5", "USD")),
+        (b'{"data":{"id":17,"state":"X","amount":"5.00","currency":"USD"}}', ("17", "X", "5.00", "USD")),
+        (b'{"transaction":{"transactionId":"a","amount":{"value":"5","currency":"EUR"}}}', ("a", None, "5", "EUR")),
+        (b'{"only":{"transaction_id":"a"}}', ("a", None, None, None)),
+        (b'{"uuid":"u","data":{"id":"inner"}}', ("u", None, None, None)),
+        (b'{"success":true,"data":{"id":"tx_1"}}', ("tx_1", None, None, None)),
+        (b'{"id":true,"amount":"five","status":3}', (None, "3", None, None)),
+        (b"[]", (None, None, None, None)),
+    ],
+)
+def test_the_usual_names_are_found_and_nothing_is_guessed(body: bytes, located: tuple[str | None, ...]) -> None:
+    reply = read_reply(body)
+    assert isinstance(reply, Document)
+
+    found = locate(unwrap(reply.value, noun="transaction"), noun="transaction")
+
+    assert (found.id, found.status, found.amount.text if found.amount else None, found.currency) == located
+
+
+def test_a_pointer_is_resolved_as_rfc_6901_says() -> None:
+    document = read_reply(b'{"foo":["bar","baz"],"":0,"a/b":1,"m~n":8}')
+    assert isinstance(document, Document)
+
+    found = [resolve_pointer(document.value, pointer) for pointer in ("", "/foo/0", "/", "/a~1b", "/m~0n", "/foo/9")]
+
+    assert found == [document.value, "bar", 0, 1, 8, None]
+
+
+@pytest.mark.parametrize(
+    ("body", "is_error"),
+    [
+        (b'{"success":false}', True),
+        (b'{"error":"x"}', True),
+        (b'{"errors":[1]}', True),
+        (b'{"error":null,"errors":[],"success":true}', False),
+        (b'{"id":"tx_1"}', False),
+        (b"null", False),
+    ],
+)
+def test_a_reply_shaped_like_an_error_is_noticed(body: bytes, *, is_error: bool) -> None:
+    reply = read_reply(body)
+
+    assert isinstance(reply, Document)
+    assert looks_like_error(reply.value) is is_error
+
+
+@pytest.mark.parametrize(
+    ("hostile", "harmless"),
+    [
+        ("\x1b[2J", r"\u{1b}[2J"),
+        ("\x9b31m", r"\u{9b}31m"),
+        ("a\u202eb\u2066c", r"a\u{202e}b\u{2066}c"),
+        ("zero\u200bwidth\ufeff", r"zero\u{200b}width\u{feff}"),
+        ("line\u2028\nend\r\t", r"line\u{2028}\u{a}end\u{d}\u{9}"),
+        ("\ud800", r"\u{d800}"),
+        ("\U000e0041", r"\u{e0041}"),
+        ("[bold]na\u00efve \u4e2d[/bold]", "[bold]na\u00efve \u4e2d[/bold]"),
+    ],
+)
+def test_text_that_could_move_a_terminal_is_shown_by_its_code(hostile: str, harmless: str) -> None:
+    assert safe(hostile) == harmless

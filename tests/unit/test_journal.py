@@ -1,0 +1,140 @@
+"""The journal's chain and locks, looked at from outside."""
+
+import hashlib
+import json
+import sqlite3
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from escrowctl.errors import ErrorCode, EscrowctlError
+from escrowctl.journal.entries import Intent, State, Verdict
+from escrowctl.journal.journal import Journal
+from escrowctl.journal.locks import LockFile, place_of
+
+NOW = datetime(2026, 11, 21, 3, 12, 44, tzinfo=UTC)
+
+
+def intent(number: int) -> Intent:
+    return Intent(
+        operation="create_transaction",
+        service="https://escrow.example.com",
+        profile="acme",
+        method="POST",
+        url="https://escrow.example.com/api/v1/transactions",
+        body=f'{{"amount":{number},"currency":"USD"}}',
+        idempotency_key=f"key-{number}",
+        likeness=f"likeness-{number}",
+    )
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    """A journal of three creates: done, refused, in flight."""
+    journal = Journal(tmp_path, now=lambda: NOW)
+    entries = [journal.begin(intent(number), request_id="r").entry for number in (1, 2, 3)]
+    journal.settle(entries[0], Verdict(State.DONE, "200", 200, "tx_1", '{"id":"tx_1"}'))
+    journal.settle(entries[1], Verdict(State.REFUSED, "400", 400))
+    journal.close()
+    return tmp_path / "journal.db"
+
+
+def first_broken_record(path: Path) -> int | None:
+    """Check the chain as its description says: SHA-256 over the digest before and every column."""
+    database = sqlite3.connect(path)
+    rows = database.execute("SELECT sequence, entry, kind, at, facts, digest FROM records ORDER BY sequence").fetchall()
+    database.close()
+    previous = "0" * 64
+    for position, (sequence, entry, kind, at, facts, digest) in enumerate(rows, start=1):
+        expected = hashlib.sha256(json.dumps([previous, sequence, entry, kind, at, facts]).encode()).hexdigest()
+        if digest != expected or sequence != position:
+            return position
+        previous = digest
+    return None
+
+
+def test_the_chain_holds_over_every_record(written: Path) -> None:
+    assert first_broken_record(written) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "noticed"),
+    [
+        ("UPDATE records SET facts = replace(facts, '\"amount\"', '\"amounts\"') WHERE sequence = 1", None),
+        ("UPDATE records SET at = '2020-01-01T00:00:00.000Z' WHERE sequence = 2", 2),
+        ("UPDATE records SET kind = 'verdict' WHERE sequence = 3", 3),
+        ("DELETE FROM records WHERE sequence = 2", 2),
+        ("UPDATE records SET facts = replace(facts, 'done', 'refused') WHERE sequence = 4", 4),
+    ],
+)
+def test_any_edit_breaks_the_chain_where_it_was_made(written: Path, change: str, noticed: int | None) -> None:
+    database = sqlite3.connect(written)
+    changed = database.execute(change).rowcount
+    database.commit()
+    database.close()
+
+    assert changed == 1
+    assert first_broken_record(written) == (noticed or 1)
+
+
+def test_an_entry_in_flight_whose_process_is_gone_reads_as_unknown(written: Path) -> None:
+    journal = Journal(written.parent, now=lambda: NOW)
+
+    assert [entry.state for entry in journal.newest(9)] == [State.UNKNOWN, State.REFUSED, State.DONE]
+    journal.close()
+
+
+def test_a_journal_of_a_newer_format_or_no_journal_at_all_is_refused(written: Path) -> None:
+    database = sqlite3.connect(written)
+    database.execute("PRAGMA user_version = 99")
+    database.close()
+    with pytest.raises(EscrowctlError) as newer:
+        Journal(written.parent, now=lambda: NOW)
+    written.write_bytes(b"not a database, however long it may be " * 100)
+    with pytest.raises(EscrowctlError) as other:
+        Journal(written.parent, now=lambda: NOW)
+
+    assert newer.value.code is other.value.code is ErrorCode.JOURNAL_UNUSABLE
+    assert "newer escrowctl" in newer.value.message
+
+
+HOLD = """
+import sys, pathlib
+from escrowctl.journal.locks import LockFile
+locks = LockFile(pathlib.Path(sys.argv[1]))
+print(locks.hold(int(sys.argv[2])), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_lock_dies_with_its_holder_however_it_ends(tmp_path: Path) -> None:
+    path, place = tmp_path / "lock", place_of("tx_1")
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(path), str(place)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "True\n"
+        locks = LockFile(path)
+        held = (locks.is_held(place), locks.hold(place), locks.is_held(place + 1))
+        holder.kill()
+        holder.wait()
+        after = (locks.is_held(place), locks.hold(place), locks.is_held(place))
+    locks.close()
+
+    assert held == (True, False, False)
+    assert after == (False, True, True)
+
+
+def test_another_open_and_close_of_the_file_does_not_drop_a_lock(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    first, second = LockFile(path), LockFile(path)
+    first.hold(7)
+    second.close()
+
+    third = LockFile(path)
+    assert third.hold(7) is False
+    third.close()
+    first.close()

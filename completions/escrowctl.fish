@@ -8,7 +8,7 @@ function __escrowctl_at --description 'whether the line has come to just this co
             continue
         end
         switch $word
-            case --profile -p --base-url --config --timeout --color --amount --currency --reference --reason --data --idempotency-key --despite --expect-amount --expect-currency --limit
+            case --profile -p --base-url --config --timeout --color --amount --currency --reference --reason --data --idempotency-key --despite --expect-amount --expect-currency --deadline --limit
                 set skip yes
             case '-*'
             case '*'
@@ -123,6 +123,8 @@ complete -c escrowctl -n '__escrowctl_at tx release' -l expect-amount -x -d 'Ref
 complete -c escrowctl -n '__escrowctl_at tx release' -l expect-currency -x -a 'AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BMD BND BOB BOV BRL BSD BTN BWP BYN BZD CAD CDF CHE CHF CHW CLF CLP CNY COP COU CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MXV MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD USN UYI UYU UYW UZS VED VES VND VUV WST XAD XAF XCD XCG XOF XPF YER ZAR ZMW ZWG' -d 'Refuse unless it is in this currency.'
 complete -c escrowctl -n '__escrowctl_at tx release' -l ok-if-released -d 'Succeed where it is released already.'
 complete -c escrowctl -n '__escrowctl_at tx release' -l unread -d 'Release although its record cannot be read.'
+complete -c escrowctl -n '__escrowctl_at tx release' -l wait -d 'Wait until it reads as released.'
+complete -c escrowctl -n '__escrowctl_at tx release' -l deadline -x -d 'How long --wait waits: 90s, 10m, 2h.'
 complete -c escrowctl -n '__escrowctl_at tx release' -l reason -x -d 'Why; kept in the journal.'
 complete -c escrowctl -n '__escrowctl_at tx release' -l data -x -d 'A JSON object for the body, or @FILE to read one.'
 complete -c escrowctl -n '__escrowctl_at tx release' -l idempotency-key -x -d 'Send this Idempotency-Key; the same again sends nothing.'

@@ -67,6 +67,7 @@ class ErrorCode(StrEnum):
     EARLIER_UNKNOWN = "earlier_unknown", ExitCode.UNKNOWN
     ID_UNKNOWN = "id_unknown", ExitCode.UNKNOWN
     RESULT_NOT_PRINTED = "result_not_printed", ExitCode.UNKNOWN
+    WAIT_EXPIRED = "wait_expired", ExitCode.WAIT_EXPIRED
     SOME_UNKNOWN = "some_unknown", ExitCode.UNKNOWN
     SOME_FAILED = "some_failed", ExitCode.PARTIAL
     JOURNAL_UNUSABLE = "journal_unusable", ExitCode.LOCAL_STATE

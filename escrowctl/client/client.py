@@ -67,6 +67,7 @@ class EscrowClient:
             confirm=confirm,
             invocation=self._invocation,
             signals=self._signals,
+            surroundings=self._surroundings,
         )
 
     def preview(self, order: Order) -> Request:

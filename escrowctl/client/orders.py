@@ -53,7 +53,8 @@ class Terms:
     """On what terms escrows are to be released.
 
     `expected_*` refuse on a mismatch, amounts compared as Decimals. `unread` allows a record that
-    cannot be read, `if_released` makes "already released" a success.
+    cannot be read, `if_released` makes "already released" a success, `wait` is how many seconds to
+    wait for a word that means released (None: not at all).
     """
 
     body: str | None = None
@@ -61,6 +62,7 @@ class Terms:
     expected_currency: str | None = None
     unread: bool = False
     if_released: bool = False
+    wait: float | None = None
     idempotency_key: str | None = None
     reason: str | None = None
     despite: tuple[int, ...] = ()

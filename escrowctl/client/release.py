@@ -6,7 +6,7 @@ second reading, and which words mean released only the profile knows (interface.
 
 from collections.abc import Callable
 
-from escrowctl.client.failures import write_failure
+from escrowctl.client.failures import write_facts, write_failure
 from escrowctl.client.orders import Released, Terms, order_release
 from escrowctl.client.reading import Reader
 from escrowctl.client.writing import Writer, Written
@@ -17,6 +17,9 @@ from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, S
 from escrowctl.journal.entries import State
 from escrowctl.journal.journal import Journal
 from escrowctl.signals import Signals
+from escrowctl.surroundings import Surroundings
+
+_POLL_SECONDS = 2.0
 
 Confirm = Callable[[str, Located | None], bool]
 """Asks for consent with the id and the record as read; returns whether somebody was asked (and time
@@ -37,8 +40,10 @@ class Release:
         confirm: Confirm,
         invocation: str,
         signals: Signals,
+        surroundings: Surroundings,
     ) -> None:
         self._signals = signals
+        self._surroundings = surroundings
         self._service = service
         self._reader = reader
         self._writer = writer
@@ -121,6 +126,8 @@ class Release:
         if not known and not (entry.state is State.UNKNOWN and written.answered):
             raise write_failure(self._service, entry, written.code, invocation=self._invocation)
         after = self._read_back(resource_id)
+        if known and self._terms.wait is not None:
+            after = self._wait(resource_id, after, written)
         verified = self._verdict(after)
         if not known:
             if verified is not True:
@@ -137,6 +144,28 @@ class Release:
             entry=entry,
             replayed=written.replayed,
         )
+
+    def _wait(self, resource_id: str, after: Located | None, written: Written) -> Located | None:
+        """Read until a word means released; a reading that fails is one that has not shown it yet.
+
+        Raises EscrowctlError `wait_expired` (exit 13): the release itself was accepted.
+        """
+        around, seconds = self._surroundings, self._terms.wait or 0.0
+        end = around.monotonic() + seconds
+        while self._verdict(after) is not True:
+            if around.monotonic() >= end:
+                raise EscrowctlError(
+                    ErrorCode.WAIT_EXPIRED,
+                    f"{resource_id}: the release was accepted ({written.entry.verdict.http_status}), but {seconds:g} s "
+                    f"later it is {_shown(after)}, not released.",
+                    hint=f"{self._invocation} tx get {resource_id}",
+                    sending=Sending.DONE,
+                    facts=write_facts(written.entry),
+                )
+            with self._signals.let_through():
+                around.sleep(_POLL_SECONDS)
+            after = self._read_back(resource_id)
+        return after
 
     def _read_back(self, resource_id: str) -> Located | None:
         try:

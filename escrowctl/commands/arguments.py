@@ -69,6 +69,14 @@ def read_data(value: str | None) -> dict[str, JsonValue]:
     return reply.value
 
 
+def parse_duration(text: str, *, name: str) -> float:
+    """Return seconds from `90s`, `10m` or `2h`; raises EscrowctlError (exit 2) otherwise."""
+    found = re.fullmatch(r"([1-9][0-9]{0,5})([smh])", text, re.ASCII)
+    if not found:
+        raise bad_value(f'{name} "{text}" is not a time: write one such as 90s, 10m or 2h.')
+    return float(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
+
+
 def parse_despite(names: list[str] | None) -> tuple[int, ...]:
     """Return the numbers of the journal entries that `--despite` names."""
     return tuple(parse_entry_name(name) for name in names or [])

@@ -10,6 +10,7 @@ from escrowctl.commands.arguments import (
     check_idempotency_key,
     check_text,
     parse_despite,
+    parse_duration,
     read_data,
     read_ids,
 )
@@ -99,6 +100,10 @@ def release(
     unread: Annotated[  # noqa: FBT002 - a flag
         bool, typer.Option("--unread", help="Release although its record cannot be read.")
     ] = False,
+    wait: Annotated[  # noqa: FBT002 - a flag
+        bool, typer.Option("--wait", help="Wait until it reads as released.")
+    ] = False,
+    deadline: Annotated[str, typer.Option(metavar="TIME", help="How long --wait waits: 90s, 10m, 2h.")] = "10m",
     reason: ReasonOption = None,
     data: DataOption = None,
     idempotency_key: KeyOption = None,
@@ -126,6 +131,7 @@ def release(
         expected_currency=_expected_currency(session, expect_currency),
         unread=unread,
         if_released=ok_if_released,
+        wait=_check_wait(session, parse_duration(deadline, name="--deadline")) if wait else None,
         idempotency_key=check_idempotency_key(idempotency_key),
         reason=check_text(reason, name="--reason"),
         despite=parse_despite(despite),
@@ -148,6 +154,15 @@ def release(
         released = prepared.release(wanted[0])
         _note_release(session, released)
         session.show(_release_view(released), done=_done(released))
+
+
+def _check_wait(session: Session, seconds: float) -> float:
+    if not session.service.released:
+        raise bad_value(
+            f"--wait needs to know which status words mean released, and {session.service.name} names none.",
+            hint='in the profile: status.released = ["released"]',
+        )
+    return seconds
 
 
 def _expected_currency(session: Session, text: str | None) -> str | None:

@@ -3,6 +3,7 @@
 import socket
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import Run
@@ -219,6 +220,48 @@ def test_an_answered_unknown_that_reads_back_as_released_is_done(here: Callable[
     history = run("journal", "show", "j1", "--json").json["history"]
     assert [event["state"] for event in history] == ["in_flight", "unknown", "done"]
     assert len(server.writes) == 1
+
+
+def test_a_release_can_wait_until_it_reads_as_released(here: Callable[..., tuple[WireServer, Run]]) -> None:
+    clock = [0.0]
+
+    def sleep(seconds: float) -> None:
+        clock[0] += seconds
+
+    queued = json_reply(HELD.replace(b"held", b"PAYOUT_QUEUED"))
+    reads = in_turn(json_reply(HELD), queued, json_reply(b"oops", "503 Busy"), json_reply(RELEASED))
+    server, run = here(writes_meet(json_reply(b"", "204 No Content"), reads=reads))
+    clocks: dict[str, Any] = {"sleep": sleep, "monotonic": lambda: clock[0]}
+
+    reached = run(*RELEASE, "--wait", "--json", **clocks)
+
+    assert (reached.code, reached.json["status_after"], reached.json["verified"]) == (0, "released", True)
+    assert (clock[0], len(server.writes)) == (4.0, 1)
+
+
+def test_a_wait_ends_at_its_deadline_and_says_that_the_release_was_accepted(
+    here: Callable[..., tuple[WireServer, Run]],
+) -> None:
+    clock = [0.0]
+
+    def sleep(seconds: float) -> None:
+        clock[0] += seconds
+
+    server, run = here(json_reply(HELD))
+    clocks: dict[str, Any] = {"sleep": sleep, "monotonic": lambda: clock[0]}
+
+    expired = run(*RELEASE, "--wait", "--deadline", "10s", "--json", **clocks)
+
+    assert (expired.code, expired.out, expired.error["code"]) == (13, "", "wait_expired")
+    assert (expired.error["outcome"], clock[0], len(server.writes)) == ("done", 10.0, 1)
+
+
+def test_nothing_is_released_where_waiting_could_never_end(at: At) -> None:
+    server, run = at(json_reply(HELD))
+
+    results = [run(*RELEASE, "--wait"), run(*RELEASE, "--wait", "--deadline", "soon")]
+
+    assert ([result.code for result in results], server.seen) == ([2, 2], [])
 
 
 def test_an_unknown_release_is_not_sent_again(at: At, journal: Journal) -> None:

@@ -1,0 +1,117 @@
+"""https: whom we trust, what counts as sent, and that nothing is weakened by the environment."""
+
+import contextlib
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import trustme
+from conftest import KEY, Run
+from wire_server import http_reply
+
+from cli.replies import CREATE, HELD
+
+
+@dataclass
+class TlsServer:
+    """Answers one request a connection over TLS; `heads` keeps what arrived inside."""
+
+    context: ssl.SSLContext
+    heads: list[bytes] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self.listener.getsockname()[1])
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                plain, _ = self.listener.accept()
+            except OSError:
+                return
+            with contextlib.suppress(OSError), self.context.wrap_socket(plain, server_side=True) as connection:
+                head = b""
+                while not head.endswith(b"}"):  # a create's body ends so; closing earlier would reset it
+                    head += connection.recv(65536)
+                self.heads.append(head)
+                connection.sendall(http_reply("200 OK", HELD, "Connection: close"))
+
+
+@pytest.fixture
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+def server(authority: trustme.CA) -> Iterator[TlsServer]:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(context)
+    running = TlsServer(context)
+    yield running
+    running.listener.close()
+
+
+def environ(server: TlsServer, host: str = "localhost", **more: str) -> dict[str, str]:
+    return {"ESCROWCTL_BASE_URL": f"https://{host}:{server.port}", "ESCROWCTL_API_KEY": KEY, **more}
+
+
+def test_a_create_over_tls_to_an_authority_of_our_own(
+    server: TlsServer, authority: trustme.CA, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle, key_log = tmp_path / "ca.pem", tmp_path / "keys"
+    authority.cert_pem.write_to_path(str(bundle))
+    monkeypatch.setenv("SSLKEYLOGFILE", str(key_log))
+
+    result = run(*CREATE, "-q", environ=environ(server, ESCROWCTL_CA_BUNDLE=str(bundle)))
+
+    assert (result.code, result.out) == (0, "tx_1\n")
+    assert f"Authorization: Bearer {KEY}".encode() in server.heads[0]
+    assert not key_log.exists()
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1"], ids=["unknown authority", "another name"])
+def test_who_cannot_be_trusted_is_sent_nothing(
+    host: str, server: TlsServer, authority: trustme.CA, run: Run, tmp_path: Path
+) -> None:
+    bundle = tmp_path / "ca.pem"
+    (trustme.CA() if host == "localhost" else authority).cert_pem.write_to_path(str(bundle))
+
+    result = run(*CREATE, "--json", environ=environ(server, host, ESCROWCTL_CA_BUNDLE=str(bundle)))
+
+    assert (result.code, result.out, server.heads) == (11, "", [])
+    assert result.error["outcome"] == "not_sent"
+    assert "the TLS connection could not be trusted or made" in result.error["message"]
+
+
+def test_tls_older_than_1_2_is_not_spoken(authority: trustme.CA, run: Run, tmp_path: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with pytest.warns(DeprecationWarning, match="TLSv1_1"):
+        context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_1
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    authority.issue_cert("localhost").configure_cert(context)
+    old, bundle = TlsServer(context), tmp_path / "ca.pem"
+    authority.cert_pem.write_to_path(str(bundle))
+
+    result = run(*CREATE, "--json", environ=environ(old, ESCROWCTL_CA_BUNDLE=str(bundle)))
+
+    old.listener.close()
+    assert (result.code, result.error["outcome"], old.heads) == (11, "not_sent", [])
+
+
+@pytest.mark.parametrize("content", [None, "no certificate at all"])
+def test_a_bundle_that_is_none_is_bad_configuration(
+    content: str | None, server: TlsServer, run: Run, tmp_path: Path
+) -> None:
+    bundle = tmp_path / "ca.pem"
+    if content is not None:
+        bundle.write_text(content)
+
+    result = run(*CREATE, environ=environ(server, ESCROWCTL_CA_BUNDLE=str(bundle)))
+
+    assert (result.code, result.out, server.heads) == (2, "", [])
+    assert str(bundle) in result.err

@@ -48,8 +48,7 @@ class EscrowClient:
 
     def create_transaction(self, escrow: NewEscrow) -> Created:
         """POST /transactions; see `creation.create` for what it raises."""
-        journal = self._open_journal()
-        return create(escrow, service=self._service, writer=self._writer(journal), invocation=self._invocation)
+        return create(escrow, service=self._service, writer=self._writer(), invocation=self._invocation)
 
     def get_transaction(self, resource_id: str) -> Record:
         """GET /transactions/:id; see `Reader.read` for what it raises."""
@@ -57,12 +56,10 @@ class EscrowClient:
 
     def prepare_release(self, terms: Terms, confirm: Confirm) -> Release:
         """PUT /transactions/:id/release, for any number of ids on the same terms."""
-        journal = self._open_journal()
         return Release(
             self._service,
             reader=self._reader,
-            writer=self._writer(journal),
-            journal=journal,
+            writer=self._writer(),
             terms=terms,
             confirm=confirm,
             invocation=self._invocation,
@@ -79,5 +76,5 @@ class EscrowClient:
         """Close the connection."""
         self._wire.close()
 
-    def _writer(self, journal: Journal) -> Writer:
-        return Writer(self._service, self._wire, journal, self._surroundings, self._signals)
+    def _writer(self) -> Writer:
+        return Writer(self._service, self._wire, self._open_journal(), self._surroundings, self._signals)

@@ -15,7 +15,6 @@ from escrowctl.contract.operations import GET_TRANSACTION
 from escrowctl.contract.record import Located
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, Stopped
 from escrowctl.journal.entries import State
-from escrowctl.journal.journal import Journal
 from escrowctl.signals import Signals
 from escrowctl.surroundings import Surroundings
 
@@ -35,7 +34,6 @@ class Release:
         *,
         reader: Reader,
         writer: Writer,
-        journal: Journal,
         terms: Terms,
         confirm: Confirm,
         invocation: str,
@@ -47,7 +45,6 @@ class Release:
         self._service = service
         self._reader = reader
         self._writer = writer
-        self._journal = journal
         self._terms = terms
         self._confirm = confirm
         self._invocation = invocation
@@ -60,7 +57,9 @@ class Release:
         """
         try:
             # What is known here needs no network; the echoed id is looked up again under the lock.
-            self._refuse_known(resource_id)
+            sent_before = self._writer.refuse_known(order_release(resource_id, self._terms))
+            if sent_before is not None:
+                return self._conclude(resource_id, None, sent_before)
             before = self._read(resource_id)
             self._check(resource_id, before)
             asked = self._confirm(resource_id, before)
@@ -74,16 +73,12 @@ class Release:
         order = order_release(resource_id, self._terms, found=before)
         # The lock is on the id as the service echoes it: two spellings of it are one escrow.
         with self._writer.alone("release", order.likeness) as waited:
-            self._refuse_known(order.likeness)
+            self._writer.refuse_known(order)
             if asked or waited:
                 self._check_unchanged(resource_id, before)
             return self._conclude(resource_id, before, self._writer.perform(order))
 
     # Before
-
-    def _refuse_known(self, resource_id: str) -> None:
-        if self._terms.idempotency_key is None:
-            self._journal.refuse_known(self._writer.intent(order_release(resource_id, self._terms)))
 
     def _read(self, resource_id: str) -> Located | None:
         try:

@@ -72,9 +72,9 @@ class Writer:
         """
         self._check(order)
         request_id = self._surroundings.new_uuid()
-        begun = self._journal.begin(self.intent(order), request_id=request_id)
+        begun = self._journal.begin(self._intent(order), request_id=request_id)
         if begun.replayed:
-            return Written(begun.entry, self._stored_record(begun.entry, order.operation), replayed=True)
+            return self._replayed(begun.entry, order)
         exchange = self._send(begun.entry, request_id)
         outcome = judge_write(order.operation, exchange, attempt=begun.entry.attempt)
         document = document_of(exchange.answer)
@@ -96,7 +96,22 @@ class Writer:
         ) as waited:
             yield waited
 
-    def intent(self, order: Order) -> Intent:
+    def refuse_known(self, order: Order) -> Written | None:
+        """Raise what the journal knows against an order (7, 12), before anything is read or asked.
+
+        Returns the stored result where the order repeats one under its idempotency key.
+        """
+        intent = self._intent(order)
+        sent = self._journal.find_sent(intent)
+        if sent is not None:
+            return self._replayed(sent, order)
+        self._journal.refuse_known(intent)
+        return None
+
+    def _replayed(self, entry: Entry, order: Order) -> Written:
+        return Written(entry, self._stored_record(entry, order.operation), replayed=True)
+
+    def _intent(self, order: Order) -> Intent:
         """Return the intent that an order stands for, with a new idempotency key where it has none."""
         return make_intent(self._service, order, idempotency_key=order.idempotency_key or self._surroundings.new_uuid())
 

@@ -56,13 +56,9 @@ class Journal:
         `journal.guards` says.
         """
         with self._store.transaction():
-            earlier = self._living(self._store.by_key(intent.service, intent.idempotency_key))
-            if earlier is not None:
-                guards.check_key(earlier, intent)
-                if earlier.state is State.IN_FLIGHT:
-                    raise guards.busy(earlier)
-                if not _may_be_sent_again(earlier):
-                    return Begun(earlier, replayed=True)
+            earlier = self._under_key(intent)
+            if earlier is not None and not _may_be_sent_again(earlier):
+                return Begun(earlier, replayed=True)
             self._check_guards(intent)
             number = earlier.number if earlier else self._store.next_number()
             attempt = earlier.attempt + 1 if earlier else 1
@@ -106,6 +102,14 @@ class Journal:
         """Raise what `begin` would raise for this intent's likeness and reference, recording nothing."""
         self._check_guards(intent_like)
 
+    def find_sent(self, intent: Intent) -> Entry | None:
+        """Return the entry that this intent would be a repetition of, by its idempotency key, or None.
+
+        Raises EscrowctlError 7 where the key stood for another request, or is in flight elsewhere.
+        """
+        earlier = self._under_key(intent)
+        return earlier if earlier is not None and not _may_be_sent_again(earlier) else None
+
     def find(self, number: int) -> Entry | None:
         """Return one entry with its history, or None."""
         return self._living(self._store.by_number(number))
@@ -113,6 +117,14 @@ class Journal:
     def newest(self, limit: int) -> list[Entry]:
         """Return up to `limit` entries, newest first."""
         return [self._alive_or_unknown(entry) for entry in self._store.newest(limit)]
+
+    def _under_key(self, intent: Intent) -> Entry | None:
+        earlier = self._living(self._store.by_key(intent.service, intent.idempotency_key))
+        if earlier is not None:
+            guards.check_key(earlier, intent)
+            if earlier.state is State.IN_FLIGHT:
+                raise guards.busy(earlier)
+        return earlier
 
     def _check_guards(self, intent: Intent) -> None:
         alike = self._store.alike(intent.service, intent.operation, intent.likeness)

@@ -148,8 +148,8 @@ class Store:
 
     def by_number(self, number: int) -> Entry | None:
         """Return one entry with its history."""
+        found = self._select("number = ?", (number,), limit=1)
         with self._translated():
-            found = self._select("number = ?", (number,), limit=1)
             rows = self._db.execute("SELECT * FROM records WHERE entry = ? ORDER BY sequence", (number,)).fetchall()
         return _entry_from(found[0], tuple(_event_from(row) for row in rows)) if found else None
 
@@ -178,9 +178,7 @@ class Store:
 
     def newest(self, limit: int) -> list[Entry]:
         """Return the newest entries, newest first; read whole and closed before anyone prints."""
-        with self._translated():
-            rows = self._select("1", (), limit=limit)
-        return [_entry_from(row) for row in rows]
+        return [_entry_from(row) for row in self._select("1", (), limit=limit)]
 
     # Inside
 
@@ -217,7 +215,8 @@ class Store:
     def _select(self, where: str, values: tuple[object, ...], *, limit: int) -> list[sqlite3.Row]:
         # `where` is this module's own text; values are bound.
         query = f"SELECT * FROM entries WHERE {where} ORDER BY number DESC LIMIT ?"  # noqa: S608
-        return self._db.execute(query, (*values, limit)).fetchall()
+        with self._translated():
+            return self._db.execute(query, (*values, limit)).fetchall()
 
     def _commit(self) -> None:
         try:

@@ -202,6 +202,19 @@ def test_a_release_known_as_done_is_refused_without_a_request(here: Callable[...
     assert len(server.seen) == before + 1, "only --ok-if-released read it again"
 
 
+def test_the_same_key_again_prints_the_stored_release(here: Callable[..., tuple[WireServer, Run]]) -> None:
+    server, run = here(service())
+    keyed = (*RELEASE, "--idempotency-key", "release-1", "--json")
+
+    first, second = run(*keyed), run(*keyed)
+    other = run("tx", "release", "tx_2", "--yes", "--idempotency-key", "release-1")
+
+    assert (first.code, second.code, other.code) == (0, 0, 7)
+    assert (second.json["reply"], second.json["verified"]) == (first.json["reply"], True)
+    assert '"code": "replayed"' in second.err
+    assert len(server.writes) == 1
+
+
 def test_what_somebody_else_released_is_refused_after_one_reading(here: Callable[..., tuple[WireServer, Run]]) -> None:
     server, run = here(json_reply(RELEASED))
 

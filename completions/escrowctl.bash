@@ -12,7 +12,7 @@ _escrowctl() {
       -*) ;;
       *)
         case "${path:+$path }$word" in
-          'completion'|'help'|'tx'|'tx create'|'tx get'|'tx release'|'journal'|'journal list'|'journal show') path="${path:+$path }$word" ;;
+          'completion'|'help'|'tx'|'tx create'|'tx get'|'tx release'|'tx list'|'user'|'user get'|'journal'|'journal list'|'journal show') path="${path:+$path }$word" ;;
         esac ;;
     esac
   done
@@ -35,13 +35,16 @@ _escrowctl() {
     --limit) return ;;
     *)
       case $path in
-        '') words='completion help tx journal --profile -p --sandbox --base-url --config --timeout --json --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+        '') words='completion help tx user journal --profile -p --sandbox --base-url --config --timeout --json --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
         'completion') words='--profile -p --sandbox --base-url --config --timeout --json --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
         'help') words='--help --profile -p --sandbox --base-url --config --timeout --json --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
-        'tx') words='create get release --help --profile -p --sandbox --base-url --config --timeout --json --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+        'tx') words='create get release list --help --profile -p --sandbox --base-url --config --timeout --json --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
         'tx create') words='--amount --currency --reference --reason --data --idempotency-key --despite --dry-run --help --profile -p --sandbox --base-url --config --timeout --json --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
         'tx get') words='--help --profile -p --sandbox --base-url --config --timeout --json --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
         'tx release') words='--yes -y --expect-amount --expect-currency --ok-if-released --unread --wait --deadline --reason --data --idempotency-key --despite --dry-run --help --profile -p --sandbox --base-url --config --timeout --json --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+        'tx list') words='--help --profile -p --sandbox --base-url --config --timeout --json --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+        'user') words='get --help --profile -p --sandbox --base-url --config --timeout --json --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+        'user get') words='--help --profile -p --sandbox --base-url --config --timeout --json --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
         'journal') words='list show --help --profile -p --sandbox --base-url --config --timeout --json --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
         'journal list') words='--limit --help --profile -p --sandbox --base-url --config --timeout --json --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
         'journal show') words='--help --profile -p --sandbox --base-url --config --timeout --json --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;

@@ -28,8 +28,9 @@ Without an account:
 NOUNS: dict[str, tuple[str, dict[str, str]]] = {
     "tx": (
         "Create, read and release escrow transactions.",
-        {"create": "tx.create", "get": "tx.get", "release": "tx.release"},
+        {"create": "tx.create", "get": "tx.get", "release": "tx.release", "list": "tx.list_transactions"},
     ),
+    "user": ("Look users up.", {"get": "user.get"}),
     "journal": ("See what was written from here.", {"list": "journal.list_entries", "show": "journal.show"}),
 }
 """Noun -> its summary, and its verbs with the function in `escrowctl.commands` that does each."""

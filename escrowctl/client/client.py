@@ -14,7 +14,7 @@ from escrowctl.client.release import Confirm, Release
 from escrowctl.client.transport import Wire
 from escrowctl.client.writing import Writer, make_intent, make_request
 from escrowctl.config.service import Service
-from escrowctl.contract.operations import GET_TRANSACTION
+from escrowctl.contract.operations import GET_TRANSACTION, GET_USER, LIST_TRANSACTIONS
 from escrowctl.journal.journal import Journal
 from escrowctl.signals import Signals
 from escrowctl.surroundings import Surroundings
@@ -53,6 +53,14 @@ class EscrowClient:
     def get_transaction(self, resource_id: str) -> Record:
         """GET /transactions/:id; see `Reader.read` for what it raises."""
         return self._reader.read(GET_TRANSACTION, resource_id)
+
+    def list_transactions(self) -> list[Record]:
+        """GET /transactions, observed and not published; see `Reader.read_list` for what it raises."""
+        return self._reader.read_list(LIST_TRANSACTIONS)
+
+    def get_user(self, resource_id: str) -> Record:
+        """GET /users/:id; see `Reader.read` for what it raises."""
+        return self._reader.read(GET_USER, resource_id)
 
     def prepare_release(self, terms: Terms, confirm: Confirm) -> Release:
         """PUT /transactions/:id/release, for any number of ids on the same terms."""

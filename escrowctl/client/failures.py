@@ -45,6 +45,15 @@ def unreadable(operation: Operation, answer: Answer, broken: Broken, request_id:
     )
 
 
+def no_list(operation: Operation, request_id: str) -> EscrowctlError:
+    """Return the failure (10) of a list that was answered with JSON in which no list can be found."""
+    return EscrowctlError(
+        ErrorCode.UNREADABLE_REPLY,
+        f"{operation.name.replace('_', ' ')}: the reply is JSON, but no list can be found in it.",
+        facts={"request_id": request_id},
+    )
+
+
 def write_failure(service: Service, entry: Entry, code: ErrorCode | None, *, invocation: str) -> EscrowctlError:
     """Return what to say of a write that is not done, from what the journal recorded of it."""
     verb = describe(entry.intent)

@@ -2,19 +2,18 @@
 
 from escrowctl.client.decoding import LIST_LIMIT, RECORD_LIMIT
 from escrowctl.client.exchange import Evidence, Request
-from escrowctl.client.failures import read_failure, unreadable
+from escrowctl.client.failures import no_list, read_failure, unreadable
 from escrowctl.client.headers import make_headers
 from escrowctl.client.orders import Record
 from escrowctl.client.transport import Wire
 from escrowctl.config.service import Service
 from escrowctl.contract.number import JsonValue
-from escrowctl.contract.operations import LIST_TRANSACTIONS, LIST_WEBHOOKS, Operation
-from escrowctl.contract.record import locate, unwrap
+from escrowctl.contract.operations import Operation
+from escrowctl.contract.record import find_items, locate, unwrap
 from escrowctl.contract.reply import Broken
 from escrowctl.signals import Signals
 from escrowctl.surroundings import Surroundings
 
-_LISTS = (LIST_TRANSACTIONS, LIST_WEBHOOKS)
 _SUCCESS = range(200, 300)
 
 
@@ -33,13 +32,24 @@ class Reader:
         Raises EscrowctlError: 4 to 9 by the status, 10 where the service failed or its reply cannot
         be read, 11 where no connection came about.
         """
+        document, _ = self._fetch(operation, resource_id, limit=RECORD_LIMIT)
+        return make_record(document, service=self._service, noun=operation.noun)
+
+    def read_list(self, operation: Operation) -> list[Record]:
+        """Return the items of a collection, whatever envelope it came in; raises as `read` does."""
+        document, request_id = self._fetch(operation, None, limit=LIST_LIMIT)
+        items = find_items(document, noun=operation.noun)
+        if items is None:
+            raise no_list(operation, request_id)
+        return [make_item(item, service=self._service, noun=operation.noun) for item in items]
+
+    def _fetch(self, operation: Operation, resource_id: str | None, *, limit: int) -> tuple[JsonValue, str]:
         service, request_id = self._service, self._surroundings.new_uuid()
         request = Request(
             operation.method,
             service.url(operation.fill(resource_id)),
             make_headers(service.key, request_id=request_id, has_body=False),
         )
-        limit = LIST_LIMIT if operation in _LISTS else RECORD_LIMIT
         with self._signals.let_through():
             exchange = self._wire.exchange(request, evidence=Evidence(), seconds=service.read_timeout, limit=limit)
         if exchange.answer is None or exchange.answer.status not in _SUCCESS:
@@ -47,10 +57,15 @@ class Reader:
         reply = exchange.answer.read()
         if isinstance(reply, Broken):
             raise unreadable(operation, exchange.answer, reply, request_id)
-        return make_record(reply.value, service=service, noun=operation.noun)
+        return reply.value, request_id
 
 
 def make_record(document: JsonValue, *, service: Service, noun: str) -> Record:
     """Take the record out of its envelope and find what escrowctl understands in it."""
     value = unwrap(document, noun=noun)
     return Record(document, value, locate(value, noun=noun, pointers=service.pointers))
+
+
+def make_item(item: JsonValue, *, service: Service, noun: str) -> Record:
+    """Find what escrowctl understands in an item of a list; items stand in no envelope of their own."""
+    return Record(item, item, locate(item, noun=noun, pointers=service.pointers))

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from escrowctl.client.orders import Created, NewEscrow, Record, Released, Terms, order_creation, order_release
+from escrowctl.client.orders import Created, NewEscrow, Released, Terms, order_creation, order_release
 from escrowctl.commands.arguments import (
     check_currency,
     check_idempotency_key,
@@ -15,6 +15,7 @@ from escrowctl.commands.arguments import (
     read_ids,
 )
 from escrowctl.commands.preview import show_request
+from escrowctl.commands.records import show_by_id, show_list, view_record
 from escrowctl.commands.several import run_several
 from escrowctl.contract.body import encode
 from escrowctl.contract.money import check_minor_digits, parse_amount
@@ -77,11 +78,23 @@ def get(context: typer.Context, ids: _Ids = None) -> None:
       escrowctl tx get tx_7K2M9QHD --json
     """
     session = session_of(context)
-    wanted, several = read_ids(ids, session.surroundings.stdin)
-    if several:
-        run_several(session, wanted, lambda one: _item_view(session, one), failed="failed")
-    else:
-        session.show(_record_view(session.client.get_transaction(wanted[0]), wanted[0]))
+    show_by_id(session, ids, session.client.get_transaction, noun="transaction")
+
+
+def list_transactions(context: typer.Context) -> None:
+    """List escrows, as the service lists them (observed, not published).
+
+    The call was seen in activity listings; its contract is not shown, so nothing is asked of it: no
+    filter, no paging. What comes may be one page of several.
+
+    \b
+    Example:
+      escrowctl tx list --json
+    """
+    session = session_of(context)
+    records = session.client.list_transactions()
+    session.console.note("observed", "GET /transactions was observed, not published: this may be one page of several")
+    show_list(session, records)
 
 
 def release(
@@ -182,7 +195,7 @@ def _show_created(session: Session, created: Created) -> None:
     if located.id is None:
         _tell_missing_id(session, created)
     session.show(
-        _record_view(created.record, located.id), done=f"created {located.id or ''} ({entry.verdict.http_status})"
+        view_record(created.record, located.id), done=f"created {located.id or ''} ({entry.verdict.http_status})"
     )
     if located.id is not None and session.service.sandbox:
         session.next_step(f"tx release {located.id}")
@@ -219,26 +232,6 @@ def _note_difference(session: Session, created: Created) -> None:
 
 def _warn(session: Session, message: str) -> None:
     session.console.note("differs", f"{message}. Look before anything is released.", word="warning", important=True)
-
-
-# Reading
-
-
-def _record_view(record: Record, resource_id: str | None) -> View:
-    located = record.located
-    return View(
-        document=record.value,
-        id=located.id or resource_id,
-        fields=flatten(record.value),
-        row=(located.id or resource_id or "", located.status or "", text_of(located.amount), located.currency or ""),
-    )
-
-
-def _item_view(session: Session, resource_id: str) -> View:
-    record = session.client.get_transaction(resource_id)
-    view = _record_view(record, resource_id)
-    line: JsonValue = {"id": resource_id, "outcome": "read", "record": record.value}
-    return View(line, view.id, view.fields, row=view.row)
 
 
 # Releasing

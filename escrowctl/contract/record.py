@@ -10,6 +10,7 @@ from decimal import InvalidOperation
 from escrowctl.contract.number import JsonValue, Number
 
 _STATUS_NAMES = ("status", "state")
+_LIST_NAMES = ("data", "items", "results", "records", "result", "content", "entries", "_embedded")
 _ENVELOPE_NAMES = ("data", "result", "record", "item", "payload", "response")
 
 
@@ -43,6 +44,26 @@ def unwrap(document: JsonValue, *, noun: str) -> JsonValue:
             return inner
     inner = next(iter(document.values())) if len(document) == 1 else None
     return inner if isinstance(inner, dict) else document
+
+
+def find_items(document: JsonValue, *, noun: str) -> list[JsonValue] | None:
+    """Return the items of a collection: a bare array, or the array in one or two envelopes.
+
+    An envelope's array stands under a usual name (`data`, `items`, ..., the noun's plural), or is the
+    only array in it. None where there is no such array.
+    """
+    if isinstance(document, list):
+        return document
+    if not isinstance(document, dict):
+        return None
+    for name in (*_LIST_NAMES, f"{noun}s"):
+        inner = document.get(name)
+        if isinstance(inner, list):
+            return inner
+        if isinstance(inner, dict) and (found := find_items(inner, noun=noun)) is not None:
+            return found
+    arrays = [value for value in document.values() if isinstance(value, list)]
+    return arrays[0] if len(arrays) == 1 else None
 
 
 def locate(record: JsonValue, *, noun: str, pointers: Pointers | None = None) -> Located:

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -443,3 +444,32 @@ def test_interim_replies_before_the_answer_are_no_answer_and_do_no_harm(at: At) 
     result = run(*CREATE, "-q")
 
     assert (result.code, result.out, result.err) == (0, "tx_1\n", "")
+
+
+def test_a_name_that_is_never_resolved_ends_at_the_deadline_with_nothing_sent(
+    run: Run, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolved = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_words, **_keywords: resolved.wait(20) and [])
+    environ = {"ESCROWCTL_BASE_URL": "https://slow.example", "ESCROWCTL_API_KEY": KEY}
+
+    result = run(*CREATE, "--json", *QUICK, environ=environ)
+
+    resolved.set()
+    assert (result.code, result.error["outcome"]) == (11, "not_sent")
+    assert "slow.example was not resolved in time" in result.error["message"]
+    assert journal() == [("create_transaction", "not_sent")]
+
+
+@pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])
+def test_without_a_usable_journal_nothing_is_sent(line: tuple[str, ...], at: At, home: Path) -> None:
+    server, run = at(json_reply(HELD))
+    state = home / "state"
+    state.mkdir(mode=0o700, parents=True)
+    (state / "journal.db").write_bytes(b"this was a journal once " * 500)
+
+    result = run(*line, "--json")
+
+    assert (result.code, result.out, server.writes) == (17, "", [])
+    assert (result.error["code"], result.error["outcome"]) == ("journal_unusable", "not_sent")
+    assert str(state / "journal.db") in result.error["message"]

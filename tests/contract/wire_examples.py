@@ -56,6 +56,15 @@ EXAMPLES = (
         status=200,
     ),
     WireExample(
+        # Section 4: GET /api/v1/users/:id.
+        name="user",
+        line=("user", "get", "usr_PAYER001"),
+        method="GET",
+        target="/api/v1/users/usr_PAYER001",
+        body=None,
+        status=200,
+    ),
+    WireExample(
         # Section 4: PUT /api/v1/transactions/:id/release, no body stated.
         name="release",
         line=("tx", "release", "{id}", "--yes"),

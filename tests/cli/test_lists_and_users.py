@@ -1,0 +1,79 @@
+"""Lists in whatever envelope, and users."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+from conftest import Run
+from wire_server import Behave, WireServer
+
+from cli.replies import CREATE, json_reply
+
+At = Callable[[Behave], tuple[WireServer, Run]]
+ITEMS = b'[{"id":"tx_2","status":"held","amount":1.50,"currency":"EUR"},{"id":"tx_1","state":"released"}]'
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        ITEMS,
+        b'{"data":%s,"has_more":false}' % ITEMS,
+        b'{"items":%s}' % ITEMS,
+        b'{"transactions":%s,"warnings":[]}' % ITEMS,
+        b'{"data":{"items":%s,"total":2}}' % ITEMS,
+        b'{"whatever":%s,"page":1}' % ITEMS,
+    ],
+    ids=["bare", "data", "items", "the noun's plural", "two envelopes", "the only array"],
+)
+def test_a_list_is_an_array_of_its_items_whatever_it_came_in(body: bytes, at: At) -> None:
+    server, run = at(json_reply(body))
+
+    as_json, piped, quiet = run("tx", "list", "--json"), run("tx", "list"), run("tx", "list", "-q")
+
+    assert (as_json.code, as_json.json) == (0, json.loads(ITEMS))
+    assert '"amount": 1.50' in as_json.out
+    assert piped.out == "tx_2\theld\t1.50\tEUR\ntx_1\treleased\t\t\n"
+    assert piped.err == "note: GET /transactions was observed, not published: this may be one page of several\n"
+    assert (quiet.out, quiet.err) == ("tx_2\ntx_1\n", "")
+    assert [(seen.method, seen.target) for seen in server.seen] == [("GET", "/api/v1/transactions")] * 3
+
+
+@pytest.mark.parametrize(("words", "out"), [((), ""), (("--json",), "[]\n"), (("-q",), "")])
+def test_an_empty_list_is_a_success(words: tuple[str, ...], out: str, at: At) -> None:
+    _server, run = at(json_reply(b'{"data":[]}'))
+
+    result = run("tx", "list", *words)
+
+    assert (result.code, result.out) == (0, out)
+
+
+@pytest.mark.parametrize("body", [b'{"id":"tx_1"}', b'{"a":[],"b":[]}', b'"none"', b"<html>", b"[1,"])
+def test_a_reply_without_a_list_is_an_unreadable_reply(body: bytes, at: At) -> None:
+    _server, run = at(json_reply(body))
+
+    result = run("tx", "list", "--json")
+
+    assert (result.code, result.out, result.error["code"]) == (10, "", "unreadable_reply")
+
+
+def test_a_user_is_shown_as_the_service_describes_it(at: At) -> None:
+    server, run = at(json_reply(b'{"user":{"user_id":42,"name":"Ada \\u001b[31m","kyc":{"level":2}}}'))
+
+    as_json, piped, quiet = run("user", "get", "42", "--json"), run("user", "get", "42"), run("user", "get", "42", "-q")
+
+    assert as_json.json == {"user_id": 42, "name": "Ada \x1b[31m", "kyc": {"level": 2}}
+    assert piped.out == "user_id\t42\nname\tAda \\u{1b}[31m\nkyc.level\t2\n"
+    assert quiet.out == "42\n"
+    assert {(seen.method, seen.target) for seen in server.seen} == {("GET", "/api/v1/users/42")}
+
+
+def test_the_sandbox_lists_what_was_created_and_knows_its_users(run: Run) -> None:
+    made = [run("--sandbox", *CREATE, "-q").out.strip() for _ in range(2)]
+
+    listed = run("--sandbox", "tx", "list", "--json").json
+    user = run("--sandbox", "user", "get", listed[0]["payer"], "--json")
+    missing = run("--sandbox", "user", "get", "nobody", "--json")
+
+    assert [record["id"] for record in listed] == made[::-1]
+    assert user.json["id"] == listed[0]["payer"]
+    assert (missing.code, missing.error["code"]) == (6, "not_found")

@@ -1,11 +1,12 @@
 """One request and what came of it, as plain values: nothing here knows an HTTP library."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from escrowctl.contract.reply import Broken, Defect, Reply, excerpt_of, read_reply
 
 JSON_TYPE = "application/json"
+REDACTED = "***"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,11 @@ class Answer:
     def header(self, name: str) -> str | None:
         """Return the first header of that name, case-blind."""
         return next((value for key, value in self.headers if key.lower() == name.lower()), None)
+
+    def without(self, secret: str) -> "Answer":
+        """Return the answer with every echo of a secret starred, before anything can show or store it."""
+        headers = tuple((name, value.replace(secret, REDACTED)) for name, value in self.headers)
+        return replace(self, headers=headers, body=self.body.replace(secret.encode(), REDACTED.encode()))
 
     def read(self) -> Reply:
         """Read the body strictly: a document, or the typed reason why there is none."""

@@ -7,11 +7,10 @@ nothing where the service does not.
 """
 
 from escrowctl import __version__
-from escrowctl.client.exchange import JSON_TYPE
+from escrowctl.client.exchange import JSON_TYPE, REDACTED
 from escrowctl.config.secrets import Secret
 
 USER_AGENT = f"escrowctl/{__version__}"
-REDACTED = "***"
 _SECRET_NAMES = frozenset({"authorization"})
 
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from escrowctl.client.exchange import Exchange, Request
-from escrowctl.client.headers import REDACTED, redact
+from escrowctl.client.exchange import REDACTED, Exchange, Request
+from escrowctl.client.headers import redact
 from escrowctl.config.secrets import Secret
 from escrowctl.contract.reply import excerpt_of
 

@@ -34,6 +34,7 @@ IDLE_SECONDS = 1.0
 """An idle connection older than this is not used again: servers drop them while a write is leaving."""
 
 _WRITE_CHUNK = 16 * 1024
+_SHORTEST_SECRET = 8
 
 Observer = Callable[[Request, Exchange, float], None]
 """Is told of each exchange, and the seconds it took."""
@@ -268,7 +269,15 @@ class Wire:
                 answer = _read_answer(response, limit)
         except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, httpcore.ProxyError) as error:
             return Exchange(evidence.sent, fault=_fault_of(error, sent=evidence.sent), detail=_detail_of(error))
-        return Exchange(evidence.sent, answer=answer)
+        secret = _bearer(request)
+        return Exchange(evidence.sent, answer=answer.without(secret) if secret else answer)
+
+
+def _bearer(request: Request) -> str | None:
+    """Return the key that the request carries, if it is long enough not to be found in plain words."""
+    value = next((value for name, value in request.headers if name == "Authorization"), "")
+    key = value.removeprefix("Bearer ")
+    return key if len(key) >= _SHORTEST_SECRET else None
 
 
 @contextmanager

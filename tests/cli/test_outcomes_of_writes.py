@@ -473,3 +473,14 @@ def test_without_a_usable_journal_nothing_is_sent(line: tuple[str, ...], at: At,
     assert (result.code, result.out, server.writes) == (17, "", [])
     assert (result.error["code"], result.error["outcome"]) == ("journal_unusable", "not_sent")
     assert str(state / "journal.db") in result.error["message"]
+
+
+@pytest.mark.parametrize("status", ["200 OK", "401 Unauthorized", "500 Oh No"])
+def test_a_service_that_echoes_the_key_does_not_get_it_shown_or_stored(status: str, at: At, home: Path) -> None:
+    echo = f'{{"id":"tx_1","detail":"no such key: {KEY}"}}'.encode()
+    _server, run = at(json_reply(echo, status, f"X-Request-Id: {KEY}", f"Location: https://x/{KEY}"))
+
+    results = [run(*CREATE, "--debug"), run("tx", "get", "tx_1", "--json"), run("journal", "show", "j1", "--json")]
+
+    assert not any(KEY in result.out + result.err for result in results)
+    assert not any(KEY.encode() in path.read_bytes() for path in home.rglob("*") if path.is_file())

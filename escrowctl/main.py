@@ -40,7 +40,7 @@ def _run(words: "Sequence[str]", surroundings: "Surroundings | None") -> int:
 
     session = Session(surroundings or Surroundings(), Signals())
     session.typed = _typed(words)
-    with session.signals.installed():
+    with session.signals.installed(for_good=surroundings is None):
         try:
             return _dispatch(words, session)
         except Stopped as stopped:
@@ -81,12 +81,14 @@ def _report_defect(session: "Session", error: Exception) -> int:
     if session.options.debug:
         import traceback
 
-        session.console.report("".join(traceback.format_exception(error)).rstrip())
+        session.report("".join(traceback.format_exception(error)).rstrip())
     message = f"this is a defect in escrowctl ({type(error).__name__})."
     return _fail(session, EscrowctlError(ErrorCode.DEFECT, message, hint=_DEFECT_HINT))
 
 
 def _fail(session: "Session", error: "EscrowctlError") -> int:
+    # What is to be told is decided; another signal cannot change it.
+    session.signals.hold()
     session.console.error(error)
     return error.exit_code
 
@@ -98,6 +100,9 @@ def _asks_version_only(words: list[str]) -> bool:
 
 def _print_version(*, as_json: bool) -> int:
     text = f'{{"version": "{__version__}"}}' if as_json else f"escrowctl {__version__}"
+    if sys.stdout is None:
+        # Closed before the program began.
+        return 17
     try:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()

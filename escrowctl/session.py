@@ -63,6 +63,12 @@ class Session:
         with self.accounting_for(done):
             self.console.show(view)
 
+    def report(self, text: str) -> None:
+        """Write a traceback, the key starred in it."""
+        if "service" in self.__dict__:
+            text = text.replace(self.service.key.reveal(), "***")
+        self.console.report(text)
+
     def next_step(self, command: str) -> None:
         """Suggest the command that usually follows."""
         self.console.note("next", f"{self.invocation} {command}", word="next")
@@ -179,9 +185,16 @@ class Session:
             )
 
     def _ask(self, lines: list[str]) -> str:
-        with self.signals.let_through():
-            self.console.ask(lines)
-            return self.surroundings.stdin.readline().strip()
+        answer = ""
+        try:
+            with self.signals.let_through():
+                self.console.ask(lines)
+                answer = self.surroundings.stdin.readline()
+        finally:
+            if not answer.endswith("\n"):
+                # Ctrl-C and Ctrl-D leave the cursor behind the question.
+                self.console.report("")
+        return answer.strip()
 
     def _require_somebody(self, why: str, flag: str) -> None:
         around = self.surroundings

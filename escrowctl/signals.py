@@ -23,28 +23,39 @@ class Signals:
         self.pending: ErrorCode | None = None
 
     @contextmanager
-    def installed(self) -> Iterator[None]:
-        """Handle both signals inside the block, and put back what was there before."""
+    def installed(self, *, for_good: bool) -> Iterator[None]:
+        """Handle both signals inside the block; afterwards put back what was there before.
+
+        `for_good`: the process ends next, and a late signal must not change the code it ends with.
+        """
         before = {number: signal.signal(number, self._handle) for number in _CODES}
         try:
             yield
         finally:
             for number, handler in before.items():
-                signal.signal(number, handler)
+                signal.signal(number, signal.SIG_IGN if for_good else handler)
 
     @contextmanager
     def held(self) -> Iterator[None]:
         """Keep signals back for the length of the block; a remembered one is raised at its end.
 
-        When the block itself fails, its own error stands: it says more than the signal does.
+        When the block itself fails, its own error stands, for it says more than a signal does, and
+        signals stay back until it has been told: `resume` then, where the program goes on.
         """
         outer, self._holding = self._holding, True
-        try:
-            yield
-        finally:
-            self._holding = outer
+        yield
+        self._holding = outer
         if not outer:
             self.raise_pending()
+
+    def hold(self) -> None:
+        """Keep signals back from here on."""
+        self._holding = True
+
+    def resume(self) -> None:
+        """Let signals through again, the remembered one first."""
+        self._holding = False
+        self.raise_pending()
 
     @contextmanager
     def let_through(self) -> Iterator[None]:

@@ -1,5 +1,7 @@
 """What the program finds around it: environment, streams, clocks, chance. Tests hand in their own."""
 
+import errno
+import io
 import os
 import sys
 import time
@@ -8,6 +10,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TextIO
+
+
+class _ClosedStream(io.StringIO):
+    """What stands for a stream that was closed before the program began (`>&-`): Python has None there."""
+
+    def write(self, _text: str) -> int:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
 
 
 def _utc_now() -> datetime:
@@ -23,9 +32,9 @@ class Surroundings:
     """The outside world of one run. `now` is for display and records, `monotonic` for deadlines."""
 
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
-    stdin: TextIO = field(default_factory=lambda: sys.stdin)
-    stdout: TextIO = field(default_factory=lambda: sys.stdout)
-    stderr: TextIO = field(default_factory=lambda: sys.stderr)
+    stdin: TextIO = field(default_factory=lambda: sys.stdin or io.StringIO())
+    stdout: TextIO = field(default_factory=lambda: sys.stdout or _ClosedStream())
+    stderr: TextIO = field(default_factory=lambda: sys.stderr or _ClosedStream())
     now: Callable[[], datetime] = _utc_now
     monotonic: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep

@@ -27,6 +27,7 @@ def view_record(record: Record, resource_id: str | None = None) -> View:
 def show_by_id(session: Session, ids: list[str] | None, read: Callable[[str], Record], *, noun: str) -> None:
     """Read and show one record, or several (`-`: ids from stdin) as a line each."""
     wanted, several = read_ids(ids, session.surroundings.stdin, noun=noun)
+    session.service.refuse_key(*wanted)
     if several:
         run_several(session, wanted, lambda one: _line(read(one), one), failed="failed")
     else:

@@ -28,6 +28,7 @@ def run_several(
             session.console.error(error)
             if session.options.json:
                 session.console.document(_failed_line(resource_id, error))
+            session.signals.resume()
             continue
         with session.accounting_for(f"{resource_id} {done}" if done else None):
             _show_line(session, view)

@@ -78,7 +78,7 @@ def get(context: typer.Context, ids: _Ids = None) -> None:
       escrowctl tx get tx_7K2M9QHD --json
     """
     session = session_of(context)
-    show_by_id(session, ids, session.client.get_transaction, noun="transaction")
+    show_by_id(session, ids, lambda one: session.client.get_transaction(one), noun="transaction")
 
 
 def list_transactions(context: typer.Context) -> None:
@@ -153,6 +153,7 @@ def release(
         for one in wanted:
             show_request(session, order_release(one, terms))
         return
+    session.service.refuse_key(*wanted)
     prepared = session.client.prepare_release(terms, _confirmation(session, yes=yes))
     if several:
         run_several(

@@ -19,4 +19,4 @@ def get(
       escrowctl user get usr_PAYER001 --json
     """
     session = session_of(context)
-    show_by_id(session, ids, session.client.get_user, noun="user")
+    show_by_id(session, ids, lambda one: session.client.get_user(one), noun="user")

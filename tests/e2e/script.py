@@ -1,0 +1,157 @@
+"""The installed console script, run as a process of its own in an environment of its own."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import pexpect
+from conftest import KEY, Result
+from wire_server import WireServer
+
+SECONDS = 30
+"""How long any one process of these tests may take before the test fails."""
+
+_STYLE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def find_script() -> Path:
+    """Return the console script beside this interpreter; fails where the package is not installed."""
+    path = Path(sys.executable).parent / "escrowctl"
+    assert path.is_file(), f"{path} is not there: these tests run the installed script, so install the package first"
+    return path
+
+
+def plain(text: str) -> str:
+    """Return what a terminal received without its colours, in lines that end as text does."""
+    return _STYLE.sub("", text).replace("\r\n", "\n")
+
+
+@dataclass(frozen=True)
+class Program:
+    """The script with the whole environment that it runs in; nothing of ours is inherited."""
+
+    environ: Mapping[str, str]
+
+    def at(self, server: WireServer) -> "Program":
+        return self.with_environ(ESCROWCTL_BASE_URL=server.base_url, ESCROWCTL_API_KEY=KEY)
+
+    def with_environ(self, **variables: str) -> "Program":
+        return replace(self, environ={**self.environ, **variables})
+
+    @property
+    def home(self) -> Path:
+        return Path(self.environ["ESCROWCTL_HOME"])
+
+    def run(self, *words: str, stdin: str = "") -> Result:
+        """Run a command line with pipes on all three streams."""
+        return _result(self.start(*words, stdin=subprocess.PIPE), stdin)
+
+    def start(self, *words: str, **streams: Any) -> "subprocess.Popen[str]":
+        """Start a command line; stdin is empty unless given."""
+        piped = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        command = [str(find_script()), *words]
+        return subprocess.Popen(command, env=self.environ, text=True, encoding="utf-8", **(piped | streams))
+
+    def bash(self, line: str) -> Result:
+        """Run a line of bash with the script on its PATH."""
+        process = subprocess.Popen(
+            ["bash", "--norc", "--noprofile", "-c", line],
+            env=self.environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+        )
+        return _result(process, "")
+
+    def python(self, code: str, *words: str) -> Result:
+        """Run Python code with the script's interpreter, `words` being its command line."""
+        command = [sys.executable, "-c", code, *words]
+        return _result(
+            subprocess.Popen(
+                command,
+                env=self.environ,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                encoding="utf-8",
+            ),
+            "",
+        )
+
+    def terminal(self, *words: str, columns: int = 100) -> "Terminal":
+        """Start a command line at a terminal of its own, that many columns wide."""
+        return Terminal(
+            pexpect.spawn(
+                str(find_script()),
+                list(words),
+                env=dict(self.environ),
+                dimensions=(45, columns),
+                encoding="utf-8",
+                timeout=SECONDS,
+            )
+        )
+
+    def journal(self, *options: str) -> list[tuple[str, str]]:
+        """Return (operation, state) of every journal entry, oldest first."""
+        result = self.run(*options, "journal", "list", "--json")
+        assert (result.code, result.err) == (0, "")
+        return [(entry["operation"], entry["state"]) for entry in reversed(result.json)]
+
+    def entry(self, name: str) -> dict[str, Any]:
+        """Return one journal entry as `journal show --json` prints it."""
+        return cast("dict[str, Any]", json.loads(self.run("journal", "show", name, "--json").out))
+
+
+@dataclass
+class Terminal:
+    """A process at a pseudo-terminal: what it shows is stdout and stderr together, as a person sees it."""
+
+    process: Any
+
+    def answer(self, prompt: str, text: str) -> None:
+        """Wait for the prompt, then type."""
+        self.process.expect_exact(prompt)
+        self._before = self.process.before + prompt
+        self.process.send(text)
+
+    def finish(self) -> tuple[int, str]:
+        """Wait for the end and return the exit code and everything shown, colours included."""
+        self.process.expect(pexpect.EOF)
+        self.process.close()
+        shown = getattr(self, "_before", "") + self.process.before
+        return (self.process.exitstatus if self.process.exitstatus is not None else -self.process.signalstatus), shown
+
+
+def finish(process: "subprocess.Popen[str]") -> Result:
+    """Wait for the end of a process that was started."""
+    return _result(process, None)
+
+
+def _result(process: "subprocess.Popen[str]", stdin: str | None) -> Result:
+    try:
+        out, err = process.communicate(stdin if process.stdin else None, timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, err = process.communicate()
+        raise AssertionError(f"still running after {SECONDS} s; stdout {out!r}, stderr {err!r}") from None
+    return Result(process.returncode, out or "", err or "")
+
+
+def clean_environment(folder: Path) -> dict[str, str]:
+    """Return the whole environment of a process: a home of its own, and nothing that this one was given."""
+    return {
+        "PATH": f"{find_script().parent}{os.pathsep}{os.defpath}",
+        "HOME": str(folder),
+        "ESCROWCTL_HOME": str(folder / "escrowctl"),
+        "LANG": "C.UTF-8",
+        "TERM": "xterm-256color",
+    }

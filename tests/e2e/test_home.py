@@ -1,0 +1,92 @@
+"""The folder on disk: who may read it, how it may be named, and what happens where there can be none."""
+
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import KEY
+from wire_server import Behave, WireServer, http_reply
+
+from e2e.script import Program, clean_environment
+
+CREATED = b'{"id":"tx_1","status":"held","amount":100,"currency":"USD"}'
+CREATE = ("tx", "create", "--amount", "100", "--currency", "USD")
+
+Serve = Callable[[Behave], WireServer]
+
+
+@pytest.fixture
+def server(serve: Serve) -> WireServer:
+    """A server that makes every escrow tx_1."""
+    return serve(lambda _seen, connection: connection.sendall(http_reply("200 OK", CREATED)))
+
+
+@pytest.mark.parametrize("umask", ["000", "077"])
+def test_every_file_is_for_its_owner_alone_whatever_the_umask(program: Program, server: WireServer, umask: str) -> None:
+    there = program.at(server)
+    ended = there.bash(
+        f"umask {umask}; escrowctl {' '.join(CREATE)} -q; escrowctl --sandbox {' '.join(CREATE)} -q >/dev/null"
+    )
+    assert (ended.code, ended.out, ended.err) == (0, "tx_1\n", "")
+    root = Path(program.environ["HOME"])
+    modes = {str(path.relative_to(root)): stat.filemode(path.stat().st_mode) for path in root.rglob("*")}
+    # SQLite's own journals come and go; they have the mode of the file they stand beside.
+    assert {name: mode for name, mode in modes.items() if not name.endswith("-journal")} == {
+        "escrowctl": "drwx------",
+        "escrowctl/state": "drwx------",
+        "escrowctl/state/journal.db": "-rw-------",
+        "escrowctl/state/journal.lock": "-rw-------",
+        "escrowctl/state/sandbox": "drwx------",
+        "escrowctl/state/sandbox/journal.db": "-rw-------",
+        "escrowctl/state/sandbox/journal.lock": "-rw-------",
+        "escrowctl/state/sandbox/sandbox.db": "-rw-------",
+    }
+    assert {mode for name, mode in modes.items() if name.endswith("-journal")} <= {"-rw-------"}
+
+
+@pytest.mark.parametrize("home", ["/proc/nowhere/escrowctl", "{file}", "{file}/escrowctl", "/dev/null"])
+@pytest.mark.parametrize("words", [CREATE, ("tx", "release", "tx_1", "--yes")])
+def test_without_a_folder_for_the_journal_nothing_is_sent(
+    program: Program, server: WireServer, tmp_path: Path, home: str, words: tuple[str, ...]
+) -> None:
+    file = tmp_path / "a-file"
+    file.touch()
+    there = program.at(server).with_environ(ESCROWCTL_HOME=home.format(file=file))
+    ended = there.run(*words, "--json")
+    assert (ended.code, ended.out) == (17, "")
+    assert (ended.error["outcome"], ended.error["exit_code"]) == ("not_sent", 17)
+    assert ended.error["message"].endswith(" Nothing was sent.")
+    assert server.writes == []
+
+
+def test_a_read_needs_no_folder_at_all(program: Program, server: WireServer) -> None:
+    ended = program.at(server).with_environ(ESCROWCTL_HOME="/proc/nowhere/escrowctl").run("tx", "get", "tx_1", "-q")
+    assert (ended.code, ended.out, ended.err) == (0, "tx_1\n", "")
+
+
+@pytest.mark.parametrize("name", ['my own "home" of it\'s', "-q", "ünï 漢字", "$(touch pwned) `touch pwned`; #"])
+def test_a_folder_may_have_any_name(tmp_path: Path, server: WireServer, name: str) -> None:
+    folder = tmp_path / name
+    program = Program(clean_environment(folder)).at(server)
+    ended = program.run(*CREATE, "-q")
+    assert (ended.code, ended.out, ended.err) == (0, "tx_1\n", "")
+    assert program.journal() == [("create_transaction", "done")]
+    assert {path.name for path in tmp_path.iterdir()} == {name}
+
+
+def test_a_config_path_with_spaces_and_quotes_is_quoted_in_what_can_be_pasted(
+    program: Program, serve: Serve, tmp_path: Path
+) -> None:
+    server = serve(lambda _seen, connection: connection.shutdown(2))
+    config = tmp_path / 'the "live" one.toml'
+    key = tmp_path / "it's the key"
+    key.touch(mode=0o600)
+    key.write_text(KEY)
+    config.write_text(f'[profiles.acme]\nbase_url = "{server.base_url}"\nmode = "test"\napi_key_file = "{key}"\n')
+    unknown = program.run("--config", str(config), "-p", "acme", *CREATE, "--json")
+    assert unknown.code == 12
+    lead, pasteable = unknown.error["hint"].split(": ", 1)
+    assert lead == "look at it before anything else"
+    shown = program.bash(f"{pasteable} --json")
+    assert (shown.code, shown.json["entry"], shown.json["state"]) == (0, "j1", "unknown")

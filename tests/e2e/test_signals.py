@@ -1,0 +1,320 @@
+"""Ctrl-C and SIGTERM at the moments that decide about money, sent to the installed script."""
+
+import fcntl
+import os
+import signal
+import socket
+import struct
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+from conftest import KEY
+from wire_server import Behave, Seen, WireServer, by_method, http_reply, say_nothing
+
+from e2e.script import SECONDS, Program, finish, plain
+
+HELD = b'{"id":"tx_1","status":"held","amount":100,"currency":"USD"}'
+RELEASED = b'{"id":"tx_1","status":"released","amount":100,"currency":"USD"}'
+CREATE = ("tx", "create", "--amount", "100", "--currency", "USD")
+STOPS = ((signal.SIGINT, 130), (signal.SIGTERM, 143))
+
+Serve = Callable[[Behave], WireServer]
+
+
+class Arrival:
+    """A behaviour that is done when a request arrives, and tells the test that it did."""
+
+    def __init__(self, then: Behave = say_nothing) -> None:
+        self._then = then
+        self._arrived = threading.Event()
+
+    def __call__(self, seen: Seen, connection: socket.socket) -> None:
+        self._arrived.set()
+        self._then(seen, connection)
+
+    def wait(self) -> None:
+        assert self._arrived.wait(SECONDS), "no such request arrived"
+
+
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < end, f"waited {SECONDS} s until {what}"
+        time.sleep(0.01)
+
+
+@contextmanager
+def deaf_to_handshakes() -> Iterator[tuple[str, Callable[[], bytes]]]:
+    """A TLS port that reads and never answers; yields its URL, and what waits for a client's hello."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(SECONDS)
+        accepted: list[socket.socket] = []
+
+        def hello() -> bytes:
+            accepted.append(listener.accept()[0])
+            return accepted[0].recv(65536)
+
+        yield f"https://127.0.0.1:{listener.getsockname()[1]}", hello
+        for connection in accepted:
+            connection.close()
+
+
+@contextmanager
+def deaf_to_connections() -> Iterator[tuple[str, int]]:
+    """A port whose queue of connections is full, so that connecting never ends; yields its URL and number."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        port = int(listener.getsockname()[1])
+        waiting = [socket.socket() for _ in range(4)]
+        for one in waiting:
+            one.settimeout(0)
+            one.connect_ex(("127.0.0.1", port))
+        yield f"http://127.0.0.1:{port}", port
+        for one in waiting:
+            one.close()
+
+
+def connecting(process: "subprocess.Popen[str]", port: int) -> bool:
+    """Whether the process has a socket that waits for the answer to its SYN, by /proc/net/tcp (state 02)."""
+    lines = Path(f"/proc/{process.pid}/net/tcp").read_text().splitlines()[1:]
+    waiting = {row[9] for row in map(str.split, lines) if row[2].endswith(f":{port:04X}") and row[3] == "02"}
+    links = {str(link.readlink()) for link in Path(f"/proc/{process.pid}/fd").iterdir()}
+    return any(f"socket:[{inode}]" in links for inode in waiting)
+
+
+# Before a byte left
+
+
+@pytest.mark.parametrize(("number", "code"), STOPS)
+def test_a_signal_during_the_tls_handshake_leaves_the_write_not_sent(
+    program: Program, number: signal.Signals, code: int
+) -> None:
+    with deaf_to_handshakes() as (url, hello):
+        there = program.with_environ(ESCROWCTL_BASE_URL=url, ESCROWCTL_API_KEY=KEY)
+        process = there.start(*CREATE)
+        tls_handshake = b"\x16\x03"
+        assert hello()[:2] == tls_handshake
+        process.send_signal(number)
+        ended = finish(process)
+    assert (ended.code, ended.out, ended.err) == (code, "", "error: stopped. No write was left unknown.\n")
+    assert there.journal() == [("create_transaction", "not_sent")]
+
+
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="only Linux says who is connecting")
+@pytest.mark.parametrize(("number", "code"), STOPS)
+def test_a_signal_while_connecting_leaves_the_write_not_sent(
+    program: Program, number: signal.Signals, code: int
+) -> None:
+    with deaf_to_connections() as (url, port):
+        there = program.with_environ(ESCROWCTL_BASE_URL=url, ESCROWCTL_API_KEY=KEY)
+        process = there.start(*CREATE)
+        wait_until(lambda: connecting(process, port), "it was connecting")
+        process.send_signal(number)
+        ended = finish(process)
+    assert (ended.code, ended.out, ended.err) == (code, "", "error: stopped. No write was left unknown.\n")
+    assert there.journal() == [("create_transaction", "not_sent")]
+
+
+def test_what_a_signal_kept_from_being_sent_is_sent_by_the_same_line_again(program: Program, serve: Serve) -> None:
+    with deaf_to_handshakes() as (url, hello):
+        process = program.with_environ(ESCROWCTL_BASE_URL=url, ESCROWCTL_API_KEY=KEY).start(*CREATE)
+        hello()
+        process.send_signal(signal.SIGINT)
+        assert finish(process).code == 130
+    server = serve(lambda _seen, connection: connection.sendall(http_reply("200 OK", HELD)))
+    assert program.at(server).run(*CREATE, "-q").out == "tx_1\n"
+    assert len(server.writes) == 1
+
+
+def test_ctrl_c_at_the_confirmation_releases_nothing(program: Program, serve: Serve) -> None:
+    server = serve(by_method(GET=lambda _seen, connection: connection.sendall(http_reply("200 OK", HELD))))
+    there = program.at(server)
+    release = there.terminal("tx", "release", "tx_1")
+    release.answer("> ", "\x03")
+    code, shown = release.finish()
+    assert code == 130
+    assert plain(shown).endswith("error: stopped. No write was left unknown.\n")
+    assert server.writes == []
+    assert there.journal() == []
+
+
+@pytest.mark.parametrize(
+    ("keys", "last"),
+    [
+        ("\x03", "error: stopped. No write was left unknown."),
+        ("\x04", "error: declined; tx_1 was not released. Nothing was sent."),
+    ],
+)
+def test_what_follows_a_question_without_an_answer_starts_a_line_of_its_own(
+    program: Program, serve: Serve, keys: str, last: str
+) -> None:
+    server = serve(by_method(GET=lambda _seen, connection: connection.sendall(http_reply("200 OK", HELD))))
+    release = program.at(server).terminal("tx", "release", "tx_1")
+    release.answer("> ", keys)
+    _, shown = release.finish()
+    assert plain(shown).splitlines()[-1] == last
+
+
+# After bytes left
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_after_a_release_was_received_says_unknown_and_how_to_look(
+    program: Program, serve: Serve, number: signal.Signals
+) -> None:
+    put = Arrival()
+    server = serve(by_method(GET=lambda _seen, connection: connection.sendall(http_reply("200 OK", HELD)), PUT=put))
+    there = program.at(server)
+    process = there.start("tx", "release", "tx_1", "--yes", "--json")
+    put.wait()
+    process.send_signal(number)
+    ended = finish(process)
+
+    entry = there.entry("j1")
+    assert (ended.code, ended.out) == (12, "")
+    assert ended.error == {
+        "code": "outcome_unknown",
+        "message": "the release was sent, and it was interrupted before an answer came. "
+        "tx_1 may be released, or not. It was not sent again.",
+        "hint": "look at it before anything else: escrowctl journal show j1",
+        "http_status": None,
+        "request_id": entry["request_id"],
+        "outcome": "unknown",
+        "exit_code": 12,
+        "entry": "j1",
+        "idempotency_key": server.writes[0].header("Idempotency-Key"),
+        "sent_at": entry["sent_at"],
+        "request": {"method": "PUT", "url": f"{server.base_url}/api/v1/transactions/tx_1/release", "body": None},
+    }
+    assert there.journal() == [("release_transaction", "unknown")]
+    assert len(server.writes) == 1
+
+
+def test_an_answered_release_is_told_before_the_signal_that_ended_its_reading_back(
+    program: Program, serve: Serve
+) -> None:
+    read_back = Arrival()
+    reads: list[Behave] = [lambda _seen, connection: connection.sendall(http_reply("200 OK", HELD)), read_back]
+
+    def read(seen: Seen, connection: socket.socket) -> None:
+        reads.pop(0)(seen, connection)
+
+    server = serve(
+        by_method(GET=read, PUT=lambda _seen, connection: connection.sendall(http_reply("200 OK", RELEASED)))
+    )
+    there = program.at(server)
+    process = there.start("tx", "release", "tx_1", "--yes", "--json")
+    read_back.wait()
+    process.send_signal(signal.SIGINT)
+    ended = finish(process)
+    assert (ended.code, ended.json) == (
+        130,
+        {
+            "id": "tx_1",
+            "http_status": 200,
+            "reply": {"id": "tx_1", "status": "released", "amount": 100, "currency": "USD"},
+            "status_before": "held",
+            "status_after": None,
+            "verified": None,
+        },
+    )
+    assert there.journal() == [("release_transaction", "done")]
+
+
+def test_ctrl_c_held_down_is_still_unknown(program: Program, serve: Serve) -> None:
+    post = Arrival()
+    server = serve(by_method(POST=post))
+    there = program.at(server)
+    process = there.start(*CREATE)
+    post.wait()
+    while process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.005)  # signals of one kind that wait for the process become one
+    ended = finish(process)
+    assert (ended.code, ended.out) == (12, "")
+    assert "Traceback" not in ended.err
+    assert there.journal() == [("create_transaction", "unknown")]
+    assert len(server.writes) == 1
+
+
+@pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_signal_while_unknown_is_being_told_does_not_change_the_exit_code(
+    program: Program, serve: Serve, second: signal.Signals
+) -> None:
+    post = Arrival()
+    server = serve(by_method(POST=post))
+    there = program.at(server)
+    readable, writable = os.pipe()
+    with closing(os.fdopen(readable, "rb")) as reader:
+        fill(writable)
+        process = there.start(*CREATE, stderr=writable)
+        os.close(writable)
+        post.wait()
+        process.send_signal(signal.SIGINT)
+        wait_until(lambda: there.journal() == [("create_transaction", "unknown")], "the outcome was recorded")
+        wait_until(lambda: blocked_in_write(process.pid), "it was stuck in telling of it")
+        process.send_signal(second)
+        time.sleep(0.2)  # the handler runs while nobody reads
+        drained = threading.Thread(target=reader.read)
+        drained.start()
+        ended = finish(process)
+        drained.join()
+    assert ended.code == 12
+
+
+def fill(handle: int) -> None:
+    """Fill a pipe, so that the next to write to it must wait."""
+    flags = fcntl.fcntl(handle, fcntl.F_GETFL)
+    fcntl.fcntl(handle, fcntl.F_SETFL, flags | os.O_NONBLOCK)
+    try:
+        while True:
+            os.write(handle, b"\n" * 4096)
+    except BlockingIOError:
+        fcntl.fcntl(handle, fcntl.F_SETFL, flags)
+
+
+def blocked_in_write(pid: int) -> bool:
+    """Whether the process sleeps without the use of a moment of processor time for a while."""
+
+    def state() -> tuple[str, str, str]:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return fields[0], fields[11], fields[12]
+
+    before = state()
+    time.sleep(0.15)
+    return before[0] == "S" and state() == before
+
+
+# Reads
+
+
+@pytest.mark.parametrize(("number", "code"), STOPS)
+def test_a_signal_during_a_read_says_so_and_records_nothing(
+    program: Program, serve: Serve, number: signal.Signals, code: int
+) -> None:
+    get = Arrival()
+    there = program.at(serve(by_method(GET=get)))
+    process = there.start("tx", "get", "tx_1")
+    get.wait()
+    process.send_signal(number)
+    ended = finish(process)
+    assert (ended.code, ended.out, ended.err) == (code, "", "error: stopped. No write was left unknown.\n")
+    assert there.journal() == []
+
+
+def test_a_broken_connection_at_exit_is_no_noise(program: Program, serve: Serve) -> None:
+    """After the answer the server resets the connection that is kept alive: nobody needs it any more."""
+
+    def answer_and_reset(_seen: Seen, connection: socket.socket) -> None:
+        connection.sendall(http_reply("200 OK", HELD))
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    there = program.at(serve(answer_and_reset))
+    ended = there.run("tx", "get", "tx_1", "-q")
+    assert (ended.code, ended.out, ended.err) == (0, "tx_1\n", "")

@@ -1,0 +1,205 @@
+"""Pipes that close early, streams that are closed or full, encodings that lack a letter."""
+
+import json
+import os
+import socket
+from collections.abc import Callable
+
+import pytest
+from wire_server import Behave, Seen, WireServer, by_method, http_reply
+
+from e2e.script import Program, finish
+
+HELD = b'{"id":"tx_1","status":"held","amount":100,"currency":"USD"}'
+CREATE = "tx create --amount 100 --currency USD"
+CREATED = "created tx_1 (200). Do not do it again:"
+
+Serve = Callable[[Behave], WireServer]
+
+
+@pytest.fixture
+def there(program: Program, serve: Serve) -> Program:
+    """The program, pointed at a server that creates tx_1 and has a record of every id that is read."""
+
+    def answer(seen: Seen, connection: socket.socket) -> None:
+        resource_id = seen.target.rpartition("/")[2].encode() if seen.method == "GET" else b"tx_1"
+        connection.sendall(http_reply("200 OK", HELD.replace(b"tx_1", resource_id)))
+
+    return program.at(serve(answer))
+
+
+# A reader that leaves early
+
+
+@pytest.mark.parametrize(
+    ("line", "first"),
+    [
+        ("escrowctl --help", "Usage: escrowctl [OPTIONS] COMMAND [ARGS]..."),
+        ("escrowctl tx get tx_{1..40}", "tx_1\theld\t100\tUSD"),
+        ("escrowctl tx get tx_{1..40} -q", "tx_1"),
+        ("seq -f tx_%g 40 | escrowctl tx get -", "tx_1\theld\t100\tUSD"),
+    ],
+)
+def test_head_takes_its_line_and_nobody_complains(there: Program, line: str, first: str) -> None:
+    ended = there.bash(f'{line} | head -1; echo "${{PIPESTATUS[@]: -2:1}}"')
+    assert (ended.out, ended.err) == (f"{first}\n0\n", "")
+
+
+def test_head_takes_the_newest_entry_of_the_journal(there: Program) -> None:
+    for amount in ("100", "200"):
+        assert there.run("tx", "create", "--amount", amount, "--currency", "USD", "-q").code == 0
+    ended = there.bash('escrowctl journal list -q | head -1; echo "${PIPESTATUS[0]}"')
+    assert (ended.out, ended.err) == ("j2\n0\n", "")
+
+
+def test_a_create_whose_reader_has_left_names_the_id(there: Program) -> None:
+    readable, writable = os.pipe()
+    os.close(readable)
+    process = there.start(*CREATE.split(), "-q", stdout=writable)
+    os.close(writable)
+    ended = finish(process)
+    assert (ended.code, ended.err) == (12, f"error: {CREATED} the output was closed.\n")
+    assert there.journal() == [("create_transaction", "done")]
+
+
+# Closed and full
+
+
+def test_a_create_whose_stdout_is_closed_names_the_id(there: Program) -> None:
+    ended = there.bash(f"escrowctl {CREATE} >&-")
+    assert (ended.code, ended.out) == (12, "")
+    assert ended.err.startswith(f"error: {CREATED}"), ended.err
+    assert there.journal() == [("create_transaction", "done")]
+
+
+def test_a_create_whose_stdout_is_full_names_the_id(there: Program) -> None:
+    ended = there.bash(f"escrowctl {CREATE} > /dev/full")
+    assert (ended.code, ended.err) == (
+        12,
+        f"error: {CREATED} the output could not be written: No space left on device.\n",
+    )
+    assert there.journal() == [("create_transaction", "done")]
+
+
+def test_a_create_whose_stdout_is_full_is_told_as_json(there: Program) -> None:
+    ended = there.bash(f"escrowctl {CREATE} --json > /dev/full")
+    assert (ended.code, json.loads(ended.err.splitlines()[-1])["error"]) == (
+        12,
+        {
+            "code": "result_not_printed",
+            "message": f"{CREATED} the output could not be written: No space left on device.",
+            "hint": None,
+            "http_status": None,
+            "request_id": None,
+            "outcome": "done",
+            "exit_code": 12,
+        },
+    )
+
+
+@pytest.mark.parametrize("line", ["escrowctl tx get tx_1", "escrowctl journal list", "escrowctl --help"])
+def test_a_read_whose_stdout_is_full_is_an_error_of_this_machine(there: Program, line: str) -> None:
+    assert there.run("tx", "create", "--amount", "100", "--currency", "USD").code == 0
+    ended = there.bash(f"{line} > /dev/full")
+    assert (ended.code, ended.err) == (17, "error: the output could not be written: No space left on device.\n")
+
+
+@pytest.mark.parametrize("line", ["--version", "--help", "tx get tx_1", "journal list", "help exit-codes"])
+def test_a_read_whose_stdout_is_closed_is_no_defect(there: Program, line: str) -> None:
+    assert there.run("tx", "create", "--amount", "100", "--currency", "USD").code == 0
+    ended = there.bash(f"escrowctl {line} >&-")
+    assert ended.code in (0, 17), ended.err
+    assert "Traceback" not in ended.err
+    assert "defect" not in ended.err
+
+
+def test_with_stderr_closed_the_result_is_printed_and_the_code_stands(there: Program) -> None:
+    ended = there.bash(f"escrowctl {CREATE} -q 2>&-; echo $?; escrowctl --sandbox tx get tx_0 2>&-; echo $?")
+    assert (ended.out, ended.err) == ("tx_1\n0\n6\n", "")
+
+
+def test_with_stderr_closed_an_unknown_is_still_12(program: Program, serve: Serve) -> None:
+    server = serve(lambda _seen, connection: connection.shutdown(2))
+    ended = program.at(server).bash(f"escrowctl {CREATE} 2>&-")
+    assert (ended.code, ended.out, ended.err) == (12, "", "")
+    assert program.journal() == [("create_transaction", "unknown")]
+
+
+def test_with_stdin_closed_nobody_is_there_to_confirm(there: Program) -> None:
+    ended = there.bash("escrowctl tx release tx_1 <&-")
+    assert (ended.code, ended.out, ended.err) == (
+        3,
+        "",
+        "error: releasing tx_1 needs a confirmation, and nobody is at the terminal. Nothing was sent.\n"
+        "hint: to confirm it on the line: --yes\n",
+    )
+
+
+def test_with_stdin_closed_there_are_no_ids_on_it(there: Program) -> None:
+    ended = there.bash("escrowctl tx get - <&-")
+    assert (ended.code, ended.out, ended.err) == (
+        2,
+        "",
+        "error: there is no id on standard input: give one a line. Nothing was sent.\n",
+    )
+
+
+def test_a_create_needs_no_stream_but_stdout(there: Program) -> None:
+    ended = there.bash(f"escrowctl {CREATE} -q <&- 2>&-")
+    assert (ended.code, ended.out) == (0, "tx_1\n")
+    assert there.journal() == [("create_transaction", "done")]
+
+
+# Encodings
+
+
+@pytest.fixture
+def polish(program: Program, serve: Serve) -> Program:
+    """The program, pointed at a server whose records have letters that ASCII lacks, one of them two code units wide."""
+    record = '{"id":"tx_1","payee":"Łódź \U0001f4b6"}'.encode()
+    refusal = '{"detail":"Łódź is closed"}'.encode()
+    return program.at(
+        serve(
+            by_method(
+                GET=lambda _seen, connection: connection.sendall(http_reply("200 OK", record)),
+                POST=lambda _seen, connection: connection.sendall(http_reply("422 Unprocessable", refusal)),
+            )
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    "variables", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}]
+)
+def test_letters_that_the_locale_lacks_are_shown_by_their_codes(polish: Program, variables: dict[str, str]) -> None:
+    there = polish.with_environ(**variables)
+    shown = there.run("tx", "get", "tx_1")
+    assert (shown.code, shown.out, shown.err) == (0, "id\ttx_1\npayee\t\\u0141\\xf3d\\u017a \\U0001f4b6\n", "")
+    refused = there.run(*CREATE.split())
+    assert (refused.code, refused.out, refused.err) == (
+        8,
+        "",
+        'error: the service refused the create: 422 "\\u0141\\xf3d\\u017a is closed".\n',
+    )
+
+
+@pytest.mark.parametrize("variables", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C"}, {"LC_ALL": "C.UTF-8"}])
+def test_json_is_ascii_and_whole_in_every_locale(polish: Program, variables: dict[str, str]) -> None:
+    ended = polish.with_environ(**variables).run("tx", "get", "tx_1", "--json")
+    assert (ended.code, ended.out, ended.err) == (
+        0,
+        '{"id": "tx_1", "payee": "\\u0141\\u00f3d\\u017a \\ud83d\\udcb6"}\n',
+        "",
+    )
+
+
+# What a pipe never gets
+
+
+def test_no_piped_output_has_an_escape_byte(there: Program) -> None:
+    program = there.with_environ(COLUMNS="20", COLORTERM="truecolor")
+    assert program.run(*CREATE.split()).code == 0
+    lines = ("--help", "tx get tx_1", "tx get tx_1 tx_2", "tx get tx_1 --json", "journal list", "journal show j1", "tx")
+    ended = [program.run(*line.split()) for line in (*lines, "tx get ..", "--sandbox tx get tx_0", "nonsense")]
+    assert [result.code for result in ended] == [0] * len(lines) + [2, 6, 2]
+    assert ["\x1b" in result.out + result.err for result in ended] == [False] * len(ended)

@@ -1,0 +1,84 @@
+"""Tables at a terminal, tabs in a pipe; and an id is whole in both, however narrow."""
+
+import re
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+from wire_server import Behave, WireServer, http_reply
+
+from e2e.script import Program, plain
+
+CREATED = b'{"id":"tx_7K2M9QHD","status":"held","amount":100,"currency":"USD"}'
+LONG_ID = "tx_0190c2a8_5a3e_7bb1_9d0e_2f6a4c81e7d5"
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
+
+Serve = Callable[[Behave], WireServer]
+
+
+@pytest.fixture
+def there(program: Program, serve: Serve) -> Program:
+    """The program after one create, pointed at a server that answers with that record."""
+    server = serve(lambda _seen, connection: connection.sendall(http_reply("200 OK", CREATED)))
+    program = program.at(server)
+    assert program.run("tx", "create", "--amount", "100", "--currency", "USD", "--reference", "order-8841").code == 0
+    return program
+
+
+def test_a_record_is_two_columns_at_a_terminal_and_tabs_in_a_pipe(there: Program) -> None:
+    code, shown = there.terminal("tx", "get", "tx_7K2M9QHD").finish()
+    assert (code, plain(shown)) == (0, "id        tx_7K2M9QHD\nstatus    held\namount    100\ncurrency  USD\n")
+    piped = there.run("tx", "get", "tx_7K2M9QHD")
+    assert (piped.code, piped.out) == (0, "id\ttx_7K2M9QHD\nstatus\theld\namount\t100\ncurrency\tUSD\n")
+
+
+def test_a_listing_has_a_header_at_a_terminal_and_none_in_a_pipe(there: Program) -> None:
+    code, shown = there.terminal("journal", "list", columns=120).finish()
+    header, row = plain(shown).splitlines()
+    columns = ["ENTRY", "SENT", "OPERATION", "STATE", "AMOUNT", "CURRENCY", "ID", "REFERENCE", "PROFILE"]
+    cells = ["j1", "TIME", "create", "done", "100", "USD", "tx_7K2M9QHD", "order-8841", "127.0.0.1"]
+    assert (code, header.split(), _TIME.sub("TIME", row).split()) == (0, columns, cells)
+    assert "\x1b[1m" in shown, "the header is bold"
+    piped = there.run("journal", "list")
+    assert (piped.code, _TIME.sub("TIME", piped.out)) == (0, "\t".join(cells) + "\n")
+
+
+@pytest.mark.parametrize("variable", ["NO_COLOR", "TERM"])
+def test_a_terminal_without_colour_gets_none(there: Program, variable: str) -> None:
+    value = {"NO_COLOR": "1", "TERM": "dumb"}[variable]
+    _, shown = there.with_environ(**{variable: value}).terminal("journal", "list", columns=120).finish()
+    assert "\x1b" not in shown
+
+
+@pytest.mark.parametrize("words", [("tx", "get", "tx_7K2M9QHD"), ("journal", "list"), ("journal", "show", "j1")])
+def test_ids_are_whole_at_every_width(there: Program, words: tuple[str, ...]) -> None:
+    cut = {}
+    for columns in (20, 40, 57, 80, 100, 133, 200):
+        code, shown = there.with_environ(COLUMNS=str(columns)).terminal(*words, columns=columns).finish()
+        assert code == 0
+        if "tx_7K2M9QHD" not in shown:
+            cut[columns] = plain(shown)
+    assert cut == {}
+    assert "tx_7K2M9QHD" in there.with_environ(COLUMNS="20").run(*words).out
+
+
+@pytest.mark.parametrize("columns", [20, 80])
+def test_a_long_id_is_whole_even_where_it_is_wider_than_the_terminal(
+    program: Program, serve: Serve, columns: int
+) -> None:
+    reply = CREATED.replace(b"tx_7K2M9QHD", LONG_ID.encode())
+    server = serve(lambda _seen, connection: connection.sendall(http_reply("200 OK", reply)))
+    _, shown = program.at(server).terminal("tx", "get", LONG_ID, columns=columns).finish()
+    assert plain(shown).splitlines()[0].split() == ["id", LONG_ID]
+
+
+def test_the_width_comes_from_the_terminal_where_no_variable_says_it(program: Program, serve: Serve) -> None:
+    note = " ".join(["word"] * 60)
+    reply = b'{"id":"tx_1","note":"%s"}' % note.encode()
+    there = program.at(serve(lambda _seen, connection: connection.sendall(http_reply("200 OK", reply))))
+    widest = []
+    for columns in (60, 100):
+        _, shown = there.terminal("tx", "get", "tx_1", columns=columns).finish()
+        widest.append(max(len(line) for line in plain(shown).splitlines()))
+    assert [width <= columns for width, columns in zip(widest, (60, 100), strict=True)] == [True, True]
+    assert all(narrow < wide for narrow, wide in pairwise(widest))

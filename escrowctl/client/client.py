@@ -1,23 +1,26 @@
 """The client: one method per operation of interface.md section 4, in its order.
 
 Reads are sent once. A write is sent once: its intent is durable before the first byte, its outcome
-by evidence after (client/writing.py); it is never sent again by itself.
+by evidence after (client/writing.py); it is never sent again by itself. What writes need (the
+journal, and SQLite with it) is imported with the first write: a read does not pay for it.
 """
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from escrowctl.client.creation import create
 from escrowctl.client.exchange import Request
 from escrowctl.client.orders import Created, NewEscrow, Order, Record, Terms
 from escrowctl.client.reading import Reader
-from escrowctl.client.release import Confirm, Release
 from escrowctl.client.transport import Wire
-from escrowctl.client.writing import Writer, make_intent, make_request
 from escrowctl.config.service import Service
 from escrowctl.contract.operations import GET_TRANSACTION, GET_USER, LIST_TRANSACTIONS
-from escrowctl.journal.journal import Journal
 from escrowctl.signals import Signals
 from escrowctl.surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from escrowctl.client.release import Confirm, Release
+    from escrowctl.client.writing import Writer
+    from escrowctl.journal.journal import Journal
 
 MADE_WHEN_SENT = "(made when sent)"
 
@@ -33,7 +36,7 @@ class EscrowClient:
         service: Service,
         wire: Wire,
         *,
-        open_journal: Callable[[], Journal],
+        open_journal: "Callable[[], Journal]",
         surroundings: Surroundings,
         signals: Signals,
         invocation: str,
@@ -48,6 +51,8 @@ class EscrowClient:
 
     def create_transaction(self, escrow: NewEscrow) -> Created:
         """POST /transactions; see `creation.create` for what it raises."""
+        from escrowctl.client.creation import create
+
         return create(escrow, service=self._service, writer=self._writer(), invocation=self._invocation)
 
     def get_transaction(self, resource_id: str) -> Record:
@@ -62,8 +67,10 @@ class EscrowClient:
         """GET /users/:id; see `Reader.read` for what it raises."""
         return self._reader.read(GET_USER, resource_id)
 
-    def prepare_release(self, terms: Terms, confirm: Confirm) -> Release:
+    def prepare_release(self, terms: Terms, confirm: "Confirm") -> "Release":
         """PUT /transactions/:id/release, for any number of ids on the same terms."""
+        from escrowctl.client.release import Release
+
         return Release(
             self._service,
             reader=self._reader,
@@ -77,6 +84,9 @@ class EscrowClient:
 
     def preview(self, order: Order) -> Request:
         """Return the request that an order would send; what is made anew for each write stands in words."""
+        from escrowctl.client.writing import make_intent, make_request
+
+        self._service.refuse_key(*order.texts)
         intent = make_intent(self._service, order, idempotency_key=order.idempotency_key or MADE_WHEN_SENT)
         return make_request(self._service, intent, request_id=MADE_WHEN_SENT)
 
@@ -84,5 +94,7 @@ class EscrowClient:
         """Close the connection."""
         self._wire.close()
 
-    def _writer(self) -> Writer:
+    def _writer(self) -> "Writer":
+        from escrowctl.client.writing import Writer
+
         return Writer(self._service, self._wire, self._open_journal(), self._surroundings, self._signals)

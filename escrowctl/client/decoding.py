@@ -52,12 +52,17 @@ def _collect_plain(chunks: Iterable[bytes], limit: int) -> bytes:
 def _collect_inflated(chunks: Iterable[bytes], limit: int, inflater: "zlib._Decompress") -> bytes:
     kept = bytearray()
     for chunk in chunks:
+        if inflater.eof and chunk:
+            raise BodyError(Defect.BAD_ENCODING, bytes(kept))
         try:
             kept += inflater.decompress(chunk, limit + 1 - len(kept))
         except zlib.error:
             raise BodyError(Defect.BAD_ENCODING, bytes(kept)) from None
         if len(kept) > limit:
             raise BodyError(Defect.OVER_LIMIT, bytes(kept[:limit]))
+        if inflater.unused_data:
+            # A second member (RFC 1952 section 2.2), or anything else: what is read in part is not read.
+            raise BodyError(Defect.BAD_ENCODING, bytes(kept))
     if not inflater.eof:
         raise BodyError(Defect.CUT_SHORT, bytes(kept))
     return bytes(kept)

@@ -1,9 +1,10 @@
 """One request and what came of it, as plain values: nothing here knows an HTTP library."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from escrowctl.contract.reply import Broken, Defect, Reply, excerpt_of, read_reply
+from escrowctl.contract.number import JsonValue
+from escrowctl.contract.reply import Broken, Defect, Document, Reply, excerpt_of, read_reply
 
 JSON_TYPE = "application/json"
 REDACTED = "***"
@@ -54,6 +55,7 @@ class Answer:
     headers: tuple[tuple[str, str], ...]
     body: bytes
     defect: Defect | None = None
+    secret: str = field(default="", repr=False)
 
     def header(self, name: str) -> str | None:
         """Return the first header of that name, case-blind."""
@@ -62,13 +64,30 @@ class Answer:
     def without(self, secret: str) -> "Answer":
         """Return the answer with every echo of a secret starred, before anything can show or store it."""
         headers = tuple((name, value.replace(secret, REDACTED)) for name, value in self.headers)
-        return replace(self, headers=headers, body=self.body.replace(secret.encode(), REDACTED.encode()))
+        body = self.body.replace(secret.encode(), REDACTED.encode())
+        return replace(self, headers=headers, body=body, secret=secret)
 
     def read(self) -> Reply:
         """Read the body strictly: a document, or the typed reason why there is none."""
         if self.defect is not None:
             return Broken(self.defect, excerpt_of(self.body))
-        return read_reply(self.body)
+        reply = read_reply(self.body)
+        if self.secret and isinstance(reply, Document):
+            # JSON has many spellings of a text; only what is read shows whether it is the secret.
+            return Document(_starred(reply.value, self.secret))
+        return reply
+
+
+def _starred(value: JsonValue, secret: str) -> JsonValue:
+    match value:
+        case str():
+            return value.replace(secret, REDACTED)
+        case dict():
+            return {key.replace(secret, REDACTED): _starred(item, secret) for key, item in value.items()}
+        case list():
+            return [_starred(item, secret) for item in value]
+        case _:
+            return value
 
 
 @dataclass(frozen=True, slots=True)

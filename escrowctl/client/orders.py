@@ -101,6 +101,11 @@ class Order:
     reason: str | None = None
     despite: tuple[int, ...] = ()
 
+    @property
+    def texts(self) -> tuple[str | None, ...]:
+        """Everything in it that somebody typed."""
+        return (self.resource_id, self.body, self.idempotency_key, self.reference, self.reason)
+
 
 def order_creation(escrow: NewEscrow, service: "Service") -> Order:
     """Return the order: the two fields of interface.md section 2, then those the operator gave.

@@ -21,9 +21,10 @@ from escrowctl.client.outcome import Outcome, document_of, judge_write
 from escrowctl.client.reading import make_record
 from escrowctl.client.transport import Wire
 from escrowctl.config.service import Service
+from escrowctl.contract.body import encode
 from escrowctl.contract.operations import Operation
 from escrowctl.contract.reply import Document, read_reply
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, Stopped, bad_value
+from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, Stopped
 from escrowctl.journal.entries import Entry, Intent, State, Verdict
 from escrowctl.journal.journal import Journal
 from escrowctl.signals import Signals
@@ -133,9 +134,7 @@ class Writer:
                 f"the profile {self._service.name} is read-only. {NOTHING_SENT}",
                 sending=Sending.NOT_SENT,
             )
-        texts = (order.body, order.idempotency_key, order.reference, order.reason)
-        if any(self._service.key.reveal() in text for text in texts if text):
-            raise bad_value("the API key stands in what is to be sent or recorded: it never belongs there.")
+        self._service.refuse_key(*order.texts)
 
     def _send(self, entry: Entry, request_id: str) -> Exchange:
         request = make_request(self._service, entry.intent, request_id=request_id)
@@ -160,7 +159,7 @@ class Writer:
             detail=self._in_seconds(outcome.detail, exchange),
             http_status=answer.status if answer else None,
             result_id=record.located.id if record else None,
-            reply=answer.body.decode("utf-8") if answer and record else None,
+            reply=encode(record.document) if record else None,
             may_repeat=outcome.may_repeat,
         )
         try:

@@ -1,11 +1,15 @@
 """Base URLs: which are taken, and the normal form by which two of them are the same service."""
 
 import ipaddress
+import re
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
 from escrowctl.errors import EscrowctlError, bad_config
 
+_LABEL = r"(?!xn--(?:\.|$))[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+_HOST_NAME = re.compile(rf"(?:{_LABEL}\.)*{_LABEL}", re.ASCII)
+_MAX_HOST_CHARS = 253
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -64,7 +68,7 @@ def parse_base_url(text: str, *, source: str) -> Origin:
 
 
 def _split(text: str, source: str) -> SplitResult:
-    if text != text.strip() or not text.isascii() or not text.isprintable():
+    if " " in text or not text.isascii() or not text.isprintable():
         raise bad_config(f"{source} has spaces, control or non-ASCII characters in it: write the plain URL.")
     try:
         parts = urlsplit(text)
@@ -80,17 +84,24 @@ def _not_a_base_url(text: str, source: str) -> EscrowctlError:
 
 
 def _host(parts: SplitResult, text: str, source: str) -> str:
-    host = (parts.hostname or "").rstrip(".")
-    if not host or any(char in host for char in "\\ %<>^`{|}"):
-        raise _not_a_base_url(text, source)
-    return host
+    """Return a host by name (RFC 1123 section 2.1: labels of letters, digits, hyphens) or literal address."""
+    host = (parts.hostname or "").removesuffix(".")
+    if "[" not in parts.netloc and _HOST_NAME.fullmatch(host) and len(host) <= _MAX_HOST_CHARS:
+        return host
+    try:
+        return str(ipaddress.ip_address(host))
+    except ValueError:
+        raise _not_a_base_url(text, source) from None
 
 
 def _port(parts: SplitResult, text: str, source: str) -> int:
     try:
-        return parts.port or _DEFAULT_PORTS[parts.scheme]
+        port = parts.port if parts.port is not None else _DEFAULT_PORTS[parts.scheme]
     except ValueError:
-        raise bad_config(f'{source} "{text}" has no usable port.') from None
+        port = 0
+    if not port:
+        raise bad_config(f'{source} "{text}" has no usable port.')
+    return port
 
 
 def _path(path: str, text: str, source: str) -> str:

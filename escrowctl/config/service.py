@@ -7,6 +7,7 @@ from escrowctl.config.origin import Origin
 from escrowctl.config.secrets import Secret
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.contract.record import Pointers
+from escrowctl.errors import bad_value
 
 READ_TIMEOUT = 30.0
 WRITE_TIMEOUT = 60.0
@@ -48,6 +49,14 @@ class Service:
     def url(self, path: str) -> str:
         """Return the whole URL of an operation's filled path."""
         return f"{self.origin.base_url}{self.api_prefix}{path}"
+
+    def refuse_key(self, *texts: str | None) -> None:
+        """Raise EscrowctlError (exit 2) where the API key stands in what is to be sent, shown or recorded.
+
+        interface.md section 5: the key is never part of the path or body.
+        """
+        if any(self.key.reveal() in text for text in texts if text):
+            raise bad_value("the API key stands in what is to be sent or recorded: it never belongs there.")
 
     def means_released(self, status: str | None) -> bool:
         """Whether the profile says that this status word means released; compared case-blind."""

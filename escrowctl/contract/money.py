@@ -118,12 +118,16 @@ def _diagnose_form(text: str) -> tuple[str, str]:
     if text.startswith(".") and text[1:].isdigit():
         return "starts with a point", _write("0" + text)
     if text.replace(".", "", 1).isdigit():
-        return "has a leading zero", _write(text.lstrip("0") if text.strip("0.") else "100")
+        whole, point, fraction = text.partition(".")
+        mended = f"{whole.lstrip('0') or '0'}{point}{fraction}"
+        return ("has a leading zero", _write(mended)) if Decimal(mended) else ("is zero", "an amount is above zero")
     return "is not a number", _EXAMPLE
 
 
 def _write(candidate: str) -> str:
-    return f"write {candidate}" if _PLAIN.fullmatch(candidate) else _EXAMPLE
+    """Propose a spelling, if it would be taken: the mend of a mend is no help."""
+    usable = _PLAIN.fullmatch(candidate) and len(candidate) <= _MAX_AMOUNT_CHARS and Decimal(candidate) > 0
+    return f"write {candidate}" if usable else _EXAMPLE
 
 
 def _ascii_digits(text: str) -> str:

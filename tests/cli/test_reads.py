@@ -1,0 +1,148 @@
+"""Reads: asked once, shown as they stand, and never more than a failed read when they fail."""
+
+import gzip
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from conftest import Run
+from wire_server import Behave, WireServer, hang_up, say_nothing
+
+from cli.conftest import Journal
+from cli.replies import HELD, break_off, bytes_then_close, json_reply
+
+At = Callable[[Behave], tuple[WireServer, Run]]
+GET = ("tx", "get", "tx_1")
+SAID = "get transaction: the service answered"
+
+
+def failed(code: str, exit_code: int, message: str, status: int | None, outcome: str | None) -> dict[str, Any]:
+    return {
+        "code": code,
+        "message": message,
+        "http_status": status,
+        "request_id": "a-uuid",
+        "outcome": outcome,
+        "exit_code": exit_code,
+    }
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "exit_code", "outcome"),
+    [
+        ("301 Moved", "redirected", 8, "refused"),
+        ("302 Found", "refused", 8, "refused"),
+        ("304 Not Modified", "refused", 8, "refused"),
+        ("400 Bad Request", "refused", 8, "refused"),
+        ("401 Unauthorized", "not_authenticated", 4, "refused"),
+        ("403 Forbidden", "forbidden", 5, "refused"),
+        ("404 Not Found", "not_found", 6, "refused"),
+        ("409 Conflict", "conflict", 7, "refused"),
+        ("429 Too Many Requests", "rate_limited", 9, "refused"),
+        ("408 Request Timeout", "read_failed", 10, None),
+        ("500 Oh No", "read_failed", 10, None),
+        ("503 Busy", "read_failed", 10, None),
+    ],
+)
+def test_a_read_that_was_refused_ends_by_its_status(
+    status: str, code: str, exit_code: int, outcome: str | None, at: At, journal: Journal
+) -> None:
+    server, run = at(json_reply(b"", status))
+
+    result = run(*GET, "--json", new_uuid=lambda: "a-uuid")
+
+    number = int(status[:3])
+    error = result.error
+    error.pop("hint")
+    assert (result.code, result.out, len(server.seen)) == (exit_code, "", 1)
+    assert error == failed(code, exit_code, f"{SAID} {number}.", number, outcome)
+    assert journal() == []
+
+
+@pytest.mark.parametrize(
+    ("behave", "why"),
+    [
+        (json_reply(b""), "is empty"),
+        (json_reply(b"", "204 No Content"), "is empty"),
+        (json_reply(b"<html>busy"), 'is HTML, not JSON: "<html>busy"'),
+        (json_reply(b"OK"), 'is not JSON: "OK"'),
+        (json_reply(HELD[:20]), 'was cut short: "{"id":"tx_1","status"'),
+        (json_reply(b'{"amount":NaN}'), 'has NaN or Infinity, which are not JSON: "{"amount":NaN}"'),
+        (json_reply(b'{"a":1,"a":1}'), 'has a key twice in one object: "{"a":1,"a":1}"'),
+        (json_reply(b'"' + b"x" * 1_048_576 + b'"'), f'is larger than the limit: ""{"x" * 79}"'),
+        (
+            json_reply(gzip.compress(HELD), "200 OK", "Content-Encoding: br"),
+            "has a content encoding that cannot be undone",
+        ),
+    ],
+    ids=["empty", "204", "HTML", "text", "cut", "NaN", "twice", "large", "br"],
+)
+def test_a_reply_that_cannot_be_read_is_a_failed_read_and_shows_how_it_starts(behave: Behave, why: str, at: At) -> None:
+    server, run = at(behave)
+
+    result = run(*GET, "--json", new_uuid=lambda: "a-uuid")
+
+    error = result.error
+    status, message = error["http_status"], error.pop("message")
+    error.pop("hint")
+    assert (result.code, result.out, len(server.seen)) == (10, "", 1)
+    assert message.startswith(f"{SAID} {status}, but the reply {why}")
+    assert error | {"message": ""} == failed("unreadable_reply", 10, "", status, None)
+
+
+@pytest.mark.parametrize(
+    ("behave", "why"),
+    [
+        (hang_up, "the connection broke before an answer came (Server disconnected without sending a response)"),
+        (break_off, "the connection broke before an answer came ([Errno 104] Connection reset by peer)"),
+        (say_nothing, "no answer came in time (timed out)"),
+        (bytes_then_close(b"220 mail ready\r\n\r\n"), "the answer was not HTTP"),
+    ],
+    ids=["hang up", "reset", "silence", "not HTTP"],
+)
+def test_a_read_without_an_answer_says_that_it_was_only_a_read(behave: Behave, why: str, at: At) -> None:
+    server, run = at(behave)
+
+    result = run(*GET, "--timeout", "0.3")
+
+    assert (result.code, result.out, len(server.seen)) == (10, "", 1)
+    assert result.err.startswith(f"error: {server.base_url}: {why}")
+    assert result.err.rstrip().endswith("It was only a read.")
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        (b'{"id":17,"n":12345678901234567890.10}', '{"id": 17, "n": 12345678901234567890.10}'),
+        (b'{"transaction":{"id":"a"}}', '{"id": "a"}'),
+        (b'{"id":"a","data":{"id":"b"}}', '{"id": "a", "data": {"id": "b"}}'),
+        (b'{"data":[{"id":"a"}]}', '{"data": [{"id": "a"}]}'),
+        (b'{"\xc3\xbc":"\xe4\xb8\xad\\u007f"}', '{"\\u00fc": "\\u4e2d\\u007f"}'),
+        (b"[1e2,-0,0.10]", "[1e2, -0, 0.10]"),
+        (b'"text"', '"text"'),
+        (b"null", "null"),
+    ],
+)
+def test_any_json_is_shown_as_it_stands(body: bytes, shown: str, at: At) -> None:
+    _server, run = at(json_reply(body))
+
+    result = run(*GET, "--json")
+
+    assert (result.code, result.out, result.err) == (0, f"{shown}\n", "")
+
+
+@pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
+def test_what_the_service_says_cannot_move_the_cursor_or_become_markup(terminal: bool, at: At) -> None:  # noqa: FBT001
+    body = json.dumps({"id": "[bold]tx_1[/bold]", "note": "\x1b[2J\u202eevil\r\n\x9b31m", "\x1b]0;x\x07": "key"})
+    _server, run = at(json_reply(body.encode()))
+
+    shown = run(*GET, "--color", "never", terminal=terminal)
+    ids = run(*GET, "-q", terminal=terminal)
+
+    assert shown.code == ids.code == 0
+    assert "[bold]tx_1[/bold]" in shown.out
+    assert r"\u{1b}[2J\u{202e}evil\u{d}\u{a}\u{9b}31m" in shown.out
+    assert ids.out == "[bold]tx_1[/bold]\n"
+    assert not any(ord(char) < 32 and char not in "\n\t" for char in shown.out + shown.err)
+    assert len(shown.out.splitlines()) == 3

@@ -1,0 +1,110 @@
+"""Reply bodies as a server compresses them: within bounds, whole, or a typed defect."""
+
+import gzip
+import tracemalloc
+import zlib
+from collections.abc import Iterator
+
+import pytest
+
+from escrowctl.client.decoding import BodyError, collect
+from escrowctl.contract.reply import Defect
+
+BODY = b'{"id":"tx_1","status":"held"}'
+SQUEEZED = gzip.compress(BODY, mtime=0)
+LIMIT = 1000
+BOMB_BYTES = 200 * 1024 * 1024
+
+
+def in_chunks(data: bytes, size: int) -> Iterator[bytes]:
+    return (data[start : start + size] for start in range(0, len(data), size))
+
+
+def defect_of(data: bytes, encoding: str | None, *, limit: int = LIMIT, size: int = 7) -> tuple[Defect, bytes]:
+    with pytest.raises(BodyError) as broken:
+        collect(in_chunks(data, size), limit=limit, encoding=encoding)
+    return broken.value.defect, broken.value.kept
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+@pytest.mark.parametrize(
+    ("encoding", "data"),
+    [
+        (None, BODY),
+        ("", BODY),
+        ("identity", BODY),
+        ("gzip", SQUEEZED),
+        ("x-gzip", SQUEEZED),
+        (" GZIP ", SQUEEZED),
+        ("deflate", zlib.compress(BODY)),
+    ],
+    ids=["none", "empty", "identity", "gzip", "x-gzip", "odd spelling", "deflate"],
+)
+def test_a_body_is_whole_in_whatever_pieces_it_comes(encoding: str | None, data: bytes, size: int) -> None:
+    assert collect(in_chunks(data, size), limit=LIMIT, encoding=encoding) == BODY
+
+
+@pytest.mark.parametrize("cut", [1, 8, 12, 20])
+@pytest.mark.parametrize(
+    ("encoding", "data"), [("gzip", SQUEEZED), ("deflate", zlib.compress(BODY))], ids=["gzip", "deflate"]
+)
+def test_a_compressed_body_without_its_end_mark_was_cut_short(encoding: str, data: bytes, cut: int) -> None:
+    defect, kept = defect_of(data[:-cut], encoding)
+
+    assert defect is Defect.CUT_SHORT
+    assert BODY.startswith(kept)
+
+
+@pytest.mark.parametrize("encoding", ["br", "zstd", "compress", "gzip, gzip", "gzip, identity", "aws-chunked"])
+def test_an_encoding_that_nobody_asked_for_and_cannot_be_undone_is_named(encoding: str) -> None:
+    assert defect_of(BODY, encoding) == (Defect.BAD_ENCODING, b"")
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+def test_bytes_that_are_not_what_the_header_says_are_named(encoding: str) -> None:
+    assert defect_of(BODY, encoding)[0] is Defect.BAD_ENCODING
+
+
+def test_a_gzip_whose_checksum_is_wrong_is_named() -> None:
+    data = bytearray(SQUEEZED)
+    data[-8] ^= 1
+
+    assert defect_of(bytes(data), "gzip")[0] is Defect.BAD_ENCODING
+
+
+@pytest.mark.parametrize(
+    ("encoding", "squeeze"),
+    [(None, bytes), ("gzip", gzip.compress), ("deflate", zlib.compress)],
+    ids=["plain", "gzip", "deflate"],
+)
+def test_the_limit_is_of_the_decoded_body_and_exact(encoding: str | None, squeeze: type[bytes]) -> None:
+    whole, over = squeeze(b"x" * LIMIT), squeeze(b"x" * (LIMIT + 1))
+
+    assert collect(in_chunks(whole, 7), limit=LIMIT, encoding=encoding) == b"x" * LIMIT
+    assert defect_of(over, encoding) == (Defect.OVER_LIMIT, b"x" * LIMIT)
+
+
+def test_what_stands_after_the_end_of_a_gzip_is_not_passed_over() -> None:
+    """A second member (RFC 1952 section 2.2) belongs to the body: a body read in part is not read."""
+    both = gzip.compress(b'{"id":') + gzip.compress(b'"tx_1"}')
+    try:
+        body = collect(in_chunks(both, 7), limit=LIMIT, encoding="gzip")
+    except BodyError:
+        return
+    assert body == b'{"id":"tx_1"}'
+
+
+def test_a_bomb_is_given_up_within_bounded_memory() -> None:
+    squeezer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    zeros = bytes(1024 * 1024)
+    bomb = b"".join(squeezer.compress(zeros) for _ in range(BOMB_BYTES // len(zeros))) + squeezer.flush()
+    limit = 1024 * 1024
+    tracemalloc.start()
+    try:
+        defect, kept = defect_of(bomb, "gzip", limit=limit, size=len(bomb))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert (defect, len(kept)) == (Defect.OVER_LIMIT, limit)
+    assert peak < 8 * limit

@@ -1,0 +1,205 @@
+"""Amounts and currencies: what could be read two ways is refused with a spelling that can be typed instead."""
+
+import re
+from decimal import Decimal
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from escrowctl.contract.money import check_minor_digits, parse_amount, parse_currency
+from escrowctl.errors import ErrorCode, EscrowctlError
+
+PLAIN = "write digits and at most one point, such as 100 or 99.95"
+COMMA = "has a comma: write digits and one point, such as 1250.00"
+FOREIGN = "has characters other than ASCII digits"
+
+WRONG_AMOUNTS = (
+    # Separators
+    ("1,000", "has a thousands separator: write 1000"),
+    ("1,000,000", "has a thousands separator: write 1000000"),
+    ("1,000.50", "has a thousands separator: write 1000.50"),
+    ("999,999.99", "has a thousands separator: write 999999.99"),
+    ("1_000", "has an underscore: write 1000"),
+    ("1_000.50", "has an underscore: write 1000.50"),
+    ("1__0", "has an underscore: write 10"),
+    ("1 000", "has spaces: write 1000"),
+    ("1 000 000.00", "has spaces: write 1000000.00"),
+    ("1'000", "has an apostrophe: write 1000"),
+    ("1'000'000", "has an apostrophe: write 1000000"),
+    # A comma that may be a point: nobody may guess
+    ("1,00", COMMA),
+    ("10,5", COMMA),
+    ("1,", COMMA),
+    (",5", COMMA),
+    ("1,0000", COMMA),
+    ("1.250,00", COMMA),
+    ("1,000,00", COMMA),
+    # Exponents
+    ("1e3", "is in exponent form: write 1000"),
+    ("1E3", "is in exponent form: write 1000"),
+    ("1e+3", "is in exponent form: write 1000"),
+    ("1.5e2", "is in exponent form: write 150"),
+    ("1e-2", "is in exponent form: write 0.01"),
+    ("1.234e1", "is in exponent form: write 12.34"),
+    # Signs
+    ("+5", "has a plus sign: write 5"),
+    ("+99.95", "has a plus sign: write 99.95"),
+    ("-5", "is negative: an amount is above zero"),
+    ("-0", "is negative: an amount is above zero"),
+    ("-1,000", "is negative: an amount is above zero"),
+    # Points and zeros
+    ("5.", "ends in a point: write 5"),
+    (".5", "starts with a point: write 0.5"),
+    (".05", "starts with a point: write 0.05"),
+    ("007", "has a leading zero: write 7"),
+    ("01.50", "has a leading zero: write 1.50"),
+    ("00.5", "has a leading zero: write 0.5"),
+    ("0000.10", "has a leading zero: write 0.10"),
+    ("0", "is zero: an amount is above zero"),
+    ("0.0", "is zero: an amount is above zero"),
+    ("0.00", "is zero: an amount is above zero"),
+    ("00", "is zero: an amount is above zero"),
+    ("00.00", "is zero: an amount is above zero"),
+    # Spaces around, and nothing at all
+    (" 5", "has spaces around it: write 5"),
+    ("5 ", "has spaces around it: write 5"),
+    ("5\n", "has spaces around it: write 5"),
+    ("\t99.95", "has spaces around it: write 99.95"),
+    ("", f"is empty: {PLAIN}"),
+    ("   ", f"is empty: {PLAIN}"),
+    # Digits of other scripts, and what looks like one
+    ("\uff11\uff10\uff10", f"{FOREIGN}: write 100"),
+    ("\u0661\u0662\u0663", f"{FOREIGN}: write 123"),
+    ("\u096f\u096f.\u096f\u096b", f"{FOREIGN}: write 99.95"),
+    ("\U0001d7d7", f"{FOREIGN}: write 9"),
+    ("\u22125", f"{FOREIGN}: {PLAIN}"),
+    ("\u00bd", f"{FOREIGN}: {PLAIN}"),
+    ("10\u00b2", f"{FOREIGN}: {PLAIN}"),
+    ("1\u00a0000", f"{FOREIGN}: {PLAIN}"),
+    ("5\u200b", f"{FOREIGN}: {PLAIN}"),
+    ("\u20ac5", f"{FOREIGN}: {PLAIN}"),
+    # No numbers
+    ("NaN", f"is not a number: {PLAIN}"),
+    ("nan", f"is not a number: {PLAIN}"),
+    ("Infinity", f"is not a number: {PLAIN}"),
+    ("inf", f"is not a number: {PLAIN}"),
+    ("null", f"is not a number: {PLAIN}"),
+    ("$100", f"is not a number: {PLAIN}"),
+    ("100USD", f"is not a number: {PLAIN}"),
+    ("100 USD", f"is not a number: {PLAIN}"),
+    ("0x10", f"is not a number: {PLAIN}"),
+    ("1/2", f"is not a number: {PLAIN}"),
+    ("5%", f"is not a number: {PLAIN}"),
+    ("1.2.3", f"is not a number: {PLAIN}"),
+    ("1.000.000", f"is not a number: {PLAIN}"),
+    ("..5", f"is not a number: {PLAIN}"),
+    (".", f"is not a number: {PLAIN}"),
+    ("1e", f"is not a number: {PLAIN}"),
+    ("five", f"is not a number: {PLAIN}"),
+)
+
+
+@pytest.mark.parametrize(("text", "mend"), WRONG_AMOUNTS)
+def test_a_wrong_numeral_is_refused_with_what_is_wrong_and_how_to_write_it(text: str, mend: str) -> None:
+    with pytest.raises(EscrowctlError) as refused:
+        parse_amount(text)
+
+    assert refused.value.message == f'--amount "{text}" {mend}. Nothing was sent.'
+    assert refused.value.code is ErrorCode.BAD_VALUE
+
+
+def test_an_amount_of_more_than_forty_characters_is_refused_by_its_length() -> None:
+    assert parse_amount("9" * 40).text == "9" * 40
+    with pytest.raises(EscrowctlError) as refused:
+        parse_amount("9" * 41)
+
+    assert refused.value.message == (f'--amount "{"9" * 20}..." has 41 characters: {PLAIN}. Nothing was sent.')
+
+
+@settings(max_examples=400, derandomize=True, deadline=None)
+@given(st.text("0123456789.,_ '+-eE", min_size=1, max_size=12))
+@example("00")
+@example("+0")
+@example("0e5")
+@example("1e40")
+@example("1e99")
+@example("1e-99")
+def test_whatever_is_proposed_can_be_typed_and_is_the_amount_that_was_meant(text: str) -> None:
+    """The mend of a mend is no help, and one that is another amount is a wrong payment."""
+    try:
+        parse_amount(text)
+    except EscrowctlError as refused:
+        proposed = re.search(r": write ([0-9.]+)\. Nothing", refused.message)
+        if proposed is None:
+            return
+        amount = parse_amount(proposed[1])
+        assert amount == Decimal(re.sub(r"[ _,']", "", text))
+
+
+@settings(max_examples=200, derandomize=True, deadline=None)
+@given(st.from_regex(r"\A([1-9][0-9]{0,30})(\.[0-9]{1,9})?\Z"))
+def test_an_accepted_spelling_is_kept_to_the_last_zero(text: str) -> None:
+    amount = parse_amount(text)
+
+    assert (amount.text, str(amount), amount) == (text, text, Decimal(text))
+
+
+WRONG_CURRENCIES = (
+    ("usd", "is not written as a currency code: write USD"),
+    ("Usd", "is not written as a currency code: write USD"),
+    (" EUR", "is not written as a currency code: write EUR"),
+    ("EUR\n", "is not written as a currency code: write EUR"),
+    ("", "is not a currency code: write three capital letters, such as EUR"),
+    ("EURO", "is not a currency code: write three capital letters, such as EUR"),
+    ("EU", "is not a currency code: write three capital letters, such as EUR"),
+    ("US$", "is not a currency code: write three capital letters, such as EUR"),
+    ("\u20ac", "is not a currency code: write three capital letters, such as EUR"),
+    ("\uff35\uff33\uff24", "is not a currency code: write three capital letters, such as EUR"),
+    ("840", "is not a currency code: write three capital letters, such as EUR"),
+    ("null", "is not a currency code: write three capital letters, such as EUR"),
+)
+
+
+@pytest.mark.parametrize(("text", "mend"), WRONG_CURRENCIES)
+def test_a_wrong_currency_is_refused_with_how_to_write_it(text: str, mend: str) -> None:
+    with pytest.raises(EscrowctlError) as refused:
+        parse_currency(text)
+
+    assert refused.value.message == f'--currency "{text}" {mend}. Nothing was sent.'
+
+
+@pytest.mark.parametrize("code", ["XAU", "XXX", "XTS", "ZZZ", "BTC"])
+def test_a_code_without_a_minor_unit_is_refused_unless_the_profile_lists_it(code: str) -> None:
+    with pytest.raises(EscrowctlError) as refused:
+        parse_currency(code)
+
+    assert refused.value.message == (
+        f"--currency {code} is not a currency of ISO 4217 that has a minor unit: check the code. Nothing was sent."
+    )
+    assert refused.value.hint == (f'if your service knows it, list it in the profile: currencies = ["{code}"]',)
+    assert parse_currency(code, listed=frozenset({code})) == code
+
+
+@pytest.mark.parametrize(
+    ("amount", "currency", "mend"),
+    [
+        ("1.001", "USD", "has 3 decimals, USD has at most 2"),
+        ("1.000", "USD", "has 3 decimals, USD has at most 2"),
+        ("1.0", "JPY", "has 1 decimals, JPY has none: write a whole number"),
+        ("1.0001", "KWD", "has 4 decimals, KWD has at most 3"),
+        ("1.00001", "CLF", "has 5 decimals, CLF has at most 4"),
+    ],
+)
+def test_more_decimals_than_iso_4217_gives_the_currency_are_refused(amount: str, currency: str, mend: str) -> None:
+    with pytest.raises(EscrowctlError) as refused:
+        check_minor_digits(parse_amount(amount), currency)
+
+    assert refused.value.message == f'--amount "{amount}" {mend}. Nothing was sent.'
+
+
+@pytest.mark.parametrize(
+    ("amount", "currency"), [("1.01", "USD"), ("1", "JPY"), ("1.001", "KWD"), ("1.0001", "CLF"), ("1.123456789", "BTC")]
+)
+def test_as_many_decimals_as_the_currency_has_are_kept(amount: str, currency: str) -> None:
+    assert str(check_minor_digits(parse_amount(amount), currency)) == f"{amount} {currency}"

@@ -1,0 +1,71 @@
+"""What an exchange proves about a write, beyond the statuses: bytes that left, attempts, and bodies."""
+
+import pytest
+
+from escrowctl.client.exchange import Answer, Exchange, Fault
+from escrowctl.client.outcome import judge_write
+from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION, Operation
+from escrowctl.contract.reply import Defect
+from escrowctl.errors import Sending
+
+WRITES = pytest.mark.parametrize(
+    "operation", [CREATE_TRANSACTION, RELEASE_TRANSACTION], ids=lambda operation: operation.name
+)
+
+
+@WRITES
+@pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.name)
+def test_only_whether_a_byte_left_decides_where_no_answer_came(fault: Fault, operation: Operation) -> None:
+    left = judge_write(operation, Exchange(sent=True, fault=fault))
+    stayed = judge_write(operation, Exchange(sent=False, fault=fault))
+
+    assert (left.sending, left.answered, left.may_repeat) == (Sending.UNKNOWN, False, False)
+    assert (stayed.sending, stayed.answered) == (Sending.NOT_SENT, False)
+
+
+@WRITES
+def test_an_interim_status_that_ends_an_exchange_proves_nothing(operation: Operation) -> None:
+    found = {
+        judge_write(operation, Exchange(sent=True, answer=Answer(status, (), b""))).sending
+        for status in (*range(100, 200), *range(600, 1000))
+    }
+
+    assert found == {Sending.UNKNOWN}
+
+
+@WRITES
+def test_only_what_comes_before_processing_may_be_repeated(operation: Operation) -> None:
+    repeatable = {
+        status
+        for status in range(200, 600)
+        if judge_write(operation, Exchange(sent=True, answer=Answer(status, (), b""))).may_repeat
+    }
+
+    assert repeatable == {425, 429}
+
+
+@WRITES
+def test_a_conflict_is_a_refusal_of_a_first_attempt_and_proves_nothing_after_it(operation: Operation) -> None:
+    conflict = Exchange(sent=True, answer=Answer(409, (), b""))
+
+    found = [judge_write(operation, conflict, attempt=attempt).sending for attempt in (1, 2, 3)]
+
+    assert found == [Sending.REFUSED, Sending.UNKNOWN, Sending.UNKNOWN]
+
+
+@WRITES
+@pytest.mark.parametrize("defect", [Defect.CUT_SHORT, Defect.OVER_LIMIT, Defect.BAD_ENCODING])
+def test_a_2xx_whose_body_is_not_whole_is_unknown_although_the_part_would_do(
+    defect: Defect, operation: Operation
+) -> None:
+    answer = Answer(200, (), b'{"id":"tx_1"}', defect)
+
+    assert judge_write(operation, Exchange(sent=True, answer=answer)).sending is Sending.UNKNOWN
+
+
+@WRITES
+@pytest.mark.parametrize("defect", [Defect.CUT_SHORT, Defect.OVER_LIMIT, Defect.BAD_ENCODING])
+def test_a_refusal_stands_whatever_became_of_its_body(defect: Defect, operation: Operation) -> None:
+    answer = Answer(422, (), b'{"deta', defect)
+
+    assert judge_write(operation, Exchange(sent=True, answer=answer)).sending is Sending.REFUSED

@@ -132,6 +132,15 @@ class _Sharing:
             self._with_shared = [*own, *_make_options()]
         return self._with_shared
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Refuse an option with a value that is given twice: which of them is meant cannot be known."""
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))  # type: ignore[attr-defined] # as above
+        for option in order:
+            if order.count(option) > 1 and not option.multiple and not getattr(option, "is_flag", True):
+                raise bad_value(f"{option.opts[0]} is given twice: give it once.")
+        rest: list[str] = super().parse_args(ctx, args)  # type: ignore[misc] # as above
+        return rest
+
 
 class SharedCommand(_Sharing, TyperCommand):
     """A command that understands the shared options besides its own."""

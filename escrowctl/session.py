@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from escrowctl.output.view import View
     from escrowctl.sandbox.service import Sandbox
 
-SANDBOX_URL = "http://sandbox.localhost"
+SANDBOX_HOST = "sandbox.localhost"
 """Where requests to the in-process sandbox are addressed; nothing is ever resolved or connected."""
 
 
@@ -226,7 +226,7 @@ class Session:
         return open_sandbox(self.folders.state / "sandbox", now=self.surroundings.now)
 
     def _sandbox_service(self) -> "Service":
-        from escrowctl.config.origin import parse_base_url
+        from escrowctl.config.origin import Origin
         from escrowctl.config.secrets import Secret
         from escrowctl.config.service import READ_TIMEOUT, WRITE_TIMEOUT, Service
         from escrowctl.config.settings import check_timeout
@@ -240,7 +240,7 @@ class Session:
             check_timeout(timeout, source="--timeout")
         return Service(
             name="sandbox",
-            origin=parse_base_url(SANDBOX_URL, source="the sandbox"),
+            origin=Origin("http", SANDBOX_HOST, 80),
             identity=self._sandbox.identity,
             key=Secret(self._sandbox.key),
             url_source="--sandbox",

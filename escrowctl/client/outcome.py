@@ -89,7 +89,7 @@ def _judge_success(operation: Operation, answer: Answer) -> Outcome:
             return Outcome(Sending.DONE, f"{answer.status}, no reply body", answered=True)
         return _unreadable(answer, reply.defect.value)
     record = unwrap(reply.value, noun=operation.noun)
-    if looks_like_error(reply.value) or looks_like_error(record):
+    if any(looks_like_error(found, noun=operation.noun) for found in (reply.value, record)):
         return _unreadable(answer, "is shaped like an error")
     if creates and not isinstance(record, dict):
         return _unreadable(answer, "is not a record")

@@ -35,8 +35,11 @@ class Origin:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether the host is this machine by name or literal address; names are not resolved."""
-        if self.host == "localhost" or self.host.endswith(".localhost"):
+        """Whether the host is this machine, as `localhost` or a literal address.
+
+        No other name is: where it leads is for whoever answers the look-up.
+        """
+        if self.host == "localhost":
             return True
         try:
             return ipaddress.ip_address(self.host).is_loopback

@@ -37,7 +37,7 @@ class Profile(_Strict):
     """One service, as `[profiles.NAME]` in config.toml describes it."""
 
     base_url: str
-    api_prefix: Annotated[str, StringConstraints(pattern=r"^(/[A-Za-z0-9._~-]+)*$")] = DEFAULT_API_PREFIX
+    api_prefix: Annotated[str, StringConstraints(pattern=r"^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$")] = DEFAULT_API_PREFIX
     mode: Literal["test", "live"] | None = None
     service_id: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,64}$")] | None = None
     api_key_file: str | None = None

@@ -93,7 +93,8 @@ class Resolver:
 
     def _choose(self) -> _Choice:
         line, environ = self._line, self._environ
-        env_profile, env_url = environ.get("ESCROWCTL_PROFILE"), environ.get("ESCROWCTL_BASE_URL")
+        # A variable that is set to nothing is as good as none; an empty word on the line is a mistake.
+        env_profile, env_url = environ.get("ESCROWCTL_PROFILE") or None, environ.get("ESCROWCTL_BASE_URL") or None
         if line.base_url is not None:
             return self._from_url(_LINE, line.base_url, "--base-url", line.profile)
         if line.profile is not None:
@@ -110,7 +111,7 @@ class Resolver:
 
     def _from_url(self, level: str, url: str, source: str, profile_name: str | None) -> _Choice:
         origin = parse_base_url(url, source=source)
-        if not profile_name:
+        if profile_name is None:
             return _Choice(level, origin, source, None, None)
         choice = self._from_profile(level, profile_name, source)
         if str(choice.origin) != str(origin):

@@ -10,6 +10,7 @@ from decimal import InvalidOperation
 from escrowctl.contract.number import JsonValue, Number
 
 _STATUS_NAMES = ("status", "state")
+_ERROR_WORDS = frozenset({"error", "fail", "failed", "failure"})
 _LIST_NAMES = ("data", "items", "results", "records", "result", "content", "entries", "_embedded")
 _ENVELOPE_NAMES = ("data", "result", "record", "item", "payload", "response")
 
@@ -98,10 +99,17 @@ def resolve_pointer(document: JsonValue, pointer: str) -> JsonValue:
     return value
 
 
-def looks_like_error(document: JsonValue) -> bool:
-    """Whether a 2xx reply is shaped like a refusal: `{"success": false}`, `{"error": ...}` and kin."""
+def looks_like_error(document: JsonValue, *, noun: str) -> bool:
+    """Whether a 2xx reply is shaped like a refusal: `{"success": false}`, `{"error": ...}` and kin.
+
+    `{"status": "error"}` (JSend) is one only where no record stands beside it: a transaction may
+    have a status of that name.
+    """
     if not isinstance(document, dict):
         return False
+    word = _first_text(document, _STATUS_NAMES)
+    if word is not None and word.casefold() in _ERROR_WORDS and _first_text(document, _id_names(noun)) is None:
+        return True
     denied = any(document.get(name) is False for name in ("success", "ok"))
     return denied or any(document.get(name) not in (None, False, "", [], {}) for name in ("error", "errors"))
 

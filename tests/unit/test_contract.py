@@ -94,6 +94,9 @@ def test_a_pointer_is_resolved_as_rfc_6901_says() -> None:
         (b'{"success":false}', True),
         (b'{"error":"x"}', True),
         (b'{"errors":[1]}', True),
+        (b'{"status":"error","message":"insufficient funds"}', True),
+        (b'{"state":"FAILED"}', True),
+        (b'{"id":"tx_1","status":"failed"}', False),
         (b'{"error":null,"errors":[],"success":true}', False),
         (b'{"id":"tx_1"}', False),
         (b"null", False),
@@ -103,7 +106,7 @@ def test_a_reply_shaped_like_an_error_is_noticed(body: bytes, *, is_error: bool)
     reply = read_reply(body)
 
     assert isinstance(reply, Document)
-    assert looks_like_error(reply.value) is is_error
+    assert looks_like_error(reply.value, noun="transaction") is is_error
 
 
 @pytest.mark.parametrize(

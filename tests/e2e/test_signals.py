@@ -1,5 +1,6 @@
 """Ctrl-C and SIGTERM at the moments that decide about money, sent to the installed script."""
 
+import contextlib
 import fcntl
 import os
 import signal
@@ -84,7 +85,10 @@ def connecting(process: "subprocess.Popen[str]", port: int) -> bool:
     """Whether the process has a socket that waits for the answer to its SYN, by /proc/net/tcp (state 02)."""
     lines = Path(f"/proc/{process.pid}/net/tcp").read_text().splitlines()[1:]
     waiting = {row[9] for row in map(str.split, lines) if row[2].endswith(f":{port:04X}") and row[3] == "02"}
-    links = {str(link.readlink()) for link in Path(f"/proc/{process.pid}/fd").iterdir()}
+    links = set()
+    for link in Path(f"/proc/{process.pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            links.add(str(link.readlink()))
     return any(f"socket:[{inode}]" in links for inode in waiting)
 
 

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 # httpx imports its own command line where click is installed (+40 ms); None stops that import.
 sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type] # None is what stops an import
-import httpcore  # noqa: E402
-import httpx  # noqa: E402
+import httpcore
+import httpx
 
-from escrowctl.client.decoding import BodyError, collect  # noqa: E402
-from escrowctl.client.exchange import Answer, Evidence, Exchange, Fault, Request  # noqa: E402
-from escrowctl.client.tls import make_context, make_empty_context  # noqa: E402
-from escrowctl.config.service import Service  # noqa: E402
-from escrowctl.contract.reply import Defect  # noqa: E402
+from escrowctl.client.decoding import BodyError, collect
+from escrowctl.client.exchange import Answer, Evidence, Exchange, Fault, Request
+from escrowctl.client.tls import make_context, make_empty_context
+from escrowctl.config.service import Service
+from escrowctl.contract.reply import Defect
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication

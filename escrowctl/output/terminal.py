@@ -14,8 +14,8 @@ _GAP = 2
 
 def render_fields(view: View, *, width: int, color: bool) -> str:
     """Return one record as two columns, long values folded, the id never cut."""
-    from rich.table import Table  # noqa: PLC0415 - rich is loaded for terminals only
-    from rich.text import Text  # noqa: PLC0415
+    from rich.table import Table
+    from rich.text import Text
 
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True, style="bold" if color else "")
@@ -32,8 +32,8 @@ def render_listing(listing: Listing, *, width: int, color: bool) -> str:
 
     A terminal too narrow for that gets longer lines: what is whole can be copied.
     """
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+    from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=None, padding=(0, _GAP, 0, 0), header_style="bold" if color else "")
     rows = [tuple(safe(cell) for cell in view.row) for view in listing.views]
@@ -55,13 +55,13 @@ def render_listing(listing: Listing, *, width: int, color: bool) -> str:
 
 
 def _cells(text: str) -> int:
-    from rich.cells import cell_len  # noqa: PLC0415
+    from rich.cells import cell_len
 
     return cell_len(text)
 
 
 def _print(table: object, *, width: int, color: bool) -> str:
-    from rich.console import Console  # noqa: PLC0415
+    from rich.console import Console
 
     target = StringIO()
     console = Console(

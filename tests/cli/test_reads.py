@@ -133,7 +133,7 @@ def test_any_json_is_shown_as_it_stands(body: bytes, shown: str, at: At) -> None
 
 
 @pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
-def test_what_the_service_says_cannot_move_the_cursor_or_become_markup(terminal: bool, at: At) -> None:  # noqa: FBT001
+def test_what_the_service_says_cannot_move_the_cursor_or_become_markup(*, terminal: bool, at: At) -> None:
     body = json.dumps({"id": "[bold]tx_1[/bold]", "note": "\x1b[2J\u202eevil\r\n\x9b31m", "\x1b]0;x\x07": "key"})
     _server, run = at(json_reply(body.encode()))
 

@@ -47,6 +47,7 @@ def _run(words: "Sequence[str]", surroundings: "Surroundings | None") -> int:
             # A second signal, while the first was being told of.
             return stopped.code.exit_code
         finally:
+            session.signals.hold()
             session.close()
 
 
@@ -60,6 +61,8 @@ def _dispatch(words: "Sequence[str]", session: "Session") -> int:
         from escrowctl.app import run
 
         run(words, session)
+        # All is done and told: a signal from here on has nothing left to end.
+        session.signals.hold()
     except EscrowctlError as error:
         if error.code is ErrorCode.USAGE:
             # The line could not be parsed; it is answered in the form it seems to ask for.

@@ -34,6 +34,10 @@ IDLE_SECONDS = 1.0
 """An idle connection older than this is not used again: servers drop them while a write is leaving."""
 
 _WRITE_CHUNK = 16 * 1024
+
+_LONGEST_WAIT = 0.2
+"""Seconds. A signal that comes just before a wait is noticed only when the wait ends: none is long."""
+
 _SHORTEST_SECRET = 8
 
 Observer = Callable[[Request, Exchange, float], None]
@@ -75,7 +79,12 @@ class _WatchedStream(httpcore.NetworkStream):
         self._layers = layers
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002 - ours is total
-        return self._stream.read(max_bytes, self._line.attempt.left(httpcore.ReadTimeout))
+        while True:
+            left = self._line.attempt.left(httpcore.ReadTimeout)
+            try:
+                return self._stream.read(max_bytes, min(left, _LONGEST_WAIT))
+            except httpcore.ReadTimeout:
+                continue
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002 - ours is total
         for start in range(0, len(buffer), _WRITE_CHUNK):
@@ -147,7 +156,9 @@ def _resolve(host: str, port: int, seconds: float) -> list[str]:
 
     thread = threading.Thread(target=look_up, daemon=True)
     thread.start()
-    thread.join(seconds)
+    end = time.monotonic() + seconds
+    while thread.is_alive() and time.monotonic() < end:
+        thread.join(min(_LONGEST_WAIT, seconds))
     if thread.is_alive():
         raise httpcore.ConnectTimeout(f"{host} was not resolved in time")
     if failed:

@@ -149,8 +149,11 @@ class Writer:
             if not evidence.sent:
                 self._journal.settle(entry, Verdict(State.NOT_SENT, "it ended before a byte left"))
                 raise
-            fault = Fault.INTERRUPTED if isinstance(error, Stopped) else Fault.DEFECT
-            return Exchange(sent=True, fault=fault, detail="" if isinstance(error, Stopped) else type(error).__name__)
+            if isinstance(error, Stopped):
+                # The outcome is told first; that nothing more is begun comes after.
+                self._signals.remember(error)
+                return Exchange(sent=True, fault=Fault.INTERRUPTED)
+            return Exchange(sent=True, fault=Fault.DEFECT, detail=type(error).__name__)
 
     def _settle(self, entry: Entry, outcome: Outcome, exchange: Exchange, record: Record | None) -> Entry:
         answer = exchange.answer

@@ -3,10 +3,13 @@
 from collections.abc import Callable
 
 from escrowctl.contract.number import JsonValue
-from escrowctl.errors import ErrorCode, EscrowctlError, Sending
+from escrowctl.errors import ErrorCode, EscrowctlError, Sending, Stopped
+from escrowctl.output.console import OutputClosedError
 from escrowctl.output.trouble import error_document
 from escrowctl.output.view import View
 from escrowctl.session import Session
+
+_NOTHING_MORE_CAN_BE_SHOWN = (ErrorCode.RESULT_NOT_PRINTED, ErrorCode.OUTPUT_UNUSABLE)
 
 
 def run_several(
@@ -15,24 +18,53 @@ def run_several(
     """Do `work` for each id in turn and show each line as it comes.
 
     Under `--json` each line is an object with its `outcome`; elsewhere a failure goes to stderr and
-    the rows are lines. Goes on after a failure. Raises EscrowctlError at the end: 12 where any is
-    unknown, else 15 where any failed; `failed` completes "2 of 5 ...". `done` completes "ID ..." and
-    says that the work was a write, whose line must not get lost.
+    the rows are lines. Goes on after a failure, but not after a signal, nor where a line cannot be
+    printed. Raises EscrowctlError at the end: 12 where any is unknown (it outranks a signal), else
+    15 where any failed; `failed` completes "2 of 5 ...". `done` completes "ID ..." and says that the
+    work was a write, whose line must not get lost.
     """
-    failures: list[EscrowctlError] = []
-    for resource_id in ids:
+    run = _Run(session, work, done)
+    try:
+        for resource_id in ids:
+            run.do(resource_id)
+    except Stopped:
+        if not run.unknown:
+            raise
+    except OutputClosedError:
+        if not run.failures:
+            raise
+    _raise_worst(run, total=len(ids), failed=failed)
+
+
+class _Run:
+    def __init__(self, session: Session, work: Callable[[str], View], done: str | None) -> None:
+        self._session = session
+        self._work = work
+        self._done = done
+        self.attempted = 0
+        self.failures: list[EscrowctlError] = []
+
+    @property
+    def unknown(self) -> int:
+        return sum(error.sending is Sending.UNKNOWN for error in self.failures)
+
+    def do(self, resource_id: str) -> None:
+        """Work on one id and show its line, or keep its failure."""
+        self.attempted += 1
+        session = self._session
         try:
-            view = work(resource_id)
+            with session.signals.held():
+                view = self._work(resource_id)
+                with session.accounting_for(f"{resource_id} {self._done}" if self._done else None):
+                    _show_line(session, view)
         except EscrowctlError as error:
-            failures.append(error)
+            if error.code in _NOTHING_MORE_CAN_BE_SHOWN:
+                raise
+            self.failures.append(error)
             session.console.error(error)
             if session.options.json:
                 session.console.document(_failed_line(resource_id, error))
             session.signals.resume()
-            continue
-        with session.accounting_for(f"{resource_id} {done}" if done else None):
-            _show_line(session, view)
-    _raise_worst(failures, total=len(ids), failed=failed)
 
 
 def _show_line(session: Session, view: View) -> None:
@@ -49,12 +81,12 @@ def _failed_line(resource_id: str, error: EscrowctlError) -> JsonValue:
     return {"id": resource_id, "outcome": outcome, **document}
 
 
-def _raise_worst(failures: list[EscrowctlError], *, total: int, failed: str) -> None:
-    if not failures:
+def _raise_worst(run: _Run, *, total: int, failed: str) -> None:
+    if not run.failures:
         return
-    unknown = [error for error in failures if error.sending is Sending.UNKNOWN]
+    left = f" {total - run.attempted} were not attempted." if run.attempted < total else ""
     raise EscrowctlError(
-        ErrorCode.SOME_UNKNOWN if unknown else ErrorCode.SOME_FAILED,
-        f"{len(failures)} of {total} {failed}, {len(unknown)} unknown.",
-        sending=Sending.UNKNOWN if unknown else None,
+        ErrorCode.SOME_UNKNOWN if run.unknown else ErrorCode.SOME_FAILED,
+        f"{len(run.failures)} of {total} {failed}, {run.unknown} unknown.{left}",
+        sending=Sending.UNKNOWN if run.unknown else None,
     )

@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import json
 import os
 import signal
 import socket
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from conftest import KEY
-from wire_server import Behave, Seen, WireServer, by_method, http_reply, say_nothing
+from wire_server import Behave, Seen, WireServer, by_method, hang_up, http_reply, say_nothing
 
 from e2e.script import SECONDS, Program, finish, plain
 
@@ -295,6 +296,99 @@ def blocked_in_write(pid: int) -> bool:
     return before[0] == "S" and state() == before
 
 
+# Several releases on one line
+
+
+def answer_held(seen: Seen, connection: socket.socket) -> None:
+    resource_id = seen.target.rpartition("/")[2].encode()
+    connection.sendall(http_reply("200 OK", HELD.replace(b"tx_1", resource_id)))
+
+
+def answer_done(_seen: Seen, connection: socket.socket) -> None:
+    connection.sendall(http_reply("204 No Content"))
+
+
+def in_turn(*behaviours: Behave) -> Behave:
+    waiting = list(behaviours)
+
+    def behave(seen: Seen, connection: socket.socket) -> None:
+        waiting.pop(0)(seen, connection)
+
+    return behave
+
+
+THREE = ("tx", "release", "tx_1", "tx_2", "tx_3", "--yes", "--json")
+FIRST = "/api/v1/transactions/tx_1/release"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_one_of_several_is_unanswered_releases_no_other(
+    program: Program, serve: Serve, number: signal.Signals
+) -> None:
+    put = Arrival()
+    server = serve(by_method(GET=answer_held, PUT=in_turn(put, answer_done, answer_done)))
+    there = program.at(server)
+    process = there.start(*THREE)
+    put.wait()
+    process.send_signal(number)
+    ended = finish(process)
+    assert [seen.target for seen in server.writes] == [FIRST]
+    assert ended.code == 12
+    assert there.journal() == [("release_transaction", "unknown")]
+
+
+def test_a_signal_after_an_earlier_of_several_became_unknown_is_still_12(program: Program, serve: Serve) -> None:
+    second_read = Arrival()
+    server = serve(by_method(GET=in_turn(answer_held, second_read), PUT=hang_up))
+    there = program.at(server)
+    process = there.start(*THREE)
+    second_read.wait()
+    process.send_signal(signal.SIGINT)
+    ended = finish(process)
+    assert "No write was left unknown" not in ended.err
+    assert ended.code == 12
+    assert [seen.target for seen in server.writes] == [FIRST]
+    assert there.journal() == [("release_transaction", "unknown")]
+
+
+def test_a_signal_while_one_of_several_is_read_back_prints_its_line_and_releases_no_other(
+    program: Program, serve: Serve
+) -> None:
+    read_back = Arrival()
+    server = serve(by_method(GET=in_turn(answer_held, read_back), PUT=answer_done))
+    there = program.at(server)
+    process = there.start(*THREE)
+    read_back.wait()
+    process.send_signal(signal.SIGINT)
+    ended = finish(process)
+    assert [seen.target for seen in server.writes] == [FIRST]
+    assert there.journal() == [("release_transaction", "done")]
+    assert ended.code == 130
+    assert [json.loads(line) for line in ended.out.splitlines()] == [
+        {
+            "id": "tx_1",
+            "outcome": "done",
+            "http_status": 204,
+            "reply": None,
+            "status_before": "held",
+            "status_after": None,
+            "verified": None,
+        }
+    ]
+
+
+def test_a_signal_between_two_of_several_keeps_the_line_of_the_first(program: Program, serve: Serve) -> None:
+    second_read = Arrival()
+    server = serve(by_method(GET=in_turn(answer_held, answer_held, second_read), PUT=answer_done))
+    there = program.at(server)
+    process = there.start("tx", "release", "tx_1", "tx_2", "--yes", "-q")
+    second_read.wait()
+    process.send_signal(signal.SIGINT)
+    ended = finish(process)
+    assert (ended.code, ended.out) == (130, "tx_1\n")
+    assert [seen.target for seen in server.writes] == [FIRST]
+
+
 # Reads
 
 
@@ -310,6 +404,32 @@ def test_a_signal_during_a_read_says_so_and_records_nothing(
     ended = finish(process)
     assert (ended.code, ended.out, ended.err) == (code, "", "error: stopped. No write was left unknown.\n")
     assert there.journal() == []
+
+
+_SIGNAL_AT_CLOSE = """
+import os, signal, sys
+from escrowctl.client.client import EscrowClient
+from escrowctl.main import main
+
+close = EscrowClient.close
+
+def close_meanwhile(client):
+    os.kill(os.getpid(), signal.SIGINT)
+    close(client)
+
+EscrowClient.close = close_meanwhile
+sys.exit(main())
+"""
+
+
+def test_a_signal_after_everything_was_told_makes_no_noise(program: Program, serve: Serve) -> None:
+    there = program.at(serve(by_method(POST=answer_done_with_record)))
+    ended = there.python(_SIGNAL_AT_CLOSE, *CREATE, "-q")
+    assert (ended.code, ended.out, ended.err) in ((0, "tx_1\n", ""), (130, "tx_1\n", ""))
+
+
+def answer_done_with_record(_seen: Seen, connection: socket.socket) -> None:
+    connection.sendall(http_reply("200 OK", HELD))
 
 
 def test_a_broken_connection_at_exit_is_no_noise(program: Program, serve: Serve) -> None:

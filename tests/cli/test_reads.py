@@ -96,7 +96,7 @@ def test_a_reply_that_cannot_be_read_is_a_failed_read_and_shows_how_it_starts(be
     [
         (hang_up, "the connection broke before an answer came (Server disconnected without sending a response)"),
         (break_off, "the connection broke before an answer came ([Errno 104] Connection reset by peer)"),
-        (say_nothing, "no answer came in time (timed out)"),
+        (say_nothing, "no answer came in time (the attempt's deadline passed)"),
         (bytes_then_close(b"220 mail ready\r\n\r\n"), "the answer was not HTTP"),
     ],
     ids=["hang up", "reset", "silence", "not HTTP"],

@@ -28,7 +28,7 @@ def main(argv: "Sequence[str] | None" = None, surroundings: "Surroundings | None
     try:
         return int(_run(words, surroundings))
     except KeyboardInterrupt:
-        # Before our own handlers stood, or after: nothing was sent then.
+        # Before our own handlers stood: nothing was sent then.
         return 130
 
 

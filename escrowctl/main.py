@@ -64,8 +64,8 @@ def _dispatch(words: "Sequence[str]", session: "Session") -> int:
         # All is done and told: a signal from here on has nothing left to end.
         session.signals.hold()
     except EscrowctlError as error:
-        if error.code is ErrorCode.USAGE:
-            # The line could not be parsed; it is answered in the form it seems to ask for.
+        if error.code in (ErrorCode.USAGE, ErrorCode.BAD_VALUE):
+            # The line may not have been parsed to its end; it is answered in the form it seems to ask for.
             session.options.json |= "--json" in _before_dashes(words)
         return _fail(session, error)
     except Stopped as stopped:

@@ -13,6 +13,11 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 from escrowctl.errors import bad_value
 
 COLOR_CHOICES = ("auto", "always", "never")
+FIELD_NAMES = (
+    *("id", "status", "amount", "currency", "created", "url", "events", "status_before", "status_after", "verified"),
+    *("entry", "sent", "operation", "state", "reference", "profile"),
+)
+"""What `--fields` may name: the located fields of records, and the columns of the journal."""
 
 
 @dataclass
@@ -29,6 +34,8 @@ class SharedOptions:
     quiet: bool = False
     verbose: bool = False
     debug: bool = False
+    fields: tuple[str, ...] = ()
+    raw: bool = False
     no_input: bool = False
     version: bool = False
 
@@ -59,6 +66,18 @@ def _keep_color(context: Any, option: Any, value: Any) -> None:
     if value is not None and value not in COLOR_CHOICES:
         raise bad_value(f'--color "{value}" is not one of {", ".join(COLOR_CHOICES)}.')
     _keep(context, option, value)
+
+
+def _keep_fields(context: Any, option: Any, value: Any) -> None:
+    if value is None:
+        return
+    names = tuple(name.strip() for name in value.split(","))
+    for name in names:
+        if name not in FIELD_NAMES and not (name.startswith("/") and len(name) > 1):
+            raise bad_value(
+                f'--fields "{value}": "{name}" is none of {", ".join(FIELD_NAMES)}, and no JSON Pointer such as /fee.'
+            )
+    _keep(context, option, names)
 
 
 def _keep_version(context: Any, option: Any, value: Any) -> None:
@@ -110,6 +129,8 @@ def _make_options() -> list[TyperOption]:
         value("--config", help="Another config file.", metavar="FILE"),
         value("--timeout", help="Seconds for one attempt, in total.", metavar="SECONDS", type=float),
         flag("--json", help="Print JSON on stdout, and JSON lines on stderr."),
+        value("--fields", help="Show these fields only, such as id,status,amount.", metavar="NAMES", keep=_keep_fields),
+        flag("--raw", help="Show the whole reply, envelope included."),
         value("--color", help="auto, always or never.", metavar="WHEN", keep=_keep_color),
         flag("--quiet", "-q", help="Print ids only, and no notes."),
         flag("--verbose", "-v", help="Print a line for each request."),

@@ -54,9 +54,9 @@ class Session:
     def console(self) -> Console:
         """The console, in the manner that the line asks for."""
         options = self.options
-        manner = Manner(options.json, options.quiet, options.verbose, options.debug, options.color)
+        manner = Manner(options.json, options.quiet, options.verbose, options.debug, options.color, options.fields)
         around = self.surroundings
-        return Console(around.stdout, around.stderr, around.environ, manner)
+        return Console(around.stdout, around.stderr, around.environ, manner, now=around.now)
 
     def show(self, view: "View", *, done: str | None = None) -> None:
         """Show one thing. `done` says what has happened already, should it turn out unprintable."""

@@ -50,7 +50,8 @@ _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def ago(earlier: str, now: datetime) -> str:
-    """Return how long ago a timestamp was, in its largest whole unit: `20 s ago`, `3 min ago`."""
-    seconds = max(int((now - datetime.fromisoformat(earlier)).total_seconds()), 0)
-    size, unit = next(((size, unit) for size, unit in _UNITS if seconds >= size), (1, "s"))
-    return f"{seconds // size} {unit} ago"
+    """Return how long ago a timestamp was, in its largest whole unit: `20 s ago`, `3 min ago`; or `in 2 h`."""
+    seconds = int((now - datetime.fromisoformat(earlier)).total_seconds())
+    size, unit = next(((size, unit) for size, unit in _UNITS if abs(seconds) >= size), (1, "s"))
+    length = f"{abs(seconds) // size} {unit}"
+    return f"in {length}" if seconds < 0 else f"{length} ago"

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from escrowctl.client.exchange import Request
-from escrowctl.client.orders import Created, NewEscrow, Order, Record, Terms
+from escrowctl.client.orders import Created, NewEscrow, Order, Record, Records, Terms
 from escrowctl.client.reading import Reader
 from escrowctl.client.transport import Wire
 from escrowctl.config.service import Service
@@ -59,7 +59,7 @@ class EscrowClient:
         """GET /transactions/:id; see `Reader.read` for what it raises."""
         return self._reader.read(GET_TRANSACTION, resource_id)
 
-    def list_transactions(self) -> list[Record]:
+    def list_transactions(self) -> Records:
         """GET /transactions, observed and not published; see `Reader.read_list` for what it raises."""
         return self._reader.read_list(LIST_TRANSACTIONS)
 

@@ -25,6 +25,14 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
+class Records:
+    """A collection as a service lists it: the whole document, and the items found in it."""
+
+    document: JsonValue
+    items: list[Record]
+
+
+@dataclass(frozen=True, slots=True)
 class NewEscrow:
     """What to create: `money` and the further fields of `--data`; the rest is kept locally.
 

@@ -4,7 +4,7 @@ from escrowctl.client.decoding import LIST_LIMIT, RECORD_LIMIT
 from escrowctl.client.exchange import Evidence, Request
 from escrowctl.client.failures import no_list, read_failure, unreadable
 from escrowctl.client.headers import make_headers
-from escrowctl.client.orders import Record
+from escrowctl.client.orders import Record, Records
 from escrowctl.client.transport import Wire
 from escrowctl.config.service import Service
 from escrowctl.contract.number import JsonValue
@@ -35,13 +35,13 @@ class Reader:
         document, _ = self._fetch(operation, resource_id, limit=RECORD_LIMIT)
         return make_record(document, service=self._service, noun=operation.noun)
 
-    def read_list(self, operation: Operation) -> list[Record]:
+    def read_list(self, operation: Operation) -> Records:
         """Return the items of a collection, whatever envelope it came in; raises as `read` does."""
         document, request_id = self._fetch(operation, None, limit=LIST_LIMIT)
         items = find_items(document, noun=operation.noun)
         if items is None:
             raise no_list(operation, request_id)
-        return [make_item(item, service=self._service, noun=operation.noun) for item in items]
+        return Records(document, [make_item(item, service=self._service, noun=operation.noun) for item in items])
 
     def _fetch(self, operation: Operation, resource_id: str | None, *, limit: int) -> tuple[JsonValue, str]:
         service, request_id = self._service, self._surroundings.new_uuid()

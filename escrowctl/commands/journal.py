@@ -28,8 +28,8 @@ def list_entries(
     if not 1 <= limit <= _MAX_ENTRIES:
         raise bad_value(f"--limit {limit} is not from 1 to {_MAX_ENTRIES}.")
     entries = session.journal.newest(limit)
-    views = tuple(View(_summary(entry), entry.name, row=_row(entry)) for entry in entries)
-    session.console.show_listing(Listing(_COLUMNS, views, right=frozenset({"amount"})))
+    views = tuple(View(_summary(entry), entry.name, named=_named(entry), record=_summary(entry)) for entry in entries)
+    session.console.show_listing(Listing(_COLUMNS, views))
     if len(entries) == limit:
         session.console.note("more", f"these are the newest {limit}; --limit shows more")
 
@@ -55,19 +55,20 @@ def show(
     session.show(View(document, found.name, flatten(document)))
 
 
-def _row(entry: Entry) -> tuple[str, ...]:
+def _named(entry: Entry) -> dict[str, JsonValue]:
     intent, money = entry.intent, entry.intent.money
-    return (
+    values = (
         entry.name,
         f"{entry.sent_at[:19]}Z",
         describe(intent),
         entry.state.value,
-        money.amount.text if money else "",
-        money.currency if money else "",
-        _id(entry) or "",
-        intent.reference or "",
+        money.amount if money else None,
+        money.currency if money else None,
+        _id(entry),
+        intent.reference,
         intent.profile,
     )
+    return dict(zip(_COLUMNS, values, strict=True))
 
 
 def _summary(entry: Entry) -> JsonValue:

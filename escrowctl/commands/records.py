@@ -1,26 +1,34 @@
 """Records of the service, shown: one, several by id, or a whole list."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from escrowctl.client.orders import Record
+from escrowctl.client.orders import Record, Records
 from escrowctl.commands.arguments import read_ids
 from escrowctl.commands.several import run_several
-from escrowctl.contract.number import JsonValue
-from escrowctl.output.view import Listing, View, flatten, text_of
+from escrowctl.output.view import Listing, View, flatten
 from escrowctl.session import Session
 
-COLUMNS = ("id", "status", "amount", "currency")
+COLUMNS = ("id", "status", "amount", "currency", "created")
 
 
-def view_record(record: Record, resource_id: str | None = None) -> View:
-    """Return the view of a record: the service's own document, and the located fields as its row."""
+def view_record(session: Session, record: Record, resource_id: str | None = None) -> View:
+    """Return the view of a record: the service's own document (`--raw`: in its envelope), and the located fields."""
     located = record.located
+    document = record.document if session.options.raw else record.value
     named = located.id or resource_id
     return View(
-        document=record.value,
+        document=document,
         id=named,
-        fields=flatten(record.value),
-        row=(named or "", located.status or "", text_of(located.amount), located.currency or ""),
+        fields=flatten(document),
+        named={
+            "id": named,
+            "status": located.status,
+            "amount": located.amount,
+            "currency": located.currency,
+            "created": located.created,
+        },
+        record=record.value,
     )
 
 
@@ -29,18 +37,17 @@ def show_by_id(session: Session, ids: list[str] | None, read: Callable[[str], Re
     wanted, several = read_ids(ids, session.surroundings.stdin, noun=noun)
     session.service.refuse_key(*wanted)
     if several:
-        run_several(session, wanted, lambda one: _line(read(one), one), failed="failed")
+        run_several(session, wanted, lambda one: _line(session, read(one), one), failed="failed")
     else:
-        session.show(view_record(read(wanted[0]), wanted[0]))
+        session.show(view_record(session, read(wanted[0]), wanted[0]))
 
 
-def show_list(session: Session, records: list[Record]) -> None:
+def show_list(session: Session, found: Records) -> None:
     """Show a list: an array of the items as they stood, or the located fields in fixed columns."""
-    views = tuple(view_record(record) for record in records)
-    session.console.show_listing(Listing(COLUMNS, views, right=frozenset({"amount"})))
+    views = tuple(view_record(session, record) for record in found.items)
+    session.console.show_listing(Listing(COLUMNS, views, found.document if session.options.raw else None))
 
 
-def _line(record: Record, resource_id: str) -> View:
-    view = view_record(record, resource_id)
-    line: JsonValue = {"id": resource_id, "outcome": "read", "record": record.value}
-    return View(line, view.id, view.fields, row=view.row)
+def _line(session: Session, record: Record, resource_id: str) -> View:
+    view = view_record(session, record, resource_id)
+    return replace(view, document={"id": resource_id, "outcome": "read", "record": view.document}, outcome="read")

@@ -56,7 +56,7 @@ class _Run:
             with session.signals.held():
                 view = self._work(resource_id)
                 with session.accounting_for(f"{resource_id} {self._done}" if self._done else None):
-                    _show_line(session, view)
+                    session.console.show_line(view)
         except EscrowctlError as error:
             if error.code in _NOTHING_MORE_CAN_BE_SHOWN:
                 raise
@@ -65,13 +65,6 @@ class _Run:
             if session.options.json:
                 session.console.document(_failed_line(resource_id, error))
             session.signals.resume()
-
-
-def _show_line(session: Session, view: View) -> None:
-    if session.options.json or session.options.quiet:
-        session.console.show(view)
-    else:
-        session.console.show_row(view)
 
 
 def _failed_line(resource_id: str, error: EscrowctlError) -> JsonValue:

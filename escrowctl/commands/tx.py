@@ -22,7 +22,7 @@ from escrowctl.contract.money import check_minor_digits, parse_amount
 from escrowctl.contract.number import JsonValue, Number
 from escrowctl.errors import ErrorCode, EscrowctlError, Sending, bad_value
 from escrowctl.options import DataOption, DespiteOption, DryRunOption, KeyOption, ReasonOption
-from escrowctl.output.view import View, flatten, text_of
+from escrowctl.output.view import View, flatten
 from escrowctl.session import Session, session_of
 
 if TYPE_CHECKING:
@@ -92,9 +92,9 @@ def list_transactions(context: typer.Context) -> None:
       escrowctl tx list --json
     """
     session = session_of(context)
-    records = session.client.list_transactions()
+    found = session.client.list_transactions()
     session.console.note("observed", "GET /transactions was observed, not published: this may be one page of several")
-    show_list(session, records)
+    show_list(session, found)
 
 
 def release(
@@ -196,7 +196,8 @@ def _show_created(session: Session, created: Created) -> None:
     if located.id is None:
         _tell_missing_id(session, created)
     session.show(
-        view_record(created.record, located.id), done=f"created {located.id or ''} ({entry.verdict.http_status})"
+        view_record(session, created.record, located.id),
+        done=f"created {located.id or ''} ({entry.verdict.http_status})",
     )
     if located.id is not None and session.service.sandbox:
         session.next_step(f"tx release {located.id}")
@@ -271,7 +272,14 @@ def _release_view(released: Released, *, outcome: str | None = None) -> View:
         id=released.id,
         fields=flatten(document),
         line=f"{released.id}   {before} -> {after}   {_how_verified(released)}",
-        row=(released.id, before, after, text_of(released.verified)),
+        named={
+            "id": released.id,
+            "status_before": released.status_before,
+            "status_after": released.status_after,
+            "verified": released.verified,
+        },
+        record=document,
+        outcome=outcome,
     )
 
 

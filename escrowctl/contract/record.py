@@ -10,6 +10,7 @@ from decimal import InvalidOperation
 from escrowctl.contract.number import JsonValue, Number
 
 _STATUS_NAMES = ("status", "state")
+_CREATED_NAMES = ("created_at", "createdAt", "created", "created_on", "createdOn", "creation_date")
 _ERROR_WORDS = frozenset({"error", "fail", "failed", "failure"})
 _LIST_NAMES = ("data", "items", "results", "records", "result", "content", "entries", "_embedded")
 _ENVELOPE_NAMES = ("data", "result", "record", "item", "payload", "response")
@@ -33,6 +34,7 @@ class Located:
     status: str | None = None
     amount: Number | None = None
     currency: str | None = None
+    created: str | None = None
 
 
 def unwrap(document: JsonValue, *, noun: str) -> JsonValue:
@@ -68,7 +70,7 @@ def find_items(document: JsonValue, *, noun: str) -> list[JsonValue] | None:
 
 
 def locate(record: JsonValue, *, noun: str, pointers: Pointers | None = None) -> Located:
-    """Return the id, status, amount and currency of a record, as far as they can be found.
+    """Return the id, status, amount, currency and time of creation of a record, as far as they can be found.
 
     An id may be text or a number; an amount may be a number, digits in text, or an object that
     holds both amount and currency.
@@ -82,6 +84,7 @@ def locate(record: JsonValue, *, noun: str, pointers: Pointers | None = None) ->
         status=_text_at(record, named.status) if named.status else _first_text(record, _STATUS_NAMES),
         amount=amount,
         currency=currency,
+        created=_first_text(record, _CREATED_NAMES),
     )
 
 

@@ -3,10 +3,11 @@
 import contextlib
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from io import TextIOWrapper
-from typing import TextIO
+from typing import TextIO, TypedDict
 
 from escrowctl.contract.body import encode
 from escrowctl.contract.number import JsonValue
@@ -20,19 +21,26 @@ _MIN_WIDTH = 40
 _RED, _RESET = "\x1b[1;31m", "\x1b[0m"
 
 
+class _Terminal(TypedDict):
+    now: datetime
+    width: int
+    color: bool
+
+
 class OutputClosedError(Exception):
     """Whoever read stdout has gone (a closed pipe): no error, but nothing more can be shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How to speak: `color` is auto, always or never."""
+    """How to speak: `color` is auto, always or never; `fields` are all that is wanted of each thing."""
 
     json: bool = False
     quiet: bool = False
     verbose: bool = False
     debug: bool = False
     color: str = "auto"
+    fields: tuple[str, ...] = ()
 
 
 class Console:
@@ -40,10 +48,13 @@ class Console:
     `output_unusable` (17) where stdout cannot take it.
     """
 
-    def __init__(self, stdout: TextIO, stderr: TextIO, environ: Mapping[str, str], manner: Manner) -> None:
+    def __init__(
+        self, stdout: TextIO, stderr: TextIO, environ: Mapping[str, str], manner: Manner, *, now: Callable[[], datetime]
+    ) -> None:
         self._stdout = stdout
         self._stderr = stderr
         self._environ = environ
+        self._now = now
         self.manner = manner
         self._said: set[str] = set()
         for stream in (stdout, stderr):
@@ -55,6 +66,8 @@ class Console:
 
     def show(self, view: View) -> None:
         """Show one thing in the format of this run."""
+        if self.manner.fields and view.named:
+            view = view.only(self.manner.fields)
         if self.manner.quiet:
             self._ids((view,))
         elif self.manner.json:
@@ -64,24 +77,35 @@ class Console:
         elif view.line is not None:
             self.data(safe(view.line))
         else:
-            self.data(terminal.render_fields(view, width=self._width(), color=self._colors(self._stdout)))
+            self.data(terminal.render_fields(view, **self._terminal()))
 
     def show_listing(self, listing: Listing) -> None:
         """Show several things: an array, a table, or lines."""
+        if self.manner.fields:
+            listing = listing.only(self.manner.fields)
         if self.manner.json:
-            self.document([view.document for view in listing.views])
+            views = [view.document for view in listing.views]
+            self.document(views if listing.document is None else listing.document)
         elif not listing.views:
             return
         elif self.manner.quiet:
             self._ids(listing.views)
         elif self._stdout.isatty():
-            self.data(terminal.render_listing(listing, width=self._width(), color=self._colors(self._stdout)))
+            self.data(terminal.render_listing(listing, **self._terminal()))
         else:
             self.data(tsv.render_listing(listing))
 
-    def show_row(self, view: View) -> None:
-        """Show one line of several that come one by one: columns cannot be known yet, so tabs."""
-        self.data(tsv.render_row(view))
+    def show_line(self, view: View) -> None:
+        """Show one of several things that come one by one."""
+        if self.manner.fields:
+            view = view.only(self.manner.fields)
+        if self.manner.quiet:
+            self._ids((view,))
+        elif self.manner.json:
+            self.document(view.document)
+        else:
+            # How wide the columns will be cannot be known yet.
+            self.data(tsv.render_row(view, tuple(view.named)))
 
     def document(self, document: JsonValue) -> None:
         """Write one line of JSON."""
@@ -153,8 +177,9 @@ class Console:
             self._stderr.write(text)
             self._stderr.flush()
 
-    def _width(self) -> int:
-        return max(shutil.get_terminal_size().columns, _MIN_WIDTH)
+    def _terminal(self) -> "_Terminal":
+        width = max(shutil.get_terminal_size().columns, _MIN_WIDTH)
+        return {"now": self._now(), "width": width, "color": self._colors(self._stdout)}
 
     def _colors(self, stream: TextIO) -> bool:
         """`--color`, then NO_COLOR (no-color.org), then the forcing variables, then the terminal."""

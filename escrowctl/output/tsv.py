@@ -11,9 +11,9 @@ def render_fields(view: View) -> str:
 
 def render_listing(listing: Listing) -> str:
     """Return one line a row, in the listing's fixed columns."""
-    return "\n".join(render_row(view) for view in listing.views)
+    return "\n".join(render_row(view, listing.columns) for view in listing.views)
 
 
-def render_row(view: View) -> str:
+def render_row(view: View, columns: tuple[str, ...]) -> str:
     """Return one row."""
-    return "\t".join(safe(cell) for cell in view.row)
+    return "\t".join(safe(cell) for cell in view.row(columns))

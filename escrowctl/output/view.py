@@ -1,10 +1,11 @@
 """What a command hands over to be shown: values, and no decision about format."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from escrowctl.contract.body import encode
 from escrowctl.contract.number import JsonValue, Number
+from escrowctl.contract.record import resolve_pointer
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,23 +14,51 @@ class View:
 
     `document` is what `--json` prints; `id` what `-q` prints (None: it cannot be told); `fields`
     are the name and value lines of a pipe and a terminal. `line`, if given, takes their place on a
-    terminal. `row` is the thing's line in a listing.
+    terminal. `named` are the fields that columns and `--fields` go by; `record` is what the JSON
+    Pointers of `--fields` point into, and `outcome` what a line of several says besides.
     """
 
     document: JsonValue
     id: str | None
     fields: tuple[tuple[str, str], ...] = ()
     line: str | None = None
-    row: tuple[str, ...] = ()
+    named: Mapping[str, JsonValue] = field(default_factory=dict)
+    record: JsonValue = None
+    outcome: str | None = None
+
+    def only(self, names: tuple[str, ...]) -> "View":
+        """Return the view of these fields alone, null where there is no such field."""
+        chosen = {name: self._find(name) for name in names}
+        outcome = {"outcome": self.outcome} if self.outcome is not None else {}
+        return View(
+            document={**outcome, **chosen},
+            id=self.id,
+            fields=tuple((name, text_of(value)) for name, value in chosen.items()),
+            named=chosen,
+        )
+
+    def row(self, columns: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the cells under these columns."""
+        return tuple(text_of(self.named.get(column)) for column in columns)
+
+    def _find(self, name: str) -> JsonValue:
+        return resolve_pointer(self.record, name) if name.startswith("/") else self.named.get(name)
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Several things under fixed columns. `document` of each view is an item of the JSON array."""
+    """Several things under fixed columns.
+
+    `document` is what `--json` prints: unless given, an array of the views' own documents.
+    """
 
     columns: tuple[str, ...]
     views: tuple[View, ...] = field(default=())
-    right: frozenset[str] = frozenset()
+    document: JsonValue = None
+
+    def only(self, names: tuple[str, ...]) -> "Listing":
+        """Return the listing of these fields alone."""
+        return Listing(names, tuple(view.only(names) for view in self.views))
 
 
 def flatten(value: JsonValue) -> tuple[tuple[str, str], ...]:

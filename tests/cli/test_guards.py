@@ -474,7 +474,7 @@ def test_several_ids_are_a_line_each_and_one_exit_code(at: At) -> None:
         ' "outcome": "read"',
     ]
     assert (lines.code, lines.error["code"], lines.error["exit_code"]) == (15, "some_failed", 15)
-    assert (table.code, table.out) == (0, "tx_1\theld\t100\tUSD\ntx_1\theld\t100\tUSD\n")
+    assert (table.code, table.out) == (0, "tx_1\theld\t100\tUSD\t\ntx_1\theld\t100\tUSD\t\n")
 
 
 def test_several_releases_of_which_one_is_unknown_end_as_unknown(at: At) -> None:

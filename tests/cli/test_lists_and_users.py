@@ -32,7 +32,7 @@ def test_a_list_is_an_array_of_its_items_whatever_it_came_in(body: bytes, at: At
 
     assert (as_json.code, as_json.json) == (0, json.loads(ITEMS))
     assert '"amount": 1.50' in as_json.out
-    assert piped.out == "tx_2\theld\t1.50\tEUR\ntx_1\treleased\t\t\n"
+    assert piped.out == "tx_2\theld\t1.50\tEUR\t\ntx_1\treleased\t\t\t\n"
     assert piped.err == "note: GET /transactions was observed, not published: this may be one page of several\n"
     assert (quiet.out, quiet.err) == ("tx_2\ntx_1\n", "")
     assert [(seen.method, seen.target) for seen in server.seen] == [("GET", "/api/v1/transactions")] * 3

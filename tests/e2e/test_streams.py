@@ -35,9 +35,9 @@ def there(program: Program, serve: Serve) -> Program:
     ("line", "first"),
     [
         ("escrowctl --help", "Usage: escrowctl [OPTIONS] COMMAND [ARGS]..."),
-        ("escrowctl tx get tx_{1..40}", "tx_1\theld\t100\tUSD"),
+        ("escrowctl tx get tx_{1..40}", "tx_1\theld\t100\tUSD\t"),
         ("escrowctl tx get tx_{1..40} -q", "tx_1"),
-        ("seq -f tx_%g 40 | escrowctl tx get -", "tx_1\theld\t100\tUSD"),
+        ("seq -f tx_%g 40 | escrowctl tx get -", "tx_1\theld\t100\tUSD\t"),
     ],
 )
 def test_head_takes_its_line_and_nobody_complains(there: Program, line: str, first: str) -> None:

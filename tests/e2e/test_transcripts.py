@@ -32,8 +32,8 @@ def create_on_sandbox(program: Program) -> str:
         "currency    USD\n"
         "payer       usr_PAYER001\n"
         "payee       usr_PAYEE001\n"
-        "created_at  TIME\n"
-        "updated_at  TIME\n"
+        "created_at  TIME   N s ago\n"
+        "updated_at  TIME   N s ago\n"
         f"next: escrowctl --sandbox tx release {resource_id}\n",
     )
     return resource_id

@@ -1,0 +1,148 @@
+"""`--fields` and `--raw`: less than a record, and more; and how the same list reads at three widths."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+from conftest import Run
+from wire_server import Behave, WireServer, by_method
+
+from cli.replies import CREATE, HELD, RELEASE, RELEASED, json_reply
+from escrowctl.options import FIELD_NAMES
+
+At = Callable[[Behave], tuple[WireServer, Run]]
+
+RECORD = (
+    b'{"id":17,"state":"held","amount":{"value":"100.00","currency":"EUR"},"createdAt":"2026-11-21T03:00:00Z",'
+    b'"fee":{"bp":150}}'
+)
+ENVELOPE = b'{"data":%s,"took":3}' % RECORD
+LIST = b"""{"data":[
+ {"id":"tx_0190c2a8_5a3e_7bb1_9d0e_2f6a4c81e7d5","status":"held","amount":1284.5,"currency":"EUR","created_at":"2026-11-21T03:59:20Z"},
+ {"id":"tx_2","status":"awaiting_counterparty_signature_and_documents","amount":99999999999999999.005,"currency":"KWD",
+  "created_at":"2026-11-18T04:00:00+00:00"},
+ {"id":"tx_3","status":"released","amount":100,"currency":"JPY","created_at":"yesterday"},
+ {"id":"tx_4","status":"held","created_at":"2026-13-41T04:00:00Z"}],"next":null}"""
+NOON = datetime(2026, 11, 21, 4, 0, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("words", "out"),
+    [
+        (("--fields", "id,status,amount,currency"), "id\t17\nstatus\theld\namount\t100.00\ncurrency\tEUR\n"),
+        (("--fields", "amount", "--json"), '{"amount": 100.00}\n'),
+        (("--fields", "created,id", "--json"), '{"created": "2026-11-21T03:00:00Z", "id": "17"}\n'),
+        (("--fields", "id, /fee/bp,/took,url", "--json"), '{"id": "17", "/fee/bp": 150, "/took": null, "url": null}\n'),
+        (("--fields", "/fee"), '/fee\t{"bp":150}\n'),
+        (("--fields", "status", "-q"), "17\n"),
+        (("--raw", "--json"), json.dumps(json.loads(ENVELOPE)) + "\n"),
+        (("--raw", "-q"), "17\n"),
+    ],
+)
+def test_a_record_is_shown_in_part_or_with_its_envelope(words: tuple[str, ...], out: str, at: At) -> None:
+    _server, run = at(json_reply(ENVELOPE))
+
+    results = [run("tx", "get", "tx_1", *words), run(*words, "tx", "get", "tx_1")]
+
+    assert [(result.code, result.out) for result in results] == [(0, out)] * 2
+
+
+def test_fields_choose_the_columns_of_a_list_and_the_members_of_its_items(at: At) -> None:
+    _server, run = at(json_reply(LIST))
+
+    piped = run("tx", "list", "--fields", "amount,id")
+    as_json = run("tx", "list", "--fields", "id,amount", "--json")
+    shown = run("tx", "list", "--fields", "id,currency", terminal=True)
+
+    assert piped.out.splitlines()[1] == "99999999999999999.005\ttx_2"
+    assert as_json.out.endswith('{"id": "tx_3", "amount": 100}, {"id": "tx_4", "amount": null}]\n')
+    assert [line.split() for line in shown.out.splitlines()][-3:] == [["tx_2", "KWD"], ["tx_3", "JPY"], ["tx_4"]]
+
+
+def test_raw_keeps_the_envelope_of_a_list_and_of_several(at: At) -> None:
+    _server, run = at(by_method(GET=json_reply(ENVELOPE)))
+
+    several = run("tx", "get", "tx_1", "tx_2", "--raw", "--json")
+
+    assert [json.loads(line)["record"] for line in several.out.splitlines()] == [json.loads(ENVELOPE)] * 2
+    _server, run = at(json_reply(LIST))
+    assert run("tx", "list", "--raw", "--json").json == json.loads(LIST)
+
+
+def test_lines_of_several_keep_their_outcome_beside_the_chosen_fields(at: At) -> None:
+    _server, run = at(by_method(GET=json_reply(HELD), PUT=json_reply(b"{}")))
+
+    read = run("tx", "get", "tx_1", "tx_2", "--fields", "status,amount", "--json")
+    released = run("tx", "release", "tx_8", "--yes", "--fields", "id,verified,status_after")
+
+    assert read.out == '{"outcome": "read", "status": "held", "amount": 100}\n' * 2
+    assert released.out == "id\ttx_8\nverified\tfalse\nstatus_after\theld\n"
+
+
+@pytest.mark.parametrize("given", ["amounts", "", "id,", "ID", "/", "id;status"])
+def test_a_field_that_nobody_knows_is_refused_before_anything_is_sent(given: str, at: At) -> None:
+    server, run = at(json_reply(HELD))
+
+    results = [run(*CREATE, "--fields", given, "--json"), run("--fields", given, *RELEASE, "--json")]
+
+    assert [(result.code, result.out, result.error["code"]) for result in results] == [(2, "", "bad_value")] * 2
+    if given == "ID":
+        assert results[0].error["message"].startswith('--fields "ID": "ID" is none of id, status, amount, ')
+    assert server.seen == []
+
+
+def test_a_dry_run_is_shown_whole_whatever_fields_are_asked_for(run: Run) -> None:
+    result = run("--sandbox", *CREATE, "--dry-run", "--fields", "id", "--json")
+
+    assert list(result.json) == ["dry_run", "method", "url", "headers", "body"]
+
+
+def test_every_column_of_the_journal_can_be_chosen(at: At) -> None:
+    _server, run = at(by_method(POST=json_reply(HELD), GET=json_reply(RELEASED)))
+    assert run(*CREATE, "--reference", "order-1").code == 0
+
+    result = run("journal", "list", "--fields", ",".join(FIELD_NAMES), "--json")
+
+    chosen = {name: value for name, value in result.json[0].items() if value is not None and name != "sent"}
+    assert chosen == {
+        "id": "tx_1",
+        "amount": 100,
+        "currency": "USD",
+        "entry": "j1",
+        "operation": "create",
+        "state": "done",
+        "reference": "order-1",
+        "profile": "127.0.0.1",
+    }
+
+
+@pytest.mark.parametrize("columns", [80, 120, 200])
+def test_a_list_reads_well_at_every_width(columns: int, at: At, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    _server, run = at(json_reply(LIST))
+
+    lines = run("tx", "list", terminal=True, now=lambda: NOON, environ={"NO_COLOR": "1"}).out.splitlines()
+
+    rows = {line.split()[0]: line for line in lines if line.startswith("tx_")}
+    assert list(rows) == ["tx_0190c2a8_5a3e_7bb1_9d0e_2f6a4c81e7d5", "tx_2", "tx_3", "tx_4"]
+    first = rows["tx_0190c2a8_5a3e_7bb1_9d0e_2f6a4c81e7d5"]
+    points = {first.index(".5"), rows["tx_2"].index(".005"), rows["tx_3"].index("100") + 3}
+    assert len(points) == 1, "the points stand below each other"
+    assert len({row.index(code) for row, code in zip(rows.values(), ("EUR", "KWD", "JPY"), strict=False)}) == 1
+    assert first.endswith("40 s ago")
+    assert rows["tx_2"].endswith("3 d ago")
+    assert (rows["tx_3"].endswith("yesterday"), rows["tx_4"].endswith("2026-13-41T04:00:00Z")) == (True, True)
+    assert (max(map(len, lines)) <= columns, len(lines)) == (columns > 80, {80: 10, 120: 7, 200: 5}[columns])
+
+
+def test_a_time_says_how_long_ago_it_was_at_a_terminal_and_nothing_else_in_a_pipe(at: At) -> None:
+    _server, run = at(json_reply(b'{"id":"a","created_at":"2026-11-21T03:00:00.250Z","due":"2026-11-23T04:00:01Z"}'))
+
+    shown = run("tx", "get", "a", terminal=True, now=lambda: NOON, environ={"NO_COLOR": "1"}).out
+    piped = run("tx", "get", "a", now=lambda: NOON).out
+
+    assert shown == (
+        "id          a\ncreated_at  2026-11-21T03:00:00.250Z   59 min ago\ndue         2026-11-23T04:00:01Z   in 2 d\n"
+    )
+    assert piped == "id\ta\ncreated_at\t2026-11-21T03:00:00.250Z\ndue\t2026-11-23T04:00:01Z\n"

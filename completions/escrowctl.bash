@@ -8,11 +8,11 @@ _escrowctl() {
       continue
     fi
     case $word in
-      --profile|-p|--base-url|--config|--timeout|--fields|--color|--amount|--currency|--reference|--reason|--data|--idempotency-key|--despite|--expect-amount|--expect-currency|--deadline|--limit) skip=1 ;;
+      --profile|-p|--base-url|--config|--timeout|--fields|--color|--data|--reason|--idempotency-key|--despite|--amount|--currency|--reference|--expect-amount|--expect-currency|--deadline|--url|--event|--limit) skip=1 ;;
       -*) ;;
       *)
         case "${path:+$path }$word" in
-          'completion'|'help'|'tx'|'tx create'|'tx get'|'tx release'|'tx list'|'user'|'user get'|'journal'|'journal list'|'journal show') path="${path:+$path }$word" ;;
+          'api'|'completion'|'help'|'tx'|'tx create'|'tx get'|'tx release'|'tx list'|'tx update'|'user'|'user get'|'webhook'|'webhook create'|'webhook list'|'journal'|'journal list'|'journal show') path="${path:+$path }$word" ;;
         esac ;;
     esac
   done
@@ -23,29 +23,36 @@ _escrowctl() {
     --timeout) return ;;
     --fields) return ;;
     --color) words='auto always never' ;;
+    --data) return ;;
+    --reason) return ;;
+    --idempotency-key) return ;;
+    --despite) return ;;
     --amount) return ;;
     --currency) words='AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BMD BND BOB BOV BRL BSD BTN BWP BYN BZD CAD CDF CHE CHF CHW CLF CLP CNY COP COU CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MXV MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD USN UYI UYU UYW UZS VED VES VND VUV WST XAD XAF XCD XCG XOF XPF YER ZAR ZMW ZWG' ;;
     --reference) return ;;
-    --reason) return ;;
-    --data) return ;;
-    --idempotency-key) return ;;
-    --despite) return ;;
     --expect-amount) return ;;
     --expect-currency) words='AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BMD BND BOB BOV BRL BSD BTN BWP BYN BZD CAD CDF CHE CHF CHW CLF CLP CNY COP COU CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MXV MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD USN UYI UYU UYW UZS VED VES VND VUV WST XAD XAF XCD XCG XOF XPF YER ZAR ZMW ZWG' ;;
     --deadline) return ;;
+    --url) return ;;
+    --event) return ;;
     --limit) return ;;
     *)
       case $path in
-        '') words='completion help tx user journal --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+        '') words='api completion help tx user webhook journal --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+        'api') words='--data --yes -y --reason --idempotency-key --despite --dry-run --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
         'completion') words='--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
         'help') words='--help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
-        'tx') words='create get release list --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+        'tx') words='create get release list update --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
         'tx create') words='--amount --currency --reference --reason --data --idempotency-key --despite --dry-run --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
         'tx get') words='--help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
         'tx release') words='--yes -y --expect-amount --expect-currency --ok-if-released --unread --wait --deadline --reason --data --idempotency-key --despite --dry-run --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
         'tx list') words='--help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+        'tx update') words='--data --yes -y --unread --reason --idempotency-key --despite --dry-run --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
         'user') words='get --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
         'user get') words='--help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+        'webhook') words='create list --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+        'webhook create') words='--url --event --reason --data --idempotency-key --despite --dry-run --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+        'webhook list') words='--help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
         'journal') words='list show --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
         'journal list') words='--limit --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
         'journal show') words='--help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;

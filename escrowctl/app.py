@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from escrowctl.commands import completion
+from escrowctl.commands import api, completion
 from escrowctl.commands import help as help_command
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
 from escrowctl.options import SharedCommand, SharedGroup
@@ -28,9 +28,16 @@ Without an account:
 NOUNS: dict[str, tuple[str, dict[str, str]]] = {
     "tx": (
         "Create, read and release escrow transactions.",
-        {"create": "tx.create", "get": "tx.get", "release": "tx.release", "list": "tx.list_transactions"},
+        {
+            "create": "tx.create",
+            "get": "tx.get",
+            "release": "tx.release",
+            "list": "tx.list_transactions",
+            "update": "tx.update",
+        },
     ),
     "user": ("Look users up.", {"get": "user.get"}),
+    "webhook": ("Register and list webhook endpoints.", {"create": "webhook.create", "list": "webhook.list_webhooks"}),
     "journal": ("See what was written from here.", {"list": "journal.list_entries", "show": "journal.show"}),
 }
 """Noun -> its summary, and its verbs with the function in `escrowctl.commands` that does each."""
@@ -91,7 +98,7 @@ def make_app() -> typer.Typer:
     app = _make_typer(SharedGroup, _SUMMARY)
     for noun, (summary, verbs) in NOUNS.items():
         app.add_typer(_make_typer(type(f"{noun}_group", (_NounGroup,), {"verbs": verbs}), summary), name=noun)
-    for name, function in (("completion", completion.show), ("help", help_command.show)):
+    for name, function in (("api", api.call), ("completion", completion.show), ("help", help_command.show)):
         app.command(name, cls=SharedCommand, context_settings=_SETTINGS)(function)
     return app
 

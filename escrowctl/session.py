@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from escrowctl.client.transport import Wire
     from escrowctl.config.folders import Folders
     from escrowctl.config.service import Service
-    from escrowctl.contract.record import Located
     from escrowctl.journal.journal import Journal
     from escrowctl.output.view import View
     from escrowctl.sandbox.service import Sandbox
@@ -162,27 +161,14 @@ class Session:
 
     # Asking
 
-    def confirm_release(self, resource_id: str, found: "Located | None") -> None:
-        """Show what is to be released and have its amount (live) or id typed.
+    def confirm(self, lines: list[str], word: str, *, why: str, declined: str) -> None:
+        """Show what is to be done and have `word` typed.
 
         Raises EscrowctlError (exit 3): `declined`, or `confirmation_needed` where nobody is there.
         """
-        service = self.service
-        self._require_somebody(f"releasing {resource_id} needs a confirmation", "--yes")
-        amount = f"{found.amount} {found.currency or ''}".rstrip() if found and found.amount else "unknown"
-        status = (found.status if found else None) or "unknown"
-        word = str(found.amount) if service.live and found and found.amount else resource_id
-        what = "amount" if word != resource_id else "id"
-        lines = [f"  id {resource_id}   amount {amount}   status {status}"]
-        if not service.sandbox:
-            lines[0] += f"   profile {service.name}   host {service.origin}"
-        lines.append(f"A release cannot be undone. Type the {what} to release {amount}: {word}")
+        self._require_somebody(why, "--yes")
         if self._ask(lines) != word:
-            raise EscrowctlError(
-                ErrorCode.DECLINED,
-                f"declined; {resource_id} was not released. {NOTHING_SENT}",
-                sending=Sending.NOT_SENT,
-            )
+            raise EscrowctlError(ErrorCode.DECLINED, f"declined; {declined}. {NOTHING_SENT}", sending=Sending.NOT_SENT)
 
     def _ask(self, lines: list[str]) -> str:
         answer = ""

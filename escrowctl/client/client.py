@@ -9,16 +9,28 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from escrowctl.client.exchange import Request
-from escrowctl.client.orders import Created, NewEscrow, Order, Record, Records, Terms
+from escrowctl.client.orders import Circumstances, Order, Terms
 from escrowctl.client.reading import Reader
+from escrowctl.client.records import Made, Record, Records
 from escrowctl.client.transport import Wire
 from escrowctl.config.service import Service
-from escrowctl.contract.operations import GET_TRANSACTION, GET_USER, LIST_TRANSACTIONS
+from escrowctl.contract.number import JsonValue
+from escrowctl.contract.operations import (
+    GET_TRANSACTION,
+    GET_USER,
+    LIST_TRANSACTIONS,
+    LIST_WEBHOOKS,
+    RELEASE_TRANSACTION,
+    Operation,
+)
+from escrowctl.contract.paths import Call
 from escrowctl.signals import Signals
 from escrowctl.surroundings import Surroundings
 
 if TYPE_CHECKING:
-    from escrowctl.client.release import Confirm, Release
+    from escrowctl.client.inspection import Confirm
+    from escrowctl.client.release import Release
+    from escrowctl.client.update import OrderFor
     from escrowctl.client.writing import Writer
     from escrowctl.journal.journal import Journal
 
@@ -49,11 +61,11 @@ class EscrowClient:
         self._invocation = invocation
         self._reader = Reader(service, wire, surroundings, signals)
 
-    def create_transaction(self, escrow: NewEscrow) -> Created:
-        """POST /transactions; see `creation.create` for what it raises."""
-        from escrowctl.client.creation import create
+    def make(self, order: Order) -> Made:
+        """POST /transactions, POST /webhooks, or a call that no interface knows; see `creation.make`."""
+        from escrowctl.client.creation import make
 
-        return create(escrow, service=self._service, writer=self._writer(), invocation=self._invocation)
+        return make(order, service=self._service, writer=self._writer(), invocation=self._invocation)
 
     def get_transaction(self, resource_id: str) -> Record:
         """GET /transactions/:id; see `Reader.read` for what it raises."""
@@ -67,7 +79,31 @@ class EscrowClient:
         """GET /users/:id; see `Reader.read` for what it raises."""
         return self._reader.read(GET_USER, resource_id)
 
-    def prepare_release(self, terms: Terms, confirm: "Confirm") -> "Release":
+    def list_webhooks(self) -> Records:
+        """GET /webhooks; see `Reader.read_list` for what it raises."""
+        return self._reader.read_list(LIST_WEBHOOKS)
+
+    def fetch(self, call: Call) -> "JsonValue | bytes":
+        """GET any path; see `Reader.fetch` for what it raises."""
+        return self._reader.fetch(call)
+
+    def update(self, resource_id: str, order_for: "OrderFor", confirm: "Confirm", *, unread: bool) -> Made:
+        """PUT /transactions/:id, observed and not published; see `Update.update` for what it raises."""
+        from escrowctl.client.update import Update
+
+        update = Update(
+            self._service, reader=self._reader, writer=self._writer(), confirm=confirm, invocation=self._invocation
+        )
+        return update.update(resource_id, order_for, unread=unread)
+
+    def prepare_release(
+        self,
+        terms: Terms,
+        circumstances: Circumstances,
+        confirm: "Confirm",
+        *,
+        operation: Operation = RELEASE_TRANSACTION,
+    ) -> "Release":
         """PUT /transactions/:id/release, for any number of ids on the same terms."""
         from escrowctl.client.release import Release
 
@@ -76,6 +112,8 @@ class EscrowClient:
             reader=self._reader,
             writer=self._writer(),
             terms=terms,
+            circumstances=circumstances,
+            operation=operation,
             confirm=confirm,
             invocation=self._invocation,
             signals=self._signals,
@@ -87,8 +125,9 @@ class EscrowClient:
         from escrowctl.client.writing import make_intent, make_request
 
         self._service.refuse_key(*order.texts)
-        intent = make_intent(self._service, order, idempotency_key=order.idempotency_key or MADE_WHEN_SENT)
-        return make_request(self._service, intent, request_id=MADE_WHEN_SENT)
+        key = order.circumstances.idempotency_key or MADE_WHEN_SENT
+        intent = make_intent(self._service, order, idempotency_key=key)
+        return make_request(self._service, intent, body=order.body, request_id=MADE_WHEN_SENT)
 
     def close(self) -> None:
         """Close the connection."""

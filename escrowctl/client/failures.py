@@ -4,7 +4,13 @@ from escrowctl.client.exchange import Answer, Exchange, Fault
 from escrowctl.client.outcome import REFUSAL_CODES
 from escrowctl.client.problem import describe_refusal
 from escrowctl.config.service import Service
-from escrowctl.contract.operations import Operation
+from escrowctl.contract.operations import (
+    CREATE_TRANSACTION,
+    CREATE_WEBHOOK,
+    RELEASE_TRANSACTION,
+    UPDATE_TRANSACTION,
+    Operation,
+)
 from escrowctl.contract.reply import Broken
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
 from escrowctl.journal.entries import Entry, State
@@ -140,6 +146,14 @@ def _connection_hint(service: Service) -> str:
 
 
 def _may_have(entry: Entry) -> str:
-    if entry.intent.is_create:
-        return "The escrow may exist, or not."
-    return f"{entry.intent.resource_id} may be released, or not."
+    match entry.intent.operation:
+        case CREATE_TRANSACTION.name:
+            return "The escrow may exist, or not."
+        case CREATE_WEBHOOK.name:
+            return "The endpoint may be registered, or not."
+        case RELEASE_TRANSACTION.name:
+            return f"{entry.intent.resource_id} may be released, or not."
+        case UPDATE_TRANSACTION.name:
+            return f"{entry.intent.resource_id} may be updated, or not."
+        case _:
+            return "It may have been carried out, or not."

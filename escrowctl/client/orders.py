@@ -1,59 +1,43 @@
-"""What commands ask of the client and get back, as plain values; light to import."""
+"""What commands ask the client to write: each order complete, as it will be sent and journalled."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from escrowctl.contract.body import encode, normalise
 from escrowctl.contract.money import Money
 from escrowctl.contract.number import JsonValue, Number
-from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION, Operation
+from escrowctl.contract.operations import (
+    CREATE_TRANSACTION,
+    CREATE_WEBHOOK,
+    RELEASE_TRANSACTION,
+    UPDATE_TRANSACTION,
+    Operation,
+    make_foreign,
+)
+from escrowctl.contract.record import locate
+from escrowctl.contract.redaction import redact
 from escrowctl.errors import bad_value
 
 if TYPE_CHECKING:
     from escrowctl.config.service import Service
     from escrowctl.contract.record import Located
-    from escrowctl.journal.entries import Entry
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """What a service says of one thing: the whole document, the record in it, and what was found there."""
+class Circumstances:
+    """What an operator says beside a write: kept in the journal, or about what it may repeat.
 
-    document: JsonValue
-    value: JsonValue
-    located: "Located"
-
-
-@dataclass(frozen=True, slots=True)
-class Records:
-    """A collection as a service lists it: the whole document, and the items found in it."""
-
-    document: JsonValue
-    items: list[Record]
-
-
-@dataclass(frozen=True, slots=True)
-class NewEscrow:
-    """What to create: `money` and the further fields of `--data`; the rest is kept locally.
-
-    `despite` names journal entries, equal and unknown, that it is sent in spite of.
+    `despite` names journal entries, equal and unknown, that it is sent in spite of. `reference` is
+    the operator's own name for what is made: one reference, one record.
     """
 
-    money: Money
-    data: dict[str, JsonValue] = field(default_factory=dict)
     idempotency_key: str | None = None
     reference: str | None = None
     reason: str | None = None
     despite: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Created:
-    """An escrow that exists. `replayed`: an earlier command created it, nothing was sent now."""
-
-    entry: "Entry"
-    record: Record
-    replayed: bool
+NOTHING_SAID = Circumstances()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,87 +55,151 @@ class Terms:
     unread: bool = False
     if_released: bool = False
     wait: float | None = None
-    idempotency_key: str | None = None
-    reason: str | None = None
-    despite: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Released:
-    """A release that was accepted.
-
-    `verified`: read back as released (True), as another word or one nobody vouches for (False), or
-    not readable (None). `entry` is None where it had been released before: nothing was sent now.
-    """
-
-    id: str
-    http_status: int | None
-    reply: JsonValue
-    status_before: str | None
-    status_after: str | None
-    verified: bool | None
-    money: str
-    entry: "Entry | None"
-    replayed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A write as it will be sent and journalled; `likeness` as in `journal.entries.Intent`."""
+    """A write as it will be sent and journalled.
+
+    `likeness` as in `journal.entries.Intent`; `lock` names what is held across processes while it is
+    sent; `recorded_body` is what the journal keeps of the body: the body itself, or with hashes in
+    the place of what may be secret.
+    """
 
     operation: Operation
     body: str | None
     likeness: str
+    lock: tuple[str, ...]
+    circumstances: Circumstances
+    recorded_body: str | None
     resource_id: str | None = None
     money: Money | None = None
-    idempotency_key: str | None = None
-    reference: str | None = None
-    reason: str | None = None
-    despite: tuple[int, ...] = ()
 
     @property
     def texts(self) -> tuple[str | None, ...]:
         """Everything in it that somebody typed."""
-        return (self.resource_id, self.body, self.idempotency_key, self.reference, self.reason)
+        said = self.circumstances
+        return (self.operation.path, self.resource_id, self.body, said.idempotency_key, said.reference, said.reason)
 
 
-def order_creation(escrow: NewEscrow, service: "Service") -> Order:
+def order_creation(
+    money: Money, service: "Service", data: dict[str, JsonValue], circumstances: Circumstances = NOTHING_SAID
+) -> Order:
     """Return the order: the two fields of interface.md section 2, then those the operator gave.
 
-    Raises EscrowctlError (exit 2) where `--data` names one of the fields again.
+    Raises EscrowctlError (exit 2) where `data` names one of the fields again.
     """
-    body: dict[str, JsonValue] = {"amount": escrow.money.amount, "currency": escrow.money.currency}
-    added = dict(escrow.data)
-    if escrow.reference is not None and service.reference_field is not None:
-        added.setdefault(service.reference_field, escrow.reference)
+    body: dict[str, JsonValue] = {"amount": money.amount, "currency": money.currency}
+    added = dict(data)
+    if circumstances.reference is not None and service.reference_field is not None:
+        added.setdefault(service.reference_field, circumstances.reference)
     for name in added:
         if name in body:
             raise bad_value(f'--data has "{name}", which is for --{name} to say: leave it out of --data.')
-    body |= added
+    return order_creation_of(body | added, circumstances)
+
+
+def order_creation_of(
+    body: JsonValue, circumstances: Circumstances = NOTHING_SAID, *, operation: Operation = CREATE_TRANSACTION
+) -> Order:
+    """Return the order to create an escrow with exactly this body."""
+    likeness = encode(normalise(body))
+    found = locate(body, noun=operation.noun)
     return Order(
-        operation=CREATE_TRANSACTION,
+        operation=operation,
         body=encode(body),
-        likeness=encode(normalise(body)),
-        money=escrow.money,
-        idempotency_key=escrow.idempotency_key,
-        reference=escrow.reference,
-        reason=escrow.reason,
-        despite=escrow.despite,
+        likeness=likeness,
+        lock=("create", likeness, circumstances.reference or ""),
+        circumstances=circumstances,
+        recorded_body=encode(body),
+        money=Money(found.amount, found.currency) if found.amount is not None and found.currency is not None else None,
     )
 
 
-def order_release(resource_id: str, terms: Terms, *, found: "Located | None" = None) -> Order:
+def order_release(
+    resource_id: str,
+    terms: Terms,
+    circumstances: Circumstances = NOTHING_SAID,
+    *,
+    found: "Located | None" = None,
+    operation: Operation = RELEASE_TRANSACTION,
+) -> Order:
     """Return the order to release one escrow; `found` is its record as read, with the id it echoes."""
     money = None
     if found is not None and found.amount is not None and found.currency is not None:
         money = Money(found.amount, found.currency)
+    # The lock is on the id as the service echoes it: two spellings of it are one escrow.
+    echoed = (found.id if found else None) or resource_id
     return Order(
-        operation=RELEASE_TRANSACTION,
+        operation=operation,
         body=terms.body,
-        likeness=(found.id if found else None) or resource_id,
+        likeness=echoed,
+        lock=("transaction", echoed),
+        circumstances=circumstances,
+        recorded_body=terms.body,
         resource_id=resource_id,
         money=money,
-        idempotency_key=terms.idempotency_key,
-        reason=terms.reason,
-        despite=terms.despite,
+    )
+
+
+def order_update(
+    resource_id: str,
+    body: JsonValue,
+    circumstances: Circumstances = NOTHING_SAID,
+    *,
+    found: "Located | None" = None,
+    operation: Operation = UPDATE_TRANSACTION,
+) -> Order:
+    """Return the order to update one escrow, under the lock that its release takes."""
+    echoed = (found.id if found else None) or resource_id
+    return Order(
+        operation=operation,
+        body=encode(body),
+        likeness=f"{echoed} {encode(normalise(body))}",
+        lock=("transaction", echoed),
+        circumstances=circumstances,
+        recorded_body=encode(body),
+        resource_id=resource_id,
+    )
+
+
+def order_webhook(
+    body: JsonValue,
+    service: "Service",
+    circumstances: Circumstances = NOTHING_SAID,
+    *,
+    operation: Operation = CREATE_WEBHOOK,
+) -> Order:
+    """Return the order to register an endpoint; of its body the journal keeps no text that may be a secret."""
+    harmless = frozenset({service.webhook_url_field, service.webhook_events_field})
+    recorded = redact(body, harmless=harmless)
+    likeness = encode(normalise(recorded))
+    return Order(
+        operation=operation,
+        body=encode(body),
+        likeness=likeness,
+        lock=("webhook", likeness),
+        circumstances=circumstances,
+        recorded_body=encode(recorded),
+    )
+
+
+def order_call(
+    method: str, path: str, body: JsonValue, circumstances: Circumstances, *, resource_id: str | None = None
+) -> Order:
+    """Return the order for a call that the interface does not know; `body` None: no body.
+
+    `resource_id` is the transaction that the path names: its lock is taken. Nothing is known of what
+    such a call sends and gets, so the journal keeps no text of it that may be a secret.
+    """
+    operation = make_foreign(method, path)
+    recorded = encode(redact(body)) if body is not None else None
+    return Order(
+        operation=operation,
+        body=encode(body) if body is not None else None,
+        likeness=f"{path} {encode(normalise(redact(body)))}",
+        lock=("transaction", resource_id) if resource_id else ("call", method, path),
+        circumstances=circumstances,
+        recorded_body=recorded,
+        resource_id=resource_id,
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from escrowctl.client.exchange import Answer, Exchange, Fault
 from escrowctl.client.problem import describe_refusal
-from escrowctl.contract.operations import CREATE_TRANSACTION, Operation
+from escrowctl.contract.operations import Operation
 from escrowctl.contract.record import looks_like_error, unwrap
 from escrowctl.contract.reply import Broken, Defect, Document
 from escrowctl.errors import ErrorCode, Sending
@@ -83,7 +83,7 @@ def _judge_answer(operation: Operation, answer: Answer) -> Outcome:
 def _judge_success(operation: Operation, answer: Answer) -> Outcome:
     """A 2xx is done only if its body says nothing else: a create must name the thing it made."""
     reply = answer.read()
-    creates = operation.method == CREATE_TRANSACTION.method
+    creates = operation.makes_record
     if isinstance(reply, Broken):
         if reply.defect is Defect.EMPTY and not creates:
             return Outcome(Sending.DONE, f"{answer.status}, no reply body", answered=True)

@@ -1,14 +1,15 @@
 """Reads: one request, one record, or an error that says why there is none."""
 
 from escrowctl.client.decoding import LIST_LIMIT, RECORD_LIMIT
-from escrowctl.client.exchange import Evidence, Request
+from escrowctl.client.exchange import Answer, Evidence, Request
 from escrowctl.client.failures import no_list, read_failure, unreadable
 from escrowctl.client.headers import make_headers
-from escrowctl.client.orders import Record, Records
+from escrowctl.client.records import Record, Records
 from escrowctl.client.transport import Wire
 from escrowctl.config.service import Service
 from escrowctl.contract.number import JsonValue
 from escrowctl.contract.operations import Operation
+from escrowctl.contract.paths import Call
 from escrowctl.contract.record import find_items, locate, unwrap
 from escrowctl.contract.reply import Broken
 from escrowctl.signals import Signals
@@ -43,21 +44,38 @@ class Reader:
             raise no_list(operation, request_id)
         return Records(document, [make_item(item, service=self._service, noun=operation.noun) for item in items])
 
+    def fetch(self, call: Call) -> "JsonValue | bytes":
+        """Return what a call typed by hand reads: a JSON document, or the bytes of anything else that came whole.
+
+        Raises as `read` does, but for a reply that is no JSON.
+        """
+        answer, request_id = self._ask(call.operation, call.resource_id, query=call.query, limit=LIST_LIMIT)
+        reply = answer.read()
+        if not isinstance(reply, Broken):
+            return reply.value
+        if answer.defect is not None:
+            raise unreadable(call.operation, answer, reply, request_id)
+        return answer.body
+
     def _fetch(self, operation: Operation, resource_id: str | None, *, limit: int) -> tuple[JsonValue, str]:
+        answer, request_id = self._ask(operation, resource_id, limit=limit)
+        reply = answer.read()
+        if isinstance(reply, Broken):
+            raise unreadable(operation, answer, reply, request_id)
+        return reply.value, request_id
+
+    def _ask(self, operation: Operation, resource_id: str | None, *, limit: int, query: str = "") -> tuple[Answer, str]:
         service, request_id = self._service, self._surroundings.new_uuid()
         request = Request(
             operation.method,
-            service.url(operation.fill(resource_id)),
+            service.url(operation.fill(resource_id)) + (f"?{query}" if query else ""),
             make_headers(service.key, request_id=request_id, has_body=False),
         )
         with self._signals.let_through():
             exchange = self._wire.exchange(request, evidence=Evidence(), seconds=service.read_timeout, limit=limit)
         if exchange.answer is None or exchange.answer.status not in _SUCCESS:
             raise read_failure(service, operation, exchange, request_id)
-        reply = exchange.answer.read()
-        if isinstance(reply, Broken):
-            raise unreadable(operation, exchange.answer, reply, request_id)
-        return reply.value, request_id
+        return exchange.answer, request_id
 
 
 def make_record(document: JsonValue, *, service: Service, noun: str) -> Record:

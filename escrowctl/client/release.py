@@ -4,14 +4,14 @@ A release cannot be undone. *Accepted* is not *released*: what the record says a
 second reading, and which words mean released only the profile knows (interface.md: not shown).
 """
 
-from collections.abc import Callable
-
 from escrowctl.client.failures import write_facts, write_failure
-from escrowctl.client.orders import Released, Terms, order_release
+from escrowctl.client.inspection import Confirm, describe, describe_money, inspect, require_unchanged
+from escrowctl.client.orders import Circumstances, Order, Terms, order_release
 from escrowctl.client.reading import Reader
+from escrowctl.client.records import Released
 from escrowctl.client.writing import Writer, Written
 from escrowctl.config.service import Service
-from escrowctl.contract.operations import GET_TRANSACTION
+from escrowctl.contract.operations import GET_TRANSACTION, Operation
 from escrowctl.contract.record import Located
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, Stopped
 from escrowctl.journal.entries import State
@@ -19,10 +19,6 @@ from escrowctl.signals import Signals
 from escrowctl.surroundings import Surroundings
 
 _POLL_SECONDS = 2.0
-
-Confirm = Callable[[str, Located | None], bool]
-"""Asks for consent with the id and the record as read; returns whether somebody was asked (and time
-passed); raises EscrowctlError where consent is not given."""
 
 
 class Release:
@@ -35,6 +31,8 @@ class Release:
         reader: Reader,
         writer: Writer,
         terms: Terms,
+        circumstances: Circumstances,
+        operation: Operation,
         confirm: Confirm,
         invocation: str,
         signals: Signals,
@@ -46,6 +44,8 @@ class Release:
         self._reader = reader
         self._writer = writer
         self._terms = terms
+        self._circumstances = circumstances
+        self._operation = operation
         self._confirm = confirm
         self._invocation = invocation
 
@@ -57,7 +57,7 @@ class Release:
         """
         try:
             # What is known here needs no network; the echoed id is looked up again under the lock.
-            sent_before = self._writer.refuse_known(order_release(resource_id, self._terms))
+            sent_before = self._writer.refuse_known(self._order(resource_id, None))
             if sent_before is not None:
                 return self._conclude(resource_id, None, sent_before)
             before = self._read(resource_id)
@@ -70,9 +70,8 @@ class Release:
             raise
 
     def _release_alone(self, resource_id: str, before: Located | None, *, asked: bool) -> Released:
-        order = order_release(resource_id, self._terms, found=before)
-        # The lock is on the id as the service echoes it: two spellings of it are one escrow.
-        with self._writer.alone("release", order.likeness) as waited:
+        order = self._order(resource_id, before)
+        with self._writer.alone(order) as waited:
             self._writer.refuse_known(order)
             if asked or waited:
                 self._check_unchanged(resource_id, before)
@@ -80,14 +79,11 @@ class Release:
 
     # Before
 
+    def _order(self, resource_id: str, found: Located | None) -> Order:
+        return order_release(resource_id, self._terms, self._circumstances, found=found, operation=self._operation)
+
     def _read(self, resource_id: str) -> Located | None:
-        try:
-            return self._reader.read(GET_TRANSACTION, resource_id).located
-        except EscrowctlError as error:
-            unreadable = error.code in (ErrorCode.UNREADABLE_REPLY, ErrorCode.READ_FAILED)
-            if self._terms.unread and unreadable:
-                return None
-            raise _not_released(error, unreadable=unreadable) from error
+        return inspect(self._reader, resource_id, unread=self._terms.unread, verb="release")
 
     def _check(self, resource_id: str, before: Located | None) -> None:
         if before is not None and self._service.means_released(before.status):
@@ -106,12 +102,7 @@ class Release:
     def _check_unchanged(self, resource_id: str, before: Located | None) -> None:
         now = self._read(resource_id)
         self._check(resource_id, now)
-        if now != before:
-            raise EscrowctlError(
-                ErrorCode.EXPECTATION_FAILED,
-                f"{resource_id} changed while you were asked: {_shown(before)} then, {_shown(now)} now. {NOTHING_SENT}",
-                sending=Sending.NOT_SENT,
-            )
+        require_unchanged(resource_id, before, now)
 
     # After
 
@@ -135,7 +126,7 @@ class Release:
             status_before=_status(before),
             status_after=_status(after),
             verified=verified,
-            money=_money(after or before),
+            money=describe_money(after or before),
             entry=entry,
             replayed=written.replayed,
         )
@@ -152,7 +143,7 @@ class Release:
                 raise EscrowctlError(
                     ErrorCode.WAIT_EXPIRED,
                     f"{resource_id}: the release was accepted ({written.entry.verdict.http_status}), but {seconds:g} s "
-                    f"later it is {_shown(after)}, not released.",
+                    f"later it is {describe(after)}, not released.",
                     hint=f"{self._invocation} tx get {resource_id}",
                     sending=Sending.DONE,
                     facts=write_facts(written.entry),
@@ -178,24 +169,12 @@ class Release:
     def _released_before(self, resource_id: str) -> Released:
         after = self._read_back(resource_id)
         return Released(
-            resource_id, None, None, _status(after), _status(after), self._verdict(after), _money(after), None
+            resource_id, None, None, _status(after), _status(after), self._verdict(after), describe_money(after), None
         )
 
 
 def _status(located: Located | None) -> str | None:
     return located.status if located else None
-
-
-def _money(located: Located | None) -> str:
-    if located is None or located.amount is None:
-        return ""
-    return f"{located.amount} {located.currency or ''}".rstrip()
-
-
-def _shown(located: Located | None) -> str:
-    if located is None:
-        return "unreadable"
-    return " ".join(part for part in (located.status, _money(located)) if part) or "nothing known"
 
 
 def _unexpected(resource_id: str, what: str, found: object, expected: object) -> EscrowctlError:
@@ -205,13 +184,4 @@ def _unexpected(resource_id: str, what: str, found: object, expected: object) ->
         f"the {what} of {resource_id} {is_what}, expected was {expected}. {NOTHING_SENT}",
         sending=Sending.NOT_SENT,
         facts={"expected": str(expected), "found": str(found) if found is not None else None},
-    )
-
-
-def _not_released(error: EscrowctlError, *, unreadable: bool) -> EscrowctlError:
-    """Say that a failed reading stopped a release: no write left."""
-    message = error.message.removesuffix(NOTHING_SENT).removesuffix("It was only a read.").strip()
-    hint = ("to release it all the same: --unread",) if unreadable else error.hint
-    return EscrowctlError(
-        error.code, f"{message} The release was not sent.", hint=hint, sending=Sending.NOT_SENT, facts=error.facts
     )

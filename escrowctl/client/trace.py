@@ -3,9 +3,11 @@
 from collections.abc import Callable
 
 from escrowctl.client.exchange import REDACTED, Exchange, Request
-from escrowctl.client.headers import redact
+from escrowctl.client.headers import redact as redact_headers
 from escrowctl.config.secrets import Secret
-from escrowctl.contract.reply import excerpt_of
+from escrowctl.contract.body import encode
+from escrowctl.contract.redaction import redact
+from escrowctl.contract.reply import Document, excerpt_of, read_reply
 
 _SHOWN_REPLY_HEADERS = frozenset(
     {"content-type", "content-length", "content-encoding", "date", "location", "retry-after", "x-request-id"}
@@ -14,7 +16,7 @@ _MAX_BODY_CHARS = 2000
 
 
 class Trace:
-    """Tells `say` about each exchange; `whole` adds headers (by allow-list) and bodies."""
+    """Tells `say` about each exchange; `whole` adds headers and bodies, both by allow-list: logs are shared."""
 
     def __init__(self, say: Callable[[str], None], *, whole: bool, secret: Secret) -> None:
         self._say = say
@@ -28,15 +30,20 @@ class Trace:
         self._tell(f"{request.method} {request.url} -> {ended}, {seconds * 1000:.0f} ms, sent: {exchange.sent}")
         if not self._whole:
             return
-        for name, value in redact(request.headers):
+        for name, value in redact_headers(request.headers):
             self._tell(f"> {name}: {value}")
         if request.body is not None:
-            self._tell(f"> {excerpt_of(request.body, _MAX_BODY_CHARS)}")
+            self._tell(f"> {_body(request.body)}")
         if answer:
             for name, value in answer.headers:
                 if name.lower() in _SHOWN_REPLY_HEADERS:
                     self._tell(f"< {name}: {value}")
-            self._tell(f"< {excerpt_of(answer.body, _MAX_BODY_CHARS)}")
+            self._tell(f"< {_body(answer.body)}")
 
     def _tell(self, line: str) -> None:
         self._say(line.replace(self._secret.reveal(), REDACTED))
+
+
+def _body(body: bytes) -> str:
+    reply = read_reply(body)
+    return encode(redact(reply.value))[:_MAX_BODY_CHARS] if isinstance(reply, Document) else excerpt_of(body)

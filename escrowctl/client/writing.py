@@ -16,13 +16,15 @@ from dataclasses import dataclass
 from escrowctl.client.decoding import RECORD_LIMIT
 from escrowctl.client.exchange import Evidence, Exchange, Fault, Request
 from escrowctl.client.headers import make_headers
-from escrowctl.client.orders import Order, Record
+from escrowctl.client.orders import Order
 from escrowctl.client.outcome import Outcome, document_of, judge_write
 from escrowctl.client.reading import make_record
+from escrowctl.client.records import Record
 from escrowctl.client.transport import Wire
 from escrowctl.config.service import Service
 from escrowctl.contract.body import encode
 from escrowctl.contract.operations import Operation
+from escrowctl.contract.redaction import find_secret, redact
 from escrowctl.contract.reply import Document, read_reply
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, Stopped
 from escrowctl.journal.entries import Entry, Intent, State, Verdict
@@ -76,21 +78,21 @@ class Writer:
         begun = self._journal.begin(self._intent(order), request_id=request_id)
         if begun.replayed:
             return self._replayed(begun.entry, order)
-        exchange = self._send(begun.entry, request_id)
+        exchange = self._send(begun.entry, order, request_id)
         outcome = judge_write(order.operation, exchange, attempt=begun.entry.attempt)
         document = document_of(exchange.answer)
         record = self._record(document, order.operation)
-        entry = self._settle(begun.entry, outcome, exchange, record)
+        entry = self._settle(begun.entry, order, outcome, exchange, record)
         return Written(entry, record, outcome.code, answered=outcome.answered)
 
     @contextmanager
-    def alone(self, *names: str) -> Iterator[bool]:
-        """Hold a thing of this service across processes; yields whether somebody else had it first.
+    def alone(self, order: Order) -> Iterator[bool]:
+        """Hold what an order locks across processes; yields whether somebody else had it first.
 
         Signals may end the wait. Raises EscrowctlError `busy` (exit 7) after twice a write's time-out.
         """
         with self._journal.exclusive(
-            "\n".join((self._service.identity, *names)),
+            "\n".join((self._service.identity, *order.lock)),
             monotonic=self._surroundings.monotonic,
             sleep=self._sleep,
             patience=2 * self._service.write_timeout,
@@ -114,7 +116,8 @@ class Writer:
 
     def _intent(self, order: Order) -> Intent:
         """Return the intent that an order stands for, with a new idempotency key where it has none."""
-        return make_intent(self._service, order, idempotency_key=order.idempotency_key or self._surroundings.new_uuid())
+        key = order.circumstances.idempotency_key or self._surroundings.new_uuid()
+        return make_intent(self._service, order, idempotency_key=key)
 
     def settle_by_reading(self, entry: Entry, detail: str) -> Entry:
         """Record that a reading showed an unknown write to be done."""
@@ -136,8 +139,8 @@ class Writer:
             )
         self._service.refuse_key(*order.texts)
 
-    def _send(self, entry: Entry, request_id: str) -> Exchange:
-        request = make_request(self._service, entry.intent, request_id=request_id)
+    def _send(self, entry: Entry, order: Order, request_id: str) -> Exchange:
+        request = make_request(self._service, entry.intent, body=order.body, request_id=request_id)
         evidence = Evidence()
         try:
             with self._signals.let_through():
@@ -155,20 +158,30 @@ class Writer:
                 return Exchange(sent=True, fault=Fault.INTERRUPTED)
             return Exchange(sent=True, fault=Fault.DEFECT, detail=type(error).__name__)
 
-    def _settle(self, entry: Entry, outcome: Outcome, exchange: Exchange, record: Record | None) -> Entry:
+    def _settle(self, entry: Entry, order: Order, outcome: Outcome, exchange: Exchange, record: Record | None) -> Entry:
         answer = exchange.answer
         verdict = Verdict(
             state=_STATES[outcome.sending],
             detail=self._in_seconds(outcome.detail, exchange),
             http_status=answer.status if answer else None,
             result_id=record.located.id if record else None,
-            reply=encode(record.document) if record else None,
+            reply=self._keep_reply(entry, order, record) if record else None,
             may_repeat=outcome.may_repeat,
         )
         try:
             return self._journal.settle(entry, verdict)
         except EscrowctlError as error:
             raise _unrecorded(entry, verdict, error) from error
+
+    def _keep_reply(self, entry: Entry, order: Order, record: Record) -> str:
+        """Return what the journal keeps of a reply; a signing secret in it goes to a file of its own."""
+        if not order.operation.is_confidential:
+            return encode(record.document)
+        if secret := find_secret(record.value):
+            self._journal.keep_secret(entry, secret, resource_id=record.located.id)
+        service = self._service
+        harmless = frozenset({service.webhook_url_field, service.webhook_events_field})
+        return encode(redact(record.document, harmless=harmless))
 
     def _in_seconds(self, detail: str, exchange: Exchange) -> str:
         if exchange.fault is Fault.TIMEOUT:
@@ -195,25 +208,24 @@ def make_intent(service: Service, order: Order, *, idempotency_key: str) -> Inte
         profile=service.name,
         method=order.operation.method,
         url=service.url(order.operation.fill(order.resource_id)),
-        body=order.body,
+        body=order.recorded_body,
         idempotency_key=idempotency_key,
         likeness=order.likeness,
         resource_id=order.resource_id,
         money=order.money,
-        reference=order.reference,
-        reason=order.reason,
-        despite=order.despite,
+        reference=order.circumstances.reference,
+        reason=order.circumstances.reason,
+        despite=order.circumstances.despite,
         operator=_operator(),
     )
 
 
-def make_request(service: Service, intent: Intent, *, request_id: str) -> Request:
-    """Return the request that an intent stands for, as it goes out."""
+def make_request(service: Service, intent: Intent, *, body: str | None, request_id: str) -> Request:
+    """Return the request that an intent stands for, as it goes out: its body is the order's own."""
     headers = make_headers(
-        service.key, request_id=request_id, has_body=intent.body is not None, idempotency_key=intent.idempotency_key
+        service.key, request_id=request_id, has_body=body is not None, idempotency_key=intent.idempotency_key
     )
-    body = intent.body.encode() if intent.body is not None else None
-    return Request(intent.method, intent.url, headers, body)
+    return Request(intent.method, intent.url, headers, body.encode() if body is not None else None)
 
 
 def _unrecorded(entry: Entry, verdict: Verdict, error: EscrowctlError) -> EscrowctlError:

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import TextIO
 
+from escrowctl.client.orders import Circumstances
 from escrowctl.contract.identifiers import parse_ids
 from escrowctl.contract.money import may_be_listed, parse_currency
 from escrowctl.contract.number import JsonValue
@@ -49,6 +50,18 @@ def check_idempotency_key(value: str | None) -> str | None:
     if value is not None and not re.fullmatch(rf"[!-~]{{1,{_MAX_KEY}}}", value, re.ASCII):
         raise bad_value(f"--idempotency-key is 1 to {_MAX_KEY} visible ASCII characters without spaces.")
     return value
+
+
+def check_circumstances(
+    idempotency_key: str | None, reason: str | None, despite: list[str] | None, *, reference: str | None = None
+) -> Circumstances:
+    """Return what was said beside a write."""
+    return Circumstances(
+        idempotency_key=check_idempotency_key(idempotency_key),
+        reference=check_text(reference, name="--reference"),
+        reason=check_text(reason, name="--reason"),
+        despite=parse_despite(despite),
+    )
 
 
 def read_data(value: str | None) -> dict[str, JsonValue]:

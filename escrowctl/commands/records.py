@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from escrowctl.client.orders import Record, Records
+from escrowctl.client.records import Record, Records
 from escrowctl.commands.arguments import read_ids
 from escrowctl.commands.several import run_several
 from escrowctl.output.view import Listing, View, flatten

@@ -1,33 +1,23 @@
 """`escrowctl tx`: create, read and release escrow transactions."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from escrowctl.client.orders import Created, NewEscrow, Released, Terms, order_creation, order_release
-from escrowctl.commands.arguments import (
-    check_currency,
-    check_idempotency_key,
-    check_text,
-    parse_despite,
-    parse_duration,
-    read_data,
-    read_ids,
-)
+from escrowctl.client.orders import Terms, order_creation, order_release
+from escrowctl.commands.arguments import check_circumstances, check_currency, parse_duration, read_data, read_ids
+from escrowctl.commands.creations import record_of, show_made
 from escrowctl.commands.preview import show_request
 from escrowctl.commands.records import show_by_id, show_list, view_record
-from escrowctl.commands.several import run_several
+from escrowctl.commands.releases import ask_release, release_all
+from escrowctl.commands.updates import update as update_transaction
 from escrowctl.contract.body import encode
+from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.money import check_minor_digits, parse_amount
-from escrowctl.contract.number import JsonValue, Number
-from escrowctl.errors import ErrorCode, EscrowctlError, Sending, bad_value
-from escrowctl.options import DataOption, DespiteOption, DryRunOption, KeyOption, ReasonOption
-from escrowctl.output.view import View, flatten
+from escrowctl.contract.operations import UPDATE_TRANSACTION
+from escrowctl.errors import bad_value
+from escrowctl.options import DataOption, DespiteOption, DryRunOption, KeyOption, ReasonOption, YesOption
 from escrowctl.session import Session, session_of
-
-if TYPE_CHECKING:
-    from escrowctl.client.release import Confirm, Release
-    from escrowctl.contract.record import Located
 
 _Ids = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Transaction ids, or - for stdin.")]
 
@@ -55,19 +45,19 @@ def create(
       escrowctl tx create --amount 99.95 --currency EUR --reference order-8841
     """
     session = session_of(context)
-    escrow = NewEscrow(
-        money=check_minor_digits(parse_amount(amount), check_currency(session, currency)),
-        data=read_data(data),
-        idempotency_key=check_idempotency_key(idempotency_key),
-        reference=check_text(reference, name="--reference"),
-        reason=check_text(reason, name="--reason"),
-        despite=parse_despite(despite),
-    )
+    money = check_minor_digits(parse_amount(amount), check_currency(session, currency))
+    added = read_data(data)
+    circumstances = check_circumstances(idempotency_key, reason, despite, reference=reference)
+    order = order_creation(money, session.service, added, circumstances)
     if dry_run:
-        show_request(session, order_creation(escrow, session.service))
+        show_request(session, order)
         return
     with session.signals.held():
-        _show_created(session, session.client.create_transaction(escrow))
+        made = session.client.make(order)
+        view = view_record(session, record_of(made))
+        show_made(session, made, view, verb="created")
+        if view.id is not None and session.service.sandbox:
+            session.next_step(f"tx release {view.id}")
 
 
 def get(context: typer.Context, ids: _Ids = None) -> None:
@@ -100,7 +90,7 @@ def list_transactions(context: typer.Context) -> None:
 def release(
     context: typer.Context,
     ids: _Ids = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,  # noqa: FBT002 - a flag
+    yes: YesOption = False,  # noqa: FBT002 - a flag
     expect_amount: Annotated[
         str | None, typer.Option(metavar="AMOUNT", help="Refuse unless the escrow holds this amount.")
     ] = None,
@@ -145,29 +135,51 @@ def release(
         unread=unread,
         if_released=ok_if_released,
         wait=_check_wait(session, parse_duration(deadline, name="--deadline")) if wait else None,
-        idempotency_key=check_idempotency_key(idempotency_key),
-        reason=check_text(reason, name="--reason"),
-        despite=parse_despite(despite),
     )
+    circumstances = check_circumstances(idempotency_key, reason, despite)
     if dry_run:
         for one in wanted:
-            show_request(session, order_release(one, terms))
+            show_request(session, order_release(one, terms, circumstances))
         return
     session.service.refuse_key(*wanted)
-    prepared = session.client.prepare_release(terms, _confirmation(session, yes=yes))
-    if several:
-        run_several(
-            session,
-            wanted,
-            lambda one: _release_one(session, prepared, one),
-            failed="were not released",
-            done="was released",
-        )
-        return
-    with session.signals.held():
-        released = prepared.release(wanted[0])
-        _note_release(session, released)
-        session.show(_release_view(released), done=_done(released))
+    prepared = session.client.prepare_release(terms, circumstances, ask_release(session, yes=yes))
+    release_all(session, prepared, wanted, several=several)
+
+
+def update(
+    context: typer.Context,
+    transaction_id: Annotated[str, typer.Argument(metavar="ID", help="A transaction id.")],
+    data: Annotated[str, typer.Option(metavar="JSON", help="The JSON object to send, or @FILE to read one.")],
+    yes: YesOption = False,  # noqa: FBT002 - a flag
+    unread: Annotated[  # noqa: FBT002 - a flag
+        bool, typer.Option("--unread", help="Update although its record cannot be read.")
+    ] = False,
+    reason: ReasonOption = None,
+    idempotency_key: KeyOption = None,
+    despite: DespiteOption = None,
+    dry_run: DryRunOption = False,  # noqa: FBT002 - a flag
+) -> None:
+    """Update an escrow (observed, not published).
+
+    The call was seen in activity listings, answered with 400; its contract is not shown. The record
+    is shown and its id is to be typed; scripts say --yes.
+
+    \b
+    Example:
+      escrowctl tx update tx_7K2M9QHD --data '{"note": "checked"}'
+    """
+    session = session_of(context)
+    resource_id = parse_id(transaction_id)
+    update_transaction(
+        session,
+        resource_id,
+        read_data(data),
+        check_circumstances(idempotency_key, reason, despite),
+        operation=UPDATE_TRANSACTION,
+        yes=yes,
+        unread=unread,
+        dry_run=dry_run,
+    )
 
 
 def _check_wait(session: Session, seconds: float) -> float:
@@ -181,133 +193,3 @@ def _check_wait(session: Session, seconds: float) -> float:
 
 def _expected_currency(session: Session, text: str | None) -> str | None:
     return check_currency(session, text, name="--expect-currency") if text is not None else None
-
-
-# Creating
-
-
-def _show_created(session: Session, created: Created) -> None:
-    located, entry = created.record.located, created.entry
-    if created.replayed:
-        session.console.note(
-            "replayed", f"this was created before, {entry.settled_at} ({entry.name}). Nothing was sent now."
-        )
-    _note_difference(session, created)
-    if located.id is None:
-        _tell_missing_id(session, created)
-    session.show(
-        view_record(session, created.record, located.id),
-        done=f"created {located.id or ''} ({entry.verdict.http_status})",
-    )
-    if located.id is not None and session.service.sandbox:
-        session.next_step(f"tx release {located.id}")
-
-
-def _tell_missing_id(session: Session, created: Created) -> None:
-    """Say that no id was found: loudly, or as an error (12) where only the id was asked for."""
-    entry = created.entry
-    if session.options.quiet:
-        raise EscrowctlError(
-            ErrorCode.ID_UNKNOWN,
-            f"created ({entry.verdict.http_status}), but -q cannot say which field is the id. Do not create it again.",
-            hint=f"the whole reply: {session.invocation} journal show {entry.name}",
-            sending=Sending.DONE,
-            facts={"entry": entry.name, "idempotency_key": entry.intent.idempotency_key, "sent_at": entry.sent_at},
-        )
-    session.console.note(
-        "id_not_found",
-        f"created ({entry.verdict.http_status}). This is the whole reply; no field in it is known to be the id. "
-        "Do not create it again.",
-    )
-
-
-def _note_difference(session: Session, created: Created) -> None:
-    """Say loudly where the service's record holds another amount or currency than was sent."""
-    sent, found = created.entry.intent.money, created.record.located
-    if sent is None:
-        return
-    if found.amount is not None and found.amount != sent.amount:
-        _warn(session, f"the service's record says amount {found.amount}, sent was {sent.amount}")
-    if found.currency is not None and found.currency != sent.currency:
-        _warn(session, f"the service's record says currency {found.currency}, sent was {sent.currency}")
-
-
-def _warn(session: Session, message: str) -> None:
-    session.console.note("differs", f"{message}. Look before anything is released.", word="warning", important=True)
-
-
-# Releasing
-
-
-def _confirmation(session: Session, *, yes: bool) -> "Confirm":
-    def confirm(resource_id: str, found: "Located | None") -> bool:
-        if yes:
-            return False
-        session.confirm_release(resource_id, found)
-        return True
-
-    return confirm
-
-
-def _release_one(session: Session, prepared: "Release", resource_id: str) -> View:
-    released = prepared.release(resource_id)
-    _note_release(session, released)
-    return _release_view(released, outcome="done")
-
-
-def _release_view(released: Released, *, outcome: str | None = None) -> View:
-    document: dict[str, JsonValue] = {
-        "id": released.id,
-        "http_status": Number(str(released.http_status)) if released.http_status is not None else None,
-        "reply": released.reply,
-        "status_before": released.status_before,
-        "status_after": released.status_after,
-        "verified": released.verified,
-    }
-    if outcome is not None:
-        document = {"id": released.id, "outcome": outcome, **document}
-    before, after = released.status_before or "?", released.status_after or "?"
-    return View(
-        document=document,
-        id=released.id,
-        fields=flatten(document),
-        line=f"{released.id}   {before} -> {after}   {_how_verified(released)}",
-        named={
-            "id": released.id,
-            "status_before": released.status_before,
-            "status_after": released.status_after,
-            "verified": released.verified,
-        },
-        record=document,
-        outcome=outcome,
-    )
-
-
-def _how_verified(released: Released) -> str:
-    match released.verified:
-        case True:
-            return "verified by reading it back"
-        case False:
-            return "accepted, not verified"
-        case None:
-            return "accepted; could not be read back"
-
-
-def _note_release(session: Session, released: Released) -> None:
-    if released.entry is None:
-        session.console.note("already_released", f"{released.id} was released already. Nothing was sent now.")
-    elif released.replayed:
-        entry = released.entry
-        session.console.note(
-            "replayed", f"this was released before, {entry.settled_at} ({entry.name}). Nothing was sent now."
-        )
-    elif released.verified is False:
-        known = ", ".join(sorted(session.service.released))
-        why = f'"{released.status_after}" is not among them: {known}' if known else "the profile names none"
-        session.console.note("not_verified", f"accepted; whether it is released is not known ({why})")
-    elif released.verified is None:
-        session.console.note("not_verified", "accepted; its record could not be read back")
-
-
-def _done(released: Released) -> str:
-    return f"{released.id} was released ({released.http_status})"

@@ -40,6 +40,8 @@ class Service:
     read_only: bool = False
     currencies: frozenset[str] = frozenset()
     reference_field: str | None = None
+    webhook_url_field: str = "url"
+    webhook_events_field: str = "events"
     pointers: Pointers = field(default_factory=Pointers)
     released: frozenset[str] = frozenset()
     read_timeout: float = READ_TIMEOUT

@@ -5,25 +5,37 @@ import json
 from escrowctl.contract.number import JsonValue, Number
 
 
-def encode(value: JsonValue, *, spaced: bool = False) -> str:
-    """Return `value` as one line of ASCII JSON.
+def encode(value: JsonValue, *, spaced: bool = False, indent: int | None = None) -> str:
+    """Return `value` as ASCII JSON, in one line unless `indent` says how deep its lines begin.
 
     Compact as sent on the wire (`{"amount":100}`), or `spaced` as printed (`{"amount": 100}`).
     Python's encoder would put a Decimal through float or refuse it; that is why this exists.
     """
-    comma, colon = (", ", ": ") if spaced else (",", ":")
+    colon = ": " if spaced else ":"
+    deeper = None if indent is None else indent + 1
     match value:
         case Number():
             return value.text
         case dict():
-            members = (f"{_text(key)}{colon}{encode(item, spaced=spaced)}" for key, item in value.items())
-            return "{" + comma.join(members) + "}"
+            members = [
+                f"{_text(key)}{colon}{encode(item, spaced=spaced, indent=deeper)}" for key, item in value.items()
+            ]
+            return _enclose("{", members, "}", spaced=spaced, indent=indent)
         case list():
-            return "[" + comma.join(encode(item, spaced=spaced) for item in value) + "]"
+            items = [encode(item, spaced=spaced, indent=deeper) for item in value]
+            return _enclose("[", items, "]", spaced=spaced, indent=indent)
         case str():
             return _text(value)
         case _:
             return json.dumps(value)
+
+
+def _enclose(opening: str, parts: list[str], closing: str, *, spaced: bool, indent: int | None) -> str:
+    if indent is None or not parts:
+        return opening + (", " if spaced else ",").join(parts) + closing
+    margin = "  " * indent
+    lines = ",\n".join(f"{margin}  {part}" for part in parts)
+    return f"{opening}\n{lines}\n{margin}{closing}"
 
 
 def _text(value: str) -> str:

@@ -1,7 +1,8 @@
 """Every operation of the service's interface (interface.md section 4), as data.
 
 Paths are relative to `{base_url}{api_prefix}`. An operation is *published* when section 4's table
-lists it, *observed* when it was only seen in activity listings: its contract is not shown.
+lists it, *observed* when it was only seen in activity listings: its contract is not shown. What
+`escrowctl api` may call besides is *foreign*.
 """
 
 from dataclasses import dataclass
@@ -20,18 +21,33 @@ class Standing(StrEnum):
 
     PUBLISHED = "published"
     OBSERVED = "observed, not published"
+    FOREIGN = "not in the interface"
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One row of the interface: `path` holds `{id}` where interface.md writes `:id`."""
+    """One row of the interface: `path` holds `{id}` where interface.md writes `:id`.
+
+    `verb` is what a sentence calls it ("the create was sent").
+    """
 
     name: str
+    verb: str
     method: str
     path: str
     access: Access
     standing: Standing
     noun: str
+
+    @property
+    def makes_record(self) -> bool:
+        """Whether it makes a thing that the service names: only its reply can say which."""
+        return self.name.startswith("create_")
+
+    @property
+    def is_confidential(self) -> bool:
+        """Whether bodies of it may hold a secret: those about transactions and users do not."""
+        return self.standing is Standing.FOREIGN or self.noun == "webhook"
 
     def fill(self, resource_id: str | None = None) -> str:
         """Return the path with its id; the id must already have passed `contract.identifiers`."""
@@ -43,23 +59,31 @@ class Operation:
 
 
 CREATE_TRANSACTION = Operation(
-    "create_transaction", "POST", "/transactions", Access.WRITE, Standing.PUBLISHED, "transaction"
+    "create_transaction", "create", "POST", "/transactions", Access.WRITE, Standing.PUBLISHED, "transaction"
 )
 GET_TRANSACTION = Operation(
-    "get_transaction", "GET", "/transactions/{id}", Access.READ, Standing.PUBLISHED, "transaction"
+    "get_transaction", "get", "GET", "/transactions/{id}", Access.READ, Standing.PUBLISHED, "transaction"
 )
 RELEASE_TRANSACTION = Operation(
-    "release_transaction", "PUT", "/transactions/{id}/release", Access.WRITE, Standing.PUBLISHED, "transaction"
+    "release_transaction",
+    "release",
+    "PUT",
+    "/transactions/{id}/release",
+    Access.WRITE,
+    Standing.PUBLISHED,
+    "transaction",
 )
 LIST_TRANSACTIONS = Operation(
-    "list_transactions", "GET", "/transactions", Access.READ, Standing.OBSERVED, "transaction"
+    "list_transactions", "list", "GET", "/transactions", Access.READ, Standing.OBSERVED, "transaction"
 )
 UPDATE_TRANSACTION = Operation(
-    "update_transaction", "PUT", "/transactions/{id}", Access.WRITE, Standing.OBSERVED, "transaction"
+    "update_transaction", "update", "PUT", "/transactions/{id}", Access.WRITE, Standing.OBSERVED, "transaction"
 )
-GET_USER = Operation("get_user", "GET", "/users/{id}", Access.READ, Standing.PUBLISHED, "user")
-CREATE_WEBHOOK = Operation("create_webhook", "POST", "/webhooks", Access.WRITE, Standing.PUBLISHED, "webhook")
-LIST_WEBHOOKS = Operation("list_webhooks", "GET", "/webhooks", Access.READ, Standing.PUBLISHED, "webhook")
+GET_USER = Operation("get_user", "get", "GET", "/users/{id}", Access.READ, Standing.PUBLISHED, "user")
+CREATE_WEBHOOK = Operation(
+    "create_webhook", "webhook creation", "POST", "/webhooks", Access.WRITE, Standing.PUBLISHED, "webhook"
+)
+LIST_WEBHOOKS = Operation("list_webhooks", "list", "GET", "/webhooks", Access.READ, Standing.PUBLISHED, "webhook")
 
 OPERATIONS: tuple[Operation, ...] = (
     CREATE_TRANSACTION,
@@ -71,6 +95,19 @@ OPERATIONS: tuple[Operation, ...] = (
     CREATE_WEBHOOK,
     LIST_WEBHOOKS,
 )
+
+
+def make_foreign(method: str, path: str) -> Operation:
+    """Return a call that the interface does not know; `path` without an id in braces."""
+    access = Access.READ if method in READING_METHODS else Access.WRITE
+    return Operation(f"call_{method.lower()}", "call", method, path, access, Standing.FOREIGN, "record")
+
+
+READING_METHODS = frozenset({"GET"})
+"""Methods that ask for nothing but a reading (RFC 9110 section 9.2.1), among those that `api` sends."""
+
+VERBS = {operation.name: operation.verb for operation in OPERATIONS}
+"""Operation name -> its verb; a foreign one has none here."""
 
 DEFAULT_API_PREFIX = "/api/v1"
 """The prefix of section 4's table; section 4's example request says `/v1` (which is canonical: not shown)."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from escrowctl.contract.money import Money
+from escrowctl.contract.operations import RELEASE_TRANSACTION
 from escrowctl.errors import bad_value
 
 
@@ -29,8 +30,9 @@ class State(StrEnum):
 class Intent:
     """A write about to be sent, complete: what is stored here is what goes out.
 
-    `likeness` is what makes two writes of one operation the same write in this service: the body
-    with numbers normalised for a create, the id as the service echoes it for a release.
+    Only texts of a webhook's or a foreign call's body that may be secret stand as hashes. `likeness`
+    is what makes two writes of one operation the same write in this service: the body with numbers
+    normalised for a create, the id as the service echoes it for a release.
     """
 
     operation: str
@@ -52,6 +54,11 @@ class Intent:
     def is_create(self) -> bool:
         """Whether the service names the thing, so that this write cannot be recognised by an id."""
         return self.resource_id is None
+
+    @property
+    def is_once_only(self) -> bool:
+        """Whether doing it twice is always wrong: a release is; an equal create or update may be meant."""
+        return self.operation == RELEASE_TRANSACTION.name
 
 
 @dataclass(frozen=True, slots=True)

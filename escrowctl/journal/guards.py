@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from escrowctl.contract.operations import VERBS
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
 from escrowctl.journal.entries import Entry, Intent, State
 from escrowctl.surroundings import ago
@@ -24,13 +25,13 @@ def check_alike(alike: list[Entry], intent: Intent, *, invocation: str, now: dat
     """Refuse a write that is the same as one which may have happened.
 
     A release that is done is refused (7); one in flight elsewhere is busy (7); one that is unknown
-    refuses its equal (12) until it is settled, or named in `despite` on purpose. A create may be
-    equal to one that is done: the same amount twice is legitimate.
+    refuses its equal (12) until it is settled, or named in `despite` on purpose. Any other write may
+    be equal to one that is done: the same amount twice is legitimate.
     """
     for entry in alike:
         if intent.is_create and entry.intent.reference != intent.reference:
             continue
-        if entry.state is State.DONE and not intent.is_create:
+        if entry.state is State.DONE and intent.is_once_only:
             raise _already_done(entry, now)
         if entry.state is State.UNKNOWN and entry.number not in intent.despite:
             raise _earlier_unknown(entry, invocation, now)
@@ -62,8 +63,8 @@ def busy(entry: Entry) -> EscrowctlError:
 
 
 def describe(intent: Intent) -> str:
-    """Return the write in two words for a sentence: `create` or `release`."""
-    return intent.operation.partition("_")[0]
+    """Return the write in a word or two for a sentence: `create`, `release`, `DELETE call` where it is foreign."""
+    return VERBS.get(intent.operation, f"{intent.method} call")
 
 
 def _already_done(entry: Entry, now: datetime) -> EscrowctlError:

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
-from escrowctl.journal import guards
+from escrowctl.journal import guards, signing_secrets
 from escrowctl.journal.entries import Entry, Intent, State, Verdict
 from escrowctl.journal.locks import LockFile, place_of
 from escrowctl.journal.store import Store
@@ -32,6 +32,7 @@ class Journal:
     """
 
     def __init__(self, folder: Path, *, now: Callable[[], datetime], invocation: str = "escrowctl") -> None:
+        self._folder = folder
         self._now = now
         self._invocation = invocation
         self._store = Store(folder / "journal.db", made_at=timestamp(now()))
@@ -109,6 +110,14 @@ class Journal:
         """
         earlier = self._under_key(intent)
         return earlier if earlier is not None and not _may_be_sent_again(earlier) else None
+
+    def keep_secret(self, entry: Entry, secret: str, *, resource_id: str | None) -> None:
+        """Keep the signing secret of an endpoint that an entry made; the journal itself never holds it."""
+        signing_secrets.keep(self._folder, entry, secret, resource_id=resource_id)
+
+    def secret_path(self, entry: Entry) -> Path:
+        """Return the file that holds the signing secret of an entry's endpoint, if one was ever kept."""
+        return signing_secrets.path_of(self._folder, entry)
 
     def find(self, number: int) -> Entry | None:
         """Return one entry with its history, or None."""

@@ -70,8 +70,10 @@ class Console:
             view = view.only(self.manner.fields)
         if self.manner.quiet:
             self._ids((view,))
-        elif self.manner.json:
+        elif self.manner.json or (view.whole and not self._stdout.isatty()):
             self.document(view.document)
+        elif view.whole:
+            self.data(encode(view.document, spaced=True, indent=0))
         elif not self._stdout.isatty():
             self.data(tsv.render_fields(view))
         elif view.line is not None:
@@ -110,6 +112,16 @@ class Console:
     def document(self, document: JsonValue) -> None:
         """Write one line of JSON."""
         self.data(encode(document, spaced=True))
+
+    def text(self, body: bytes) -> None:
+        """Write a reply that is not JSON: as it stands in a pipe, made harmless at a terminal."""
+        text = body.decode("utf-8", errors="replace")
+        if self.manner.json:
+            self.document(text)
+        elif self._stdout.isatty():
+            self.data("\n".join(safe(line) for line in text.splitlines()))
+        else:
+            self.data(text.removesuffix("\n"))
 
     def data(self, text: str) -> None:
         """Write text and a line end to stdout, and flush."""

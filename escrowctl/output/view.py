@@ -15,7 +15,8 @@ class View:
     `document` is what `--json` prints; `id` what `-q` prints (None: it cannot be told); `fields`
     are the name and value lines of a pipe and a terminal. `line`, if given, takes their place on a
     terminal. `named` are the fields that columns and `--fields` go by; `record` is what the JSON
-    Pointers of `--fields` point into, and `outcome` what a line of several says besides.
+    Pointers of `--fields` point into, and `outcome` what a line of several says besides. `whole`: a
+    document of any shape, which is JSON in every format.
     """
 
     document: JsonValue
@@ -25,6 +26,7 @@ class View:
     named: Mapping[str, JsonValue] = field(default_factory=dict)
     record: JsonValue = None
     outcome: str | None = None
+    whole: bool = False
 
     def only(self, names: tuple[str, ...]) -> "View":
         """Return the view of these fields alone, null where there is no such field."""

@@ -14,7 +14,7 @@ FILES = {"bash": "escrowctl.bash", "zsh": "_escrowctl", "fish": "escrowctl.fish"
 
 CASES = (
     ("escrowctl j", {"journal"}),
-    ("escrowctl tx ", {"create", "get", "release", "list"}),
+    ("escrowctl tx ", {"create", "get", "release", "list", "update"}),
     ("escrowctl --sandbox -p acme tx create --am", {"--amount"}),
     ("escrowctl tx create --currency US", {"USD", "USN"}),
     ("escrowctl tx create --reference tx --curr", {"--currency"}),

@@ -30,10 +30,7 @@ def there(program: Program, serve: Callable[[Behave], WireServer]) -> Program:
 
 @pytest.mark.parametrize(
     ("method", "words"),
-    [
-        ("get_transaction", ("tx", "get", "tx_1")),
-        ("create_transaction", ("tx", "create", "--amount", "1", "--currency", "USD")),
-    ],
+    [("get_transaction", ("tx", "get", "tx_1")), ("make", ("tx", "create", "--amount", "1", "--currency", "USD"))],
 )
 def test_a_defect_is_one_sentence_and_never_a_traceback(there: Program, method: str, words: tuple[str, ...]) -> None:
     ended = there.python(_BROKEN.format(method=method), *words)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from escrowctl.client.exchange import Fault
+from escrowctl.client.orders import Order
 from escrowctl.client.transport import Wire
 from escrowctl.client.writing import Writer
 from escrowctl.journal.entries import Entry, State, Verdict
@@ -54,9 +55,9 @@ def speaks_too_soon() -> None:
     """Print a result before there is one."""
     send = Writer._send
 
-    def hasty(self: Any, entry: Entry, request_id: str) -> Any:
+    def hasty(self: Any, entry: Entry, order: Order, request_id: str) -> Any:
         sys.stdout.write("id\ttx_soon\n")
         sys.stdout.flush()
-        return send(self, entry, request_id)
+        return send(self, entry, order, request_id)
 
     Writer._send = hasty  # type: ignore[method-assign] # as above

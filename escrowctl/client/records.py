@@ -1,0 +1,58 @@
+"""What commands get back from the client, as plain values; light to import."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from escrowctl.contract.number import JsonValue
+
+if TYPE_CHECKING:
+    from escrowctl.contract.record import Located
+    from escrowctl.journal.entries import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What a service says of one thing: the whole document, the record in it, and what was found there."""
+
+    document: JsonValue
+    value: JsonValue
+    located: "Located"
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """A collection as a service lists it: the whole document, and the items found in it."""
+
+    document: JsonValue
+    items: list[Record]
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A write that is done, and what the service said of it (None: nothing).
+
+    `replayed`: an earlier command did it, nothing was sent now.
+    """
+
+    entry: "Entry"
+    record: Record | None
+    replayed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """A release that was accepted.
+
+    `verified`: read back as released (True), as another word or one nobody vouches for (False), or
+    not readable (None). `entry` is None where it had been released before: nothing was sent now.
+    """
+
+    id: str
+    http_status: int | None
+    reply: JsonValue
+    status_before: str | None
+    status_after: str | None
+    verified: bool | None
+    money: str
+    entry: "Entry | None"
+    replayed: bool = False

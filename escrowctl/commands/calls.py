@@ -1,0 +1,136 @@
+"""Calls typed by hand: what they are is decided by their path, and how they are shown is JSON."""
+
+from dataclasses import dataclass
+
+from escrowctl.client.orders import Circumstances, Order, Terms, order_call, order_creation_of, order_release
+from escrowctl.commands.creations import note_difference, note_replayed
+from escrowctl.commands.preview import show_request
+from escrowctl.commands.releases import ask_release, release_all
+from escrowctl.commands.updates import update
+from escrowctl.commands.webhook import register
+from escrowctl.contract.body import encode
+from escrowctl.contract.number import JsonValue
+from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK, RELEASE_TRANSACTION, UPDATE_TRANSACTION
+from escrowctl.contract.paths import Call
+from escrowctl.contract.record import locate, unwrap
+from escrowctl.errors import bad_value
+from escrowctl.output.view import View, flatten
+from escrowctl.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """A write typed by hand: the call, its body (None: none), and what was said beside it."""
+
+    call: Call
+    body: JsonValue
+    circumstances: Circumstances
+    yes: bool
+    dry_run: bool
+
+    @property
+    def required_body(self) -> JsonValue:
+        """The body; raises EscrowctlError (exit 2) where there is none."""
+        if self.body is None:
+            raise bad_value("this call needs a body: give it with --data.")
+        return self.body
+
+    @property
+    def required_id(self) -> str:
+        """The id in the path of an operation that has one."""
+        assert self.call.resource_id is not None, "its path names one"
+        return self.call.resource_id
+
+
+def read(session: Session, call: Call) -> None:
+    """Show the whole reply to a GET: JSON, or text as it stands."""
+    session.service.refuse_key(call.operation.path, call.resource_id, call.query)
+    found = session.client.fetch(call)
+    if isinstance(found, bytes):
+        session.console.text(found)
+    else:
+        session.show(_view(found, noun=call.operation.noun))
+
+
+def write(session: Session, writing: Writing) -> None:
+    """Carry out a write under the guards of the operation that its path really is."""
+    operation, said = writing.call.operation, writing.circumstances
+    match operation.name:
+        case CREATE_TRANSACTION.name:
+            order = order_creation_of(writing.required_body, said, operation=operation)
+            _make(session, order, dry_run=writing.dry_run, verb="created")
+        case CREATE_WEBHOOK.name:
+            register(session, writing.required_body, said, dry_run=writing.dry_run, operation=operation)
+        case RELEASE_TRANSACTION.name:
+            _release(session, writing)
+        case UPDATE_TRANSACTION.name:
+            update(
+                session,
+                writing.required_id,
+                writing.required_body,
+                said,
+                operation=operation,
+                yes=writing.yes,
+                unread=False,
+                dry_run=writing.dry_run,
+            )
+        case _:
+            _call_foreign(session, writing)
+
+
+def _release(session: Session, writing: Writing) -> None:
+    operation, resource_id = writing.call.operation, writing.required_id
+    terms = Terms(body=encode(writing.body) if writing.body is not None else None)
+    if writing.dry_run:
+        show_request(session, order_release(resource_id, terms, writing.circumstances, operation=operation))
+        return
+    session.service.refuse_key(operation.path, resource_id)
+    prepared = session.client.prepare_release(
+        terms, writing.circumstances, ask_release(session, yes=writing.yes), operation=operation
+    )
+    release_all(session, prepared, [resource_id], several=False)
+
+
+def _call_foreign(session: Session, writing: Writing) -> None:
+    operation, body = writing.call.operation, writing.body
+    order = order_call(
+        operation.method, operation.path, body, writing.circumstances, resource_id=writing.call.resource_id
+    )
+    what = f"{operation.method} {session.service.url(operation.path)}"
+    if not (writing.yes or writing.dry_run):
+        session.confirm(
+            [
+                f"  {what}" + (f"  {encode(body)}" if body is not None else ""),
+                "What this call does is not in the interface. Type yes to send it: yes",
+            ],
+            "yes",
+            why=f"{what} needs a confirmation",
+            declined="the call was not made",
+        )
+    _make(session, order, dry_run=writing.dry_run, verb="called")
+
+
+def _make(session: Session, order: Order, *, dry_run: bool, verb: str) -> None:
+    if dry_run:
+        show_request(session, order)
+        return
+    with session.signals.held():
+        made = session.client.make(order)
+        note_replayed(session, made, verb=verb)
+        note_difference(session, made)
+        document = made.record.document if made.record else None
+        done = f"{made.entry.intent.method} {made.entry.intent.url} was done ({made.entry.verdict.http_status})"
+        session.show(_view(document, noun=order.operation.noun), done=done)
+
+
+def _view(document: JsonValue, *, noun: str) -> View:
+    record = unwrap(document, noun=noun)
+    located = locate(record, noun=noun)
+    named: dict[str, JsonValue] = {
+        "id": located.id,
+        "status": located.status,
+        "amount": located.amount,
+        "currency": located.currency,
+        "created": located.created,
+    }
+    return View(document, located.id, flatten(document), named=named, record=record, whole=True)

@@ -1,0 +1,67 @@
+"""What is said of a thing that was made: its record, loudly where the id is not found or the amount differs."""
+
+from escrowctl.client.records import Made, Record
+from escrowctl.errors import ErrorCode, EscrowctlError, Sending
+from escrowctl.output.view import View
+from escrowctl.session import Session
+
+
+def show_made(session: Session, made: Made, view: View, *, verb: str) -> None:
+    """Show the record of what was made; `verb` is what was done (`created`, `registered`).
+
+    Raises EscrowctlError `id_unknown` (12) where only the id was asked for and none was found.
+    """
+    entry = made.entry
+    note_replayed(session, made, verb=verb)
+    note_difference(session, made)
+    if view.id is None:
+        _tell_missing_id(session, made, verb=verb)
+    session.show(view, done=f"{verb} {view.id or ''} ({entry.verdict.http_status})")
+
+
+def record_of(made: Made) -> Record:
+    """Return the record that a creation brought: it is not done without one."""
+    assert made.record is not None, "a creation without a record is unknown"
+    return made.record
+
+
+def note_replayed(session: Session, made: Made, *, verb: str) -> None:
+    """Say that an earlier command did it."""
+    if made.replayed:
+        entry = made.entry
+        session.console.note(
+            "replayed", f"this was {verb} before, {entry.settled_at} ({entry.name}). Nothing was sent now."
+        )
+
+
+def note_difference(session: Session, made: Made) -> None:
+    """Say loudly where the service's record holds another amount or currency than was sent."""
+    sent, found = made.entry.intent.money, made.record.located if made.record else None
+    if sent is None or found is None:
+        return
+    if found.amount is not None and found.amount != sent.amount:
+        _warn(session, f"the service's record says amount {found.amount}, sent was {sent.amount}")
+    if found.currency is not None and found.currency != sent.currency:
+        _warn(session, f"the service's record says currency {found.currency}, sent was {sent.currency}")
+
+
+def _tell_missing_id(session: Session, made: Made, *, verb: str) -> None:
+    """Say that no id was found: loudly, or as an error (12) where only the id was asked for."""
+    entry = made.entry
+    if session.options.quiet:
+        raise EscrowctlError(
+            ErrorCode.ID_UNKNOWN,
+            f"{verb} ({entry.verdict.http_status}), but -q cannot say which field is the id. Do not do it again.",
+            hint=f"the whole reply: {session.invocation} journal show {entry.name}",
+            sending=Sending.DONE,
+            facts={"entry": entry.name, "idempotency_key": entry.intent.idempotency_key, "sent_at": entry.sent_at},
+        )
+    session.console.note(
+        "id_not_found",
+        f"{verb} ({entry.verdict.http_status}). This is the whole reply; no field in it is known to be the id. "
+        "Do not do it again.",
+    )
+
+
+def _warn(session: Session, message: str) -> None:
+    session.console.note("differs", f"{message}. Look before anything is released.", word="warning", important=True)

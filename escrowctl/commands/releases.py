@@ -1,0 +1,123 @@
+"""Releases: how consent is asked for, and what is said of one that was accepted."""
+
+from typing import TYPE_CHECKING
+
+from escrowctl.client.records import Released
+from escrowctl.commands.several import run_several
+from escrowctl.contract.number import JsonValue, Number
+from escrowctl.contract.record import Located
+from escrowctl.output.view import View, flatten
+from escrowctl.session import Session
+
+if TYPE_CHECKING:
+    from escrowctl.client.inspection import Confirm
+    from escrowctl.client.release import Release
+
+
+def release_all(session: Session, prepared: "Release", ids: list[str], *, several: bool) -> None:
+    """Release each id and show what became of it."""
+    if several:
+        run_several(
+            session,
+            ids,
+            lambda one: _release_one(session, prepared, one),
+            failed="were not released",
+            done="was released",
+        )
+        return
+    with session.signals.held():
+        released = prepared.release(ids[0])
+        _note_release(session, released)
+        session.show(_view(released), done=f"{released.id} was released ({released.http_status})")
+
+
+def ask_release(session: Session, *, yes: bool) -> "Confirm":
+    """Return what asks for consent: the amount is to be typed on a live service, else the id."""
+
+    def confirm(resource_id: str, found: Located | None) -> bool:
+        if yes:
+            return False
+        service = session.service
+        amount = f"{found.amount} {found.currency or ''}".rstrip() if found and found.amount else "unknown"
+        word = str(found.amount) if service.live and found and found.amount else resource_id
+        what = "amount" if word != resource_id else "id"
+        session.confirm(
+            [
+                describe_target(session, resource_id, found),
+                f"A release cannot be undone. Type the {what} to release {amount}: {word}",
+            ],
+            word,
+            why=f"releasing {resource_id} needs a confirmation",
+            declined=f"{resource_id} was not released",
+        )
+        return True
+
+    return confirm
+
+
+def describe_target(session: Session, resource_id: str, found: Located | None) -> str:
+    """Return the line that shows what is about to be written to."""
+    service = session.service
+    amount = f"{found.amount} {found.currency or ''}".rstrip() if found and found.amount else "unknown"
+    line = f"  id {resource_id}   amount {amount}   status {(found.status if found else None) or 'unknown'}"
+    return line if service.sandbox else f"{line}   profile {service.name}   host {service.origin}"
+
+
+def _release_one(session: Session, prepared: "Release", resource_id: str) -> View:
+    released = prepared.release(resource_id)
+    _note_release(session, released)
+    return _view(released, outcome="done")
+
+
+def _view(released: Released, *, outcome: str | None = None) -> View:
+    document: dict[str, JsonValue] = {
+        "id": released.id,
+        "http_status": Number(str(released.http_status)) if released.http_status is not None else None,
+        "reply": released.reply,
+        "status_before": released.status_before,
+        "status_after": released.status_after,
+        "verified": released.verified,
+    }
+    if outcome is not None:
+        document = {"id": released.id, "outcome": outcome, **document}
+    before, after = released.status_before or "?", released.status_after or "?"
+    return View(
+        document=document,
+        id=released.id,
+        fields=flatten(document),
+        line=f"{released.id}   {before} -> {after}   {_how_verified(released)}",
+        named={
+            "id": released.id,
+            "status_before": released.status_before,
+            "status_after": released.status_after,
+            "verified": released.verified,
+        },
+        record=document,
+        outcome=outcome,
+    )
+
+
+def _how_verified(released: Released) -> str:
+    match released.verified:
+        case True:
+            return "verified by reading it back"
+        case False:
+            return "accepted, not verified"
+        case None:
+            return "accepted; could not be read back"
+
+
+def _note_release(session: Session, released: Released) -> None:
+    if released.entry is None:
+        session.console.note("already_released", f"{released.id} was released already. Nothing was sent now.")
+    elif released.replayed:
+        entry = released.entry
+        session.console.note(
+            "replayed", f"this was released before, {entry.settled_at} ({entry.name}). Nothing was sent now."
+        )
+    elif released.verified is False:
+        known = ", ".join(sorted(session.service.released))
+        why = f'"{released.status_after}" is not among them: {known}' if known else "the profile names none"
+        session.console.note("not_verified", f"accepted; whether it is released is not known ({why})")
+    elif released.verified is None:
+        session.console.note("not_verified", "accepted; its record could not be read back")

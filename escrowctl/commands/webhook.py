@@ -1,0 +1,151 @@
+"""`escrowctl webhook`: register endpoints, and list them."""
+
+from typing import Annotated
+from urllib.parse import urlsplit
+
+import typer
+
+from escrowctl.client.orders import Circumstances, order_webhook
+from escrowctl.client.records import Made, Record
+from escrowctl.commands.arguments import check_circumstances, read_data
+from escrowctl.commands.creations import record_of, show_made
+from escrowctl.commands.preview import show_request
+from escrowctl.commands.records import view_record
+from escrowctl.contract.number import JsonValue
+from escrowctl.contract.operations import CREATE_WEBHOOK, Operation
+from escrowctl.contract.redaction import find_secret
+from escrowctl.errors import bad_value
+from escrowctl.options import DataOption, DespiteOption, DryRunOption, KeyOption, ReasonOption
+from escrowctl.output.view import Listing, View
+from escrowctl.session import Session, session_of
+
+COLUMNS = ("id", "status", "url", "events", "created")
+_URL_NAMES = ("url", "endpoint", "target_url", "targetUrl", "callback_url", "callbackUrl", "target", "address")
+_EVENT_NAMES = ("events", "event_types", "eventTypes", "enabled_events", "enabledEvents", "event", "topics")
+_MAX_URL_CHARS = 2048
+
+
+def create(
+    context: typer.Context,
+    url: Annotated[str | None, typer.Option(metavar="URL", help="Where events are to go.")] = None,
+    event: Annotated[
+        list[str] | None, typer.Option("--event", metavar="KIND", help="A kind of event; several times for several.")
+    ] = None,
+    reason: ReasonOption = None,
+    data: DataOption = None,
+    idempotency_key: KeyOption = None,
+    despite: DespiteOption = None,
+    dry_run: DryRunOption = False,  # noqa: FBT002 - a flag
+) -> None:
+    """Register an endpoint for events.
+
+    The body's fields are not published: --url and --event go under the names url and events, or
+    those that the profile gives, and --data adds any other. Nothing can remove an endpoint again.
+    A signing secret in the reply is shown once, and kept beside the journal (mode 0600).
+
+    \b
+    Example:
+      escrowctl webhook create --url https://hooks.example.net/escrow --event transaction.released
+    """
+    session = session_of(context)
+    body = _make_body(session, url, event or [], read_data(data))
+    register(session, body, check_circumstances(idempotency_key, reason, despite), dry_run=dry_run)
+
+
+def list_webhooks(context: typer.Context) -> None:
+    """List the endpoints, as the service lists them.
+
+    How the list is paged is not published: what comes may be one page of several.
+
+    \b
+    Example:
+      escrowctl webhook list --json
+    """
+    session = session_of(context)
+    found = session.client.list_webhooks()
+    views = tuple(view_webhook(session, record) for record in found.items)
+    session.console.show_listing(Listing(COLUMNS, views, found.document if session.options.raw else None))
+
+
+def register(
+    session: Session,
+    body: JsonValue,
+    circumstances: Circumstances,
+    *,
+    dry_run: bool,
+    operation: Operation = CREATE_WEBHOOK,
+) -> None:
+    """Register an endpoint with exactly this body, and show its record."""
+    order = order_webhook(body, session.service, circumstances, operation=operation)
+    if dry_run:
+        show_request(session, order)
+        return
+    with session.signals.held():
+        made = session.client.make(order)
+        _note_secret(session, made)
+        show_made(session, made, view_webhook(session, record_of(made)), verb="registered")
+
+
+def view_webhook(session: Session, record: Record) -> View:
+    """Return the view of an endpoint's record, its address and events found under their usual names."""
+    view = view_record(session, record)
+    service, value = session.service, record.value
+    fields = value if isinstance(value, dict) else {}
+    named = {
+        "id": view.named["id"],
+        "status": view.named["status"],
+        "url": _first(fields, (service.webhook_url_field, *_URL_NAMES)),
+        "events": _first(fields, (service.webhook_events_field, *_EVENT_NAMES)),
+        "created": view.named["created"],
+    }
+    return View(view.document, view.id, view.fields, named=named, record=value)
+
+
+def _first(fields: dict[str, JsonValue], names: tuple[str, ...]) -> JsonValue:
+    return next((fields[name] for name in names if fields.get(name) is not None), None)
+
+
+def _make_body(session: Session, url: str | None, events: list[str], data: dict[str, JsonValue]) -> JsonValue:
+    """Return what was given, under the names that the profile says, and nothing else."""
+    if url is None and not data:
+        raise bad_value("an endpoint needs --url, or its whole body in --data.")
+    given: dict[str, JsonValue] = {}
+    if url is not None:
+        given[session.service.webhook_url_field] = _check_url(session, url)
+    if events:
+        given[session.service.webhook_events_field] = [_check_event(event) for event in events]
+    for name in data:
+        if name in given:
+            raise bad_value(f'--data has "{name}", which --url or --event says: leave it out of one of them.')
+    return given | data
+
+
+def _check_url(session: Session, url: str) -> str:
+    """Return an absolute http or https URL; a live one that is not https is warned of."""
+    if not url.isascii() or not url.isprintable() or " " in url or len(url) > _MAX_URL_CHARS:
+        raise bad_value(f"--url is one word of at most {_MAX_URL_CHARS} visible ASCII characters.")
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+    except ValueError as error:
+        raise bad_value(f'--url "{url}" is not a URL: {error}.') from error
+    if parts.scheme not in ("http", "https") or not host:
+        raise bad_value(f'--url "{url}" is not an address for events: write one such as https://hooks.example.net/x.')
+    if session.service.live and parts.scheme != "https":
+        session.console.note("plain_http", f'--url "{url}" is plain http: events would travel in clear', word="warning")
+    return url
+
+
+def _check_event(event: str) -> str:
+    if not event.strip() or not event.isprintable():
+        raise bad_value(f'--event "{event}" is not a kind of event.')
+    return event
+
+
+def _note_secret(session: Session, made: Made) -> None:
+    record = record_of(made)
+    if made.replayed or not find_secret(record.value):
+        return
+    kept = session.journal.secret_path(made.entry)
+    where = f"It is kept in {kept}." if kept.exists() else f"It could not be kept in {kept}: keep it yourself."
+    session.console.note("secret", f"the signing secret is shown this once. {where}", important=not kept.exists())

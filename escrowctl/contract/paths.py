@@ -1,0 +1,96 @@
+"""Paths typed by hand: an allow-list of what may stand in one, and which operation a path really is.
+
+A service may take `/Transactions/x/release.json` for the release of x. What could be one of the
+contract's writes is treated as one, so that no spelling gets round its guards.
+"""
+
+import re
+from dataclasses import dataclass, replace
+
+from escrowctl.contract.identifiers import parse_id
+from escrowctl.contract.operations import OPERATIONS, READING_METHODS, Access, Operation, make_foreign
+from escrowctl.errors import bad_value
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+_SEGMENT = re.compile(r"[A-Za-z0-9_~-][A-Za-z0-9._~-]*", re.ASCII)
+_QUERY = re.compile(r"[A-Za-z0-9._~=&%+,:@/-]+", re.ASCII)
+_RELEASE_METHODS = frozenset({"POST", "PUT", "PATCH"})
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call typed by hand: the operation it is, the id in its path (None: none is known), and its query."""
+
+    operation: Operation
+    resource_id: str | None = None
+    query: str = ""
+
+
+def parse_call(method: str, text: str, *, prefix: str) -> Call:
+    """Return what METHOD PATH calls; PATH is relative to `prefix`, or begins with it.
+
+    Raises EscrowctlError (exit 2) for another method, a path that could lead elsewhere, and a query
+    on a write.
+    """
+    verb = method.upper()
+    if verb not in METHODS:
+        raise bad_value(f'"{method}" is not one of {", ".join(METHODS)}.')
+    path, mark, query = text.partition("?")
+    if mark and (verb not in READING_METHODS or not _QUERY.fullmatch(query)):
+        raise bad_value(
+            f'the query "{query}" has characters that cannot stand in one.'
+            if verb in READING_METHODS
+            else f'"{text}" has a query, which a write is not sent with: put what it says into --data.'
+        )
+    segments = _segments(text, path.removeprefix(prefix) if path.startswith(f"{prefix}/") else path)
+    return replace(_recognise(verb, segments), query=query)
+
+
+def _segments(text: str, path: str) -> list[str]:
+    hint = "write one such as /transactions/tx_1"
+    if not path.startswith("/"):
+        raise bad_value(f'"{text}" is not a path of this service: {hint}.')
+    segments = path[1:].split("/")
+    if not all(_SEGMENT.fullmatch(segment) for segment in segments):
+        raise bad_value(f'"{text}" has a segment that is empty or could lead elsewhere: {hint}.')
+    return segments
+
+
+def _recognise(method: str, segments: list[str]) -> Call:
+    for operation in OPERATIONS:
+        resource_id = _fits(operation, method, segments)
+        if resource_id is not None:
+            named = operation.path.count("{id}") == 1
+            spelled = _spelled(segments, operation) if named else "/" + "/".join(segments)
+            typed = replace(operation, method=method, path=spelled)
+            return Call(typed, parse_id(resource_id, noun=operation.noun) if named else None)
+    foreign = make_foreign(method, "/" + "/".join(segments))
+    beneath = len(segments) > 1 and _bare(segments[0]) == "transactions" and foreign.access is Access.WRITE
+    return Call(foreign, parse_id(segments[1]) if beneath else None)
+
+
+def _fits(operation: Operation, method: str, segments: list[str]) -> str | None:
+    """Return the id where the path is this operation's ("" where it has none), else None."""
+    parts = operation.path[1:].split("/")
+    if len(parts) != len(segments) or not _same_method(operation, method):
+        return None
+    pairs = list(zip(parts, segments, strict=True))
+    if any(part != "{id}" and _bare(segment) != part for part, segment in pairs):
+        return None
+    return next((segment for part, segment in pairs if part == "{id}"), "")
+
+
+def _same_method(operation: Operation, method: str) -> bool:
+    # A release by another method is a release all the same, where a service takes it for one.
+    return method == operation.method or (operation.path.endswith("/release") and method in _RELEASE_METHODS)
+
+
+def _spelled(segments: list[str], operation: Operation) -> str:
+    parts = operation.path[1:].split("/")
+    pairs = zip(parts, segments, strict=True)
+    return "/" + "/".join(part if part == "{id}" else segment for part, segment in pairs)
+
+
+def _bare(segment: str) -> str:
+    """Return a segment as a service may read it: case-blind, without a suffix that names a format."""
+    return segment.partition(".")[0].casefold()

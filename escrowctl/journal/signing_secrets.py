@@ -1,0 +1,39 @@
+"""Signing secrets of webhook endpoints: each in a file of its own beside the journal, for its owner alone.
+
+A service shows a secret once, when the endpoint is made; who would verify its events later needs it
+still. The journal is exported and shown, so it holds none.
+"""
+
+import contextlib
+import json
+import os
+from pathlib import Path
+
+from escrowctl.config.folders import make_private_folder
+from escrowctl.errors import EscrowctlError
+from escrowctl.journal.entries import Entry
+
+_FOLDER = "signing-secrets"
+
+
+def path_of(folder: Path, entry: Entry) -> Path:
+    """Return the file for an entry of the journal in `folder`."""
+    return folder / _FOLDER / f"{entry.name}.json"
+
+
+def keep(folder: Path, entry: Entry, secret: str, *, resource_id: str | None) -> None:
+    """Write `{"service", "id", "secret"}`, mode 0600, before anybody is shown the secret.
+
+    A file that cannot be written is no reason to fail: the endpoint exists, and the secret is in the
+    reply that is about to be shown.
+    """
+    path = path_of(folder, entry)
+    document = {"service": entry.intent.service, "id": resource_id, "secret": secret}
+    with contextlib.suppress(OSError, EscrowctlError):
+        make_private_folder(path.parent)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            os.fchmod(handle, 0o600)
+            json.dump(document, file)
+            file.flush()
+            os.fsync(handle)

@@ -1,0 +1,230 @@
+"""Calls typed by hand: shown whole, and under the guards of what their path really is."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+from conftest import KEY, Run
+from wire_server import Behave, WireServer, answering, by_method, hang_up, http_reply
+
+from cli.replies import CREATE, HELD, RELEASED, in_turn, json_reply
+
+At = Callable[[Behave], tuple[WireServer, Run]]
+
+
+@pytest.mark.parametrize(
+    ("body", "out"),
+    [
+        (
+            b'{"data":{"id":17,"amount":1.50},"n":12345678901234567890.10}',
+            '{"data": {"id": 17, "amount": 1.50}, "n": 12345678901234567890.10}\n',
+        ),
+        (b"[]", "[]\n"),
+        (b'"pong"', '"pong"\n'),
+        (b"null", "null\n"),
+    ],
+)
+def test_a_reading_is_the_whole_reply_in_a_pipe_and_under_json(body: bytes, out: str, at: At) -> None:
+    server, run = at(json_reply(body))
+
+    results = [run("api", "GET", "/anything/else?page=2", *words) for words in ((), ("--json",))]
+
+    assert [(result.code, result.out, result.err) for result in results] == [(0, out, "")] * 2
+    assert [seen.target for seen in server.seen] == ["/api/v1/anything/else?page=2"] * 2
+
+
+def test_a_reading_is_indented_at_a_terminal(at: At) -> None:
+    _server, run = at(json_reply(b'{"id":"a","list":[1.50,{"x":[]}],"none":{}}'))
+
+    result = run("api", "GET", "/x", terminal=True)
+
+    assert result.out == (
+        '{\n  "id": "a",\n  "list": [\n    1.50,\n    {\n      "x": []\n    }\n  ],\n  "none": {}\n}\n'
+    )
+
+
+def test_a_reply_that_is_text_is_text(at: At) -> None:
+    _server, run = at(answering(http_reply("200 OK", b"ready \x1b[31m\nyes\n", content_type="text/plain")))
+
+    piped, shown, as_json = (
+        run("api", "GET", "/x"),
+        run("api", "GET", "/x", terminal=True),
+        run("api", "GET", "/x", "--json"),
+    )
+
+    assert (piped.out, shown.out) == ("ready \x1b[31m\nyes\n", "ready \\u{1b}[31m\nyes\n")
+    assert as_json.json == "ready \x1b[31m\nyes\n"
+
+
+def test_the_prefix_may_be_typed_and_is_not_doubled(at: At) -> None:
+    server, run = at(json_reply(HELD))
+
+    assert run("api", "get", "/api/v1/transactions/tx_1", "--fields", "id,amount", "--json").json == {
+        "id": "tx_1",
+        "amount": 100,
+    }
+    assert [(seen.method, seen.target) for seen in server.seen] == [("GET", "/api/v1/transactions/tx_1")]
+
+
+BAD = (
+    (("HEAD", "/x"), '"HEAD" is not one of GET, POST, PUT, PATCH, DELETE.'),
+    (("GET", "x"), '"x" is not a path of this service: write one such as /transactions/tx_1.'),
+    (("GET", "https://evil.example/x"), '"https://evil.example/x" is not a path of this service: write one such as'),
+    (("GET", "/a/../b"), '"/a/../b" has a segment that is empty or could lead elsewhere'),
+    (("GET", "//evil.example"), '"//evil.example" has a segment that is empty or could lead elsewhere'),
+    (("GET", "/a/"), '"/a/" has a segment that is empty or could lead elsewhere'),
+    (("GET", "/a%2e%2e/b"), '"/a%2e%2e/b" has a segment that is empty or could lead elsewhere'),
+    (("GET", "/a\r\nX: y"), "has a segment that is empty or could lead elsewhere"),
+    (("GET", "/a?b=c d"), 'the query "b=c d" has characters that cannot stand in one.'),
+    (("GET", f"/x/{KEY}"), "the API key stands in what is to be sent or recorded: it never belongs there."),
+    (("GET", f"/x?key={KEY}"), "the API key stands in what is to be sent or recorded: it never belongs there."),
+    (("DELETE", f"/x/{KEY}", "--yes"), "the API key stands in what is to be sent or recorded"),
+    (("GET", "/x", "--data", "{}"), "--data is for writes: a GET sends no body."),
+    (("GET", "/x", "--dry-run"), "--dry-run is for writes: a GET sends no body."),
+    (("PUT", "/transactions/tx_1/release?force=1"), "has a query, which a write is not sent with"),
+    (("PUT", "/transactions/a.b/release"), 'transaction id "a.b" has the character "."'),
+    (("PUT", "/transactions/undefined/release"), '"undefined" is not a transaction id'),
+    (("POST", "/transactions"), "this call needs a body: give it with --data."),
+    (("PUT", "/transactions/tx_1", "--yes"), "this call needs a body: give it with --data."),
+    (("POST", "/webhooks"), "this call needs a body: give it with --data."),
+)
+
+
+@pytest.mark.parametrize(("words", "message"), BAD, ids=[" ".join(words)[:40] for words, _ in BAD])
+def test_a_call_that_could_lead_elsewhere_is_refused_in_one_sentence(
+    words: tuple[str, ...], message: str, at: At
+) -> None:
+    server, run = at(json_reply(HELD))
+
+    result = run("api", *words)
+
+    assert (result.code, result.out, server.seen) == (2, "", [])
+    assert message in result.err
+    assert result.err.count("Nothing was sent.") == 1
+
+
+SPELLINGS = (
+    ("PUT", "/transactions/tx_1/release"),
+    ("put", "/api/v1/transactions/tx_1/release"),
+    ("PUT", "/Transactions/tx_1/RELEASE"),
+    ("PUT", "/transactions/tx_1/release.json"),
+    ("POST", "/transactions/tx_1/release"),
+    ("PATCH", "/transactions.xml/tx_1/Release"),
+)
+
+
+@pytest.mark.parametrize(("method", "path"), SPELLINGS)
+def test_a_release_spelled_by_hand_is_a_release(method: str, path: str, at: At) -> None:
+    accept = json_reply(b"{}")
+    server, run = at(
+        by_method(GET=in_turn(json_reply(HELD), json_reply(RELEASED)), PUT=accept, POST=accept, PATCH=accept)
+    )
+
+    asked = run("api", method, path, "--json")
+    first = run("api", method, path, "--yes", "--json")
+    again = [run("api", method, path, "--yes", "--json"), run("tx", "release", "tx_1", "--yes", "--json")]
+
+    assert (asked.code, asked.error["code"]) == (3, "confirmation_needed")
+    assert (first.code, first.json["id"], first.json["status_after"]) == (0, "tx_1", "released")
+    assert [(result.code, result.error["code"]) for result in again] == [(7, "already_done")] * 2
+    tail = path.removeprefix("/api/v1")
+    assert [(seen.method, seen.target) for seen in server.writes] == [(method.upper(), f"/api/v1{tail}")]
+
+
+def test_a_release_by_command_is_known_to_the_call_by_hand(at: At) -> None:
+    server, run = at(by_method(GET=in_turn(json_reply(HELD), json_reply(RELEASED)), PUT=json_reply(b"{}")))
+    assert run("tx", "release", "tx_1", "--yes").code == 0
+
+    result = run("api", "PUT", "/transactions/tx_1/release", "--yes", "--json")
+
+    assert (result.code, result.error["code"], len(server.writes)) == (7, "already_done", 1)
+
+
+def test_a_create_spelled_by_hand_is_sent_exactly_and_guards_its_equals(at: At) -> None:
+    server, run = at(by_method(POST=hang_up))
+    data = '{"currency":"USD","amount":100.0}'
+
+    by_hand = run("api", "POST", "/transactions", "--data", data, "--json")
+    by_command = run(*CREATE, "--json")
+    others = run("api", "POST", "/transactions", "--data", '{"value":"1e3"}', "--json")
+
+    assert [result.code for result in (by_hand, by_command, others)] == [12, 12, 12]
+    assert by_command.error["code"] == "earlier_unknown"
+    assert [seen.body.decode() for seen in server.writes] == [data, '{"value":"1e3"}']
+
+
+def test_a_create_by_hand_shows_the_whole_reply_and_warns_of_another_amount(at: At) -> None:
+    _server, run = at(json_reply(b'{"data":{"id":"tx_1","amount":1,"currency":"USD"},"ok":true}'))
+
+    result = run("api", "POST", "/transactions", "--data", '{"amount":100,"currency":"USD"}')
+
+    assert result.out == '{"data": {"id": "tx_1", "amount": 1, "currency": "USD"}, "ok": true}\n'
+    assert result.err == (
+        "warning: the service's record says amount 1, sent was 100. Look before anything is released.\n"
+    )
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+def test_a_write_that_no_interface_knows_is_confirmed_and_sent_once(method: str, at: At) -> None:
+    server, run = at(lambda _seen, connection: connection.sendall(http_reply("204 No Content")))
+
+    refused = run("api", method, "/webhooks/wh_1/rotate", "--json")
+    typed = run("api", method, "/webhooks/wh_1/rotate", terminal=True, stdin="yes\n", environ={"NO_COLOR": "1"})
+    declined = run("api", method, "/webhooks/wh_1/rotate", terminal=True, stdin="y\n")
+
+    assert (refused.code, refused.error["code"]) == (3, "confirmation_needed")
+    assert (typed.code, typed.out) == (0, "null\n")
+    assert typed.err == (
+        f"  {method} {server.base_url}/api/v1/webhooks/wh_1/rotate\n"
+        "What this call does is not in the interface. Type yes to send it: yes\n> "
+    )
+    assert declined.code == 3
+    assert [(seen.method, seen.body, seen.header("content-type")) for seen in server.seen] == [(method, b"", None)]
+
+
+def test_a_foreign_write_is_journalled_without_texts_that_may_be_secret(at: At) -> None:
+    _server, run = at(json_reply(b'{"id":"k_1","token":"tell-nobody","count":3}'))
+
+    result = run("api", "POST", "/keys", "--data", '{"password":"hunter2","type":"x"}', "--yes")
+    entry = run("journal", "show", "j1", "--json").json
+
+    assert result.out == '{"id": "k_1", "token": "tell-nobody", "count": 3}\n'
+    assert (entry["operation"], entry["id"], entry["state"]) == ("call_post", "k_1", "done")
+    assert [word in json.dumps(entry) for word in ("hunter2", "tell-nobody")] == [False, False]
+    assert json.loads(entry["reply"])["count"] == 3
+
+
+def test_a_foreign_write_without_an_answer_is_unknown_and_refuses_its_equal(at: At) -> None:
+    server, run = at(hang_up)
+
+    first = run("api", "DELETE", "/webhooks/wh_1", "--yes", "--json")
+    again = run("api", "DELETE", "/webhooks/wh_1", "--yes", "--json")
+    other = run("api", "DELETE", "/webhooks/wh_2", "--yes", "--json")
+
+    assert [result.code for result in (first, again, other)] == [12, 12, 12]
+    assert [result.error["code"] for result in (first, again, other)] == [
+        "outcome_unknown",
+        "earlier_unknown",
+        "outcome_unknown",
+    ]
+    assert first.error["message"].startswith("the DELETE call was sent, and the connection broke")
+    assert len(server.writes) == 2
+
+
+def test_a_dry_run_by_hand_sends_and_reads_nothing(at: At) -> None:
+    server, run = at(json_reply(HELD))
+    writes = (
+        ("PUT", "/transactions/tx_1/release"),
+        ("POST", "/transactions"),
+        ("POST", "/webhooks"),
+        ("PUT", "/transactions/tx_1"),
+        ("DELETE", "/x"),
+    )
+
+    results = [run("api", *words, "--data", '{"a":1.50}', "--dry-run", "--json") for words in writes]
+
+    assert [(result.code, result.json["method"], result.json["body"]) for result in results] == [
+        (0, method, '{"a":1.50}') for method, _ in writes
+    ]
+    assert [result.json["url"] for result in results] == [f"{server.base_url}/api/v1{path}" for _, path in writes]
+    assert server.seen == []

@@ -1,0 +1,191 @@
+"""Endpoints registered and listed: what is sent, what is shown once, and what is never kept in the journal."""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import KEY, Result, Run
+from wire_server import Behave, WireServer, by_method, hang_up
+
+from cli.replies import json_reply
+
+At = Callable[[Behave], tuple[WireServer, Run]]
+
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+MADE = b'{"id":"wh_3","url":"https://hooks.example.net/x","events":["a.b"],"status":"enabled","secret":"%s"}'
+MODES = ("live", "test")
+CREATE = ("webhook", "create", "--url", "https://hooks.example.net/x")
+
+
+def bodies(server: WireServer) -> list[object]:
+    return [(seen.method, seen.target, json.loads(seen.body)) for seen in server.writes]
+
+
+@pytest.mark.parametrize(
+    ("options", "body"),
+    [
+        ((), {"url": "https://hooks.example.net/x"}),
+        (("--event", "a.b", "--event", "c"), {"url": "https://hooks.example.net/x", "events": ["a.b", "c"]}),
+        (("--data", '{"name":"n","n":1.50}'), {"url": "https://hooks.example.net/x", "name": "n", "n": 1.5}),
+    ],
+)
+def test_nothing_is_sent_that_was_not_given(options: tuple[str, ...], body: object, at: At) -> None:
+    server, run = at(json_reply(MADE % b"s", "201 Created"))
+
+    result = run(*CREATE, *options, "-q")
+
+    assert (result.code, result.out) == (0, "wh_3\n")
+    assert bodies(server) == [("POST", "/api/v1/webhooks", body)]
+
+
+def test_the_whole_body_may_come_from_data(at: At) -> None:
+    server, run = at(json_reply(MADE % b"s", "201 Created"))
+
+    assert run("webhook", "create", "--data", '{"target":"https://x.example"}').code == 0
+    assert bodies(server) == [("POST", "/api/v1/webhooks", {"target": "https://x.example"})]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "an endpoint needs --url, or its whole body in --data. Nothing was sent."),
+        (("--event", "a"), "an endpoint needs --url, or its whole body in --data. Nothing was sent."),
+        (
+            ("--url", "hooks.example.net/x"),
+            '--url "hooks.example.net/x" is not an address for events: write one such as '
+            "https://hooks.example.net/x. Nothing was sent.",
+        ),
+        (("--url", "https://a b"), "--url is one word of at most 2048 visible ASCII characters. Nothing was sent."),
+        (("--url", "https://[::1"), '--url "https://[::1" is not a URL: Invalid IPv6 URL. Nothing was sent.'),
+        (("--url", "https://x.example", "--event", " "), '--event " " is not a kind of event. Nothing was sent.'),
+        (
+            ("--url", "https://x.example", "--data", '{"url":"y"}'),
+            '--data has "url", which --url or --event says: leave it out of one of them. Nothing was sent.',
+        ),
+        (
+            ("--url", f"https://x.example/{KEY}"),
+            "the API key stands in what is to be sent or recorded: it never belongs there. Nothing was sent.",
+        ),
+    ],
+)
+def test_a_bad_endpoint_is_refused_in_one_sentence(words: tuple[str, ...], message: str, at: At) -> None:
+    server, run = at(json_reply(MADE % b"s"))
+
+    result = run("webhook", "create", *words)
+
+    assert (result.code, result.out, result.err) == (2, "", f"error: {message}\n")
+    assert server.seen == []
+
+
+def everything_below(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_the_signing_secret_is_shown_once_kept_private_and_never_journalled(home: Path, at: At) -> None:
+    _server, run = at(json_reply(b'{"data":%s}' % (MADE % SECRET.encode()), "201 Created"))
+    once = ("--idempotency-key", "k1", "--json")
+
+    first, again = run(*CREATE, *once), run(*CREATE, *once)
+    shown: list[Result] = [run("journal", "show", "j1", "--json"), run("journal", "list", "--json"), again]
+
+    assert (first.code, first.json["secret"]) == (0, SECRET)
+    kept = home / "state" / "signing-secrets" / "j1.json"
+    note = json.loads(first.err.splitlines()[0])["note"]
+    assert note == {"code": "secret", "message": f"the signing secret is shown this once. It is kept in {kept}."}
+    assert json.loads(kept.read_text()) == {
+        "service": json.loads(shown[0].out)["service"],
+        "id": "wh_3",
+        "secret": SECRET,
+    }
+    assert (oct(kept.stat().st_mode & 0o777), oct(kept.parent.stat().st_mode & 0o777)) == ("0o600", "0o700")
+    assert [SECRET in result.out + result.err for result in shown] == [False] * 3
+    # printf %s whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw | sha256sum
+    assert again.json["secret"] == "sha256:96ad2ccd81462a766178ae09a71df55f"
+    assert [name for name, text in everything_below(home).items() if SECRET.encode() in text] == [
+        "state/signing-secrets/j1.json"
+    ]
+
+
+def test_a_secret_of_ones_own_is_sent_and_not_journalled(home: Path, at: At) -> None:
+    server, run = at(by_method(POST=hang_up))
+    own = ("--data", '{"signing_secret":"correct horse battery staple"}', "--json")
+
+    first, again = run(*CREATE, *own), run(*CREATE, *own)
+    other = run(*CREATE, "--data", '{"signing_secret":"another"}', "--json")
+
+    assert [result.code for result in (first, again, other)] == [12, 12, 12]
+    assert [json.loads(seen.body)["signing_secret"] for seen in server.writes] == [
+        "correct horse battery staple",
+        "another",
+    ]
+    assert (first.error["code"], again.error["code"], other.error["code"]) == (
+        "outcome_unknown",
+        "earlier_unknown",
+        "outcome_unknown",
+    )
+    assert "The endpoint may be registered, or not." in first.error["message"]
+    texts = [first.err, again.err, *map(str, everything_below(home).values())]
+    assert [text for text in texts if "correct horse" in text] == []
+
+
+def test_debug_shows_no_secret(at: At) -> None:
+    _server, run = at(json_reply(MADE % SECRET.encode(), "201 Created"))
+
+    result = run(*CREATE, "--data", '{"token":"tell-nobody"}', "--debug")
+
+    assert (SECRET in result.err, "tell-nobody" in result.err, "wh_3" in result.err) == (False, False, True)
+
+
+def test_a_secret_that_cannot_be_kept_is_said_loudly(home: Path, at: At) -> None:
+    _server, run = at(json_reply(MADE % SECRET.encode(), "201 Created"))
+    (home / "state").mkdir(parents=True, mode=0o700)
+    (home / "state" / "signing-secrets").write_text("in the way")
+
+    result = run(*CREATE, "-q")
+
+    assert (result.code, result.out) == (0, "wh_3\n")
+    assert result.err.startswith("note: the signing secret is shown this once. It could not be kept in ")
+
+
+def test_endpoints_are_listed_with_their_addresses_under_whatever_names(at: At) -> None:
+    listing = (
+        b'{"webhooks":[{"id":1,"endpoint":"https://a.example","event_types":["x","y"],"state":"on"},'
+        b'{"webhook_id":"wh_2","url":"https://b.example","events":null,"created":"2026-11-21T03:00:00Z"}]}'
+    )
+    server, run = at(json_reply(listing))
+
+    piped, as_json = run("webhook", "list"), run("webhook", "list", "--json")
+
+    assert piped.out == ('1\ton\thttps://a.example\t["x","y"]\t\nwh_2\t\thttps://b.example\t\t2026-11-21T03:00:00Z\n')
+    assert as_json.json == json.loads(listing)["webhooks"]
+    assert [(seen.method, seen.target) for seen in server.seen] == [("GET", "/api/v1/webhooks")] * 2
+
+
+def test_a_live_endpoint_in_clear_is_warned_of_and_one_for_tests_is_not(
+    at: At, write_config: Callable[[str], Path]
+) -> None:
+    server, run = at(json_reply(MADE % b"s", "201 Created"))
+    write_config("".join(f'[profiles.{mode}]\nbase_url = "{server.base_url}"\nmode = "{mode}"\n' for mode in MODES))
+
+    results = [
+        run("webhook", "create", "--url", "http://x.example", environ={"ESCROWCTL_PROFILE": mode}) for mode in MODES
+    ]
+
+    assert [result.code for result in results] == [0, 0]
+    warning = 'warning: --url "http://x.example" is plain http: events would travel in clear'
+    assert [warning in result.err for result in results] == [True, False]
+
+
+def test_the_journal_names_a_webhook_creation(home: Path, at: At) -> None:
+    _server, run = at(json_reply(MADE % b"s", "201 Created"))
+    assert run(*CREATE, "--reason", "go live").code == 0
+
+    row = run("journal", "list", "--fields", "entry,operation,state,id")
+
+    assert row.out == "j1\twebhook creation\tdone\twh_3\n"
+    with sqlite3.connect(home / "state" / "journal.db") as journal:
+        (body,) = journal.execute("SELECT body FROM entries").fetchone()
+    journal.close()
+    assert body == '{"url":"https://hooks.example.net/x"}'

@@ -2,8 +2,9 @@
 
 from escrowctl.client.exchange import Answer, Exchange, Fault
 from escrowctl.client.outcome import REFUSAL_CODES
-from escrowctl.client.problem import describe_refusal
+from escrowctl.client.problem import describe_document, describe_refusal
 from escrowctl.config.service import Service
+from escrowctl.contract.number import JsonValue
 from escrowctl.contract.operations import (
     CREATE_TRANSACTION,
     CREATE_WEBHOOK,
@@ -47,6 +48,18 @@ def unreadable(operation: Operation, answer: Answer, broken: Broken, request_id:
         ErrorCode.UNREADABLE_REPLY,
         f"{operation.name.replace('_', ' ')}: the service answered {answer.status}, "
         f"but the reply {broken.defect.value}{excerpt}.",
+        facts={"request_id": request_id, "http_status": answer.status},
+    )
+
+
+def denied(operation: Operation, answer: Answer, document: JsonValue, request_id: str) -> EscrowctlError:
+    """Return the failure (10) of a read whose 2xx reply says in its body that it failed."""
+    said = describe_document(document)
+    return EscrowctlError(
+        ErrorCode.READ_FAILED,
+        f"{operation.name.replace('_', ' ')}: the service answered {answer.status}, "
+        + (f'but says: "{said}".' if said else "but the reply is shaped like an error."),
+        hint="to see the whole reply: escrowctl api GET, with the same path",
         facts={"request_id": request_id, "http_status": answer.status},
     )
 

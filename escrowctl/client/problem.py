@@ -17,6 +17,12 @@ def describe_refusal(answer: Answer) -> str:
     return f'{answer.status} "{said}"' if said else str(answer.status)
 
 
+def describe_document(document: JsonValue) -> str | None:
+    """Return what an error document says, at most 200 characters; None where it says nothing."""
+    text = _message_in(document)
+    return " ".join(text.split())[:_MAX_CHARS] if text else None
+
+
 def _said(answer: Answer) -> str:
     reply = answer.read()
     text = _message_in(reply.value) if isinstance(reply, Document) else None

@@ -2,7 +2,7 @@
 
 from escrowctl.client.decoding import LIST_LIMIT, RECORD_LIMIT
 from escrowctl.client.exchange import Answer, Evidence, Request
-from escrowctl.client.failures import no_list, read_failure, unreadable
+from escrowctl.client.failures import denied, no_list, read_failure, unreadable
 from escrowctl.client.headers import make_headers
 from escrowctl.client.records import Record, Records
 from escrowctl.client.transport import Wire
@@ -10,7 +10,7 @@ from escrowctl.config.service import Service
 from escrowctl.contract.number import JsonValue
 from escrowctl.contract.operations import Operation
 from escrowctl.contract.paths import Call
-from escrowctl.contract.record import find_items, locate, unwrap
+from escrowctl.contract.record import find_items, locate, looks_like_error, unwrap
 from escrowctl.contract.reply import Broken
 from escrowctl.signals import Signals
 from escrowctl.surroundings import Surroundings
@@ -33,12 +33,18 @@ class Reader:
         Raises EscrowctlError: 4 to 9 by the status, 10 where the service failed or its reply cannot
         be read, 11 where no connection came about.
         """
-        document, _ = self._fetch(operation, resource_id, limit=RECORD_LIMIT)
-        return make_record(document, service=self._service, noun=operation.noun)
+        document, answer, request_id = self._fetch(operation, resource_id, limit=RECORD_LIMIT)
+        record = make_record(document, service=self._service, noun=operation.noun)
+        # A record may well have a field `error`; an error has no id.
+        if record.located.id is None and _says_no(document, record.value, noun=operation.noun):
+            raise denied(operation, answer, document, request_id)
+        return record
 
     def read_list(self, operation: Operation) -> Records:
         """Return the items of a collection, whatever envelope it came in; raises as `read` does."""
-        document, request_id = self._fetch(operation, None, limit=LIST_LIMIT)
+        document, answer, request_id = self._fetch(operation, None, limit=LIST_LIMIT)
+        if _says_no(document, noun=operation.noun):
+            raise denied(operation, answer, document, request_id)
         items = find_items(document, noun=operation.noun)
         if items is None:
             raise no_list(operation, request_id)
@@ -57,12 +63,12 @@ class Reader:
             raise unreadable(call.operation, answer, reply, request_id)
         return answer.body
 
-    def _fetch(self, operation: Operation, resource_id: str | None, *, limit: int) -> tuple[JsonValue, str]:
+    def _fetch(self, operation: Operation, resource_id: str | None, *, limit: int) -> tuple[JsonValue, Answer, str]:
         answer, request_id = self._ask(operation, resource_id, limit=limit)
         reply = answer.read()
         if isinstance(reply, Broken):
             raise unreadable(operation, answer, reply, request_id)
-        return reply.value, request_id
+        return reply.value, answer, request_id
 
     def _ask(self, operation: Operation, resource_id: str | None, *, limit: int, query: str = "") -> tuple[Answer, str]:
         service, request_id = self._service, self._surroundings.new_uuid()
@@ -76,6 +82,10 @@ class Reader:
         if exchange.answer is None or exchange.answer.status not in _SUCCESS:
             raise read_failure(service, operation, exchange, request_id)
         return exchange.answer, request_id
+
+
+def _says_no(*documents: JsonValue, noun: str) -> bool:
+    return any(looks_like_error(document, noun=noun) for document in documents)
 
 
 def make_record(document: JsonValue, *, service: Service, noun: str) -> Record:

@@ -53,7 +53,7 @@ def find_items(document: JsonValue, *, noun: str) -> list[JsonValue] | None:
     """Return the items of a collection: a bare array, or the array in one or two envelopes.
 
     An envelope's array stands under a usual name (`data`, `items`, ..., the noun's plural), or is the
-    only array in it. None where there is no such array.
+    only array in it; an envelope may hold another alone. None where there is no such array.
     """
     if isinstance(document, list):
         return document
@@ -66,7 +66,10 @@ def find_items(document: JsonValue, *, noun: str) -> list[JsonValue] | None:
         if isinstance(inner, dict) and (found := find_items(inner, noun=noun)) is not None:
             return found
     arrays = [value for value in document.values() if isinstance(value, list)]
-    return arrays[0] if len(arrays) == 1 else None
+    if arrays:
+        return arrays[0] if len(arrays) == 1 else None
+    inner = next(iter(document.values())) if len(document) == 1 else None
+    return find_items(inner, noun=noun) if isinstance(inner, dict) else None
 
 
 def locate(record: JsonValue, *, noun: str, pointers: Pointers | None = None) -> Located:

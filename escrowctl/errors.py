@@ -51,6 +51,7 @@ class ErrorCode(StrEnum):
     NOT_AUTHENTICATED = "not_authenticated", ExitCode.UNAUTHENTICATED
     FORBIDDEN = "forbidden", ExitCode.FORBIDDEN
     READ_ONLY = "read_only", ExitCode.FORBIDDEN
+    CAPPED = "capped", ExitCode.FORBIDDEN
     NOT_FOUND = "not_found", ExitCode.NOT_FOUND
     CONFLICT = "conflict", ExitCode.CONFLICT
     ALREADY_DONE = "already_done", ExitCode.CONFLICT
@@ -70,6 +71,7 @@ class ErrorCode(StrEnum):
     WAIT_EXPIRED = "wait_expired", ExitCode.WAIT_EXPIRED
     SOME_UNKNOWN = "some_unknown", ExitCode.UNKNOWN
     SOME_FAILED = "some_failed", ExitCode.PARTIAL
+    CHECK_FAILED = "check_failed", ExitCode.CHECK_FAILED
     JOURNAL_UNUSABLE = "journal_unusable", ExitCode.LOCAL_STATE
     STATE_UNUSABLE = "state_unusable", ExitCode.LOCAL_STATE
     OUTPUT_UNUSABLE = "output_unusable", ExitCode.LOCAL_STATE

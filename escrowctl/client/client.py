@@ -83,6 +83,10 @@ class EscrowClient:
         """GET /webhooks; see `Reader.read_list` for what it raises."""
         return self._reader.read_list(LIST_WEBHOOKS)
 
+    def check_key(self) -> None:
+        """GET /webhooks, for its status alone; see `Reader.probe` for what it raises."""
+        self._reader.probe(LIST_WEBHOOKS)
+
     def fetch(self, call: Call) -> "JsonValue | bytes":
         """GET any path; see `Reader.fetch` for what it raises."""
         return self._reader.fetch(call)

@@ -5,12 +5,6 @@ from collections.abc import Iterable
 
 from escrowctl.contract.reply import Defect
 
-RECORD_LIMIT = 1024 * 1024
-"""Most bytes of a single record's reply, as sent and as decoded."""
-
-LIST_LIMIT = 64 * 1024 * 1024
-"""Most bytes of a list's reply."""
-
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS
 
 

@@ -1,6 +1,5 @@
 """Reads: one request, one record, or an error that says why there is none."""
 
-from escrowctl.client.decoding import LIST_LIMIT, RECORD_LIMIT
 from escrowctl.client.exchange import Answer, Evidence, Request
 from escrowctl.client.failures import denied, no_list, read_failure, unreadable
 from escrowctl.client.headers import make_headers
@@ -33,7 +32,7 @@ class Reader:
         Raises EscrowctlError: 4 to 9 by the status, 10 where the service failed or its reply cannot
         be read, 11 where no connection came about.
         """
-        document, answer, request_id = self._fetch(operation, resource_id, limit=RECORD_LIMIT)
+        document, answer, request_id = self._fetch(operation, resource_id, limit=self._service.reply_limit)
         record = make_record(document, service=self._service, noun=operation.noun)
         # A record may well have a field `error`; an error has no id.
         if record.located.id is None and _says_no(document, record.value, noun=operation.noun):
@@ -42,7 +41,7 @@ class Reader:
 
     def read_list(self, operation: Operation) -> Records:
         """Return the items of a collection, whatever envelope it came in; raises as `read` does."""
-        document, answer, request_id = self._fetch(operation, None, limit=LIST_LIMIT)
+        document, answer, request_id = self._fetch(operation, None, limit=self._service.list_limit)
         if _says_no(document, noun=operation.noun):
             raise denied(operation, answer, document, request_id)
         items = find_items(document, noun=operation.noun)
@@ -50,12 +49,17 @@ class Reader:
             raise no_list(operation, request_id)
         return Records(document, [make_item(item, service=self._service, noun=operation.noun) for item in items])
 
+    def probe(self, operation: Operation) -> None:
+        """Return where the service answers an operation without an id, whatever it says; raises as `read` does."""
+        self._fetch(operation, None, limit=self._service.list_limit)
+
     def fetch(self, call: Call) -> "JsonValue | bytes":
         """Return what a call typed by hand reads: a JSON document, or the bytes of anything else that came whole.
 
         Raises as `read` does, but for a reply that is no JSON.
         """
-        answer, request_id = self._ask(call.operation, call.resource_id, query=call.query, limit=LIST_LIMIT)
+        limit = self._service.list_limit
+        answer, request_id = self._ask(call.operation, call.resource_id, query=call.query, limit=limit)
         reply = answer.read()
         if not isinstance(reply, Broken):
             return reply.value

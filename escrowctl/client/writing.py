@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from escrowctl.client.decoding import RECORD_LIMIT
 from escrowctl.client.exchange import Evidence, Exchange, Fault, Request
 from escrowctl.client.headers import make_headers
 from escrowctl.client.orders import Order
@@ -102,8 +101,10 @@ class Writer:
     def refuse_known(self, order: Order) -> Written | None:
         """Raise what the journal knows against an order (7, 12), before anything is read or asked.
 
-        Returns the stored result where the order repeats one under its idempotency key.
+        The profile is asked first. Returns the stored result where the order repeats one under its
+        idempotency key.
         """
+        self._check(order)
         intent = self._intent(order)
         sent = self._journal.find_sent(intent)
         if sent is not None:
@@ -131,13 +132,38 @@ class Writer:
             self._surroundings.sleep(seconds)
 
     def _check(self, order: Order) -> None:
-        if self._service.read_only:
+        service = self._service
+        if service.read_only:
             raise EscrowctlError(
                 ErrorCode.READ_ONLY,
-                f"the profile {self._service.name} is read-only. {NOTHING_SENT}",
+                f"the profile {service.name} is read-only. {NOTHING_SENT}",
                 sending=Sending.NOT_SENT,
             )
-        self._service.refuse_key(*order.texts)
+        if service.caps and order.operation.noun != "webhook":
+            # A limit that is believed to hold and does not is worse than none.
+            raise EscrowctlError(
+                ErrorCode.CAPPED,
+                f"the profile {service.name} has caps, which this version cannot count yet: it moves no money under "
+                f"them. {NOTHING_SENT}",
+                hint=f"without them: escrowctl config unset profiles.{service.profile}.caps",
+                sending=Sending.NOT_SENT,
+            )
+        self._check_journal()
+        service.refuse_key(*order.texts)
+
+    def _check_journal(self) -> None:
+        """Refuse a live write on a journal other than the one it is bound to: a lost one has lost the guards."""
+        if not self._service.live:
+            return
+        for pin in self._service.journal_pins:
+            if pin.journal_id != self._journal.journal_id:
+                raise EscrowctlError(
+                    ErrorCode.JOURNAL_UNUSABLE,
+                    f"this journal is {self._journal.journal_id}, and {pin.source} says {pin.journal_id}: what was "
+                    f"written before is not known here. {NOTHING_SENT}",
+                    hint=("where this journal is: escrowctl config path", "bring the other one back, or change the id"),
+                    sending=Sending.NOT_SENT,
+                )
 
     def _send(self, entry: Entry, order: Order, request_id: str) -> Exchange:
         request = make_request(self._service, entry.intent, body=order.body, request_id=request_id)
@@ -145,7 +171,7 @@ class Writer:
         try:
             with self._signals.let_through():
                 return self._wire.exchange(
-                    request, evidence=evidence, seconds=self._service.write_timeout, limit=RECORD_LIMIT
+                    request, evidence=evidence, seconds=self._service.write_timeout, limit=self._service.reply_limit
                 )
         except BaseException as error:
             # A signal, or a defect of ours: only whether a byte left decides what the write has become.
@@ -166,7 +192,7 @@ class Writer:
             http_status=answer.status if answer else None,
             result_id=record.located.id if record else None,
             reply=self._keep_reply(entry, order, record) if record else None,
-            may_repeat=outcome.may_repeat,
+            may_repeat=outcome.may_repeat and self._service.retry_refused,
         )
         try:
             return self._journal.settle(entry, verdict)
@@ -180,7 +206,7 @@ class Writer:
         if secret := find_secret(record.value):
             self._journal.keep_secret(entry, secret, resource_id=record.located.id)
         service = self._service
-        harmless = frozenset({service.webhook_url_field, service.webhook_events_field})
+        harmless = frozenset({service.webhooks.url_field, service.webhooks.events_field})
         return encode(redact(record.document, harmless=harmless))
 
     def _in_seconds(self, detail: str, exchange: Exchange) -> str:

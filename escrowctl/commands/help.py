@@ -19,10 +19,11 @@ _ENVIRONMENT = (
     ("ESCROWCTL_CONFIG", "another config file"),
     ("ESCROWCTL_TIMEOUT", "seconds for one attempt, in total"),
     ("ESCROWCTL_CA_BUNDLE", "certificates to trust in place of the system's"),
-    ("ESCROWCTL_HOME", "one folder for config and state"),
+    ("ESCROWCTL_JOURNAL_ID", "the journal that live writes are bound to; on another they end with 17"),
+    ("ESCROWCTL_HOME", "one folder for config, state and cache"),
     ("HTTPS_PROXY, ALL_PROXY, NO_PROXY", "proxies for real hosts; loopback never has one"),
     ("NO_COLOR, FORCE_COLOR, CLICOLOR_FORCE, TERM=dumb", "colour, as elsewhere"),
-    ("CI", "if set, nothing is ever asked"),
+    ("CI", "if set, nothing is ever asked, and no keyring used"),
 )
 
 

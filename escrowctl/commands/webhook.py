@@ -94,8 +94,8 @@ def view_webhook(session: Session, record: Record) -> View:
     named = {
         "id": view.named["id"],
         "status": view.named["status"],
-        "url": _first(fields, (service.webhook_url_field, *_URL_NAMES)),
-        "events": _first(fields, (service.webhook_events_field, *_EVENT_NAMES)),
+        "url": _first(fields, (service.webhooks.url_field, *_URL_NAMES)),
+        "events": _first(fields, (service.webhooks.events_field, *_EVENT_NAMES)),
         "created": view.named["created"],
     }
     return View(view.document, view.id, view.fields, named=named, record=value)
@@ -111,9 +111,9 @@ def _make_body(session: Session, url: str | None, events: list[str], data: dict[
         raise bad_value("an endpoint needs --url, or its whole body in --data.")
     given: dict[str, JsonValue] = {}
     if url is not None:
-        given[session.service.webhook_url_field] = _check_url(session, url)
+        given[session.service.webhooks.url_field] = _check_url(session, url)
     if events:
-        given[session.service.webhook_events_field] = [_check_event(event) for event in events]
+        given[session.service.webhooks.events_field] = [_check_event(event) for event in events]
     for name in data:
         if name in given:
             raise bad_value(f'--data has "{name}", which --url or --event says: leave it out of one of them.')

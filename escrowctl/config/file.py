@@ -1,13 +1,23 @@
 """Reading config.toml, with errors that name the file and the line or the key."""
 
 import tomllib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from escrowctl.errors import bad_config
+from escrowctl.config.folders import Folders
+from escrowctl.errors import NOTHING_SENT, EscrowctlError, bad_config
 
 if TYPE_CHECKING:
     from escrowctl.config.profiles import ConfigFile
+
+CONFIG_NAME = "config.toml"
+
+
+def find_config_path(named: str | None, environ: Mapping[str, str], folders: Folders) -> tuple[Path, bool]:
+    """Return where config.toml is, and whether somebody named it (`--config`, ESCROWCTL_CONFIG)."""
+    chosen = named or environ.get("ESCROWCTL_CONFIG")
+    return (Path(chosen).absolute(), True) if chosen else (folders.config / CONFIG_NAME, False)
 
 
 def read_config(path: Path, *, must_exist: bool = False) -> "ConfigFile | None":
@@ -16,32 +26,79 @@ def read_config(path: Path, *, must_exist: bool = False) -> "ConfigFile | None":
     Raises EscrowctlError (exit 2) for a file that cannot be read, is not TOML, or has a wrong key
     or value.
     """
-    try:
-        text = path.read_bytes().decode("utf-8")
-    except (FileNotFoundError, NotADirectoryError):
+    text = read_text(path)
+    if text is None:
         if must_exist:
-            raise bad_config(f"{path}: there is no such file.") from None
+            raise bad_config(f"{path}: there is no such file.")
+        return None
+    return validate_config(path, parse_toml(path, text))
+
+
+def read_text(path: Path) -> str | None:
+    """Return the file's text, or None where there is none; raises EscrowctlError (exit 2)."""
+    try:
+        return path.read_bytes().decode("utf-8")
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except UnicodeDecodeError as error:
         raise bad_config(f"{path}: not UTF-8 at byte {error.start}.") from error
     except OSError as error:
         raise bad_config(f"{path}: {error.strerror or error}.") from error
-    return _validate(path, text)
 
 
-def _validate(path: Path, text: str) -> "ConfigFile":
+def read_profile_names(path: Path) -> tuple[str, ...]:
+    """Return the names of the profiles, sorted, without checking what they say; light, for completion.
+
+    Raises EscrowctlError (exit 2) for a file that cannot be read or is not TOML.
+    """
+    profiles = parse_toml(path, read_text(path) or "").get("profiles")
+    return tuple(sorted(profiles)) if isinstance(profiles, dict) else ()
+
+
+def parse_toml(path: Path, text: str) -> dict[str, Any]:
+    """Return the text's tables; raises EscrowctlError (exit 2) naming the line."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise bad_config(f"{path}: not TOML: {_with_line(text, error)}.") from error
+
+
+def validate_config(path: Path, tables: Mapping[str, Any]) -> "ConfigFile":
+    """Return the tables as a config file; raises EscrowctlError (exit 2) for the first wrong key or value."""
     from pydantic import ValidationError  # noqa: PLC0415 - see config/profiles.py
 
     from escrowctl.config.profiles import ConfigFile  # noqa: PLC0415
 
     try:
-        return ConfigFile.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise bad_config(f"{path}: not TOML: {_with_line(text, error)}.") from error
+        return ConfigFile.model_validate(tables)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise bad_config(f"{path}: {where}: {first['msg']}.") from error
+        raise _invalid(path, first) from error
+
+
+def _invalid(path: Path, error: Any) -> EscrowctlError:
+    """Say what is wrong at which key: what it should be, or which known key is nearest to an unknown one."""
+    from escrowctl.config.names import describe_place  # noqa: PLC0415 - as above
+
+    place = describe_place(error["loc"])
+    where = f"{path}: {place.name}"
+    match error["type"]:
+        case "extra_forbidden":
+            return _unknown(where, str(error["loc"][-1]), place.known)
+        case "missing":
+            return bad_config(f"{where}: it is missing; it should be {place.expected}.")
+        case "value_error":
+            return bad_config(f"{where}.{error['ctx']['error']}".removesuffix(f" {NOTHING_SENT}"))
+        case _:
+            return bad_config(f"{where}: it should be {place.expected}.")
+
+
+def _unknown(where: str, name: str, known: Sequence[str]) -> EscrowctlError:
+    from escrowctl.config.names import SECRET_NAMES, USE_LOGIN, nearest  # noqa: PLC0415 - as above
+
+    if name.lower() in SECRET_NAMES:
+        return bad_config(f"{where}: a key does not stand in config.toml.", hint=USE_LOGIN)
+    return bad_config(f"{where}: there is no such setting{nearest(name, known)}.")
 
 
 def _with_line(text: str, error: tomllib.TOMLDecodeError) -> str:

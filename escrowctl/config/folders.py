@@ -1,4 +1,4 @@
-"""The folders that escrowctl keeps its config and state in."""
+"""The folders that escrowctl keeps its config, state and cache in."""
 
 import os
 import stat
@@ -13,10 +13,11 @@ APP_NAME = "escrowctl"
 
 @dataclass(frozen=True, slots=True)
 class Folders:
-    """Config and state folders; they need not exist yet."""
+    """Config, state and cache folders; they need not exist yet."""
 
     config: Path
     state: Path
+    cache: Path
 
 
 def find_folders(environ: Mapping[str, str]) -> Folders:
@@ -24,11 +25,11 @@ def find_folders(environ: Mapping[str, str]) -> Folders:
     home = environ.get("ESCROWCTL_HOME")
     if home:
         root = Path(home).absolute()
-        return Folders(config=root, state=root / "state")
+        return Folders(config=root, state=root / "state", cache=root / "cache")
     # platformdirs costs a tenth of a command's start-up, and is needed only without ESCROWCTL_HOME.
-    from platformdirs import user_config_path, user_state_path  # noqa: PLC0415
+    from platformdirs import user_cache_path, user_config_path, user_state_path  # noqa: PLC0415
 
-    return Folders(config=user_config_path(APP_NAME), state=user_state_path(APP_NAME))
+    return Folders(user_config_path(APP_NAME), user_state_path(APP_NAME), user_cache_path(APP_NAME))
 
 
 def make_private_folder(folder: Path) -> None:
@@ -41,7 +42,7 @@ def make_private_folder(folder: Path) -> None:
         for path in reversed(missing):
             path.mkdir(mode=0o700, exist_ok=True)
             path.chmod(0o700)
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
         if stat.S_IMODE(folder.stat().st_mode) & 0o077 and not missing:
             folder.chmod(0o700)
     except OSError as error:
@@ -53,7 +54,7 @@ def make_private_folder(folder: Path) -> None:
         ) from error
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make a new entry survive a power failure: the entry lives in its parent, fsync(2)."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:

@@ -3,7 +3,6 @@
 import os
 import re
 import stat
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, b
 _KEY = re.compile(r"[\x21-\x7e]+", re.ASCII)
 _LOOSE = stat.S_IRWXG | stat.S_IRWXO
 MAX_KEY_CHARS = 4096
+_MAX_FILE_BYTES = MAX_KEY_CHARS * 64
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -61,10 +61,11 @@ def read_key_file(path: Path, *, source: str) -> Secret:
 def read_private_text(path: Path, *, source: str) -> str:
     """Return the text of a file, refusing one that others than its owner can read or change.
 
-    The mode is asked of the opened file, so that it cannot be exchanged in between.
+    The mode is asked of the opened file, so that it cannot be exchanged in between. A pipe that
+    nobody writes to would be waited for at the opening itself: O_NONBLOCK.
     """
     try:
-        with path.open("rb") as file:
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
             status = os.fstat(file.fileno())
             if status.st_uid not in (os.geteuid(), 0):
                 raise bad_config(f"{source}: {path} belongs to another user.")
@@ -75,36 +76,13 @@ def read_private_text(path: Path, *, source: str) -> str:
                 raise bad_config(
                     f"{source}: {path} can be read or changed by others (mode {mode:04o}).", hint=f"chmod 600 {path}"
                 )
-            return file.read(MAX_KEY_CHARS * 64).decode("utf-8")
+            text = file.read(_MAX_FILE_BYTES + 1)
+        if len(text) > _MAX_FILE_BYTES:
+            raise bad_config(f"{source}: {path} is larger than {_MAX_FILE_BYTES} bytes.")
+        return text.decode("utf-8")
     except FileNotFoundError as error:
         raise bad_config(f"{source}: there is no file {path}.") from error
     except UnicodeDecodeError as error:
         raise bad_config(f"{source}: {path} is not text.") from error
     except OSError as error:
         raise bad_config(f"{source}: {path}: {error.strerror or error}.") from error
-
-
-@dataclass(frozen=True, slots=True)
-class StoredKey:
-    """A key kept for a profile, and the origin it was stored for."""
-
-    key: Secret
-    origin: str
-
-
-def read_stored_key(path: Path, profile: str) -> StoredKey | None:
-    """Return the key stored for a profile in credentials.toml (`[NAME]` with `origin` and `key`)."""
-    if not path.exists():
-        return None
-    try:
-        table = tomllib.loads(read_private_text(path, source="stored keys")).get(profile)
-    except tomllib.TOMLDecodeError:
-        # The parser's own message could quote the key.
-        raise bad_config(f"{path}: not TOML.") from None
-    if table is None:
-        return None
-    match table:
-        case {"origin": str(origin), "key": str(key)}:
-            return StoredKey(read_key(key, source=f"{path} [{profile}]"), origin)
-        case _:
-            raise bad_config(f"{path}: [{profile}] needs the two texts origin and key.")

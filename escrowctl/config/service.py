@@ -1,16 +1,25 @@
 """The service a command talks to, every question about it answered."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from escrowctl.config.origin import Origin
 from escrowctl.config.secrets import Secret
+from escrowctl.contract.number import Number
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.contract.record import Pointers
 from escrowctl.errors import bad_value
 
 READ_TIMEOUT = 30.0
 WRITE_TIMEOUT = 60.0
+MAX_TIMEOUT = 3600.0
+
+REPLY_LIMIT = 1024 * 1024
+"""Most bytes of a single record's reply, as sent and as decoded, unless the profile says otherwise."""
+
+LIST_LIMIT = 64 * 1024 * 1024
+"""Most bytes of a list's reply, unless the profile says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +31,27 @@ class Network:
 
 
 @dataclass(frozen=True, slots=True)
+class Webhooks:
+    """How it signs events, and under which names it takes a new webhook's URL and events."""
+
+    scheme: str = "standard-webhooks"
+    url_field: str = "url"
+    events_field: str = "events"
+
+
+@dataclass(frozen=True, slots=True)
+class JournalPin:
+    """A journal's id that live writes are bound to, and who says so."""
+
+    journal_id: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class Service:
     """One service under one name. `identity` is what local guards are keyed by: the normalised
-    origin, the profile's `service_id`, or a sandbox store's own id. Time-outs are seconds.
+    origin, the profile's `service_id`, or a sandbox store's own id. Time-outs are seconds, limits
+    bytes. `idempotency` is "header" where the service deduplicates by Idempotency-Key, else "none".
     """
 
     name: str
@@ -38,14 +65,19 @@ class Service:
     profile: str | None = None
     api_prefix: str = DEFAULT_API_PREFIX
     read_only: bool = False
+    caps: Mapping[str, Number] = field(default_factory=dict)
     currencies: frozenset[str] = frozenset()
     reference_field: str | None = None
-    webhook_url_field: str = "url"
-    webhook_events_field: str = "events"
+    idempotency: str = "none"
+    retry_refused: bool = True
     pointers: Pointers = field(default_factory=Pointers)
     released: frozenset[str] = frozenset()
+    webhooks: Webhooks = field(default_factory=Webhooks)
+    journal_pins: tuple[JournalPin, ...] = ()
     read_timeout: float = READ_TIMEOUT
     write_timeout: float = WRITE_TIMEOUT
+    reply_limit: int = REPLY_LIMIT
+    list_limit: int = LIST_LIMIT
     network: Network = field(default_factory=Network)
 
     def url(self, path: str) -> str:

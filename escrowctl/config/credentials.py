@@ -1,0 +1,124 @@
+"""credentials.toml: the keys that `auth login` stores, each with the origin that it is for.
+
+    [acme-test]
+    origin = "https://test.escrow.example.com"
+    key = "..."               or, where the key is in the system's keyring:   store = "keyring"
+
+The file is written by escrowctl alone and is its owner's alone (0600); one that others can read or
+change is refused.
+"""
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from escrowctl.config import keyrings
+from escrowctl.config.folders import make_private_folder
+from escrowctl.config.replacing import locked, replace_file
+from escrowctl.config.secrets import Secret, read_key, read_private_text
+from escrowctl.errors import bad_config
+from escrowctl.surroundings import Surroundings
+
+FILE_NAME = "credentials.toml"
+KEYRING = "keyring"
+_HEAD = "# Written by escrowctl auth login. Whoever can read this can use the keys.\n"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredKey:
+    """A key kept for a profile: the origin it was stored for, and the key itself or that the keyring has it."""
+
+    profile: str
+    origin: str
+    key: Secret | None
+
+    @property
+    def in_keyring(self) -> bool:
+        """Whether the key itself is in the system's keyring."""
+        return self.key is None
+
+
+class Credentials:
+    """The stored keys of one config folder. Every method may raise EscrowctlError (exit 2) for a file
+    that is not its owner's alone or holds something else, and 4 for an empty key.
+    """
+
+    def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
+        self.path = folder / FILE_NAME
+        self._environ = environ
+
+    def names(self) -> tuple[str, ...]:
+        """Return the profiles that a key is stored for, sorted."""
+        return tuple(sorted(self._read()))
+
+    def find(self, profile: str) -> StoredKey | None:
+        """Return what is stored for a profile, without asking the keyring."""
+        match self._read().get(profile):
+            case None:
+                return None
+            case {"origin": str(origin), "store": "keyring"}:
+                return StoredKey(profile, origin, None)
+            case {"origin": str(origin), "key": str(key)}:
+                return StoredKey(profile, origin, read_key(key, source=f"{self.path} [{profile}]"))
+            case _:
+                raise bad_config(f"{self.path}: [{profile}] needs the two texts origin and key.")
+
+    def reveal(self, stored: StoredKey) -> Secret:
+        """Return the key, from the keyring where it is there; raises EscrowctlError (exit 4) where it is not."""
+        return stored.key or keyrings.read(stored.profile, stored.origin, self._environ)
+
+    def put(self, stored: StoredKey, around: Surroundings) -> None:
+        """Store a key in the place of what was stored for its profile."""
+        kept: dict[str, str] = {"origin": stored.origin}
+        kept |= {"key": stored.key.reveal()} if stored.key else {"store": KEYRING}
+        self._change(stored.profile, kept, around)
+
+    def remove(self, stored: StoredKey, around: Surroundings) -> None:
+        """Remove what is stored for a profile, from the keyring too.
+
+        Raises EscrowctlError (exit 17) where the keyring cannot be asked; then it stays noted here.
+        """
+        if stored.in_keyring:
+            keyrings.remove(stored.profile, stored.origin, self._environ)
+        self._change(stored.profile, None, around)
+
+    def _read(self) -> dict[str, Any]:
+        if not self.path.exists():
+            return {}
+        try:
+            return tomllib.loads(read_private_text(self.path, source="stored keys"))
+        except tomllib.TOMLDecodeError:
+            # The parser's own message could quote a key.
+            raise bad_config(f"{self.path}: not TOML.") from None
+
+    def _change(self, profile: str, entry: dict[str, str] | None, around: Surroundings) -> None:
+        if self.path.is_symlink():
+            # Following it could overwrite any file of this user's.
+            raise bad_config(f"{self.path} is a symbolic link: keys are written to a plain file only.")
+        if not self.path.parent.exists():
+            make_private_folder(self.path.parent)
+        with locked(self.path.parent, around):
+            tables = self._read()
+            tables.pop(profile, None)
+            if entry is not None:
+                tables[profile] = entry
+            replace_file(self.path, _render(self.path, tables), private=True)
+
+
+def _render(path: Path, tables: Mapping[str, Any]) -> str:
+    """Return the file's text."""
+    parts = [_HEAD]
+    for name, entry in tables.items():
+        if not isinstance(entry, dict) or not all(isinstance(value, str) for value in entry.values()):
+            raise bad_config(f"{path}: [{name}] needs the two texts origin and key.")
+        lines = [f"{_quoted(key)} = {_quoted(value)}\n" for key, value in entry.items()]
+        parts.append(f"\n[{_quoted(name)}]\n{''.join(lines)}")
+    return "".join(parts)
+
+
+def _quoted(text: str) -> str:
+    """Return a TOML basic string: JSON's, but for DEL."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

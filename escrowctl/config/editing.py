@@ -1,0 +1,234 @@
+"""Changing config.toml: one setting at a time, comments and order kept, never to something invalid.
+
+tomlkit edits the text. That nothing but the one setting changed is not left to it: the new text is
+read by the standard library's parser and compared with what the old one should have become.
+"""
+
+import copy
+import re
+import tomllib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from escrowctl.config.file import parse_toml, read_text, validate_config
+from escrowctl.config.folders import make_private_folder
+from escrowctl.config.names import Value
+from escrowctl.config.origin import parse_base_url
+from escrowctl.config.profiles import ConfigFile
+from escrowctl.config.replacing import locked, replace_file
+from escrowctl.errors import bad_config
+from escrowctl.surroundings import Surroundings
+
+_PROFILES = "profiles"
+_Change = tuple[Sequence[str], Value | None]
+
+
+class ConfigEditor:
+    """One config.toml, to be changed. Whoever comes second sees what the first has written.
+
+    Every method raises EscrowctlError: 2 where the file would be invalid, 7 where another writer
+    does not end, 17 where it cannot be written. The file is then as it was.
+    """
+
+    def __init__(self, path: Path, around: Surroundings) -> None:
+        self._link = path
+        # A link, as dotfile collections make them, stays one; its target is replaced.
+        self._path = path.resolve()
+        self._around = around
+
+    def set(self, path: Sequence[str], value: Value) -> None:
+        """Set one setting; tables that it needs are made."""
+        self.apply(lambda _tables: [(path, value)])
+
+    def unset(self, path: Sequence[str]) -> None:
+        """Take one setting out, or a whole profile; raises EscrowctlError (exit 2) where it is not there."""
+
+        def change(tables: dict[str, Any]) -> list[_Change]:
+            if find(tables, path) is None:
+                raise bad_config(f"{self._link}: {'.'.join(path)} is not set there.")
+            return [(path, None)]
+
+        self.apply(change)
+
+    def apply(self, decide: Callable[[dict[str, Any]], list[_Change]]) -> None:
+        """Make the changes that `decide` returns for the file's tables as they are under the lock."""
+        if not self._path.parent.exists():
+            self._make_folder()
+        with locked(self._path.parent, self._around):
+            text = read_text(self._path) or ""
+            tables = parse_toml(self._link, text)
+            changes = decide(copy.deepcopy(tables))
+            for path, value in changes:
+                text, tables = self._changed(text, tables, path, value)
+            self._check(validate_config(self._link, tables), frozenset(path[1] for path, _ in changes if len(path) > 1))
+            replace_file(self._path, text)
+
+    def _make_folder(self) -> None:
+        if self._path.is_relative_to(self._link.parent.resolve()):
+            make_private_folder(self._path.parent)
+
+    def _changed(
+        self, text: str, tables: dict[str, Any], path: Sequence[str], value: Value | None
+    ) -> tuple[str, dict[str, Any]]:
+        wanted = copy.deepcopy(tables)
+        if value is None:
+            _take(wanted, path)
+        else:
+            _put(wanted, path, value)
+        for candidate in (_without_profile, _without) if value is None else (_with,):
+            changed = candidate(text, path, value)
+            if changed is not None and _reads_as(changed, wanted):
+                return changed, wanted
+        raise bad_config(
+            f"{self._link}: {'.'.join(path)} cannot be changed here: the file is laid out in a way that only its "
+            "author can change. It is as it was."
+        )
+
+    def _check(self, config: ConfigFile, touched: frozenset[str]) -> None:
+        """Check what the models cannot: that the default is there, and that touched base URLs can be used."""
+        if config.default_profile is not None and config.default_profile not in config.profiles:
+            known = ", ".join(sorted(config.profiles)) or "none"
+            raise bad_config(
+                f'{self._link}: default_profile would be "{config.default_profile}", and there is no such profile '
+                f"(profiles there: {known})."
+            )
+        for name in touched & config.profiles.keys():
+            parse_base_url(config.profiles[name].base_url, source=f"profiles.{name}.base_url")
+
+
+def find(tables: dict[str, Any], path: Sequence[str]) -> Any:
+    """Return what stands at a path of tables, or None."""
+    value: Any = tables
+    for part in path:
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
+
+
+# The change as data
+
+
+def _put(tables: dict[str, Any], path: Sequence[str], value: Value) -> None:
+    for part in path[:-1]:
+        tables = tables.setdefault(part, {})
+    tables[path[-1]] = value
+
+
+def _take(tables: dict[str, Any], path: Sequence[str]) -> None:
+    """Take a value out, and the tables that are empty without it; `profiles` itself may stay."""
+    for depth in range(len(path), 0, -1):
+        parent = find(tables, path[: depth - 1])
+        del parent[path[depth - 1]]
+        if parent or depth == 1:
+            return
+
+
+def _reads_as(text: str, wanted: dict[str, Any]) -> bool:
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return False
+    return bool(_without_empty(found) == _without_empty(wanted))
+
+
+def _without_empty(tables: Any) -> Any:
+    """Leave out empty tables: they say nothing."""
+    if not isinstance(tables, dict):
+        return tables
+    kept = {name: _without_empty(value) for name, value in tables.items()}
+    return {name: value for name, value in kept.items() if value != {}}
+
+
+# The change as text
+
+
+def _with(text: str, path: Sequence[str], value: Value | None) -> str | None:
+    import tomlkit  # noqa: PLC0415 - for those who write
+    from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415
+
+    try:
+        document = tomlkit.parse(text)
+        _insert(document, path, value)
+        return tomlkit.dumps(document)
+    except (TOMLKitError, ValueError, TypeError, AttributeError):
+        # Layouts that it cannot extend end in various ways; the caller says so once.
+        return None
+
+
+def _insert(document: Any, path: Sequence[str], value: Value | None) -> None:
+    """Put a value in: into the table that is there, else as a dotted key, a new profile as a table of its own."""
+    import tomlkit  # noqa: PLC0415 - as above
+    from tomlkit.items import InlineTable  # noqa: PLC0415
+
+    table = document
+    for depth, part in enumerate(path[:-1]):
+        if part in table:
+            table = table[part]
+        elif isinstance(table, InlineTable):
+            table[part] = tomlkit.inline_table()
+            table = table[part]
+        elif depth < len((_PROFILES, "name")):
+            table[part] = tomlkit.table(is_super_table=part == _PROFILES)
+            table = table[part]
+        else:
+            return _append(table, tomlkit.key(list(path[depth:])), value)
+    if path[-1] in table or isinstance(table, InlineTable) or len(path) == 1:
+        table[path[-1]] = value
+        return None
+    return _append(table, path[-1], value)
+
+
+def _append(table: Any, key: Any, value: Value | None) -> None:
+    """Append after the table's last value, before the comments and blank lines that belong to what follows."""
+    body = getattr(getattr(table, "value", None), "body", None)
+    tail = []
+    while body and body[-1][0] is None:
+        tail.append(body.pop())
+    table.append(key, value)
+    if body is not None:
+        body.extend(reversed(tail))
+
+
+def _without(text: str, path: Sequence[str], _value: Value | None) -> str | None:
+    import tomlkit  # noqa: PLC0415 - as above
+    from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415
+
+    try:
+        document = tomlkit.parse(text)
+        table: Any = document
+        for part in path[:-1]:
+            table = table[part]
+        del table[path[-1]]
+        return tomlkit.dumps(document)
+    except (TOMLKitError, ValueError, TypeError, AttributeError):
+        return None
+
+
+def _without_profile(text: str, path: Sequence[str], _value: Value | None) -> str | None:
+    """Take out the lines of a profile's tables, and leave the comments above the table that follows."""
+    if len(path) != len((_PROFILES, "name")):
+        return None
+    name = re.escape(path[1])
+    mine = re.compile(rf"""\s*\[\s*["']?profiles["']?\s*\.\s*["']?{name}["']?\s*[.\]]""")
+    kept: list[str] = []
+    dropped: list[str] = []
+    inside = False
+    for line in text.splitlines(keepends=True):
+        if line.lstrip().startswith("["):
+            if inside:
+                kept += _belonging_to_next(dropped)
+            inside, dropped = mine.match(line) is not None, []
+        (dropped if inside else kept).append(line)
+    return "".join(kept + (_belonging_to_next(dropped) if inside else []))
+
+
+def _belonging_to_next(lines: list[str]) -> list[str]:
+    """Return the comments at the end, from the last blank line before them on."""
+    count = len(lines)
+    while count and (not lines[count - 1].strip() or lines[count - 1].lstrip().startswith("#")):
+        count -= 1
+    tail = lines[count:]
+    while tail and tail[0].lstrip().startswith("#"):
+        # Right under the last value: a remark about that.
+        tail.pop(0)
+    return tail[1:] if tail else []

@@ -1,0 +1,110 @@
+"""The system's keyring, an extra (`escrowctl[keyring]`): used only where it was chosen, never in CI.
+
+A keyring is another program behind a bus, which may be locked, missing or hang: each call has a
+time bound of its own (gh and stripe-cli wrap theirs in one too), and each failure a sentence.
+"""
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from escrowctl.config.secrets import Secret, read_key
+from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+_SECONDS = 20.0
+_RECOMMENDED = 1
+"""keyring's own threshold (keyring.core.recommended): below it stand plain-text files and nothing at all."""
+
+
+class KeyringError(Exception):
+    """The keyring cannot be used; the text completes "the keyring cannot be used: ..."."""
+
+
+def store(profile: str, origin: str, key: Secret, environ: Mapping[str, str]) -> None:
+    """Store a key and read it back; raises KeyringError where either fails, with nothing left there."""
+    ring = _open(environ)
+    _call(lambda: ring.set_password(_service(origin), profile, key.reveal()))
+    if _call(lambda: ring.get_password(_service(origin), profile)) != key.reveal():
+        raise KeyringError("it did not give back what was stored")
+
+
+def read(profile: str, origin: str, environ: Mapping[str, str]) -> Secret:
+    """Return the key stored for a profile and origin; raises EscrowctlError (exit 4) where there is none."""
+    source = f"the keyring, for {profile}"
+    try:
+        ring = _open(environ)
+        found = _call(lambda: ring.get_password(_service(origin), profile))
+    except KeyringError as error:
+        raise _unavailable(profile, f"is in the keyring, which cannot be used: {error}") from error
+    if found is None:
+        raise _unavailable(profile, "should be in the keyring, and is not there")
+    return read_key(str(found), source=source)
+
+
+def remove(profile: str, origin: str, environ: Mapping[str, str]) -> None:
+    """Remove the key; one that is not there is no error. Raises EscrowctlError (exit 17) where it must stay."""
+    try:
+        ring = _open(environ)
+        if _call(lambda: ring.get_password(_service(origin), profile)) is not None:
+            _call(lambda: ring.delete_password(_service(origin), profile))
+    except KeyringError as error:
+        raise EscrowctlError(
+            ErrorCode.STATE_UNUSABLE,
+            f"the key of {profile} stays in the keyring, which cannot be used: {error}. {NOTHING_SENT}",
+            sending=Sending.NOT_SENT,
+        ) from error
+
+
+def _open(environ: Mapping[str, str]) -> Any:  # the extra may not be installed, so its types may not be known
+    if environ.get("CI"):
+        raise KeyringError("CI is set, and a job has no keyring")
+    ring = _call(_import().get_keyring)
+    if getattr(ring, "priority", 0) < _RECOMMENDED:
+        raise KeyringError(f"this system has none ({type(ring).__module__.rpartition('.')[2]})")
+    return ring
+
+
+def _import() -> "ModuleType":
+    try:
+        from importlib import import_module  # noqa: PLC0415 - for those who chose it
+
+        return import_module("keyring")
+    except ImportError:
+        raise KeyringError("it is not installed: pip install 'escrowctl[keyring]'") from None
+
+
+def _call(ask: Callable[[], Any]) -> Any:
+    """Return the answer, if it comes in time; a backend may raise anything."""
+    answers: list[Any] = []
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            answers.append(ask())
+        except BaseException as error:  # noqa: BLE001 - it is told by its class; its text could hold the key
+            failures.append(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(_SECONDS)
+    if failures:
+        raise KeyringError(type(failures[0]).__name__)
+    if not answers:
+        raise KeyringError(f"no answer within {_SECONDS:g} s")
+    return answers[0]
+
+
+def _service(origin: str) -> str:
+    return f"escrowctl {origin}"
+
+
+def _unavailable(profile: str, what: str) -> EscrowctlError:
+    return EscrowctlError(
+        ErrorCode.KEY_MISSING,
+        f"the key of {profile} {what}. {NOTHING_SENT}",
+        hint=(f"escrowctl auth login -p {profile} --no-keyring", "or set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY"),
+        sending=Sending.NOT_SENT,
+    )

@@ -1,0 +1,136 @@
+"""Which API key goes where: a key belongs to the origin it was given for, and meets no other."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from escrowctl.config.credentials import Credentials
+from escrowctl.config.origin import Origin, parse_base_url
+from escrowctl.config.secrets import Secret, read_key, read_key_file
+from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, bad_config
+
+if TYPE_CHECKING:
+    from escrowctl.config.profiles import Profile
+
+LINE, ENVIRONMENT, DEFAULT = "the line", "the environment", "the default profile"
+"""The levels at which a service is chosen, highest first."""
+
+KEY_VARIABLES = ("ESCROWCTL_API_KEY", "ESCROWCTL_API_KEY_FILE")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Where to, on whose word, and under which profile. `level` is LINE, ENVIRONMENT or DEFAULT."""
+
+    level: str
+    origin: Origin
+    source: str
+    profile_name: str | None
+    profile: "Profile | None"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundKey:
+    """A key, and where it was found."""
+
+    key: Secret
+    source: str
+
+
+class KeyFinder:
+    """Finds the key for a choice. `origin_of` returns the origin of a profile by its name."""
+
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        credentials: Credentials,
+        config_folder: Path,
+        origin_of: Callable[[str], Origin],
+    ) -> None:
+        self._environ = environ
+        self._credentials = credentials
+        self._config_folder = config_folder
+        self._origin_of = origin_of
+
+    def find(self, choice: Choice) -> FoundKey:
+        """Return the key of the choice's own level, else of another level that has one for this origin.
+
+        Raises EscrowctlError: exit 4 where no key fits, exit 2 for one that cannot be used.
+        """
+        environ_key = self._environ_key(choice)
+        if environ_key is not None and choice.level != LINE:
+            return environ_key
+        found = self.stored(choice) or environ_key
+        if found is None:
+            raise self._no_key(choice)
+        return found
+
+    def stored(self, choice: Choice) -> FoundKey | None:
+        """Return the key that the chosen profile has of its own, in a file it names or by `auth login`."""
+        if choice.profile_name is None or choice.profile is None:
+            return None
+        if choice.profile.api_key_file:
+            path = self._config_folder / Path(choice.profile.api_key_file).expanduser()
+            source = f"api_key_file of profile {choice.profile_name}"
+            return FoundKey(read_key_file(path, source=source), f"{source} ({path})")
+        stored = self._credentials.find(choice.profile_name)
+        if stored is None or str(parse_base_url(stored.origin, source=str(self._credentials.path))) != str(
+            choice.origin
+        ):
+            return None
+        source = "the keyring" if stored.in_keyring else str(self._credentials.path)
+        return FoundKey(self._credentials.reveal(stored), source)
+
+    def _environ_key(self, choice: Choice) -> FoundKey | None:
+        """Return the environment's key if the environment gives it for the chosen origin."""
+        key = self._read_environ_key()
+        if key is None or self._environ_origin() != str(choice.origin):
+            if key is not None and choice.level == DEFAULT:
+                raise self._unbound_key(choice)
+            return None
+        return key
+
+    def _read_environ_key(self) -> FoundKey | None:
+        environ = self._environ
+        path = environ.get("ESCROWCTL_API_KEY_FILE")
+        if "ESCROWCTL_API_KEY" in environ and path:
+            raise bad_config("both ESCROWCTL_API_KEY and ESCROWCTL_API_KEY_FILE are set: keep one of them.")
+        if "ESCROWCTL_API_KEY" in environ:
+            return FoundKey(read_key(environ["ESCROWCTL_API_KEY"], source="ESCROWCTL_API_KEY"), "ESCROWCTL_API_KEY")
+        if path:
+            return FoundKey(read_key_file(Path(path), source="ESCROWCTL_API_KEY_FILE"), "ESCROWCTL_API_KEY_FILE")
+        return None
+
+    def _environ_origin(self) -> str | None:
+        """Return the origin that the environment's key is for: that of its URL, else of its profile."""
+        if url := self._environ.get("ESCROWCTL_BASE_URL"):
+            return str(parse_base_url(url, source="ESCROWCTL_BASE_URL"))
+        if name := self._environ.get("ESCROWCTL_PROFILE"):
+            return str(self._origin_of(name))
+        return None
+
+    def _no_key(self, choice: Choice) -> EscrowctlError:
+        whose = f"-p {choice.profile_name}" if choice.profile_name else f"--base-url {choice.origin.base_url}"
+        return EscrowctlError(
+            ErrorCode.KEY_MISSING,
+            f"there is no API key for {choice.origin} (from {choice.source}). {NOTHING_SENT}",
+            hint=(
+                f"store one:  escrowctl auth login {whose}",
+                f"in a job:   set ESCROWCTL_BASE_URL={choice.origin.base_url} and ESCROWCTL_API_KEY",
+                "a key is used only for the origin it was given for",
+            ),
+            sending=Sending.NOT_SENT,
+        )
+
+    def _unbound_key(self, choice: Choice) -> EscrowctlError:
+        return EscrowctlError(
+            ErrorCode.KEY_MISSING,
+            f"the environment has an API key but no base URL for it, and {choice.source} has its own "
+            f"({choice.origin}): a key is used only for the origin it was given for. {NOTHING_SENT}",
+            hint=(
+                f"for the key in the environment:  set ESCROWCTL_BASE_URL, or ESCROWCTL_PROFILE={choice.profile_name}",
+                "for the profile's own key:       unset ESCROWCTL_API_KEY and ESCROWCTL_API_KEY_FILE",
+            ),
+            sending=Sending.NOT_SENT,
+        )

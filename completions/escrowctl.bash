@@ -8,11 +8,11 @@ _escrowctl() {
       continue
     fi
     case $word in
-      --profile|-p|--base-url|--config|--timeout|--fields|--color|--data|--reason|--idempotency-key|--despite|--amount|--currency|--reference|--expect-amount|--expect-currency|--deadline|--url|--event|--limit) skip=1 ;;
+      --profile|-p|--base-url|--config|--timeout|--fields|--color|--data|--reason|--idempotency-key|--despite|--amount|--currency|--reference|--expect-amount|--expect-currency|--deadline|--url|--event|--mode|--api-prefix|--limit) skip=1 ;;
       -*) ;;
       *)
         case "${path:+$path }$word" in
-          'api'|'completion'|'help'|'tx'|'tx create'|'tx get'|'tx release'|'tx list'|'tx update'|'user'|'user get'|'webhook'|'webhook create'|'webhook list'|'journal'|'journal list'|'journal show') path="${path:+$path }$word" ;;
+          'api'|'completion'|'help'|'tx'|'tx create'|'tx get'|'tx release'|'tx list'|'tx update'|'user'|'user get'|'webhook'|'webhook create'|'webhook list'|'auth'|'auth login'|'auth logout'|'auth status'|'auth switch'|'config'|'config path'|'config list'|'config get'|'config set'|'config unset'|'journal'|'journal list'|'journal show') path="${path:+$path }$word" ;;
         esac ;;
     esac
   done
@@ -35,10 +35,12 @@ _escrowctl() {
     --deadline) return ;;
     --url) return ;;
     --event) return ;;
+    --mode) return ;;
+    --api-prefix) return ;;
     --limit) return ;;
     *)
       case $path in
-        '') words='api completion help tx user webhook journal --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+        '') words='api completion help tx user webhook auth config journal --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
         'api') words='--data --yes -y --reason --idempotency-key --despite --dry-run --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
         'completion') words='--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
         'help') words='--help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
@@ -53,6 +55,17 @@ _escrowctl() {
         'webhook') words='create list --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
         'webhook create') words='--url --event --reason --data --idempotency-key --despite --dry-run --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
         'webhook list') words='--help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+        'auth') words='login logout status switch --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+        'auth login') words='--mode --api-prefix --no-check --keyring --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+        'auth logout') words='--help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+        'auth status') words='--check --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+        'auth switch') words='--help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+        'config') words='path list get set unset --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+        'config path') words='--help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+        'config list') words='--help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+        'config get') words='--help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+        'config set') words='--help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+        'config unset') words='--help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
         'journal') words='list show --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
         'journal list') words='--limit --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
         'journal show') words='--help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;

@@ -38,6 +38,20 @@ NOUNS: dict[str, tuple[str, dict[str, str]]] = {
     ),
     "user": ("Look users up.", {"get": "user.get"}),
     "webhook": ("Register and list webhook endpoints.", {"create": "webhook.create", "list": "webhook.list_webhooks"}),
+    "auth": (
+        "Store, check and switch API keys.",
+        {"login": "login.login", "logout": "auth.logout", "status": "auth_status.status", "switch": "auth.switch"},
+    ),
+    "config": (
+        "See and change settings.",
+        {
+            "path": "config.path",
+            "list": "config.list_all",
+            "get": "config.get",
+            "set": "config.set_value",
+            "unset": "config.unset",
+        },
+    ),
     "journal": ("See what was written from here.", {"list": "journal.list_entries", "show": "journal.show"}),
 }
 """Noun -> its summary, and its verbs with the function in `escrowctl.commands` that does each."""

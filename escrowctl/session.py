@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from escrowctl.client.client import EscrowClient
     from escrowctl.client.transport import Wire
     from escrowctl.config.folders import Folders
+    from escrowctl.config.secrets import Secret
     from escrowctl.config.service import Service
+    from escrowctl.config.settings import LineValues, Resolver
     from escrowctl.journal.journal import Journal
     from escrowctl.output.view import View
     from escrowctl.sandbox.service import Sandbox
@@ -46,6 +48,7 @@ class Session:
         self.options = SharedOptions()
         self.typed = ""
         """The line as it was typed after the program's name, for hints that repeat it."""
+        self._secrets: list[Secret] = []
 
     # Speaking
 
@@ -64,9 +67,13 @@ class Session:
 
     def report(self, text: str) -> None:
         """Write a traceback, the key starred in it."""
-        if "service" in self.__dict__:
-            text = text.replace(self.service.key.reveal(), "***")
+        for secret in self._secrets:
+            text = text.replace(secret.reveal(), "***")
         self.console.report(text)
+
+    def keep_secret(self, secret: "Secret") -> None:
+        """Remember a key, so that no traceback shows it."""
+        self._secrets.append(secret)
 
     def next_step(self, command: str) -> None:
         """Suggest the command that usually follows."""
@@ -93,10 +100,16 @@ class Session:
     def invocation(self) -> str:
         """How a pasteable hint starts: the program, and the typed options that lead to this service."""
         options = self.options
-        words = ["escrowctl", *(["--sandbox"] if options.sandbox else [])]
-        for name, value in (("--config", options.config), ("-p", options.profile), ("--base-url", options.base_url)):
-            words += [name, value] if value is not None else []
-        return shlex.join(words)
+        words = [self.program, *(["--sandbox"] if options.sandbox else [])]
+        for name, value in (("-p", options.profile), ("--base-url", options.base_url)):
+            words += [name, shlex.quote(value)] if value is not None else []
+        return " ".join(words)
+
+    @property
+    def program(self) -> str:
+        """How a hint starts that names a profile of its own: the program, with the config file that was typed."""
+        config = self.options.config
+        return shlex.join(["escrowctl", *(["--config", config] if config is not None else [])])
 
     @cached_property
     def folders(self) -> "Folders":
@@ -104,6 +117,21 @@ class Session:
         from escrowctl.config.folders import find_folders
 
         return find_folders(self.surroundings.environ)
+
+    @cached_property
+    def line(self) -> "LineValues":
+        """What the shared options say about the service."""
+        from escrowctl.config.settings import LineValues
+
+        options = self.options
+        return LineValues(options.profile, options.base_url, options.config, options.timeout)
+
+    @cached_property
+    def resolver(self) -> "Resolver":
+        """What answers where values come from; not for `--sandbox`, which nothing of it changes."""
+        from escrowctl.config.settings import Resolver
+
+        return Resolver(self.line, self.surroundings.environ, self.folders)
 
     @cached_property
     def service(self) -> "Service":
@@ -115,14 +143,11 @@ class Session:
             service = self._sandbox_service()
             self.console.note("sandbox", "built in, no real money", word="sandbox")
             return service
-        from escrowctl.config.settings import LineValues, Resolver
-
-        options = self.options
-        line = LineValues(options.profile, options.base_url, options.config, options.timeout)
         try:
-            service = Resolver(line, self.surroundings.environ, self.folders).resolve()
+            service = self.resolver.resolve()
         except EscrowctlError as error:
             raise self._with_ways_on(error) from error
+        self.keep_secret(service.key)
         if service.live:
             self.console.note("live", f"{service.name}, {service.origin}", word="live", important=True)
         return service
@@ -130,11 +155,16 @@ class Session:
     @cached_property
     def client(self) -> "EscrowClient":
         """The client for this run's service."""
+        return self.open_client(self.service)
+
+    def open_client(self, service: "Service") -> "EscrowClient":
+        """Return a client for a service; whoever opens one closes it."""
         from escrowctl.client.client import EscrowClient
 
+        self.keep_secret(service.key)
         return EscrowClient(
-            self.service,
-            self._open_wire(),
+            service,
+            self._open_wire(service),
             open_journal=lambda: self.journal,
             surroundings=self.surroundings,
             signals=self.signals,
@@ -167,8 +197,28 @@ class Session:
         Raises EscrowctlError (exit 3): `declined`, or `confirmation_needed` where nobody is there.
         """
         self._require_somebody(why, "--yes")
-        if self._ask(lines) != word:
+        if self._ask(lines).strip() != word:
             raise EscrowctlError(ErrorCode.DECLINED, f"declined; {declined}. {NOTHING_SENT}", sending=Sending.NOT_SENT)
+
+    def ask(self, *lines: str) -> str:
+        """Ask for a line of text and return it stripped; call only where `nobody_to_ask` is None.
+
+        Raises EscrowctlError `declined` (exit 3) where the answer is an end of input.
+        """
+        return _given(self._ask(list(lines))).strip()
+
+    def ask_secret(self, *lines: str) -> str:
+        """Ask for a line that is not shown while it is typed, and return it as it was typed; else as `ask`."""
+        from escrowctl.surroundings import without_echo
+
+        stdin = self.surroundings.stdin
+        try:
+            with self.signals.let_through(), without_echo(stdin):
+                self.console.ask(list(lines))
+                return _given(stdin.readline())
+        finally:
+            # The line end was not shown either.
+            self.console.report("")
 
     def _ask(self, lines: list[str]) -> str:
         answer = ""
@@ -180,11 +230,13 @@ class Session:
             if not answer.endswith("\n"):
                 # Ctrl-C and Ctrl-D leave the cursor behind the question.
                 self.console.report("")
-        return answer.strip()
+        return answer
 
-    def _require_somebody(self, why: str, flag: str) -> None:
+    @property
+    def nobody_to_ask(self) -> str | None:
+        """Why nobody can be asked, to follow "and"; None where somebody can."""
         around = self.surroundings
-        absent = (
+        return (
             "--no-input says not to ask"
             if self.options.no_input
             else "--json speaks to programs"
@@ -195,6 +247,9 @@ class Session:
             if not (around.stdin.isatty() and around.stderr.isatty())
             else None
         )
+
+    def _require_somebody(self, why: str, flag: str) -> None:
+        absent = self.nobody_to_ask
         if absent:
             raise EscrowctlError(
                 ErrorCode.CONFIRMATION_NEEDED,
@@ -238,30 +293,35 @@ class Session:
             write_timeout=timeout or WRITE_TIMEOUT,
         )
 
-    def _open_wire(self) -> "Wire":
+    def _open_wire(self, service: "Service") -> "Wire":
         from escrowctl.client.transport import open_in_process_wire, open_wire
 
-        if self.service.sandbox:
-            return open_in_process_wire(self._sandbox.app, observe=self._observer)
-        return open_wire(self.service, monotonic=self.surroundings.monotonic, observe=self._observer)
+        if service.sandbox:
+            return open_in_process_wire(self._sandbox.app, observe=self._observer(service))
+        return open_wire(service, monotonic=self.surroundings.monotonic, observe=self._observer(service))
 
-    @property
-    def _observer(self) -> "Observer | None":
+    def _observer(self, service: "Service") -> "Observer | None":
         from escrowctl.client.trace import Trace
 
         options = self.options
         if not (options.verbose or options.debug):
             return None
-        return Trace(self.console.trace, whole=options.debug, secret=self.service.key).observe
+        return Trace(self.console.trace, whole=options.debug, secret=service.key).observe
 
     def _with_ways_on(self, error: EscrowctlError) -> EscrowctlError:
         """Name both ways on where nothing is configured: an account, or the sandbox."""
         if error.code is ErrorCode.NOT_CONFIGURED:
             error.hint = (
-                "with an account:     set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY (see: escrowctl help environment)",
+                "with an account:     escrowctl auth login",
                 f"without an account:  escrowctl --sandbox {self.typed}".rstrip(),
             )
         return error
+
+
+def _given(answer: str) -> str:
+    if not answer:
+        raise EscrowctlError(ErrorCode.DECLINED, f"no answer was given. {NOTHING_SENT}", sending=Sending.NOT_SENT)
+    return answer
 
 
 if TYPE_CHECKING:

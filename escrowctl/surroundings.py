@@ -6,10 +6,13 @@ import os
 import sys
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TextIO
+
+from escrowctl.errors import bad_value
 
 
 class _ClosedStream(io.StringIO):
@@ -39,6 +42,33 @@ class Surroundings:
     monotonic: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     new_uuid: Callable[[], str] = _new_uuid
+
+
+@contextmanager
+def without_echo(stdin: TextIO) -> Iterator[None]:
+    """Keep the terminal from showing what is typed into `stdin` for the length of the block.
+
+    Raises EscrowctlError (exit 2) for a terminal that cannot be told so. A stream that is no file
+    shows nothing by itself.
+    """
+    import termios  # noqa: PLC0415 - for those who are asked for a key
+
+    try:
+        handle = stdin.fileno()
+    except (OSError, ValueError):
+        yield
+        return
+    try:
+        before = termios.tcgetattr(handle)
+        silent = [*before]
+        silent[3] &= ~termios.ECHO
+        termios.tcsetattr(handle, termios.TCSAFLUSH, silent)
+    except termios.error as error:
+        raise bad_value("this terminal would show the key as it is typed: give it by a pipe.") from error
+    try:
+        yield
+    finally:
+        termios.tcsetattr(handle, termios.TCSADRAIN, before)
 
 
 def timestamp(moment: datetime) -> str:

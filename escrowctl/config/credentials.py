@@ -9,6 +9,7 @@ change is refused.
 """
 
 import json
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -114,9 +115,13 @@ def _render(path: Path, tables: Mapping[str, Any]) -> str:
     for name, entry in tables.items():
         if not isinstance(entry, dict) or not all(isinstance(value, str) for value in entry.values()):
             raise bad_config(f"{path}: [{name}] needs the two texts origin and key.")
-        lines = [f"{_quoted(key)} = {_quoted(value)}\n" for key, value in entry.items()]
-        parts.append(f"\n[{_quoted(name)}]\n{''.join(lines)}")
+        lines = [f"{_name(key)} = {_quoted(value)}\n" for key, value in entry.items()]
+        parts.append(f"\n[{_name(name)}]\n{''.join(lines)}")
     return "".join(parts)
+
+
+def _name(text: str) -> str:
+    return text if re.fullmatch(r"[A-Za-z0-9_-]+", text, re.ASCII) else _quoted(text)
 
 
 def _quoted(text: str) -> str:

@@ -62,7 +62,7 @@ class ConfigEditor:
             for path, value in changes:
                 text, tables = self._changed(text, tables, path, value)
             self._check(validate_config(self._link, tables), frozenset(path[1] for path, _ in changes if len(path) > 1))
-            replace_file(self._path, text)
+            replace_file(self._path, text if text.endswith("\n") or not text else f"{text}\n")
 
     def _make_folder(self) -> None:
         if self._path.is_relative_to(self._link.parent.resolve()):
@@ -79,7 +79,7 @@ class ConfigEditor:
         for candidate in (_without_profile, _without) if value is None else (_with,):
             changed = candidate(text, path, value)
             if changed is not None and _reads_as(changed, wanted):
-                return changed, wanted
+                return changed, tomllib.loads(changed)
         raise bad_config(
             f"{self._link}: {'.'.join(path)} cannot be changed here: the file is laid out in a way that only its "
             "author can change. It is as it was."
@@ -115,12 +115,7 @@ def _put(tables: dict[str, Any], path: Sequence[str], value: Value) -> None:
 
 
 def _take(tables: dict[str, Any], path: Sequence[str]) -> None:
-    """Take a value out, and the tables that are empty without it; `profiles` itself may stay."""
-    for depth in range(len(path), 0, -1):
-        parent = find(tables, path[: depth - 1])
-        del parent[path[depth - 1]]
-        if parent or depth == 1:
-            return
+    del find(tables, path[:-1])[path[-1]]
 
 
 def _reads_as(text: str, wanted: dict[str, Any]) -> bool:

@@ -20,18 +20,14 @@ def find_config_path(named: str | None, environ: Mapping[str, str], folders: Fol
     return (Path(chosen).absolute(), True) if chosen else (folders.config / CONFIG_NAME, False)
 
 
-def read_config(path: Path, *, must_exist: bool = False) -> "ConfigFile | None":
+def read_config(path: Path) -> "ConfigFile | None":
     """Return what config.toml says, or None where there is no such file.
 
     Raises EscrowctlError (exit 2) for a file that cannot be read, is not TOML, or has a wrong key
     or value.
     """
     text = read_text(path)
-    if text is None:
-        if must_exist:
-            raise bad_config(f"{path}: there is no such file.")
-        return None
-    return validate_config(path, parse_toml(path, text))
+    return None if text is None else validate_config(path, parse_toml(path, text))
 
 
 def read_text(path: Path) -> str | None:

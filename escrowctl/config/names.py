@@ -63,6 +63,12 @@ def profile_settings() -> tuple[str, ...]:
     return tuple(name for name, _ in _leaves(Profile))
 
 
+def find_default(name: str) -> object:
+    """Return the built-in value of a profile's setting; None for one that has none, and for one in a table."""
+    field = dict(_leaves(Profile)).get(name)
+    return None if field is None or field.is_required() else field.get_default()
+
+
 def parse_name(text: str, *, profile: str | None) -> tuple[str, ...]:
     """Return the path in config.toml of a setting that was typed; relative names are the profile's.
 

@@ -19,6 +19,11 @@ def find_network(origin: Origin, environ: Mapping[str, str]) -> Network:
     return Network(ca_bundle=_ca_bundle(environ), proxy=_proxy(origin, environ))
 
 
+def find_proxy_name(environ: Mapping[str, str]) -> str | None:
+    """Return the variable that names a proxy, if one does."""
+    return next((name for name in _PROXY_NAMES if environ.get(name)), None)
+
+
 def _ca_bundle(environ: Mapping[str, str]) -> Path | None:
     named = environ.get("ESCROWCTL_CA_BUNDLE")
     if not named:
@@ -30,7 +35,7 @@ def _ca_bundle(environ: Mapping[str, str]) -> Path | None:
 
 
 def _proxy(origin: Origin, environ: Mapping[str, str]) -> str | None:
-    name = next((name for name in _PROXY_NAMES if environ.get(name)), None)
+    name = find_proxy_name(environ)
     if name is None or origin.is_loopback or _excepted(origin, environ):
         return None
     proxy = environ[name]

@@ -15,6 +15,7 @@ from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.errors import EscrowctlError
 
 PROFILE_NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
+API_PREFIX = r"^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$"
 _UUID = r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 _LEAST_LIMIT, _MOST_LIMIT = 1024, 1024**3
 
@@ -64,7 +65,7 @@ class Profile(_Strict):
 
     base_url: str = Field(description="the service's base URL, such as https://escrow.example.com")
     mode: Literal["test", "live"] | None = Field(default=None, description='"test" or "live"')
-    api_prefix: Annotated[str, StringConstraints(pattern=r"^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$")] = Field(
+    api_prefix: Annotated[str, StringConstraints(pattern=API_PREFIX)] = Field(
         default=DEFAULT_API_PREFIX, description="a path such as /api/v1"
     )
     api_key_file: _Text | None = Field(default=None, description="the path of a file that holds the key")

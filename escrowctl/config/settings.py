@@ -48,7 +48,7 @@ class Resolver:
     @cached_property
     def config(self) -> "ConfigFile | None":
         """What config.toml says, None where there is none; raises EscrowctlError (exit 2)."""
-        return read_config(self.config_path, must_exist=self._named)
+        return read_config(self.config_path)
 
     def resolve(self) -> Service:
         """Return the service with its key.
@@ -81,6 +81,8 @@ class Resolver:
     def choose(self) -> Choice:
         """Return which service the line, the environment or the default profile means; raises as `resolve`."""
         line, environ, config = self._line, self._environ, self.config
+        if config is None and self._named:
+            raise bad_config(f"{self.config_path}: there is no such file.")
         # A variable that is set to nothing is as good as none; an empty word on the line is a mistake.
         env_profile, env_url = environ.get("ESCROWCTL_PROFILE") or None, environ.get("ESCROWCTL_BASE_URL") or None
         if line.base_url is not None:

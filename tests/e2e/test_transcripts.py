@@ -44,7 +44,7 @@ def test_with_nothing_configured_both_ways_on_are_named_and_nothing_is_assumed(p
     assert (code, plain(shown)) == (
         4,
         "error: nothing is configured: no profile, no API key, no base URL. Nothing was sent.\n"
-        "hint: with an account:     set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY (see: escrowctl help environment)\n"
+        "hint: with an account:     escrowctl auth login\n"
         "      without an account:  escrowctl --sandbox tx create --amount 100 --currency USD\n",
     )
     assert not program.home.exists()

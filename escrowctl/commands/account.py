@@ -1,0 +1,176 @@
+"""The account of a login: its questions, answered by the line, a profile, or somebody at the terminal."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from escrowctl.config.origin import Origin, parse_base_url
+from escrowctl.contract.operations import DEFAULT_API_PREFIX
+from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, bad_value
+from escrowctl.session import Session
+
+if TYPE_CHECKING:
+    from escrowctl.config.profiles import Profile
+
+_T = TypeVar("_T")
+
+MODES = ("test", "live")
+_ATTEMPTS = 3
+_SHORT_LABEL = 3
+_LONGEST_LABEL = 56
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What a login is for: a service under a name. `mode` is test or live."""
+
+    name: str
+    origin: Origin
+    url_source: str
+    mode: str
+    api_prefix: str
+
+
+class Form:
+    """The questions, each answered by the line, by the profile that is there, or by somebody at the terminal."""
+
+    def __init__(self, session: Session, mode: str | None, api_prefix: str | None) -> None:
+        self._session = session
+        self._mode = mode
+        self._api_prefix = api_prefix
+        typed = session.options.profile
+        self._name = typed if typed is not None else session.surroundings.environ.get("ESCROWCTL_PROFILE") or None
+        config = session.resolver.config
+        self._profiles = config.profiles if config else {}
+
+    def fill(self) -> Account:
+        """Return the account; raises EscrowctlError (exit 2) for what is missing or contradicts."""
+        if self._name is not None:
+            check_profile_name(self._name)
+        if self._api_prefix is not None:
+            check_api_prefix(self._api_prefix)
+        known = self._profiles.get(self._name) if self._name else None
+        origin, source = self._origin(known)
+        mode = self._pick_mode(known)
+        name = self._name or self._pick_name(origin, mode)
+        known = self._profiles.get(name)
+        self._agree(name, origin, mode, known)
+        prefix = self._api_prefix or (known.api_prefix if known else DEFAULT_API_PREFIX)
+        return Account(name, origin, source, mode, prefix)
+
+    def _origin(self, known: "Profile | None") -> tuple[Origin, str]:
+        typed = self._session.options.base_url
+        if typed is not None:
+            return parse_base_url(typed, source="--base-url"), "--base-url"
+        if known is not None:
+            source = f"profile {self._name}"
+            return parse_base_url(known.base_url, source=source), source
+        environ = self._session.surroundings.environ.get("ESCROWCTL_BASE_URL")
+        if environ:
+            return parse_base_url(environ, source="ESCROWCTL_BASE_URL"), "ESCROWCTL_BASE_URL"
+        self._require("--base-url URL")
+        origin = ask_until(
+            self._session,
+            lambda: self._session.ask("The base URL of the service, such as https://escrow.example.com:"),
+            lambda answer: parse_base_url(answer, source="the base URL"),
+        )
+        return origin, "what was typed"
+
+    def _pick_mode(self, known: "Profile | None") -> str:
+        mode = self._mode or (known.mode if known else None)
+        if mode is not None:
+            return check_mode(mode, name="--mode")
+        self._require("--mode test or --mode live")
+        return ask_until(
+            self._session,
+            lambda: self._session.ask("Is real money behind it? Type test or live:"),
+            lambda answer: check_mode(answer.lower(), name="the mode"),
+        )
+
+    def _pick_name(self, origin: Origin, mode: str) -> str:
+        suggestion = suggest_name(origin, mode)
+        if self._session.nobody_to_ask:
+            return suggestion
+
+        def read(answer: str) -> str:
+            name = answer or suggestion
+            check_profile_name(name)
+            self._agree(name, origin, mode, self._profiles.get(name))
+            return name
+
+        return ask_until(self._session, lambda: self._session.ask(f"A name for it (Enter takes {suggestion}):"), read)
+
+    def _agree(self, name: str, origin: Origin, mode: str, known: "Profile | None") -> None:
+        """Refuse to turn a profile into another account: its key would be lost, its name would lie."""
+        if known is None:
+            return
+        there = parse_base_url(known.base_url, source=f"profiles.{name}.base_url")
+        other = f"a new name: -p {name}-2"
+        if there.base_url != origin.base_url:
+            raise bad_value(
+                f"profile {name} is {there.base_url}, not {origin.base_url}: give this one a name of its own.",
+                hint=(other, f"or move it: {self._session.program} config set profiles.{name}.base_url URL"),
+            )
+        if known.mode is not None and known.mode != mode:
+            raise bad_value(
+                f"profile {name} is {known.mode}, not {mode}: give this one a name of its own.",
+                hint=(other, f"or change it: {self._session.program} config set profiles.{name}.mode {mode}"),
+            )
+        if known.api_key_file is not None:
+            raise bad_value(
+                f"profile {name} takes its key from the file {known.api_key_file}: a stored one would not be used.",
+                hint=f"{self._session.program} config unset profiles.{name}.api_key_file",
+            )
+
+    def _require(self, what: str) -> None:
+        absent = self._session.nobody_to_ask
+        if absent:
+            raise bad_value(f"{what} is missing, and {absent}.", hint="escrowctl auth login --help")
+
+
+def ask_until(session: Session, ask: Callable[[], str], read: Callable[[str], _T]) -> _T:
+    """Return what `read` makes of an answer; one that it refuses may be given again, three times in all."""
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return read(ask())
+        except EscrowctlError as error:
+            if error.code is ErrorCode.DECLINED:
+                raise
+            message = error.message.removesuffix(NOTHING_SENT).strip()
+            session.console.error(EscrowctlError(error.code, message))
+    return read(ask())
+
+
+def check_profile_name(name: str) -> None:
+    """Raise EscrowctlError (exit 2) for a name that a profile cannot have."""
+    from escrowctl.config.profiles import PROFILE_NAME  # noqa: PLC0415 - the models load with it
+
+    if not re.fullmatch(PROFILE_NAME, name):
+        raise bad_value(f'"{name}" cannot name a profile: write 1 to 64 letters, digits, hyphens and underscores.')
+
+
+def check_api_prefix(text: str) -> None:
+    """Raise EscrowctlError (exit 2) for a prefix that a profile cannot have."""
+    from escrowctl.config.profiles import API_PREFIX  # noqa: PLC0415 - the models load with it
+
+    if not re.fullmatch(API_PREFIX, text):
+        raise bad_value(f'--api-prefix "{text}" is not a path such as /api/v1.')
+
+
+def suggest_name(origin: Origin, mode: str) -> str:
+    """Return `acme-test` for https://api.acme.com: the label before the public suffix, as far as it can be told."""
+    if origin.is_loopback:
+        return f"local-{mode}"
+    labels = origin.host.split(".")[:-1]
+    if not labels or origin.host.replace(".", "").isdigit() or ":" in origin.host:
+        return f"service-{mode}"
+    long = [label for label in labels if len(label) > _SHORT_LABEL]
+    return f"{(long or labels)[-1][:_LONGEST_LABEL]}-{mode}"
+
+
+def check_mode(text: str, *, name: str) -> str:
+    """Return the mode if it is one; raises EscrowctlError (exit 2)."""
+    if text not in MODES:
+        raise bad_value(f'{name} "{text}" is neither test nor live.')
+    return text

@@ -1,0 +1,239 @@
+"""`escrowctl config`: see every setting with its origin, and change config.toml."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from escrowctl.contract.body import encode
+from escrowctl.contract.number import JsonValue
+from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, bad_value
+from escrowctl.output.safe import safe
+from escrowctl.output.view import Listing, View, text_of
+from escrowctl.session import Session, session_of
+
+if TYPE_CHECKING:
+    from escrowctl.config.editing import ConfigEditor
+    from escrowctl.config.effective import Setting
+
+_Name = Annotated[
+    str, typer.Argument(metavar="KEY", help="default_profile, profiles.NAME.mode, or of the chosen profile: mode.")
+]
+_NOT_SET = "-"
+
+
+def path(context: typer.Context) -> None:
+    """Print where config, keys, journal and cache are.
+
+    \b
+    Example:
+      escrowctl config path --json
+    """
+    from escrowctl.config.credentials import FILE_NAME  # noqa: PLC0415 - no other command needs it
+    from escrowctl.config.file import find_config_path  # noqa: PLC0415
+
+    session = session_of(context)
+    folders = session.folders
+    config, _ = find_config_path(session.options.config, session.surroundings.environ, folders)
+    journal = folders.state / "journal.db"
+    found = {
+        "config": str(config),
+        "credentials": str(folders.config / FILE_NAME),
+        "state": str(folders.state),
+        "cache": str(folders.cache),
+        "journal": str(journal),
+        "journal_id": session.journal.journal_id if journal.exists() and not session.options.sandbox else None,
+    }
+    fields = tuple((name, value or _NOT_SET) for name, value in found.items())
+    session.show(View(dict(found), str(config), fields))
+
+
+def list_all(context: typer.Context) -> None:
+    """List every setting that this line would go by, with its value and where it comes from.
+
+    \b
+    Example:
+      escrowctl -p acme-test config list
+    """
+    session = session_of(context)
+    views = tuple(
+        View(
+            _document(setting),
+            setting.name,
+            named={"setting": setting.name, "value": _text(setting.value), "origin": setting.origin},
+        )
+        for setting in _settings(session)
+    )
+    session.console.show_listing(Listing(("setting", "value", "origin"), views))
+
+
+def get(context: typer.Context, key: _Name) -> None:
+    """Print one setting's value: as this line would go by it, or of a profile that is named.
+
+    \b
+    Examples:
+      escrowctl -p acme-test config get base_url
+      escrowctl config get profiles.acme-test.status.released
+    """
+    session = session_of(context)
+    setting = _named(session, key) if key.startswith("profiles.") else _effective(session, key)
+    if setting.value in (None, [], {}):
+        raise EscrowctlError(ErrorCode.NOT_FOUND, f"{key} is not set.", hint=f"{session.invocation} config list")
+    if session.options.json:
+        session.console.document(_document(setting))
+    else:
+        session.console.data(safe(_text(setting.value)))
+
+
+def set_value(
+    context: typer.Context,
+    key: _Name,
+    values: Annotated[list[str], typer.Argument(metavar="VALUE...", help="The value; a list as words or by commas.")],
+) -> None:
+    """Set a setting in config.toml; comments and order stay.
+
+    A key is not a setting: it never stands on a line. escrowctl auth login asks for it.
+
+    \b
+    Examples:
+      escrowctl config set profiles.acme-test.base_url https://test.escrow.example.com
+      escrowctl -p acme-test config set status.released released,paid_out
+    """
+    from escrowctl.config.names import parse_value  # noqa: PLC0415 - the models load with it
+
+    session = session_of(context)
+    place = _place(session, key)
+    value = parse_value(place, values)
+    if place[0] == "profiles" and place[2:] != ("base_url",):
+        _require_profile(session, place[1])
+    _editor(session).set(place, value)
+    _say(session, f"{'.'.join(place)} = {encode(_as_json(value), spaced=True)} in {session.resolver.config_path}")
+    if place[2:] == ("base_url",):
+        _warn_of_key(session, place[1], str(value))
+
+
+def unset(context: typer.Context, key: _Name) -> None:
+    """Take a setting out of config.toml, or with profiles.NAME a whole profile.
+
+    \b
+    Example:
+      escrowctl config unset profiles.acme-test.read_only
+    """
+    session = session_of(context)
+    place = _present(session, key) or _place(session, key)
+    _editor(session).unset(place)
+    _say(session, f"{'.'.join(place)} is not set any more in {session.resolver.config_path}")
+    if len(place) == len(("profiles", "NAME")) and session.resolver.credentials.find(place[1]) is not None:
+        session.console.note("key_left", f"its key is still stored: {session.program} auth logout -p {place[1]}")
+
+
+def _settings(session: Session) -> "list[Setting]":
+    from escrowctl.config.effective import list_sandbox_settings, list_settings  # noqa: PLC0415 - the models load with it
+
+    if session.options.sandbox:
+        return list_sandbox_settings(session.service.read_timeout if session.options.timeout else None)
+    return list_settings(session.resolver, session.line, session.surroundings.environ)
+
+
+def _effective(session: Session, key: str) -> "Setting":
+    from escrowctl.config.names import parse_name  # noqa: PLC0415 - as above
+
+    settings = _settings(session)
+    for setting in settings:
+        if key != "api_key" and setting.name == key:
+            return setting
+    parse_name(key, profile="any")
+    table, _, name = key.rpartition(".")
+    for setting in settings:
+        if setting.name == table and isinstance(setting.value, dict):
+            return type(setting)(key, setting.value.get(name), setting.origin)
+    raise bad_value(f'"{key}" is a table of settings: name one of them.', hint=f"{session.invocation} config list")
+
+
+def _named(session: Session, key: str) -> "Setting":
+    from escrowctl.config.effective import BUILT_IN, Setting, read_setting  # noqa: PLC0415 - as above
+    from escrowctl.config.names import parse_name, profile_settings  # noqa: PLC0415
+
+    place = parse_name(key, profile=None)
+    rest = ".".join(place[2:])
+    if rest not in profile_settings() and not rest.startswith("caps."):
+        raise bad_value(f'"{key}" is a table of settings: name one of them.', hint=f"{session.invocation} config list")
+    value, is_set = read_setting(session.resolver.choose_profile(place[1]).profile, rest)
+    return Setting(key, value, str(session.resolver.config_path) if is_set else BUILT_IN)
+
+
+def _place(session: Session, key: str) -> tuple[str, ...]:
+    from escrowctl.config.names import parse_name  # noqa: PLC0415 - as above
+
+    if session.options.sandbox:
+        raise bad_value("the sandbox has no settings in config.toml: leave --sandbox out.")
+    is_whole = key.startswith("profiles.") or key in ("default_profile", "key_store")
+    return parse_name(key, profile=None if is_whole else session.resolver.profile_name())
+
+
+def _present(session: Session, key: str) -> tuple[str, ...] | None:
+    """Return the path of what stands in the file under its whole name, known or not: a typo can be taken out."""
+    from escrowctl.config.editing import find  # noqa: PLC0415 - for those who write
+    from escrowctl.config.file import parse_toml, read_text  # noqa: PLC0415 - as above
+
+    path, place = session.resolver.config_path, tuple(key.split("."))
+    return place if find(parse_toml(path, read_text(path) or ""), place) is not None else None
+
+
+def _editor(session: Session) -> "ConfigEditor":
+    from escrowctl.config.editing import ConfigEditor  # noqa: PLC0415 - for those who write
+
+    return ConfigEditor(session.resolver.config_path, session.surroundings)
+
+
+def _require_profile(session: Session, name: str) -> None:
+    """Refuse a setting for a profile that is not there: a mistyped name would make half of one."""
+    from escrowctl.config.file import read_profile_names  # noqa: PLC0415 - as above
+
+    known = read_profile_names(session.resolver.config_path)
+    if name not in known:
+        raise EscrowctlError(
+            ErrorCode.BAD_VALUE,
+            f'there is no profile "{name}" in {session.resolver.config_path} '
+            f"({'profiles there: ' + ', '.join(known) if known else 'it has no profiles'}). {NOTHING_SENT}",
+            hint=f"to make it: {session.program} config set profiles.{name}.base_url URL",
+            sending=Sending.NOT_SENT,
+        )
+
+
+def _warn_of_key(session: Session, name: str, base_url: str) -> None:
+    from escrowctl.config.origin import parse_base_url  # noqa: PLC0415 - as above
+
+    stored = session.resolver.credentials.find(name)
+    origin = str(parse_base_url(base_url, source="base_url"))
+    if stored is not None and stored.origin != origin:
+        session.console.note(
+            "key_elsewhere",
+            f"the key stored for {name} is for {stored.origin} and will not be used at {origin}: "
+            f"{session.program} auth login -p {name}",
+            important=True,
+        )
+
+
+def _say(session: Session, message: str) -> None:
+    session.console.note("saved", message, word="saved")
+
+
+def _document(setting: "Setting") -> JsonValue:
+    return {"setting": setting.name, "value": setting.value, "origin": setting.origin}
+
+
+def _text(value: JsonValue) -> str:
+    """Return a value as a person reads it: a list by commas, a table as words and values."""
+    if value in (None, [], {}):
+        return _NOT_SET
+    if isinstance(value, list):
+        return ",".join(text_of(item) for item in value)
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {text_of(item)}" for name, item in value.items())
+    return text_of(value)
+
+
+def _as_json(value: object) -> JsonValue:
+    from escrowctl.config.effective import as_json  # noqa: PLC0415 - as above
+
+    return as_json(value)

@@ -1,0 +1,287 @@
+"""Changing config.toml: whatever its layout, exactly the one setting changes and no comment is lost."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from escrowctl.config.editing import ConfigEditor
+from escrowctl.errors import EscrowctlError
+from escrowctl.surroundings import Surroundings
+
+BEFORE = """\
+# the services of the payments team
+default_profile = "acme-test" # the safe one
+
+# rehearsals
+[profiles.acme-test] # test
+base_url = "https://test.escrow.example.com"   # moved in May
+mode = 'test'
+status.released = ["released"]
+
+# real money:
+# ask before you change this
+[profiles.acme-live]
+base_url = "https://escrow.example.com"
+mode = "live"
+reply.id = "/escrowRef"
+
+[profiles.acme-live.webhook]
+scheme = "none"
+# the end
+"""
+
+
+def edit(tmp_path: Path, text: str, *changes: tuple[str, Any]) -> str:
+    """Return the text after these settings were set, or unset where the value is None."""
+    path = tmp_path / "config.toml"
+    path.write_text(text)
+    editor = ConfigEditor(path, Surroundings())
+    for name, value in changes:
+        place = tuple(name.split("."))
+        editor.unset(place) if value is None else editor.set(place, value)
+    return path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "old", "new"),
+    [
+        ("default_profile", "acme-live", 'default_profile = "acme-test"', 'default_profile = "acme-live"'),
+        (
+            "profiles.acme-test.base_url",
+            "https://t.example.com",
+            'base_url = "https://test.escrow.example.com"',
+            'base_url = "https://t.example.com"',
+        ),
+        ("profiles.acme-test.mode", "live", "mode = 'test'", 'mode = "live"'),
+        (
+            "profiles.acme-test.status.released",
+            ["SETTLED", "PAID"],
+            'status.released = ["released"]',
+            'status.released = ["SETTLED", "PAID"]',
+        ),
+        (
+            "profiles.acme-test.timeout",
+            5,
+            'status.released = ["released"]\n',
+            'status.released = ["released"]\ntimeout = 5\n',
+        ),
+        (
+            "profiles.acme-test.reply.status",
+            "/escrowState",
+            'status.released = ["released"]\n',
+            'status.released = ["released"]\nreply.status = "/escrowState"\n',
+        ),
+        (
+            "profiles.acme-live.reply.status",
+            "/s",
+            'reply.id = "/escrowRef"\n',
+            'reply.id = "/escrowRef"\nreply.status = "/s"\n',
+        ),
+        (
+            "profiles.acme-live.webhook.url_field",
+            "endpoint",
+            'scheme = "none"\n',
+            'scheme = "none"\nurl_field = "endpoint"\n',
+        ),
+        (
+            "profiles.acme-live.read_only",
+            True,
+            'reply.id = "/escrowRef"\n',
+            'reply.id = "/escrowRef"\nread_only = true\n',
+        ),
+        ("profiles.acme-live.reply.id", None, 'reply.id = "/escrowRef"\n', ""),
+        ("profiles.acme-test.status.released", None, 'status.released = ["released"]\n', ""),
+        ("default_profile", None, 'default_profile = "acme-test" # the safe one\n', ""),
+        (
+            "profiles.new.base_url",
+            "https://new.example.com",
+            "# the end\n",
+            '# the end\n\n[profiles.new]\nbase_url = "https://new.example.com"\n',
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) and "." in value and "\n" not in value else "",
+)
+def test_one_setting_changes_and_the_rest_of_the_text_stays(
+    tmp_path: Path, name: str, value: Any, old: str, new: str
+) -> None:
+    assert BEFORE.count(old) == 1
+    assert edit(tmp_path, BEFORE, (name, value)) == BEFORE.replace(old, new)
+
+
+def test_a_profile_that_goes_takes_its_lines_and_no_comment_of_another(tmp_path: Path) -> None:
+    after = edit(tmp_path, BEFORE, ("default_profile", None), ("profiles.acme-test", None))
+
+    assert after == (
+        "# the services of the payments team\n"
+        "\n"
+        "# rehearsals\n"
+        "# real money:\n"
+        "# ask before you change this\n"
+        "[profiles.acme-live]\n" + BEFORE.partition("[profiles.acme-live]\n")[2]
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "value", "after"),
+    [
+        ("", "profiles.a.base_url", "https://a.example.com", '[profiles.a]\nbase_url = "https://a.example.com"\n'),
+        (
+            'profiles = { a = { base_url = "https://a.example.com" } }\n',
+            "profiles.a.reply.id",
+            "/x",
+            'profiles = { a = { base_url = "https://a.example.com", reply = {id = "/x"}} }\n',
+        ),
+        (
+            'profiles.a.base_url = "https://a.example.com"\n',
+            "profiles.a.read_only",
+            True,
+            'profiles.a.base_url = "https://a.example.com"\nprofiles.a.read_only = true\n',
+        ),
+        (
+            '[profiles.a]\nbase_url = "https://a.example.com"',
+            "profiles.a.timeout",
+            2.5,
+            '[profiles.a]\nbase_url = "https://a.example.com"\ntimeout = 2.5\n',
+        ),
+        ('[profiles.a]\r\nbase_url = "https://a.example.com"\r\n', "profiles.a.read_only", True, None),
+    ],
+    ids=["empty", "inline", "dotted", "no line end", "crlf"],
+)
+def test_other_layouts_are_kept_too(tmp_path: Path, text: str, name: str, value: Any, after: str | None) -> None:
+    found = edit(tmp_path, text, (name, value))
+
+    if after is not None:
+        assert found == after
+    place = name.split(".")
+    read: Any = tomllib.loads(found)
+    for part in place:
+        read = read[part]
+    assert read == value
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "part"),
+    [
+        ("profiles.acme-test.base_url", "http://escrow.example.com", "plain http"),
+        ("profiles.acme-test.base_url", None, "profiles.acme-test.base_url: it is missing"),
+        ("profiles.acme-test.mode", "prod", 'profiles.acme-test.mode: it should be "test" or "live"'),
+        ("profiles.acme-test.timeout", 0, "profiles.acme-test.timeout: it should be seconds above 0"),
+        ("default_profile", "nowhere", 'default_profile would be "nowhere", and there is no such profile'),
+        ("profiles.acme-test", None, 'default_profile would be "acme-test", and there is no such profile'),
+        ("profiles.acme-test.read_only", None, "profiles.acme-test.read_only is not set there"),
+        ("profiles.new.mode", "test", "profiles.new.base_url: it is missing"),
+    ],
+)
+def test_what_would_make_the_file_invalid_leaves_it_as_it_was(tmp_path: Path, name: str, value: Any, part: str) -> None:
+    with pytest.raises(EscrowctlError) as caught:
+        edit(tmp_path, BEFORE, (name, value))
+
+    assert int(caught.value.exit_code) == 2
+    assert part in caught.value.message
+    assert (tmp_path / "config.toml").read_text() == BEFORE
+    assert [path.name for path in tmp_path.iterdir()] == ["config.toml"]
+
+
+# Any layout, any row of changes
+
+NAMES = ("a", "b-2", "c_3")
+COMMENT = st.sampled_from(["", "# one", '# [profiles.a] is not a header "', "", "   "])
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "base_url": st.sampled_from(["https://a.example.com", "https://b.example.com/x"]),
+    "mode": st.sampled_from(["test", "live"]),
+    "read_only": st.booleans(),
+    "timeout": st.integers(1, 3600),
+    "status.released": st.lists(st.text("aä\"\\'#]", min_size=1, max_size=3), max_size=3),
+    "reply.id": st.sampled_from(["/id", "/a~1b/0", '/"x']),
+    "reply.status": st.just("/status"),
+    "webhook.url_field": st.text("aä\"\\'#\n", min_size=1, max_size=3),
+    "caps.EUR": st.sampled_from(["5000", "0.01"]),
+    "caps.USD": st.integers(1, 10),
+}
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> str:
+    """A config.toml of up to three profiles, in several layouts, with comments anywhere."""
+    import json
+
+    lines = [draw(COMMENT), draw(COMMENT)]
+    for name in draw(st.permutations(NAMES))[: draw(st.integers(0, 3))]:
+        lines += [draw(COMMENT), f"[profiles.{name}] {draw(st.sampled_from(['', '# here']))}"]
+        tables: dict[str, list[str]] = {}
+        lines.append('base_url = "https://first.example.com"')
+        for setting in draw(st.lists(st.sampled_from(sorted(VALUES)[1:]), unique=True, max_size=5)):
+            value = json.dumps(draw(VALUES[setting]), ensure_ascii=False)
+            table, _, leaf = setting.rpartition(".")
+            if setting == "base_url":
+                continue
+            if table:
+                tables.setdefault(table, []).append(f"{leaf} = {value}")
+            else:
+                lines += [draw(COMMENT), f"{setting} = {value} {draw(st.sampled_from(['', '# why']))}"]
+        for table, body in tables.items():
+            lines += [draw(COMMENT), f"[profiles.{name}.{table}]", *body, draw(COMMENT)]
+    return "\n".join(lines) + draw(st.sampled_from(["", "\n", "\n\n# end"]))
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    text=documents(),
+    changes=st.lists(
+        st.sampled_from(sorted(VALUES)).flatmap(
+            lambda setting: st.tuples(st.sampled_from(NAMES), st.just(setting), st.none() | VALUES[setting])
+        ),
+        max_size=6,
+    ),
+)
+def test_any_row_of_changes_is_what_the_standard_library_then_reads(
+    tmp_path: Path, text: str, changes: list[tuple[str, str, Any]]
+) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(text)
+    expected = tomllib.loads(text)
+    comments = [line.strip() for line in text.splitlines() if line.strip().startswith("#")]
+    editor = ConfigEditor(path, Surroundings())
+
+    for profile, setting, value in changes:
+        there = expected.get("profiles", {}).get(profile)
+        place = ("profiles", profile, *setting.split("."))
+        try:
+            editor.unset(place) if value is None else editor.set(place, value)
+        except EscrowctlError:
+            missing = value is None and _get(there, setting) is None
+            half_made = there is None and setting != "base_url"
+            assert missing or half_made or (value is None and setting == "base_url")
+            assert _pruned(tomllib.loads(path.read_text())) == _pruned(expected)
+            continue
+        _apply(expected.setdefault("profiles", {}).setdefault(profile, {}), setting, value)
+        assert _pruned(tomllib.loads(path.read_text())) == _pruned(expected)
+
+    left = [line.strip() for line in path.read_text().splitlines() if line.strip().startswith("#")]
+    assert sorted(left) == sorted(comments)
+
+
+def _get(table: Any, setting: str) -> Any:
+    for part in setting.split("."):
+        table = (table or {}).get(part)
+    return table
+
+
+def _apply(table: dict[str, Any], setting: str, value: Any) -> None:
+    *parents, leaf = setting.split(".")
+    for part in parents:
+        table = table.setdefault(part, {})
+    if value is None:
+        del table[leaf]
+    else:
+        table[leaf] = value
+
+
+def _pruned(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {name: kept for name, item in value.items() if (kept := _pruned(item)) != {}}

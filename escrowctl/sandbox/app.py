@@ -1,11 +1,11 @@
 """The sandbox over WSGI: routes from the contract, and the one place where refusals become answers.
 
-    request -> key (401) -> path (404) -> method (405) -> body (413) -> handler -> 200
+    request -> key (401) -> path (404) -> method (405) -> body (413) -> handler -> 200 or 201
                   a ProblemError, and anything unforeseen, -> application/problem+json
 
 What interface.md leaves open is the sandbox's own choice: an answered call is 200, as was observed
-for POST and GET /transactions and GET /users (section 7); every answer carries `X-Request-Id`, the
-caller's own if it is a plain word.
+for POST and GET /transactions and GET /users, and 201 for POST /webhooks, as was observed too
+(section 7); every answer carries `X-Request-Id`, the caller's own if it is a plain word.
 """
 
 import logging
@@ -20,7 +20,7 @@ from escrowctl.sandbox.body import write_json
 from escrowctl.sandbox.gate import Gate, no_such_path
 from escrowctl.sandbox.problems import PROBLEM_TYPE, ProblemError, ProblemKind
 from escrowctl.sandbox.request import SandboxRequest
-from escrowctl.sandbox.route import Handler, Route
+from escrowctl.sandbox.route import Action, Handler, Route, success_status
 from escrowctl.sandbox.store import primary_code
 
 App: TypeAlias = "falcon.App[SandboxRequest, falcon.Response]"
@@ -32,10 +32,11 @@ def build_app(handlers: Mapping[Operation, Handler], *, key: str, log: logging.L
     `log` is told of what the sandbox did not foresee; the caller is told no more than that.
     """
     app = falcon.App(request_type=SandboxRequest, response_type=falcon.Response, middleware=[Gate(key=key)])
-    by_path: dict[str, dict[str, Handler]] = {}
+    by_path: dict[str, dict[str, Action]] = {}
     for operation in OPERATIONS:
         if operation in handlers:
-            by_path.setdefault(operation.path, {})[operation.method] = handlers[operation]
+            action = Action(handlers[operation], success_status(operation))
+            by_path.setdefault(operation.path, {})[operation.method] = action
     for path, by_method in by_path.items():
         app.add_route(DEFAULT_API_PREFIX + path, Route(by_method))
     app.add_error_handler((Exception, falcon.HTTPError), _error_answer(log))

@@ -64,7 +64,23 @@ VERSION_1: tuple[str, ...] = (
     """,
 )
 
-STEPS: tuple[tuple[str, ...], ...] = (VERSION_1,)
+VERSION_2: tuple[str, ...] = (
+    """
+    CREATE TABLE webhook_endpoints (
+      position INTEGER PRIMARY KEY,
+      id TEXT NOT NULL UNIQUE,
+      url TEXT NOT NULL,
+      events TEXT,
+      description TEXT,
+      status TEXT NOT NULL,
+      secret TEXT NOT NULL,
+      extra TEXT NOT NULL,
+      created_at TEXT NOT NULL
+    ) STRICT
+    """,
+)
+
+STEPS: tuple[tuple[str, ...], ...] = (VERSION_1, VERSION_2)
 """`STEPS[n]` brings a store from version n to version n + 1."""
 
 NEWEST_VERSION = len(STEPS)

@@ -7,9 +7,11 @@ from pathlib import Path
 
 from escrowctl.contract.operations import (
     CREATE_TRANSACTION,
+    CREATE_WEBHOOK,
     GET_TRANSACTION,
     GET_USER,
     LIST_TRANSACTIONS,
+    LIST_WEBHOOKS,
     RELEASE_TRANSACTION,
     UPDATE_TRANSACTION,
 )
@@ -19,6 +21,7 @@ from escrowctl.sandbox.ledger import Balance, check_ledger
 from escrowctl.sandbox.store import Store, open_store
 from escrowctl.sandbox.transactions import Transactions
 from escrowctl.sandbox.users import Users
+from escrowctl.sandbox.webhooks import Webhooks
 
 
 class Sandbox:
@@ -34,6 +37,7 @@ class Sandbox:
     def __init__(self, store: Store, *, now: Callable[[], datetime], draw_id: Callable[[str], str] = draw_id) -> None:
         transactions = Transactions(store, now=now, draw_id=draw_id)
         users = Users(store)
+        webhooks = Webhooks(store, now=now, draw_id=draw_id)
         handlers = {
             CREATE_TRANSACTION: transactions.create,
             GET_TRANSACTION: transactions.get,
@@ -41,6 +45,8 @@ class Sandbox:
             LIST_TRANSACTIONS: transactions.list_newest,
             UPDATE_TRANSACTION: transactions.update,
             GET_USER: users.get,
+            CREATE_WEBHOOK: webhooks.create,
+            LIST_WEBHOOKS: webhooks.list_newest,
         }
         self._store = store
         self.identity = store.identity

@@ -4,7 +4,6 @@ An `Idempotency-Key` header is accepted and has no effect: the published interfa
 nothing about one, so an equal create makes a second transaction.
 """
 
-import re
 import sqlite3
 from collections.abc import Callable
 from datetime import datetime
@@ -15,6 +14,7 @@ from escrowctl.sandbox.body import JsonObject
 from escrowctl.sandbox.calls import Call
 from escrowctl.sandbox.drafts import Draft, read_draft
 from escrowctl.sandbox.lifecycle import FIRST_STATE, Move, steps
+from escrowctl.sandbox.pages import no_such_start, read_page
 from escrowctl.sandbox.problems import Flaw, ProblemError, ProblemKind, flawed, no_record
 from escrowctl.sandbox.records import (
     Transaction,
@@ -26,10 +26,6 @@ from escrowctl.sandbox.records import (
     timestamp,
 )
 from escrowctl.sandbox.store import Store
-
-DEFAULT_LIMIT = 50
-MAX_LIMIT = 100
-LIMIT = re.compile(r"[1-9][0-9]{0,2}")
 
 
 class Transactions:
@@ -55,29 +51,29 @@ class Transactions:
             return _require(connection, call.resource_id).document()
 
     def list_newest(self, call: Call) -> JsonObject:
-        """Return `{"data": [record, ...], "has_more": bool}`, newest first.
-
-        Observed, not published; the envelope, and `limit` (1 to 100, 50 if not given) and `after`
-        (an id: only what is older) in the query, are the sandbox's own choice.
-        """
-        parameters = call.parameters("limit", "after")
-        limit = _limit(parameters.get("limit", str(DEFAULT_LIMIT)))
-        after = parameters.get("after")
+        """Return one page of the records, newest first; see pages.py. Observed, not published."""
+        page = read_page(call)
         with self._store.reading() as connection:
-            if after is not None and find_transaction(connection, after) is None:
-                raise flawed(Flaw("after", f"after names no transaction: {after!r}."))
-            found = newest_transactions(connection, after=after, count=limit + 1)
-        return {"data": [record.document() for record in found[:limit]], "has_more": len(found) > limit}
+            if page.after is not None and find_transaction(connection, page.after) is None:
+                raise no_such_start("transaction", page.after)
+            found = newest_transactions(connection, after=page.after, count=page.count)
+        return page.envelope([record.document() for record in found])
 
     def update(self, call: Call) -> NoReturn:
-        """Refuse with 400, whatever the id and the body.
+        """Refuse with 400 whatever is understood, and change nothing.
 
         Observed, not published: 400 is the one status seen (interface.md section 7), and what would
-        be accepted is not shown.
+        be accepted is not shown. The sandbox's own choice is what comes before that: a body that is
+        no JSON object is refused, and an id that names no transaction is 404, as on a release. No
+        body at all is understood.
         """
+        if call.body:
+            call.json_object()
+        with self._store.reading() as connection:
+            _require(connection, call.resource_id)
         raise ProblemError(
             ProblemKind.UPDATE_NOT_SHOWN,
-            f"Transaction {call.resource_id!r} was not changed: what this call accepts is not shown.",
+            f"Transaction {call.resource_id} was not changed: what this call accepts is not shown.",
         )
 
     def release(self, call: Call) -> JsonObject:
@@ -140,9 +136,3 @@ def _move(connection: sqlite3.Connection, transaction_id: str, *, move: Move, at
     raise ProblemError(
         ProblemKind.MOVE_REFUSED, f"Transaction {transaction_id} is {state}; {move} is possible only from {allowed}."
     )
-
-
-def _limit(text: str) -> int:
-    if not LIMIT.fullmatch(text) or int(text) > MAX_LIMIT:
-        raise flawed(Flaw("limit", f"limit must be a whole number from 1 to {MAX_LIMIT}."))
-    return int(text)

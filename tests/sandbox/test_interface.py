@@ -100,6 +100,7 @@ def test_a_second_release_is_409_and_says_which_state(client: httpx.Client) -> N
     ("method", "path", "noun"),
     [
         ("GET", "/transactions/tx_00000000", "transaction 'tx_00000000'"),
+        ("PUT", "/transactions/tx_00000000", "transaction 'tx_00000000'"),
         ("PUT", "/transactions/tx_00000000/release", "transaction 'tx_00000000'"),
         ("GET", "/users/usr_00000000", "user 'usr_00000000'"),
     ],
@@ -136,14 +137,38 @@ def test_the_seeded_users_can_be_read(client: httpx.Client) -> None:
     assert client.get("/users/usr_PAYEE001").status_code == 200
 
 
-def test_an_update_is_400_as_observed_and_changes_nothing(client: httpx.Client) -> None:
+@pytest.mark.parametrize("body", [b"", b"{}", b'{"amount": 1}', b'{"status": "released"}'])
+def test_an_update_is_400_as_observed_and_changes_nothing(client: httpx.Client, body: bytes) -> None:
     made = create(client).json()
 
-    reply = client.put(f"/transactions/{made['id']}", content=b'{"amount": 1}', headers=JSON)
+    reply = client.put(
+        f"/transactions/{made['id']}", content=body, headers={"X-Request-Id": "r1", **(JSON if body else {})}
+    )
 
-    assert (reply.status_code, reply.json()["type"]) == (400, "urn:escrowctl:sandbox:update-not-shown")
+    assert reply.headers["content-type"] == "application/problem+json"
+    assert (reply.status_code, reply.json()) == (
+        400,
+        {
+            "type": "urn:escrowctl:sandbox:update-not-shown",
+            "title": "What an update may say is not shown",
+            "status": 400,
+            "detail": f"Transaction {made['id']} was not changed: what this call accepts is not shown.",
+            "request_id": "r1",
+        },
+    )
     assert client.get(f"/transactions/{made['id']}").json() == made
-    assert client.put("/transactions/tx_00000000").status_code == 400
+
+
+@pytest.mark.parametrize(("body", "headers", "status"), [(b"[]", JSON, 400), (b"{", JSON, 400), (b"{}", {}, 415)])
+def test_an_update_that_is_no_json_object_is_refused_as_such(
+    client: httpx.Client, body: bytes, headers: dict[str, str], status: int
+) -> None:
+    made = create(client).json()
+
+    reply = client.put(f"/transactions/{made['id']}", content=body, headers=headers)
+
+    assert reply.status_code == status
+    assert reply.json()["type"] != "urn:escrowctl:sandbox:update-not-shown"
 
 
 def test_an_idempotency_key_is_accepted_and_changes_nothing(client: httpx.Client) -> None:
@@ -153,11 +178,6 @@ def test_an_idempotency_key_is_accepted_and_changes_nothing(client: httpx.Client
 
     assert [reply.status_code for reply in replies] == [200, 200]
     assert replies[0].json()["id"] != replies[1].json()["id"]
-
-
-def test_operations_without_a_handler_have_no_path_yet(client: httpx.Client) -> None:
-    assert client.get("/webhooks").status_code == 404
-    assert client.post("/webhooks", json={}).status_code == 404
 
 
 def test_only_the_contracts_prefix_is_served(client: httpx.Client) -> None:

@@ -89,13 +89,14 @@ def test_the_store_is_set_up_to_survive_a_crash_and_share_its_file(folder: Path,
         return store._connection.execute(f"PRAGMA {name}").fetchone()[0]
 
     names = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout", "user_version")
-    assert [setting(name) for name in names] == ["truncate", 3, 1, 10_000, 1]
+    assert [setting(name) for name in names] == ["truncate", 3, 1, 10_000, 2]
     tables = store._connection.execute("SELECT name, strict FROM pragma_table_list WHERE schema = 'main'")
     assert {tuple(row) for row in tables if not row["name"].startswith("sqlite_")} == {
         ("sandbox", 1),
         ("users", 1),
         ("transactions", 1),
         ("ledger_entries", 1),
+        ("webhook_endpoints", 1),
     }
     store.close()
 
@@ -195,7 +196,7 @@ def test_a_store_of_a_newer_escrowctl_is_refused_and_left_as_it_is(folder: Path,
     error = refusal(folder, now)
 
     assert error.message.endswith(
-        ": a newer escrowctl made it (its version is 7, and this escrowctl knows 1). Nothing was sent."
+        ": a newer escrowctl made it (its version is 7, and this escrowctl knows 2). Nothing was sent."
     )
     assert store_file.read_bytes() == content
 

@@ -1,0 +1,49 @@
+"""Lists in pages: what the query may ask for, and the envelope of the answer.
+
+interface.md section 4: query parameters, pagination and filters are not shown. The sandbox's own
+choice, the same for every list: `limit` (1 to 100, 50 if not given) and `after` (an id: only what is
+older) in the query, and `{"data": [record, ...], "has_more": bool}`, newest first.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from escrowctl.sandbox.body import JsonObject
+from escrowctl.sandbox.calls import Call
+from escrowctl.sandbox.problems import Flaw, ProblemError, flawed
+
+DEFAULT_LIMIT = 50
+MAX_LIMIT = 100
+LIMIT = re.compile(r"[1-9][0-9]{0,2}")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The part of a list that was asked for; `after` None means from the newest."""
+
+    limit: int
+    after: str | None
+
+    @property
+    def count(self) -> int:
+        """How many records to read: one more than are shown says whether there are more."""
+        return self.limit + 1
+
+    def envelope(self, documents: Sequence[JsonObject]) -> JsonObject:
+        """Put the records that were read, up to `count` of them, into the answer."""
+        return {"data": documents[: self.limit], "has_more": len(documents) > self.limit}
+
+
+def read_page(call: Call) -> Page:
+    """Read the query of a list; 400 for what it does not know. Whether `after` exists is not looked up."""
+    parameters = call.parameters("limit", "after")
+    limit = parameters.get("limit", str(DEFAULT_LIMIT))
+    if not LIMIT.fullmatch(limit) or int(limit) > MAX_LIMIT:
+        raise flawed(Flaw("limit", f"limit must be a whole number from 1 to {MAX_LIMIT}."))
+    return Page(limit=int(limit), after=parameters.get("after"))
+
+
+def no_such_start(noun: str, record_id: str) -> ProblemError:
+    """A 400 for an `after` that names no record."""
+    return flawed(Flaw("after", f"after names no {noun}: {record_id!r}."))

@@ -1,0 +1,317 @@
+"""POST and GET /webhooks: 201 was observed, and every field is the sandbox's documented choice."""
+
+import base64
+import ipaddress
+import re
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+
+import httpx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from escrowctl.sandbox.service import Sandbox, open_sandbox
+from escrowctl.sandbox.store import open_store
+
+JSON = {"Content-Type": "application/json"}
+PROBLEM = "application/problem+json"
+URL = "http://127.0.0.1:3000/hooks"
+URL_FLAW = {
+    "pointer": "#/url",
+    "detail": "url must be an absolute http or https URL in ASCII, without user name, password or fragment,"
+    " of at most 2048 characters.",
+}
+EVENTS_FLAW = {
+    "pointer": "#/events",
+    "detail": "events must be a list of one or more of transaction.created, transaction.released, none twice.",
+}
+
+
+def create(client: httpx.Client, **body: object) -> httpx.Response:
+    return client.post("/webhooks", json={"url": URL, **body})
+
+
+def test_a_create_is_201_and_returns_the_whole_record_with_its_secret(client: httpx.Client) -> None:
+    reply = create(client, events=["transaction.released"], description="my shop")
+
+    record = reply.json()
+    assert re.fullmatch(r"wh_[0-9A-HJKMNP-TV-Z]{8}", record["id"])
+    assert (reply.status_code, reply.headers["content-type"], record) == (
+        201,
+        "application/json",
+        {
+            "id": record["id"],
+            "url": URL,
+            "events": ["transaction.released"],
+            "description": "my shop",
+            "status": "enabled",
+            "created_at": "2026-11-21T03:12:45.000Z",
+            "secret": record["secret"],
+        },
+    )
+
+
+def test_the_secret_is_as_standard_webhooks_has_it_and_never_the_same(client: httpx.Client) -> None:
+    secrets = [create(client).json()["secret"] for _ in range(3)]
+
+    assert len(set(secrets)) == 3
+    for secret in secrets:
+        prefix, _, encoded = secret.partition("_")
+        assert (prefix, len(base64.b64decode(encoded, validate=True))) == ("whsec", 32)
+
+
+def test_a_secret_is_shown_once_and_stays_in_the_store(client: httpx.Client, folder: Path) -> None:
+    made = create(client).json()
+    secret = made.pop("secret")
+
+    listed = client.get("/webhooks")
+
+    assert listed.json() == {"data": [made], "has_more": False}
+    assert "whsec" not in listed.text
+    with closing(sqlite3.connect(folder / "sandbox.db")) as store:
+        assert store.execute("SELECT id, secret FROM webhook_endpoints").fetchall() == [(made["id"], secret)]
+
+
+def test_without_events_every_kind_is_meant_and_later_kinds_too(client: httpx.Client, folder: Path) -> None:
+    all_of_them, one = create(client).json(), create(client, events=["transaction.created"]).json()
+
+    assert all_of_them["events"] == ["transaction.created", "transaction.released"]
+    assert one["events"] == ["transaction.created"]
+    with closing(sqlite3.connect(folder / "sandbox.db")) as store:
+        kept = store.execute("SELECT events FROM webhook_endpoints ORDER BY position").fetchall()
+    assert kept == [(None,), ('["transaction.created"]',)]
+
+
+def test_endpoints_are_still_there_for_the_next_process(
+    folder: Path, now: Callable[[], datetime], connect: Callable[[Sandbox], httpx.Client]
+) -> None:
+    first = open_sandbox(folder, now=now)
+    create(connect(first), events=["transaction.released"], description="")
+    before = connect(first).get("/webhooks").text
+    first.close()
+
+    again = open_sandbox(folder, now=now)
+
+    assert connect(again).get("/webhooks").text == before
+    assert '"description":""' in before
+    again.close()
+
+
+def test_other_fields_are_kept_as_they_were_sent(client: httpx.Client) -> None:
+    extra = '"metadata":{"rate":1.10,"big":1e400,"list":[-0,true,null]},"targetUrl":"x"'
+
+    made = client.post("/webhooks", content=f'{{"url":"{URL}",{extra}}}'.encode(), headers=JSON)
+
+    assert made.status_code == 201
+    assert extra in made.text
+    assert extra in client.get("/webhooks").text
+
+
+def test_an_equal_create_makes_a_second_endpoint(client: httpx.Client) -> None:
+    replies = [create(client).json() for _ in range(2)]
+
+    assert replies[0]["id"] != replies[1]["id"]
+    assert replies[0]["secret"] != replies[1]["secret"]
+
+
+def test_an_id_that_is_taken_is_drawn_again(
+    folder: Path, now: Callable[[], datetime], connect: Callable[[Sandbox], httpx.Client]
+) -> None:
+    drawn = iter(["wh_0000000A", "wh_0000000A", "wh_0000000B"])
+    sandbox = Sandbox(open_store(folder, now=now), now=now, draw_id=lambda _prefix: next(drawn))
+
+    assert [create(connect(sandbox)).json()["id"] for _ in "12"] == ["wh_0000000A", "wh_0000000B"]
+    sandbox.close()
+
+
+def test_the_newest_come_first_in_pages_without_gap_or_overlap(client: httpx.Client) -> None:
+    made = [create(client).json()["id"] for _ in range(7)][::-1]
+    seen: list[str] = []
+    more = True
+
+    while more:
+        after = {"after": seen[-1]} if seen else {}
+        page = client.get("/webhooks", params={"limit": "3", **after}).json()
+        seen += [record["id"] for record in page["data"]]
+        more = page["has_more"]
+
+    assert seen == made
+
+
+@pytest.mark.parametrize(
+    ("query", "parameter"),
+    [("limit=0", "limit"), ("limit=101", "limit"), ("after=wh_00000000", "after"), ("url=x", "url")],
+)
+def test_a_parameter_that_cannot_be_honoured_is_400(client: httpx.Client, query: str, parameter: str) -> None:
+    reply = client.get(f"/webhooks?{query}")
+
+    assert (reply.status_code, reply.headers["content-type"]) == (400, PROBLEM)
+    assert [error["parameter"] for error in reply.json()["errors"]] == [parameter]
+
+
+def test_a_transaction_is_no_place_to_go_on_from(client: httpx.Client) -> None:
+    transaction = client.post("/transactions", json={"amount": 1, "currency": "USD"}).json()
+
+    reply = client.get("/webhooks", params={"after": transaction["id"]})
+
+    assert reply.status_code == 400
+    assert reply.json()["errors"] == [
+        {"parameter": "after", "detail": f"after names no webhook endpoint: '{transaction['id']}'."}
+    ]
+
+
+GOOD_URLS = [
+    "http://a",
+    "https://hooks.example.net/escrow?x=1&y=%20",
+    "http://localhost:1",
+    "http://localhost:65535/",
+    "http://[::1]:3000/hooks",
+    "http://[2001:db8::7]/",
+    "http://xn--bcher-kva.example/",
+    "http://10.0.0.1?q",
+    "https://a.b/" + "x" * (2048 - 12),
+]
+
+BAD_URLS = [
+    "",
+    "a",
+    "/hooks",
+    "//a/b",
+    "ftp://a",
+    "HTTP//a",
+    "http:a",
+    "http:///x",
+    "http://",
+    "http://user@a/",
+    "http://user:word@a/",
+    "http://a/#part",
+    "http://a b/",
+    "http://a/ b",
+    "http://a\n",
+    "\nhttp://a",
+    "http://a/\u0000",
+    "http://b\u00fccher.example/",
+    "http://\uff41/",
+    "http://-a/",
+    "http://a-/",
+    "http://a..b/",
+    "http://" + "a" * 64 + "/",
+    "http://a:0/",
+    "http://a:65536/",
+    "http://a:/",
+    "http://a:x/",
+    "http://[::1/",
+    "http://[:::]/",
+    "http://[1::2::3]/",
+    "http://[12345::]/",
+    "http://a/%",
+    "http://a/%2",
+    "http://a/%zz",
+    "http://a\\b/",
+    "javascript:alert(1)",
+    "https://a.b/" + "x" * (2048 - 11),
+]
+
+
+@pytest.mark.parametrize("url", GOOD_URLS, ids=lambda url: url[:40])
+def test_an_address_that_can_be_called_is_taken_and_comes_back(client: httpx.Client, url: str) -> None:
+    reply = create(client, url=url)
+
+    assert (reply.status_code, reply.json()["url"]) == (201, url)
+
+
+@pytest.mark.parametrize("url", [*BAD_URLS, None, 1, True, [], {}, [URL]], ids=lambda url: repr(url)[:40])
+def test_an_address_that_cannot_is_400_at_its_place(client: httpx.Client, url: object) -> None:
+    reply = create(client, url=url)
+
+    assert (reply.status_code, reply.headers["content-type"]) == (400, PROBLEM)
+    assert reply.json()["errors"] == [URL_FLAW]
+    assert client.get("/webhooks").json()["data"] == []
+
+
+@settings(max_examples=150, derandomize=True, database=None, deadline=None)
+@given(
+    st.lists(st.sampled_from(["", "0", "1", "ffff", "DB8", "12345", "g"]), min_size=1, max_size=9).map(":".join)
+    | st.ip_addresses(v=6).map(str)
+)
+def test_an_ipv6_address_is_taken_exactly_where_pythons_own_reader_takes_it(
+    shared_client: httpx.Client, address: str
+) -> None:
+    try:
+        ipaddress.IPv6Address(address)
+        status = 201
+    except ValueError:
+        status = 400
+
+    assert create(shared_client, url=f"http://[{address}]/").status_code == status
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [],
+        None,
+        "transaction.created",
+        {},
+        {"transaction.created": True},
+        1,
+        [1],
+        [None],
+        [["transaction.created"]],
+        ["transaction.refunded"],
+        ["Transaction.Created"],
+        ["transaction.created", "transaction.created"],
+        ["transaction.created", "x"],
+    ],
+    ids=repr,
+)
+def test_events_that_are_not_kinds_of_the_sandbox_are_400(client: httpx.Client, events: object) -> None:
+    reply = create(client, events=events)
+
+    assert (reply.status_code, reply.json()["errors"]) == (400, [EVENTS_FLAW])
+
+
+def test_a_description_is_text_of_up_to_500_characters(client: httpx.Client) -> None:
+    longest = "\u20ac\U0001f600" * 250
+
+    assert create(client, description=longest).json()["description"] == longest
+    for wrong in (longest + "x", None, 1, ["x"]):
+        reply = create(client, description=wrong)
+        assert reply.status_code == 400
+        assert reply.json()["errors"] == [
+            {"pointer": "#/description", "detail": "description must be text of at most 500 characters."}
+        ]
+
+
+@pytest.mark.parametrize("name", ["id", "status", "secret", "created_at"])
+def test_a_field_that_the_service_sets_is_refused(client: httpx.Client, name: str) -> None:
+    reply = create(client, **{name: "x"})
+
+    assert reply.status_code == 400
+    assert reply.json()["errors"] == [{"pointer": f"#/{name}", "detail": f"{name} is set by the service."}]
+
+
+def test_every_flaw_of_a_body_is_named_at_once(client: httpx.Client) -> None:
+    reply = client.post("/webhooks", json={"secret": "s", "events": [], "description": 1})
+
+    assert [error["pointer"] for error in reply.json()["errors"]] == ["#/secret", "#/url", "#/events", "#/description"]
+
+
+@pytest.mark.parametrize(("body", "headers", "status"), [(b"[]", JSON, 400), (b"", JSON, 400), (b"{}", {}, 415)])
+def test_a_body_that_is_no_json_object_is_refused(
+    client: httpx.Client, body: bytes, headers: dict[str, str], status: int
+) -> None:
+    reply = client.post("/webhooks", content=body, headers=headers)
+
+    assert (reply.status_code, reply.headers["content-type"]) == (status, PROBLEM)
+
+
+def test_webhooks_need_the_key_and_have_two_methods(sandbox: Sandbox, client: httpx.Client) -> None:
+    with httpx.Client(transport=httpx.WSGITransport(app=sandbox.app), base_url=client.base_url) as stranger:
+        assert [stranger.get("/webhooks").status_code, create(stranger).status_code] == [401, 401]
+    reply = client.delete("/webhooks")
+    assert (reply.status_code, reply.headers["allow"]) == (405, "GET, POST")

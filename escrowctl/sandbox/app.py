@@ -5,7 +5,8 @@
 
 What interface.md leaves open is the sandbox's own choice: an answered call is 200, as was observed
 for POST and GET /transactions and GET /users, and 201 for POST /webhooks, as was observed too
-(section 7); every answer carries `X-Request-Id`, the caller's own if it is a plain word.
+(section 7); every answer carries `X-Request-Id`, the caller's own if it is a plain word. Beside the
+interface, and without a key, stands the sandbox's description of itself: GET /openapi.json.
 """
 
 import logging
@@ -16,8 +17,9 @@ from typing import Any, TypeAlias
 import falcon
 
 from escrowctl.contract.operations import DEFAULT_API_PREFIX, OPERATIONS, Operation
-from escrowctl.sandbox.body import write_json
-from escrowctl.sandbox.gate import Gate, no_such_path
+from escrowctl.sandbox.body import JsonObject, write_json
+from escrowctl.sandbox.calls import Call
+from escrowctl.sandbox.gate import OPENAPI_PATH, Gate, no_such_path
 from escrowctl.sandbox.problems import PROBLEM_TYPE, ProblemError, ProblemKind
 from escrowctl.sandbox.request import SandboxRequest
 from escrowctl.sandbox.route import Action, Handler, Route, success_status
@@ -39,8 +41,15 @@ def build_app(handlers: Mapping[Operation, Handler], *, key: str, log: logging.L
             by_path.setdefault(operation.path, {})[operation.method] = action
     for path, by_method in by_path.items():
         app.add_route(DEFAULT_API_PREFIX + path, Route(by_method))
+    app.add_route(OPENAPI_PATH, Route({"GET": Action(_openapi_document)}))
     app.add_error_handler((Exception, falcon.HTTPError), _error_answer(log))
     return app
+
+
+def _openapi_document(_call: Call) -> JsonObject:
+    from escrowctl.sandbox.openapi import openapi_document
+
+    return openapi_document()
 
 
 def _error_answer(log: logging.Logger) -> Callable[..., None]:

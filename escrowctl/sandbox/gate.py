@@ -9,6 +9,9 @@ from escrowctl.sandbox.problems import ProblemError, ProblemKind
 from escrowctl.sandbox.request import REQUEST_ID_HEADER, SandboxRequest
 from escrowctl.sandbox.route import Route
 
+OPENAPI_PATH = "/openapi.json"
+"""The one path that needs no key: the sandbox's own document, no part of the interface (its section 5)."""
+
 
 class Gate:
     """Falcon middleware; its methods are called in the order in which they stand."""
@@ -18,6 +21,8 @@ class Gate:
 
     def process_request(self, request: SandboxRequest, _response: falcon.Response) -> None:
         """Refuse a request without the key, before anything is said about paths or records."""
+        if request.path == OPENAPI_PATH:
+            return
         scheme, _, key = (request.get_header("Authorization") or "").partition(" ")
         offered = f"{scheme.lower()} {key}".encode("utf-8", "replace")
         if not compare_digest(offered, self._expected):

@@ -11,12 +11,22 @@ import httpx
 import pytest
 
 from escrowctl.sandbox.service import Sandbox, open_sandbox
+from sandbox.conformance import Judge, fetch_document
 
 BASE = "http://sandbox.invalid/api/v1"
 RACER = Path(__file__).with_name("racer.py")
 
 Connect = Callable[[Sandbox], httpx.Client]
 Start = Callable[..., subprocess.Popen[str]]
+
+
+def judged_client(sandbox: Sandbox) -> httpx.Client:
+    return httpx.Client(
+        transport=httpx.WSGITransport(app=sandbox.app),
+        base_url=BASE,
+        headers={"Authorization": f"Bearer {sandbox.key}"},
+        event_hooks={"response": [Judge(fetch_document(sandbox))]},
+    )
 
 
 @pytest.fixture
@@ -41,13 +51,14 @@ def sandbox(folder: Path, now: Callable[[], datetime]) -> Iterator[Sandbox]:
 
 @pytest.fixture
 def connect() -> Iterator[Connect]:
-    """Make clients that carry the sandbox's key, over the real request path."""
+    """Make clients that carry the sandbox's key, over the real request path.
+
+    Whatever they are answered must be as the sandbox's own document has it, in every test.
+    """
     clients: list[httpx.Client] = []
 
     def make(sandbox: Sandbox) -> httpx.Client:
-        transport = httpx.WSGITransport(app=sandbox.app)
-        headers = {"Authorization": f"Bearer {sandbox.key}"}
-        clients.append(httpx.Client(transport=transport, base_url=BASE, headers=headers))
+        clients.append(judged_client(sandbox))
         return clients[-1]
 
     yield make
@@ -86,7 +97,6 @@ def start() -> Iterator[Start]:
 def shared_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """One sandbox for all the examples of a generated test."""
     sandbox = open_sandbox(tmp_path_factory.mktemp("shared") / "sandbox", now=lambda: datetime.now(UTC))
-    transport = httpx.WSGITransport(app=sandbox.app)
-    with httpx.Client(transport=transport, base_url=BASE, headers={"Authorization": f"Bearer {sandbox.key}"}) as client:
+    with judged_client(sandbox) as client:
         yield client
     sandbox.close()

@@ -36,3 +36,7 @@ def test_the_sandbox_loads_no_client_no_models_and_no_test_tools() -> None:
     heavy = {"httpx", "httpcore", "pydantic", "typer", "rich", "waitress", "falcon.asgi", "falcon.testing"}
 
     assert loaded() & heavy == set()
+
+
+def test_the_openapi_document_is_loaded_when_it_is_asked_for() -> None:
+    assert {name for name in loaded() if "openapi" in name} == set()

@@ -233,13 +233,13 @@ def test_a_store_that_others_keep_is_503_and_nothing_was_changed(
 def test_an_id_that_is_taken_is_drawn_again(
     folder: Path, now: Callable[[], datetime], connect: Callable[[Sandbox], httpx.Client]
 ) -> None:
-    drawn = iter(["tx_A", "tx_A", "tx_A", "tx_B"])
+    drawn = iter(["tx_0000000A", "tx_0000000A", "tx_0000000A", "tx_0000000B"])
     sandbox = Sandbox(open_store(folder, now=now), now=now, draw_id=lambda _prefix: next(drawn))
     client = connect(sandbox)
 
     ids = [client.post("/transactions", json={"amount": 1, "currency": "USD"}).json()["id"] for _ in "12"]
 
-    assert ids == ["tx_A", "tx_B"]
+    assert ids == ["tx_0000000A", "tx_0000000B"]
     assert [balance.sound for balance in sandbox.check_ledger()] == [True]
     sandbox.close()
 

@@ -1,0 +1,237 @@
+"""GET /openapi.json: complete, strict, and true. Every expected value is written by hand.
+
+That it is true is shown by all the tests beside this one too: their clients hold each answer against it
+(conformance.py).
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import httpx
+import jsonschema_rs
+import pytest
+
+from escrowctl.contract.operations import OPERATIONS
+from escrowctl.sandbox.service import Sandbox
+from sandbox.conformance import Judge, fetch_document
+
+URL = "http://sandbox.invalid/openapi.json"
+BODY = b'{"amount": 100.00, "currency": "USD"}'
+JSON = {"Content-Type": "application/json"}
+
+STATUSES = {
+    "POST /api/v1/transactions": "200 400 401 413 415 500 503",
+    "GET /api/v1/transactions": "200 400 401 413 500 503",
+    "GET /api/v1/transactions/{id}": "200 400 401 404 405 413 500 503",
+    "PUT /api/v1/transactions/{id}": "400 401 404 405 413 415 500 503",
+    "PUT /api/v1/transactions/{id}/release": "200 400 401 404 405 409 413 415 500 503",
+    "GET /api/v1/users/{id}": "200 400 401 404 405 413 500 503",
+    "POST /api/v1/webhooks": "201 400 401 413 415 500 503",
+    "GET /api/v1/webhooks": "200 400 401 413 500 503",
+    "GET /openapi.json": "200 400 413 500",
+}
+
+
+@pytest.fixture
+def document(sandbox: Sandbox) -> dict[str, Any]:
+    return fetch_document(sandbox)
+
+
+@pytest.fixture
+def stranger(sandbox: Sandbox) -> Iterator[httpx.Client]:
+    """A client without a key."""
+    with httpx.Client(transport=httpx.WSGITransport(app=sandbox.app)) as client:
+        yield client
+
+
+def operations(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    return {
+        f"{method.upper()} {path}": operation
+        for path, item in document["paths"].items()
+        for method, operation in item.items()
+    }
+
+
+def test_the_document_is_read_without_a_key_and_is_json(stranger: httpx.Client, sandbox: Sandbox) -> None:
+    reply = stranger.get(URL)
+
+    assert (reply.status_code, reply.headers["content-type"]) == (200, "application/json")
+    assert reply.json()["openapi"] == "3.1.0"
+    assert reply.json()["servers"] == [{"url": "/"}]
+    assert sandbox.key not in reply.text
+
+
+@pytest.mark.parametrize("path", ["/openapi.json/", "//openapi.json", "/openapi", "/api/v1/openapi.json"])
+def test_without_a_key_nothing_but_the_document_is_read(stranger: httpx.Client, path: str) -> None:
+    assert stranger.get(f"http://sandbox.invalid{path}").status_code == 401
+
+
+def test_the_document_can_be_read_and_nothing_else(stranger: httpx.Client) -> None:
+    for method in ("POST", "PUT", "DELETE", "HEAD", "OPTIONS"):
+        reply = stranger.request(method, URL)
+
+        assert (reply.status_code, reply.headers["allow"]) == (405, "GET")
+
+
+def test_every_operation_of_the_contract_stands_in_it_with_every_status(document: dict[str, Any]) -> None:
+    found = operations(document)
+
+    assert {place: " ".join(sorted(operation["responses"])) for place, operation in found.items()} == STATUSES
+    named = {operation["operationId"]: place for place, operation in found.items()}
+    assert {operation.name: named[operation.name] for operation in OPERATIONS} == {
+        operation.name: f"{operation.method} /api/v1{operation.path}" for operation in OPERATIONS
+    }
+
+
+def test_all_but_the_document_needs_a_bearer_key(document: dict[str, Any]) -> None:
+    assert document["components"]["securitySchemes"] == {"key": {"type": "http", "scheme": "bearer"}}
+    assert document["security"] == [{"key": []}]
+    assert {
+        place: operation["security"] for place, operation in operations(document).items() if "security" in operation
+    } == {"GET /openapi.json": []}
+
+
+def test_the_examples_of_the_interface_are_in_it_and_are_taken(client: httpx.Client, document: dict[str, Any]) -> None:
+    found = operations(document)
+
+    examples = {
+        place: operation["requestBody"]["content"]["application/json"]["example"]
+        for place, operation in found.items()
+        if "example" in json.dumps(operation.get("requestBody", {}))
+    }
+
+    # interface.md section 2: amount is a number (the published request uses a whole number), currency a code.
+    assert examples == {
+        "POST /api/v1/transactions": {"amount": 100, "currency": "USD"},
+        "POST /api/v1/webhooks": {"url": "http://127.0.0.1:3000/hooks", "events": ["transaction.released"]},
+    }
+    for place, example in examples.items():
+        method, path = place.split()
+        assert client.request(method, f"http://sandbox.invalid{path}", json=example).is_success
+    (user,) = (parameter for parameter in found["GET /api/v1/users/{id}"]["parameters"] if parameter["name"] == "id")
+    assert client.get(f"/users/{user['example']}").is_success
+
+
+def test_every_schema_is_a_good_schema_and_says_whether_it_is_closed(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+
+    for name, schema in schemas.items():
+        jsonschema_rs.meta.validate(schema)
+        if "properties" in schema:
+            assert "required" in schema, name
+            assert schema["additionalProperties"] in (True, False), name
+    closed = {name for name, schema in schemas.items() if schema.get("additionalProperties") is False}
+    assert {name for name in schemas if name.endswith(("Problem", "Page"))} | {"User"} == closed
+
+
+def test_a_new_transaction_is_described_as_strictly_as_it_is_checked(document: dict[str, Any]) -> None:
+    fields = document["components"]["schemas"]["NewTransaction"]
+
+    assert fields["required"] == ["amount", "currency"]
+    amount = {name: value for name, value in fields["properties"]["amount"].items() if name != "description"}
+    assert amount == {
+        "type": "number",
+        "exclusiveMinimum": 0,
+        "exclusiveMaximum": 100000000000000,
+        "multipleOf": 0.0001,
+    }
+    assert fields["properties"]["currency"] == {"type": "string", "pattern": "^[A-Z]{3}$"}
+    assert fields["properties"]["payer"]["enum"] == ["usr_PAYER001", "usr_PAYEE001"]
+    assert [name for name, schema in fields["properties"].items() if schema is False] == [
+        "created_at",
+        "id",
+        "status",
+        "updated_at",
+    ]
+
+
+def test_each_problem_is_described_by_what_never_changes_in_it(document: dict[str, Any]) -> None:
+    problems = {name: schema for name, schema in document["components"]["schemas"].items() if name.endswith("Problem")}
+
+    assert {
+        name: (schema["properties"]["status"]["const"], schema["properties"]["type"]["const"])
+        for name, schema in problems.items()
+    } == {
+        "BadRequestProblem": (400, "urn:escrowctl:sandbox:bad-request"),
+        "UpdateNotShownProblem": (400, "urn:escrowctl:sandbox:update-not-shown"),
+        "UnauthenticatedProblem": (401, "urn:escrowctl:sandbox:unauthenticated"),
+        "NotFoundProblem": (404, "urn:escrowctl:sandbox:not-found"),
+        "NoSuchPathProblem": (404, "urn:escrowctl:sandbox:no-such-path"),
+        "MethodNotAllowedProblem": (405, "urn:escrowctl:sandbox:method-not-allowed"),
+        "MoveRefusedProblem": (409, "urn:escrowctl:sandbox:move-refused"),
+        "TooLargeProblem": (413, "urn:escrowctl:sandbox:too-large"),
+        "NotJsonTypeProblem": (415, "urn:escrowctl:sandbox:not-json-type"),
+        "InternalProblem": (500, "urn:escrowctl:sandbox:internal"),
+        "StoreBusyProblem": (503, "urn:escrowctl:sandbox:store-busy"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("status", "header"), [("401", "WWW-Authenticate"), ("405", "Allow"), ("503", "Retry-After"), ("404", None)]
+)
+def test_the_headers_of_a_refusal_are_promised(document: dict[str, Any], status: str, header: str | None) -> None:
+    headers = document["components"]["responses"][status]["headers"]
+
+    assert set(headers) == {"X-Request-Id", *([header] if header else [])}
+
+
+def test_the_document_is_small_change(stranger: httpx.Client) -> None:
+    """What is read over a pipe at each start of a tool should stay far below the client's bound for a record."""
+    assert len(stranger.get(URL).content) < 64 * 1024
+
+
+# The judge itself: it must see what it is there to see.
+
+
+def flaws_after(client: httpx.Client, document: dict[str, Any], **changed: Any) -> list[str]:
+    """Judge a good answer to a create after changing something in it."""
+    good = client.post("/transactions", content=BODY, headers=JSON)
+    kept = {"status_code": 200, "content": good.content, "headers": dict(good.headers), **changed}
+    kept["headers"].pop("content-length", None)
+    request = httpx.Request("POST", "http://sandbox.invalid/api/v1/transactions", content=changed.pop("sent", BODY))
+    kept.pop("sent", None)
+    return Judge(document).flaws(httpx.Response(**kept, request=request))
+
+
+GOOD_HEADERS = {"content-type": "application/json", "x-request-id": "r1"}
+
+
+def test_the_judge_passes_what_is_good(client: httpx.Client, document: dict[str, Any]) -> None:
+    assert flaws_after(client, document) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "word"),
+    [
+        ({"status_code": 202}, "status 202"),
+        ({"headers": {"content-type": "application/json"}}, "x-request-id is missing"),
+        ({"headers": {**GOOD_HEADERS, "x-more": "1"}}, "x-more is not documented"),
+        ({"headers": {**GOOD_HEADERS, "x-request-id": "a b"}}, "header x-request-id"),
+        ({"headers": {**GOOD_HEADERS, "content-type": "text/html"}}, "content type text/html"),
+        ({"content": b"{}"}, "required property"),
+        ({"sent": b'{"amount": "100", "currency": "USD"}'}, "request body['amount']"),
+        ({"sent": b'{"amount": 0.00001, "currency": "USD"}'}, "request body['amount']"),
+        ({"sent": b'{"amount": 100000000000000, "currency": "USD"}'}, "request body['amount']"),
+        ({"sent": b'{"amount": 1, "currency": "USD", "id": "tx_1"}'}, "request body['id']"),
+    ],
+)
+def test_the_judge_sees_what_is_wrong(
+    client: httpx.Client, document: dict[str, Any], changed: dict[str, Any], word: str
+) -> None:
+    assert word in " ".join(flaws_after(client, document, **changed))
+
+
+@pytest.mark.parametrize(
+    "members",
+    [{"amount": "100.00"}, {"amount": 0}, {"status": "done"}, {"id": "tx_1"}, {"created_at": "2026-11-21T03:12:45Z"}],
+    ids=str,
+)
+def test_the_judge_sees_a_field_that_is_not_as_documented(
+    client: httpx.Client, document: dict[str, Any], members: dict[str, Any]
+) -> None:
+    good = client.post("/transactions", content=BODY, headers=JSON).json()
+
+    (flaw,) = flaws_after(client, document, content=json.dumps({**good, **members}).encode())
+
+    assert f"body{[*members]}" in flaw

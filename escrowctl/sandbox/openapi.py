@@ -67,7 +67,12 @@ DESCRIPTIONS: Mapping[Operation, Description] = MappingProxyType(
             takes="NewTransaction",
             body_required=True,
             example={"amount": 100, "currency": "USD"},
-            links=((GET_TRANSACTION, "id"), (RELEASE_TRANSACTION, "id"), (LIST_TRANSACTIONS, "after")),
+            links=(
+                (GET_TRANSACTION, "id"),
+                (UPDATE_TRANSACTION, "id"),
+                (RELEASE_TRANSACTION, "id"),
+                (LIST_TRANSACTIONS, "after"),
+            ),
         ),
         GET_TRANSACTION: Description("Get transaction details", answers="Transaction"),
         RELEASE_TRANSACTION: Description(

@@ -1,0 +1,131 @@
+"""The sandbox broken on purpose, patched in by the examiner's own tests only."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+import pytest
+
+from escrowctl.contract.operations import (
+    CREATE_TRANSACTION,
+    DEFAULT_API_PREFIX,
+    GET_TRANSACTION,
+    GET_USER,
+    LIST_TRANSACTIONS,
+    Operation,
+)
+from escrowctl.sandbox import app, drafts, gate, pages, route, transactions
+from escrowctl.sandbox.body import JsonObject
+from escrowctl.sandbox.calls import Call
+from escrowctl.sandbox.problems import no_record
+from escrowctl.sandbox.records import Transaction, User
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+class Fault:
+    """How the sandbox is broken, the operation that shows it, and what Schemathesis calls it.
+
+    A second name is another way in which it may see the same.
+    """
+
+    def __init__(self, patch: Patch, operation: Operation, kind: str, *same: str) -> None:
+        self.patch = patch
+        self.operation = operation
+        self.kinds = {kind, *same}
+        # What takes several calls to see is not put down to one operation.
+        place = f"{operation.method} {DEFAULT_API_PREFIX}{operation.path}"
+        self.finding = (kind, "Stateful tests" if kind == "EnsureResourceAvailability" else place)
+
+
+def amount_as_text(patched: pytest.MonkeyPatch) -> None:
+    document = Transaction.document
+
+    def with_text(self: Transaction) -> JsonObject:
+        return {**document(self), "amount": self.amount}
+
+    patched.setattr(Transaction, "document", with_text)
+
+
+def user_without_a_field(patched: pytest.MonkeyPatch) -> None:
+    document = User.document
+
+    def with_less(self: User) -> JsonObject:
+        return {name: value for name, value in document(self).items() if name != "created_at"}
+
+    patched.setattr(User, "document", with_less)
+
+
+def key_ignored_on_one_route(patched: pytest.MonkeyPatch) -> None:
+    check = gate.Gate.process_request
+
+    def check_elsewhere(self: Any, request: Any, response: Any) -> None:
+        if not request.path.startswith("/api/v1/users/"):
+            check(self, request, response)
+
+    patched.setattr(gate.Gate, "process_request", check_elsewhere)
+
+
+def failing_on_a_large_amount(patched: pytest.MonkeyPatch) -> None:
+    """Fifteen digits, as if nothing had looked before they reached 64 bits."""
+
+    def overflow(text: str) -> None:
+        if len(text) > 14 and text.isdigit():
+            raise OverflowError(text)
+
+    class Unchecked:
+        def fullmatch(self, text: str) -> re.Match[str] | None:
+            overflow(text)
+            return amount.fullmatch(text)
+
+    amount = drafts.AMOUNT
+    patched.setattr(drafts, "AMOUNT", Unchecked())
+
+
+def limit_of_nothing_taken(patched: pytest.MonkeyPatch) -> None:
+    """200 where the document says 400."""
+    patched.setattr(pages, "LIMIT", re.compile("[0-9]{1,3}"))
+
+
+def cents_refused(patched: pytest.MonkeyPatch) -> None:
+    patched.setattr(drafts, "AMOUNT", re.compile("[1-9][0-9]{0,13}"))
+
+
+def status_not_documented(patched: pytest.MonkeyPatch) -> None:
+    status = route.success_status
+
+    def accepted(operation: Operation) -> int:
+        return 202 if operation is CREATE_TRANSACTION else status(operation)
+
+    patched.setattr(app, "success_status", accepted)
+
+
+def answers_without_their_request(patched: pytest.MonkeyPatch) -> None:
+    patched.setattr(gate.Gate, "process_response", lambda *_: None)
+
+
+def problems_as_plain_json(patched: pytest.MonkeyPatch) -> None:
+    patched.setattr(app, "PROBLEM_TYPE", "application/json")
+
+
+def made_and_not_found(patched: pytest.MonkeyPatch) -> None:
+    """An acknowledged create that is not there."""
+
+    def get_nothing(_self: Any, call: Call) -> NoReturn:
+        raise no_record("transaction", call.resource_id)
+
+    patched.setattr(transactions.Transactions, "get", get_nothing)
+
+
+FAULTS: Mapping[str, Fault] = {
+    "an amount as text": Fault(amount_as_text, CREATE_TRANSACTION, "JsonSchemaError"),
+    "a key ignored on one route": Fault(key_ignored_on_one_route, GET_USER, "IgnoredAuth", "MissingHeaderNotRejected"),
+    "a 500 for a large amount": Fault(failing_on_a_large_amount, CREATE_TRANSACTION, "ServerError"),
+    "a 200 where the document says 400": Fault(limit_of_nothing_taken, LIST_TRANSACTIONS, "AcceptedNegativeData"),
+    "a record without a field": Fault(user_without_a_field, GET_USER, "JsonSchemaError"),
+    "a good amount refused": Fault(cents_refused, CREATE_TRANSACTION, "RejectedPositiveData"),
+    "a status that is not documented": Fault(status_not_documented, CREATE_TRANSACTION, "UndefinedStatusCode"),
+    "an answer without its header": Fault(answers_without_their_request, GET_USER, "MissingHeaders"),
+    "a problem declared as something else": Fault(problems_as_plain_json, GET_USER, "UndefinedContentType"),
+    "a create that is not there afterwards": Fault(made_and_not_found, GET_TRANSACTION, "EnsureResourceAvailability"),
+}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
 from escrowctl.sandbox.body import JsonError, JsonObject, read_json
-from escrowctl.sandbox.problems import Flaw, ProblemError, ProblemKind, flawed
+from escrowctl.sandbox.problems import Flaw, ProblemError, ProblemKind, flawed, parameter_flaw
 
 MAX_BODY_BYTES = 1024 * 1024
 JSON_TYPE = "application/json"
@@ -44,9 +44,9 @@ class Call:
         pairs = parse_qsl(self.query, keep_blank_values=True)
         found = dict(pairs)
         unknown = [name for name in found if name not in allowed]
-        flaws = [Flaw(name, f"{name!r} is not a parameter of this call.") for name in unknown]
+        flaws = [parameter_flaw(name, f"{name!r} is not a parameter of this call.") for name in unknown]
         if len(found) != len(pairs):
-            flaws.append(Flaw("query", "A parameter is given twice."))
+            flaws.append(parameter_flaw("query", "A parameter is given twice."))
         if flaws:
             raise flawed(*flaws)
         return found

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from escrowctl.sandbox.body import JsonObject
 from escrowctl.sandbox.calls import Call
-from escrowctl.sandbox.problems import Flaw, ProblemError, flawed
+from escrowctl.sandbox.problems import ProblemError, flawed, parameter_flaw
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 100
@@ -40,10 +40,10 @@ def read_page(call: Call) -> Page:
     parameters = call.parameters("limit", "after")
     limit = parameters.get("limit", str(DEFAULT_LIMIT))
     if not LIMIT.fullmatch(limit) or int(limit) > MAX_LIMIT:
-        raise flawed(Flaw("limit", f"limit must be a whole number from 1 to {MAX_LIMIT}."))
+        raise flawed(parameter_flaw("limit", f"limit must be a whole number from 1 to {MAX_LIMIT}."))
     return Page(limit=int(limit), after=parameters.get("after"))
 
 
 def no_such_start(noun: str, record_id: str) -> ProblemError:
     """A 400 for an `after` that names no record."""
-    return flawed(Flaw("after", f"after names no {noun}: {record_id!r}."))
+    return flawed(parameter_flaw("after", f"after names no {noun}: {record_id!r}."))

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
+from typing import Literal
 
 from escrowctl.sandbox.body import JsonObject
 
@@ -40,17 +41,17 @@ class ProblemKind(Enum):
 class Flaw:
     """One thing that is wrong with a request.
 
-    `place` is a JSON Pointer as a fragment (`#/amount`, as in RFC 9457 section 3) for a body, or
-    the bare name of a query parameter.
+    `place` is a JSON Pointer as a fragment (`#/amount`, as in RFC 9457 section 3) into the body, or
+    the bare name of a query parameter, which may begin with a `#` too: `kind` says which it is.
     """
 
     place: str
     detail: str
+    kind: Literal["pointer", "parameter"] = "pointer"
 
     def document(self) -> JsonObject:
         """The flaw as an item of `errors`: `{"pointer"|"parameter", "detail"}`."""
-        kind = "pointer" if self.place.startswith("#") else "parameter"
-        return {kind: self.place, "detail": self.detail}
+        return {self.kind: self.place, "detail": self.detail}
 
 
 class ProblemError(Exception):
@@ -86,6 +87,11 @@ class ProblemError(Exception):
 def flawed(*flaws: Flaw) -> ProblemError:
     """A 400 whose detail is the flaws' own sentences."""
     return ProblemError(ProblemKind.BAD_REQUEST, " ".join(flaw.detail for flaw in flaws), flaws=flaws)
+
+
+def parameter_flaw(name: str, detail: str) -> Flaw:
+    """What is wrong with a query parameter."""
+    return Flaw(name, detail, kind="parameter")
 
 
 def no_record(noun: str, record_id: str) -> ProblemError:

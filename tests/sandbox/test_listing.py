@@ -69,6 +69,8 @@ def test_a_page_that_ends_with_the_last_record_has_no_more(client: httpx.Client)
         ("after=tx_00000000", "after"),
         ("after=%00%FF", "after"),
         ("status=held", "status"),
+        ("%23/amount=1", "#/amount"),
+        ("=1", ""),
         ("limit=1&limit=2", "query"),
     ],
 )

@@ -146,6 +146,15 @@ def test_a_new_transaction_is_described_as_strictly_as_it_is_checked(document: d
     ]
 
 
+def test_the_secret_is_promised_to_the_creator_and_denied_to_the_reader(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+
+    assert "secret" in schemas["CreatedWebhook"]["required"]
+    assert schemas["CreatedWebhook"]["properties"]["secret"]["pattern"] == "^whsec_[A-Za-z0-9+/]{43}=$"
+    assert schemas["Webhook"]["properties"]["secret"] is False
+    assert schemas["WebhookPage"]["properties"]["data"]["items"] == {"$ref": "#/components/schemas/Webhook"}
+
+
 def test_each_problem_is_described_by_what_never_changes_in_it(document: dict[str, Any]) -> None:
     problems = {name: schema for name, schema in document["components"]["schemas"].items() if name.endswith("Problem")}
 

@@ -2,6 +2,7 @@
 
 import base64
 import ipaddress
+import itertools
 import re
 import sqlite3
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from escrowctl.sandbox.service import Sandbox, open_sandbox
 from escrowctl.sandbox.store import open_store
+from escrowctl.sandbox.urls import is_endpoint_url
 
 JSON = {"Content-Type": "application/json"}
 PROBLEM = "application/problem+json"
@@ -233,6 +235,14 @@ def test_an_address_that_cannot_is_400_at_its_place(client: httpx.Client, url: o
     assert client.get("/webhooks").json()["data"] == []
 
 
+def reads_as_ipv6(text: str) -> bool:
+    try:
+        ipaddress.IPv6Address(text)
+    except ValueError:
+        return False
+    return True
+
+
 @settings(max_examples=150, derandomize=True, database=None, deadline=None)
 @given(
     st.lists(st.sampled_from(["", "0", "1", "ffff", "DB8", "12345", "g"]), min_size=1, max_size=9).map(":".join)
@@ -241,13 +251,17 @@ def test_an_address_that_cannot_is_400_at_its_place(client: httpx.Client, url: o
 def test_an_ipv6_address_is_taken_exactly_where_pythons_own_reader_takes_it(
     shared_client: httpx.Client, address: str
 ) -> None:
-    try:
-        ipaddress.IPv6Address(address)
-        status = 201
-    except ValueError:
-        status = 400
+    status = 201 if reads_as_ipv6(address) else 400
 
     assert create(shared_client, url=f"http://[{address}]/").status_code == status
+
+
+@pytest.mark.parametrize("count", range(2, 11))
+def test_every_place_of_a_double_colon_is_taken_where_pythons_own_reader_takes_it(count: int) -> None:
+    for groups in itertools.product(["", "f"], repeat=count):
+        address = ":".join(groups)
+
+        assert is_endpoint_url(f"http://[{address}]/") is reads_as_ipv6(address), address
 
 
 @pytest.mark.parametrize(

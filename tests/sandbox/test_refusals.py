@@ -110,7 +110,7 @@ def test_a_path_that_the_interface_does_not_list_is_404(client: httpx.Client, pa
 
 
 @settings(max_examples=150, derandomize=True, database=None, deadline=None)
-@given(st.text(min_size=1, max_size=40))
+@given(st.text(min_size=1, max_size=40).filter(lambda odd: odd != "."))  # httpx takes it away: it is the list then
 @example("\x00")
 @example("日本")
 @example("\u00e9")

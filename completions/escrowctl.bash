@@ -8,11 +8,11 @@ _escrowctl() {
       continue
     fi
     case $word in
-      --profile|-p|--base-url|--config|--timeout|--fields|--color|--data|--reason|--idempotency-key|--despite|--amount|--currency|--reference|--expect-amount|--expect-currency|--deadline|--url|--event|--mode|--api-prefix|--limit) skip=1 ;;
+      --profile|-p|--base-url|--config|--timeout|--fields|--color|--data|--reason|--idempotency-key|--despite|--amount|--currency|--reference|--expect-amount|--expect-currency|--deadline|--url|--event|--mode|--api-prefix|--port|--ready-file|--limit) skip=1 ;;
       -*) ;;
       *)
         case "${path:+$path }$word" in
-          'api'|'completion'|'help'|'tx'|'tx create'|'tx get'|'tx release'|'tx list'|'tx update'|'user'|'user get'|'webhook'|'webhook create'|'webhook list'|'auth'|'auth login'|'auth logout'|'auth status'|'auth switch'|'config'|'config path'|'config list'|'config get'|'config set'|'config unset'|'journal'|'journal list'|'journal show') path="${path:+$path }$word" ;;
+          'api'|'completion'|'help'|'tx'|'tx create'|'tx get'|'tx release'|'tx list'|'tx update'|'user'|'user get'|'webhook'|'webhook create'|'webhook list'|'auth'|'auth login'|'auth logout'|'auth status'|'auth switch'|'config'|'config path'|'config list'|'config get'|'config set'|'config unset'|'sandbox'|'sandbox serve'|'sandbox status'|'sandbox reset'|'journal'|'journal list'|'journal show') path="${path:+$path }$word" ;;
         esac ;;
     esac
   done
@@ -37,10 +37,12 @@ _escrowctl() {
     --event) return ;;
     --mode) return ;;
     --api-prefix) return ;;
+    --port) return ;;
+    --ready-file) return ;;
     --limit) return ;;
     *)
       case $path in
-        '') words='api completion help tx user webhook auth config journal --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+        '') words='api completion help tx user webhook auth config sandbox journal --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
         'api') words='--data --yes -y --reason --idempotency-key --despite --dry-run --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
         'completion') words='--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
         'help') words='--help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
@@ -66,6 +68,10 @@ _escrowctl() {
         'config get') words='--help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
         'config set') words='--help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
         'config unset') words='--help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+        'sandbox') words='serve status reset --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+        'sandbox serve') words='--port --ready-file --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+        'sandbox status') words='--help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
+        'sandbox reset') words='--yes -y --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
         'journal') words='list show --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
         'journal list') words='--limit --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
         'journal show') words='--help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;

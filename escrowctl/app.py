@@ -52,6 +52,10 @@ NOUNS: dict[str, tuple[str, dict[str, str]]] = {
             "unset": "config.unset",
         },
     ),
+    "sandbox": (
+        "Serve, inspect and empty the built-in sandbox.",
+        {"serve": "sandbox.serve", "status": "sandbox.status", "reset": "sandbox.reset"},
+    ),
     "journal": ("See what was written from here.", {"list": "journal.list_entries", "show": "journal.show"}),
 }
 """Noun -> its summary, and its verbs with the function in `escrowctl.commands` that does each."""

@@ -16,6 +16,8 @@ from escrowctl.signals import Signals
 from escrowctl.surroundings import Surroundings
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import typer
 
     from escrowctl.client.client import EscrowClient
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from escrowctl.config.settings import LineValues, Resolver
     from escrowctl.journal.journal import Journal
     from escrowctl.output.view import View
+    from escrowctl.sandbox.ownership import ServedSandbox
     from escrowctl.sandbox.service import Sandbox
 
 SANDBOX_HOST = "sandbox.localhost"
@@ -180,14 +183,15 @@ class Session:
         from escrowctl.journal.journal import Journal
 
         state = self.folders.state
-        folder = state / "sandbox" if self.options.sandbox else state
+        folder = self.sandbox_folder if self.options.sandbox else state
         return Journal(folder, now=self.surroundings.now, invocation=self.invocation)
 
     def close(self) -> None:
         """Close what was opened."""
         for name in ("client", "journal", "_sandbox"):
-            if name in self.__dict__:
-                self.__dict__[name].close()
+            opened = self.__dict__.get(name)
+            if opened is not None and hasattr(opened, "close"):
+                opened.close()
 
     # Asking
 
@@ -260,14 +264,22 @@ class Session:
 
     # Inside
 
+    @property
+    def sandbox_folder(self) -> "Path":
+        """The folder of the sandbox's store and journal."""
+        return self.folders.state / "sandbox"
+
     @cached_property
-    def _sandbox(self) -> "Sandbox":
+    def _sandbox(self) -> "Sandbox | ServedSandbox":
+        """The sandbox: opened here, or the one that `sandbox serve` has opened elsewhere."""
+        from escrowctl.sandbox.ownership import find_server
         from escrowctl.sandbox.service import open_sandbox
 
-        return open_sandbox(self.folders.state / "sandbox", now=self.surroundings.now)
+        served = find_server(self.sandbox_folder)
+        return served or open_sandbox(self.sandbox_folder, now=self.surroundings.now)
 
     def _sandbox_service(self) -> "Service":
-        from escrowctl.config.origin import Origin
+        from escrowctl.config.origin import Origin, parse_base_url
         from escrowctl.config.secrets import Secret
         from escrowctl.config.service import READ_TIMEOUT, WRITE_TIMEOUT, Service
         from escrowctl.config.settings import check_timeout
@@ -279,11 +291,13 @@ class Session:
         timeout = options.timeout
         if timeout is not None:
             check_timeout(timeout, source="--timeout")
+        sandbox = self._sandbox
+        served_at = getattr(sandbox, "base_url", None)
         return Service(
             name="sandbox",
-            origin=Origin("http", SANDBOX_HOST, 80),
-            identity=self._sandbox.identity,
-            key=Secret(self._sandbox.key),
+            origin=parse_base_url(served_at, source="server.json") if served_at else Origin("http", SANDBOX_HOST, 80),
+            identity=sandbox.identity,
+            key=Secret(sandbox.key),
             url_source="--sandbox",
             key_source="the sandbox's own store",
             live=False,
@@ -296,8 +310,9 @@ class Session:
     def _open_wire(self, service: "Service") -> "Wire":
         from escrowctl.client.transport import open_in_process_wire, open_wire
 
-        if service.sandbox:
-            return open_in_process_wire(self._sandbox.app, observe=self._observer(service))
+        app = getattr(self._sandbox, "app", None) if service.sandbox else None
+        if app is not None:
+            return open_in_process_wire(app, observe=self._observer(service))
         return open_wire(service, monotonic=self.surroundings.monotonic, observe=self._observer(service))
 
     def _observer(self, service: "Service") -> "Observer | None":

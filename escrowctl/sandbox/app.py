@@ -25,13 +25,18 @@ from escrowctl.sandbox.request import SandboxRequest
 from escrowctl.sandbox.route import Action, Handler, Route, success_status
 from escrowctl.sandbox.store import primary_code
 
+STATUS_PATH = "/sandbox/status"
+
 App: TypeAlias = "falcon.App[SandboxRequest, falcon.Response]"
 
 
-def build_app(handlers: Mapping[Operation, Handler], *, key: str, log: logging.Logger) -> App:
+def build_app(
+    handlers: Mapping[Operation, Handler], *, describe: Callable[[], JsonObject], key: str, log: logging.Logger
+) -> App:
     """Build the WSGI app. An operation without a handler has no route, and so is 404.
 
-    `log` is told of what the sandbox did not foresee; the caller is told no more than that.
+    `describe` answers GET /sandbox/status, which is for `escrowctl sandbox status`. `log` is told of
+    what the sandbox did not foresee; the caller is told no more than that.
     """
     app = falcon.App(request_type=SandboxRequest, response_type=falcon.Response, middleware=[Gate(key=key)])
     by_path: dict[str, dict[str, Action]] = {}
@@ -42,6 +47,7 @@ def build_app(handlers: Mapping[Operation, Handler], *, key: str, log: logging.L
     for path, by_method in by_path.items():
         app.add_route(DEFAULT_API_PREFIX + path, Route(by_method))
     app.add_route(OPENAPI_PATH, Route({"GET": Action(_openapi_document)}))
+    app.add_route(STATUS_PATH, Route({"GET": Action(lambda _call: describe())}))
     app.add_error_handler((Exception, falcon.HTTPError), _error_answer(log))
     return app
 

@@ -49,6 +49,22 @@ def private_file(path: Path) -> None:
         raise unusable(path, error.strerror or "it cannot be opened") from error
 
 
+def write_private(path: Path, text: str) -> None:
+    """Put a whole file, 0600, in the place of what is there, in one step.
+
+    Raise STATE_UNUSABLE if that fails.
+    """
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, FILE_MODE)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            os.fchmod(handle, FILE_MODE)
+            file.write(text)
+        draft.replace(path)
+    except OSError as error:
+        raise unusable(path, error.strerror or "it cannot be written") from error
+
+
 def _create(path: Path) -> None:
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE))

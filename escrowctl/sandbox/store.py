@@ -1,16 +1,17 @@
 """The sandbox's one SQLite file: opened, brought up to date, and written one transaction at a time."""
 
+import contextlib
 import shlex
 import sqlite3
-import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 
 from escrowctl.errors import EscrowctlError
 from escrowctl.sandbox import schema
+from escrowctl.sandbox.commits import Commits, GroupCommits, SingleCommits, committed
 from escrowctl.sandbox.ids import draw_id, draw_key
 from escrowctl.sandbox.private_files import private_file, private_folder, unusable
 from escrowctl.sandbox.records import add_user, seeded_users, timestamp
@@ -40,15 +41,17 @@ def primary_code(error: sqlite3.Error) -> int:
 
 
 class Store:
-    """One connection to the store, for any number of threads; other processes may have theirs.
+    """One connection to the store.
 
-    Rollback journal (TRUNCATE) with synchronous EXTRA: what was committed survives a crash, and
-    several processes may share the file. `identity` and `key` were drawn when the file was made.
+    Shared with other processes: rollback journal (TRUNCATE), synchronous EXTRA, any number of
+    threads. Alone: write-ahead log, synchronous FULL, group commit, one thread. What was committed
+    survives a crash in both. `identity` and `key` were drawn when the file was made.
     """
 
-    def __init__(self, connection: sqlite3.Connection, *, identity: str, key: str) -> None:
+    def __init__(self, connection: sqlite3.Connection, *, identity: str, key: str, alone: bool) -> None:
         self._connection = connection
-        self._lock = threading.Lock()
+        self._commits: Commits = GroupCommits(connection) if alone else SingleCommits(connection)
+        self._alone = alone
         self.identity = identity
         self.key = key
 
@@ -59,29 +62,34 @@ class Store:
         Raise sqlite3.OperationalError (SQLITE_BUSY), with nothing changed, if other processes kept
         the store for longer than its patience.
         """
-        with self._transaction("BEGIN IMMEDIATE") as connection:
-            yield connection
+        with self._commits.transaction("BEGIN IMMEDIATE"):
+            yield self._connection
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """One read transaction: every query in the block sees the same moment."""
-        with self._transaction("BEGIN DEFERRED") as connection:
-            yield connection
-
-    @contextmanager
-    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
-        with self._lock, _committed(self._connection, begin):
+        with self._commits.transaction("BEGIN DEFERRED"):
             yield self._connection
 
+    def together(self) -> AbstractContextManager[None]:
+        """Let the transactions of the block share a commit where the store is alone; see `commits.Commits`."""
+        return self._commits.together()
+
     def close(self) -> None:
-        """Close the file; a second call does nothing."""
-        with self._lock:
-            self._connection.close()
+        """Close the file, once no thread uses it any more; a second call does nothing."""
+        if self._alone:
+            with contextlib.suppress(sqlite3.Error):
+                # Commands that share the store want no write-ahead log; where this fails, they put it away.
+                self._connection.execute("PRAGMA journal_mode = TRUNCATE")
+        self._connection.close()
 
 
-def open_store(folder: Path, *, now: Callable[[], datetime], patience: float = PATIENCE_SECONDS) -> Store:
+def open_store(
+    folder: Path, *, now: Callable[[], datetime], patience: float = PATIENCE_SECONDS, alone: bool = False
+) -> Store:
     """Open `sandbox.db` in the folder; make both, private to this user, if they are missing.
 
+    `alone`: the caller sees to it that no other process opens the store meanwhile (ownership.py).
     `patience` is how many seconds to wait for other processes. Raise STATE_UNUSABLE if the folder
     or the file is not ours alone, or if the file is read-only, damaged, not a sandbox store, or of a
     newer version, or the disk is full.
@@ -90,34 +98,45 @@ def open_store(folder: Path, *, now: Callable[[], datetime], patience: float = P
     path = folder / FILE_NAME
     private_file(path)
     try:
-        return _connect(path, now=now, patience=patience)
+        return _connect(path, now=now, patience=patience, alone=alone)
     except sqlite3.Error as error:
         raise _refusal(path, error) from error
 
 
-def _connect(path: Path, *, now: Callable[[], datetime], patience: float) -> Store:
+def has_write_ahead_log(folder: Path) -> bool:
+    """Whether a server ended without putting its write-ahead log away; only who is alone may do that."""
+    return (folder / f"{FILE_NAME}-wal").exists()
+
+
+def _connect(path: Path, *, now: Callable[[], datetime], patience: float, alone: bool) -> Store:
     connection = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
     try:
         connection.row_factory = sqlite3.Row
-        connection.execute("PRAGMA journal_mode = TRUNCATE")
-        connection.execute("PRAGMA synchronous = EXTRA")
+        if alone:
+            # One connection, and no shared memory: SQLite before 3.51.3 can reset a log that two share.
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+        else:
+            connection.execute("PRAGMA journal_mode = TRUNCATE")
+            connection.execute("PRAGMA synchronous = EXTRA")
         connection.execute("PRAGMA foreign_keys = ON")
         _bring_up_to_date(connection, path, now=now)
         row = connection.execute("SELECT identity, api_key FROM sandbox").fetchone()
         if row is None:
             raise unusable(path, "it is damaged (its identity is gone)", hint=_set_aside(path))
-        return Store(connection, identity=row["identity"], key=row["api_key"])
+        return Store(connection, identity=row["identity"], key=row["api_key"], alone=alone)
     except BaseException:
         connection.close()
         raise
 
 
 def _bring_up_to_date(connection: sqlite3.Connection, path: Path, *, now: Callable[[], datetime]) -> None:
-    with _committed(connection, "BEGIN DEFERRED"):
+    with committed(connection, "BEGIN DEFERRED"):
         found = _version(connection, path)
     if found == schema.NEWEST_VERSION:
         return
-    with _committed(connection, "BEGIN IMMEDIATE"):
+    with committed(connection, "BEGIN IMMEDIATE"):
         # Read again: between the first look and the lock, another process may have done the work.
         found = _version(connection, path)
         for step in schema.STEPS[found:]:
@@ -150,18 +169,6 @@ def _furnish(connection: sqlite3.Connection, *, at: str) -> None:
     connection.execute("INSERT INTO sandbox VALUES (1, ?, ?)", (draw_id("sbx"), draw_key()))
     for user in seeded_users(created_at=at):
         add_user(connection, user)
-
-
-@contextmanager
-def _committed(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
-    connection.execute(begin)
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
 def _refusal(path: Path, error: sqlite3.Error) -> EscrowctlError:

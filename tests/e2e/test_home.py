@@ -41,6 +41,7 @@ def test_every_file_is_for_its_owner_alone_whatever_the_umask(program: Program, 
         "escrowctl/state/sandbox/journal.db": "-rw-------",
         "escrowctl/state/sandbox/journal.lock": "-rw-------",
         "escrowctl/state/sandbox/sandbox.db": "-rw-------",
+        "escrowctl/state/sandbox/sandbox.lock": "-rw-------",
     }
     assert {mode for name, mode in modes.items() if name.endswith("-journal")} <= {"-rw-------"}
 

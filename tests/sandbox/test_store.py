@@ -306,7 +306,7 @@ def test_a_disk_without_room_for_one_more_file_is_named(
 
     monkeypatch.setattr(os, "open", refuse)
 
-    assert refusal(folder, now).message.endswith("sandbox.db: No space left on device. Nothing was sent.")
+    assert refusal(folder, now).message.endswith("sandbox.lock: No space left on device. Nothing was sent.")
 
 
 def test_a_store_that_another_program_keeps_locked_is_refused(folder: Path, store_file: Path, now: Now) -> None:

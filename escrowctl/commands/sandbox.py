@@ -1,0 +1,182 @@
+"""`escrowctl sandbox`: the built-in service, for other programs, looked into, and emptied."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from escrowctl.contract.body import encode
+from escrowctl.contract.number import JsonValue, Number
+from escrowctl.contract.operations import DEFAULT_API_PREFIX
+from escrowctl.errors import ErrorCode, bad_value
+from escrowctl.options import YesOption
+from escrowctl.output.view import View, flatten
+from escrowctl.session import Session, session_of
+
+if TYPE_CHECKING:
+    from escrowctl.sandbox.ownership import ServedSandbox
+    from escrowctl.sandbox.server import SandboxServer
+
+_MAX_PORT = 65_535
+_DEFAULT_PORT = 4650
+
+
+def serve(
+    context: typer.Context,
+    port: Annotated[int, typer.Option(metavar="N", help="The port on 127.0.0.1; 0 takes any that is free.")] = (
+        _DEFAULT_PORT
+    ),
+    ready_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write this file (0600) when it can be called; gone at the end.")
+    ] = None,
+) -> None:
+    """Serve the sandbox over HTTP on this machine, for other programs.
+
+    It is the same store that --sandbox uses; while it is served, --sandbox commands talk to the
+    server. Ctrl-C or SIGTERM ends it, and what was begun is answered first.
+
+    \b
+    Example:
+      escrowctl sandbox serve --port 0 --ready-file ready.json --json
+    """
+    session = session_of(context)
+    _refuse_elsewhere(session)
+    if not 0 <= port <= _MAX_PORT:
+        raise bad_value(f"--port {port} is not from 0 to {_MAX_PORT}.")
+    from escrowctl.sandbox.ownership import ServedSandbox, announce  # noqa: PLC0415 - for those who serve
+    from escrowctl.sandbox.server import SandboxServer  # noqa: PLC0415
+    from escrowctl.sandbox.service import open_sandbox_alone  # noqa: PLC0415
+
+    with session.signals.held(), contextlib.ExitStack() as ending:
+        sandbox = open_sandbox_alone(session.sandbox_folder, now=session.surroundings.now)
+        ending.callback(sandbox.close)
+        server = SandboxServer(sandbox.app, port=port, together=sandbox.together)
+        ending.callback(server.close)
+        served = ServedSandbox(server.base_url, sandbox.key, sandbox.identity, os.getpid())
+        ending.callback(announce(session.sandbox_folder, served))
+        document = _served_document(served)
+        ending.enter_context(_ready(ready_file, document))
+        session.show(_served_view(session, document))
+        _tell(session, served)
+        _run(session, server)
+
+
+def status(context: typer.Context) -> None:
+    """Show what stands in the sandbox: records, the ledger, and whether it is being served.
+
+    \b
+    Example:
+      escrowctl sandbox status --json
+    """
+    session = session_of(context)
+    _refuse_elsewhere(session)
+    session.show(_status_view(session))
+
+
+def reset(context: typer.Context, yes: YesOption = False) -> None:  # noqa: FBT002 - a flag
+    """Empty the sandbox. Its escrows are gone; it gets a new identity and a new key.
+
+    \b
+    Example:
+      escrowctl sandbox reset --yes
+    """
+    session = session_of(context)
+    _refuse_elsewhere(session)
+    from escrowctl.sandbox.service import empty_sandbox  # noqa: PLC0415 - for those who need it
+
+    if not yes:
+        lines = [
+            f"  {session.sandbox_folder}",
+            "Every escrow in the sandbox will be gone. Type reset to empty it: reset",
+        ]
+        session.confirm(lines, "reset", why="emptying the sandbox needs a confirmation", declined="it is as it was")
+    with session.signals.held():
+        empty_sandbox(session.sandbox_folder)
+        session.console.note("reset", "the sandbox is empty; its identity and its key are new", word="sandbox")
+        session.show(_status_view(session))
+
+
+# Serving
+
+
+def _run(session: Session, server: "SandboxServer") -> None:
+    """Serve until a signal; SIGTERM is how a server is meant to end, so it ends with 0."""
+    signals = session.signals
+    server.run(lambda: signals.pending is not None)
+    if signals.pending is ErrorCode.TERMINATED:
+        signals.pending = None
+
+
+@contextlib.contextmanager
+def _ready(path: Path | None, document: JsonValue) -> Iterator[None]:
+    """Say in a file that the server can be called, for the length of the block."""
+    if path is None:
+        yield
+        return
+    from escrowctl.sandbox.private_files import write_private  # noqa: PLC0415 - for those who serve
+
+    write_private(path.absolute(), encode(document) + "\n")
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+def _served_document(served: "ServedSandbox") -> dict[str, JsonValue]:
+    return {
+        "base_url": served.base_url,
+        "api_prefix": DEFAULT_API_PREFIX,
+        "key": served.key,
+        "openapi": f"{served.base_url}/openapi.json",
+        "pid": Number(str(served.pid)),
+    }
+
+
+def _served_view(session: Session, document: dict[str, JsonValue]) -> View:
+    fields = (*flatten(document), ("store", str(session.sandbox_folder)))
+    return View(document, str(document["base_url"]), fields)
+
+
+def _tell(session: Session, served: "ServedSandbox") -> None:
+    console = session.console
+    console.note("sandbox", "built in, no real money; Ctrl-C stops", word="sandbox")
+    console.note(
+        "next",
+        f"export ESCROWCTL_BASE_URL={served.base_url} ESCROWCTL_API_KEY={served.key}    or: escrowctl --sandbox ...",
+        word="next",
+    )
+
+
+# Looking
+
+
+def _status_view(session: Session) -> View:
+    from escrowctl.contract.operations import make_foreign  # noqa: PLC0415 - for those who look
+    from escrowctl.contract.paths import Call  # noqa: PLC0415
+    from escrowctl.sandbox.ownership import find_server  # noqa: PLC0415
+
+    session.options.sandbox = True
+    client = session.open_client(replace(session.service, api_prefix=""))
+    with contextlib.closing(client):
+        found = client.fetch(Call(make_foreign("GET", "/sandbox/status")))
+    assert isinstance(found, dict), "the sandbox's own document"
+    served = find_server(session.sandbox_folder)
+    document: dict[str, JsonValue] = {
+        "store": str(session.sandbox_folder),
+        "served_at": served.base_url if served else None,
+        "pid": Number(str(served.pid)) if served else None,
+        **found,
+    }
+    return View(document, str(found["identity"]), flatten(document))
+
+
+def _refuse_elsewhere(session: Session) -> None:
+    options = session.options
+    for name, value in (("--profile", options.profile), ("--base-url", options.base_url)):
+        if value is not None:
+            raise bad_value(f"{name} names a real service, and this is about the built-in sandbox: leave it out.")

@@ -1,0 +1,57 @@
+"""`sandbox serve` broken on purpose: the first word names the fault, the rest is its command line.
+
+It proves that the harness of `test_serve_kills.py` would notice.
+"""
+
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from escrowctl.main import main
+from escrowctl.sandbox import commits, ledger
+from escrowctl.sandbox.lifecycle import Move
+from escrowctl.sandbox.records import Transaction
+
+
+def answers_before_the_commit() -> None:
+    """Answer at once, and commit when fifty groups have come together."""
+    seen = [0]
+
+    @contextmanager
+    def late(self: commits.GroupCommits) -> Iterator[None]:
+        self._grouped = True
+        if not self._connection.in_transaction:
+            self._connection.execute("BEGIN IMMEDIATE")
+        yield
+        seen[0] += 1
+        if seen[0] % 50 == 0:
+            self._connection.execute("COMMIT")
+
+    commits.GroupCommits.together = late  # type: ignore[method-assign] # that is the fault
+
+
+def forgets_half_of_a_release() -> None:
+    """Write the first of a move's two entries only, now and then."""
+    post = ledger.post
+    seen = [0]
+
+    def half(connection: sqlite3.Connection, transaction: Transaction, *, move: Move, at: str) -> None:
+        seen[0] += 1
+        if seen[0] % 10:
+            post(connection, transaction, move=move, at=at)
+        else:
+            row = (transaction.id, move, ledger.HOLD, transaction.currency, ledger.units(transaction.amount), at)
+            connection.execute(ledger.INSERT, row)
+
+    ledger.post = half  # that is the fault
+
+
+FAULTS: dict[str, Callable[[], None]] = {
+    "answers before the commit": answers_before_the_commit,
+    "forgets half of a release": forgets_half_of_a_release,
+}
+
+if __name__ == "__main__":
+    FAULTS[sys.argv[1]]()
+    sys.exit(main(sys.argv[2:]))

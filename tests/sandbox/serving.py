@@ -1,0 +1,83 @@
+"""The installed `sandbox serve` as a process, and plain HTTP clients of it."""
+
+import contextlib
+import http.client
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from e2e.script import Program
+
+SECONDS = 30
+BROKEN = Path(__file__).with_name("broken_server.py")
+
+
+@dataclass
+class Served:
+    """A running server: what its ready file says, and its process."""
+
+    process: "subprocess.Popen[str]"
+    ready: dict[str, Any]
+    ready_file: Path
+
+    @property
+    def port(self) -> int:
+        return int(self.ready["base_url"].rpartition(":")[2])
+
+    def call(self, method: str, path: str, body: str | None = None, **headers: str) -> tuple[int, Any]:
+        """Make one call of the API, on a connection of its own."""
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)) as connection:
+            return call(connection, self.ready["key"], method, f"/api/v1{path}", body, **headers)
+
+    def end(self, number: int) -> int:
+        """Send a signal and return the exit code."""
+        self.process.send_signal(number)
+        self.process.communicate(timeout=SECONDS)
+        return self.process.returncode
+
+
+def call(
+    connection: http.client.HTTPConnection, key: str, method: str, path: str, body: str | None = None, **headers: str
+) -> tuple[int, Any]:
+    """Make one call; the reply is JSON."""
+    given = {"Authorization": f"Bearer {key}", **headers}
+    if body is not None:
+        given["Content-Type"] = "application/json"
+    connection.request(method, path, body=body, headers=given)
+    answer = connection.getresponse()
+    return answer.status, json.loads(answer.read())
+
+
+@contextlib.contextmanager
+def serving(program: Program, folder: Path, *words: str, broken: str = "") -> Iterator[Served]:
+    """Run `sandbox serve --port 0` until the block ends; `broken` names a fault of `broken_server.py`."""
+    ready_file = folder / f"ready-{time.monotonic_ns()}.json"
+    line = ("sandbox", "serve", "--port", "0", "--ready-file", str(ready_file), *words)
+    process = (
+        subprocess.Popen([sys.executable, str(BROKEN), broken, *line], env=program.environ, text=True, **_PIPES)
+        if broken
+        else program.start(*line)
+    )
+    try:
+        yield Served(process, _wait(process, ready_file), ready_file)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+_PIPES: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+
+
+def _wait(process: "subprocess.Popen[str]", ready_file: Path) -> dict[str, Any]:
+    end = time.monotonic() + SECONDS
+    while not ready_file.exists():
+        assert process.poll() is None, f"it ended with {process.returncode}: {process.communicate()}"
+        assert time.monotonic() < end, "it never was ready"
+        time.sleep(0.01)
+    ready: dict[str, Any] = json.loads(ready_file.read_text())
+    return ready

@@ -1,0 +1,92 @@
+"""Group commit: one commit for several transactions, each undone alone, and all of them or none."""
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from escrowctl.sandbox.commits import GroupCommits
+
+
+class Book:
+    """A connection that stands for SQLite's own: it counts commits, and can make them fail."""
+
+    def __init__(self, path: Path) -> None:
+        self.connection = sqlite3.connect(path, isolation_level=None)
+        self.connection.execute("CREATE TABLE things (name TEXT UNIQUE)")
+        self.commits = GroupCommits(self)  # type: ignore[arg-type] # it stands for the connection
+        self.committed = 0
+        self.fail = False
+
+    @property
+    def in_transaction(self) -> bool:
+        return self.connection.in_transaction
+
+    def execute(self, statement: str) -> sqlite3.Cursor:
+        self.committed += statement == "COMMIT"
+        if statement == "COMMIT" and self.fail:
+            raise sqlite3.OperationalError("database or disk is full")
+        return self.connection.execute(statement)
+
+    def add(self, name: str) -> None:
+        with self.commits.transaction("BEGIN IMMEDIATE"):
+            self.connection.execute("INSERT INTO things VALUES (?)", (name,))
+
+    def names(self) -> list[str]:
+        return [name for (name,) in self.connection.execute("SELECT name FROM things ORDER BY rowid")]
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Iterator[Book]:
+    made = Book(tmp_path / "things.db")
+    yield made
+    made.connection.close()
+
+
+def test_several_share_one_commit_and_one_alone_has_its_own(book: Book) -> None:
+    with book.commits.together():
+        for name in ("a", "b", "c"):
+            book.add(name)
+        assert book.committed == 0, "nothing is durable before the block has ended"
+    book.add("d")
+
+    assert (book.names(), book.committed) == (["a", "b", "c", "d"], 2)
+
+
+def test_one_that_fails_undoes_its_own_work_alone(book: Book) -> None:
+    with book.commits.together():
+        book.add("a")
+        with pytest.raises(sqlite3.IntegrityError):
+            book.add("a")
+        with pytest.raises(ValueError, match="refused"), book.commits.transaction("BEGIN IMMEDIATE"):  # noqa: PT012 - one member
+            book.connection.execute("INSERT INTO things VALUES ('half')")
+            raise ValueError("refused")
+        book.add("b")
+
+    assert book.names() == ["a", "b"]
+
+
+def test_a_commit_that_fails_leaves_nothing_and_says_so(book: Book) -> None:
+    book.fail = True
+    with pytest.raises(sqlite3.OperationalError, match="disk is full"), book.commits.together():  # noqa: PT012 - the group
+        book.add("a")
+        book.add("b")
+    book.fail = False
+    book.add("c")
+
+    assert book.names() == ["c"]
+
+
+def test_where_the_database_undoes_everything_nobody_is_told_otherwise(book: Book) -> None:
+    with pytest.raises(sqlite3.OperationalError, match="undid"), book.commits.together():  # noqa: PT012 - the group
+        book.add("a")
+        with pytest.raises(sqlite3.OperationalError, match="I/O"), book.commits.transaction("BEGIN IMMEDIATE"):  # noqa: PT012 - a member
+            book.connection.execute("ROLLBACK")
+            raise sqlite3.OperationalError("disk I/O error")
+        with pytest.raises(sqlite3.OperationalError, match="undid"):
+            book.add("b")
+
+    assert book.names() == []
+    book.add("after")
+    assert book.names() == ["after"]

@@ -1,0 +1,223 @@
+"""`sandbox serve|status|reset`: one store for commands and for other programs, and one owner at a time."""
+
+import json
+import signal
+import socket
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from e2e.script import Program, clean_environment
+from wire_server import say_nothing
+from wire_server import serving as serving_wire
+
+from escrowctl.errors import ErrorCode, EscrowctlError
+from escrowctl.sandbox.ownership import Claim, claim_alone, claim_shared
+from sandbox.serving import Served, serving
+
+CREATE = ("--sandbox", "tx", "create", "--amount", "7.50", "--currency", "EUR", "-q")
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Program:
+    return Program(clean_environment(tmp_path / "home"))
+
+
+@pytest.fixture
+def served(program: Program, tmp_path: Path) -> Iterator[Served]:
+    with serving(program, tmp_path, "--json") as running:
+        yield running
+
+
+def test_it_says_where_it_is_on_stdout_and_in_a_file_that_only_its_owner_can_read(served: Served) -> None:
+    assert served.process.stdout is not None
+    assert json.loads(served.process.stdout.readline()) == served.ready
+    assert served.ready == {
+        "base_url": f"http://127.0.0.1:{served.port}",
+        "api_prefix": "/api/v1",
+        "key": served.ready["key"],
+        "openapi": f"http://127.0.0.1:{served.port}/openapi.json",
+        "pid": served.process.pid,
+    }
+    assert stat.filemode(served.ready_file.stat().st_mode) == "-rw-------"
+
+
+def test_commands_and_other_programs_see_one_store_before_while_and_after(program: Program, tmp_path: Path) -> None:
+    before = program.run(*CREATE).out.strip()
+    with serving(program, tmp_path) as served:
+        while_served = program.run(*CREATE)
+        status, made = served.call("POST", "/transactions", '{"amount":1.10,"currency":"USD"}')
+        seen_by_http = [item["id"] for item in served.call("GET", "/transactions")[1]["data"]]
+        seen_by_command = program.run("--sandbox", "tx", "list", "-q").out.split()
+        assert served.end(signal.SIGTERM) == 0
+    after = program.run("--sandbox", "tx", "list", "-q").out.split()
+
+    assert (status, made["amount"]) == (200, 1.1)
+    expected = [made["id"], while_served.out.strip(), before]
+    assert (seen_by_http, seen_by_command, after) == (expected, expected, expected)
+    assert (while_served.code, while_served.err) == (0, "")
+
+
+def test_a_release_is_known_to_the_journal_whoever_serves_it(program: Program, tmp_path: Path) -> None:
+    one = program.run(*CREATE).out.strip()
+    with serving(program, tmp_path):
+        released = program.run("--sandbox", "tx", "release", one, "--yes", "--json")
+        again = program.run("--sandbox", "tx", "release", one, "--yes", "--json")
+    afterwards = program.run("--sandbox", "tx", "release", one, "--yes", "--json")
+
+    assert (released.code, released.json["verified"]) == (0, True)
+    assert [(result.code, result.error["code"]) for result in (again, afterwards)] == [(7, "already_done")] * 2
+
+
+def test_while_it_is_served_no_variable_leads_anywhere_else(program: Program, served: Served) -> None:
+    with serving_wire(say_nothing) as trap:
+        there = program.with_environ(
+            HTTP_PROXY=trap.base_url,
+            HTTPS_PROXY=trap.base_url,
+            ALL_PROXY=trap.base_url,
+            ESCROWCTL_BASE_URL=trap.base_url,
+            ESCROWCTL_API_KEY="sk_live_1",
+            ESCROWCTL_PROFILE="nowhere",
+        )
+        result = there.run(*CREATE)
+
+        assert (result.code, trap.seen) == (0, [])
+
+
+@pytest.mark.parametrize("words", [("sandbox", "serve", "--port", "0"), ("sandbox", "reset", "--yes")])
+def test_it_has_one_owner_at_a_time(program: Program, served: Served, words: tuple[str, ...]) -> None:
+    result = program.run(*words)
+
+    assert (result.code, result.out) == (7, "")
+    assert result.err == (
+        f"error: the sandbox is being served at {served.ready['base_url']} (process {served.process.pid}). "
+        "Nothing was sent.\nhint: escrowctl sandbox status\n"
+    )
+
+
+def test_commands_share_it_and_a_server_waits_for_them(tmp_path: Path) -> None:
+    folder = tmp_path / "sandbox"
+    first, second = claim_shared(folder), claim_shared(folder)
+    assert isinstance(first, Claim)
+    assert isinstance(second, Claim)
+    first.release()
+    with pytest.raises(EscrowctlError, match="other commands have been using the sandbox") as raised:
+        claim_alone(folder, patience=0)
+    second.release()
+    alone = claim_alone(folder, patience=0)
+    with pytest.raises(EscrowctlError):
+        claim_shared(folder, patience=0)
+    alone.release()
+
+    assert raised.value.code is ErrorCode.BUSY
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_a_signal_ends_it_and_leaves_nothing_behind(served: Served, program: Program, number: int, code: int) -> None:
+    assert served.end(number) == code
+    folder = program.home / "state" / "sandbox"
+    left = sorted(path.name for path in folder.iterdir() if not path.name.endswith("-journal"))
+    assert (left, served.ready_file.exists()) == (["sandbox.db", "sandbox.lock"], False)
+
+
+def test_what_was_begun_is_answered_before_it_ends(served: Served) -> None:
+    request = (
+        f"POST /api/v1/transactions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {served.ready['key']}\r\n"
+        'Content-Type: application/json\r\nContent-Length: 31\r\n\r\n{"amount":100,"currency":"USD"}'
+    )
+    connections = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(20)]
+    for connection in connections:
+        connection.sendall(request.encode())
+        # The server has it: it answers one byte, and owes the rest.
+        assert connection.recv(1) == b"H"
+    assert served.end(signal.SIGTERM) == 0
+    ends = [connection.makefile("rb").read() for connection in connections]
+    for connection in connections:
+        connection.close()
+
+    assert [end.startswith(b"TTP/1.1 200 OK") and end.rstrip().endswith(b"}") for end in ends] == [True] * 20
+
+
+def test_after_a_kill_what_was_acknowledged_is_there_and_the_word_it_left_means_nothing(
+    program: Program, tmp_path: Path
+) -> None:
+    with serving(program, tmp_path) as served:
+        _, made = served.call("POST", "/transactions", '{"amount":1,"currency":"USD"}')
+        assert served.end(signal.SIGKILL) == -signal.SIGKILL
+
+    status = program.run("sandbox", "status", "--json")
+
+    assert (status.code, status.json["served_at"], status.json["transactions"]) == (0, None, {"held": 1})
+    assert program.run("--sandbox", "tx", "get", made["id"], "-q").out.strip() == made["id"]
+    with serving(program, tmp_path) as served:
+        assert served.call("GET", f"/transactions/{made['id']}")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("host", "status"), [("evil.example", 421), ("127.0.0.1.evil.example:80", 421), ("[::1]", 200)]
+)
+def test_only_what_is_addressed_to_this_machine_is_answered(served: Served, host: str, status: int) -> None:
+    assert served.call("GET", "/transactions", Host=host)[0] == status
+
+
+def test_a_port_that_is_taken_is_named(program: Program, served: Served, tmp_path: Path) -> None:
+    other = program.with_environ(ESCROWCTL_HOME=str(tmp_path / "other"))
+
+    result = other.run("sandbox", "serve", "--port", str(served.port))
+
+    assert result.code == 7
+    assert result.err.startswith(f"error: 127.0.0.1:{served.port} cannot be listened on: Address already in use.")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("serve", "--port", "70000"), "--port 70000 is not from 0 to 65535."),
+        (("serve", "--base-url", "http://127.0.0.1:1"), "--base-url names a real service"),
+        (("reset", "-p", "acme"), "--profile names a real service"),
+        (("status", "-p", "acme"), "--profile names a real service"),
+    ],
+)
+def test_what_it_cannot_mean_is_refused(program: Program, words: tuple[str, ...], message: str) -> None:
+    result = program.run("sandbox", *words)
+
+    assert (result.code, result.out) == (2, "")
+    assert message in result.err
+
+
+def test_a_reset_empties_it_and_gives_it_another_identity(program: Program) -> None:
+    one = program.run(*CREATE).out.strip()
+    assert program.run("--sandbox", "tx", "release", one, "--yes").code == 0
+    before = program.run("sandbox", "status", "--json").json
+    refused = program.run("sandbox", "reset", "--json")
+    reset = program.run("sandbox", "reset", "--yes", "--json")
+
+    assert (refused.code, refused.error["code"]) == (3, "confirmation_needed")
+    assert (before["transactions"], before["ledger"]) == (
+        {"released": 1},
+        [{"currency": "EUR", "held": "0", "sound": True}],
+    )
+    assert (reset.code, reset.json["transactions"], reset.json["ledger"]) == (0, {}, [])
+    assert reset.json["identity"] != before["identity"]
+    assert program.run("--sandbox", "tx", "get", one, "--json").code == 6
+
+
+def test_a_reset_at_a_terminal_is_typed(program: Program) -> None:
+    assert program.run(*CREATE).code == 0
+    declined, typed = (program.terminal("sandbox", "reset") for _ in range(2))
+    declined.answer("> ", "yes\n")
+    assert declined.finish()[0] == 3
+    typed.answer("> ", "reset\n")
+    assert typed.finish()[0] == 0
+    assert program.run("--sandbox", "tx", "list", "-q").out == ""
+
+
+def test_status_while_it_is_served_comes_from_the_server(program: Program, served: Served) -> None:
+    assert program.run(*CREATE).code == 0
+
+    found = program.run("sandbox", "status", "--json").json
+
+    assert (found["served_at"], found["pid"]) == (served.ready["base_url"], served.process.pid)
+    assert (found["transactions"], found["users"], found["webhooks"]) == ({"held": 1}, 2, 0)
+    assert found["ledger"] == [{"currency": "EUR", "held": "7.5", "sound": True}]

@@ -1,0 +1,131 @@
+"""kill -9 of a served sandbox under load: every acknowledged write is there, and its money adds up.
+
+Eight writers create and release over HTTP, the server is killed at a random moment, and the store is
+opened again in-process. A seed drives it: ESCROWCTL_TEST_SEED=N runs it once more.
+"""
+
+import contextlib
+import http.client
+import os
+import random
+import signal
+import threading
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from e2e.script import Program, clean_environment
+
+from escrowctl.sandbox.service import open_sandbox
+from sandbox.conftest import judged_client
+from sandbox.serving import Served, call, serving
+
+WRITERS = 8
+
+
+@dataclass
+class Tally:
+    """What the rounds saw: acknowledged writes, and what is wrong with the store afterwards."""
+
+    creates: dict[str, str] = field(default_factory=dict)
+    releases: set[str] = field(default_factory=set)
+    wrong: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return f"{len(self.creates)} creates and {len(self.releases)} releases acknowledged, wrong: {self.wrong[:5]}"
+
+
+def write_for_ever(served: Served, tally: Tally, seed: int) -> None:
+    """Create and release until the server is gone; note what it acknowledged, and nothing else."""
+    dice = random.Random(seed)
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=10)
+    with contextlib.suppress(OSError, http.client.HTTPException, ValueError), contextlib.closing(connection):
+        while True:
+            amount = f"{dice.randint(1, 999)}.{dice.randint(10, 99)}"
+            body = f'{{"amount":{amount},"currency":"{dice.choice(("USD", "EUR"))}"}}'
+            status, made = call(connection, served.ready["key"], "POST", "/api/v1/transactions", body)
+            if status == 200:
+                tally.creates[made["id"]] = amount
+            if status == 200 and dice.random() < 0.4:
+                path = f"/api/v1/transactions/{made['id']}/release"
+                if call(connection, served.ready["key"], "PUT", path)[0] == 200:
+                    tally.releases.add(made["id"])
+
+
+def kill_once(program: Program, folder: Path, tally: Tally, dice: random.Random, broken: str) -> None:
+    """Serve, let the writers write, and kill."""
+    with serving(program, folder, broken=broken) as served:
+        writers = [
+            threading.Thread(target=write_for_ever, args=(served, tally, dice.randrange(2**32))) for _ in range(WRITERS)
+        ]
+        for writer in writers:
+            writer.start()
+        time.sleep(dice.uniform(0.02, 0.25))
+        assert served.end(signal.SIGKILL) == -signal.SIGKILL
+        for writer in writers:
+            writer.join()
+
+
+def look(folder: Path, tally: Tally) -> None:
+    """Hold what was acknowledged against what stands in the store, opened in-process."""
+    sandbox = open_sandbox(folder, now=lambda: datetime.now(UTC))
+    with contextlib.closing(sandbox), judged_client(sandbox) as client:
+        for resource_id, amount in tally.creates.items():
+            found: Any = client.get(f"/transactions/{resource_id}")
+            if found.status_code != 200:
+                tally.wrong.append(f"{resource_id} was acknowledged and is not there")
+            elif f'"amount":{amount},' not in found.text.replace(" ", ""):
+                tally.wrong.append(f"{resource_id} is not {amount}")
+            elif resource_id in tally.releases and found.json()["status"] != "released":
+                tally.wrong.append(f"{resource_id} was released and is {found.json()['status']}")
+        tally.wrong += [f"{one.currency} does not add up" for one in sandbox.check_ledger() if not one.sound]
+
+
+def run_rounds(tmp_path: Path, rounds: int, *, broken: str = "") -> Tally:
+    seed = int(os.environ.get("ESCROWCTL_TEST_SEED", random.SystemRandom().randrange(2**32)))
+    program = Program(clean_environment(tmp_path / "home"))
+    folder = program.home / "state" / "sandbox"
+    total = Tally()
+    dice = random.Random(seed)
+    for _ in range(rounds):
+        tally = Tally()
+        kill_once(program, tmp_path, tally, dice, broken)
+        look(folder, tally)
+        total.creates |= tally.creates
+        total.releases |= tally.releases
+        total.wrong += tally.wrong
+    print(f"seed {seed}: {rounds} kills, {total}")
+    return total
+
+
+def test_after_a_few_kills_everything_acknowledged_is_there(tmp_path: Path) -> None:
+    tally = run_rounds(tmp_path, 4)
+
+    assert tally.wrong == []
+    assert len(tally.creates) > 20, "the writers wrote"
+    assert tally.releases
+
+
+@pytest.mark.long
+def test_after_a_hundred_kills_everything_acknowledged_is_there(tmp_path: Path) -> None:
+    tally = run_rounds(tmp_path, 100)
+
+    assert tally.wrong == []
+    assert len(tally.creates) > 1000
+
+
+@pytest.mark.parametrize(
+    ("broken", "finding"),
+    [
+        ("answers before the commit", "was acknowledged and is not there"),
+        ("forgets half of a release", "does not add up"),
+    ],
+)
+def test_the_harness_notices_a_server_that_is_broken(tmp_path: Path, broken: str, finding: str) -> None:
+    tally = run_rounds(tmp_path, 2, broken=broken)
+
+    assert len(tally.creates) > 10, "it really served"
+    assert [wrong for wrong in tally.wrong if finding in wrong], str(tally)

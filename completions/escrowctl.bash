@@ -1,82 +1,208 @@
 # bash completion for escrowctl: static, made by `escrowctl completion bash`.
+# TAB starts no program. Names in the cache may come from a service: they are compared, never expanded.
+_escrowctl_offer() {
+  local word
+  for word in $1; do
+    [[ $word == "$cur"* ]] && COMPREPLY+=("$start$word")
+  done
+}
+_escrowctl_cached() {
+  local file=${ESCROWCTL_HOME:+$ESCROWCTL_HOME/cache} line lines
+  if [[ -z $file ]]; then
+    case $OSTYPE in
+      darwin*) file=$HOME/Library/Caches/escrowctl ;;
+      *) file=${XDG_CACHE_HOME:-$HOME/.cache}/escrowctl ;;
+    esac
+  fi
+  file+=/complete/$1
+  [[ -f $file && -r $file && -O $file ]] || return
+  mapfile -t -n 500 lines <"$file"
+  for line in "${lines[@]}"; do
+    [[ $line == "$cur"* && -n $line && $line != *[!A-Za-z0-9_-]* ]] && ((${#line} <= 128)) && COMPREPLY+=("$start$line")
+  done
+}
 _escrowctl() {
-  local cur=${COMP_WORDS[COMP_CWORD]} path= skip= words= word i
+  local cur=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD - 1]} start= path= skip= only= word i
+  local scope=${ESCROWCTL_PROFILE:-@default} LC_ALL=C IFS=$' \t\n'
+  COMPREPLY=()
   for ((i = 1; i < COMP_CWORD; i++)); do
     word=${COMP_WORDS[i]}
-    if [[ $skip ]]; then
+    if [[ $word == = ]]; then
+      skip=${skip:-value}
+      [[ ${COMP_WORDS[i - 1]} == --profile ]] && skip=profile
+      continue
+    elif [[ $skip ]]; then
+      [[ $skip == profile && $word =~ ^[A-Za-z0-9_-]+$ ]] && scope=$word
       skip=
       continue
     fi
     case $word in
-      --profile|-p|--base-url|--config|--timeout|--fields|--color|--data|--reason|--idempotency-key|--despite|--amount|--currency|--reference|--expect-amount|--expect-currency|--deadline|--url|--event|--mode|--api-prefix|--port|--ready-file|--limit) skip=1 ;;
+      --) only=1 ;;
+      -p | --profile) skip=profile ;;
+      --profile=*) scope=${word#*=} ;;
+      --sandbox) scope=@sandbox ;;
+      --base-url | --config | --timeout | --fields | --color | --data | --reason | --idempotency-key | --despite | --amount | --currency | --reference | --expect-amount | --expect-currency | --deadline | --url | --event | --mode | --api-prefix | --port | --ready-file | --limit) skip=value ;;
       -*) ;;
       *)
         case "${path:+$path }$word" in
-          'api'|'completion'|'help'|'tx'|'tx create'|'tx get'|'tx release'|'tx list'|'tx update'|'user'|'user get'|'webhook'|'webhook create'|'webhook list'|'auth'|'auth login'|'auth logout'|'auth status'|'auth switch'|'config'|'config path'|'config list'|'config get'|'config set'|'config unset'|'sandbox'|'sandbox serve'|'sandbox status'|'sandbox reset'|'journal'|'journal list'|'journal show') path="${path:+$path }$word" ;;
-        esac ;;
+          'api' | 'help' | 'tx' | 'tx create' | 'tx get' | 'tx release' | 'tx list' | 'tx update' | 'user' | 'user get' | 'webhook' | 'webhook create' | 'webhook list' | 'auth' | 'auth login' | 'auth logout' | 'auth status' | 'auth switch' | 'config' | 'config path' | 'config list' | 'config get' | 'config set' | 'config unset' | 'sandbox' | 'sandbox serve' | 'sandbox status' | 'sandbox reset' | 'completion' | 'completion bash' | 'completion zsh' | 'completion fish' | 'completion install' | 'journal' | 'journal list' | 'journal show') path="${path:+$path }$word" ;;
+        esac
+        ;;
     esac
   done
-  case ${COMP_WORDS[COMP_CWORD - 1]} in
-    --profile|-p) return ;;
-    --base-url) return ;;
-    --config) COMPREPLY=($(compgen -f -- "$cur")); return ;;
-    --timeout) return ;;
-    --fields) return ;;
-    --color) words='auto always never' ;;
-    --data) return ;;
-    --reason) return ;;
-    --idempotency-key) return ;;
-    --despite) return ;;
-    --amount) return ;;
-    --currency) words='AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BMD BND BOB BOV BRL BSD BTN BWP BYN BZD CAD CDF CHE CHF CHW CLF CLP CNY COP COU CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MXV MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD USN UYI UYU UYW UZS VED VES VND VUV WST XAD XAF XCD XCG XOF XPF YER ZAR ZMW ZWG' ;;
-    --reference) return ;;
-    --expect-amount) return ;;
-    --expect-currency) words='AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BMD BND BOB BOV BRL BSD BTN BWP BYN BZD CAD CDF CHE CHF CHW CLF CLP CNY COP COU CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MXV MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD USN UYI UYU UYW UZS VED VES VND VUV WST XAD XAF XCD XCG XOF XPF YER ZAR ZMW ZWG' ;;
-    --deadline) return ;;
-    --url) return ;;
-    --event) return ;;
-    --mode) return ;;
-    --api-prefix) return ;;
-    --port) return ;;
-    --ready-file) return ;;
-    --limit) return ;;
+  [[ $scope =~ ^@?[A-Za-z0-9_-]+$ ]] || scope=@default
+  if [[ $cur == = ]]; then
+    cur=
+  elif [[ $option == = ]]; then
+    option=${COMP_WORDS[COMP_CWORD - 2]}
+  elif [[ $cur == --*=* ]]; then
+    option=${cur%%=*} start=${cur%%=*}= cur=${cur#*=}
+  fi
+  [[ $only ]] && option=
+  case $option in
+    --profile | -p) _escrowctl_cached profile ;;
+    --base-url)  ;;
+    --config) compopt -o default 2>/dev/null ;;
+    --timeout)  ;;
+    --fields)  ;;
+    --color) _escrowctl_offer 'auto always never' ;;
+    --data)  ;;
+    --reason)  ;;
+    --idempotency-key)  ;;
+    --despite)  ;;
+    --amount)  ;;
+    --currency) _escrowctl_offer 'AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BMD BND BOB BOV BRL BSD BTN BWP BYN BZD CAD CDF CHE CHF CHW CLF CLP CNY COP COU CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MXV MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD USN UYI UYU UYW UZS VED VES VND VUV WST XAD XAF XCD XCG XOF XPF YER ZAR ZMW ZWG' ;;
+    --reference)  ;;
+    --expect-amount)  ;;
+    --expect-currency) _escrowctl_offer 'AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BMD BND BOB BOV BRL BSD BTN BWP BYN BZD CAD CDF CHE CHF CHW CLF CLP CNY COP COU CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MXV MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD USN UYI UYU UYW UZS VED VES VND VUV WST XAD XAF XCD XCG XOF XPF YER ZAR ZMW ZWG' ;;
+    --deadline)  ;;
+    --url)  ;;
+    --event)  ;;
+    --mode)  ;;
+    --api-prefix)  ;;
+    --port)  ;;
+    --ready-file) compopt -o default 2>/dev/null ;;
+    --limit)  ;;
     *)
       case $path in
-        '') words='api completion help tx user webhook auth config sandbox journal --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
-        'api') words='--data --yes -y --reason --idempotency-key --despite --dry-run --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
-        'completion') words='--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
-        'help') words='--help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
-        'tx') words='create get release list update --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
-        'tx create') words='--amount --currency --reference --reason --data --idempotency-key --despite --dry-run --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
-        'tx get') words='--help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
-        'tx release') words='--yes -y --expect-amount --expect-currency --ok-if-released --unread --wait --deadline --reason --data --idempotency-key --despite --dry-run --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
-        'tx list') words='--help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
-        'tx update') words='--data --yes -y --unread --reason --idempotency-key --despite --dry-run --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
-        'user') words='get --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
-        'user get') words='--help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
-        'webhook') words='create list --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
-        'webhook create') words='--url --event --reason --data --idempotency-key --despite --dry-run --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
-        'webhook list') words='--help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
-        'auth') words='login logout status switch --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
-        'auth login') words='--mode --api-prefix --no-check --keyring --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
-        'auth logout') words='--help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
-        'auth status') words='--check --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
-        'auth switch') words='--help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
-        'config') words='path list get set unset --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
-        'config path') words='--help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
-        'config list') words='--help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
-        'config get') words='--help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
-        'config set') words='--help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
-        'config unset') words='--help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
-        'sandbox') words='serve status reset --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
-        'sandbox serve') words='--port --ready-file --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
-        'sandbox status') words='--help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
-        'sandbox reset') words='--yes -y --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
-        'journal') words='list show --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
-        'journal list') words='--limit --help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
-        'journal show') words='--help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h' ;;
-      esac ;;
+        '')
+          [[ $only ]] || _escrowctl_offer 'api help tx user webhook auth config sandbox completion journal --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'api')
+          [[ $only ]] || _escrowctl_offer '--data --yes -y --reason --idempotency-key --despite --dry-run --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'help')
+          [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'tx')
+          [[ $only ]] || _escrowctl_offer 'create get release list update --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'tx create')
+          [[ $only ]] || _escrowctl_offer '--amount --currency --reference --reason --data --idempotency-key --despite --dry-run --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'tx get')
+          [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $cur == -* && -z $only ]] || _escrowctl_cached "$scope/transaction"
+          ;;
+        'tx release')
+          [[ $only ]] || _escrowctl_offer '--yes -y --expect-amount --expect-currency --ok-if-released --unread --wait --deadline --reason --data --idempotency-key --despite --dry-run --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $cur == -* && -z $only ]] || _escrowctl_cached "$scope/transaction"
+          ;;
+        'tx list')
+          [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'tx update')
+          [[ $only ]] || _escrowctl_offer '--data --yes -y --unread --reason --idempotency-key --despite --dry-run --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $cur == -* && -z $only ]] || _escrowctl_cached "$scope/transaction"
+          ;;
+        'user')
+          [[ $only ]] || _escrowctl_offer 'get --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'user get')
+          [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $cur == -* && -z $only ]] || _escrowctl_cached "$scope/user"
+          ;;
+        'webhook')
+          [[ $only ]] || _escrowctl_offer 'create list --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'webhook create')
+          [[ $only ]] || _escrowctl_offer '--url --event --reason --data --idempotency-key --despite --dry-run --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'webhook list')
+          [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'auth')
+          [[ $only ]] || _escrowctl_offer 'login logout status switch --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'auth login')
+          [[ $only ]] || _escrowctl_offer '--mode --api-prefix --no-check --keyring --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'auth logout')
+          [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'auth status')
+          [[ $only ]] || _escrowctl_offer '--check --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'auth switch')
+          [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $cur == -* && -z $only ]] || _escrowctl_cached profile
+          ;;
+        'config')
+          [[ $only ]] || _escrowctl_offer 'path list get set unset --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'config path')
+          [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'config list')
+          [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'config get')
+          [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'config set')
+          [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'config unset')
+          [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'sandbox')
+          [[ $only ]] || _escrowctl_offer 'serve status reset --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'sandbox serve')
+          [[ $only ]] || _escrowctl_offer '--port --ready-file --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'sandbox status')
+          [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'sandbox reset')
+          [[ $only ]] || _escrowctl_offer '--yes -y --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'completion')
+          [[ $only ]] || _escrowctl_offer 'bash zsh fish install --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'completion bash')
+          [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'completion zsh')
+          [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'completion fish')
+          [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'completion install')
+          [[ $only ]] || _escrowctl_offer '--force --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'journal')
+          [[ $only ]] || _escrowctl_offer 'list show --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'journal list')
+          [[ $only ]] || _escrowctl_offer '--limit --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'journal show')
+          [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+      esac
+      ;;
   esac
-  COMPREPLY=($(compgen -W "$words" -- "$cur"))
 }
 complete -F _escrowctl escrowctl

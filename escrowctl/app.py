@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from escrowctl.commands import api, completion
+from escrowctl.commands import api
 from escrowctl.commands import help as help_command
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
 from escrowctl.options import SharedCommand, SharedGroup
@@ -55,6 +55,15 @@ NOUNS: dict[str, tuple[str, dict[str, str]]] = {
     "sandbox": (
         "Serve, inspect and empty the built-in sandbox.",
         {"serve": "sandbox.serve", "status": "sandbox.status", "reset": "sandbox.reset"},
+    ),
+    "completion": (
+        "Print or install the completion scripts of the shells.",
+        {
+            "bash": "completion.bash",
+            "zsh": "completion.zsh",
+            "fish": "completion.fish",
+            "install": "completion.install",
+        },
     ),
     "journal": ("See what was written from here.", {"list": "journal.list_entries", "show": "journal.show"}),
 }
@@ -116,7 +125,7 @@ def make_app() -> typer.Typer:
     app = _make_typer(SharedGroup, _SUMMARY)
     for noun, (summary, verbs) in NOUNS.items():
         app.add_typer(_make_typer(type(f"{noun}_group", (_NounGroup,), {"verbs": verbs}), summary), name=noun)
-    for name, function in (("api", api.call), ("completion", completion.show), ("help", help_command.show)):
+    for name, function in (("api", api.call), ("help", help_command.show)):
         app.command(name, cls=SharedCommand, context_settings=_SETTINGS)(function)
     return app
 

@@ -4,7 +4,7 @@ This is the one lazy door: nothing costly is imported or opened until a command 
 """
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -78,6 +78,15 @@ class Session:
         """Remember a key, so that no traceback shows it."""
         self._secrets.append(secret)
 
+    def remember(self, kind: str, ids: "Iterable[str | None]") -> None:
+        """Keep ids (`transaction`, `user`) for the shells to offer at TAB; it never fails a command."""
+        from escrowctl.completion.cache import DEFAULT, SANDBOX, remember_ids
+
+        options = self.options
+        if options.base_url is None:
+            named = options.profile or self.surroundings.environ.get("ESCROWCTL_PROFILE") or DEFAULT
+            remember_ids(self.folders.cache, SANDBOX if options.sandbox else named, kind, ids)
+
     def next_step(self, command: str) -> None:
         """Suggest the command that usually follows."""
         self.console.note("next", f"{self.invocation} {command}", word="next")
@@ -134,7 +143,12 @@ class Session:
         """What answers where values come from; not for `--sandbox`, which nothing of it changes."""
         from escrowctl.config.settings import Resolver
 
-        return Resolver(self.line, self.surroundings.environ, self.folders)
+        resolver = Resolver(self.line, self.surroundings.environ, self.folders)
+        if resolver.config is not None and self.options.config is None:
+            from escrowctl.completion.cache import remember_profiles
+
+            remember_profiles(self.folders.cache, resolver.config.profiles)
+        return resolver
 
     @cached_property
     def service(self) -> "Service":

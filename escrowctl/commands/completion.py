@@ -1,31 +1,121 @@
-"""`escrowctl completion`: the script for a shell, as it stands in `completions/`."""
+"""`escrowctl completion`: the scripts for the shells, printed or put where a shell finds them."""
 
+import os
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from escrowctl.errors import bad_value
+from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, bad_value
 from escrowctl.session import session_of
 
 SHELLS = ("bash", "zsh", "fish")
+_MARK = "escrowctl: static, made by `escrowctl completion"
+"""What every script of ours says of itself in its first lines."""
 
 
-def show(
-    context: typer.Context, shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")]
-) -> None:
-    """Print the completion script for a shell.
-
-    It is static: pressing TAB reads no file of yours and starts no program.
+def bash(context: typer.Context) -> None:
+    """Print the script for bash 4 and newer. TAB starts no program.
 
     \b
-    Examples:
-      escrowctl completion bash > ~/.local/share/bash-completion/completions/escrowctl
-      escrowctl completion fish > ~/.config/fish/completions/escrowctl.fish
+    Example:
+      source <(escrowctl completion bash)
+    """
+    _print(context, "bash")
+
+
+def zsh(context: typer.Context) -> None:
+    """Print the script for zsh 5. TAB starts no program.
+
+    \b
+    Example:
       escrowctl completion zsh > "${fpath[1]}/_escrowctl"
     """
-    if shell not in SHELLS:
-        raise bad_value(f'there is no completion for "{shell}": name {", ".join(SHELLS)}.')
-    # The tree imports this module at every start; the generator is for those who ask for it.
+    _print(context, "zsh")
+
+
+def fish(context: typer.Context) -> None:
+    """Print the script for fish 3. TAB starts no program.
+
+    \b
+    Example:
+      escrowctl completion fish | source
+    """
+    _print(context, "fish")
+
+
+def install(
+    context: typer.Context,
+    shell: Annotated[
+        str | None, typer.Argument(metavar="SHELL", help="bash, zsh or fish; else that of $SHELL.")
+    ] = None,
+    force: Annotated[  # noqa: FBT002 - a flag
+        bool, typer.Option("--force", help="Replace a file that is not ours.")
+    ] = False,
+) -> None:
+    """Write the script where the shell looks for it. No other file is touched, no rc file edited.
+
+    \b
+    Example:
+      escrowctl completion install bash
+    """
+    session = session_of(context)
+    environ = session.surroundings.environ
+    name = shell if shell is not None else Path(environ.get("SHELL", "")).name
+    if name not in SHELLS:
+        raise bad_value(f'there is no completion for "{name}": name one of {", ".join(SHELLS)}.')
+    path = _place(name, environ)
+    _write(path, _render(context, name), force=force)
+    session.console.data(str(path))
+    session.console.note("installed", _how_to_use(name, path))
+
+
+def _print(context: typer.Context, shell: str) -> None:
+    session_of(context).console.data(_render(context, shell).rstrip("\n"))
+
+
+def _render(context: typer.Context, shell: str) -> str:
+    # The generator is for those who ask for it.
     from escrowctl.completion.scripts import render  # noqa: PLC0415
 
-    session_of(context).console.data(render(shell, context.find_root().command).rstrip("\n"))
+    return render(shell, context.find_root().command)
+
+
+def _place(shell: str, environ: Mapping[str, str]) -> Path:
+    """Return where a shell looks: bash-completion(1)'s user folder, fish's own, a site-functions folder for zsh."""
+    home = Path(environ.get("HOME") or Path.home())
+    data = Path(environ.get("XDG_DATA_HOME") or home / ".local/share")
+    config = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
+    match shell:
+        case "bash":
+            folder = Path(environ.get("BASH_COMPLETION_USER_DIR") or data / "bash-completion")
+            return folder / "completions" / "escrowctl"
+        case "fish":
+            return config / "fish" / "completions" / "escrowctl.fish"
+        case _:
+            return data / "zsh" / "site-functions" / "_escrowctl"
+
+
+def _write(path: Path, text: str, *, force: bool) -> None:
+    try:
+        if path.exists() and not force and _MARK not in path.read_text("utf-8", errors="replace")[:500]:
+            raise bad_value(f"{path} is there, and escrowctl did not write it.", hint="to replace it: --force")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(f".{path.name}.{os.getpid()}")
+        draft.write_text(text, "utf-8")
+        draft.replace(path)
+    except OSError as error:
+        raise EscrowctlError(
+            ErrorCode.STATE_UNUSABLE, f"{path} cannot be written: {error.strerror or error}. {NOTHING_SENT}"
+        ) from error
+
+
+def _how_to_use(shell: str, path: Path) -> str:
+    match shell:
+        case "bash":
+            return "new shells complete escrowctl, where the package bash-completion is installed"
+        case "fish":
+            return "new shells complete escrowctl"
+        case _:
+            return f"if it is not there yet, this belongs before compinit in ~/.zshrc: fpath=({path.parent} $fpath)"

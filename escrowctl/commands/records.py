@@ -38,14 +38,17 @@ def show_by_id(session: Session, ids: list[str] | None, read: Callable[[str], Re
     session.service.refuse_key(*wanted)
     if several:
         run_several(session, wanted, lambda one: _line(session, read(one), one), failed="failed")
+        session.remember(noun, wanted)
     else:
         session.show(view_record(session, read(wanted[0]), wanted[0]))
+        session.remember(noun, wanted)
 
 
 def show_list(session: Session, found: Records) -> None:
     """Show a list: an array of the items as they stood, or the located fields in fixed columns."""
     views = tuple(view_record(session, record) for record in found.items)
     session.console.show_listing(Listing(COLUMNS, views, found.document if session.options.raw else None))
+    session.remember("transaction", (view.id for view in views))
 
 
 def _line(session: Session, record: Record, resource_id: str) -> View:

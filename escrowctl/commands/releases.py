@@ -29,6 +29,7 @@ def release_all(session: Session, prepared: "Release", ids: list[str], *, severa
         released = prepared.release(ids[0])
         _note_release(session, released)
         session.show(_view(released), done=f"{released.id} was released ({released.http_status})")
+        session.remember("transaction", ids)
 
 
 def ask_release(session: Session, *, yes: bool) -> "Confirm":

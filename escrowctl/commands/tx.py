@@ -56,6 +56,7 @@ def create(
         made = session.client.make(order)
         view = view_record(session, record_of(made))
         show_made(session, made, view, verb="created")
+        session.remember("transaction", (view.id,))
         if view.id is not None and session.service.sandbox:
             session.next_step(f"tx release {view.id}")
 

@@ -11,7 +11,16 @@ _CHOICES = {
     "--currency": tuple(sorted(MINOR_DIGITS)),
     "--expect-currency": tuple(sorted(MINOR_DIGITS)),
 }
-_FILES = frozenset({"--config"})
+_FILES = frozenset({"--config", "--ready-file"})
+_CACHED_VALUES = {"--profile": "profile"}
+_CACHED_ARGUMENTS: dict[tuple[str, ...], str] = {
+    ("tx", "get"): "transaction",
+    ("tx", "release"): "transaction",
+    ("tx", "update"): "transaction",
+    ("user", "get"): "user",
+    ("auth", "switch"): "profile",
+}
+"""Where names from the cache are offered: option or command -> the cache's kind (see `completion.cache`)."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +32,7 @@ class Flag:
     takes_value: bool
     choices: tuple[str, ...] = ()
     is_file: bool = False
+    cached: str | None = None
 
 
 @dataclass(frozen=True)
@@ -33,6 +43,7 @@ class Node:
     summary: str
     flags: tuple[Flag, ...]
     words: tuple[tuple[str, str], ...] = ()
+    cached: str | None = None
 
     @property
     def name(self) -> str:
@@ -48,13 +59,14 @@ def read_tree(command: Any) -> list[Node]:  # Typer's own command type is privat
 def _walk(command: Any, path: tuple[str, ...], parent: Any) -> Iterator[Node]:
     from typer import Context  # noqa: PLC0415 - only where scripts are made
 
-    context = Context(command, parent=parent, info_name=path[-1] if path else "escrowctl")
+    context = Context(command, parent=parent, info_name=path[-1] if path else "escrowctl", help_option_names=[])
     children = dict(getattr(command, "commands", {}))
     yield Node(
         path=path,
         summary=_first_sentence(command.help),
         flags=tuple(_flag(option) for option in command.get_params(context) if option.param_type_name == "option"),
         words=tuple((name, _first_sentence(child.help)) for name, child in children.items()),
+        cached=_CACHED_ARGUMENTS.get(path),
     )
     for name, child in children.items():
         yield from _walk(child, (*path, name), context)
@@ -68,6 +80,7 @@ def _flag(option: Any) -> Flag:
         takes_value=not option.is_flag,
         choices=_CHOICES.get(long, ()),
         is_file=long in _FILES,
+        cached=_CACHED_VALUES.get(long),
     )
 
 

@@ -20,6 +20,7 @@ CASES = (
     ("escrowctl tx create --reference tx --curr", {"--currency"}),
     ("escrowctl --color ", {"auto", "always", "never"}),
     ("escrowctl tx create --json --dry", {"--dry-run"}),
+    ("escrowctl completion ", {"bash", "zsh", "fish", "install"}),
 )
 
 

@@ -34,6 +34,12 @@ def test_every_file_is_for_its_owner_alone_whatever_the_umask(program: Program, 
     # SQLite's own journals come and go; they have the mode of the file they stand beside.
     assert {name: mode for name, mode in modes.items() if not name.endswith("-journal")} == {
         "escrowctl": "drwx------",
+        "escrowctl/cache": "drwx------",
+        "escrowctl/cache/complete": "drwx------",
+        "escrowctl/cache/complete/@default": "drwx------",
+        "escrowctl/cache/complete/@default/transaction": "-rw-------",
+        "escrowctl/cache/complete/@sandbox": "drwx------",
+        "escrowctl/cache/complete/@sandbox/transaction": "-rw-------",
         "escrowctl/state": "drwx------",
         "escrowctl/state/journal.db": "-rw-------",
         "escrowctl/state/journal.lock": "-rw-------",

@@ -1,0 +1,268 @@
+"""Names from the cache: kept by commands, offered by shells, and harmless whatever stands there."""
+
+import os
+import stat
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Run
+from wire_server import Behave, WireServer, answering, http_reply
+
+from completion.shells import bash_script, needs, offer
+
+At = Callable[[Behave], tuple[WireServer, Run]]
+SHELLS = ("bash", "zsh", "fish")
+
+KEPT = {
+    "profile": "acme\nacme-live\nother\n",
+    "@default/transaction": "tx_D1\ntx_D2\n",
+    "@default/user": "usr_1\n",
+    "acme/transaction": "tx_A1\ntx_A2\nx_A3\n",
+    "@sandbox/transaction": "tx_S1\n",
+}
+CASES: tuple[tuple[str, set[str]], ...] = (
+    ("escrowctl tx get ", {"tx_D1", "tx_D2"}),
+    ("escrowctl tx release x_9 ", {"tx_D1", "tx_D2"}),
+    ("escrowctl -p acme tx get tx_", {"tx_A1", "tx_A2"}),
+    ("escrowctl tx get --profile=acme x", {"x_A3"}),
+    ("escrowctl --sandbox tx update ", {"tx_S1"}),
+    ("escrowctl tx get -- ", {"tx_D1", "tx_D2"}),
+    ("escrowctl user get u", {"usr_1"}),
+    ("escrowctl -p ac", {"acme", "acme-live"}),
+    ("escrowctl auth switch o", {"other"}),
+    ("escrowctl -p nobody tx get ", set()),
+    ("escrowctl tx list ", set()),
+)
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    """A cache with names of every kind, below ESCROWCTL_HOME."""
+    folder = tmp_path / "home" / "cache" / "complete"
+    for name, text in KEPT.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def there(cache: Path) -> dict[str, str]:
+    home = cache.parents[1]
+    return {"ESCROWCTL_HOME": str(home), "HOME": str(home)}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(("line", "expected"), CASES, ids=[line for line, _ in CASES])
+def test_names_are_offered_where_they_belong(shell: str, line: str, expected: set[str], cache: Path) -> None:
+    assert offer(shell, line, there(cache)) == expected
+
+
+@pytest.mark.parametrize("shell", ["bash", "fish"])
+def test_a_value_behind_an_equals_sign_is_completed_in_place(shell: str, cache: Path) -> None:
+    found = offer(shell, "escrowctl tx create --currency=US", there(cache))
+    assert found == {"--currency=USD", "--currency=USN"}
+    assert offer(shell, "escrowctl tx get --profile=ac", there(cache)) == {"--profile=acme", "--profile=acme-live"}
+
+
+def test_bash_splits_a_line_at_an_equals_sign(cache: Path) -> None:
+    # As readline hands it over: COMP_WORDBREAKS has the sign.
+    assert offer("bash", "escrowctl tx create --currency = US", there(cache)) == {"USD", "USN"}
+    assert offer("bash", "escrowctl --profile = acme tx get tx_", there(cache)) == {"tx_A1", "tx_A2"}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_without_a_home_of_its_own_the_users_cache_is_read(shell: str, cache: Path, tmp_path: Path) -> None:
+    (tmp_path / "xdg").mkdir()
+    cache.parent.rename(tmp_path / "xdg" / "escrowctl")
+
+    assert offer(shell, "escrowctl -p o", {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "xdg")}) == {"other"}
+
+
+HOSTILE = (
+    "$(touch X)\n`touch X`\n;touch X\ntx_1;touch X\n'$(touch X)'\n\"\n\\\n*\n?\n~\n-rf\x1b[31m\ntx 1\n\ttx\n"
+    "../tx\ntx_\u202e1\n" + "a" * 1_000_000 + "\n" + "b" * 129 + "\n<(touch X)\n${IFS}\n!touch\ntx_GOOD\n"
+)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("line", ["escrowctl tx get ", "escrowctl tx get tx_", "escrowctl -p "])
+def test_what_is_planted_in_the_cache_does_nothing(shell: str, line: str, cache: Path, tmp_path: Path) -> None:
+    (cache / "@default" / "transaction").write_text(HOSTILE)
+    (cache / "profile").write_text(HOSTILE)
+    before = sorted(path.name for path in tmp_path.iterdir())
+
+    # -rf is of allowed letters, but for the escape behind it.
+    assert offer(shell, line, there(cache)) == {"tx_GOOD"}
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+    assert not Path("X").exists()
+    assert not (cache.parents[1] / "X").exists()
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("instead", ["folder", "fifo", "nothing", "empty"])
+def test_whatever_stands_in_its_place_tab_neither_hangs_nor_complains(shell: str, instead: str, cache: Path) -> None:
+    place = cache / "@default" / "transaction"
+    place.unlink()
+    if instead == "folder":
+        place.mkdir()
+    elif instead == "fifo":
+        os.mkfifo(place)
+    elif instead == "empty":
+        place.touch()
+
+    assert offer(shell, "escrowctl tx get ", there(cache)) == set()
+    assert offer(shell, "escrowctl tx g", there(cache)) == {"get"}
+
+
+def test_more_than_five_hundred_are_not_read(cache: Path) -> None:
+    (cache / "@default" / "transaction").write_text("".join(f"tx_{number}\n" for number in range(600)))
+
+    assert offer("bash", "escrowctl tx get ", there(cache)) == {f"tx_{number}" for number in range(500)}
+
+
+def test_bash_starts_no_process_at_tab(cache: Path) -> None:
+    trace = cache / "trace"
+    for line in ("escrowctl tx get ", "escrowctl -p a", "escrowctl tx create --currency US", "escrowctl --config "):
+        command = [needs("strace"), "-f", "-qq", "-o", str(trace), "-e", "trace=process"]
+        subprocess.run(
+            [*command, needs("bash"), "--norc", "-c", bash_script(line)],
+            env={"PATH": "/usr/bin:/bin", **there(cache)},
+            check=True,
+            capture_output=True,
+        )
+        calls = [row.split()[1].partition("(")[0] for row in trace.read_text().splitlines()]
+        assert [call for call in calls if call in ("execve", "fork", "vfork", "clone", "clone3")] == ["execve"], line
+
+
+# What commands keep
+
+
+def listing(*ids: str) -> Behave:
+    items = ",".join(f'{{"id":"{one}"}}' for one in ids)
+    return answering(http_reply("200 OK", f"[{items}]".encode()))
+
+
+def test_ids_are_kept_newest_first_once_for_their_owner_alone(home: Path, at: At, run: Run) -> None:
+    _server, there_run = at(answering(http_reply("200 OK", b'{"id":"tx_1"}')))
+    for one in ("tx_1", "tx_2", "tx_1"):
+        assert there_run("tx", "get", one).code == 0
+    assert there_run("tx", "get", "tx_5", "tx_6").code == 0
+    assert there_run("user", "get", "usr_1").code == 0
+    made = run("--sandbox", "tx", "create", "--amount", "1", "--currency", "USD", "-q").out
+
+    folder = home / "cache" / "complete"
+    assert (folder / "@default" / "transaction").read_text() == "tx_5\ntx_6\ntx_1\ntx_2\n"
+    assert (folder / "@default" / "user").read_text() == "usr_1\n"
+    assert (folder / "@sandbox" / "transaction").read_text() == made
+    modes = {stat.filemode(path.stat().st_mode) for path in (folder, *folder.rglob("*"))}
+    assert modes == {"drwx------", "-rw-------"}
+
+
+def test_what_a_service_calls_an_id_is_kept_only_if_it_is_plain(home: Path, at: At) -> None:
+    _server, run = at(listing("$(touch X)", "tx_1", "`x`", "a b", "x" * 129, "tx_2", "-", "tx;ls"))
+
+    assert run("tx", "list").code == 0
+
+    assert (home / "cache" / "complete" / "@default" / "transaction").read_text() == "tx_1\ntx_2\n-\n"
+
+
+def test_five_hundred_are_kept(home: Path, at: At) -> None:
+    _server, run = at(listing(*(f"tx_{number}" for number in range(700))))
+
+    assert run("tx", "list", "-q").code == 0
+
+    kept = (home / "cache" / "complete" / "@default" / "transaction").read_text().splitlines()
+    assert kept == [f"tx_{number}" for number in range(500)]
+
+
+def test_profiles_are_kept_as_they_are(home: Path, run: Run) -> None:
+    home.mkdir(parents=True)
+    (home / "config.toml").write_text(
+        '[profiles.b]\nbase_url = "https://b.example"\n[profiles.a]\nbase_url = "https://a.example"\n'
+    )
+    assert run("config", "list", "-p", "a").code == 0
+    assert (home / "cache" / "complete" / "profile").read_text() == "a\nb\n"
+    (home / "config.toml").write_text('[profiles.b]\nbase_url = "https://b.example"\n')
+    assert run("config", "list", "-p", "b").code == 0
+    assert (home / "cache" / "complete" / "profile").read_text() == "b\n"
+
+
+@pytest.mark.parametrize("instead", ["file", "fifo", "link"])
+def test_a_cache_that_cannot_be_written_is_no_word_worth(home: Path, at: At, instead: str, tmp_path: Path) -> None:
+    server, run = at(answering(http_reply("200 OK", b'{"id":"tx_1"}')))
+    place = home / "cache" / "complete" / "@default"
+    place.parent.mkdir(parents=True)
+    target = tmp_path / "target"
+    target.touch()
+    if instead == "file":
+        place.touch()
+    else:
+        place.mkdir()
+        os.mkfifo(place / "transaction") if instead == "fifo" else (place / "transaction").symlink_to(target)
+
+    result = run("tx", "get", "tx_1")
+
+    assert (result.code, result.out, result.err, len(server.seen)) == (0, "id\ttx_1\n", "", 1)
+    assert target.read_text() == ""
+
+
+def test_a_dry_run_a_failure_and_a_base_url_on_the_line_keep_nothing(home: Path, at: At, run: Run) -> None:
+    _server, there_run = at(answering(http_reply("404 Not Found")))
+    assert there_run("tx", "get", "tx_1").code == 6
+    assert there_run("tx", "release", "tx_1", "--dry-run").code == 0
+    assert not (home / "cache").exists()
+
+
+# Installed
+
+
+@pytest.mark.parametrize(
+    ("shell", "place"),
+    [
+        ("bash", ".local/share/bash-completion/completions/escrowctl"),
+        ("fish", ".config/fish/completions/escrowctl.fish"),
+        ("zsh", ".local/share/zsh/site-functions/_escrowctl"),
+    ],
+)
+def test_install_writes_its_own_file_and_no_other(run: Run, tmp_path: Path, shell: str, place: str) -> None:
+    user = tmp_path / "user"
+    user.mkdir()
+    (user / f".{shell}rc").write_text("mine\n")
+    environ = {"HOME": str(user), "SHELL": f"/usr/bin/{shell}"}
+    hidden = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "BASH_COMPLETION_USER_DIR")
+
+    named = run("completion", "install", shell, environ=environ, without=hidden)
+    again = run("completion", "install", environ=environ, without=hidden)
+
+    assert (named.code, again.code, named.out) == (0, 0, f"{user / place}\n")
+    files = {str(path.relative_to(user)): path.read_text() for path in user.rglob("*") if path.is_file()}
+    assert files == {f".{shell}rc": "mine\n", place: run("completion", shell).out}
+    if shell == "zsh":
+        assert f"fpath=({(user / place).parent} $fpath)" in named.err
+
+
+def test_install_leaves_a_file_of_somebody_else_alone(run: Run, tmp_path: Path) -> None:
+    place = tmp_path / "fish" / "completions" / "escrowctl.fish"
+    place.parent.mkdir(parents=True)
+    place.write_text("# hand-made\n")
+    environ = {"XDG_CONFIG_HOME": str(tmp_path)}
+
+    refused = run("completion", "install", "fish", environ=environ)
+    assert (refused.code, place.read_text()) == (2, "# hand-made\n")
+    assert refused.err == (
+        f"error: {place} is there, and escrowctl did not write it. Nothing was sent.\nhint: to replace it: --force\n"
+    )
+    assert run("completion", "install", "fish", "--force", environ=environ).code == 0
+    assert place.read_text().startswith("# fish completion for escrowctl")
+
+
+@pytest.mark.parametrize(("words", "shell"), [(("tcsh",), "/bin/bash"), ((), "/bin/tcsh"), ((), "")])
+def test_a_shell_that_is_not_known_is_named(run: Run, words: tuple[str, ...], shell: str) -> None:
+    result = run("completion", "install", *words, environ={"SHELL": shell})
+
+    name = words[0] if words else Path(shell).name
+    assert (result.code, result.err) == (
+        2,
+        f'error: there is no completion for "{name}": name one of bash, zsh, fish. Nothing was sent.\n',
+    )

@@ -1,5 +1,6 @@
 """Changing config.toml: whatever its layout, exactly the one setting changes and no comment is lost."""
 
+import json
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -207,23 +208,20 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 @st.composite
 def documents(draw: st.DrawFn) -> str:
     """A config.toml of up to three profiles, in several layouts, with comments anywhere."""
-    import json
-
     lines = [draw(COMMENT), draw(COMMENT)]
     for name in draw(st.permutations(NAMES))[: draw(st.integers(0, 3))]:
         lines += [draw(COMMENT), f"[profiles.{name}] {draw(st.sampled_from(['', '# here']))}"]
-        tables: dict[str, list[str]] = {}
         lines.append('base_url = "https://first.example.com"')
+        tables: dict[str, list[str]] = {"status": [], "reply": [], "webhook": [], "caps": []}
+        dotted = {table for table in tables if draw(st.booleans())}
         for setting in draw(st.lists(st.sampled_from(sorted(VALUES)[1:]), unique=True, max_size=5)):
             value = json.dumps(draw(VALUES[setting]), ensure_ascii=False)
             table, _, leaf = setting.rpartition(".")
-            if setting == "base_url":
-                continue
-            if table:
-                tables.setdefault(table, []).append(f"{leaf} = {value}")
+            if table and table not in dotted:
+                tables[table].append(f"{leaf} = {value}")
             else:
                 lines += [draw(COMMENT), f"{setting} = {value} {draw(st.sampled_from(['', '# why']))}"]
-        for table, body in tables.items():
+        for table, body in ((table, body) for table, body in tables.items() if body):
             lines += [draw(COMMENT), f"[profiles.{name}.{table}]", *body, draw(COMMENT)]
     return "\n".join(lines) + draw(st.sampled_from(["", "\n", "\n\n# end"]))
 

@@ -1,0 +1,508 @@
+"""`escrowctl config`: what holds and why, and changing it."""
+
+import stat
+import threading
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Run
+
+from escrowctl.config.editing import ConfigEditor
+from escrowctl.surroundings import Surroundings
+
+WriteConfig = Callable[[str], Path]
+
+ACME = """\
+default_profile = "acme-test"
+
+[profiles.acme-test]
+base_url = "https://test.escrow.example.com"
+mode = "test"
+status.released = ["released", "paid_out"]
+caps.EUR = "5000"
+
+[profiles.acme-live]
+base_url = "https://escrow.example.com"
+timeout = 12.5
+"""
+
+
+def settings_of(run: Run, *line: str, **keywords: Any) -> dict[str, tuple[Any, str]]:
+    """Return setting -> (value, origin) as `config list --json` prints them."""
+    result = run(*line, "config", "list", "--json", **keywords)
+    assert (result.code, result.err) == (0, "")
+    return {row["setting"]: (row["value"], row["origin"]) for row in result.json}
+
+
+BUILT_IN = {
+    "profile": (None, "built in"),
+    "base_url": (None, "built in"),
+    "api_key": (None, "built in"),
+    "mode": (None, "built in"),
+    "timeout": ({"read": 30, "write": 60}, "built in"),
+    "api_prefix": ("/api/v1", "built in"),
+    "api_key_file": (None, "built in"),
+    "read_only": (False, "built in"),
+    "caps": ({}, "built in"),
+    "status.released": ([], "built in"),
+    "reply.id": (None, "built in"),
+    "reply.status": (None, "built in"),
+    "reply.amount": (None, "built in"),
+    "reply.currency": (None, "built in"),
+    "webhook.scheme": ("standard-webhooks", "built in"),
+    "webhook.url_field": ("url", "built in"),
+    "webhook.events_field": ("events", "built in"),
+    "reference_field": (None, "built in"),
+    "currencies": ([], "built in"),
+    "idempotency": ("none", "built in"),
+    "retry_refused": (True, "built in"),
+    "service_id": (None, "built in"),
+    "reply_limit": (1_048_576, "built in"),
+    "list_limit": (67_108_864, "built in"),
+    "journal_id": (None, "built in"),
+    "ca_bundle": (None, "built in"),
+    "proxy": (None, "built in"),
+    "default_profile": (None, "built in"),
+    "key_store": ("file", "built in"),
+}
+
+
+# Listing
+
+
+def test_with_nothing_configured_every_setting_is_listed_with_what_is_built_in(run: Run) -> None:
+    assert settings_of(run) == BUILT_IN
+
+
+def test_the_default_profile_is_listed_with_the_file_it_stands_in(run: Run, write_config: WriteConfig) -> None:
+    path = write_config(ACME)
+    here = f"profile acme-test in {path}"
+
+    assert settings_of(run) == BUILT_IN | {
+        "profile": ("acme-test", f"default_profile in {path}"),
+        "base_url": ("https://test.escrow.example.com", here),
+        "api_key": (None, "there is no API key for https://test.escrow.example.com (from default profile acme-test)."),
+        "mode": ("test", here),
+        "caps": ({"EUR": "5000"}, here),
+        "status.released": (["released", "paid_out"], here),
+        "default_profile": ("acme-test", str(path)),
+    }
+
+
+def test_what_outranks_the_file_is_listed_by_its_name(run: Run, write_config: WriteConfig, tmp_path: Path) -> None:
+    path = write_config(ACME)
+    bundle = tmp_path / "ca.pem"
+    bundle.touch()
+    environ = {
+        "ESCROWCTL_BASE_URL": "https://env.example.com/base/",
+        "ESCROWCTL_API_KEY": "sk_env",
+        "ESCROWCTL_TIMEOUT": "7",
+        "ESCROWCTL_CA_BUNDLE": str(bundle),
+        "ESCROWCTL_JOURNAL_ID": "00000000-0000-0000-0000-000000000001",
+        "https_proxy": "http://user:secret@proxy.example.com:3128",
+    }
+
+    assert settings_of(run, environ=environ) == BUILT_IN | {
+        "base_url": ("https://env.example.com/base", "ESCROWCTL_BASE_URL"),
+        "api_key": ("***", "ESCROWCTL_API_KEY"),
+        "mode": ("live", "built in"),
+        "timeout": (7, "ESCROWCTL_TIMEOUT"),
+        "journal_id": ("00000000-0000-0000-0000-000000000001", "ESCROWCTL_JOURNAL_ID"),
+        "ca_bundle": (str(bundle), "ESCROWCTL_CA_BUNDLE"),
+        "proxy": ("http://***@proxy.example.com:3128", "https_proxy"),
+        "default_profile": ("acme-test", str(path)),
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "environ", "expected"),
+    [
+        (
+            ("-p", "acme-live", "--timeout", "3"),
+            {},
+            {"profile": ("acme-live", "--profile"), "timeout": (3, "--timeout"), "mode": ("live", "built in")},
+        ),
+        (
+            ("-p", "acme-live"),
+            {},
+            {"timeout": (12.5, "profile acme-live in {file}"), "base_url": ("{live}", "profile acme-live in {file}")},
+        ),
+        (
+            (),
+            {"ESCROWCTL_PROFILE": "acme-live"},
+            {"profile": ("acme-live", "ESCROWCTL_PROFILE"), "base_url": ("{live}", "profile acme-live in {file}")},
+        ),
+        (
+            ("--base-url", "https://escrow.example.com", "-p", "acme-live"),
+            {},
+            {"profile": ("acme-live", "--profile"), "base_url": ("{live}", "--base-url")},
+        ),
+        (
+            ("--base-url", "http://127.0.0.1:9"),
+            {"ESCROWCTL_API_KEY": ""},
+            {"profile": (None, "built in"), "mode": ("test", "built in, for loopback")},
+        ),
+        (
+            (),
+            {"ESCROWCTL_BASE_URL": "https://e.example.com", "ESCROWCTL_API_KEY": ""},
+            {"api_key": (None, "ESCROWCTL_API_KEY is empty: it should hold the API key.")},
+        ),
+    ],
+    ids=["profile and timeout", "profile", "variable", "url and profile", "loopback", "empty key"],
+)
+def test_each_origin_is_named(
+    run: Run,
+    write_config: WriteConfig,
+    line: tuple[str, ...],
+    environ: dict[str, str],
+    expected: dict[str, tuple[Any, str]],
+) -> None:
+    path = write_config(ACME)
+    found = settings_of(run, *line, environ=environ)
+
+    def fill(value: Any) -> Any:
+        return value.format(file=path, live="https://escrow.example.com") if isinstance(value, str) else value
+
+    assert {name: found[name] for name in expected} == {
+        name: (fill(value), fill(origin)) for name, (value, origin) in expected.items()
+    }
+
+
+def test_a_pipe_gets_lines_of_three_columns(run: Run, write_config: WriteConfig) -> None:
+    path = write_config(ACME)
+
+    lines = run("config", "list").out.splitlines()
+
+    assert lines[:2] == [
+        f"profile\tacme-test\tdefault_profile in {path}",
+        f"base_url\thttps://test.escrow.example.com\tprofile acme-test in {path}",
+    ]
+    assert f"status.released\treleased,paid_out\tprofile acme-test in {path}" in lines
+    assert f"caps\tEUR 5000\tprofile acme-test in {path}" in lines
+    assert "reply.id\t-\tbuilt in" in lines
+    assert {line.count("\t") for line in lines} == {2}
+
+
+def test_contradictions_and_broken_files_are_told_as_by_any_command(run: Run, write_config: WriteConfig) -> None:
+    write_config(ACME)
+    contradiction = run("-p", "acme-live", "config", "list", environ={"ESCROWCTL_BASE_URL": "https://x.example.com"})
+    assert (contradiction.code, contradiction.out) == (2, "")
+    write_config("[profiles.a]\nbase_url = 1\n")
+    broken = run("config", "list")
+    assert (broken.code, broken.out) == (2, "")
+
+
+def test_the_sandbox_lists_its_own_settings_whatever_is_set(run: Run, write_config: WriteConfig) -> None:
+    write_config("this is not TOML")
+    found = settings_of(
+        run, "--sandbox", environ={"ESCROWCTL_BASE_URL": "x", "ESCROWCTL_API_KEY": "", "ESCROWCTL_TIMEOUT": "z"}
+    )
+
+    assert found["base_url"] == ("(in this process)", "--sandbox")
+    assert found["api_key"] == ("***", "the sandbox's own store")
+    assert {origin for _, origin in found.values()} == {"--sandbox", "the sandbox's own store", "built in"}
+
+
+def test_paths_are_printed_and_the_journal_s_id_once_there_is_one(run: Run, home: Path) -> None:
+    before = run("config", "path", "--json")
+    expected: dict[str, Any] = {
+        "config": str(home / "config.toml"),
+        "credentials": str(home / "credentials.toml"),
+        "state": str(home / "state"),
+        "cache": str(home / "cache"),
+        "journal": str(home / "state" / "journal.db"),
+        "journal_id": None,
+    }
+    assert (before.code, before.json) == (0, expected)
+    assert not home.exists()
+
+    run("journal", "list")
+    after = run("config", "path", "--json").json
+    assert len(after.pop("journal_id")) == 36
+    expected.pop("journal_id")
+    assert after == expected
+    elsewhere = run("--config", "/x/y.toml", "config", "path")
+    assert elsewhere.out.splitlines()[0] == "config\t/x/y.toml"
+
+
+# Getting
+
+
+@pytest.mark.parametrize(
+    ("line", "key", "printed"),
+    [
+        ((), "base_url", "https://test.escrow.example.com"),
+        (("-p", "acme-live"), "base_url", "https://escrow.example.com"),
+        (("-p", "acme-live"), "mode", "live"),
+        ((), "status.released", "released,paid_out"),
+        ((), "caps.EUR", "5000"),
+        ((), "read_only", "false"),
+        ((), "default_profile", "acme-test"),
+        (("-p", "acme-live"), "timeout", "12.5"),
+        ((), "profiles.acme-live.timeout", "12.5"),
+        ((), "profiles.acme-live.api_prefix", "/api/v1"),
+    ],
+)
+def test_one_value_is_printed_bare(
+    run: Run, write_config: WriteConfig, line: tuple[str, ...], key: str, printed: str
+) -> None:
+    write_config(ACME)
+    result = run(*line, "config", "get", key)
+    assert (result.code, result.out, result.err) == (0, f"{printed}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("key", "code", "part"),
+    [
+        ("reply.id", 6, "reply.id is not set."),
+        ("caps.USD", 6, "caps.USD is not set."),
+        ("profiles.acme-live.reply.id", 6, "is not set."),
+        ("reply", 2, '"reply" is a table of settings'),
+        ("profiles.acme-live", 2, "is a table of settings"),
+        ("profiles.nowhere.mode", 2, 'there is no profile "nowhere"'),
+        ("status.relesed", 2, 'there is no setting "status.relesed"; the nearest is "status.released".'),
+        ("api_key", 2, "a key never stands in argv"),
+        ("profiles.acme-live.api_key", 2, "a key never stands in argv"),
+    ],
+)
+def test_what_cannot_be_printed_says_why(run: Run, write_config: WriteConfig, key: str, code: int, part: str) -> None:
+    write_config(ACME)
+    result = run("config", "get", key)
+    assert (result.code, result.out) == (code, "")
+    assert part in result.err
+
+
+# Setting
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("reply.status", "/escrowState"), 'reply.status = "/escrowState"'),
+        (("status.released", "SETTLED"), 'status.released = ["SETTLED"]'),
+        (("status.released", "SETTLED", "PAID OUT"), 'status.released = ["SETTLED", "PAID OUT"]'),
+        (("status.released", "SETTLED,PAID"), 'status.released = ["SETTLED", "PAID"]'),
+        (("read_only", "true"), "read_only = true"),
+        (("retry_refused", "false"), "retry_refused = false"),
+        (("timeout", "90"), "timeout = 90"),
+        (("timeout", "0.5"), "timeout = 0.5"),
+        (("caps.USD", "99.95"), 'caps.USD = "99.95"'),
+        (("idempotency", "header"), 'idempotency = "header"'),
+        (("mode", "live"), 'mode = "live"'),
+        (("webhook.scheme", "none"), 'webhook.scheme = "none"'),
+        (("service_id", "123"), 'service_id = "123"'),
+        (("reply_limit", "2048"), "reply_limit = 2048"),
+        (("currencies", "XTS", "XAU"), 'currencies = ["XTS", "XAU"]'),
+        (("journal_id", "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"), 'journal_id = "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"'),
+        (("base_url", "https://other.example.com/x"), 'base_url = "https://other.example.com/x"'),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_setting_is_written_as_what_it_is(
+    run: Run, write_config: WriteConfig, words: tuple[str, ...], line: str
+) -> None:
+    path = write_config(ACME)
+
+    result = run("-p", "acme-test", "config", "set", *words)
+
+    value = line.partition(" = ")[2]
+    assert (result.code, result.out) == (0, "")
+    assert result.err == f"saved: profiles.acme-test.{words[0]} = {value} in {path}\n"
+    section = path.read_text().split("[profiles.acme-live]")[0]
+    assert line in section.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (("read_only", "yes"), 'read_only should be true or false, not "yes"'),
+        (("timeout", "soon"), 'timeout should be seconds above 0 and at most 3600, not "soon"'),
+        (("timeout", "0"), "timeout: it should be seconds above 0"),
+        (("timeout", "1e3"), "timeout should be seconds above 0"),
+        (("mode", "prod"), 'mode: it should be "test" or "live"'),
+        (("mode", "test", "live"), "takes one value, not 2"),
+        (("reply.id", "escrowRef"), "reply.id: it should be a JSON Pointer such as /data/id"),
+        (("caps.EUR", "50.001"), 'caps.EUR: the amount "50.001" has 3 decimals, EUR has at most 2'),
+        (("caps.EUR", "5,000"), "caps.EUR: the amount"),
+        (("caps.eur", "5"), 'caps.eur: the currency "eur" is not written as a currency code: write EUR'),
+        (("caps.EUR", "0"), "is zero"),
+        (("api_prefix", "v1"), "api_prefix: it should be a path such as /api/v1"),
+        (("api_prefix", "/../x"), "api_prefix: it should be a path"),
+        (("base_url", "http://escrow.example.com"), "is plain http to a real host"),
+        (("base_url", "https://u:p@escrow.example.com"), "has a user or password"),
+        (("status.released", "a,,b"), "one of the words is empty"),
+        (("reply_limit", "10"), "reply_limit: it should be a whole number of bytes from 1024"),
+        (("journal_id", "j1"), "journal_id: it should be a journal's id"),
+        (("reply", "x"), "is a table of settings"),
+        (("reply.idd", "/x"), 'there is no setting "reply.idd"; the nearest is "reply.id"'),
+        (("baseurl", "x"), 'there is no setting "baseurl"; the nearest is "base_url"'),
+        (("profiles.a b.mode", "test"), "names no profile"),
+        (("profiles", "x"), "names no profile"),
+        (("profiles.nowhere.mode", "test"), 'there is no profile "nowhere"'),
+        (("default_profile", "nowhere"), "there is no such profile (profiles there: acme-live, acme-test)"),
+        (("key_store", "wallet"), 'key_store: it should be "file" or "keyring"'),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_bad_value_is_refused_and_the_file_is_as_it_was(
+    run: Run, write_config: WriteConfig, words: tuple[str, ...], part: str
+) -> None:
+    path = write_config(ACME)
+
+    result = run("config", "set", *words)
+
+    assert (result.code, result.out) == (2, ""), result.err
+    assert part in result.err
+    assert path.read_text() == ACME
+    assert sorted(one.name for one in path.parent.iterdir()) == ["config.toml"]
+
+
+@pytest.mark.parametrize("key", ["api_key", "key", "token", "API_KEY", "profiles.acme-test.api_key", "secret"])
+def test_a_key_is_never_taken_from_the_line_and_not_told_again(run: Run, write_config: WriteConfig, key: str) -> None:
+    path = write_config(ACME)
+
+    result = run("config", "set", key, "sk_live_typed_by_mistake", "--debug")
+
+    assert (result.code, result.out) == (2, "")
+    assert "a key never stands in argv" in result.err
+    assert "auth login" in result.err
+    assert "sk_live_typed_by_mistake" not in result.err
+    assert path.read_text() == ACME
+
+
+@pytest.mark.parametrize("name", ["api_key", "key", "token"])
+def test_a_key_in_config_toml_is_refused_and_not_told(run: Run, write_config: WriteConfig, name: str) -> None:
+    write_config(f'[profiles.a]\nbase_url = "https://a.example.com"\n{name} = "sk_live_in_the_wrong_file"\n')
+
+    result = run("-p", "a", "tx", "get", "tx_1", "--debug")
+
+    assert (result.code, result.out) == (2, "")
+    assert f"profiles.a.{name}: a key does not stand in config.toml." in result.err
+    assert "sk_live_in_the_wrong_file" not in result.err
+    taken_out = run("config", "unset", f"profiles.a.{name}")
+    assert taken_out.code == 0, taken_out.err
+
+
+def test_a_new_profile_begins_with_its_base_url(run: Run, home: Path) -> None:
+    made = run("config", "set", "profiles.new.base_url", "https://new.example.com")
+    chosen = run("config", "set", "default_profile", "new")
+
+    assert (made.code, chosen.code) == (0, 0)
+    assert (home / "config.toml").read_text() == (
+        'default_profile = "new"\n\n[profiles.new]\nbase_url = "https://new.example.com"\n'
+    )
+    assert stat.S_IMODE((home / "config.toml").stat().st_mode) == 0o600
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+
+
+def test_a_relative_name_needs_a_profile_to_be_relative_to(run: Run) -> None:
+    result = run("config", "set", "mode", "test")
+
+    assert (result.code, result.out) == (2, "")
+    assert '"mode" is a setting of a profile, and none is chosen.' in result.err
+
+
+def test_the_profile_of_the_environment_is_the_one_that_is_changed(run: Run, write_config: WriteConfig) -> None:
+    write_config(ACME)
+
+    result = run("config", "set", "read_only", "true", environ={"ESCROWCTL_PROFILE": "acme-live"})
+
+    assert result.err.startswith("saved: profiles.acme-live.read_only = true in ")
+
+
+def test_another_config_file_is_the_one_that_is_changed(run: Run, write_config: WriteConfig, tmp_path: Path) -> None:
+    path = write_config(ACME)
+    other = tmp_path / "other.toml"
+
+    assert run("--config", str(other), "config", "set", "profiles.x.base_url", "https://x.example.com").code == 0
+    assert run("config", "set", "profiles.x.mode", "test", environ={"ESCROWCTL_CONFIG": str(other)}).code == 0
+
+    assert other.read_text() == '[profiles.x]\nbase_url = "https://x.example.com"\nmode = "test"\n'
+    assert path.read_text() == ACME
+
+
+def test_the_sandbox_has_no_settings_to_change(run: Run, write_config: WriteConfig) -> None:
+    path = write_config(ACME)
+    for words in (("set", "mode", "live"), ("unset", "mode")):
+        assert run("--sandbox", "config", *words).code == 2
+    assert path.read_text() == ACME
+
+
+# The file
+
+
+def test_a_symbolic_link_stays_one_and_the_mode_stays(run: Run, home: Path, tmp_path: Path) -> None:
+    dotfiles = tmp_path / "dotfiles"
+    dotfiles.mkdir()
+    target = dotfiles / "escrowctl.toml"
+    target.write_text(ACME)
+    target.chmod(0o640)
+    home.mkdir(parents=True, mode=0o700)
+    (home / "config.toml").symlink_to(target)
+
+    assert run("config", "set", "read_only", "true").code == 0
+
+    assert (home / "config.toml").is_symlink()
+    assert "read_only = true" in target.read_text()
+    assert stat.S_IMODE(target.stat().st_mode) == 0o640
+    assert [path.name for path in dotfiles.iterdir()] == ["escrowctl.toml"]
+
+
+def test_two_who_change_it_at_once_lose_nothing(run: Run, write_config: WriteConfig) -> None:
+    path = write_config(ACME)
+
+    # Signals are the main thread's; the editor itself is what is raced.
+    def edit(number: int) -> None:
+        ConfigEditor(path, Surroundings()).set(("profiles", f"p{number}", "base_url"), f"https://p{number}.example.com")
+
+    threads = [threading.Thread(target=edit, args=(number,)) for number in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    profiles = tomllib.loads(path.read_text())["profiles"]
+    assert sorted(profiles) == sorted(["acme-live", "acme-test", *(f"p{number}" for number in range(16))])
+
+
+def test_an_unset_profile_leaves_its_key_and_says_so(run: Run, write_config: WriteConfig, home: Path) -> None:
+    path = write_config(ACME)
+    (home / "credentials.toml").write_text('[acme-live]\norigin = "https://escrow.example.com"\nkey = "sk_live"\n')
+    (home / "credentials.toml").chmod(0o600)
+
+    result = run("config", "unset", "profiles.acme-live")
+
+    assert result.code == 0
+    assert result.err.splitlines() == [
+        f"saved: profiles.acme-live is not set any more in {path}",
+        "note: its key is still stored: escrowctl auth logout -p acme-live",
+    ]
+    assert path.read_text() == ACME.partition("[profiles.acme-live]")[0].rstrip("\n") + "\n\n"
+
+
+def test_a_moved_profile_says_that_its_key_stays_behind(run: Run, write_config: WriteConfig, home: Path) -> None:
+    write_config(ACME)
+    (home / "credentials.toml").write_text('[acme-live]\norigin = "https://escrow.example.com"\nkey = "sk_live"\n')
+    (home / "credentials.toml").chmod(0o600)
+
+    moved = run("config", "set", "profiles.acme-live.base_url", "https://new.example.com", "-q")
+    asked = run("-p", "acme-live", "tx", "get", "tx_1")
+
+    assert moved.err == (
+        "note: the key stored for acme-live is for https://escrow.example.com and will not be used at "
+        "https://new.example.com: escrowctl auth login -p acme-live\n"
+    )
+    assert (asked.code, asked.out) == (4, "")
+
+
+def test_a_typo_in_the_file_can_be_taken_out_by_its_name(run: Run, write_config: WriteConfig) -> None:
+    path = write_config('[profiles.a]\nbase_url = "https://a.example.com"\nreed_only = true\n')
+    told = run("-p", "a", "tx", "get", "tx_1")
+    assert told.code == 2
+    assert 'profiles.a.reed_only: there is no such setting; the nearest is "read_only".' in told.err
+
+    assert run("config", "unset", "profiles.a.reed_only").code == 0
+    assert path.read_text() == '[profiles.a]\nbase_url = "https://a.example.com"\n'

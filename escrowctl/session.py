@@ -87,6 +87,14 @@ class Session:
             named = options.profile or self.surroundings.environ.get("ESCROWCTL_PROFILE") or DEFAULT
             remember_ids(self.folders.cache, SANDBOX if options.sandbox else named, kind, ids)
 
+    def remember_profiles(self) -> None:
+        """Keep the names of the profiles for the shells to offer at TAB, those of the user's own file."""
+        from escrowctl.completion.cache import remember_profiles
+
+        config = self.resolver.config
+        if config is not None and self.options.config is None:
+            remember_profiles(self.folders.cache, config.profiles)
+
     def next_step(self, command: str) -> None:
         """Suggest the command that usually follows."""
         self.console.note("next", f"{self.invocation} {command}", word="next")
@@ -143,12 +151,7 @@ class Session:
         """What answers where values come from; not for `--sandbox`, which nothing of it changes."""
         from escrowctl.config.settings import Resolver
 
-        resolver = Resolver(self.line, self.surroundings.environ, self.folders)
-        if resolver.config is not None and self.options.config is None:
-            from escrowctl.completion.cache import remember_profiles
-
-            remember_profiles(self.folders.cache, resolver.config.profiles)
-        return resolver
+        return Resolver(self.line, self.surroundings.environ, self.folders)
 
     @cached_property
     def service(self) -> "Service":
@@ -165,6 +168,7 @@ class Session:
         except EscrowctlError as error:
             raise self._with_ways_on(error) from error
         self.keep_secret(service.key)
+        self.remember_profiles()
         if service.live:
             self.console.note("live", f"{service.name}, {service.origin}", word="live", important=True)
         return service

@@ -176,15 +176,16 @@ def test_five_hundred_are_kept(home: Path, at: At) -> None:
     assert kept == [f"tx_{number}" for number in range(500)]
 
 
-def test_profiles_are_kept_as_they_are(home: Path, run: Run) -> None:
+def test_profiles_are_kept_as_they_are(home: Path, at: At) -> None:
+    _server, run = at(listing())
     home.mkdir(parents=True)
     (home / "config.toml").write_text(
         '[profiles.b]\nbase_url = "https://b.example"\n[profiles.a]\nbase_url = "https://a.example"\n'
     )
-    assert run("config", "list", "-p", "a").code == 0
+    assert run("tx", "list").code == 0
     assert (home / "cache" / "complete" / "profile").read_text() == "a\nb\n"
     (home / "config.toml").write_text('[profiles.b]\nbase_url = "https://b.example"\n')
-    assert run("config", "list", "-p", "b").code == 0
+    assert run("tx", "list").code == 0
     assert (home / "cache" / "complete" / "profile").read_text() == "b\n"
 
 

@@ -10,10 +10,12 @@ import errno
 import fcntl
 import hashlib
 import os
+import stat
 import struct
 import threading
 from pathlib import Path
 
+_MODE = 0o600
 _FIRST_HASHED = 1 << 48
 _HASH_BITS = 60
 _HAS_OFD = hasattr(fcntl, "F_OFD_SETLK")
@@ -24,7 +26,10 @@ class LockFile:
     """The locks of one journal. `hold` never blocks: waiting is the caller's, with its own clock."""
 
     def __init__(self, path: Path) -> None:
-        self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
+        if stat.S_IMODE(os.fstat(self._handle).st_mode) != _MODE:
+            # The umask took something away.
+            os.fchmod(self._handle, _MODE)
         self._own: set[int] = set()
         self._guard = threading.Lock()
 

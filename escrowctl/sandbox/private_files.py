@@ -25,6 +25,7 @@ def private_folder(folder: Path) -> None:
         for place in reversed((folder, *folder.parents)):
             if not place.exists():
                 place.mkdir(mode=FOLDER_MODE, exist_ok=True)
+                place.chmod(FOLDER_MODE)
         if not folder.is_dir():
             raise unusable(folder, "it is not a folder")
         _require_private(folder, mode=FOLDER_MODE)
@@ -67,9 +68,13 @@ def write_private(path: Path, text: str) -> None:
 
 def _create(path: Path) -> None:
     try:
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE))
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
     except FileExistsError:
         return  # another process was first, which is as good
+    try:
+        os.fchmod(handle, FILE_MODE)
+    finally:
+        os.close(handle)
 
 
 def _require_private(path: Path, *, mode: int) -> None:

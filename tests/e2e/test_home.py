@@ -22,7 +22,7 @@ def server(serve: Serve) -> WireServer:
     return serve(lambda _seen, connection: connection.sendall(http_reply("200 OK", CREATED)))
 
 
-@pytest.mark.parametrize("umask", ["000", "077"])
+@pytest.mark.parametrize("umask", ["000", "077", "777"])
 def test_every_file_is_for_its_owner_alone_whatever_the_umask(program: Program, server: WireServer, umask: str) -> None:
     there = program.at(server)
     ended = there.bash(

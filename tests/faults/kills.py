@@ -6,11 +6,13 @@ invariant raises `ViolationError` with the seed.
 
 import os
 import random
+import signal
 import sqlite3
 import subprocess
 import sys
 import time
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 
 from faults.witness import Witness
@@ -18,18 +20,55 @@ from faults.witness import Witness
 KEY = "sk_test_0123456789abcdef"
 
 
+class Violation(StrEnum):
+    """What must never be, by kind."""
+
+    SENT_TWICE = "one command sent it more than once"
+    NO_INTENT = "it was sent without a durable intent"
+    SAID_FALSELY = "the program said what was not so"
+    RECORDED_FALSELY = "the journal says what was not so"
+    NOT_HELD_BACK = "the same line again did what it must not"
+    DAMAGED = "the journal is damaged"
+
+
 class ViolationError(AssertionError):
-    """Something was sent without an intent, sent twice, or said done that was not."""
+    """An invariant was violated; `kind` says which."""
+
+    def __init__(self, kind: Violation, what: str) -> None:
+        super().__init__(f"{kind}: {what}")
+        self.kind = kind
+
+
+class HarnessError(AssertionError):
+    """The harness itself proves nothing: what it plays with does not run, or not as it was broken."""
 
 
 @dataclass
 class Tally:
-    """What a run of the harness came to."""
+    """What a run of the harness came to. `kills` are those that our signal ended, and is the sum of the next three.
+
+    `in_flight`: with an intent on disk and no outcome; `ended` are rounds whose process was over before.
+    """
 
     kills: int = 0
+    before_intent: int = 0
     in_flight: int = 0
-    ended_before: int = 0
+    after_outcome: int = 0
+    ended: int = 0
     writes: int = 0
+
+    def count(self, entry: sqlite3.Row | None, *, killed: bool) -> None:
+        """Put one round where it belongs, by what the process left in the journal."""
+        if not killed:
+            self.ended += 1
+            return
+        self.kills += 1
+        if entry is None:
+            self.before_intent += 1
+        elif entry["state"] == "in_flight":
+            self.in_flight += 1
+        else:
+            self.after_outcome += 1
 
 
 @dataclass
@@ -51,11 +90,21 @@ class Harness:
         self.witness.server.close()
 
     def measure(self) -> None:
-        """Learn how long a command takes here, so that moments are spread over all of it."""
+        """Learn how long a command takes here, so that moments are spread over all of it.
+
+        Raises HarnessError where an undisturbed create does not end well: then nothing would be proved.
+        """
         self.witness.kind = "answer"
         start = time.monotonic()
-        self._run_whole(("tx", "create", "--amount", "999999", "--currency", "USD"))
+        code = self._run_whole(("tx", "create", "--amount", "999999", "--currency", "USD"))
         self.seconds = time.monotonic() - start
+        if (code, len(self.witness.applied)) != (0, 1):
+            raise HarnessError(f"an undisturbed create ended with {code}, and {len(self.witness.applied)} arrived")
+
+    @property
+    def mark(self) -> Path:
+        """The file that a broken variant leaves when what it broke is called."""
+        return self.home / "broken-here"
 
     def play(self, *, moment: str | None = None, kind: str | None = None) -> None:
         """Start one command, kill it at a moment, and check everything that must hold."""
@@ -64,9 +113,10 @@ class Harness:
         self.witness.kind = kind
         line, likeness = self._draw_line()
         applied_before = len(self.witness.applied)
-        out = self._kill(line, moment)
+        out, killed = self._kill(line, moment)
         applied = self.witness.applied[applied_before:]
         entry = self._entry(likeness)
+        self.tally.count(entry, killed=killed)
         self._check_first(out, applied, entry)
         self._check_again(line, applied, entry)
         self.tally.writes += len(applied)
@@ -79,7 +129,7 @@ class Harness:
             return ("tx", "create", "--amount", amount, "--currency", "USD"), f'"amount":{amount},'
         return ("tx", "release", f"tx_round{self._round}", "--yes"), f"/tx_round{self._round}/release"
 
-    def _kill(self, line: tuple[str, ...], moment: str) -> str:
+    def _kill(self, line: tuple[str, ...], moment: str) -> tuple[str, bool]:
         self.witness.received.clear()
         before = self._journal_mark()
         # With no answer coming, the process would wait: its time-out outlasts the round.
@@ -88,12 +138,9 @@ class Harness:
             stderr=subprocess.DEVNULL, text=True,
         )  # fmt: skip
         self._await(moment, before, process)
-        ended = process.poll() is not None
         process.kill()
         out, _ = process.communicate()
-        self.tally.ended_before += int(ended)
-        self.tally.kills += int(not ended)
-        return out
+        return out, process.returncode == -signal.SIGKILL
 
     def _await(self, moment: str, before: tuple[int, int], process: "subprocess.Popen[str]") -> None:
         if moment == "any":
@@ -119,17 +166,16 @@ class Harness:
 
     def _check_first(self, out: str, applied: list[tuple[str, str, str]], entry: sqlite3.Row | None) -> None:
         if len(applied) > 1:
-            self._fail(f"sent {len(applied)} times by one command")
+            self._fail(Violation.SENT_TWICE, f"{len(applied)} times")
         if applied and (entry is None or entry["idempotency_key"] != applied[0][0]):
-            self._fail("sent without a durable intent")
+            self._fail(Violation.NO_INTENT, str(applied))
         said = any(word in out for word in ("tx_", "released"))
         if said and not (applied and applied[0][2] in out):
-            self._fail(f"said what was not so: {out!r}")
+            self._fail(Violation.SAID_FALSELY, repr(out))
         if entry is not None and entry["state"] == "done" and not applied:
-            self._fail("recorded as done, never applied")
+            self._fail(Violation.RECORDED_FALSELY, "done, and never applied")
         if entry is not None and entry["state"] in ("not_sent", "refused") and applied:
-            self._fail(f"recorded as {entry['state']}, but applied")
-        self.tally.in_flight += int(entry is not None and entry["state"] in ("in_flight", "unknown"))
+            self._fail(Violation.RECORDED_FALSELY, f"{entry['state']}, but applied")
 
     def _check_again(
         self, line: tuple[str, ...], applied: list[tuple[str, str, str]], entry: sqlite3.Row | None
@@ -149,7 +195,8 @@ class Harness:
         else:
             expected, allowed = 1, {0}
         if sent != expected or code not in allowed:
-            self._fail(f"again, after {state}: sent {sent} times, exit {code}; {expected} and {allowed} were right")
+            right = f"{expected} and {allowed} were right"
+            self._fail(Violation.NOT_HELD_BACK, f"after {state}: sent {sent} times, exit {code}; {right}")
 
     def _entry(self, likeness: str) -> sqlite3.Row | None:
         path = self.home / "state" / "journal.db"
@@ -159,7 +206,7 @@ class Harness:
         database.row_factory = sqlite3.Row
         try:
             if database.execute("PRAGMA integrity_check").fetchone()[0] != "ok":
-                self._fail("the journal is damaged")
+                self._fail(Violation.DAMAGED, "integrity_check")
             if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'entries'").fetchone():
                 return None
             rows = database.execute(
@@ -171,11 +218,11 @@ class Harness:
         finally:
             database.close()
         if len(rows) > 1 or orphans:
-            self._fail(f"{len(rows)} entries for one command, {orphans} without a record")
+            self._fail(Violation.DAMAGED, f"{len(rows)} entries for one command, {orphans} without a record")
         return rows[0] if rows else None
 
-    def _fail(self, what: str) -> None:
-        raise ViolationError(f"{what} (round {self._round}, ESCROWCTL_TEST_SEED={self.seed})")
+    def _fail(self, kind: Violation, what: str) -> None:
+        raise ViolationError(kind, f"{what} (round {self._round}, ESCROWCTL_TEST_SEED={self.seed})")
 
     # Running
 
@@ -200,4 +247,5 @@ class Harness:
             "ESCROWCTL_HOME": str(self.home),
             "ESCROWCTL_BASE_URL": self.witness.server.base_url,
             "ESCROWCTL_API_KEY": KEY,
+            "BROKEN_MARK": str(self.mark),
         }

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from faults.kills import Harness, ViolationError
+from faults.kills import Harness, HarnessError, Violation, ViolationError
 
 SHORT, LONG = 14, 200
 
@@ -42,22 +42,50 @@ def test_two_hundred_kills_leave_nothing_unrecorded_nothing_twice_and_nothing_un
     play(tmp_path, LONG)
 
 
-def play_until_noticed(played: Harness, *, moment: str, kind: str) -> None:
-    for _ in range(8):
-        played.play(moment=moment, kind=kind)
+def notice(home: Path, variant: str, *, moment: str, kind: str) -> Violation | None:
+    """Play with a broken variant until the harness notices, and return what it noticed.
+
+    Raises HarnessError where the variant does not run, or what it broke is never called.
+    """
+    with harness(home, variant=variant) as played:
+        played.measure()
+        played.seconds = 3.0
+        try:
+            for _ in range(8):
+                played.play(moment=moment, kind=kind)
+        except ViolationError as violation:
+            if not played.mark.exists():
+                raise HarnessError(f"{variant} was never reached, and yet: {violation}") from violation
+            return violation.kind
+    return None
 
 
 @pytest.mark.parametrize(
-    ("variant", "moment", "kind"),
+    ("variant", "moment", "kind", "noticed"),
     [
-        ("intent_after_sending", "request", "hang"),
-        ("resends_when_broken_off", "any", "drop"),
-        ("forgets_what_was_in_flight", "request", "hang"),
-        ("speaks_too_soon", "request", "hang"),
+        ("intent_after_sending", "request", "hang", Violation.NO_INTENT),
+        ("resends_when_broken_off", "any", "drop", Violation.SENT_TWICE),
+        ("forgets_what_was_in_flight", "request", "hang", Violation.NOT_HELD_BACK),
+        ("speaks_too_soon", "request", "hang", Violation.SAID_FALSELY),
     ],
 )
-def test_the_harness_notices_a_broken_variant(tmp_path: Path, variant: str, moment: str, kind: str) -> None:
-    with harness(tmp_path, variant=variant) as played:
-        played.seconds = 3.0
-        with pytest.raises(ViolationError):
-            play_until_noticed(played, moment=moment, kind=kind)
+def test_the_harness_notices_a_broken_variant(
+    tmp_path: Path, variant: str, moment: str, kind: str, noticed: Violation
+) -> None:
+    assert notice(tmp_path, variant, moment=moment, kind=kind) is noticed
+
+
+@pytest.mark.parametrize(
+    ("variant", "why"),
+    [("never_starts", "an undisturbed create ended with 0, and 0 arrived"), ("is_never_reached", "never reached")],
+)
+def test_the_harness_is_not_content_with_a_variant_that_proves_nothing(tmp_path: Path, variant: str, why: str) -> None:
+    with pytest.raises(HarnessError, match=why):
+        notice(tmp_path, variant, moment="request", kind="hang")
+
+
+def test_the_sound_program_is_noticed_for_nothing(tmp_path: Path) -> None:
+    with harness(tmp_path) as played:
+        played.measure()
+        for moment, kind in (("request", "hang"), ("any", "drop"), ("request", "hang")):
+            played.play(moment=moment, kind=kind)

@@ -1,7 +1,9 @@
 """escrowctl broken on purpose, patched in by the harness's own tests only."""
 
+import os
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from escrowctl.client.exchange import Fault
@@ -13,11 +15,17 @@ from escrowctl.journal.journal import Begun, Journal
 from escrowctl.surroundings import timestamp
 
 
+def leave_mark() -> None:
+    """Prove that what was broken is what ran."""
+    Path(os.environ["BROKEN_MARK"]).touch()
+
+
 def intent_after_sending() -> None:
     """Record the intent only when the outcome is known."""
     begin, settle = Journal.begin, Journal.settle
 
     def late_begin(self: Any, intent: Any, *, request_id: str) -> Begun:
+        leave_mark()
         entry = Entry(0, intent, Verdict(State.IN_FLIGHT, ""), 1, request_id, timestamp(self._now()))
         return Begun(entry, replayed=False)
 
@@ -34,7 +42,10 @@ def resends_when_broken_off() -> None:
 
     def twice(self: Any, request: Any, **keywords: Any) -> Any:
         first = exchange(self, request, **keywords)
-        return exchange(self, request, **keywords) if first.fault is Fault.BROKEN_OFF else first
+        if first.fault is not Fault.BROKEN_OFF:
+            return first
+        leave_mark()
+        return exchange(self, request, **keywords)
 
     Wire.exchange = twice  # type: ignore[method-assign] # as above
 
@@ -45,8 +56,10 @@ def forgets_what_was_in_flight() -> None:
 
     def forgetful(self: Any, entry: Entry) -> Entry:
         found = alive_or_unknown(self, entry)
-        lost = entry.state is State.IN_FLIGHT and found.state is State.UNKNOWN
-        return replace(found, verdict=Verdict(State.NOT_SENT, "")) if lost else found
+        if not (entry.state is State.IN_FLIGHT and found.state is State.UNKNOWN):
+            return found
+        leave_mark()
+        return replace(found, verdict=Verdict(State.NOT_SENT, ""))
 
     Journal._alive_or_unknown = forgetful  # type: ignore[method-assign] # as above
 
@@ -56,8 +69,24 @@ def speaks_too_soon() -> None:
     send = Writer._send
 
     def hasty(self: Any, entry: Entry, order: Order, request_id: str) -> Any:
+        leave_mark()
         sys.stdout.write("id\ttx_soon\n")
         sys.stdout.flush()
         return send(self, entry, order, request_id)
 
     Writer._send = hasty  # type: ignore[method-assign] # as above
+
+
+# Not broken enough: with these the harness must not be content.
+
+
+def never_starts() -> None:
+    """End before anything is done."""
+    sys.exit(0)
+
+
+def is_never_reached() -> None:
+    """Break what no command calls, and let every run violate something else all the same."""
+    speaks_too_soon()
+    Writer.never_called = leave_mark  # type: ignore[attr-defined] # as above
+    globals()["leave_mark"] = lambda: None

@@ -4,17 +4,19 @@ Two services, A and B, each with a key of its own; whatever is configured, a key
 origin it was given for.
 """
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from conftest import Run
+from keyring_stub import KeyringStub
 from wire_server import Behave, WireServer
 
 from cli.replies import CREATE, HELD, json_reply
 
-KEY_A, KEY_B, KEY_ENV = "sk_key_of_a", "sk_key_of_b", "sk_key_of_environment"
+KEY_A, KEY_B, KEY_ENV, KEY_RING = "sk_key_of_a", "sk_key_of_b", "sk_key_of_environment", "sk_key_in_the_keyring"
 
 
 @dataclass(frozen=True)
@@ -31,11 +33,12 @@ class Case:
     default: str | None = None
 
 
-E_URL, E_KEY, E_FILE, E_PROFILE = (
+E_URL, E_KEY, E_FILE, E_PROFILE, E_CONFIG = (
     "ESCROWCTL_BASE_URL",
     "ESCROWCTL_API_KEY",
     "ESCROWCTL_API_KEY_FILE",
     "ESCROWCTL_PROFILE",
+    "ESCROWCTL_CONFIG",
 )
 
 CASES = (
@@ -80,20 +83,62 @@ CASES = (
     Case("URL and profile on the line differ", ("--base-url", "B", "-p", "a"), {}, 2),
     Case("key stored for elsewhere, on the line", ("-p", "moved"), {}, 4),
     Case("a config file that is not there", ("--config", "nowhere.toml"), {E_URL: "A", E_KEY: KEY_ENV}, 2),
+    Case("a key file that the profile names, before the stored key", ("-p", "named"), {}, ("A", KEY_A)),
+    Case("the environment's key file before the stored key", (), {E_PROFILE: "b", E_FILE: "env.key"}, ("B", KEY_ENV)),
+    Case("on the line a profile keeps its own key", ("-p", "b"), {E_PROFILE: "b", E_KEY: KEY_ENV}, ("B", KEY_B)),
+    Case("a loose key file, on the line", ("-p", "loose"), {}, 2),
+    Case("a loose key file, in the environment", (), {E_URL: "A", E_FILE: "loose.key"}, 2),
+    Case("a loose key file is not made up for", ("-p", "loose"), {E_URL: "A", E_KEY: KEY_ENV}, 2),
+    Case("an empty key file", (), {E_URL: "A", E_FILE: "empty.key"}, 4),
+    Case("a key file that is not there", (), {E_URL: "A", E_FILE: "nowhere.key"}, 2),
+    Case("an empty key is not made up for", (), {E_PROFILE: "b", E_KEY: ""}, 4),
+    Case("an empty URL is as good as none", (), {E_URL: "", E_KEY: KEY_ENV}, 4),
+    Case("an empty profile is as good as none", (), {E_PROFILE: ""}, ("B", KEY_B), default="b"),
+    Case("an empty profile on the line", ("-p", ""), {}, 2, default="b"),
+    Case("an empty URL on the line", ("--base-url", ""), {}, 2, default="b"),
+    Case("keyring, default profile", (), {}, ("A", KEY_RING), default="ring"),
+    Case("keyring, on the line", ("-p", "ring"), {}, ("A", KEY_RING)),
+    Case("keyring, the environment's key first", (), {E_PROFILE: "ring", E_KEY: KEY_ENV}, ("A", KEY_ENV)),
+    Case("keyring, key stored for elsewhere", ("-p", "ringmoved"), {}, 4),
+    Case("keyring, nothing in it", ("-p", "ringempty"), {}, 4),
+    Case("keyring, never in CI", ("-p", "ring"), {"CI": "true"}, 4),
+    Case("a URL with a password in it", (), {E_URL: "http://u:p@127.0.0.1", E_KEY: KEY_ENV}, 2),
+    Case(
+        "the line's pair over the environment's",
+        ("--base-url", "B", "-p", "b"),
+        {E_URL: "A", E_KEY: KEY_ENV},
+        ("B", KEY_B),
+    ),
+    Case("a URL on the line in another spelling", ("--base-url", "B/", "-p", "b"), {}, ("B", KEY_B)),
+    Case("another config file, its own key file", ("--config", "other.toml", "-p", "a"), {}, ("B", KEY_B)),
+    Case("another config file, a name with a key for elsewhere", ("--config", "other.toml", "-p", "b"), {}, 4),
+    Case("another config file in the environment", ("-p", "a"), {E_CONFIG: "other.toml"}, ("B", KEY_B)),
+    Case(
+        "another config file, the line's first",
+        ("--config", "config.toml", "-p", "a"),
+        {E_CONFIG: "other.toml"},
+        ("A", KEY_A),
+    ),
+    Case("another config file that is not there", ("-p", "a"), {E_CONFIG: "nowhere.toml"}, 2),
 )
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_key_reaches_only_the_origin_it_was_given_for(
-    case: Case, run: Run, home: Path, serve: Callable[[Behave], WireServer]
+    case: Case, run: Run, home: Path, serve: Callable[[Behave], WireServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     servers = {"A": serve(json_reply(HELD)), "B": serve(json_reply(HELD))}
     _configure(home, servers, case.default)
 
+    ring = KeyringStub({(f"escrowctl {servers['A'].base_url}", "ring"): KEY_RING})
+    monkeypatch.setitem(sys.modules, "keyring", ring.module)
+
     def fill(text: str) -> str:
+        if text.endswith((".toml", ".key")):
+            return str(home / text)
         return servers[text[0]].base_url + text[1:] if text.rstrip("/") in servers else text
 
-    environ = {name: str(home / value) if name == E_FILE else fill(value) for name, value in case.environ.items()}
+    environ = {name: fill(value) for name, value in case.environ.items()}
     result = run("tx", "get", "tx_1", "--debug", *(fill(word) for word in case.line), environ=environ)
 
     asked = {name: [seen.header("Authorization") for seen in server.seen] for name, server in servers.items()}
@@ -102,7 +147,7 @@ def test_a_key_reaches_only_the_origin_it_was_given_for(
     else:
         where, key = case.seen
         assert (result.code, asked) == (0, {"A": [], "B": []} | {where: [f"Bearer {key}"]}), result.err
-    assert not any(key in result.out + result.err for key in (KEY_A, KEY_B, KEY_ENV))
+    assert not any(key in result.out + result.err for key in (KEY_A, KEY_B, KEY_ENV, KEY_RING))
 
 
 def _configure(home: Path, servers: dict[str, WireServer], default: str | None) -> None:
@@ -110,14 +155,29 @@ def _configure(home: Path, servers: dict[str, WireServer], default: str | None) 
     a, b = servers["A"].base_url, servers["B"].base_url
     config = f'default_profile = "{default}"\n' if default else ""
     config += f'[profiles.a]\nbase_url = "{a}"\napi_key_file = "a.key"\n'
-    config += (
-        f'[profiles.b]\nbase_url = "{b}"\n[profiles.keyless]\nbase_url = "{a}"\n[profiles.moved]\nbase_url = "{a}"\n'
-    )
+    for name in ("keyless", "moved", "ring", "ringmoved", "ringempty"):
+        config += f'[profiles.{name}]\nbase_url = "{a}"\n'
+    config += f'[profiles.b]\nbase_url = "{b}"\n'
+    config += f'[profiles.named]\nbase_url = "{a}"\napi_key_file = "a.key"\n'
+    config += f'[profiles.loose]\nbase_url = "{a}"\napi_key_file = "loose.key"\n'
+    other = f'[profiles.a]\nbase_url = "{b}"\napi_key_file = "b.key"\n[profiles.b]\nbase_url = "{a}"\n'
     (home / "config.toml").write_text(config)
-    credentials = f'[b]\norigin = "{b}"\nkey = "{KEY_B}"\n[moved]\norigin = "{b}"\nkey = "{KEY_B}"\n'
-    for name, text in (("a.key", KEY_A), ("env.key", KEY_ENV + "\n"), ("credentials.toml", credentials)):
+    (home / "other.toml").write_text(other)
+    credentials = "".join(
+        f'[{name}]\norigin = "{origin}"\n{kept}\n'
+        for name, origin, kept in (
+            ("b", b, f'key = "{KEY_B}"'),
+            ("moved", b, f'key = "{KEY_B}"'),
+            ("named", a, f'key = "{KEY_B}"'),
+            ("ring", a, 'store = "keyring"'),
+            ("ringmoved", b, 'store = "keyring"'),
+            ("ringempty", a, 'store = "keyring"'),
+        )
+    )
+    keys = {"a.key": KEY_A, "b.key": KEY_B, "env.key": KEY_ENV + "\n", "loose.key": KEY_A, "empty.key": "\n"}
+    for name, text in (*keys.items(), ("credentials.toml", credentials)):
         (home / name).write_text(text)
-        (home / name).chmod(0o600)
+        (home / name).chmod(0o644 if name == "loose.key" else 0o600)
 
 
 def test_the_sandbox_is_sealed(run: Run, serve: Callable[[Behave], WireServer], home: Path) -> None:

@@ -10,7 +10,7 @@ from escrowctl.contract.number import JsonValue
 from escrowctl.contract.operations import Operation
 from escrowctl.contract.paths import Call
 from escrowctl.contract.record import find_items, locate, looks_like_error, unwrap
-from escrowctl.contract.reply import Broken
+from escrowctl.contract.reply import Broken, Defect
 from escrowctl.signals import Signals
 from escrowctl.surroundings import Surroundings
 
@@ -50,8 +50,13 @@ class Reader:
         return Records(document, [make_item(item, service=self._service, noun=operation.noun) for item in items])
 
     def probe(self, operation: Operation) -> None:
-        """Return where the service answers an operation without an id, whatever it says; raises as `read` does."""
-        self._fetch(operation, None, limit=self._service.list_limit)
+        """Return where the service answers an operation without an id, with JSON or nothing; raises as `read` does."""
+        answer, request_id = self._ask(operation, None, limit=self._service.list_limit)
+        reply = answer.read()
+        if isinstance(reply, Broken) and reply.defect is not Defect.EMPTY:
+            raise unreadable(operation, answer, reply, request_id)
+        if not isinstance(reply, Broken) and _says_no(reply.value, noun=operation.noun):
+            raise denied(operation, answer, reply.value, request_id)
 
     def fetch(self, call: Call) -> "JsonValue | bytes":
         """Return what a call typed by hand reads: a JSON document, or the bytes of anything else that came whole.

@@ -92,10 +92,13 @@ def _row_of(session: Session, name: str) -> _Row:
 
     def look() -> _Row:
         choice = resolver.choose_profile(name)
-        known = replace(row, base_url=choice.origin.base_url, mode=mode_of(choice), choice=choice)
+        known = _chosen(row, choice)
+        return _or_why_not(known, lambda: look_for_key(known, choice))
+
+    def look_for_key(known: _Row, choice: Choice) -> _Row:
         found = resolver.keys.stored(choice)
         if found is not None:
-            return replace(known, key_source=found.source, found=found)
+            return _with_key(known, found)
         stored = resolver.credentials.find(name)
         elsewhere = f"the stored key is for {stored.origin}, and not used here" if stored else "no key"
         return replace(known, state=elsewhere)
@@ -115,11 +118,18 @@ def _row_of_environment(session: Session) -> _Row:
         choice = resolver.choose()
         if choice.level != ENVIRONMENT:
             return replace(row, state="a key without a base URL: set ESCROWCTL_BASE_URL")
-        known = replace(row, base_url=choice.origin.base_url, mode=mode_of(choice), choice=choice)
-        found = resolver.keys.find(choice)
-        return replace(known, key_source=found.source, found=found)
+        known = _chosen(row, choice)
+        return _or_why_not(known, lambda: _with_key(known, resolver.keys.find(choice)))
 
     return _or_why_not(row, look)
+
+
+def _chosen(row: _Row, choice: Choice) -> _Row:
+    return replace(row, base_url=choice.origin.base_url, mode=mode_of(choice), choice=choice)
+
+
+def _with_key(row: _Row, found: FoundKey) -> _Row:
+    return replace(row, key_source=found.source, found=found)
 
 
 def _unused(session: Session, name: str) -> _Row:

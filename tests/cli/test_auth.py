@@ -1,0 +1,709 @@
+"""`escrowctl auth`: keys stored, tried, listed, removed; and never shown."""
+
+import os
+import stat
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Run
+from keyring_stub import KeyringStub
+from wire_server import Behave, Seen, WireServer, http_reply, say_nothing
+
+from cli.replies import json_reply
+
+Serve = Callable[[Behave], WireServer]
+
+KEY = "sk_test_0123456789abcdef"
+OTHER_KEY = "sk_live_fedcba9876543210"
+
+
+def takes(*keys: str) -> Behave:
+    """Return a service that takes these keys, and has no webhooks."""
+
+    def behave(seen: Seen, connection: Any) -> None:
+        known = seen.header("Authorization") in {f"Bearer {key}" for key in keys}
+        refusal = http_reply("401 Unauthorized", b'{"detail":"no such key"}')
+        connection.sendall(http_reply("200 OK", b"[]") if known else refusal)
+
+    return behave
+
+
+def files_of(home: Path) -> dict[str, str]:
+    """Return every file of the home, with its text."""
+    return {path.name: path.read_text() for path in home.rglob("*") if path.is_file()} if home.exists() else {}
+
+
+def login(run: Run, server: WireServer, *words: str, key: str = KEY, **keywords: Any) -> Any:
+    return run("auth", "login", "--base-url", server.base_url, *words, stdin=key, **keywords)
+
+
+# Login
+
+
+def test_a_key_from_a_pipe_is_tried_and_stored_and_used(run: Run, serve: Serve, home: Path) -> None:
+    server = serve(takes(KEY))
+
+    result = login(run, server, "--mode", "test", "-p", "acme-test")
+
+    assert (result.code, result.out) == (
+        0,
+        "profile\tacme-test\n"
+        f"base_url\t{server.base_url}\n"
+        "mode\ttest\n"
+        f"key\tstored in {home / 'credentials.toml'}, taken by the service\n",
+    )
+    assert result.err.splitlines() == [
+        "note: acme-test is the default profile now: it needs no -p",
+        "next: escrowctl -p acme-test tx create --amount 100 --currency USD --dry-run",
+    ]
+    assert [(seen.method, seen.target, seen.header("Authorization")) for seen in server.seen] == [
+        ("GET", "/api/v1/webhooks", f"Bearer {KEY}")
+    ]
+    assert files_of(home) == {
+        "config.toml": f'default_profile = "acme-test"\n\n[profiles.acme-test]\nbase_url = "{server.base_url}"\n'
+        'mode = "test"\n',
+        "credentials.toml": "# Written by escrowctl auth login. Whoever can read this can use the keys.\n\n"
+        f'[acme-test]\norigin = "{server.base_url}"\nkey = "{KEY}"\n',
+    }
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (home, *home.iterdir())}
+    assert modes == {"escrowctl": 0o700, "config.toml": 0o600, "credentials.toml": 0o600}
+    assert run("user", "get", "usr_1").code == 0
+    assert server.seen[-1].header("Authorization") == f"Bearer {KEY}"
+
+
+def test_json_tells_the_same_without_the_key(run: Run, serve: Serve, home: Path) -> None:
+    server = serve(takes(KEY))
+
+    result = login(run, server, "--mode", "live", "-p", "acme-live", "--json")
+
+    assert (result.code, result.json) == (
+        0,
+        {
+            "profile": "acme-live",
+            "base_url": server.base_url,
+            "mode": "live",
+            "key_store": str(home / "credentials.toml"),
+            "checked": True,
+        },
+    )
+    assert KEY not in result.out + result.err
+
+
+@pytest.mark.parametrize("ending", ["", "\n", "\r\n"])
+def test_one_line_end_is_not_part_of_the_key(run: Run, serve: Serve, ending: str) -> None:
+    server = serve(takes(KEY))
+    assert login(run, server, "--mode", "test", "-p", "a", key=KEY + ending).code == 0
+
+
+@pytest.mark.parametrize(
+    ("key", "code"),
+    [
+        ("", 4),
+        ("\n", 4),
+        (f"{KEY}\n{KEY}\n", 2),
+        (f"{KEY}\n\n", 2),
+        (f" {KEY}", 2),
+        (f"{KEY} ", 2),
+        (f"\ufeff{KEY}", 2),
+        (f"{KEY}\x00", 2),
+        (f"{KEY}\x1b[2J", 2),
+        ("sk_ünï", 2),
+        ("k" * 4097, 2),
+        (f"Bearer {KEY}", 2),
+    ],
+    ids=[
+        "empty",
+        "line end",
+        "two lines",
+        "blank line",
+        "before",
+        "after",
+        "BOM",
+        "NUL",
+        "escape",
+        "words",
+        "long",
+        "Bearer",
+    ],
+)
+def test_what_cannot_be_a_key_is_neither_sent_nor_stored_nor_told(
+    run: Run, serve: Serve, home: Path, key: str, code: int
+) -> None:
+    server = serve(takes(KEY))
+
+    result = login(run, server, "--mode", "test", "-p", "a", "--debug", key=key)
+
+    assert (result.code, result.out, server.seen, files_of(home)) == (code, "", [], {})
+    assert KEY not in result.err
+    assert key == "" or key.strip() == "" or key not in result.err
+
+
+@pytest.mark.parametrize(
+    ("reply", "code", "sentence", "hint"),
+    [
+        (http_reply("401 Unauthorized", b'{"detail":"bad key"}'), 4, "does not take this key", ""),
+        (http_reply("403 Forbidden"), 4, "does not take this key for GET /webhooks", "--no-check"),
+        (http_reply("404 Not Found"), 6, "the API may stand under another prefix", "--api-prefix /v1"),
+        (http_reply("429 Too Many Requests"), 9, "429", "--no-check"),
+        (http_reply("500 Oh No"), 10, "500", "--no-check"),
+        (http_reply("308 Moved", b"", "Location: https://x.example.com/"), 8, "308", "redirects are not followed"),
+        (http_reply("200 OK", b"<html>log in</html>", content_type="text/html"), 10, "the reply", "--no-check"),
+    ],
+    ids=["401", "403", "404", "429", "500", "308", "HTML"],
+)
+def test_a_key_that_is_not_taken_is_not_stored(
+    run: Run, serve: Serve, home: Path, reply: bytes, code: int, sentence: str, hint: str
+) -> None:
+    server = serve(lambda _seen, connection: connection.sendall(reply))
+
+    result = login(run, server, "--mode", "test", "-p", "a")
+
+    assert (result.code, result.out, files_of(home)) == (code, "", {}), result.err
+    first, *hints = result.err.splitlines()
+    assert sentence in first
+    assert first.endswith(" Nothing was stored.")
+    assert hint in "\n".join(hints)
+    assert len(server.seen) == 1
+
+
+@pytest.mark.parametrize(
+    "reply", [b"[]", b'{"data": []}', b'{"anything": 1}', b""], ids=["list", "data", "record", "empty"]
+)
+def test_any_readable_reply_means_that_the_key_is_taken(run: Run, serve: Serve, reply: bytes) -> None:
+    assert login(run, serve(json_reply(reply)), "--mode", "test", "-p", "a").code == 0
+
+
+def test_a_service_that_cannot_be_reached_stores_nothing_unless_told_not_to_ask(
+    run: Run, serve: Serve, home: Path
+) -> None:
+    server = serve(say_nothing)
+    server.close()
+
+    refused = login(run, server, "--mode", "test", "-p", "a")
+    assert (refused.code, refused.out, files_of(home)) == (11, "", {})
+    assert "to store it unchecked: add --no-check" in refused.err
+
+    stored = login(run, server, "--mode", "test", "-p", "a", "--no-check", "--json")
+    assert (stored.code, stored.json["checked"]) == (0, False)
+    assert KEY in files_of(home)["credentials.toml"]
+
+
+def test_a_service_that_does_not_answer_is_waited_for_no_longer_than_the_time_out(
+    run: Run, serve: Serve, home: Path
+) -> None:
+    result = login(run, serve(say_nothing), "--mode", "test", "-p", "a", "--timeout", "0.2")
+
+    assert (result.code, files_of(home)) == (10, {})
+
+
+def test_another_prefix_is_tried_where_it_is_named_and_kept(run: Run, serve: Serve, home: Path) -> None:
+    server = serve(takes(KEY))
+
+    assert login(run, server, "--mode", "test", "-p", "a", "--api-prefix", "/v1").code == 0
+
+    assert [seen.target for seen in server.seen] == ["/v1/webhooks"]
+    assert 'api_prefix = "/v1"' in files_of(home)["config.toml"]
+    bad = login(run, server, "--mode", "test", "-p", "b", "--api-prefix", "v1/../x")
+    assert (bad.code, len(server.seen)) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("url", "mode", "name"),
+    [
+        ("https://api.acme.com", "test", "acme-test"),
+        ("https://escrow.example.com", "live", "example-live"),
+        ("https://pay.acme.co.uk", "live", "acme-live"),
+        ("https://192.0.2.7", "live", "service-live"),
+        ("https://[2001:db8::1]", "live", "service-live"),
+        ("https://intranet", "live", "service-live"),
+        ("http://localhost:9", "test", "local-test"),
+    ],
+)
+def test_without_a_name_one_is_made_of_the_host_and_the_mode(run: Run, url: str, mode: str, name: str) -> None:
+    result = run("auth", "login", "--base-url", url, "--mode", mode, "--no-check", "-q", stdin=KEY)
+    assert (result.code, result.out) == (0, f"{name}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (("--mode", "test"), "--base-url URL is missing, and nobody is at the terminal."),
+        (
+            ("--base-url", "https://a.example.com"),
+            "--mode test or --mode live is missing, and nobody is at the terminal.",
+        ),
+        (("--base-url", "https://a.example.com", "--mode", "prod"), '--mode "prod" is neither test nor live.'),
+        (("--base-url", "http://a.example.com", "--mode", "test"), "is plain http to a real host"),
+        (("--base-url", "https://a.example.com", "--mode", "test", "-p", "a b"), '"a b" cannot name a profile'),
+        (("--base-url", "https://a.example.com", "--mode", "test", "-p", ""), '"" cannot name a profile'),
+        (("--base-url", "https://a.example.com", "--mode", "test", "--sandbox"), "the sandbox needs no account"),
+    ],
+)
+def test_what_is_missing_or_wrong_is_named_before_the_key_is_read(
+    run: Run, home: Path, words: tuple[str, ...], part: str
+) -> None:
+    result = run("auth", "login", *words, stdin=KEY)
+    assert (result.code, result.out, files_of(home)) == (2, "", {})
+    assert part in result.err
+
+
+@pytest.mark.parametrize(
+    ("flag", "environ", "why"),
+    [
+        ("--no-input", {}, "--no-input says not to ask"),
+        ("--json", {}, "--json speaks"),
+        ("-q", {"CI": "1"}, "CI is set"),
+    ],
+)
+def test_nobody_is_asked_where_nobody_should_be(run: Run, flag: str, environ: dict[str, str], why: str) -> None:
+    words = ("auth", "login", "--base-url", "https://a.example.com", "--mode", "test", flag)
+    result = run(*words, stdin=f"{KEY}\n", terminal=True, environ=environ)
+    assert (result.code, result.out) == (2, "")
+    assert f"the key is missing, and {why}" in result.err
+
+
+def test_no_option_takes_a_key(run: Run) -> None:
+    for words in (("--api-key", KEY), ("--with-token", KEY), ("--key", KEY), (KEY,)):
+        result = run("auth", "login", "--base-url", "https://a.example.com", "--mode", "test", *words)
+        assert (result.code, result.out) == (2, "")
+
+
+# Login over what is there
+
+
+def test_a_second_login_replaces_the_key_and_nothing_else(run: Run, serve: Serve, home: Path) -> None:
+    server = serve(takes(KEY, OTHER_KEY))
+    login(run, server, "--mode", "test", "-p", "a")
+    login(run, server, "--mode", "live", "-p", "b")
+    before = files_of(home)
+
+    again = run("-p", "a", "auth", "login", stdin=OTHER_KEY)
+
+    assert (again.code, again.err.count("default profile now")) == (0, 0)
+    assert files_of(home) == before | {
+        "credentials.toml": before["credentials.toml"].replace(
+            f'[a]\norigin = "{server.base_url}"\nkey = "{KEY}"\n\n[b]', "[b]"
+        )
+        + f'\n[a]\norigin = "{server.base_url}"\nkey = "{OTHER_KEY}"\n'
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (("--base-url", "https://other.example.com", "--mode", "test"), "profile a is https://a.example.com, not"),
+        (("--mode", "live"), "profile a is test, not live"),
+    ],
+)
+def test_a_login_never_turns_a_profile_into_another_account(
+    run: Run, write_config: Callable[[str], Path], home: Path, words: tuple[str, ...], part: str
+) -> None:
+    write_config('[profiles.a]\nbase_url = "https://a.example.com"\nmode = "test"\n')
+    before = files_of(home)
+
+    result = run("-p", "a", "auth", "login", *words, "--no-check", stdin=KEY)
+
+    assert (result.code, result.out, files_of(home)) == (2, "", before)
+    assert part in result.err
+
+
+def test_a_key_that_would_not_be_used_is_not_stored(run: Run, write_config: Callable[[str], Path], home: Path) -> None:
+    write_config('[profiles.a]\nbase_url = "https://a.example.com"\nmode = "test"\napi_key_file = "a.key"\n')
+
+    result = run("-p", "a", "auth", "login", "--no-check", stdin=KEY)
+
+    assert (result.code, result.out) == (2, "")
+    assert "profile a takes its key from the file a.key" in result.err
+    assert "credentials.toml" not in files_of(home)
+
+
+def test_a_key_stored_for_where_the_profile_was_is_replaced_aloud(run: Run, serve: Serve, home: Path) -> None:
+    first, second = serve(takes(KEY)), serve(takes(OTHER_KEY))
+    login(run, first, "--mode", "test", "-p", "a")
+    run("config", "set", "profiles.a.base_url", second.base_url)
+    assert run("-p", "a", "user", "get", "usr_1").code == 4
+
+    moved = run("-p", "a", "auth", "login", stdin=OTHER_KEY)
+
+    assert moved.code == 0
+    assert f"note: the key stored under a before was for {first.base_url}; it is gone." in moved.err
+    assert KEY not in files_of(home)["credentials.toml"]
+    assert [seen.header("Authorization") for seen in second.seen] == [f"Bearer {OTHER_KEY}"]
+
+
+def test_what_outranks_the_new_profile_is_said(run: Run, serve: Serve) -> None:
+    server = serve(takes(KEY))
+    environ = {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": OTHER_KEY}
+
+    result = run("auth", "login", "--mode", "test", "-p", "a", stdin=KEY, environ=environ)
+
+    assert result.code == 0
+    assert "ESCROWCTL_BASE_URL, ESCROWCTL_API_KEY in the environment outranks the default profile" in result.err
+    assert [seen.header("Authorization") for seen in server.seen] == [f"Bearer {KEY}"]
+
+
+# The keyring
+
+
+def keyring(monkeypatch: pytest.MonkeyPatch, stub: KeyringStub) -> KeyringStub:
+    monkeypatch.setitem(sys.modules, "keyring", stub.module)
+    return stub
+
+
+def test_a_chosen_keyring_holds_the_key_and_the_file_only_says_so(
+    run: Run, serve: Serve, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, ring = serve(takes(KEY)), keyring(monkeypatch, KeyringStub())
+
+    stored = login(run, server, "--mode", "test", "-p", "a", "--keyring")
+    used = run("user", "get", "usr_1")
+
+    assert (stored.code, used.code) == (0, 0)
+    assert stored.out.splitlines()[3] == "key\tstored in the keyring, taken by the service"
+    assert ring.entries == {(f"escrowctl {server.base_url}", "a"): KEY}
+    assert f'[a]\norigin = "{server.base_url}"\nstore = "keyring"\n' in files_of(home)["credentials.toml"]
+    assert KEY not in "".join(files_of(home).values())
+
+    gone = run("auth", "logout", "-p", "a")
+    assert (gone.code, ring.entries) == (0, {})
+    assert "[a]" not in files_of(home)["credentials.toml"]
+    assert run("user", "get", "usr_1").code == 4
+
+
+def test_the_config_file_can_choose_the_keyring_and_the_line_can_say_no(
+    run: Run, serve: Serve, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, ring = serve(takes(KEY)), keyring(monkeypatch, KeyringStub())
+    run("config", "set", "profiles.x.base_url", "https://x.example.com")
+    run("config", "set", "key_store", "keyring")
+
+    login(run, server, "--mode", "test", "-p", "a")
+    login(run, server, "--mode", "test", "-p", "b", "--no-keyring")
+
+    assert ring.entries == {(f"escrowctl {server.base_url}", "a"): KEY}
+    assert f'[b]\norigin = "{server.base_url}"\nkey = "{KEY}"\n' in files_of(home)["credentials.toml"]
+
+
+def test_a_keyring_that_nobody_chose_is_never_asked(run: Run, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    ring = keyring(monkeypatch, KeyringStub())
+    login(run, serve(takes(KEY)), "--mode", "test", "-p", "a")
+    run("user", "get", "usr_1")
+    run("auth", "status")
+    assert ring.calls == 0
+
+
+@pytest.mark.parametrize("case", ["not installed", "fails", "none", "forgets", "CI"])
+def test_a_keyring_that_fails_is_fallen_back_from_aloud(
+    run: Run, serve: Serve, home: Path, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    stub = KeyringStub(fails=RuntimeError(f"locked, and the key was {KEY}") if case == "fails" else None)
+    if case == "none":
+        stub.priority = 0
+    if case == "forgets":
+        monkeypatch.setattr(stub, "get_password", lambda *_: None)
+    keyring(monkeypatch, stub)
+    if case == "not installed":
+        monkeypatch.setitem(sys.modules, "keyring", None)
+    why = {
+        "not installed": "it is not installed: pip install 'escrowctl[keyring]'",
+        "fails": "RuntimeError",
+        "none": "this system has none (keyring_stub)",
+        "forgets": "it did not give back what was stored",
+        "CI": "CI is set, and a job has no keyring",
+    }[case]
+
+    environ = {"CI": "true"} if case == "CI" else {}
+    result = login(run, serve(takes(KEY)), "--mode", "test", "-p", "a", "--keyring", "-q", environ=environ)
+
+    assert (result.code, result.out) == (0, "a\n")
+    path = home / "credentials.toml"
+    assert result.err == (
+        f"warning: the keyring cannot be used: {why}. The key is kept in {path} instead, which only you can read.\n"
+    )
+    assert f'key = "{KEY}"' in path.read_text()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert case != "CI" or stub.calls == 0
+
+
+def test_a_keyring_that_is_gone_names_the_way_on(run: Run, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = serve(takes(KEY))
+    keyring(monkeypatch, KeyringStub())
+    login(run, server, "--mode", "test", "-p", "a", "--keyring")
+    monkeypatch.setitem(sys.modules, "keyring", None)
+
+    result = run("-p", "a", "user", "get", "usr_1")
+    out = run("auth", "logout", "-p", "a")
+
+    assert (result.code, result.out, len(server.seen)) == (4, "", 1)
+    assert result.err.splitlines() == [
+        "error: the key of a is in the keyring, which cannot be used: it is not installed: "
+        "pip install 'escrowctl[keyring]'. Nothing was sent.",
+        "hint: escrowctl auth login -p a --no-keyring",
+        "      or set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY",
+    ]
+    assert (out.code, out.out) == (17, "")
+
+
+# Logout, status, switch
+
+SERVICES = """\
+default_profile = "a"
+[profiles.a]
+base_url = "{a}"
+mode = "test"
+[profiles.b]
+base_url = "{b}"
+mode = "live"
+[profiles.file]
+base_url = "{b}"
+mode = "test"
+api_key_file = "file.key"
+[profiles.loose]
+base_url = "{b}"
+mode = "test"
+api_key_file = "loose.key"
+[profiles.moved]
+base_url = "{a}"
+[profiles.none]
+base_url = "https://none.example.com"
+"""
+
+
+@pytest.fixture
+def accounts(serve: Serve, write_config: Callable[[str], Path], home: Path) -> tuple[WireServer, WireServer]:
+    """Two services, A taking KEY and B taking OTHER_KEY, and profiles in every state."""
+    a, b = serve(takes(KEY)), serve(takes(OTHER_KEY))
+    write_config(SERVICES.format(a=a.base_url, b=b.base_url))
+    stored = {"a": (a, KEY), "b": (b, KEY), "moved": (b, OTHER_KEY), "orphan": (b, OTHER_KEY)}
+    credentials = "".join(f'[{name}]\norigin = "{at.base_url}"\nkey = "{key}"\n' for name, (at, key) in stored.items())
+    for name, text in (("credentials.toml", credentials), ("file.key", OTHER_KEY), ("loose.key", OTHER_KEY)):
+        (home / name).write_text(text)
+        (home / name).chmod(0o604 if name == "loose.key" else 0o600)
+    return a, b
+
+
+def test_status_lists_each_account_and_where_its_key_is(
+    run: Run, accounts: tuple[WireServer, WireServer], home: Path
+) -> None:
+    a, b = (server.base_url for server in accounts)
+    kept = home / "credentials.toml"
+
+    result = run("auth", "status")
+
+    assert (result.code, result.err) == (0, "")
+    assert [line.split("\t") for line in result.out.splitlines()] == [
+        ["a", "*", a, "test", str(kept), "ok"],
+        ["b", "", b, "live", str(kept), "ok"],
+        ["file", "", b, "test", f"api_key_file of profile file ({home / 'file.key'})", "ok"],
+        [
+            "loose",
+            "",
+            b,
+            "test",
+            "-",
+            f"api_key_file of profile loose: {home / 'loose.key'} can be read or changed by others (mode 0604)",
+        ],
+        ["moved", "", a, "test", "-", f"the stored key is for {b}, and not used here"],
+        ["none", "", "https://none.example.com", "live", "-", "no key"],
+        ["orphan", "", b, "-", str(kept), "there is no such profile: escrowctl auth logout -p orphan"],
+    ]
+    assert [len(server.seen) for server in accounts] == [0, 0]
+
+
+def test_status_asks_each_service_if_told_to(run: Run, accounts: tuple[WireServer, WireServer]) -> None:
+    result = run("auth", "status", "--check", "--json")
+
+    states = {row["profile"]: row["state"] for row in result.json}
+    assert {name: states[name] for name in ("a", "b", "file")} == {
+        "a": "taken by the service",
+        "b": 'list webhooks: the service answered 401 "no such key"',
+        "file": "taken by the service",
+    }
+    assert (result.code, result.error["code"]) == (16, "check_failed")
+    assert result.error["message"] == "b, loose, moved, none, orphan: this cannot be used as it is."
+    asked = [[(seen.target, seen.header("Authorization")) for seen in server.seen] for server in accounts]
+    assert asked == [
+        [("/api/v1/webhooks", f"Bearer {KEY}")],
+        [("/api/v1/webhooks", f"Bearer {KEY}"), ("/api/v1/webhooks", f"Bearer {OTHER_KEY}")],
+    ]
+    assert KEY not in result.out + result.err
+    one = run("-p", "file", "auth", "status", "--check")
+    assert (one.code, one.out.count("\n")) == (0, 1)
+
+
+def test_status_shows_the_environment_s_account_first(run: Run, accounts: tuple[WireServer, WireServer]) -> None:
+    a = accounts[0].base_url
+
+    def first(**environ: str) -> list[str]:
+        return run("auth", "status", environ=environ).out.splitlines()[0].split("\t")
+
+    assert first(ESCROWCTL_BASE_URL=a, ESCROWCTL_API_KEY=KEY) == [
+        "(environment)",
+        "",
+        a,
+        "test",
+        "ESCROWCTL_API_KEY",
+        "ok",
+    ]
+    assert first(ESCROWCTL_API_KEY=KEY)[-1] == "a key without a base URL: set ESCROWCTL_BASE_URL"
+    assert first(ESCROWCTL_BASE_URL=a)[-1].startswith(f"there is no API key for {a}")
+    assert first(ESCROWCTL_BASE_URL=a, ESCROWCTL_API_KEY="")[-1].startswith("ESCROWCTL_API_KEY is empty")
+
+
+def test_status_with_nothing_at_all_says_how_to_begin(run: Run) -> None:
+    result = run("auth", "status")
+    assert (result.code, result.out) == (4, "")
+    assert result.err.splitlines()[1] == "hint: escrowctl auth login"
+
+
+def test_status_of_stored_keys_that_others_can_read_is_a_warning(
+    run: Run, accounts: tuple[WireServer, WireServer], home: Path
+) -> None:
+    (home / "credentials.toml").chmod(0o640)
+
+    result = run("auth", "status")
+
+    assert result.code == 0
+    assert "can be read or changed by others (mode 0640)" in result.out.splitlines()[0]
+    assert "warning: stored keys:" in result.err
+    assert [run("-p", "a", *words).code for words in (("user", "get", "u_1"), ("auth", "logout"))] == [2, 2]
+    assert [len(server.seen) for server in accounts] == [0, 0]
+
+
+def test_logout_removes_one_key_and_says_what_is_left(
+    run: Run, accounts: tuple[WireServer, WireServer], home: Path
+) -> None:
+    b = accounts[1].base_url
+
+    gone = run("auth", "logout", "-p", "b", environ={"ESCROWCTL_API_KEY": KEY})
+    again = run("auth", "logout", "-p", "b")
+    file = run("auth", "logout", "-p", "file")
+    unknown = run("auth", "logout", "-p", "nowhere")
+
+    assert (gone.code, gone.out) == (0, "")
+    assert gone.err.splitlines() == [
+        f"removed: the key of b for {b}, from {home / 'credentials.toml'}",
+        "note: ESCROWCTL_API_KEY is still set in the environment",
+    ]
+    assert (again.code, again.err) == (0, "note: no key is stored for b: there was nothing to remove\n")
+    assert "note: file still takes its key from the file file.key" in file.err
+    assert (unknown.code, unknown.out) == (2, "")
+    left = (home / "credentials.toml").read_text()
+    assert [name for name in ("[a]", "[b]", "[moved]", "[orphan]") if name in left] == ["[a]", "[moved]", "[orphan]"]
+    assert run("auth", "logout", "-p", "orphan").code == 0
+
+
+def test_switch_sets_the_default_profile(run: Run, accounts: tuple[WireServer, WireServer], home: Path) -> None:
+    b = accounts[1].base_url
+
+    switched = run("auth", "switch", "b")
+    unknown = run("auth", "switch", "nowhere")
+    nobody = run("auth", "switch")
+
+    assert (switched.code, switched.out) == (0, "")
+    assert switched.err == f"saved: b is the default profile, live, {b}\n"
+    assert (home / "config.toml").read_text() == SERVICES.format(a=accounts[0].base_url, b=b).replace(
+        'default_profile = "a"', 'default_profile = "b"'
+    )
+    assert (unknown.code, nobody.code) == (2, 2)
+    assert "there are: a, b, file, loose, moved, none." in nobody.err
+
+
+def test_switch_asks_at_a_terminal(run: Run, accounts: tuple[WireServer, WireServer], home: Path) -> None:
+    result = run("auth", "switch", stdin="b\n", terminal=True)
+
+    assert result.code == 0
+    assert "  none    live   https://none.example.com\n" in result.err
+    assert (home / "config.toml").read_text().startswith('default_profile = "b"\n')
+    assert run("auth", "switch", stdin="", terminal=True).code == 3
+
+
+# What is on the disk
+
+
+@pytest.mark.parametrize("kind", ["link", "folder", "pipe"])
+def test_keys_are_written_to_a_plain_file_only(run: Run, home: Path, tmp_path: Path, kind: str) -> None:
+    home.mkdir(parents=True, mode=0o700)
+    precious = tmp_path / "precious"
+    precious.write_text("do not overwrite")
+    precious.chmod(0o600)
+    path = home / "credentials.toml"
+    match kind:
+        case "link":
+            path.symlink_to(precious)
+        case "folder":
+            path.mkdir()
+        case _:
+            os.mkfifo(path, 0o600)
+
+    result = run(
+        "auth", "login", "--base-url", "https://a.example.com", "--mode", "test", "-p", "a", "--no-check", stdin=KEY
+    )
+
+    assert (result.code, result.out) == (2, ""), result.err
+    assert precious.read_text() == "do not overwrite"
+    assert KEY not in result.err + "".join(one.read_text() for one in home.iterdir() if one.is_file())
+
+
+def test_a_planted_temporary_file_is_not_written_into(run: Run, home: Path, tmp_path: Path) -> None:
+    home.mkdir(parents=True, mode=0o700)
+    precious = tmp_path / "precious"
+    precious.write_text("do not overwrite")
+    (home / ".credentials.toml.new").symlink_to(precious)
+    (home / ".config.toml.new").write_text("what a killed process left")
+
+    result = run(
+        "auth", "login", "--base-url", "https://a.example.com", "--mode", "test", "-p", "a", "--no-check", stdin=KEY
+    )
+
+    assert result.code == 0
+    assert precious.read_text() == "do not overwrite"
+    assert sorted(path.name for path in home.iterdir()) == ["config.toml", "credentials.toml"]
+
+
+def test_a_key_file_that_is_a_pipe_is_refused_and_not_waited_for(run: Run, tmp_path: Path) -> None:
+    pipe = tmp_path / "key"
+    os.mkfifo(pipe, 0o600)
+    result = run(
+        "tx",
+        "get",
+        "tx_1",
+        environ={"ESCROWCTL_BASE_URL": "https://a.example.com", "ESCROWCTL_API_KEY_FILE": str(pipe)},
+    )
+    assert (result.code, result.out) == (2, "")
+    assert "is not a regular file" in result.err
+
+
+def test_a_folder_that_cannot_be_written_keeps_the_old_key(run: Run, serve: Serve, home: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root writes anywhere")
+    server = serve(takes(KEY, OTHER_KEY))
+    login(run, server, "--mode", "test", "-p", "a")
+    before = files_of(home)
+    home.chmod(0o500)
+    result = run("-p", "a", "auth", "login", stdin=OTHER_KEY)
+    home.chmod(0o700)
+    assert (result.code, files_of(home)) == (17, before)
+
+
+def test_no_output_of_any_of_these_has_the_key(run: Run, accounts: tuple[WireServer, WireServer], home: Path) -> None:
+    said = ""
+    for words in (
+        ("auth", "status", "--check"),
+        ("auth", "status", "--check", "--json", "--debug"),
+        ("config", "list"),
+        ("-p", "b", "config", "list", "--json"),
+        ("-p", "a", "auth", "login", "--debug", "-v"),
+        ("config", "path"),
+        ("auth", "switch", "b", "--debug"),
+        ("tx", "get", "tx_1", "--debug"),
+        ("auth", "logout", "--debug"),
+    ):
+        result = run(*words, stdin=KEY)
+        said += result.out + result.err
+    assert [said.count(key) for key in (KEY, OTHER_KEY)] == [0, 0]
+    holders = {path.name for path in home.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()}
+    assert holders == {"credentials.toml"}

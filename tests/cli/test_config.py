@@ -37,7 +37,7 @@ def settings_of(run: Run, *line: str, **keywords: Any) -> dict[str, tuple[Any, s
     return {row["setting"]: (row["value"], row["origin"]) for row in result.json}
 
 
-BUILT_IN: dict[str, tuple[object, str]] = {
+BUILT_IN: dict[str, tuple[Any, str]] = {
     "profile": (None, "built in"),
     "base_url": (None, "built in"),
     "api_key": (None, "built in"),

@@ -1,0 +1,249 @@
+"""`auth login` as a person and as a script meet it: a real terminal, a real pipe, real files."""
+
+import json
+import re
+import stat
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pexpect
+import pytest
+from wire_server import Behave, Seen, WireServer, http_reply
+
+from e2e.script import Program, Terminal, finish, plain
+
+KEY = "sk_live_0123456789abcdef"
+Serve = Callable[[Behave], WireServer]
+
+
+@pytest.fixture
+def server(serve: Serve) -> WireServer:
+    """A service that takes KEY and no other."""
+
+    def behave(seen: Seen, connection: object) -> None:
+        known = seen.header("Authorization") == f"Bearer {KEY}"
+        reply = http_reply("200 OK", b"[]") if known else http_reply("401 Unauthorized", b'{"detail":"no such key"}')
+        connection.sendall(reply)  # type: ignore[attr-defined] # a socket
+
+    return serve(behave)
+
+
+def answer_all(terminal: Terminal, *answers: str) -> tuple[int, str]:
+    """Type each answer at its mark, and return the exit code and all that was shown."""
+    shown = ""
+    for answer in answers:
+        terminal.process.expect_exact("> ")
+        shown += terminal.process.before + "> "
+        terminal.process.send(answer)
+    code, rest = terminal.finish()
+    return code, plain(shown + rest.removeprefix(getattr(terminal, "_before", "")))
+
+
+def test_a_conversation_asks_checks_each_answer_and_shows_no_key(program: Program, server: WireServer) -> None:
+    url = server.base_url
+    code, shown = answer_all(
+        program.terminal("auth", "login", columns=250),
+        "http://escrow.example.com\n",
+        f"{url}\n",
+        "prod\n",
+        "Live\n",
+        "acme live\n",
+        "acme-live\n",
+        "two words\n",
+        f"{KEY}\n",
+    )
+
+    credentials = program.home / "credentials.toml"
+    assert (code, shown) == (
+        0,
+        "The base URL of the service, such as https://escrow.example.com:\n"
+        "> http://escrow.example.com\n"
+        'error: the base URL "http://escrow.example.com" is plain http to a real host: the key would go in clear; '
+        "write https://escrow.example.com.\n"
+        "The base URL of the service, such as https://escrow.example.com:\n"
+        f"> {url}\n"
+        "Is real money behind it? Type test or live:\n"
+        "> prod\n"
+        'error: the mode "prod" is neither test nor live.\n'
+        "Is real money behind it? Type test or live:\n"
+        "> Live\n"
+        "A name for it (Enter takes local-live):\n"
+        "> acme live\n"
+        'error: "acme live" cannot name a profile: write 1 to 64 letters, digits, hyphens and underscores.\n'
+        "A name for it (Enter takes local-live):\n"
+        "> acme-live\n"
+        "The API key (it is not shown):\n"
+        "> \n"
+        "error: the API key in the answer has spaces, line breaks or control characters in it: "
+        "a key is one word of visible ASCII characters.\n"
+        "The API key (it is not shown):\n"
+        "> \n"
+        f"live: acme-live, {url}\n"
+        "profile   acme-live\n"
+        f"base_url  {url}\n"
+        "mode      live\n"
+        f"key       stored in {credentials}, taken by the service\n"
+        "note: acme-live is the default profile now: it needs no -p\n"
+        "next: escrowctl -p acme-live tx create --amount 100 --currency USD --dry-run\n",
+    )
+    assert [seen.target for seen in server.seen] == ["/api/v1/webhooks"]
+    assert f'key = "{KEY}"' in credentials.read_text()
+
+
+def test_what_the_line_says_is_not_asked_for(program: Program, server: WireServer) -> None:
+    terminal = program.terminal("auth", "login", "--base-url", server.base_url, "--mode", "test", "-p", "a", "-q")
+    code, shown = answer_all(terminal, f"{KEY}\n")
+    assert (code, shown) == (0, "The API key (it is not shown):\n> \na\n")
+
+
+def test_a_key_that_is_refused_is_not_stored_and_not_shown(program: Program, server: WireServer) -> None:
+    terminal = program.terminal("auth", "login", "--base-url", server.base_url, "--mode", "test", "-p", "a")
+    code, shown = answer_all(terminal, "sk_wrong_key\n")
+    assert code == 4
+    assert "does not take this key" in shown
+    assert "sk_wrong_key" not in shown
+    assert not program.home.exists()
+
+
+@pytest.mark.parametrize(("typed", "code"), [("\x03", 130), ("\x04", 3)], ids=["Ctrl-C", "Ctrl-D"])
+@pytest.mark.parametrize("answers", [0, 1], ids=["at the first question", "at the key"])
+def test_leaving_stores_nothing_and_leaves_the_terminal_as_it_was(
+    program: Program, server: WireServer, typed: str, code: int, answers: int
+) -> None:
+    words = ["--mode", "test", "-p", "a"] + (["--base-url", server.base_url] if answers else [])
+    process = program.terminal("auth", "login", *words)
+    shown_code, shown = answer_all(process, typed)
+    assert (shown_code, server.seen) == (code, [])
+    assert "Traceback" not in shown
+    assert not program.home.exists()
+
+
+def test_the_terminal_shows_what_is_typed_again_after_an_interrupt(program: Program, server: WireServer) -> None:
+    shell = pexpect.spawn("bash", ["--norc", "--noprofile"], env=dict(program.environ), encoding="utf-8", timeout=30)
+    shell.sendline("PS1='$ '; bind 'set enable-bracketed-paste off'; clear")
+    for keys in ("\x03", "\x04", f"{KEY}\n"):
+        shell.sendline(f"escrowctl auth login --base-url {server.base_url} --mode test -p a; stty -a | tr ' ' '\\n'")
+        shell.expect_exact("(it is not shown):")
+        shell.expect_exact("> ")
+        time.sleep(0.2)
+        shell.send(keys)
+        shell.expect(r"\s(-?echo);?\s")
+        assert shell.match[1] == "echo"
+        shell.expect_exact("extproc")
+    shell.close(force=True)
+
+
+def test_a_shell_pipe_is_enough_and_no_process_ever_has_the_key_in_its_arguments(
+    program: Program, serve: Serve
+) -> None:
+    """While the service takes its time, every process of this machine is looked at."""
+    seen: list[str] = []
+
+    def behave(_seen: Seen, connection: object) -> None:
+        seen.extend(_command_lines())
+        connection.sendall(http_reply("200 OK", b"[]"))  # type: ignore[attr-defined] # a socket
+
+    url = serve(behave).base_url
+    there = program.with_environ(THE_KEY=KEY)
+    ended = there.bash(f'printf %s "$THE_KEY" | escrowctl auth login --base-url {url} --mode test -p acme-test -q')
+
+    assert (ended.code, ended.out, ended.err) == (0, "acme-test\n", "")
+    assert any("auth login" in line for line in seen), "the login itself was looked at"
+    assert [line for line in seen if KEY in line] == []
+
+
+def _command_lines() -> Iterator[str]:
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            yield path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+
+
+@pytest.mark.parametrize("umask", ["000", "022", "077", "777"])
+def test_what_is_stored_is_its_owner_s_alone_whatever_the_umask(
+    program: Program, server: WireServer, umask: str
+) -> None:
+    there = program.with_environ(THE_KEY=KEY)
+    line = f"escrowctl auth login --base-url {server.base_url} --mode test"
+    ended = there.bash(
+        f'umask {umask}; printf %s "$THE_KEY" | {line} -p a -q && printf %s "$THE_KEY" | {line} -p b -q '
+        "&& escrowctl config set profiles.a.timeout 5 -q && escrowctl auth logout -p a -q"
+    )
+
+    assert (ended.code, ended.out, ended.err) == (0, "a\nb\n", "")
+    modes = {path.name: stat.filemode(path.stat().st_mode) for path in (program.home, *program.home.iterdir())}
+    assert modes == {"escrowctl": "drwx------", "config.toml": "-rw-------", "credentials.toml": "-rw-------"}
+
+
+def test_bytes_that_are_no_text_are_no_key(program: Program, server: WireServer) -> None:
+    line = f"escrowctl auth login --base-url {server.base_url} --mode test -p a"
+    for given in (r"printf '\xff\xfe\x00'", "head -c 100000 /dev/zero", "cat /dev/null", "cat /bin/ls"):
+        ended = program.bash(f"{given} | {line}")
+        assert (ended.code, ended.out) == (4 if "null" in given else 2, ""), (given, ended.err)
+        assert "Traceback" not in ended.err
+    assert (server.seen, program.home.exists()) == ([], False)
+
+
+def test_killed_at_any_moment_the_file_is_the_old_or_the_new_one(program: Program, server: WireServer) -> None:
+    """SIGKILL during edits: config.toml parses, and holds a prefix of what was written."""
+    program.run("config", "set", "profiles.a.base_url", server.base_url)
+    code = (
+        "from pathlib import Path; from escrowctl.config.editing import ConfigEditor\n"
+        "from escrowctl.surroundings import Surroundings\n"
+        f"editor = ConfigEditor(Path({str(program.home / 'config.toml')!r}), Surroundings())\n"
+        "print('ready', flush=True)\n"
+        "for number in range(1, 10000): editor.set(('profiles', 'a', 'reply_limit'), 1024 + number)\n"
+    )
+    last = 0
+    for round_number in range(5):
+        process = subprocess.Popen([sys.executable, "-c", code], env=program.environ, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(0.05 + 0.037 * round_number)
+        process.kill()
+        finish(process)
+        profile = tomllib.loads((program.home / "config.toml").read_text())["profiles"]["a"]
+        assert set(profile) == {"base_url", "reply_limit"}
+        last = max(last, profile["reply_limit"])
+    assert last > 1024
+    assert program.run("config", "set", "profiles.a.mode", "test").code == 0
+    assert sorted(path.name for path in program.home.iterdir()) == ["config.toml"]
+
+
+def test_two_logins_at_once_lose_no_key(program: Program, server: WireServer) -> None:
+    processes = []
+    for number in range(6):
+        process = program.start(
+            "auth", "login", "--base-url", server.base_url, "--mode", "test", "-p", f"p{number}", "-q",
+            stdin=subprocess.PIPE,
+        )  # fmt: skip
+        assert process.stdin is not None
+        process.stdin.write(KEY)
+        process.stdin.close()
+        process.stdin = None
+        processes.append(process)
+
+    assert [finish(process).code for process in processes] == [0] * 6
+    status = program.run("auth", "status", "--json")
+    assert sorted(row["profile"] for row in json.loads(status.out) if row["state"] == "ok") == [
+        f"p{number}" for number in range(6)
+    ]
+
+
+def test_changing_settings_loads_no_http_and_reading_no_editor(program: Program) -> None:
+    show = "import sys\nfrom escrowctl.main import main\ncode = main()\nprint(sorted(sys.modules), file=sys.stderr)\n"
+
+    def loaded(*words: str) -> set[str]:
+        return set(re.findall(r"'([\w.]+)'", program.python(show, *words).err.splitlines()[-1]))
+
+    writing = loaded("config", "set", "profiles.a.base_url", "https://a.example.com")
+    reading = loaded("config", "list")
+
+    assert ("tomlkit" in writing, "tomlkit" in reading) == (True, False)
+    assert (writing | reading) & {"httpx", "httpcore", "keyring", "sqlite3", "falcon"} == set()
+    assert (program.home / "config.toml").exists()

@@ -1,0 +1,272 @@
+"""Every example in README is run: what it shows is what a person, a shell or a CI job gets."""
+
+import contextlib
+import json
+import re
+import socket
+import subprocess
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pexpect
+import pytest
+from conftest import KEY
+from wire_server import Behave, Seen, WireServer, by_method, http_reply, say_nothing, serving
+
+from e2e.script import SECONDS, Program, clean_environment, find_script
+from escrowctl.config.profiles import ConfigFile
+
+README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+PROMPT = "@@ "
+ID = "tx_7K2M9QHD"
+
+_NOT_THE_SAME = (
+    (r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(\.[0-9]+)?Z", "TIME"),
+    (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "UUID"),
+    (r"[0-9]+ s ago", "N s ago"),
+    (r"within [0-9.]+ s", "within N s"),
+    (r"https?://((test\.)?escrow\.example\.com|127\.0\.0\.1:[0-9]+)", "URL"),
+    (r"sk_sandbox_([0-9a-f]+|\.\.\.)", "KEY"),
+    (r"/[^ ]*/(config\.toml|credentials\.toml)", r"FOLDER/\1"),
+    (r"\bj[0-9]+\b", "jN"),
+    (r'"pid": [0-9]+', '"pid": N'),
+    (r"tx_[0-9A-Z]{8}", ID),
+    (r" +", " "),
+)
+
+
+def alike(text: str) -> list[str]:
+    """Return lines with what differs between runs replaced."""
+    for pattern, word in _NOT_THE_SAME:
+        text = re.sub(pattern, word, text)
+    return [line.rstrip() for line in text.replace("\r", "").splitlines() if line.strip()]
+
+
+def block(kind: str, word: str) -> str:
+    """Return the one block of a kind that has a word in it."""
+    found: str
+    (found,) = [text for name, text in BLOCKS if name == kind and word in text]
+    return found
+
+
+def steps(console: str) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Yield each command of a console block with the lines it shows and the answers that are typed."""
+    for step in re.split(r"^\$ ", console, flags=re.MULTILINE)[1:]:
+        command, *lines = step.splitlines()
+        answers = [line.removeprefix("> ") for line in lines if line.startswith("> ")]
+        yield command, lines, answers
+
+
+def play(program: Program, console: str, *, server: WireServer | None = None) -> None:
+    """Type a console block into bash at a terminal, and compare what is shown; `...` stands for any lines."""
+    environ = {**program.environ, "PS1": PROMPT, "TERM": "dumb", "PATH": f"{find_script().parent}:/usr/bin:/bin"}
+    shell = pexpect.spawn(
+        "bash",
+        ["--norc", "--noprofile"],
+        env=environ,
+        encoding="utf-8",
+        timeout=SECONDS,
+        dimensions=(50, 250),
+        echo=False,
+    )
+    made = ID
+    with contextlib.closing(shell):
+        shell.expect_exact(PROMPT)
+        for command, lines, answers in steps(console):
+            typed = command.replace(ID, made)
+            if server:
+                typed = re.sub(r"https://[a-z.]*escrow\.example\.com", server.base_url, typed)
+            shell.sendline(typed)
+            shown = ""
+            for answer in answers:
+                shell.expect_exact("> ")
+                shown += f"{shell.before}> {answer}\n"
+                shell.sendline(answer.replace(ID, made))
+            shell.expect_exact(PROMPT)
+            shown += str(shell.before)
+            made = next(iter(re.findall(r"tx_[0-9A-Z]{8}", shown)), made)
+            compare(shown, lines)
+
+
+def compare(shown: str, lines: list[str]) -> None:
+    wanted, found = alike("\n".join(lines)), alike(shown)
+    if "..." not in wanted:
+        assert found == wanted
+        return
+    at = wanted.index("...")
+    behind = wanted[at + 1 :]
+    assert found[:at] == wanted[:at]
+    assert found[len(found) - len(behind) :] == behind
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Program:
+    return Program(clean_environment(tmp_path / "home"))
+
+
+def test_every_example_is_run_by_a_test_here() -> None:
+    kinds = [(name, text.splitlines()[0]) for name, text in BLOCKS]
+
+    assert kinds == [
+        # The two set-up lines are run by .ci/run, in a clean clone.
+        ("sh", "python3 -m venv .venv && .venv/bin/pip install -q . && .venv/bin/escrowctl --sandbox tx create "
+         "--amount 100 --currency USD"),
+        ("sh", "python3 -m venv .venv && .venv/bin/pip install -q '.[test]' && .venv/bin/pytest -n 2"),
+        ("console", "$ escrowctl --sandbox tx create --amount 100 --currency USD"),
+        ("sh", 'printf %s "$KEY" | escrowctl auth login --base-url https://escrow.example.com --mode test '
+         "-p acme-test"),
+        ("sh", "export ESCROWCTL_BASE_URL=https://escrow.example.com ESCROWCTL_API_KEY"),
+        ("toml", 'default_profile = "acme-test"'),
+        ("console", "$ escrowctl -p acme-test config set reply.status /escrowState"),
+        ("console", "$ escrowctl tx create --amount 2500 --currency EUR"),
+        ("yaml", "name: pay out"),
+        ("console", "$ escrowctl sandbox serve --port 0 --ready-file ready.json --json"),
+    ]  # fmt: skip
+
+
+def test_the_first_minutes(program: Program) -> None:
+    if not any((Path(folder) / "jq").exists() for folder in ("/usr/bin", "/bin")):
+        pytest.skip("jq is not installed")
+    play(program, block("console", "--sandbox tx create"))
+
+
+def test_an_unknown_outcome(program: Program) -> None:
+    with serving(say_nothing) as server:
+        there = program.at(server).with_environ(ESCROWCTL_TIMEOUT="0.5")
+        play(there, block("console", "unknown: the create"), server=server)
+        assert len(server.writes) == 1
+
+
+def test_settings_are_set_and_listed(program: Program, tmp_path: Path) -> None:
+    home = tmp_path / "home" / "escrowctl"
+    home.mkdir(parents=True, mode=0o700)
+    (home / "config.toml").write_text('[profiles.acme-test]\nbase_url = "https://test.escrow.example.com"\n')
+    keys = home / "credentials.toml"
+    keys.touch(mode=0o600)
+    keys.write_text(f'[acme-test]\norigin = "https://test.escrow.example.com"\nkey = "{KEY}"\n')
+    there = program.with_environ(ESCROWCTL_HOME=str(home))
+
+    play(there, block("console", "config set"))
+
+
+def test_the_profile_is_one_that_is_taken() -> None:
+    text = block("toml", "default_profile")
+
+    profile = ConfigFile.model_validate(tomllib.loads(text)).profiles["acme-test"]
+
+    unset = {"caps", "webhook", "reply", "status"}
+    named = {line.partition("=")[0].strip().partition(".")[0] for line in text.splitlines() if "=" in line}
+    assert set(type(profile).model_fields) - unset - named <= {"list_limit"}, "every setting has its line"
+
+
+def shell(program: Program, script: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+    environ = {**program.environ, **variables, "PATH": f"{find_script().parent}:/usr/bin:/bin"}
+    return subprocess.run(
+        ["bash", "--norc", "-eo", "pipefail", "-c", script],
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+
+
+def here(script: str, server: WireServer) -> str:
+    return script.replace("https://escrow.example.com", server.base_url)
+
+
+def test_a_key_comes_through_a_pipe(program: Program) -> None:
+    with serving(lambda _seen, connection: connection.sendall(http_reply("200 OK", b"[]"))) as server:
+        done = shell(program, here(block("sh", "auth login"), server), KEY=KEY)
+
+        assert done.returncode == 0, done.stderr
+        assert [(seen.target, seen.header("authorization")) for seen in server.seen] == [
+            ("/api/v1/webhooks", f"Bearer {KEY}")
+        ]
+
+
+def test_a_job_sets_two_variables(program: Program) -> None:
+    reply = b'{"id":"tx_1","amount":2500,"currency":"EUR"}'
+    with serving(lambda _seen, connection: connection.sendall(http_reply("200 OK", reply))) as server:
+        done = shell(program, here(block("sh", "export ESCROWCTL_BASE_URL"), server), ESCROWCTL_API_KEY=KEY)
+
+        assert (done.returncode, json.loads(done.stdout)["id"]) == (0, "tx_1")
+        assert len(server.writes) == 1
+
+
+def test_the_sandbox_is_served_for_other_programs(program: Program, tmp_path: Path) -> None:
+    command, lines, _ = next(steps(block("console", "sandbox serve")))
+    ready = tmp_path / "ready.json"
+    with program.start(*command.replace("ready.json", str(ready)).split()[1:]) as process:
+        assert process.stdout is not None
+        shown = process.stdout.readline()
+        process.terminate()
+        process.communicate(timeout=SECONDS)
+
+    compare(shown, lines)
+    assert process.returncode == 0
+
+
+# The CI job: its own environment, no terminal, nothing on stdin.
+
+
+def job() -> tuple[dict[str, str], str]:
+    """Return the variables and the last script of the job file."""
+    text = block("yaml", "ESCROWCTL_API_KEY")
+    variables = dict(re.findall(r"^      ([A-Z_]+): (.+)$", text, re.MULTILINE))
+    script = text.rpartition("- run: |\n")[2]
+    return variables, re.sub(r"^ {10}", "", script, flags=re.MULTILINE)
+
+
+def escrow_service(release: Callable[[Seen, socket.socket], None]) -> Behave:
+    held = b'{"id":"tx_1","status":"held","amount":2500,"currency":"EUR"}'
+    answer: Behave = lambda _seen, connection: connection.sendall(http_reply("200 OK", held))  # noqa: E731
+    return by_method(GET=answer, POST=answer, PUT=release)
+
+
+def run_job(program: Program, server: WireServer, folder: Path) -> "subprocess.CompletedProcess[str]":
+    variables, script = job()
+    assert variables == {
+        "ESCROWCTL_BASE_URL": "https://escrow.example.com",
+        "ESCROWCTL_API_KEY": "${{ secrets.ESCROWCTL_API_KEY }}",
+        "ORDER": "order-${{ github.run_id }}",
+    }
+    given = {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": KEY, "ORDER": "order-1", "CI": "true"}
+    return shell(program, f"cd '{folder}'; {script}", **given)
+
+
+def test_the_ci_job_creates_and_releases(program: Program, tmp_path: Path) -> None:
+    accept: Behave = lambda _seen, connection: connection.sendall(http_reply("200 OK", b"{}"))  # noqa: E731
+    with serving(escrow_service(accept)) as server:
+        done = run_job(program, server, tmp_path)
+
+        assert (done.returncode, json.loads(done.stdout)["id"]) == (0, "tx_1"), done.stderr
+        assert [(seen.method, seen.target) for seen in server.writes] == [
+            ("POST", "/api/v1/transactions"),
+            ("PUT", "/api/v1/transactions/tx_1/release"),
+        ]
+
+
+def test_the_ci_job_stops_where_an_outcome_is_unknown(program: Program, tmp_path: Path) -> None:
+    def hang_up(_seen: Seen, connection: socket.socket) -> None:
+        connection.shutdown(socket.SHUT_RDWR)
+
+    with serving(escrow_service(hang_up)) as server:
+        done = run_job(program, server, tmp_path)
+
+        assert (done.returncode, len(server.writes)) == (12, 2)
+        assert "::error::outcome unknown" in done.stdout
+        assert json.loads(done.stderr.splitlines()[-1])["error"]["request"]["method"] == "PUT"
+
+
+def test_the_ci_job_with_a_lost_secret_reports_no_success(program: Program, tmp_path: Path) -> None:
+    _variables, script = job()
+
+    done = shell(
+        program, script, ESCROWCTL_BASE_URL="https://escrow.example.com", ESCROWCTL_API_KEY="", CI="true", ORDER="1"
+    )
+
+    assert (done.returncode, done.stdout) == (4, "")

@@ -1,0 +1,255 @@
+"""What a profile says, and what then holds: its whole shape carried, guards in force, mistakes named."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import KEY, Run
+from wire_server import Behave, WireServer
+
+from cli.conftest import Journal
+from cli.replies import CREATE, HELD, RELEASE, json_reply, writes_meet
+from escrowctl.config.folders import Folders
+from escrowctl.config.origin import Origin
+from escrowctl.config.secrets import Secret
+from escrowctl.config.service import JournalPin, Network, Service, Webhooks
+from escrowctl.config.settings import LineValues, Resolver
+from escrowctl.contract.number import Number
+from escrowctl.contract.record import Pointers
+
+Profile = Callable[..., WireServer]
+
+
+@pytest.fixture
+def profile(serve: Callable[[Behave], WireServer], write_config: Callable[[str], Path], home: Path) -> Profile:
+    """Write a profile `a` with these lines for a server that behaves like this, and make it the default."""
+
+    def write(*lines: str, behave: Behave | None = None) -> WireServer:
+        server = serve(behave or json_reply(HELD))
+        text = "\n".join(lines)
+        write_config(
+            f'default_profile = "a"\n[profiles.a]\nbase_url = "{server.base_url}"\napi_key_file = "a.key"\n{text}\n'
+        )
+        (home / "a.key").write_text(KEY)
+        (home / "a.key").chmod(0o600)
+        return server
+
+    return write
+
+
+def test_everything_a_profile_says_reaches_the_service(write_config: Callable[[str], Path], home: Path) -> None:
+    path = write_config(
+        """
+[profiles.acme]
+base_url = "https://Escrow.Example.com:443/base/"
+mode = "test"
+api_prefix = "/v1"
+api_key_file = "acme.key"
+read_only = true
+caps = { EUR = "5000", USD = 99, XTS = "1.23456" }
+timeout = 12.5
+status.released = ["Released", "PAID"]
+reply = { id = "/ref", status = "/s", amount = "/value/amt", currency = "/value/ccy" }
+webhook = { scheme = "none", url_field = "endpoint", events_field = "topics" }
+reference_field = "externalRef"
+currencies = ["XTS"]
+idempotency = "header"
+retry_refused = false
+service_id = "acme"
+journal_id = "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"
+reply_limit = 2048
+list_limit = 4096
+"""
+    )
+    (home / "acme.key").write_text(KEY)
+    (home / "acme.key").chmod(0o600)
+
+    folders = Folders(home, home / "state", home / "cache")
+    found = Resolver(LineValues(profile="acme"), {"ESCROWCTL_JOURNAL_ID": "other"}, folders).resolve()
+
+    assert found == Service(
+        name="acme",
+        origin=Origin("https", "escrow.example.com", 443, "/base"),
+        identity="acme",
+        key=Secret(KEY),
+        url_source="--profile acme",
+        key_source=f"api_key_file of profile acme ({path.parent / 'acme.key'})",
+        live=False,
+        profile="acme",
+        api_prefix="/v1",
+        read_only=True,
+        caps={"EUR": Number("5000"), "USD": Number("99"), "XTS": Number("1.23456")},
+        currencies=frozenset({"XTS"}),
+        reference_field="externalRef",
+        idempotency="header",
+        retry_refused=False,
+        pointers=Pointers("/ref", "/s", "/value/amt", "/value/ccy"),
+        released=frozenset({"released", "paid"}),
+        webhooks=Webhooks("none", "endpoint", "topics"),
+        journal_pins=(
+            JournalPin("other", "ESCROWCTL_JOURNAL_ID"),
+            JournalPin("5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10", "journal_id of profile acme"),
+        ),
+        read_timeout=12.5,
+        write_timeout=12.5,
+        reply_limit=2048,
+        list_limit=4096,
+        network=Network(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "part"),
+    [
+        ("reed_only = true", 'profiles.a.reed_only: there is no such setting; the nearest is "read_only".'),
+        ("xyzzy = true", "profiles.a.xyzzy: there is no such setting; there are: base_url, mode,"),
+        ("reply.statsu = '/s'", 'profiles.a.reply.statsu: there is no such setting; the nearest is "status".'),
+        ("webhook.url = 'x'", 'profiles.a.webhook.url: there is no such setting; the nearest is "url_field".'),
+        ("status.relesed = ['x']", 'profiles.a.status.relesed: there is no such setting; the nearest is "released".'),
+        ("read_only = 'true'", "profiles.a.read_only: it should be true or false, without quotes."),
+        ("mode = 'prod'", 'profiles.a.mode: it should be "test" or "live".'),
+        ("timeout = '30'", "profiles.a.timeout: it should be seconds above 0 and at most 3600."),
+        ("timeout = inf", "profiles.a.timeout: it should be seconds above 0"),
+        ("timeout = nan", "profiles.a.timeout: it should be seconds above 0"),
+        ("caps.EUR = 5000.5", "profiles.a.caps.EUR: it should be an amount for a currency code"),
+        ("caps.EUR = true", "profiles.a.caps.EUR: it should be an amount"),
+        ("caps.EUR = -1", 'profiles.a.caps.EUR: the amount "-1" is negative'),
+        ("caps.EUR = '5_000'", "profiles.a.caps.EUR: the amount"),
+        ("caps.EUR = '0.001'", 'profiles.a.caps.EUR: the amount "0.001" has 3 decimals, EUR has at most 2.'),
+        ("caps.JPY = '0.5'", 'profiles.a.caps.JPY: the amount "0.5" has 1 decimals, JPY has none'),
+        ("caps.XTS = '5'", "profiles.a.caps.XTS: the currency XTS is not a currency of ISO 4217"),
+        ("caps = 5000", "profiles.a.caps: it should be an amount for a currency code"),
+        ("reply.id = 'ref'", "profiles.a.reply.id: it should be a JSON Pointer such as /data/id."),
+        ("reply_limit = 0", "profiles.a.reply_limit: it should be a whole number of bytes"),
+        ("list_limit = 1e9", "profiles.a.list_limit: it should be a whole number of bytes"),
+        ("idempotency = 'yes'", 'profiles.a.idempotency: it should be "none" or "header".'),
+        ("journal_id = 'j1'", "profiles.a.journal_id: it should be a journal's id"),
+        ("status.released = 'released'", "profiles.a.status.released: it should be a list of words"),
+        ("status = 'released'", "profiles.a.status: it should be a table of status words."),
+        ("[profiles.'a b']\nbase_url = 'https://x.example.com'", "profiles.a b: it should be tables named by"),
+        ("[profile.a]\nmode = 'test'", 'profile: there is no such setting; the nearest is "profiles".'),
+        ("[profiles.b]\nmode = 'test'", "profiles.b.base_url: it is missing; it should be the service's base URL"),
+    ],
+)
+def test_a_mistake_is_named_with_what_should_stand_there(profile: Profile, run: Run, line: str, part: str) -> None:
+    server = profile(line)
+
+    result = run("tx", "get", "tx_1")
+
+    assert (result.code, result.out, server.seen) == (2, "", [])
+    assert part in result.err
+
+
+# Caps
+
+
+@pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])
+def test_under_caps_that_cannot_be_counted_no_money_is_moved(
+    profile: Profile, run: Run, journal: Journal, line: tuple[str, ...]
+) -> None:
+    server = profile('caps.USD = "5000"')
+
+    result = run(*line, "--json")
+
+    assert (result.code, result.out, server.writes) == (5, "", [])
+    assert (result.error["code"], result.error["outcome"]) == ("capped", "not_sent")
+    assert result.error["hint"] == "without them: escrowctl config unset profiles.a.caps"
+    assert journal() == []
+    unset = run("config", "unset", "profiles.a.caps")
+    assert (unset.code, run(*line).code) == (0, 0)
+
+
+def test_under_caps_what_moves_no_money_works(profile: Profile, run: Run) -> None:
+    server = profile('caps.USD = "5000"')
+
+    assert run("tx", "get", "tx_1").code == 0
+    assert run(*CREATE, "--dry-run").code == 0
+    assert server.writes == []
+
+
+def test_a_read_only_profile_refuses_before_it_reads_or_asks(profile: Profile, run: Run) -> None:
+    server = profile("read_only = true", 'mode = "live"')
+
+    result = run("tx", "release", "tx_1", stdin="100\n", terminal=True)
+
+    assert (result.code, result.out, server.seen) == (5, "", [])
+    assert "Type the amount" not in result.err
+
+
+# The journal that belongs to the profile
+
+LOST = "00000000-0000-4000-8000-000000000000"
+
+
+@pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])
+@pytest.mark.parametrize("by", ["profile", "variable", "both, one wrong"])
+def test_a_live_write_is_refused_on_another_journal(
+    profile: Profile, run: Run, journal: Journal, line: tuple[str, ...], by: str
+) -> None:
+    assert journal() == []
+    here = run("config", "path", "--json").json["journal_id"]
+    server = profile('mode = "live"', *([f'journal_id = "{LOST}"'] if by == "profile" else [f'journal_id = "{here}"']))
+    environ = {} if by == "profile" else {"ESCROWCTL_JOURNAL_ID": LOST}
+
+    result = run(*line, "--json", environ=environ)
+
+    assert (result.code, result.out, server.writes) == (17, "", [])
+    source = "journal_id of profile a" if by == "profile" else "ESCROWCTL_JOURNAL_ID"
+    assert result.error["message"] == (
+        f"this journal is {here}, and {source} says {LOST}: what was written before is not known here. "
+        "Nothing was sent."
+    )
+    assert journal() == []
+
+
+def test_a_live_write_goes_out_on_the_journal_that_is_meant(profile: Profile, run: Run, journal: Journal) -> None:
+    journal()
+    here = run("config", "path", "--json").json["journal_id"]
+    server = profile('mode = "live"', f'journal_id = "{here}"')
+
+    assert run(*CREATE, environ={"ESCROWCTL_JOURNAL_ID": here}).code == 0
+    assert len(server.writes) == 1
+
+
+def test_what_is_not_live_is_not_bound_to_a_journal(profile: Profile, run: Run) -> None:
+    server = profile('mode = "test"', f'journal_id = "{LOST}"')
+
+    assert run(*CREATE, environ={"ESCROWCTL_JOURNAL_ID": LOST}).code == 0
+    assert run("--sandbox", *CREATE, environ={"ESCROWCTL_JOURNAL_ID": LOST}).code == 0
+    assert len(server.writes) == 1
+
+
+# Limits and refusals
+
+
+def test_the_limits_of_the_profile_hold_for_records_and_lists(profile: Profile, run: Run) -> None:
+    record = b'{"id":"tx_1","memo":"' + b"x" * 2048 + b'"}'
+    profile("reply_limit = 1024", behave=json_reply(record))
+    small = run("tx", "get", "tx_1")
+    profile("reply_limit = 4096", behave=json_reply(record))
+    enough = run("tx", "get", "tx_1")
+    profile("list_limit = 1024", behave=json_reply(b"[" + record + b"]"))
+    short = run("tx", "list")
+    profile("reply_limit = 1024", behave=json_reply(b"[" + record + b"]"))
+    long = run("tx", "list")
+
+    assert [result.code for result in (small, enough, short, long)] == [10, 0, 10, 0]
+
+
+def test_a_write_whose_reply_is_over_the_limit_is_unknown(profile: Profile, run: Run, journal: Journal) -> None:
+    reply = b'{"id":"tx_1","memo":"' + b"x" * 2048 + b'"}'
+    profile("reply_limit = 1024", behave=writes_meet(json_reply(reply)))
+
+    assert run(*CREATE).code == 12
+    assert journal() == [("create_transaction", "unknown")]
+
+
+@pytest.mark.parametrize(("setting", "sent"), [("true", 2), ("false", 1)])
+def test_whether_a_refusal_for_now_may_be_tried_again_is_for_the_profile_to_say(
+    profile: Profile, run: Run, setting: str, sent: int
+) -> None:
+    server = profile(f"retry_refused = {setting}", behave=json_reply(b"", "429 Too Many Requests"))
+
+    codes = [run(*CREATE, "--idempotency-key", "k1").code for _ in range(2)]
+
+    assert (codes, len(server.writes)) == ([9, 9], sent)

@@ -73,4 +73,40 @@ EXAMPLES = (
         body=None,
         status=200,
     ),
+    WireExample(
+        # Sections 4 and 7: seen in activity listings, answered with 200; its contract is not shown.
+        name="list, observed",
+        line=("tx", "list"),
+        method="GET",
+        target="/api/v1/transactions",
+        body=None,
+        status=200,
+    ),
+    WireExample(
+        # Sections 4 and 7: seen in activity listings, answered with 400; its contract is not shown.
+        name="update, observed",
+        line=("tx", "update", "{id}", "--data", '{{"note":"x"}}', "--yes"),
+        method="PUT",
+        target="/api/v1/transactions/{id}",
+        body=b'{"note":"x"}',
+        status=400,
+    ),
+    WireExample(
+        # Section 4: POST /api/v1/webhooks with a JSON object (its fields: not shown). Section 7: 201.
+        name="webhook",
+        line=("webhook", "create", "--url", "https://hooks.example.net/escrow"),
+        method="POST",
+        target="/api/v1/webhooks",
+        body=b'{"url":"https://hooks.example.net/escrow"}',
+        status=201,
+    ),
+    WireExample(
+        # Section 4: GET /api/v1/webhooks, a collection.
+        name="webhooks",
+        line=("webhook", "list"),
+        method="GET",
+        target="/api/v1/webhooks",
+        body=None,
+        status=200,
+    ),
 )

@@ -5,24 +5,25 @@ import os
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from io import TextIOWrapper
-from typing import TextIO, TypedDict
+from typing import TYPE_CHECKING, TextIO, TypedDict
 
-from escrowctl.contract.body import encode
-from escrowctl.contract.number import JsonValue
 from escrowctl.errors import ErrorCode, EscrowctlError
-from escrowctl.output import terminal, tsv
 from escrowctl.output.safe import safe
-from escrowctl.output.trouble import error_document, error_lines, note_document
-from escrowctl.output.view import Listing, View
+
+# Formats are loaded by whoever shows something: help and usage errors do not pay for them.
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from escrowctl.contract.number import JsonValue
+    from escrowctl.output.view import Listing, View
 
 _MIN_WIDTH = 40
 _RED, _RESET = "\x1b[1;31m", "\x1b[0m"
 
 
 class _Terminal(TypedDict):
-    now: datetime
+    now: "datetime"
     width: int
     color: bool
 
@@ -49,7 +50,13 @@ class Console:
     """
 
     def __init__(
-        self, stdout: TextIO, stderr: TextIO, environ: Mapping[str, str], manner: Manner, *, now: Callable[[], datetime]
+        self,
+        stdout: TextIO,
+        stderr: TextIO,
+        environ: Mapping[str, str],
+        manner: Manner,
+        *,
+        now: "Callable[[], datetime]",
     ) -> None:
         self._stdout = stdout
         self._stderr = stderr
@@ -64,8 +71,10 @@ class Console:
 
     # Data
 
-    def show(self, view: View) -> None:
+    def show(self, view: "View") -> None:
         """Show one thing in the format of this run."""
+        from escrowctl.output import terminal, tsv
+
         if self.manner.fields and view.named:
             view = view.only(self.manner.fields)
         if self.manner.quiet:
@@ -73,7 +82,7 @@ class Console:
         elif self.manner.json or (view.whole and not self._stdout.isatty()):
             self.document(view.document)
         elif view.whole:
-            self.data(encode(view.document, spaced=True, indent=0))
+            self.data(_json(view.document, indent=0))
         elif not self._stdout.isatty():
             self.data(tsv.render_fields(view))
         elif view.line is not None:
@@ -81,8 +90,10 @@ class Console:
         else:
             self.data(terminal.render_fields(view, **self._terminal()))
 
-    def show_listing(self, listing: Listing) -> None:
+    def show_listing(self, listing: "Listing") -> None:
         """Show several things: an array, a table, or lines."""
+        from escrowctl.output import terminal, tsv
+
         if self.manner.fields:
             listing = listing.only(self.manner.fields)
         if self.manner.json:
@@ -97,8 +108,10 @@ class Console:
         else:
             self.data(tsv.render_listing(listing))
 
-    def show_line(self, view: View) -> None:
+    def show_line(self, view: "View") -> None:
         """Show one of several things that come one by one."""
+        from escrowctl.output import tsv
+
         if self.manner.fields:
             view = view.only(self.manner.fields)
         if self.manner.quiet:
@@ -109,9 +122,9 @@ class Console:
             # How wide the columns will be cannot be known yet.
             self.data(tsv.render_row(view, tuple(view.named)))
 
-    def document(self, document: JsonValue) -> None:
+    def document(self, document: "JsonValue") -> None:
         """Write one line of JSON."""
-        self.data(encode(document, spaced=True))
+        self.data(_json(document))
 
     def text(self, body: bytes) -> None:
         """Write a reply that is not JSON: as it stands in a pipe, made harmless at a terminal."""
@@ -145,7 +158,7 @@ class Console:
             return
         self._said.add(message)
         if self.manner.json:
-            self._say(encode(note_document(code, message), spaced=True))
+            self._say_note(code, message)
         else:
             self._say(f"{word}: {safe(message)}")
 
@@ -153,12 +166,17 @@ class Console:
         """Say what happened on the wire, under `-v` and `--debug`."""
         if not (self.manner.verbose or self.manner.debug):
             return
-        self._say(encode(note_document("trace", message), spaced=True) if self.manner.json else safe(message))
+        if self.manner.json:
+            self._say_note("trace", message)
+        else:
+            self._say(safe(message))
 
     def error(self, error: EscrowctlError) -> None:
         """Say what went wrong, and what to type next."""
+        from escrowctl.output.trouble import error_document, error_lines
+
         if self.manner.json:
-            self._say(encode(error_document(error), spaced=True))
+            self._say(_json(error_document(error)))
             return
         first, *others = error_lines(error)
         word, _, rest = first.partition(":")
@@ -175,10 +193,15 @@ class Console:
             self._say(safe(line))
         self._write_error("> ")
 
-    def _ids(self, views: tuple[View, ...]) -> None:
+    def _ids(self, views: "tuple[View, ...]") -> None:
         ids = [safe(view.id) for view in views if view.id is not None]
         if ids:
             self.data("\n".join(ids))
+
+    def _say_note(self, code: str, message: str) -> None:
+        from escrowctl.output.trouble import note_document
+
+        self._say(_json(note_document(code, message)))
 
     def _say(self, text: str) -> None:
         self._write_error(text + "\n")
@@ -210,3 +233,9 @@ class Console:
             nothing = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nothing, stream.fileno())
             os.close(nothing)
+
+
+def _json(document: "JsonValue", *, indent: int | None = None) -> str:
+    from escrowctl.contract.body import encode
+
+    return encode(document, spaced=True, indent=indent)

@@ -64,6 +64,12 @@ def test_help_and_usage_errors_load_neither_http_nor_storage(program: Program, w
     assert imported(program, *words.split(), code=code) & (HTTP | HEAVY | NEVER) == frozenset()
 
 
+def test_help_loads_no_format_of_output(program: Program) -> None:
+    assert (
+        imported(program, "--help") & {"json", "decimal", "escrowctl.output.view", "escrowctl.contract"} == frozenset()
+    )
+
+
 @pytest.mark.parametrize("words", ["tx get tx_1", "tx get tx_1 --json", "tx get tx_1 tx_2 -q"])
 def test_a_read_loads_http_and_neither_storage_nor_models(there: Program, words: str) -> None:
     loaded = imported(there, *words.split())

@@ -627,8 +627,9 @@ def test_switch_asks_at_a_terminal(run: Run, accounts: tuple[WireServer, WireSer
 @pytest.mark.parametrize("kind", ["link", "folder", "pipe"])
 def test_keys_are_written_to_a_plain_file_only(run: Run, home: Path, tmp_path: Path, kind: str) -> None:
     home.mkdir(parents=True, mode=0o700)
+    # It could be read as stored keys: none.
     precious = tmp_path / "precious"
-    precious.write_text("do not overwrite")
+    precious.write_text("# do not overwrite\n")
     precious.chmod(0o600)
     path = home / "credentials.toml"
     match kind:
@@ -644,7 +645,8 @@ def test_keys_are_written_to_a_plain_file_only(run: Run, home: Path, tmp_path: P
     )
 
     assert (result.code, result.out) == (2, ""), result.err
-    assert precious.read_text() == "do not overwrite"
+    assert ("is a symbolic link: keys are written to a plain file only" in result.err) == (kind == "link")
+    assert precious.read_text() == "# do not overwrite\n"
     assert KEY not in result.err + "".join(one.read_text() for one in home.iterdir() if one.is_file())
 
 

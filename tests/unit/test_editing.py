@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tomlkit
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from escrowctl.config import replacing
 from escrowctl.config.editing import ConfigEditor
 from escrowctl.errors import EscrowctlError
 from escrowctl.surroundings import Surroundings
@@ -185,6 +187,32 @@ def test_what_would_make_the_file_invalid_leaves_it_as_it_was(tmp_path: Path, na
     assert part in caught.value.message
     assert (tmp_path / "config.toml").read_text() == BEFORE
     assert [path.name for path in tmp_path.iterdir()] == ["config.toml"]
+
+
+def test_an_edit_that_changes_anything_else_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The editor's library is not trusted with the rest of the file: what it made is read again."""
+    made = tomlkit.dumps
+
+    def forgetful(document: Any) -> str:
+        return made(document).replace('mode = "live"\n', "")
+
+    monkeypatch.setattr(tomlkit, "dumps", forgetful)
+    with pytest.raises(EscrowctlError) as caught:
+        edit(tmp_path, BEFORE, ("profiles.acme-test.timeout", 5))
+
+    assert "profiles.acme-test.timeout cannot be changed here" in caught.value.message
+    assert (tmp_path / "config.toml").read_text() == BEFORE
+
+
+def test_the_new_file_is_never_written_through_something_that_is_there_already(tmp_path: Path) -> None:
+    """Between looking and opening, somebody else could put a link there: O_EXCL."""
+    precious = tmp_path / "precious"
+    precious.write_text("do not overwrite")
+    (tmp_path / "link").symlink_to(precious)
+    for name in ("precious", "link"):
+        with pytest.raises(FileExistsError):
+            replacing._write(tmp_path / name, b"new", like=None)
+    assert precious.read_text() == "do not overwrite"
 
 
 # Any layout, any row of changes

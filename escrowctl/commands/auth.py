@@ -12,7 +12,7 @@ from escrowctl.session import Session, session_of
 
 
 def logout(context: typer.Context) -> None:
-    """Remove the key that auth login stored for a profile; the profile stays.
+    """Remove a stored key; the profile stays.
 
     \b
     Example:

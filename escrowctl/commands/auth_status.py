@@ -43,7 +43,9 @@ def status(
         bool, typer.Option("--check", help="Ask each service whether it takes the key.")
     ] = False,
 ) -> None:
-    """List the accounts that are known here, and where each one's key is. No key is ever shown.
+    """List the accounts, and where each key is.
+
+    No key is ever shown. A key that cannot be used says why.
 
     \b
     Examples:

@@ -48,7 +48,9 @@ def path(context: typer.Context) -> None:
 
 
 def list_all(context: typer.Context) -> None:
-    """List every setting that this line would go by, with its value and where it comes from.
+    """List every setting and where it comes from.
+
+    These are the settings that a command with the same options would go by.
 
     \b
     Example:
@@ -67,7 +69,9 @@ def list_all(context: typer.Context) -> None:
 
 
 def get(context: typer.Context, key: _Name) -> None:
-    """Print one setting's value: as this line would go by it, or of a profile that is named.
+    """Print the value of one setting.
+
+    It is the one that a command with the same options would go by, or that of the profile in its name.
 
     \b
     Examples:
@@ -89,8 +93,9 @@ def set_value(
     key: _Name,
     values: Annotated[list[str], typer.Argument(metavar="VALUE...", help="The value; a list as words or by commas.")],
 ) -> None:
-    """Set a setting in config.toml; comments and order stay.
+    """Set a setting in config.toml.
 
+    Comments and order stay; what would make the file invalid is refused, and leaves it as it was.
     A key is not a setting: it never stands on a line. escrowctl auth login asks for it.
 
     \b
@@ -112,7 +117,7 @@ def set_value(
 
 
 def unset(context: typer.Context, key: _Name) -> None:
-    """Take a setting out of config.toml, or with profiles.NAME a whole profile.
+    """Take a setting, or a whole profile, out of config.toml.
 
     \b
     Example:

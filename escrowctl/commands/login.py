@@ -34,7 +34,7 @@ def login(
         typer.Option("--keyring/--no-keyring", help="Store the key in the system's keyring, or in a file (0600)."),
     ] = None,
 ) -> None:
-    """Store an API key for a service, and describe the service as a profile.
+    """Store an API key, and its service as a profile.
 
     On a terminal it asks. Elsewhere the key is read from stdin. It is tried with GET /webhooks, and
     stored only if the service takes it; it is used for the origin it was stored for, and no other.

@@ -1,5 +1,7 @@
 """`escrowctl config`: see every setting with its origin, and change config.toml."""
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -41,7 +43,7 @@ def path(context: typer.Context) -> None:
         "state": str(folders.state),
         "cache": str(folders.cache),
         "journal": str(journal),
-        "journal_id": session.journal.journal_id if journal.exists() and not session.options.sandbox else None,
+        "journal_id": _journal_id(session, journal),
     }
     fields = tuple((name, value or _NOT_SET) for name, value in found.items())
     session.show(View(dict(found), str(config), fields))
@@ -131,11 +133,24 @@ def unset(context: typer.Context, key: _Name) -> None:
         session.console.note("key_left", f"its key is still stored: {session.program} auth logout -p {place[1]}")
 
 
+def _journal_id(session: Session, journal: Path) -> str | None:
+    """Return the journal's own id, None where there is no journal yet; one that cannot be read is a note."""
+    if session.options.sandbox or not os.path.lexists(journal):
+        return None
+    try:
+        return session.journal.journal_id
+    except EscrowctlError as error:
+        session.console.note("journal_unusable", error.message.removesuffix(NOTHING_SENT).strip(), important=True)
+        return None
+
+
 def _settings(session: Session) -> "list[Setting]":
     from escrowctl.config.effective import list_sandbox_settings, list_settings  # noqa: PLC0415 - the models load with it
+    from escrowctl.config.settings import check_timeout  # noqa: PLC0415 - as above
 
     if session.options.sandbox:
-        return list_sandbox_settings(session.service.read_timeout if session.options.timeout else None)
+        timeout = session.options.timeout
+        return list_sandbox_settings(None if timeout is None else check_timeout(timeout, source="--timeout"))
     return list_settings(session.resolver, session.line, session.surroundings.environ)
 
 

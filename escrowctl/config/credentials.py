@@ -87,8 +87,12 @@ class Credentials:
         self._change(stored.profile, None, around)
 
     def _read(self) -> dict[str, Any]:
-        if not self.path.exists():
+        try:
+            self.path.lstat()
+        except (FileNotFoundError, NotADirectoryError):
             return {}
+        except OSError as error:
+            raise bad_config(f"{self.path}: {error.strerror or error}.") from error
         try:
             return tomllib.loads(read_private_text(self.path, source="stored keys"))
         except tomllib.TOMLDecodeError:

@@ -5,6 +5,7 @@ read by the standard library's parser and compared with what the old one should 
 """
 
 import copy
+import os
 import re
 import tomllib
 from collections.abc import Callable, Sequence
@@ -34,7 +35,7 @@ class ConfigEditor:
     def __init__(self, path: Path, around: Surroundings) -> None:
         self._link = path
         # A link, as dotfile collections make them, stays one; its target is replaced.
-        self._path = path.resolve()
+        self._path = Path(os.path.realpath(path))
         self._around = around
 
     def set(self, path: Sequence[str], value: Value) -> None:

@@ -228,6 +228,29 @@ def test_paths_are_printed_and_the_journal_s_id_once_there_is_one(run: Run, home
     assert elsewhere.out.splitlines()[0] == "config\t/x/y.toml"
 
 
+def test_paths_are_printed_although_the_journal_cannot_be_read(run: Run, home: Path) -> None:
+    (home / "state").mkdir(parents=True, mode=0o700)
+    (home / "state" / "journal.db").write_text("not a database")
+
+    result = run("config", "path", "--json")
+
+    assert (result.code, result.json["journal_id"]) == (0, None)
+    assert "journal_unusable" in result.err
+
+
+@pytest.mark.parametrize("name", ["config.toml", "credentials.toml"])
+def test_links_that_lead_nowhere_or_round_in_circles_are_no_defect(run: Run, home: Path, name: str) -> None:
+    home.mkdir(parents=True, mode=0o700)
+    (home / name).symlink_to(home / name)
+    login = ("auth", "login", "--base-url", "https://a.example.com", "--mode", "test", "-p", "a", "--no-check")
+    codes = [
+        run(*words, stdin="sk_key").code
+        for words in (("config", "set", "profiles.a.base_url", "https://a.example.com"), login, ("auth", "status"))
+    ]
+    assert 1 not in codes
+    assert codes[1] == 2
+
+
 # Getting
 
 

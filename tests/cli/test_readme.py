@@ -1,10 +1,13 @@
 """What README says is what the program does."""
 
 import re
+import tomllib
 from pathlib import Path
 
 from conftest import Run
 
+from escrowctl.config.file import validate_config
+from escrowctl.config.names import profile_settings
 from escrowctl.exits import ExitCode
 
 README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
@@ -40,3 +43,21 @@ def test_help_environment_names_every_variable_that_the_code_reads(run: Run) -> 
 
     assert read
     assert {name for name in read if name not in described} == set()
+
+
+def test_the_profile_in_the_readme_is_one(tmp_path: Path) -> None:
+    (block,) = re.findall(r"```toml\n(.*?)```", README, re.DOTALL)
+
+    config = validate_config(tmp_path, tomllib.loads(block))
+
+    described = set(re.findall(r"`([a-z_.]+)`|^([a-z_.]+) =", block, re.MULTILINE))
+    assert config.default_profile == "acme-test"
+    assert {name for _, name in described} <= {"default_profile", *profile_settings()}
+
+
+def test_the_readme_and_help_environment_name_the_same_variables(run: Run) -> None:
+    table = README[README.index("## Environment") : README.index("## When the outcome is not known")]
+    printed = run("help", "environment").out
+
+    names = r"\b[A-Z]+(?:_[A-Z]+)+\b|\bCI\b"
+    assert set(re.findall(names, table)) == set(re.findall(names, printed))

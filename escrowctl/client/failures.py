@@ -101,7 +101,7 @@ def write_failure(service: Service, entry: Entry, code: ErrorCode | None, *, inv
                 f"the {verb} was sent, and {entry.verdict.detail}. {_may_have(entry)} It was not sent again.",
                 hint=f"look at it before anything else: {invocation} journal show {entry.name}",
                 sending=Sending.UNKNOWN,
-                facts=facts,
+                facts=facts | ({"deduplicates": True} if service.idempotency == "header" else {}),
             )
 
 

@@ -484,3 +484,14 @@ def test_a_service_that_echoes_the_key_does_not_get_it_shown_or_stored(status: s
 
     assert not any(KEY in result.out + result.err for result in results)
     assert not any(KEY.encode() in path.read_bytes() for path in home.rglob("*") if path.is_file())
+
+
+def test_an_unknown_write_says_where_the_service_honours_its_key(at: At, write_config: Callable[[str], Path]) -> None:
+    server, run = at(hang_up)
+    write_config(f'[profiles.p]\nbase_url = "{server.base_url}"\nidempotency = "header"\n')
+    around = {"ESCROWCTL_PROFILE": "p"}
+
+    shown = run(*CREATE, environ=around, new_uuid=lambda: "a-uuid")
+
+    assert (shown.code, len(server.writes)) == (12, 1)
+    assert "  key     a-uuid  (this service deduplicates by it)\n" in shown.err

@@ -6,7 +6,7 @@ from escrowctl.client.orders import Circumstances, Order, Terms, order_call, ord
 from escrowctl.commands.creations import note_difference, note_replayed
 from escrowctl.commands.preview import show_request
 from escrowctl.commands.releases import ask_release, release_all
-from escrowctl.commands.updates import update
+from escrowctl.commands.updates import refuse_release, update
 from escrowctl.commands.webhook import register
 from escrowctl.contract.body import encode
 from escrowctl.contract.number import JsonValue
@@ -93,6 +93,7 @@ def _release(session: Session, writing: Writing) -> None:
 
 def _call_foreign(session: Session, writing: Writing) -> None:
     operation, body = writing.call.operation, writing.body
+    refuse_release(session, body)
     order = order_call(
         operation.method, operation.path, body, writing.circumstances, resource_id=writing.call.resource_id
     )

@@ -36,7 +36,7 @@ def update(
 
     Raises EscrowctlError: exit 2 for a body that would release it, and whatever the client raises.
     """
-    _refuse_release(session, body)
+    refuse_release(session, body)
 
     def order_for(found: Located | None) -> Order:
         return order_update(resource_id, body, circumstances, found=found, operation=operation)
@@ -52,8 +52,10 @@ def update(
         session.show(_view(session, made, resource_id), done=f"{resource_id} was updated")
 
 
-def _refuse_release(session: Session, body: JsonValue) -> None:
-    """An update that sets a word which means released would be a release without its guards."""
+def refuse_release(session: Session, body: JsonValue) -> None:
+    """Raise EscrowctlError (exit 2) for a body that sets a word which means released: it would be a release
+    without its guards.
+    """
     word = locate(body, noun="transaction", pointers=session.service.pointers).status
     if session.service.means_released(word):
         raise bad_value(f'--data sets the status "{word}", which means released: use tx release.')

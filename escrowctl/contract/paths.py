@@ -1,11 +1,13 @@
 """Paths typed by hand: an allow-list of what may stand in one, and which operation a path really is.
 
-A service may take `/Transactions/x/release.json` for the release of x. What could be one of the
-contract's writes is treated as one, so that no spelling gets round its guards.
+A service may take `/Transactions/x/release.json` for the release of x, and stand under another
+prefix than the profile says. What ends like one of the contract's writes is treated as one, so that
+no spelling gets round its guards.
 """
 
 import re
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.operations import OPERATIONS, READING_METHODS, Access, Operation, make_foreign
@@ -65,16 +67,21 @@ def _recognise(method: str, segments: list[str]) -> Call:
             typed = replace(operation, method=method, path=spelled)
             return Call(typed, parse_id(resource_id, noun=operation.noun) if named else None)
     foreign = make_foreign(method, "/" + "/".join(segments))
-    beneath = len(segments) > 1 and _bare(segments[0]) == "transactions" and foreign.access is Access.WRITE
-    return Call(foreign, parse_id(segments[1]) if beneath else None)
+    beneath = _id_beneath(segments) if foreign.access is Access.WRITE else None
+    return Call(foreign, parse_id(beneath) if beneath is not None else None)
+
+
+def _id_beneath(segments: list[str]) -> str | None:
+    """Return the id of the transaction that a path lies beneath, or None."""
+    return next((after for segment, after in pairwise(segments) if _bare(segment) == "transactions"), None)
 
 
 def _fits(operation: Operation, method: str, segments: list[str]) -> str | None:
     """Return the id where the path is this operation's ("" where it has none), else None."""
     parts = operation.path[1:].split("/")
-    if len(parts) != len(segments) or not _same_method(operation, method):
+    if len(parts) > len(segments) or not _same_method(operation, method):
         return None
-    pairs = list(zip(parts, segments, strict=True))
+    pairs = list(zip(parts, segments[-len(parts) :], strict=True))
     if any(part != "{id}" and _bare(segment) != part for part, segment in pairs):
         return None
     return next((segment for part, segment in pairs if part == "{id}"), "")
@@ -87,8 +94,8 @@ def _same_method(operation: Operation, method: str) -> bool:
 
 def _spelled(segments: list[str], operation: Operation) -> str:
     parts = operation.path[1:].split("/")
-    pairs = zip(parts, segments, strict=True)
-    return "/" + "/".join(part if part == "{id}" else segment for part, segment in pairs)
+    tail = [part if part == "{id}" else typed for part, typed in zip(parts, segments[-len(parts) :], strict=True)]
+    return "/" + "/".join([*segments[: -len(parts)], *tail])
 
 
 def _bare(segment: str) -> str:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from conftest import KEY, Run
@@ -110,6 +111,8 @@ SPELLINGS = (
     ("PUT", "/transactions/tx_1/release.json"),
     ("POST", "/transactions/tx_1/release"),
     ("PATCH", "/transactions.xml/tx_1/Release"),
+    ("PUT", "/v1/transactions/tx_1/release"),
+    ("PUT", "/escrow/v2/Transactions/tx_1/release"),
 )
 
 
@@ -228,3 +231,27 @@ def test_a_dry_run_by_hand_sends_and_reads_nothing(at: At) -> None:
     ]
     assert [result.json["url"] for result in results] == [f"{server.base_url}/api/v1{path}" for _, path in writes]
     assert server.seen == []
+
+
+def test_no_write_by_hand_sets_a_status_that_means_released(at: At, write_config: Callable[[str], Path]) -> None:
+    server, run = at(json_reply(b"{}"))
+    write_config(f'[profiles.p]\nbase_url = "{server.base_url}"\nstatus.released = ["released"]\n')
+    calls = (("PATCH", "/transactions/tx_1"), ("PUT", "/transactions/tx_1"), ("POST", "/v9/transactions/tx_1"))
+
+    results = [
+        run("api", *call, "--data", '{"status":"RELEASED"}', "--yes", environ={"ESCROWCTL_PROFILE": "p"})
+        for call in calls
+    ]
+
+    assert [result.code for result in results] == [2, 2, 2]
+    assert all("means released: use tx release" in result.err for result in results)
+    assert server.seen == []
+
+
+def test_a_foreign_write_takes_the_lock_of_the_transaction_it_lies_beneath(at: At) -> None:
+    _server, run = at(json_reply(b"{}"))
+
+    result = run("api", "POST", "/v9/transactions/tx_1/notes", "--data", "{}", "--yes")
+    entry = run("journal", "show", "j1", "--json").json
+
+    assert (result.code, entry["id"], entry["operation"]) == (0, "tx_1", "call_post")

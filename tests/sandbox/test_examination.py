@@ -45,7 +45,7 @@ def test_the_sandbox_is_as_its_document_says(sandbox: Sandbox, tmp_path: Path) -
 
 @pytest.mark.long
 def test_the_sandbox_is_as_its_document_says_at_length(sandbox: Sandbox, tmp_path: Path) -> None:
-    assert_nothing_found(examine(sandbox, tmp_path / "run", *LONG, seed=chosen_seed()), sandbox, requests=10_000)
+    assert_nothing_found(examine(sandbox, tmp_path / "run", *LONG, seed=chosen_seed()), sandbox, requests=5_000)
 
 
 @pytest.mark.parametrize("name", list(FAULTS)[:4])

@@ -41,11 +41,11 @@ _escrowctl() {
       -p | --profile) skip=profile ;;
       --profile=*) scope=${word#*=} ;;
       --sandbox) scope=@sandbox ;;
-      --base-url | --config | --timeout | --fields | --color | --data | --reason | --idempotency-key | --despite | --amount | --currency | --reference | --expect-amount | --expect-currency | --deadline | --url | --event | --mode | --api-prefix | --port | --ready-file | --limit) skip=value ;;
+      --base-url | --config | --timeout | --fields | --color | --data | --reason | --idempotency-key | --despite | --amount | --currency | --reference | --expect-amount | --expect-currency | --deadline | --url | --event | --mode | --api-prefix | --port | --ready-file | --limit | --id) skip=value ;;
       -*) ;;
       *)
         case "${path:+$path }$word" in
-          'api' | 'help' | 'tx' | 'tx create' | 'tx get' | 'tx release' | 'tx list' | 'tx update' | 'user' | 'user get' | 'webhook' | 'webhook create' | 'webhook list' | 'auth' | 'auth login' | 'auth logout' | 'auth status' | 'auth switch' | 'config' | 'config path' | 'config list' | 'config get' | 'config set' | 'config unset' | 'sandbox' | 'sandbox serve' | 'sandbox status' | 'sandbox reset' | 'completion' | 'completion bash' | 'completion zsh' | 'completion fish' | 'completion install' | 'journal' | 'journal list' | 'journal show') path="${path:+$path }$word" ;;
+          'api' | 'help' | 'tx' | 'tx create' | 'tx get' | 'tx release' | 'tx list' | 'tx update' | 'user' | 'user get' | 'webhook' | 'webhook create' | 'webhook list' | 'auth' | 'auth login' | 'auth logout' | 'auth status' | 'auth switch' | 'config' | 'config path' | 'config list' | 'config get' | 'config set' | 'config unset' | 'sandbox' | 'sandbox serve' | 'sandbox status' | 'sandbox reset' | 'completion' | 'completion bash' | 'completion zsh' | 'completion fish' | 'completion install' | 'journal' | 'journal list' | 'journal show' | 'journal resolve') path="${path:+$path }$word" ;;
         esac
         ;;
     esac
@@ -83,6 +83,7 @@ _escrowctl() {
     --port)  ;;
     --ready-file) compopt -o default 2>/dev/null ;;
     --limit)  ;;
+    --id)  ;;
     *)
       case $path in
         '')
@@ -193,13 +194,16 @@ _escrowctl() {
           [[ $only ]] || _escrowctl_offer '--force --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'journal')
-          [[ $only ]] || _escrowctl_offer 'list show --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $only ]] || _escrowctl_offer 'list show resolve --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'journal list')
           [[ $only ]] || _escrowctl_offer '--limit --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'journal show')
           [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'journal resolve')
+          [[ $only ]] || _escrowctl_offer '--applied --id --not-applied --resend --reason --unread --yes --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
       esac
       ;;

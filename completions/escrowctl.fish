@@ -41,12 +41,12 @@ function __escrowctl_at --description 'whether the line has come to just this co
             continue
         end
         switch $word
-            case --profile -p --base-url --config --timeout --fields --color --data --reason --idempotency-key --despite --amount --currency --reference --expect-amount --expect-currency --deadline --url --event --mode --api-prefix --port --ready-file --limit
+            case --profile -p --base-url --config --timeout --fields --color --data --reason --idempotency-key --despite --amount --currency --reference --expect-amount --expect-currency --deadline --url --event --mode --api-prefix --port --ready-file --limit --id
                 set skip yes
             case '-*'
             case '*'
                 set -l longer (string join " " $path $word)
-                if contains -- $longer 'api' 'help' 'tx' 'tx create' 'tx get' 'tx release' 'tx list' 'tx update' 'user' 'user get' 'webhook' 'webhook create' 'webhook list' 'auth' 'auth login' 'auth logout' 'auth status' 'auth switch' 'config' 'config path' 'config list' 'config get' 'config set' 'config unset' 'sandbox' 'sandbox serve' 'sandbox status' 'sandbox reset' 'completion' 'completion bash' 'completion zsh' 'completion fish' 'completion install' 'journal' 'journal list' 'journal show'
+                if contains -- $longer 'api' 'help' 'tx' 'tx create' 'tx get' 'tx release' 'tx list' 'tx update' 'user' 'user get' 'webhook' 'webhook create' 'webhook list' 'auth' 'auth login' 'auth logout' 'auth status' 'auth switch' 'config' 'config path' 'config list' 'config get' 'config set' 'config unset' 'sandbox' 'sandbox serve' 'sandbox status' 'sandbox reset' 'completion' 'completion bash' 'completion zsh' 'completion fish' 'completion install' 'journal' 'journal list' 'journal show' 'journal resolve'
                     set path $path $word
                 end
         end
@@ -63,7 +63,7 @@ complete -c escrowctl -n '__escrowctl_at' -a auth -d 'Store, check and switch AP
 complete -c escrowctl -n '__escrowctl_at' -a config -d 'See and change settings.'
 complete -c escrowctl -n '__escrowctl_at' -a sandbox -d 'Serve, inspect and empty the built-in sandbox.'
 complete -c escrowctl -n '__escrowctl_at' -a completion -d 'Print or install the completion scripts of the shells.'
-complete -c escrowctl -n '__escrowctl_at' -a journal -d 'See what was written from here.'
+complete -c escrowctl -n '__escrowctl_at' -a journal -d 'See what was written from here, and settle what is unknown.'
 complete -c escrowctl -n '__escrowctl_at' -l profile -s p -x -a '(__escrowctl_cached profile)' -d 'The profile in config.toml to use.'
 complete -c escrowctl -n '__escrowctl_at' -l sandbox -d 'Use the built-in sandbox: no account, no network, no real money.'
 complete -c escrowctl -n '__escrowctl_at' -l base-url -x -d 'The service\'s base URL.'
@@ -654,6 +654,7 @@ complete -c escrowctl -n '__escrowctl_at completion install' -l version -s V -d 
 complete -c escrowctl -n '__escrowctl_at completion install' -l help -s h -d 'Show this message and exit.'
 complete -c escrowctl -n '__escrowctl_at journal' -a list -d 'List the newest writes and their outcomes.'
 complete -c escrowctl -n '__escrowctl_at journal' -a show -d 'Show one write: what was sent, when, why, and what is known of it.'
+complete -c escrowctl -n '__escrowctl_at journal' -a resolve -d 'Settle a write whose outcome is unknown: by reading, or by a verdict.'
 complete -c escrowctl -n '__escrowctl_at journal' -l profile -s p -x -a '(__escrowctl_cached profile)' -d 'The profile in config.toml to use.'
 complete -c escrowctl -n '__escrowctl_at journal' -l sandbox -d 'Use the built-in sandbox: no account, no network, no real money.'
 complete -c escrowctl -n '__escrowctl_at journal' -l base-url -x -d 'The service\'s base URL.'
@@ -700,3 +701,25 @@ complete -c escrowctl -n '__escrowctl_at journal show' -l debug -d 'Print reques
 complete -c escrowctl -n '__escrowctl_at journal show' -l no-input -d 'Never ask; refuse where a confirmation is needed.'
 complete -c escrowctl -n '__escrowctl_at journal show' -l version -s V -d 'Print the version.'
 complete -c escrowctl -n '__escrowctl_at journal show' -l help -s h -d 'Show this message and exit.'
+complete -c escrowctl -n '__escrowctl_at journal resolve' -l applied -d 'Record that the service did it.'
+complete -c escrowctl -n '__escrowctl_at journal resolve' -l id -x -d 'With --applied: what a create made.'
+complete -c escrowctl -n '__escrowctl_at journal resolve' -l not-applied -d 'Record that the service did not do it.'
+complete -c escrowctl -n '__escrowctl_at journal resolve' -l resend -d 'Send it once more, under the same key.'
+complete -c escrowctl -n '__escrowctl_at journal resolve' -l reason -x -d 'Why: kept in the journal.'
+complete -c escrowctl -n '__escrowctl_at journal resolve' -l unread -d 'Record the verdict without reading first.'
+complete -c escrowctl -n '__escrowctl_at journal resolve' -l yes -d 'Send it again without being asked.'
+complete -c escrowctl -n '__escrowctl_at journal resolve' -l profile -s p -x -a '(__escrowctl_cached profile)' -d 'The profile in config.toml to use.'
+complete -c escrowctl -n '__escrowctl_at journal resolve' -l sandbox -d 'Use the built-in sandbox: no account, no network, no real money.'
+complete -c escrowctl -n '__escrowctl_at journal resolve' -l base-url -x -d 'The service\'s base URL.'
+complete -c escrowctl -n '__escrowctl_at journal resolve' -l config -r -F -d 'Another config file.'
+complete -c escrowctl -n '__escrowctl_at journal resolve' -l timeout -x -d 'Seconds for one attempt, in total.'
+complete -c escrowctl -n '__escrowctl_at journal resolve' -l json -d 'Print JSON on stdout, and JSON lines on stderr.'
+complete -c escrowctl -n '__escrowctl_at journal resolve' -l fields -x -d 'Show these fields only, such as id,status,amount.'
+complete -c escrowctl -n '__escrowctl_at journal resolve' -l raw -d 'Show the whole reply, envelope included.'
+complete -c escrowctl -n '__escrowctl_at journal resolve' -l color -x -a 'auto always never' -d 'auto, always or never.'
+complete -c escrowctl -n '__escrowctl_at journal resolve' -l quiet -s q -d 'Print ids only, and no notes.'
+complete -c escrowctl -n '__escrowctl_at journal resolve' -l verbose -s v -d 'Print a line for each request.'
+complete -c escrowctl -n '__escrowctl_at journal resolve' -l debug -d 'Print requests (the key left out), and a traceback for a defect.'
+complete -c escrowctl -n '__escrowctl_at journal resolve' -l no-input -d 'Never ask; refuse where a confirmation is needed.'
+complete -c escrowctl -n '__escrowctl_at journal resolve' -l version -s V -d 'Print the version.'
+complete -c escrowctl -n '__escrowctl_at journal resolve' -l help -s h -d 'Show this message and exit.'

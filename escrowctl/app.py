@@ -65,7 +65,10 @@ NOUNS: dict[str, tuple[str, dict[str, str]]] = {
             "install": "completion.install",
         },
     ),
-    "journal": ("See what was written from here.", {"list": "journal.list_entries", "show": "journal.show"}),
+    "journal": (
+        "See what was written from here, and settle what is unknown.",
+        {"list": "journal.list_entries", "show": "journal.show", "resolve": "resolution.resolve"},
+    ),
 }
 """Noun -> its summary, and its verbs with the function in `escrowctl.commands` that does each."""
 

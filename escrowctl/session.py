@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from escrowctl.config.secrets import Secret
     from escrowctl.config.service import Service
     from escrowctl.config.settings import LineValues, Resolver
+    from escrowctl.journal.entries import Entry
     from escrowctl.journal.journal import Journal
     from escrowctl.output.view import View
     from escrowctl.sandbox.ownership import ServedSandbox
@@ -189,6 +190,7 @@ class Session:
             open_journal=lambda: self.journal,
             surroundings=self.surroundings,
             signals=self.signals,
+            tell=lambda message: self.console.note("waiting", message),
             invocation=self.invocation,
         )
 
@@ -198,15 +200,27 @@ class Session:
 
         Raises EscrowctlError `journal_unusable` (17).
         """
-        from escrowctl.journal.journal import Journal
+        return self._open_journal(reading=False)
 
-        state = self.folders.state
-        folder = self.sandbox_folder if self.options.sandbox else state
-        return Journal(folder, now=self.surroundings.now, invocation=self.invocation)
+    @cached_property
+    def journal_to_read(self) -> "Journal":
+        """The same journal for those who only look: nothing is made, and what cannot be written is read."""
+        return self._open_journal(reading=True)
+
+    def find_entry(self, number: int, *, reading: bool = False) -> "Entry":
+        """Return a journal entry with its history; raises EscrowctlError `not_found` (6) where there is none."""
+        found = (self.journal_to_read if reading else self.journal).find(number)
+        if found is None:
+            raise EscrowctlError(
+                ErrorCode.NOT_FOUND,
+                f"there is no entry j{number} in this journal.",
+                hint=f"{self.invocation} journal list",
+            )
+        return found
 
     def close(self) -> None:
         """Close what was opened."""
-        for name in ("client", "journal", "_sandbox"):
+        for name in ("client", "journal", "journal_to_read", "_sandbox"):
             opened = self.__dict__.get(name)
             if opened is not None and hasattr(opened, "close"):
                 opened.close()
@@ -281,6 +295,12 @@ class Session:
             )
 
     # Inside
+
+    def _open_journal(self, *, reading: bool) -> "Journal":
+        from escrowctl.journal.journal import Journal
+
+        folder = self.sandbox_folder if self.options.sandbox else self.folders.state
+        return Journal(folder, now=self.surroundings.now, invocation=self.invocation, reading=reading)
 
     @property
     def sandbox_folder(self) -> "Path":

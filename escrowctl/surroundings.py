@@ -26,13 +26,21 @@ def _utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+def _draw() -> float:
+    # As random.random() does, without what importing it costs.
+    return int.from_bytes(os.urandom(7)) / 2**56
+
+
 def _new_uuid() -> str:
     return str(uuid.uuid4())
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """The outside world of one run. `now` is for display and records, `monotonic` for deadlines."""
+    """The outside world of one run. `now` is for display and records, `monotonic` for deadlines.
+
+    `chance` draws from 0 (included) to 1.
+    """
 
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     stdin: TextIO = field(default_factory=lambda: sys.stdin or io.StringIO())
@@ -42,6 +50,7 @@ class Surroundings:
     monotonic: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     new_uuid: Callable[[], str] = _new_uuid
+    chance: Callable[[], float] = _draw
 
 
 @contextmanager

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -91,6 +92,7 @@ def run(home: Path) -> Run:
         stdout: Any = None,
         **injected: Any,
     ) -> Result:
+        injected.setdefault("sleep", lambda seconds: time.sleep(min(seconds, 0.01)))
         make = Terminal if terminal else io.StringIO
         out, err = make(), make()
         around = {name: value for name, value in {**os.environ, **(environ or {})}.items() if name not in without}

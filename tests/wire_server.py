@@ -81,13 +81,14 @@ def by_method(**behaviours: Behave) -> Behave:
 
 @dataclass
 class WireServer:
-    """Listens on a free loopback port; each connection has a thread of its own."""
+    """Listens on loopback, on a free port unless one is given; each connection has a thread of its own."""
 
     behave: Behave
     seen: list[Seen] = field(default_factory=list)
+    port: int = 0
 
     def __post_init__(self) -> None:
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self._listener = socket.create_server(("127.0.0.1", self.port), backlog=128)
         self.port = int(self._listener.getsockname()[1])
         self._connections: list[socket.socket] = []
         self._lock = threading.Lock()

@@ -1,8 +1,8 @@
 """The client: one method per operation of interface.md section 4, in its order.
 
-Reads are sent once. A write is sent once: its intent is durable before the first byte, its outcome
-by evidence after (client/writing.py); it is never sent again by itself. What writes need (the
-journal, and SQLite with it) is imported with the first write: a read does not pay for it.
+A write's intent is durable before its first byte, its outcome after, by evidence (client/writing.py).
+What may be sent again, and when, only client/retry.py says. What writes need (the journal, and SQLite
+with it) is imported with the first write: a read does not pay for it.
 """
 
 from collections.abc import Callable
@@ -12,6 +12,7 @@ from escrowctl.client.exchange import Request
 from escrowctl.client.orders import Circumstances, Order, Terms
 from escrowctl.client.reading import Reader
 from escrowctl.client.records import Made, Record, Records
+from escrowctl.client.retry import Retry
 from escrowctl.client.transport import Wire
 from escrowctl.config.service import Service
 from escrowctl.contract.number import JsonValue
@@ -30,6 +31,7 @@ from escrowctl.surroundings import Surroundings
 if TYPE_CHECKING:
     from escrowctl.client.inspection import Confirm
     from escrowctl.client.release import Release
+    from escrowctl.client.resolution import Resolution
     from escrowctl.client.update import OrderFor
     from escrowctl.client.writing import Writer
     from escrowctl.journal.journal import Journal
@@ -40,7 +42,8 @@ MADE_WHEN_SENT = "(made when sent)"
 class EscrowClient:
     """Everything that can be asked of one service. `open_journal` is called for the first write.
 
-    `invocation` is how a hint starts: the program with the options that lead to this service.
+    `tell` is told of long waits. `invocation` is how a hint starts: the program with the options that
+    lead to this service.
     """
 
     def __init__(
@@ -51,6 +54,7 @@ class EscrowClient:
         open_journal: "Callable[[], Journal]",
         surroundings: Surroundings,
         signals: Signals,
+        tell: Callable[[str], None],
         invocation: str,
     ) -> None:
         self._service = service
@@ -59,7 +63,8 @@ class EscrowClient:
         self._surroundings = surroundings
         self._signals = signals
         self._invocation = invocation
-        self._reader = Reader(service, wire, surroundings, signals)
+        self._retry = Retry(surroundings, signals, tell)
+        self._reader = Reader(service, wire, self._retry, surroundings, signals)
 
     def make(self, order: Order) -> Made:
         """POST /transactions, POST /webhooks, or a call that no interface knows; see `creation.make`."""
@@ -124,6 +129,14 @@ class EscrowClient:
             surroundings=self._surroundings,
         )
 
+    def resolve(self, tell: Callable[[str], None]) -> "Resolution":
+        """Settling what is unknown; `tell` is told what each reading showed."""
+        from escrowctl.client.resolution import Resolution
+
+        return Resolution(
+            self._service, reader=self._reader, writer=self._writer(), journal=self._open_journal(), tell=tell
+        )
+
     def preview(self, order: Order) -> Request:
         """Return the request that an order would send; what is made anew for each write stands in words."""
         from escrowctl.client.writing import make_intent, make_request
@@ -140,4 +153,11 @@ class EscrowClient:
     def _writer(self) -> "Writer":
         from escrowctl.client.writing import Writer
 
-        return Writer(self._service, self._wire, self._open_journal(), self._surroundings, self._signals)
+        return Writer(
+            self._service,
+            self._wire,
+            self._open_journal(),
+            retry=self._retry,
+            surroundings=self._surroundings,
+            signals=self._signals,
+        )

@@ -98,8 +98,8 @@ def write_failure(service: Service, entry: Entry, code: ErrorCode | None, *, inv
         case _:
             return EscrowctlError(
                 ErrorCode.OUTCOME_UNKNOWN,
-                f"the {verb} was sent, and {entry.verdict.detail}. {_may_have(entry)} It was not sent again.",
-                hint=f"look at it before anything else: {invocation} journal show {entry.name}",
+                f"the {verb} was sent, and {entry.verdict.detail}. {_may_have(entry)} {_how_often(entry)}",
+                hint=f"settle it before doing it again: {invocation} journal resolve {entry.name}",
                 sending=Sending.UNKNOWN,
                 facts=facts | ({"deduplicates": True} if service.idempotency == "header" else {}),
             )
@@ -156,6 +156,10 @@ def _no_answer(service: Service, exchange: Exchange, facts: dict[str, object]) -
 
 def _connection_hint(service: Service) -> str:
     return f"the base URL came from {service.url_source}"
+
+
+def _how_often(entry: Entry) -> str:
+    return "It was not sent again." if entry.attempt == 1 else f"It was sent {entry.attempt} times, under one key."
 
 
 def _may_have(entry: Entry) -> str:

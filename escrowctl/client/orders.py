@@ -9,6 +9,7 @@ from escrowctl.contract.number import JsonValue, Number
 from escrowctl.contract.operations import (
     CREATE_TRANSACTION,
     CREATE_WEBHOOK,
+    OPERATIONS,
     RELEASE_TRANSACTION,
     UPDATE_TRANSACTION,
     Operation,
@@ -21,6 +22,7 @@ from escrowctl.errors import bad_value
 if TYPE_CHECKING:
     from escrowctl.config.service import Service
     from escrowctl.contract.record import Located
+    from escrowctl.journal.entries import Entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,8 @@ class Order:
 
     `likeness` as in `journal.entries.Intent`; `lock` names what is held across processes while it is
     sent; `recorded_body` is what the journal keeps of the body: the body itself, or with hashes in
-    the place of what may be secret.
+    the place of what may be secret. `is_capped`: whether a profile's caps speak of it; where they do
+    and `money` is not known, it is not sent under them.
     """
 
     operation: Operation
@@ -74,6 +77,7 @@ class Order:
     recorded_body: str | None
     resource_id: str | None = None
     money: Money | None = None
+    is_capped: bool = True
 
     @property
     def texts(self) -> tuple[str | None, ...]:
@@ -150,8 +154,13 @@ def order_update(
     found: "Located | None" = None,
     operation: Operation = UPDATE_TRANSACTION,
 ) -> Order:
-    """Return the order to update one escrow, under the lock that its release takes."""
+    """Return the order to update one escrow, under the lock that its release takes.
+
+    Caps speak of it where it sets an amount.
+    """
     echoed = (found.id if found else None) or resource_id
+    said = locate(body, noun=operation.noun)
+    currency = said.currency or (found.currency if found else None)
     return Order(
         operation=operation,
         body=encode(body),
@@ -160,6 +169,8 @@ def order_update(
         circumstances=circumstances,
         recorded_body=encode(body),
         resource_id=resource_id,
+        money=Money(said.amount, currency) if said.amount is not None and currency is not None else None,
+        is_capped=said.amount is not None,
     )
 
 
@@ -181,6 +192,7 @@ def order_webhook(
         lock=("webhook", likeness),
         circumstances=circumstances,
         recorded_body=encode(recorded),
+        is_capped=False,
     )
 
 
@@ -202,4 +214,25 @@ def order_call(
         circumstances=circumstances,
         recorded_body=recorded,
         resource_id=resource_id,
+    )
+
+
+def order_again(entry: "Entry") -> Order | None:
+    """Return the order that a journal entry stands for; None where the journal holds hashes in place of its texts."""
+    intent = entry.intent
+    operation = next((one for one in OPERATIONS if one.name == intent.operation), None)
+    if operation is None or operation.is_confidential:
+        return None
+    echoed = intent.likeness.split(" ", 1)[0]
+    lock = ("create", intent.likeness, intent.reference or "") if intent.is_create else ("transaction", echoed)
+    return Order(
+        operation=operation,
+        body=intent.body,
+        likeness=intent.likeness,
+        lock=lock,
+        circumstances=Circumstances(intent.idempotency_key, intent.reference, intent.reason, intent.despite),
+        recorded_body=intent.body,
+        resource_id=intent.resource_id,
+        money=intent.money,
+        is_capped=intent.operation != UPDATE_TRANSACTION.name or intent.money is not None,
     )

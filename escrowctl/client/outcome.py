@@ -46,6 +46,17 @@ class Outcome:
     may_repeat: bool = False
     answered: bool = False
 
+    def after_unknown(self) -> "Outcome":
+        """Return what an attempt's outcome says of a write whose earlier attempt may have been applied.
+
+        Only that it is done settles that: a service that refuses the second may have done the first.
+        """
+        if self.sending in (Sending.DONE, Sending.UNKNOWN):
+            return self
+        what = "was not sent" if self.sending is Sending.NOT_SENT else "was refused"
+        detail = f"no attempt was answered with what became of it; the last one {what}: {self.detail}"
+        return Outcome(Sending.UNKNOWN, detail, answered=self.answered)
+
 
 def judge_write(operation: Operation, exchange: Exchange, *, attempt: int = 1) -> Outcome:
     """Return what the exchange proves about a write.

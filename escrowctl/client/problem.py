@@ -10,11 +10,15 @@ _REDIRECTS = range(300, 400)
 
 
 def describe_refusal(answer: Answer) -> str:
-    """Return `400 "beneficiary blocked"`: the status and what the body says, at most 200 characters."""
+    """Return `400 "beneficiary blocked"`: the status and what the body says, at most 200 characters.
+
+    Where a redirect leads to, and how long the service asks to wait, stand there too.
+    """
     said = _said(answer)
     if answer.status in _REDIRECTS and (place := answer.header("location")):
         said = f"Location: {place[:_MAX_CHARS]}"
-    return f'{answer.status} "{said}"' if said else str(answer.status)
+    wait = f" (Retry-After: {asked[:_MAX_CHARS]})" if (asked := answer.header("retry-after")) else ""
+    return (f'{answer.status} "{said}"' if said else str(answer.status)) + wait
 
 
 def describe_document(document: JsonValue) -> str | None:

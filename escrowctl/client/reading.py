@@ -1,9 +1,10 @@
-"""Reads: one request, one record, or an error that says why there is none."""
+"""Reads: one record, or an error that says why there is none; tried again where that may help."""
 
-from escrowctl.client.exchange import Answer, Evidence, Request
+from escrowctl.client.exchange import Answer, Evidence, Exchange, Request
 from escrowctl.client.failures import denied, no_list, read_failure, unreadable
 from escrowctl.client.headers import make_headers
 from escrowctl.client.records import Record, Records
+from escrowctl.client.retry import Retry, may_read_again
 from escrowctl.client.transport import Wire
 from escrowctl.config.service import Service
 from escrowctl.contract.number import JsonValue
@@ -20,9 +21,12 @@ _SUCCESS = range(200, 300)
 class Reader:
     """Reads from one service. Signals may end a read at any time, even between two writes."""
 
-    def __init__(self, service: Service, wire: Wire, surroundings: Surroundings, signals: Signals) -> None:
+    def __init__(
+        self, service: Service, wire: Wire, retry: Retry, surroundings: Surroundings, signals: Signals
+    ) -> None:
         self._service = service
         self._wire = wire
+        self._retry = retry
         self._surroundings = surroundings
         self._signals = signals
 
@@ -86,11 +90,21 @@ class Reader:
             service.url(operation.fill(resource_id)) + (f"?{query}" if query else ""),
             make_headers(service.key, request_id=request_id, has_body=False),
         )
-        with self._signals.let_through():
-            exchange = self._wire.exchange(request, evidence=Evidence(), seconds=service.read_timeout, limit=limit)
+        exchange = self._exchange(request, limit=limit)
         if exchange.answer is None or exchange.answer.status not in _SUCCESS:
             raise read_failure(service, operation, exchange, request_id)
         return exchange.answer, request_id
+
+    def _exchange(self, request: Request, *, limit: int) -> Exchange:
+        """Send a request until it brings something, or may not be sent again; return the last exchange."""
+        seconds = self._service.read_timeout
+        attempts = self._retry.attempts(seconds)
+        while True:
+            attempts.start()
+            with self._signals.let_through():
+                exchange = self._wire.exchange(request, evidence=Evidence(), seconds=seconds, limit=limit)
+            if not attempts.again(exchange, allowed=may_read_again(exchange)):
+                return exchange
 
 
 def _says_no(*documents: JsonValue, noun: str) -> bool:

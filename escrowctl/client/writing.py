@@ -5,7 +5,8 @@
     judge_write     evidence and status, never the exception's type
     journal.settle  the outcome is on disk before anybody hears of it
 
-A process that dies between the first and the last leaves an entry that reads as unknown.
+A process that dies between the first and the last leaves an entry that reads as unknown. Where
+`client.retry` allows another attempt, it takes the same four steps under the same key.
 """
 
 import getpass
@@ -19,6 +20,7 @@ from escrowctl.client.orders import Order
 from escrowctl.client.outcome import Outcome, document_of, judge_write
 from escrowctl.client.reading import make_record
 from escrowctl.client.records import Record
+from escrowctl.client.retry import Retry, may_write_again
 from escrowctl.client.transport import Wire
 from escrowctl.config.service import Service
 from escrowctl.contract.body import encode
@@ -27,7 +29,7 @@ from escrowctl.contract.redaction import find_secret, redact
 from escrowctl.contract.reply import Document, read_reply
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, Stopped
 from escrowctl.journal.entries import Entry, Intent, State, Verdict
-from escrowctl.journal.journal import Journal
+from escrowctl.journal.journal import NO_CAPS, Caps, Journal, Word
 from escrowctl.signals import Signals
 from escrowctl.surroundings import Surroundings
 
@@ -58,31 +60,83 @@ class Writer:
     """Sends writes to one service, through one journal."""
 
     def __init__(
-        self, service: Service, wire: Wire, journal: Journal, surroundings: Surroundings, signals: Signals
+        self,
+        service: Service,
+        wire: Wire,
+        journal: Journal,
+        *,
+        retry: Retry,
+        surroundings: Surroundings,
+        signals: Signals,
     ) -> None:
         self._service = service
         self._wire = wire
+        self._retry = retry
         self._journal = journal
         self._surroundings = surroundings
         self._signals = signals
 
     def perform(self, order: Order) -> Written:
-        """Send an order once, and return what is known of it; call inside `signals.held()`.
+        """Send an order, and return what is known of it; call inside `signals.held()`.
 
         Raises EscrowctlError where a guard or the profile refuses it (nothing sent), `journal_unusable`
-        where no intent could be recorded (nothing sent), and `Stopped` for a signal before any byte left.
+        where no intent could be recorded (nothing sent), and `Stopped` for a signal while nothing of
+        it can have been applied.
         """
         self._check(order)
         request_id = self._surroundings.new_uuid()
-        begun = self._journal.begin(self._intent(order), request_id=request_id)
-        if begun.replayed:
-            return self._replayed(begun.entry, order)
-        exchange = self._send(begun.entry, order, request_id)
-        outcome = judge_write(order.operation, exchange, attempt=begun.entry.attempt)
-        document = document_of(exchange.answer)
-        record = self._record(document, order.operation)
-        entry = self._settle(begun.entry, order, outcome, exchange, record)
-        return Written(entry, record, outcome.code, answered=outcome.answered)
+        begun = self._journal.begin(self._intent(order), request_id=request_id, caps=self._caps(order))
+        return self._replayed(begun.entry, order) if begun.replayed else self._send_while_allowed(begun.entry, order)
+
+    def perform_again(self, entry: Entry, order: Order, word: Word) -> Written:
+        """Send an entry's order once more on an operator's word; raises as `perform` does."""
+        self._check(order)
+        return self._send_while_allowed(self._begin_again(entry, order, word), order, unsettled=True)
+
+    def _send_while_allowed(self, entry: Entry, order: Order, *, unsettled: bool = False) -> Written:
+        """Make one attempt, and more where they are allowed.
+
+        `unsettled`: an earlier attempt may have been applied; whatever the service says to a later
+        one but that it is done, it stays unknown.
+        """
+        attempts = self._retry.attempts(self._service.write_timeout)
+        while True:
+            attempts.start()
+            exchange = self._send(entry, order, unsettled=unsettled)
+            written = self._judge(entry, order, exchange, unsettled=unsettled)
+            unsettled = written.entry.state is State.UNKNOWN
+            try:
+                if not attempts.again(exchange, allowed=self._may_send_again(exchange)):
+                    return written
+                entry = self._begin_again(written.entry, order)
+            except (EscrowctlError, Stopped) as error:
+                if not unsettled:
+                    raise
+                # That it may have happened outranks why it was not tried again.
+                if isinstance(error, Stopped):
+                    self._signals.remember(error)
+                return written
+
+    def _may_send_again(self, exchange: Exchange) -> bool:
+        service = self._service
+        return may_write_again(
+            exchange, refused_for_now=service.retry_refused, deduplicated=service.idempotency == "header"
+        )
+
+    def _begin_again(self, entry: Entry, order: Order, word: Word | None = None) -> Entry:
+        request_id = self._surroundings.new_uuid()
+        return self._journal.begin_again(entry, request_id=request_id, caps=self._caps(order), word=word)
+
+    def _judge(self, entry: Entry, order: Order, exchange: Exchange, *, unsettled: bool) -> Written:
+        outcome = judge_write(order.operation, exchange, attempt=entry.attempt)
+        if unsettled:
+            outcome = outcome.after_unknown()
+        record = self._record(document_of(exchange.answer), order.operation)
+        settled = self._settle(entry, order, outcome, exchange, record)
+        return Written(settled, record, outcome.code, answered=outcome.answered)
+
+    def _caps(self, order: Order) -> Caps:
+        return self._service.caps if order.is_capped else NO_CAPS
 
     @contextmanager
     def alone(self, order: Order) -> Iterator[bool]:
@@ -120,11 +174,11 @@ class Writer:
         key = order.circumstances.idempotency_key or self._surroundings.new_uuid()
         return make_intent(self._service, order, idempotency_key=key)
 
-    def settle_by_reading(self, entry: Entry, detail: str) -> Entry:
-        """Record that a reading showed an unknown write to be done."""
+    def settle_by_reading(self, entry: Entry, detail: str, *, result_id: str | None = None) -> Entry:
+        """Record that a reading showed an unknown write to be done, and what it made."""
         verdict = entry.verdict
         return self._journal.settle(
-            entry, Verdict(State.DONE, detail, verdict.http_status, verdict.result_id, verdict.reply)
+            entry, Verdict(State.DONE, detail, verdict.http_status, result_id or verdict.result_id, verdict.reply)
         )
 
     def _sleep(self, seconds: float) -> None:
@@ -137,15 +191,6 @@ class Writer:
             raise EscrowctlError(
                 ErrorCode.READ_ONLY,
                 f"the profile {service.name} is read-only. {NOTHING_SENT}",
-                sending=Sending.NOT_SENT,
-            )
-        if service.caps and order.operation.noun != "webhook":
-            # A limit that is believed to hold and does not is worse than none.
-            raise EscrowctlError(
-                ErrorCode.CAPPED,
-                f"the profile {service.name} has caps, which this version cannot count yet: it moves no money under "
-                f"them. {NOTHING_SENT}",
-                hint=f"without them: escrowctl config unset profiles.{service.profile}.caps",
                 sending=Sending.NOT_SENT,
             )
         self._check_journal()
@@ -165,8 +210,8 @@ class Writer:
                     sending=Sending.NOT_SENT,
                 )
 
-    def _send(self, entry: Entry, order: Order, request_id: str) -> Exchange:
-        request = make_request(self._service, entry.intent, body=order.body, request_id=request_id)
+    def _send(self, entry: Entry, order: Order, *, unsettled: bool) -> Exchange:
+        request = make_request(self._service, entry.intent, body=order.body, request_id=entry.request_id)
         evidence = Evidence()
         try:
             with self._signals.let_through():
@@ -175,14 +220,14 @@ class Writer:
                 )
         except BaseException as error:
             # A signal, or a defect of ours: only whether a byte left decides what the write has become.
-            if not evidence.sent:
+            if not (evidence.sent or unsettled):
                 self._journal.settle(entry, Verdict(State.NOT_SENT, "it ended before a byte left"))
                 raise
             if isinstance(error, Stopped):
                 # The outcome is told first; that nothing more is begun comes after.
                 self._signals.remember(error)
-                return Exchange(sent=True, fault=Fault.INTERRUPTED)
-            return Exchange(sent=True, fault=Fault.DEFECT, detail=type(error).__name__)
+                return Exchange(evidence.sent, fault=Fault.INTERRUPTED)
+            return Exchange(evidence.sent, fault=Fault.DEFECT, detail=type(error).__name__)
 
     def _settle(self, entry: Entry, order: Order, outcome: Outcome, exchange: Exchange, record: Record | None) -> Entry:
         answer = exchange.answer
@@ -242,7 +287,7 @@ def make_intent(service: Service, order: Order, *, idempotency_key: str) -> Inte
         reference=order.circumstances.reference,
         reason=order.circumstances.reason,
         despite=order.circumstances.despite,
-        operator=_operator(),
+        operator=operator_name(),
     )
 
 
@@ -273,7 +318,7 @@ def _unrecorded(entry: Entry, verdict: Verdict, error: EscrowctlError) -> Escrow
     )
 
 
-def _operator() -> str:
+def operator_name() -> str:
     """Return who runs this, for the record; a machine without user names has none."""
     try:
         return getpass.getuser()

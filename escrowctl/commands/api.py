@@ -14,11 +14,11 @@ def call(
     method: Annotated[str, typer.Argument(metavar="METHOD", help="GET, POST, PUT, PATCH or DELETE.")],
     path: Annotated[str, typer.Argument(metavar="PATH", help="Below the API's prefix, such as /users/usr_1.")],
     data: DataOption = None,
-    yes: YesOption = False,  # noqa: FBT002 - a flag
+    yes: YesOption = False,
     reason: ReasonOption = None,
     idempotency_key: KeyOption = None,
     despite: DespiteOption = None,
-    dry_run: DryRunOption = False,  # noqa: FBT002 - a flag
+    dry_run: DryRunOption = False,
 ) -> None:
     """Call any path of the service, and show the whole reply.
 

@@ -39,9 +39,7 @@ class _Row:
 
 def status(
     context: typer.Context,
-    check: Annotated[  # noqa: FBT002 - a flag
-        bool, typer.Option("--check", help="Ask each service whether it takes the key.")
-    ] = False,
+    check: Annotated[bool, typer.Option("--check", help="Ask each service whether it takes the key.")] = False,
 ) -> None:
     """List the accounts, and where each key is.
 

@@ -50,9 +50,7 @@ def install(
     shell: Annotated[
         str | None, typer.Argument(metavar="SHELL", help="bash, zsh or fish; else that of $SHELL.")
     ] = None,
-    force: Annotated[  # noqa: FBT002 - a flag
-        bool, typer.Option("--force", help="Replace a file that is not ours.")
-    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is not ours.")] = False,
 ) -> None:
     """Write the script where the shell looks for it. No other file is touched, no rc file edited.
 

@@ -26,9 +26,7 @@ def login(
     api_prefix: Annotated[
         str | None, typer.Option(metavar="PATH", help="Where the API stands under the base URL, such as /v1.")
     ] = None,
-    no_check: Annotated[  # noqa: FBT002 - a flag
-        bool, typer.Option("--no-check", help="Store the key without trying it.")
-    ] = False,
+    no_check: Annotated[bool, typer.Option("--no-check", help="Store the key without trying it.")] = False,
     keyring: Annotated[
         bool | None,
         typer.Option("--keyring/--no-keyring", help="Store the key in the system's keyring, or in a file (0600)."),

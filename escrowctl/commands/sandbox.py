@@ -77,7 +77,7 @@ def status(context: typer.Context) -> None:
     session.show(_status_view(session))
 
 
-def reset(context: typer.Context, yes: YesOption = False) -> None:  # noqa: FBT002 - a flag
+def reset(context: typer.Context, yes: YesOption = False) -> None:
     """Empty the sandbox. Its escrows are gone; it gets a new identity and a new key.
 
     \b

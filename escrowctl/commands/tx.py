@@ -33,7 +33,7 @@ def create(
     data: DataOption = None,
     idempotency_key: KeyOption = None,
     despite: DespiteOption = None,
-    dry_run: DryRunOption = False,  # noqa: FBT002 - a flag
+    dry_run: DryRunOption = False,
 ) -> None:
     """Create an escrow.
 
@@ -91,28 +91,24 @@ def list_transactions(context: typer.Context) -> None:
 def release(
     context: typer.Context,
     ids: _Ids = None,
-    yes: YesOption = False,  # noqa: FBT002 - a flag
+    yes: YesOption = False,
     expect_amount: Annotated[
         str | None, typer.Option(metavar="AMOUNT", help="Refuse unless the escrow holds this amount.")
     ] = None,
     expect_currency: Annotated[
         str | None, typer.Option(metavar="CODE", help="Refuse unless it is in this currency.")
     ] = None,
-    ok_if_released: Annotated[  # noqa: FBT002 - a flag
+    ok_if_released: Annotated[
         bool, typer.Option("--ok-if-released", help="Succeed where it is released already.")
     ] = False,
-    unread: Annotated[  # noqa: FBT002 - a flag
-        bool, typer.Option("--unread", help="Release although its record cannot be read.")
-    ] = False,
-    wait: Annotated[  # noqa: FBT002 - a flag
-        bool, typer.Option("--wait", help="Wait until it reads as released.")
-    ] = False,
+    unread: Annotated[bool, typer.Option("--unread", help="Release although its record cannot be read.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until it reads as released.")] = False,
     deadline: Annotated[str, typer.Option(metavar="TIME", help="How long --wait waits: 90s, 10m, 2h.")] = "10m",
     reason: ReasonOption = None,
     data: DataOption = None,
     idempotency_key: KeyOption = None,
     despite: DespiteOption = None,
-    dry_run: DryRunOption = False,  # noqa: FBT002 - a flag
+    dry_run: DryRunOption = False,
 ) -> None:
     """Release the funds of escrows. This cannot be undone.
 
@@ -151,14 +147,12 @@ def update(
     context: typer.Context,
     transaction_id: Annotated[str, typer.Argument(metavar="ID", help="A transaction id.")],
     data: Annotated[str, typer.Option(metavar="JSON", help="The JSON object to send, or @FILE to read one.")],
-    yes: YesOption = False,  # noqa: FBT002 - a flag
-    unread: Annotated[  # noqa: FBT002 - a flag
-        bool, typer.Option("--unread", help="Update although its record cannot be read.")
-    ] = False,
+    yes: YesOption = False,
+    unread: Annotated[bool, typer.Option("--unread", help="Update although its record cannot be read.")] = False,
     reason: ReasonOption = None,
     idempotency_key: KeyOption = None,
     despite: DespiteOption = None,
-    dry_run: DryRunOption = False,  # noqa: FBT002 - a flag
+    dry_run: DryRunOption = False,
 ) -> None:
     """Update an escrow (observed, not published).
 

@@ -35,7 +35,7 @@ def create(
     data: DataOption = None,
     idempotency_key: KeyOption = None,
     despite: DespiteOption = None,
-    dry_run: DryRunOption = False,  # noqa: FBT002 - a flag
+    dry_run: DryRunOption = False,
 ) -> None:
     """Register an endpoint for events.
 

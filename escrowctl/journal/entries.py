@@ -13,8 +13,9 @@ class State(StrEnum):
     """Where a write stands.
 
         in_flight -> done | refused | unknown | not_sent
-        unknown   -> done                   (a reading showed it)
-        not_sent, refused for now -> in_flight   (the next attempt, under the same key)
+        unknown   -> done | not_applied     (a reading showed it, or an operator's word)
+        not_sent, not_applied, refused for now -> in_flight   (the next attempt, under the same key)
+        unknown   -> in_flight              (a service that deduplicates, or an operator's word)
 
     An entry in flight whose process is gone reads as unknown, never as not sent.
     """
@@ -24,6 +25,7 @@ class State(StrEnum):
     REFUSED = "refused"
     UNKNOWN = "unknown"
     NOT_SENT = "not_sent"
+    NOT_APPLIED = "not_applied"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,10 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One write as the journal knows it now. Times are RFC 3339 in UTC."""
+    """One write as the journal knows it now. Times are RFC 3339 in UTC.
+
+    `origin` names the journal and entry that it was imported from (None: it was written from here).
+    """
 
     number: int
     intent: Intent
@@ -84,6 +89,7 @@ class Entry:
     request_id: str
     sent_at: str
     settled_at: str | None = None
+    origin: str | None = None
     history: tuple["Event", ...] = field(default=())
 
     @property
@@ -109,6 +115,42 @@ class Event:
     at: str
     state: State
     detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which entries to look at: the newest `limit` of those that match everything given.
+
+    `since` (included) and `until` (not included) are timestamps of sending; `resource_id` is the id
+    written to, or the one that was made.
+    """
+
+    limit: int
+    states: tuple[State, ...] = ()
+    profile: str | None = None
+    operation: str | None = None
+    since: str | None = None
+    until: str | None = None
+    reference: str | None = None
+    resource_id: str | None = None
+
+    def condition(self) -> tuple[str, tuple[object, ...]]:
+        """Return an SQL condition over the journal's entries, and the values bound in it."""
+        parts: list[tuple[str, tuple[object, ...]]] = []
+        if self.states:
+            parts.append((f"state IN ({', '.join('?' * len(self.states))})", tuple(self.states)))
+        for condition, value in (
+            ("profile = ?", self.profile),
+            ("operation = ?", self.operation),
+            ("sent_at >= ?", self.since),
+            ("sent_at < ?", self.until),
+            ("reference = ?", self.reference),
+        ):
+            parts += [(condition, (value,))] if value is not None else []
+        if self.resource_id is not None:
+            parts.append(("? IN (resource_id, result_id)", (self.resource_id,)))
+        conditions = " AND ".join(condition for condition, _ in parts) or "1"
+        return conditions, tuple(value for _, values in parts for value in values)
 
 
 def parse_entry_name(text: str) -> int:

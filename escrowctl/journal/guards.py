@@ -1,7 +1,10 @@
 """The local refusals: what this journal knows that makes sending a write wrong."""
 
+from collections.abc import Mapping
 from datetime import datetime
+from decimal import Decimal
 
+from escrowctl.contract.money import Money
 from escrowctl.contract.operations import VERBS
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
 from escrowctl.journal.entries import Entry, Intent, State
@@ -55,6 +58,35 @@ def check_reference(under_reference: list[Entry], intent: Intent, *, invocation:
             )
 
 
+def require_countable(intent: Intent, caps: Mapping[str, Decimal]) -> Money:
+    """Return what a write moves, under caps; refuse (5) what they cannot count."""
+    limited = f"the profile {intent.profile} has caps"
+    if intent.money is None:
+        raise _capped(
+            intent, f"{limited}, and what this {describe(intent)} moves is not known, so that it cannot be counted."
+        )
+    if intent.money.currency not in caps:
+        raise _capped(intent, f"{limited}, and none for {intent.money.currency}.")
+    return intent.money
+
+
+def check_cap(intent: Intent, money: Money, *, cap: Decimal, spent: Decimal, day: str, invocation: str) -> None:
+    """Refuse (5) a write that would bring a day's writes of its operation above the profile's cap."""
+    if spent + money.amount > cap:
+        verb = describe(intent)
+        raise _capped(
+            intent,
+            f"the profile {intent.profile} caps {verb}s at {cap} {money.currency} a day (UTC): {spent} are done or "
+            f"unknown since {day}, and this one is {money.amount}.",
+            hint=f"what was counted: {invocation} journal list --since {day} --operation {verb}",
+        )
+
+
+def changed(entry: Entry) -> EscrowctlError:
+    """Return the refusal (7) to go on with an entry that somebody else has worked on meanwhile."""
+    return _refusal(ErrorCode.BUSY, f"another process has worked on {entry.name} meanwhile.", entry)
+
+
 def busy(entry: Entry) -> EscrowctlError:
     """Return the refusal (7) of a write whose equal another process is sending now."""
     return _refusal(
@@ -84,11 +116,20 @@ def _earlier_unknown(entry: Entry, invocation: str, now: datetime) -> EscrowctlE
         f"an equal {verb} {what}is unknown since {entry.sent_at}, {ago(entry.sent_at, now)} ({entry.name}). "
         "Nothing was sent now.",
         hint=(
-            f"look at it:                                 {invocation} journal show {entry.name}",
+            f"settle it:                                  {invocation} journal resolve {entry.name}",
             f"if this one is meant besides, on purpose:   repeat the command with --despite {entry.name}",
         ),
         sending=Sending.UNKNOWN,
         facts=_facts(entry),
+    )
+
+
+def _capped(intent: Intent, sentence: str, *, hint: str = "") -> EscrowctlError:
+    return EscrowctlError(
+        ErrorCode.CAPPED,
+        f"{sentence} {NOTHING_SENT}",
+        hint=hint or f"the caps: escrowctl config get profiles.{intent.profile}.caps",
+        sending=Sending.NOT_SENT,
     )
 
 

@@ -1,20 +1,28 @@
 """The journal as the client and the commands use it: begin, settle, and look back."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
+from types import MappingProxyType
 
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
 from escrowctl.journal import guards, signing_secrets
-from escrowctl.journal.entries import Entry, Intent, State, Verdict
-from escrowctl.journal.locks import LockFile, place_of
+from escrowctl.journal.entries import Entry, Intent, Selection, State, Verdict
+from escrowctl.journal.locks import AskedLockFile, LockFile, place_of
 from escrowctl.journal.store import Store
 from escrowctl.surroundings import timestamp
 
 LOST_IN_FLIGHT = "the process that sent it ended before it could record an outcome"
+RESENT_ON_WORD = "to be sent again, on an operator's word"
 _POLL_SECONDS = 0.05
+
+Caps = Mapping[str, Decimal]
+"""Currency -> the most that writes of one operation may come to in a UTC day. Empty: no caps."""
+
+NO_CAPS: Caps = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,53 +33,82 @@ class Begun:
     replayed: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Word:
+    """An operator's word on an entry: who said it, and why."""
+
+    operator: str
+    reason: str
+
+
 class Journal:
     """One journal file with its locks. `close` it, or let the process end: the locks die with it.
 
     Every method may raise EscrowctlError `journal_unusable` (exit 17); then nothing may be sent.
+    `reading`: for those who only look; nothing is made, and what cannot be written is read.
     """
 
-    def __init__(self, folder: Path, *, now: Callable[[], datetime], invocation: str = "escrowctl") -> None:
+    def __init__(
+        self, folder: Path, *, now: Callable[[], datetime], invocation: str = "escrowctl", reading: bool = False
+    ) -> None:
         self._folder = folder
         self._now = now
         self._invocation = invocation
-        self._store = Store(folder / "journal.db", made_at=timestamp(now()))
-        self._locks = _open_locks(folder / "journal.lock")
+        self.store = Store(folder / "journal.db", made_at=timestamp(now()), reading=reading)
+        self._locks = _open_locks(folder / "journal.lock", AskedLockFile if reading else LockFile)
 
     def close(self) -> None:
         """Close the file and free every lock."""
-        self._store.close()
+        self.store.close()
         self._locks.close()
 
     @property
     def journal_id(self) -> str:
         """The journal's own id."""
-        return self._store.journal_id
+        return self.store.journal_id
 
-    def begin(self, intent: Intent, *, request_id: str) -> Begun:
+    def begin(self, intent: Intent, *, request_id: str, caps: Caps = NO_CAPS) -> Begun:
         """Make the intent durable, so that its bytes may leave; or refuse it.
 
         An intent whose idempotency key and request were sent before is not sent again: the earlier
-        entry is returned as replayed, unless it is known not to have been sent, or was refused for
-        now (425, 429); then it gets its next attempt. Raises EscrowctlError 7 or 12 as
+        entry is returned as replayed, unless it is known not to have happened, or was refused for
+        now (425, 429); then it gets its next attempt. Raises EscrowctlError 5, 7 or 12 as
         `journal.guards` says.
         """
-        with self._store.transaction():
+        with self.store.transaction():
+            self.store.check_tail()
             earlier = self._under_key(intent)
             if earlier is not None and not _may_be_sent_again(earlier):
                 return Begun(earlier, replayed=True)
-            self._check_guards(intent)
-            number = earlier.number if earlier else self._store.next_number()
-            attempt = earlier.attempt + 1 if earlier else 1
-            # Before the commit: once others can see the entry, they can see that it is alive.
-            self._locks.hold(number)
-            self._store.add_intent(number, intent, attempt=attempt, request_id=request_id, at=timestamp(self._now()))
+            number = self._attempt(intent, earlier, request_id=request_id, caps=caps)
         return Begun(self._known(number), replayed=False)
+
+    def begin_again(self, entry: Entry, *, request_id: str, caps: Caps = NO_CAPS, word: Word | None = None) -> Entry:
+        """Make the next attempt of an entry durable: a service that deduplicates, or an operator's word, allows it.
+
+        Raises EscrowctlError 7 where somebody else has worked on the entry since it was read, and
+        otherwise as `begin` does.
+        """
+        with self.store.transaction():
+            self.store.check_tail()
+            self._require_unchanged(entry)
+            if word is not None:
+                self._record_word(entry, replace(entry.verdict, detail=RESENT_ON_WORD), word)
+            self._attempt(entry.intent, entry, request_id=request_id, caps=caps)
+        return self._known(entry.number)
+
+    def decide(self, entry: Entry, verdict: Verdict, word: Word) -> Entry:
+        """Record an operator's word on what became of an entry; raises EscrowctlError 7 as `begin_again` does."""
+        with self.store.transaction():
+            self.store.check_tail()
+            self._require_unchanged(entry)
+            self._record_word(entry, verdict, word)
+        return self._known(entry.number)
 
     def settle(self, entry: Entry, verdict: Verdict) -> Entry:
         """Record what became of an entry, durably, and give its liveness back."""
-        with self._store.transaction():
-            self._store.add_verdict(entry.number, verdict, at=timestamp(self._now()))
+        with self.store.transaction():
+            self.store.add_verdict(entry.number, verdict, at=timestamp(self._now()))
         self._locks.free(entry.number)
         return self._known(entry.number)
 
@@ -121,31 +158,67 @@ class Journal:
 
     def find(self, number: int) -> Entry | None:
         """Return one entry with its history, or None."""
-        return self._living(self._store.by_number(number))
+        return self._living(self.store.by_number(number))
 
-    def newest(self, limit: int) -> list[Entry]:
-        """Return up to `limit` entries, newest first."""
-        return [self._alive_or_unknown(entry) for entry in self._store.newest(limit)]
+    def select(self, selection: Selection) -> list[Entry]:
+        """Return the entries of a selection, newest first; one in flight whose sender is gone is unknown."""
+        return [self._alive_or_unknown(entry) for entry in self.store.select(selection)]
 
     def _under_key(self, intent: Intent) -> Entry | None:
-        earlier = self._living(self._store.by_key(intent.service, intent.idempotency_key))
+        earlier = self._living(self.store.by_key(intent.service, intent.idempotency_key))
         if earlier is not None:
             guards.check_key(earlier, intent)
             if earlier.state is State.IN_FLIGHT:
                 raise guards.busy(earlier)
         return earlier
 
-    def _check_guards(self, intent: Intent) -> None:
-        alike = self._store.alike(intent.service, intent.operation, intent.likeness)
-        alive = [self._alive_or_unknown(entry) for entry in alike]
+    def _attempt(self, intent: Intent, earlier: Entry | None, *, request_id: str, caps: Caps) -> int:
+        """Record the next attempt, or the first; return the entry's number. Only inside a transaction."""
+        self._check_guards(intent, but=earlier.number if earlier else None)
+        self._check_caps(intent, caps, but=earlier.number if earlier else None)
+        number = earlier.number if earlier else self.store.next_number()
+        attempt = earlier.attempt + 1 if earlier else 1
+        # Before the commit: once others can see the entry, they can see that it is alive.
+        self._locks.hold(number)
+        self.store.add_intent(number, intent, attempt=attempt, request_id=request_id, at=timestamp(self._now()))
+        return number
+
+    def _check_guards(self, intent: Intent, *, but: int | None = None) -> None:
+        alike = self.store.alike(intent.service, intent.operation, intent.likeness)
+        alive = [self._alive_or_unknown(entry) for entry in alike if entry.number != but]
         guards.check_alike(alive, intent, invocation=self._invocation, now=self._now())
         if intent.is_create and intent.reference is not None:
-            under = self._store.by_reference(intent.service, intent.reference)
-            under = [self._alive_or_unknown(entry) for entry in under]
+            under = self.store.by_reference(intent.service, intent.reference)
+            under = [self._alive_or_unknown(entry) for entry in under if entry.number != but]
             guards.check_reference(under, intent, invocation=self._invocation, now=self._now())
 
+    def _check_caps(self, intent: Intent, caps: Caps, *, but: int | None) -> None:
+        """Count inside the transaction that reserves: two who ask at once cannot both be under the cap.
+
+        What is dated after today counts too, so that a clock set back frees nothing.
+        """
+        if not caps:
+            return
+        money = guards.require_countable(intent, caps)
+        day = timestamp(self._now())[:10]
+        spent = self.store.sum_since(
+            intent.service, intent.operation, money.currency, since=f"{day}T00:00:00.000Z", but=but
+        )
+        guards.check_cap(intent, money, cap=caps[money.currency], spent=spent, day=day, invocation=self._invocation)
+
+    def _require_unchanged(self, entry: Entry) -> None:
+        """Refuse (7) to go on with an entry that is not as it was read."""
+        now = self._living(self.store.by_number(entry.number))
+        if now is None or (now.state, now.attempt) != (entry.state, entry.attempt):
+            raise guards.changed(entry)
+
+    def _record_word(self, entry: Entry, verdict: Verdict, word: Word) -> None:
+        self.store.add_decision(
+            entry.number, verdict, operator=word.operator, reason=word.reason, at=timestamp(self._now())
+        )
+
     def _known(self, number: int) -> Entry:
-        entry = self._store.by_number(number)
+        entry = self.store.by_number(number)
         assert entry is not None, "an entry that was just written"
         return entry
 
@@ -161,12 +234,12 @@ class Journal:
 
 def _may_be_sent_again(entry: Entry) -> bool:
     refused_for_now = entry.state is State.REFUSED and entry.verdict.may_repeat
-    return entry.state is State.NOT_SENT or refused_for_now
+    return entry.state in (State.NOT_SENT, State.NOT_APPLIED) or refused_for_now
 
 
-def _open_locks(path: Path) -> LockFile:
+def _open_locks(path: Path, kind: type[LockFile]) -> LockFile:
     try:
-        return LockFile(path)
+        return kind(path)
     except OSError as error:
         raise EscrowctlError(
             ErrorCode.JOURNAL_UNUSABLE,

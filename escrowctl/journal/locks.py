@@ -19,6 +19,7 @@ _MODE = 0o600
 _FIRST_HASHED = 1 << 48
 _HASH_BITS = 60
 _HAS_OFD = hasattr(fcntl, "F_OFD_SETLK")
+_NO_FILE = -1
 _HELD_ELSEWHERE = (errno.EACCES, errno.EAGAIN)
 
 
@@ -26,12 +27,16 @@ class LockFile:
     """The locks of one journal. `hold` never blocks: waiting is the caller's, with its own clock."""
 
     def __init__(self, path: Path) -> None:
-        self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
-        if stat.S_IMODE(os.fstat(self._handle).st_mode) != _MODE:
-            # The umask took something away.
-            os.fchmod(self._handle, _MODE)
+        self._handle = self._open(path)
         self._own: set[int] = set()
         self._guard = threading.Lock()
+
+    def _open(self, path: Path) -> int:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
+        if stat.S_IMODE(os.fstat(handle).st_mode) != _MODE:
+            # The umask took something away.
+            os.fchmod(handle, _MODE)
+        return handle
 
     def hold(self, place: int) -> bool:
         """Take one byte; False where another process, or another thread of this one, has it."""
@@ -54,7 +59,8 @@ class LockFile:
 
     def close(self) -> None:
         """Free everything."""
-        os.close(self._handle)
+        if self._handle != _NO_FILE:
+            os.close(self._handle)
 
     def _is_held_elsewhere(self, place: int) -> bool:
         if _HAS_OFD:
@@ -78,6 +84,24 @@ class LockFile:
                 return False
             raise
         return True
+
+
+class AskedLockFile(LockFile):
+    """The same locks to one who only asks: a missing file is not made, and in it nothing is held."""
+
+    def _open(self, path: Path) -> int:
+        for access in (os.O_RDWR, os.O_RDONLY):
+            try:
+                return os.open(path, access | os.O_CLOEXEC)
+            except FileNotFoundError:
+                return _NO_FILE
+            except OSError:
+                if access == os.O_RDONLY:
+                    raise
+        return _NO_FILE
+
+    def _is_held_elsewhere(self, place: int) -> bool:
+        return self._handle != _NO_FILE and super()._is_held_elsewhere(place)
 
 
 def _flock(kind: int, place: int) -> bytes:

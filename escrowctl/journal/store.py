@@ -2,84 +2,46 @@
 
 TRUNCATE mode with synchronous=EXTRA costs under a millisecond a commit and is safe for several
 processes with the SQLite versions in the field (WAL is not before 3.51.3, and a lost unlink of a
-DELETE-mode journal could roll a commit back). `records` is append-only and chained; `entries` holds
-where each write stands now, derived from its records in the same transaction.
+DELETE-mode journal could roll a commit back). The tables are `journal.schema`'s. Whatever is read is
+checked as it is read: a damaged file is an error, never an answer.
 """
 
 import contextlib
 import json
 import os
 import sqlite3
-import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 from escrowctl.config.folders import make_private_folder
-from escrowctl.contract.money import Money
-from escrowctl.contract.number import Number
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
-from escrowctl.journal.chain import GENESIS, Record, canonical
-from escrowctl.journal.entries import Entry, Event, Intent, State, Verdict
+from escrowctl.journal import rows, schema
+from escrowctl.journal.chain import EMPTY, Head, Kind, Link, Record, canonical
+from escrowctl.journal.entries import Entry, Intent, Selection, Verdict
+from escrowctl.journal.head import HeadFile, KeptHead, UnreadableHeadError
+from escrowctl.journal.rows import Columns
 
-SCHEMA_VERSION = 1
 BUSY_SECONDS = 10.0
 
-_SCHEMA = """
-CREATE TABLE journal (id TEXT NOT NULL, made_at TEXT NOT NULL) STRICT;
-CREATE TABLE records (
-  sequence INTEGER PRIMARY KEY,
-  entry INTEGER NOT NULL,
-  kind TEXT NOT NULL,
-  at TEXT NOT NULL,
-  facts TEXT NOT NULL,
-  digest TEXT NOT NULL
-) STRICT;
-CREATE INDEX records_of_entry ON records (entry);
-CREATE TABLE entries (
-  number INTEGER PRIMARY KEY,
-  operation TEXT NOT NULL,
-  service TEXT NOT NULL,
-  profile TEXT NOT NULL,
-  method TEXT NOT NULL,
-  url TEXT NOT NULL,
-  body TEXT,
-  idempotency_key TEXT NOT NULL,
-  likeness TEXT NOT NULL,
-  resource_id TEXT,
-  amount TEXT,
-  currency TEXT,
-  reference TEXT,
-  reason TEXT,
-  despite TEXT NOT NULL,
-  operator TEXT NOT NULL,
-  attempt INTEGER NOT NULL,
-  request_id TEXT NOT NULL,
-  sent_at TEXT NOT NULL,
-  state TEXT NOT NULL,
-  detail TEXT NOT NULL,
-  http_status INTEGER,
-  result_id TEXT,
-  reply TEXT,
-  may_repeat INTEGER NOT NULL,
-  settled_at TEXT
-) STRICT;
-CREATE UNIQUE INDEX entries_by_key ON entries (service, idempotency_key);
-CREATE INDEX entries_by_likeness ON entries (service, operation, likeness);
-CREATE INDEX entries_by_reference ON entries (service, reference) WHERE reference IS NOT NULL;
-CREATE INDEX entries_by_state ON entries (state) WHERE state IN ('in_flight', 'unknown');
-"""
+_UNDECODABLE = (ValueError, TypeError, KeyError, IndexError, ArithmeticError)
+"""What a value of the wrong kind raises on its way from a row to an entry."""
 
 
 class Store:
-    """One open journal file. Every method may raise EscrowctlError `journal_unusable` (exit 17)."""
+    """One open journal file. Every method may raise EscrowctlError `journal_unusable` (exit 17).
 
-    def __init__(self, path: Path, *, made_at: str) -> None:
+    `reading`: a missing file reads as an empty journal and is not made, and one that cannot be
+    written is read all the same.
+    """
+
+    def __init__(self, path: Path, *, made_at: str, reading: bool = False) -> None:
         self._path = path
-        make_private_folder(path.parent)
+        self._appended: Head | None = None
+        self.head_file = HeadFile(path.with_suffix(".head"))
         with self._translated():
-            _make_private_file(path)
-            # Autocommit: transactions are opened by hand, so that none is open by accident.
-            self._db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            self._db = self._open(reading=reading)
             self._db.row_factory = sqlite3.Row
             self._prepare(made_at)
 
@@ -91,6 +53,7 @@ class Store:
     def transaction(self) -> Iterator[None]:
         """Commit what the block did, durably, before the next line runs; or nothing of it."""
         with self._translated():
+            self._appended = None
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -98,6 +61,7 @@ class Store:
                 self._roll_back()
                 raise
             self._commit()
+        self._keep_head()
 
     @property
     def journal_id(self) -> str:
@@ -105,118 +69,289 @@ class Store:
         with self._translated():
             return str(self._db.execute("SELECT id FROM journal").fetchone()["id"])
 
+    # The chain
+
+    def head(self) -> Head:
+        """Return where the chain ends."""
+        last = self._links("1", (), order="DESC", limit=1)
+        return Head(last[0].record.sequence, last[0].digest) if last else EMPTY
+
+    def links(self, *, after: int, limit: int) -> list[Link]:
+        """Return up to `limit` records of the chain, those after a sequence."""
+        return self._links("sequence > ?", (after,), order="ASC", limit=limit)
+
+    def links_of(self, number: int) -> list[Link]:
+        """Return the records of one entry."""
+        return self._links("entry = ?", (number,), order="ASC", limit=-1)
+
+    def check_tail(self) -> None:
+        """Raise `journal_unusable` where the chain's end is damaged, or older than it once was."""
+        last = self._links("1", (), order="DESC", limit=2)
+        before = Head(last[1].record.sequence, last[1].digest) if len(last) > 1 else EMPTY
+        if last and not last[0].follows(before):
+            raise self._damaged(f"record {last[0].record.sequence} does not follow from the one before")
+        with self._translated():
+            row = self._db.execute(
+                "SELECT (SELECT max(number) FROM entries) AS number, (SELECT max(entry) FROM records) AS entry"
+            ).fetchone()
+        if row["number"] != row["entry"]:
+            raise self._damaged("its entries and its records do not end with the same one")
+        if why := self.behind_head_file():
+            raise self._damaged(why)
+
+    def behind_head_file(self) -> str | None:
+        """Return in what the chain contradicts the head that was kept beside it; None where it does not."""
+        try:
+            with self._translated():
+                kept = self.head_file.read()
+        except UnreadableHeadError:
+            return f"{self.head_file.path.name} beside it holds no head"
+        if kept is None:
+            return None
+        if kept.journal_id != self.journal_id:
+            return f"{self.head_file.path.name} beside it is of another journal, {kept.journal_id}"
+        return self.contradiction(kept.head)
+
+    def contradiction(self, head: Head) -> str | None:
+        """Return in what the chain contradicts one of its earlier heads; None where it holds it."""
+        last = self.head().sequence
+        if head.sequence > last:
+            return f"it ends with record {last}, and had {head.sequence}: it is an older copy, or was cut"
+        if head == EMPTY:
+            return None
+        found = self._links("sequence = ?", (head.sequence,), order="ASC", limit=1)
+        if not found or found[0].digest != head.digest:
+            return f"record {head.sequence} is not the one that once stood there"
+        return None
+
+    # Writing, only inside `transaction`
+
     def next_number(self) -> int:
-        """Return the number that the next new entry gets; only inside `transaction`."""
+        """Return the number that the next new entry gets."""
         row = self._db.execute("SELECT coalesce(max(number), 0) + 1 AS next FROM entries").fetchone()
         return int(row["next"])
 
     def add_intent(self, number: int, intent: Intent, *, attempt: int, request_id: str, at: str) -> None:
-        """Record an intent, new or the next attempt of an entry; only inside `transaction`."""
-        facts = _intent_columns(intent) | {"attempt": attempt, "request_id": request_id}
-        self._append(number, "intent", at, facts)
-        columns: dict[str, object] = {
-            "number": number,
-            **facts,
-            "sent_at": at,
-            "state": State.IN_FLIGHT,
-            "detail": "",
-            "may_repeat": 0,
-        }
-        names = ", ".join(columns)
-        places = ", ".join(f":{name}" for name in columns)
-        changes = ", ".join(f"{name} = excluded.{name}" for name in columns)
-        # The column names are this module's own; values are bound.
-        statement = f"INSERT INTO entries ({names}) VALUES ({places}) ON CONFLICT (number) DO UPDATE SET {changes}"  # noqa: S608
-        self._db.execute(statement, columns)
+        """Record an intent, new or the next attempt of an entry."""
+        self._add(number, Kind.INTENT, at, rows.facts_of_intent(intent, attempt=attempt, request_id=request_id))
 
     def add_verdict(self, number: int, verdict: Verdict, *, at: str) -> None:
-        """Record what became of an entry's last attempt; only inside `transaction`."""
-        facts: dict[str, object] = {
-            "state": verdict.state,
-            "detail": verdict.detail,
-            "http_status": verdict.http_status,
-            "result_id": verdict.result_id,
-            "reply": verdict.reply,
-            "may_repeat": int(verdict.may_repeat),
-        }
-        self._append(number, "verdict", at, facts)
-        changes = ", ".join(f"{name} = :{name}" for name in facts)
-        self._db.execute(
-            f"UPDATE entries SET {changes}, settled_at = :at WHERE number = :number",  # noqa: S608 - as above
-            facts | {"at": at, "number": number},
-        )
+        """Record what became of an entry's last attempt."""
+        self._add(number, Kind.VERDICT, at, rows.facts_of_verdict(verdict))
+
+    def add_decision(self, number: int, verdict: Verdict, *, operator: str, reason: str, at: str) -> None:
+        """Record an operator's word on an entry."""
+        self._add(number, Kind.DECISION, at, rows.facts_of_verdict(verdict) | {"operator": operator, "reason": reason})
+
+    def add_import(self, number: int, columns: Columns, *, at: str) -> None:
+        """Record an entry taken over from another journal, as it stood there."""
+        self._add(number, Kind.IMPORT, at, columns)
+
+    def add_link(self, link: Link) -> None:
+        """Append a record of this very journal, brought back from a copy; raises where it does not follow."""
+        if not link.follows(self.head()):
+            raise self._damaged(f"record {link.record.sequence} does not follow from the one before")
+        record = link.record
+        with self._decoding():
+            self._insert(link)
+            self._change(record.entry, record.kind, record.at, json.loads(record.facts))
+
+    def take_identity(self, journal_id: str) -> None:
+        """Become the journal of that id."""
+        self._db.execute("UPDATE journal SET id = ?", (journal_id,))
+
+    # Looking
 
     def by_number(self, number: int) -> Entry | None:
         """Return one entry with its history."""
         found = self._select("number = ?", (number,), limit=1)
-        with self._translated():
-            rows = self._db.execute("SELECT * FROM records WHERE entry = ? ORDER BY sequence", (number,)).fetchall()
-        return _entry_from(found[0], tuple(_event_from(row) for row in rows)) if found else None
+        if not found:
+            return None
+        with self._decoding():
+            events = (
+                rows.event_of(link.record.kind, link.record.at, json.loads(link.record.facts))
+                for link in self.links_of(number)
+            )
+            return rows.entry_of(*found[0], tuple(events))
 
     def by_key(self, service: str, idempotency_key: str) -> Entry | None:
         """Return the entry that used an idempotency key at a service."""
-        rows = self._select("service = ? AND idempotency_key = ?", (service, idempotency_key), limit=1)
-        return _entry_from(rows[0]) if rows else None
+        found = self._standing(
+            rows.key_token(service, idempotency_key),
+            "service = ? AND idempotency_key = ?",
+            (service, idempotency_key),
+            lambda row: (row["service"], row["idempotency_key"]) == (service, idempotency_key),
+        )
+        return found[0] if found else None
 
     def alike(self, service: str, operation: str, likeness: str) -> list[Entry]:
-        """Return the entries that are the same write and may have happened, newest first."""
-        rows = self._select(
-            "service = ? AND operation = ? AND likeness = ? AND state IN ('done', 'unknown', 'in_flight')",
+        """Return the entries that are the same write and stand against another, newest first."""
+        token = rows.likeness_token(service, operation, likeness)
+        return self._standing(
+            token,
+            "service = ? AND operation = ? AND likeness = ?",
             (service, operation, likeness),
-            limit=1000,
+            lambda row: token in rows.tokens_of(row),
+            state=rows.STANDS_BY_LIKENESS,
         )
-        return [_entry_from(row) for row in rows]
 
     def by_reference(self, service: str, reference: str) -> list[Entry]:
         """Return the entries under a reference that may have happened, newest first."""
-        rows = self._select(
-            "service = ? AND reference = ? AND state IN ('done', 'unknown', 'in_flight')",
+        token = rows.reference_token(service, reference)
+        return self._standing(
+            token,
+            "service = ? AND reference = ?",
             (service, reference),
-            limit=1000,
+            lambda row: token in rows.tokens_of(row),
+            state=rows.MAY_HAVE_HAPPENED,
         )
-        return [_entry_from(row) for row in rows]
 
-    def newest(self, limit: int) -> list[Entry]:
-        """Return the newest entries, newest first; read whole and closed before anyone prints."""
-        return [_entry_from(row) for row in self._select("1", (), limit=limit)]
+    def by_origin(self, origin: str) -> Entry | None:
+        """Return the entry that was imported from that journal and entry."""
+        found = self._select("origin = ?", (origin,), limit=1)
+        return self._entry(*found[0]) if found else None
+
+    def select(self, selection: Selection) -> list[Entry]:
+        """Return the newest entries of a selection, newest first; read whole and closed before anyone prints."""
+        return [self._entry(*found) for found in self._select(*selection.condition(), limit=selection.limit)]
+
+    def page(self, *, after: int, limit: int) -> list[tuple[int, Columns]]:
+        """Return up to `limit` entries as rows, oldest first, those after a number."""
+        return self._select("number > ?", (after,), limit=limit, order="ASC")
+
+    def sum_since(self, service: str, operation: str, currency: str, *, since: str, but: int | None) -> Decimal:
+        """Return what writes of one operation and currency came to since a time, those that may have happened.
+
+        `but` is the number of an entry that is left out.
+        """
+        found = self._select(
+            f"service = ? AND operation = ? AND currency = ? AND sent_at >= ? AND amount IS NOT NULL "
+            f"AND {rows.MAY_HAVE_HAPPENED}",
+            (service, operation, currency, since),
+            limit=-1,
+        )
+        with self._decoding():
+            return sum((Decimal(row["amount"]) for number, row in found if number != but), Decimal(0))
+
+    def tokens(self, number: int) -> frozenset[int]:
+        """Return the tokens under which an entry is kept, as they are."""
+        with self._translated():
+            found = self._db.execute("SELECT token FROM guards WHERE entry = ?", (number,)).fetchall()
+        return frozenset(row["token"] for row in found)
+
+    def find_damage(self) -> str | None:
+        """Return what SQLite itself finds wrong with the file's structure; None: nothing."""
+        with self._translated():
+            said = str(self._db.execute("PRAGMA integrity_check(1)").fetchone()[0])
+        return None if said == "ok" else said
 
     # Inside
+
+    def _open(self, *, reading: bool) -> sqlite3.Connection:
+        # Autocommit: transactions are opened by hand, so that none is open by accident.
+        if reading and not self._path.exists():
+            return sqlite3.connect(":memory:", isolation_level=None)
+        if reading and not os.access(self._path, os.W_OK):
+            return sqlite3.connect(f"{self._path.as_uri()}?mode=ro", uri=True, isolation_level=None)
+        make_private_folder(self._path.parent)
+        _make_private_file(self._path)
+        return sqlite3.connect(self._path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
 
     def _prepare(self, made_at: str) -> None:
         self._db.execute("PRAGMA journal_mode = TRUNCATE").fetchall()
         self._db.execute("PRAGMA synchronous = EXTRA")
-        version = self._version()
-        if version == 0:
-            version = self._make_schema(made_at)
-        if version != SCHEMA_VERSION:
+        version = schema.version_of(self._db)
+        if version > schema.VERSION:
             raise self._unusable(f"it was made by a newer escrowctl (format {version})")
+        if version < schema.VERSION:
+            with self.transaction():
+                self._bring_up_to_date(made_at)
 
-    def _version(self) -> int:
-        return int(self._db.execute("PRAGMA user_version").fetchone()[0])
+    def _bring_up_to_date(self, made_at: str) -> None:
+        # Asked again: another process may have been first.
+        version = schema.version_of(self._db)
+        if version == 0:
+            schema.make_tables(self._db, made_at=made_at)
+        elif version < schema.VERSION:
+            schema.extend_tables(self._db)
+            for row in self._db.execute("SELECT * FROM entries").fetchall():
+                columns = {key: row[key] for key in row.keys() if key not in ("number", "seal")}  # noqa: SIM118 - a Row
+                self._put(row["number"], columns)
 
-    def _make_schema(self, made_at: str) -> int:
-        with self.transaction():
-            if self._version() == 0:
-                for statement in filter(str.strip, _SCHEMA.split(";")):
-                    self._db.execute(statement)
-                self._db.execute("INSERT INTO journal VALUES (?, ?)", (str(uuid.uuid4()), made_at))
-                self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        return SCHEMA_VERSION
+    def _add(self, number: int, kind: Kind, at: str, facts: Columns) -> None:
+        last = self.head()
+        record = Record(last.sequence + 1, number, kind.value, at, canonical(facts))
+        self._insert(Link(record, record.digest(last.digest)))
+        self._change(number, kind, at, facts)
 
-    def _append(self, entry: int, kind: str, at: str, facts: dict[str, object]) -> None:
-        last = self._db.execute("SELECT sequence, digest FROM records ORDER BY sequence DESC LIMIT 1").fetchone()
-        sequence, previous = (last["sequence"] + 1, last["digest"]) if last else (1, GENESIS)
-        record = Record(sequence, entry, kind, at, canonical(facts))
+    def _insert(self, link: Link) -> None:
+        record = link.record
         self._db.execute(
             "INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)",
-            (sequence, entry, kind, at, record.facts, record.digest(previous)),
+            (record.sequence, record.entry, record.kind, record.at, record.facts, link.digest),
         )
+        self._appended = Head(record.sequence, link.digest)
 
-    def _select(self, where: str, values: tuple[object, ...], *, limit: int) -> list[sqlite3.Row]:
-        # `where` is this module's own text; values are bound.
-        query = f"SELECT * FROM entries WHERE {where} ORDER BY number DESC LIMIT ?"  # noqa: S608
+    def _change(self, number: int, kind: str, at: str, facts: Columns) -> None:
+        """Derive the entry's row from a record."""
+        before = self._select("number = ?", (number,), limit=1)
+        self._put(number, rows.apply(before[0][1] if before else {}, kind, at, facts))
+
+    def _put(self, number: int, columns: Columns) -> None:
+        row = {"number": number, **columns, "seal": rows.seal_of(number, columns)}
+        names, places = ", ".join(row), ", ".join(f":{name}" for name in row)
+        changes = ", ".join(f"{name} = excluded.{name}" for name in row)
+        # The column names are this module's own; values are bound.
+        statement = f"INSERT INTO entries ({names}) VALUES ({places}) ON CONFLICT (number) DO UPDATE SET {changes}"  # noqa: S608
+        self._db.execute(statement, row)
+        self._db.execute("DELETE FROM guards WHERE entry = ?", (number,))
+        tokens = [(token, number) for token in rows.tokens_of(columns)]
+        self._db.executemany("INSERT INTO guards VALUES (?, ?)", tokens)
+
+    def _standing(
+        self, token: int, where: str, values: tuple[object, ...], stands: Callable[[Columns], bool], *, state: str = "1"
+    ) -> list[Entry]:
+        """Return the entries that stand under a token, found by two ways that must agree; newest first."""
+        indexed = self._select(f"{where} AND {state}", values, limit=-1)
         with self._translated():
-            return self._db.execute(query, (*values, limit)).fetchall()
+            numbers = self._db.execute("SELECT entry FROM guards WHERE token = ?", (token,)).fetchall()
+        guarding = [found for row in numbers for found in self._select("number = ?", (row["entry"],), limit=1)]
+        with self._decoding():
+            numbered = {number for number, row in guarding if stands(row)}
+        if len(guarding) != len(numbers) or numbered != {number for number, _ in indexed}:
+            raise self._damaged("its indexes do not agree on what stands against this write")
+        return [self._entry(*found) for found in indexed]
+
+    def _select(
+        self, where: str, values: tuple[object, ...], *, limit: int, order: str = "DESC"
+    ) -> list[tuple[int, Columns]]:
+        # The texts are this module's own and `Selection`'s; values are bound.
+        query = f"SELECT * FROM entries WHERE {where} ORDER BY number {order} LIMIT ?"  # noqa: S608
+        with self._translated():
+            found = self._db.execute(query, (*values, limit)).fetchall()
+        return [self._unsealed(row) for row in found]
+
+    def _unsealed(self, row: sqlite3.Row) -> tuple[int, Columns]:
+        columns: dict[str, Any] = dict(row)
+        number, seal = columns.pop("number"), columns.pop("seal")
+        with self._decoding():
+            if rows.seal_of(number, columns) != seal:
+                raise self._damaged(f"entry j{number} is not what was recorded")
+        return number, columns
+
+    def _entry(self, number: int, columns: Columns) -> Entry:
+        with self._decoding():
+            return rows.entry_of(number, columns)
+
+    def _links(self, where: str, values: tuple[object, ...], *, order: str, limit: int) -> list[Link]:
+        # As in `_select`.
+        query = f"SELECT * FROM records WHERE {where} ORDER BY sequence {order} LIMIT ?"  # noqa: S608
+        with self._translated():
+            found = self._db.execute(query, (*values, limit)).fetchall()
+        return [
+            Link(Record(row["sequence"], row["entry"], row["kind"], row["at"], row["facts"]), row["digest"])
+            for row in found
+        ]
 
     def _commit(self) -> None:
         try:
@@ -225,7 +360,12 @@ class Store:
             self._roll_back()
             raise
 
+    def _keep_head(self) -> None:
+        if self._appended is not None:
+            self.head_file.keep(KeptHead(self.journal_id, self._appended))
+
     def _roll_back(self) -> None:
+        self._appended = None
         # A failed COMMIT may already have rolled back; the first error is the one to tell.
         with contextlib.suppress(sqlite3.Error):
             self._db.execute("ROLLBACK")
@@ -237,11 +377,22 @@ class Store:
         except (sqlite3.Error, OSError) as error:
             raise self._unusable(str(error)) from error
 
-    def _unusable(self, why: str) -> EscrowctlError:
+    @contextlib.contextmanager
+    def _decoding(self) -> Iterator[None]:
+        with self._translated():
+            try:
+                yield
+            except _UNDECODABLE as error:
+                raise self._damaged("a value in it is not what was recorded") from error
+
+    def _damaged(self, why: str) -> EscrowctlError:
+        return self._unusable(f"it is damaged: {why}", hint=("what is wrong with it: escrowctl journal verify",))
+
+    def _unusable(self, why: str, *, hint: tuple[str, ...] = ()) -> EscrowctlError:
         return EscrowctlError(
             ErrorCode.JOURNAL_UNUSABLE,
             f"the journal {self._path} cannot be used: {why}. {NOTHING_SENT}",
-            hint="no write is sent without a journal; set ESCROWCTL_HOME to use a folder elsewhere",
+            hint=hint or "no write is sent without a journal; set ESCROWCTL_HOME to use a folder elsewhere",
             sending=Sending.NOT_SENT,
         )
 
@@ -254,63 +405,3 @@ def _make_private_file(path: Path) -> None:
             os.fchmod(handle, 0o600)
         finally:
             os.close(handle)
-
-
-def _intent_columns(intent: Intent) -> dict[str, object]:
-    return {
-        "operation": intent.operation,
-        "service": intent.service,
-        "profile": intent.profile,
-        "method": intent.method,
-        "url": intent.url,
-        "body": intent.body,
-        "idempotency_key": intent.idempotency_key,
-        "likeness": intent.likeness,
-        "resource_id": intent.resource_id,
-        "amount": intent.money.amount.text if intent.money else None,
-        "currency": intent.money.currency if intent.money else None,
-        "reference": intent.reference,
-        "reason": intent.reason,
-        "despite": ",".join(str(number) for number in intent.despite),
-        "operator": intent.operator,
-    }
-
-
-def _entry_from(row: sqlite3.Row, history: tuple[Event, ...] = ()) -> Entry:
-    money = Money(Number(row["amount"]), row["currency"]) if row["amount"] is not None else None
-    intent = Intent(
-        operation=row["operation"],
-        service=row["service"],
-        profile=row["profile"],
-        method=row["method"],
-        url=row["url"],
-        body=row["body"],
-        idempotency_key=row["idempotency_key"],
-        likeness=row["likeness"],
-        resource_id=row["resource_id"],
-        money=money,
-        reference=row["reference"],
-        reason=row["reason"],
-        despite=tuple(int(number) for number in row["despite"].split(",") if number),
-        operator=row["operator"],
-    )
-    verdict = Verdict(
-        State(row["state"]), row["detail"], row["http_status"], row["result_id"], row["reply"], bool(row["may_repeat"])
-    )
-    return Entry(
-        number=row["number"],
-        intent=intent,
-        verdict=verdict,
-        attempt=row["attempt"],
-        request_id=row["request_id"],
-        sent_at=row["sent_at"],
-        settled_at=row["settled_at"],
-        history=history,
-    )
-
-
-def _event_from(row: sqlite3.Row) -> Event:
-    facts = json.loads(row["facts"])
-    if row["kind"] == "intent":
-        return Event(row["at"], State.IN_FLIGHT, f"attempt {facts['attempt']}")
-    return Event(row["at"], State(facts["state"]), facts["detail"])

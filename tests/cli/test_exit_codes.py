@@ -78,7 +78,7 @@ ROWS = (
     Row(ExitCode.REFUSED, CREATE, _answered("422 No"), 1, word="refused"),
     Row(ExitCode.REFUSED, GET, json_reply(b"", "308 No"), word="redirected"),
     Row(ExitCode.RATE_LIMITED, GET, json_reply(b"", "429 No"), word="rate_limited"),
-    Row(ExitCode.RATE_LIMITED, CREATE, _answered("429 No"), 1, word="rate_limited"),
+    Row(ExitCode.RATE_LIMITED, CREATE, _answered("429 No"), 3, word="rate_limited"),
     Row(ExitCode.READ_FAILED, GET, json_reply(b"", "500 No"), word="read_failed"),
     Row(ExitCode.READ_FAILED, GET, hang_up, word="read_failed"),
     Row(ExitCode.READ_FAILED, RELEASE, hang_up, word="read_failed"),
@@ -89,7 +89,12 @@ ROWS = (
     Row(ExitCode.UNKNOWN, CREATE, hang_up, 1, before=CREATE, word="earlier_unknown"),
     Row(ExitCode.UNKNOWN, (*CREATE, "-q"), json_reply(b'{"ref":"A"}'), 1, word="id_unknown"),
     Row(ExitCode.UNKNOWN, ("tx", "release", "tx_1", "tx_2", "--yes"), NAMELESS, 2, word="some_unknown"),
-    Row(ExitCode.PARTIAL, ("tx", "get", "tx_1", "tx_2"), in_turn(json_reply(HELD), hang_up), word="some_failed"),
+    Row(
+        ExitCode.PARTIAL,
+        ("tx", "get", "tx_1", "tx_2"),
+        in_turn(json_reply(HELD), json_reply(b"", "404 No")),
+        word="some_failed",
+    ),
     Row(ExitCode.LOCAL_STATE, (*CREATE, "HOME IS A FILE"), json_reply(HELD), word="state_unusable"),
 )
 

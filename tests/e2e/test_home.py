@@ -43,9 +43,11 @@ def test_every_file_is_for_its_owner_alone_whatever_the_umask(program: Program, 
         "escrowctl/state": "drwx------",
         "escrowctl/state/journal.db": "-rw-------",
         "escrowctl/state/journal.lock": "-rw-------",
+        "escrowctl/state/journal.head": "-rw-------",
         "escrowctl/state/sandbox": "drwx------",
         "escrowctl/state/sandbox/journal.db": "-rw-------",
         "escrowctl/state/sandbox/journal.lock": "-rw-------",
+        "escrowctl/state/sandbox/journal.head": "-rw-------",
         "escrowctl/state/sandbox/sandbox.db": "-rw-------",
         "escrowctl/state/sandbox/sandbox.lock": "-rw-------",
     }
@@ -94,6 +96,6 @@ def test_a_config_path_with_spaces_and_quotes_is_quoted_in_what_can_be_pasted(
     unknown = program.run("--config", str(config), "-p", "acme", *CREATE, "--json")
     assert unknown.code == 12
     lead, pasteable = unknown.error["hint"].split(": ", 1)
-    assert lead == "look at it before anything else"
-    shown = program.bash(f"{pasteable} --json")
-    assert (shown.code, shown.json["entry"], shown.json["state"]) == (0, "j1", "unknown")
+    assert lead == "settle it before doing it again"
+    settled = program.bash(f"{pasteable} --json")
+    assert (settled.code, settled.error["code"], settled.error["entry"]) == (12, "outcome_unknown", "j1")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pexpect
 import pytest
 from conftest import KEY
-from wire_server import Behave, Seen, WireServer, by_method, http_reply, say_nothing, serving
+from wire_server import Behave, Seen, WireServer, by_method, hang_up, http_reply, say_nothing, serving
 
 from e2e.script import SECONDS, Program, clean_environment, find_script
 from escrowctl.config.profiles import ConfigFile
@@ -121,6 +121,7 @@ def test_every_example_is_run_by_a_test_here() -> None:
         ("toml", 'default_profile = "acme-test"'),
         ("console", "$ escrowctl -p acme-test config set reply.status /escrowState"),
         ("console", "$ escrowctl tx create --amount 2500 --currency EUR"),
+        ("sh", 'escrowctl journal resolve j197 --applied --id tx_88F2 --reason "desk ticket 5512"'),
         ("yaml", "name: pay out"),
         ("console", "$ escrowctl sandbox serve --port 0 --ready-file ready.json --json"),
     ]  # fmt: skip
@@ -137,6 +138,31 @@ def test_an_unknown_outcome(program: Program) -> None:
         there = program.at(server).with_environ(ESCROWCTL_TIMEOUT="0.5")
         play(there, block("console", "unknown: the create"), server=server)
         assert len(server.writes) == 1
+
+
+def test_an_unknown_is_settled_as_shown(program: Program) -> None:
+    lines = [line.partition("    #")[0] for line in block("sh", "journal resolve").splitlines()]
+    assert len(lines) == 3
+    record = b'{"id":"tx_88F2","status":"held","amount":2500,"currency":"EUR"}'
+
+    def read(_seen: Seen, connection: socket.socket) -> None:
+        connection.sendall(http_reply("200 OK", record))
+
+    replies: list[Behave] = [hang_up, hang_up, hang_up, read]
+
+    def write(seen: Seen, connection: socket.socket) -> None:
+        replies.pop(0)(seen, connection)
+
+    with serving(by_method(GET=read, POST=write)) as server:
+        there = program.at(server)
+        for number, line in enumerate(lines, start=1):
+            unknown = there.run("tx", "create", "--amount", "2500", "--currency", "EUR", "--reference", f"r{number}")
+            assert unknown.code == 12
+            typed = line.replace("j197", f"j{number}") + (" --yes" if "--resend" in line else "")
+            settled = there.bash(typed)
+            assert settled.code == 0, settled.err
+        states = [entry["state"] for entry in there.run("journal", "list", "--json").json]
+    assert (states, len(server.writes)) == (["done", "not_applied", "done"], 4)
 
 
 def test_settings_are_set_and_listed(program: Program, tmp_path: Path) -> None:

@@ -187,7 +187,7 @@ def test_a_signal_after_a_release_was_received_says_unknown_and_how_to_look(
         "code": "outcome_unknown",
         "message": "the release was sent, and it was interrupted before an answer came. "
         "tx_1 may be released, or not. It was not sent again.",
-        "hint": "look at it before anything else: escrowctl journal show j1",
+        "hint": "settle it before doing it again: escrowctl journal resolve j1",
         "http_status": None,
         "request_id": entry["request_id"],
         "outcome": "unknown",

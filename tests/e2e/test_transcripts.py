@@ -118,7 +118,7 @@ def test_a_create_that_times_out_cannot_be_sent_again_by_arrow_up_and_enter(prog
             f'  sent    TIME  POST {url}  {{"amount":2500,"currency":"EUR"}}\n'
             "  key     UUID  (this service is not known to honour it)\n"
             '  entry   j1  "order 8841"   request UUID\n'
-            "hint: look at it before anything else: escrowctl -p acme-live journal show j1\n",
+            "hint: settle it before doing it again: escrowctl -p acme-live journal resolve j1\n",
         )
 
         code, shown = program.terminal(*line, columns=200).finish()
@@ -126,7 +126,7 @@ def test_a_create_that_times_out_cannot_be_sent_again_by_arrow_up_and_enter(prog
             12,
             f"live: acme-live, {server.base_url}\n"
             "error: an equal create (2500 EUR) is unknown since TIME, N s ago (j1). Nothing was sent now.\n"
-            "hint: look at it:                                 escrowctl -p acme-live journal show j1\n"
+            "hint: settle it:                                  escrowctl -p acme-live journal resolve j1\n"
             "      if this one is meant besides, on purpose:   repeat the command with --despite j1\n",
         )
         assert [seen.body for seen in server.writes] == [b'{"amount":2500,"currency":"EUR"}']

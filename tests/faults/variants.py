@@ -24,7 +24,7 @@ def intent_after_sending() -> None:
     """Record the intent only when the outcome is known."""
     begin, settle = Journal.begin, Journal.settle
 
-    def late_begin(self: Any, intent: Any, *, request_id: str) -> Begun:
+    def late_begin(self: Any, intent: Any, *, request_id: str, **_caps: Any) -> Begun:
         leave_mark()
         entry = Entry(0, intent, Verdict(State.IN_FLIGHT, ""), 1, request_id, timestamp(self._now()))
         return Begun(entry, replayed=False)
@@ -68,11 +68,11 @@ def speaks_too_soon() -> None:
     """Print a result before there is one."""
     send = Writer._send
 
-    def hasty(self: Any, entry: Entry, order: Order, request_id: str) -> Any:
+    def hasty(self: Any, entry: Entry, order: Order, **keywords: Any) -> Any:
         leave_mark()
         sys.stdout.write("id\ttx_soon\n")
         sys.stdout.flush()
-        return send(self, entry, order, request_id)
+        return send(self, entry, order, **keywords)
 
     Writer._send = hasty  # type: ignore[method-assign] # as above
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from escrowctl.errors import ErrorCode, EscrowctlError
-from escrowctl.journal.entries import Intent, State, Verdict
+from escrowctl.journal.entries import Intent, Selection, State, Verdict
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.locks import LockFile, place_of
 
@@ -83,7 +83,7 @@ def test_any_edit_breaks_the_chain_where_it_was_made(written: Path, change: str,
 def test_an_entry_in_flight_whose_process_is_gone_reads_as_unknown(written: Path) -> None:
     journal = Journal(written.parent, now=lambda: NOW)
 
-    assert [entry.state for entry in journal.newest(9)] == [State.UNKNOWN, State.REFUSED, State.DONE]
+    assert [entry.state for entry in journal.select(Selection(9))] == [State.UNKNOWN, State.REFUSED, State.DONE]
     journal.close()
 
 

@@ -1,0 +1,155 @@
+"""When a request is sent again: on proof that nothing was done, within bounds, and never in step with others.
+
+Reads are harmless and are repeated where another try may help. A write is repeated only where it is
+proven that it was not applied: never sent, or refused before processing (425, RFC 8470 section 5.2;
+429, RFC 6585 section 4); or where the profile says that its service deduplicates by Idempotency-Key.
+RFC 9110 section 9.2.2 forbids the rest.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+from escrowctl.client.exchange import Answer, Exchange, Fault
+from escrowctl.contract.reply import Defect
+from escrowctl.signals import Signals
+from escrowctl.surroundings import Surroundings
+
+ATTEMPTS = 3
+"""Most times that one request is sent."""
+
+LONGEST_ASKED_WAIT = 60.0
+"""Seconds. A service that asks for more than this is not waited for: the operator decides."""
+
+_BASE_SECONDS, _MOST_SECONDS = 0.5, 5.0
+_TOLD_SECONDS = 2.0
+_TOKENS, _TOKENS_PER_SUCCESS = 10.0, 0.1
+
+_REFUSED_FOR_NOW = frozenset({425, 429})
+_REQUEST_TIMEOUT, _CONFLICT, _SERVER_ERROR, _NOT_IMPLEMENTED = 408, 409, 500, 501
+_NEVER_SENT = frozenset({Fault.NO_NAME, Fault.NO_CONNECTION, Fault.CONNECT_TIMEOUT, Fault.PROXY})
+_NO_ANSWER = frozenset({Fault.TIMEOUT, Fault.BROKEN_OFF})
+
+
+class Retry:
+    """The retries of one run: they share a budget, so that an outage is not answered with a flood.
+
+    Each retry costs a token, each success brings a tenth of one back: once the bucket is empty, at
+    most one request in ten is a retry.
+    """
+
+    def __init__(self, surroundings: Surroundings, signals: Signals, tell: Callable[[str], None]) -> None:
+        self._surroundings = surroundings
+        self._signals = signals
+        self._tell = tell
+        self._tokens = _TOKENS
+
+    def attempts(self, seconds: float) -> "Attempts":
+        """Return the count of one request's attempts; none begins once they have taken `seconds` together."""
+        return Attempts(self, self._surroundings.monotonic, seconds)
+
+    def pause(self, attempt: int, exchange: Exchange) -> bool:
+        """Wait before another try and return True; or return False where the service or the budget forbids it.
+
+        Signals may end the wait: raises `Stopped`.
+        """
+        asked = asked_wait(exchange.answer, now=self._surroundings.now())
+        if (asked or 0.0) > LONGEST_ASKED_WAIT or self._tokens < 1:
+            return False
+        self._tokens -= 1
+        seconds = self._backoff(attempt) if asked is None else asked
+        if seconds >= _TOLD_SECONDS:
+            self._tell(f"{_what_happened(exchange)}; trying again in {seconds:.0f} s")
+        with self._signals.let_through():
+            self._surroundings.sleep(seconds)
+        return True
+
+    def note_success(self) -> None:
+        """Put a part of a token back."""
+        self._tokens = min(_TOKENS, self._tokens + _TOKENS_PER_SUCCESS)
+
+    def _backoff(self, attempt: int) -> float:
+        most = min(_MOST_SECONDS, 2.0**attempt * _BASE_SECONDS)
+        return _BASE_SECONDS + self._surroundings.chance() * (most - _BASE_SECONDS)
+
+
+class Attempts:
+    """How often one request has been sent, and for how long."""
+
+    def __init__(self, retry: Retry, monotonic: Callable[[], float], seconds: float) -> None:
+        self._retry = retry
+        self._monotonic = monotonic
+        self._left = seconds
+        self._count = 0
+        self._start = 0.0
+
+    def start(self) -> None:
+        """Count an attempt that begins now."""
+        self._count += 1
+        self._start = self._monotonic()
+
+    def again(self, exchange: Exchange, *, allowed: bool) -> bool:
+        """Return whether to send the request once more, after the wait that comes before that."""
+        self._left -= self._monotonic() - self._start
+        if not allowed:
+            if exchange.answer is not None and exchange.answer.status < _SERVER_ERROR:
+                self._retry.note_success()
+            return False
+        return self._count < ATTEMPTS and self._left > 0 and self._retry.pause(self._count, exchange)
+
+
+def may_read_again(exchange: Exchange) -> bool:
+    """Whether another try may bring a read what this one did not."""
+    answer = exchange.answer
+    if answer is None:
+        return exchange.fault in _NEVER_SENT | _NO_ANSWER
+    return answer.status in _REFUSED_FOR_NOW or _failed_for_now(answer)
+
+
+def may_write_again(exchange: Exchange, *, refused_for_now: bool, deduplicated: bool) -> bool:
+    """Whether a write may be sent again: it was never sent, it was refused before processing, or it is deduplicated.
+
+    `refused_for_now`: the profile lets a 425 or 429 be tried again (`retry_refused`). `deduplicated`:
+    the profile's service recognises a key (`idempotency = "header"`); a 409 then says that the first
+    request is still being worked on.
+    """
+    answer = exchange.answer
+    if answer is None:
+        never_sent = not exchange.sent and exchange.fault in _NEVER_SENT
+        return never_sent or (deduplicated and exchange.sent and exchange.fault in _NO_ANSWER)
+    if answer.status in _REFUSED_FOR_NOW:
+        return refused_for_now
+    return deduplicated and (answer.status == _CONFLICT or _failed_for_now(answer))
+
+
+def _failed_for_now(answer: Answer) -> bool:
+    failed = answer.status >= _SERVER_ERROR and answer.status != _NOT_IMPLEMENTED
+    return failed or answer.status == _REQUEST_TIMEOUT or answer.defect is Defect.CUT_SHORT
+
+
+def asked_wait(answer: Answer | None, *, now: datetime) -> float | None:
+    """Return the seconds that Retry-After asks for (RFC 9110 section 10.2.3); None where it asks for nothing.
+
+    A date is held against the service's own Date, so that our clock does not matter; `now` serves
+    where there is none.
+    """
+    text = (answer.header("Retry-After") or "").strip() if answer else ""
+    if text.isascii() and text.isdigit():
+        return float(text[:12])
+    until = _parse_date(text)
+    if answer is None or until is None:
+        return None
+    return max(0.0, (until - (_parse_date(answer.header("Date") or "") or now)).total_seconds())
+
+
+def _parse_date(text: str) -> datetime | None:
+    try:
+        found = parsedate_to_datetime(text)
+    except (ValueError, OverflowError, IndexError, TypeError):
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _what_happened(exchange: Exchange) -> str:
+    answer = exchange.answer
+    return f"the service answered {answer.status}" if answer else (exchange.fault or Fault.BROKEN_OFF).value

@@ -1,0 +1,94 @@
+"""What is shown of a journal entry: a row of a list, its whole document, a line."""
+
+from escrowctl.contract.number import JsonValue, Number
+from escrowctl.journal.entries import Entry, Event
+from escrowctl.journal.guards import describe
+from escrowctl.output.view import View, flatten
+
+COLUMNS = ("entry", "sent", "operation", "state", "amount", "currency", "id", "reference", "profile")
+
+
+def view_row(entry: Entry) -> View:
+    """Return an entry as a row of a list."""
+    summary = _summary(entry)
+    return View(summary, entry.name, named=_named(entry), record=summary)
+
+
+def view_entry(entry: Entry) -> View:
+    """Return an entry with everything that is kept of it."""
+    document = _whole(entry)
+    return View(document, entry.name, flatten(document), named=_named(entry), record=document)
+
+
+def view_resolved(entry: Entry) -> View:
+    """Return an entry as what became of it: `j197   create   2500 EUR   tx_88F2   applied, ...`."""
+    document, money = _whole(entry), entry.intent.money
+    parts = (entry.name, describe(entry.intent), str(money or ""), _id(entry) or "", describe_state(entry))
+    line = "   ".join(part for part in parts if part)
+    return View(document, entry.name, flatten(document), line=line, named=_named(entry), record=document)
+
+
+def describe_state(entry: Entry) -> str:
+    """Return where an entry stands in a few words: `done, 200`."""
+    state, detail = entry.state.value.replace("_", " "), entry.verdict.detail
+    return detail if not detail or detail.startswith(("applied", "not applied")) else f"{state}, {detail}"
+
+
+def _named(entry: Entry) -> dict[str, JsonValue]:
+    intent, money = entry.intent, entry.intent.money
+    values = (
+        entry.name,
+        f"{entry.sent_at[:19]}Z",
+        describe(intent),
+        entry.state.value,
+        money.amount if money else None,
+        money.currency if money else None,
+        _id(entry),
+        intent.reference,
+        intent.profile,
+    )
+    return dict(zip(COLUMNS, values, strict=True))
+
+
+def _summary(entry: Entry) -> dict[str, JsonValue]:
+    money = entry.intent.money
+    return {
+        "entry": entry.name,
+        "sent_at": entry.sent_at,
+        "operation": entry.intent.operation,
+        "state": entry.state.value,
+        "detail": entry.verdict.detail,
+        "amount": money.amount if money else None,
+        "currency": money.currency if money else None,
+        "id": _id(entry),
+        "reference": entry.intent.reference,
+        "reason": entry.intent.reason,
+        "profile": entry.intent.profile,
+    }
+
+
+def _whole(entry: Entry) -> dict[str, JsonValue]:
+    intent, verdict = entry.intent, entry.verdict
+    return _summary(entry) | {
+        "service": intent.service,
+        "method": intent.method,
+        "url": intent.url,
+        "body": intent.body,
+        "idempotency_key": intent.idempotency_key,
+        "request_id": entry.request_id,
+        "operator": intent.operator,
+        "attempt": Number(str(entry.attempt)),
+        "http_status": Number(str(verdict.http_status)) if verdict.http_status is not None else None,
+        "reply": verdict.reply,
+        "settled_at": entry.settled_at,
+        "origin": entry.origin,
+        "history": [_event(event) for event in entry.history],
+    }
+
+
+def _event(event: Event) -> JsonValue:
+    return {"at": event.at, "state": event.state.value, "detail": event.detail}
+
+
+def _id(entry: Entry) -> str | None:
+    return entry.intent.resource_id or entry.verdict.result_id

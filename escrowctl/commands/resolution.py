@@ -1,0 +1,209 @@
+"""`escrowctl journal resolve`: settle a write whose outcome is unknown."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from escrowctl.commands.arguments import check_text
+from escrowctl.commands.entries import view_resolved
+from escrowctl.contract.identifiers import parse_id
+from escrowctl.contract.operations import CREATE_TRANSACTION
+from escrowctl.errors import ErrorCode, EscrowctlError, Sending, bad_value
+from escrowctl.journal.entries import Entry, State, parse_entry_name
+from escrowctl.journal.guards import busy, describe
+from escrowctl.session import Session, session_of
+
+if TYPE_CHECKING:
+    from escrowctl.client.resolution import Resolution
+    from escrowctl.journal.journal import Word
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """What the operator says: at most one of the three, and why."""
+
+    applied: bool
+    not_applied: bool
+    resend: bool
+    resource_id: str | None
+    reason: str | None
+    unread: bool
+    yes: bool
+
+    @property
+    def is_given(self) -> bool:
+        return self.applied or self.not_applied or self.resend
+
+    def check(self) -> None:
+        """Raise EscrowctlError (exit 2) for what contradicts itself or leaves the reason out."""
+        if self.applied + self.not_applied + self.resend > 1:
+            raise bad_value("--applied, --not-applied and --resend exclude each other: give one.")
+        if self.resource_id is not None and not self.applied:
+            raise bad_value("--id names what was made: it goes with --applied.")
+        if self.is_given and self.reason is None:
+            raise bad_value('a verdict needs --reason TEXT, such as --reason "desk ticket 5512": the journal keeps it.')
+        if self.reason is not None and not self.is_given:
+            raise bad_value("--reason says why a verdict is given: it goes with --applied, --not-applied or --resend.")
+
+    def check_id(self, entry: Entry) -> None:
+        """Raise EscrowctlError (exit 2) where --applied lacks the id that a create needs, or names another thing."""
+        intent = entry.intent
+        if self.applied and intent.operation == CREATE_TRANSACTION.name and self.resource_id is None:
+            raise bad_value(f"{entry.name} is a create: --applied needs --id, the id of the escrow that it made.")
+        if intent.resource_id is not None and self.resource_id not in (None, intent.resource_id):
+            raise bad_value(f"{entry.name} is about {intent.resource_id}, not {self.resource_id}: leave --id out.")
+
+
+def resolve(
+    context: typer.Context,
+    entry: Annotated[str, typer.Argument(metavar="ENTRY", help="An entry's name, such as j12.")],
+    applied: Annotated[bool, typer.Option("--applied", help="Record that the service did it.")] = False,
+    resource_id: Annotated[
+        str | None, typer.Option("--id", metavar="ID", help="With --applied: what a create made.")
+    ] = None,
+    not_applied: Annotated[bool, typer.Option("--not-applied", help="Record that the service did not do it.")] = False,
+    resend: Annotated[bool, typer.Option("--resend", help="Send it once more, under the same key.")] = False,
+    reason: Annotated[str | None, typer.Option(metavar="TEXT", help="Why: kept in the journal.")] = None,
+    unread: Annotated[bool, typer.Option("--unread", help="Record the verdict without reading first.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Send it again without being asked.")] = False,
+) -> None:
+    """Settle a write whose outcome is unknown: by reading, or by a verdict.
+
+    Without a verdict it only reads, and settles what a reading proves; what stays unknown ends with 12.
+
+    \b
+    Examples:
+      escrowctl journal resolve j12
+      escrowctl journal resolve j12 --applied --id tx_1 --reason "desk ticket 5512"
+      escrowctl journal resolve j12 --not-applied --reason "desk ticket 5512"
+    """
+    session = session_of(context)
+    made = parse_id(resource_id) if resource_id is not None else None
+    verdict = _Verdict(applied, not_applied, resend, made, check_text(reason, name="--reason"), unread, yes)
+    verdict.check()
+    found = session.find_entry(parse_entry_name(entry))
+    if found.state is not State.UNKNOWN:
+        _show_settled(session, found, verdict)
+        return
+    verdict.check_id(found)
+    _require_own_service(session, found)
+    with session.signals.held():
+        settled = _settle(session, found, verdict)
+        session.show(view_resolved(settled), done=f"{settled.name} is recorded as {settled.state.value}")
+
+
+def _settle(session: Session, entry: Entry, verdict: _Verdict) -> Entry:
+    resolution = session.client.resolve(lambda message: session.console.note("found", message, word="found"))
+    if verdict.resend:
+        # Refused before anything is read or asked.
+        resolution.require_whole(entry)
+    if verdict.applied or verdict.not_applied:
+        _say_reading(session, verdict)
+        return _record(resolution, entry, verdict)
+    finding = resolution.look(entry) if _say_reading(session, verdict) else None
+    if finding is not None and finding.is_settled:
+        return finding.entry
+    if not verdict.resend:
+        raise _still_unknown(session, entry, finding.sentence if finding else "nothing was read.")
+    _confirm_resend(session, entry, verdict)
+    return _resend(session, resolution, entry, verdict)
+
+
+def _say_reading(session: Session, verdict: _Verdict) -> bool:
+    """Say where is read, and whether anything is."""
+    if not verdict.unread:
+        what = "before anything is sent" if verdict.resend else "sending no write"
+        session.console.note("reading", f"{session.service.origin}, {what}", word="reading")
+    return not verdict.unread
+
+
+def _record(resolution: "Resolution", entry: Entry, verdict: _Verdict) -> Entry:
+    word = _word(verdict)
+    if verdict.applied:
+        return resolution.record_applied(entry, word, resource_id=verdict.resource_id, unread=verdict.unread)
+    return resolution.record_not_applied(entry, word, unread=verdict.unread)
+
+
+def _resend(session: Session, resolution: "Resolution", entry: Entry, verdict: _Verdict) -> Entry:
+    from escrowctl.client.failures import write_failure
+
+    written = resolution.send_again(entry, _word(verdict))
+    if written.entry.state is not State.DONE:
+        raise write_failure(session.service, written.entry, written.code, invocation=session.invocation)
+    return written.entry
+
+
+def _word(verdict: _Verdict) -> "Word":
+    from escrowctl.client.writing import operator_name
+    from escrowctl.journal.journal import Word
+
+    assert verdict.reason is not None, "checked with the line"
+    return Word(operator_name(), verdict.reason)
+
+
+def _confirm_resend(session: Session, entry: Entry, verdict: _Verdict) -> None:
+    if verdict.yes:
+        return
+    money = entry.intent.money
+    word = str(money.amount) if session.service.live and money else entry.name
+    what = "amount" if word != entry.name else "entry's name"
+    doubled = "hold the money twice" if entry.intent.is_create else "do it twice"
+    session.confirm(
+        [
+            f"  {entry.name}   {describe(entry.intent)}   {money or entry.intent.resource_id or entry.intent.url}"
+            f"   sent {entry.sent_at}",
+            f"Sending it again may {doubled}. Type the {what} to send it again: {word}",
+        ],
+        word,
+        why=f"sending {entry.name} again needs a confirmation",
+        declined=f"{entry.name} was not sent again and stays unknown",
+    )
+
+
+def _show_settled(session: Session, entry: Entry, verdict: _Verdict) -> None:
+    """Show an entry about which nothing is unknown; raises EscrowctlError 7 where a verdict was given on it."""
+    if entry.state is State.IN_FLIGHT:
+        raise busy(entry)
+    if verdict.is_given:
+        raise EscrowctlError(
+            ErrorCode.ALREADY_DONE,
+            f"{entry.name} is settled: {entry.state.value.replace('_', ' ')}, {entry.verdict.detail}. "
+            "Nothing was sent or recorded.",
+            hint=f"{session.invocation} journal show {entry.name}",
+            sending=Sending.NOT_SENT,
+        )
+    session.show(view_resolved(entry))
+
+
+def _require_own_service(session: Session, entry: Entry) -> None:
+    """Refuse (2) to settle an entry at another service than the one it was sent to."""
+    service, intent = session.service, entry.intent
+    base_url = service.origin.base_url
+    at_origin = service.sandbox or intent.url.startswith(f"{base_url.rstrip('/')}/")
+    if service.identity == intent.service and at_origin:
+        return
+    raise bad_value(
+        f"{entry.name} was sent to {intent.service} (profile {intent.profile}), and this is {service.origin}.",
+        hint=f"{session.program} -p {intent.profile} journal resolve {entry.name}",
+    )
+
+
+def _still_unknown(session: Session, entry: Entry, sentence: str) -> EscrowctlError:
+    from escrowctl.client.failures import write_facts
+
+    name, invocation = entry.name, session.invocation
+    made = " --id ID" if entry.intent.operation == CREATE_TRANSACTION.name else ""
+    twice = "may hold the money twice" if entry.intent.is_create else "may do it twice"
+    return EscrowctlError(
+        ErrorCode.OUTCOME_UNKNOWN,
+        f"{name} stays unknown: {sentence}",
+        hint=(
+            "ask the service's desk, quoting key, time and request, then record the answer:",
+            f"  it exists       {invocation} journal resolve {name} --applied{made} --reason TEXT",
+            f"  it does not     {invocation} journal resolve {name} --not-applied --reason TEXT",
+            f"  send it again   {invocation} journal resolve {name} --resend --reason TEXT      {twice}; asks first",
+        ),
+        sending=Sending.UNKNOWN,
+        facts=write_facts(entry),
+    )

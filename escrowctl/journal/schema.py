@@ -1,0 +1,92 @@
+"""The journal file's tables, and how an older file becomes one of today.
+
+`records` is append-only and hash-chained; everything else is derived from it, in the same
+transaction. `entries` holds where each write stands now, each row under a seal over its columns.
+`guards` names the entries that stand against new writes a second time, in a tree of its own: a page
+that is damaged in one of the two is noticed, and cannot make the journal forget.
+"""
+
+import sqlite3
+import uuid
+
+VERSION = 2
+
+_TABLES = """
+CREATE TABLE journal (id TEXT NOT NULL, made_at TEXT NOT NULL) STRICT;
+CREATE TABLE records (
+  sequence INTEGER PRIMARY KEY,
+  entry INTEGER NOT NULL,
+  kind TEXT NOT NULL,
+  at TEXT NOT NULL,
+  facts TEXT NOT NULL,
+  digest TEXT NOT NULL
+) STRICT;
+CREATE INDEX records_of_entry ON records (entry);
+CREATE TABLE entries (
+  number INTEGER PRIMARY KEY,
+  operation TEXT NOT NULL,
+  service TEXT NOT NULL,
+  profile TEXT NOT NULL,
+  method TEXT NOT NULL,
+  url TEXT NOT NULL,
+  body TEXT,
+  idempotency_key TEXT NOT NULL,
+  likeness TEXT NOT NULL,
+  resource_id TEXT,
+  amount TEXT,
+  currency TEXT,
+  reference TEXT,
+  reason TEXT,
+  despite TEXT NOT NULL,
+  operator TEXT NOT NULL,
+  attempt INTEGER NOT NULL,
+  request_id TEXT NOT NULL,
+  sent_at TEXT NOT NULL,
+  state TEXT NOT NULL,
+  detail TEXT NOT NULL,
+  http_status INTEGER,
+  result_id TEXT,
+  reply TEXT,
+  may_repeat INTEGER NOT NULL,
+  settled_at TEXT
+) STRICT;
+CREATE UNIQUE INDEX entries_by_key ON entries (service, idempotency_key);
+CREATE INDEX entries_by_likeness ON entries (service, operation, likeness);
+CREATE INDEX entries_by_reference ON entries (service, reference) WHERE reference IS NOT NULL;
+CREATE INDEX entries_by_state ON entries (state) WHERE state IN ('in_flight', 'unknown');
+"""
+
+_SINCE_VERSION_2 = """
+ALTER TABLE entries ADD COLUMN origin TEXT;
+ALTER TABLE entries ADD COLUMN seal TEXT NOT NULL DEFAULT '';
+CREATE INDEX entries_by_money ON entries (service, operation, currency, sent_at) WHERE amount IS NOT NULL;
+CREATE TABLE guards (token INTEGER NOT NULL, entry INTEGER NOT NULL, PRIMARY KEY (token, entry)) STRICT, WITHOUT ROWID;
+"""
+
+
+def version_of(database: sqlite3.Connection) -> int:
+    """Return the file's format: 0 for an empty file."""
+    return int(database.execute("PRAGMA user_version").fetchone()[0])
+
+
+def make_tables(database: sqlite3.Connection, *, made_at: str) -> None:
+    """Make today's tables in an empty file, with an identity of its own; only inside a transaction."""
+    _execute_all(database, _TABLES + _SINCE_VERSION_2)
+    database.execute("INSERT INTO journal VALUES (?, ?)", (str(uuid.uuid4()), made_at))
+    _mark(database)
+
+
+def extend_tables(database: sqlite3.Connection) -> None:
+    """Bring a file of format 1 to today's tables; the seals and guards are the caller's to write."""
+    _execute_all(database, _SINCE_VERSION_2)
+    _mark(database)
+
+
+def _execute_all(database: sqlite3.Connection, statements: str) -> None:
+    # executescript would commit first.
+    for statement in filter(str.strip, statements.split(";")):
+        database.execute(statement)
+
+
+def _mark(database: sqlite3.Connection) -> None:
+    database.execute(f"PRAGMA user_version = {VERSION}")

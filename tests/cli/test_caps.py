@@ -1,0 +1,192 @@
+"""Caps: counted per operation, currency and UTC day, reserved with the intent, and never freed by a clock."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from conftest import KEY, Run
+from wire_server import Behave, Seen, WireServer, hang_up, http_reply
+
+from cli.replies import HELD, in_turn, json_reply
+
+Serve = Callable[[Behave], WireServer]
+Capped = Callable[..., WireServer]
+
+DAY = datetime(2026, 11, 21, 12, tzinfo=UTC)
+EVE = datetime(2026, 11, 20, 23, 59, 59, tzinfo=UTC)
+NEXT = datetime(2026, 11, 22, tzinfo=UTC)
+
+
+@pytest.fixture
+def capped(serve: Serve, write_config: Callable[[str], Path], home: Path) -> Capped:
+    """Write a default profile `a` with these lines for a server that behaves like this."""
+
+    def write(*lines: str, behave: Behave | None = None) -> WireServer:
+        server = serve(behave or json_reply(HELD))
+        text = "\n".join(lines)
+        write_config(
+            f'default_profile = "a"\n[profiles.a]\nbase_url = "{server.base_url}"\napi_key_file = "a.key"\n{text}\n'
+        )
+        (home / "a.key").write_text(KEY)
+        (home / "a.key").chmod(0o600)
+        return server
+
+    return write
+
+
+def create(amount: str, currency: str = "USD") -> tuple[str, ...]:
+    return ("tx", "create", "--amount", amount, "--currency", currency)
+
+
+def test_creates_are_sent_up_to_the_cap_and_no_further(capped: Capped, run: Run) -> None:
+    server = capped('caps.USD = "250.50"')
+
+    codes = [run(*create(amount)).code for amount in ("100", "100.50", "50.01", "50", "0.01")]
+
+    assert codes == [0, 0, 5, 0, 5]
+    assert [seen.body for seen in server.writes] == [
+        b'{"amount":100,"currency":"USD"}',
+        b'{"amount":100.50,"currency":"USD"}',
+        b'{"amount":50,"currency":"USD"}',
+    ]
+
+
+def test_the_refusal_says_what_was_counted_and_how_to_see_it(capped: Capped, run: Run) -> None:
+    server = capped('caps.USD = "150"')
+    run(*create("100"), now=lambda: DAY)
+
+    result = run(*create("50.01"), "--json", now=lambda: DAY)
+
+    assert (result.code, result.out, len(server.writes)) == (5, "", 1)
+    assert result.error == {
+        "code": "capped",
+        "message": "the profile a caps creates at 150 USD a day (UTC): 100 are done or unknown since 2026-11-21, and "
+        "this one is 50.01. Nothing was sent.",
+        "hint": "what was counted: escrowctl journal list --since 2026-11-21 --operation create",
+        "http_status": None,
+        "request_id": None,
+        "outcome": "not_sent",
+        "exit_code": 5,
+    }
+
+
+def test_where_caps_are_set_a_currency_without_one_is_refused(capped: Capped, run: Run) -> None:
+    server = capped('caps.EUR = "5000"')
+
+    result = run(*create("1"), "--json")
+
+    assert (result.code, server.writes, result.error["code"]) == (5, [], "capped")
+    assert result.error["message"] == "the profile a has caps, and none for USD. Nothing was sent."
+
+
+def test_operations_and_currencies_are_counted_apart(capped: Capped, run: Run) -> None:
+    capped('caps.USD = "100"', 'caps.EUR = "100"')
+
+    lines = (create("100"), create("100", "EUR"), ("tx", "release", "tx_1", "--yes"), create("1"), create("1", "EUR"))
+
+    assert [run(*line).code for line in lines] == [0, 0, 0, 5, 5]
+
+
+def test_a_release_counts_with_the_amount_that_its_record_has(capped: Capped, run: Run) -> None:
+    server = capped('caps.USD = "99.99"')
+
+    result = run("tx", "release", "tx_1", "--yes", "--json")
+
+    assert (result.code, server.writes, result.error["code"]) == (5, [], "capped")
+    assert "caps releases at 99.99 USD" in result.error["message"]
+
+
+def test_a_write_whose_amount_nobody_knows_is_refused_under_caps(capped: Capped, run: Run) -> None:
+    server = capped('caps.USD = "100"', behave=json_reply(b'{"id":"tx_1","status":"held"}'))
+
+    release = run("tx", "release", "tx_1", "--yes", "--json")
+    foreign = run("api", "POST", "/refunds", "--data", '{"amount":1,"currency":"USD"}', "--yes", "--json")
+
+    assert ([release.code, foreign.code], server.writes) == ([5, 5], [])
+    assert "what this release moves is not known" in release.error["message"]
+    assert "what this POST call moves is not known" in foreign.error["message"]
+
+
+def test_an_update_counts_only_where_it_sets_an_amount(capped: Capped, run: Run) -> None:
+    server = capped('caps.USD = "100"')
+
+    codes = [
+        run("tx", "update", "tx_1", "--data", data, "--yes").code
+        for data in ('{"note":"x"}', '{"amount":100}', '{"amount":0.01}')
+    ]
+
+    assert (codes, len(server.writes)) == ([0, 0, 5], 2)
+
+
+def test_what_moves_no_money_is_not_capped(capped: Capped, run: Run) -> None:
+    server = capped('caps.USD = "1"')
+
+    assert run("tx", "get", "tx_1").code == 0
+    assert run("webhook", "create", "--url", "https://hooks.example.net/x").code == 0
+    assert run(*create("100"), "--dry-run").code == 0
+    assert len(server.writes) == 1
+
+
+@pytest.mark.parametrize(
+    ("behave", "code", "then"),
+    [(hang_up, 12, 5), (json_reply(b"", "400 No"), 8, 0), (json_reply(HELD), 0, 5)],
+    ids=["unknown", "refused", "done"],
+)
+def test_what_may_have_happened_counts_and_what_was_refused_does_not(
+    capped: Capped, run: Run, behave: Behave, code: int, then: int
+) -> None:
+    capped('caps.USD = "100"', behave=in_turn(behave, json_reply(HELD)))
+
+    assert [run(*create("100")).code, run(*create("99")).code] == [code, then]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "code"),
+    [(EVE, DAY, 0), (DAY, EVE, 5), (DAY, DAY, 5), (DAY, NEXT, 0), (NEXT, DAY, 5)],
+    ids=["next day", "clock set back over midnight", "same day", "midnight", "clock set back from tomorrow"],
+)
+def test_a_new_utc_day_frees_the_cap_and_a_clock_set_back_does_not(
+    capped: Capped, run: Run, first: datetime, second: datetime, code: int
+) -> None:
+    capped('caps.USD = "100"')
+
+    assert run(*create("100"), now=lambda: first).code == 0
+    assert run(*create("100"), now=lambda: second).code == code
+
+
+def test_a_retry_of_one_write_counts_once(capped: Capped, run: Run) -> None:
+    server = capped('caps.USD = "100"', behave=in_turn(json_reply(b"", "429 Later"), json_reply(HELD)))
+
+    assert run(*create("100")).code == 0
+    assert len(server.writes) == 2
+
+
+def test_eight_processes_at_once_stay_under_the_cap(capped: Capped, home: Path) -> None:
+    """Reserved inside the intent's commit: between asking and sending nobody else can slip in."""
+    import threading
+
+    everybody = threading.Barrier(3, timeout=20)
+
+    def behave(_seen: Seen, connection: "object") -> None:
+        everybody.wait()
+        connection.sendall(http_reply("200 OK", HELD))  # type: ignore[attr-defined] # a socket
+
+    server = capped('caps.USD = "300"', behave=behave)
+    environ = {"PATH": os.defpath, "HOME": str(home), "ESCROWCTL_HOME": str(home)}
+
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-m", "escrowctl", *create("100"), "--reference", f"r{number}"],
+            env=environ,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for number in range(8)
+    ]
+    codes = sorted(process.wait(60) for process in running)
+
+    assert (codes, len(server.writes)) == ([0, 0, 0, 5, 5, 5, 5, 5], 3)

@@ -1,0 +1,399 @@
+"""Settling what is unknown: readings that prove it, verdicts that are recorded, and nothing sent by surprise."""
+
+import json
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from conftest import Run
+from wire_server import Behave, WireServer, by_method, hang_up
+
+from cli.conftest import Journal
+from cli.replies import CREATE, HELD, RELEASE, RELEASED, in_turn, json_reply, writes_meet
+
+At = Callable[[Behave], tuple[WireServer, Run]]
+NOW = datetime(2026, 11, 21, 3, 12, 44, tzinfo=UTC)
+KEY = "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"
+WHY = ("--reason", "desk ticket 5512")
+
+
+def listing(*items: dict[str, Any]) -> Behave:
+    return json_reply(json.dumps({"data": list(items)}).encode())
+
+
+def item(resource_id: str, amount: int = 100, **fields: Any) -> dict[str, Any]:
+    return {"id": resource_id, "status": "held", "amount": amount, "currency": "USD", **fields}
+
+
+def by_path(*, listed: Behave, one: Behave, write: Behave = hang_up) -> Behave:
+    """Reads of the collection, reads of one record, and writes."""
+
+    def read(seen: Any, connection: Any) -> None:
+        (listed if seen.target.endswith(("/transactions", "/webhooks")) else one)(seen, connection)
+
+    return by_method(GET=read, POST=write, PUT=write, DELETE=write)
+
+
+@pytest.fixture
+def unknown(at: At) -> Callable[..., tuple[WireServer, Run]]:
+    """Start a server on which one write has become unknown, as j1."""
+
+    def start(line: tuple[str, ...], behave: Behave, **keywords: Any) -> tuple[WireServer, Run]:
+        server, run = at(behave)
+        result = run(*line, now=lambda: NOW, **keywords)
+        assert result.code == 12, result.err
+        server.seen.clear()
+        return server, run
+
+    return start
+
+
+# Reading
+
+
+def test_a_create_stays_unknown_where_only_its_amount_is_found(
+    unknown: Callable[..., tuple[WireServer, Run]], journal: Journal
+) -> None:
+    listed = listing(item("tx_88F2"), item("tx_other", 7))
+    server, run = unknown(CREATE, by_path(listed=listed, one=json_reply(HELD)), new_uuid=lambda: KEY)
+
+    result = run("journal", "resolve", "j1")
+
+    assert (result.code, result.out, server.writes) == (12, "", [])
+    assert result.err == (
+        f"reading: {server.base_url}, sending no write\n"
+        "found: GET /transactions: 2 items, perhaps one page of several\n"
+        "found: tx_88F2: held 100 USD\n"
+        "unknown: j1 stays unknown: tx_88F2 fits, but nothing there carries the key: an equal amount proves nothing.\n"
+        f"  sent    2026-11-21T03:12:44.000Z  POST {server.base_url}/api/v1/transactions  "
+        '{"amount":100,"currency":"USD"}\n'
+        f"  key     {KEY}  (this service is not known to honour it)\n"
+        f"  entry   j1   request {KEY}\n"
+        "hint: ask the service's desk, quoting key, time and request, then record the answer:\n"
+        "        it exists       escrowctl journal resolve j1 --applied --id ID --reason TEXT\n"
+        "        it does not     escrowctl journal resolve j1 --not-applied --reason TEXT\n"
+        "        send it again   escrowctl journal resolve j1 --resend --reason TEXT      may hold the money twice; "
+        "asks first\n"
+    )
+    assert journal() == [("create_transaction", "unknown")]
+
+
+@pytest.mark.parametrize("place", [{"idempotencyKey": KEY}, {"meta": {"request": {"key": KEY}}}, {"keys": ["x", KEY]}])
+def test_a_create_whose_key_a_record_carries_is_settled(
+    unknown: Callable[..., tuple[WireServer, Run]], journal: Journal, place: dict[str, Any]
+) -> None:
+    listed = listing(item("tx_other"), item("tx_88F2", **place))
+    server, run = unknown(CREATE, by_path(listed=listed, one=json_reply(HELD)), new_uuid=lambda: KEY)
+
+    result = run("journal", "resolve", "j1", "--json")
+
+    assert (result.code, result.json["state"], result.json["id"]) == (0, "done", "tx_88F2")
+    assert (result.json["detail"], server.writes) == ("tx_88F2 carries its key, by reading", [])
+    assert journal() == [("create_transaction", "done")]
+    # Done is done: the same line is another escrow now, and asked for on purpose.
+    assert run("journal", "resolve", "j1").code == 0
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        (item("tx_1", key="order-1"),),
+        (item("tx_1", note=f"x{KEY}"), item("tx_2")),
+        (item("tx_1", key=KEY), item("tx_2", key=KEY)),
+        (),
+    ],
+    ids=["a key of the operator's own", "part of a text", "two carry it", "none"],
+)
+def test_what_is_less_than_its_own_key_in_one_record_proves_nothing(
+    unknown: Callable[..., tuple[WireServer, Run]], journal: Journal, items: tuple[dict[str, Any], ...]
+) -> None:
+    own = ("--idempotency-key", "order-1") if items and items[0].get("key") == "order-1" else ()
+    line = (*CREATE, *own)
+    _, run = unknown(line, by_path(listed=listing(*items), one=json_reply(HELD)), new_uuid=lambda: KEY)
+
+    assert run("journal", "resolve", "j1").code == 12
+    assert journal() == [("create_transaction", "unknown")]
+
+
+def test_a_release_that_reads_as_released_is_settled(run: Run, serve: Any, write_config: Any) -> None:
+    server = serve(writes_meet(hang_up, reads=in_turn(json_reply(HELD), json_reply(RELEASED))))
+    write_config(f'[profiles.a]\nbase_url = "{server.base_url}"\nstatus.released = ["Released"]\n')
+    around = {"ESCROWCTL_API_KEY": "sk_test_1", "ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_PROFILE": "a"}
+    assert run(*RELEASE, environ=around).code == 12
+
+    result = run("journal", "resolve", "j1", environ=around, terminal=True)
+
+    assert (result.code, result.out) == (0, "j1   release   100 USD   tx_1   done, read back as released\n")
+    assert [seen.method for seen in server.seen] == ["GET", "PUT", "GET"]
+    assert run(*RELEASE, environ=around).code == 7
+
+
+@pytest.mark.parametrize(
+    "behave", [json_reply(HELD), json_reply(b"", "404 No"), json_reply(b"", "500 Oh"), hang_up, json_reply(b"<html>")]
+)
+def test_any_other_reading_of_a_release_proves_nothing(
+    unknown: Callable[..., tuple[WireServer, Run]], journal: Journal, behave: Behave
+) -> None:
+    server, run = unknown(RELEASE, writes_meet(hang_up, reads=in_turn(json_reply(HELD), behave)))
+
+    result = run("journal", "resolve", "j1")
+
+    assert (result.code, result.out, server.writes) == (12, "", [])
+    assert journal() == [("release_transaction", "unknown")]
+
+
+def test_a_webhook_and_a_raw_call_stay_unknown(at: At, journal: Journal) -> None:
+    endpoint = {"id": "wh_1", "url": "https://hooks.example.net/x"}
+    server, run = at(by_path(listed=listing(endpoint), one=json_reply(HELD)))
+    run("webhook", "create", "--url", "https://hooks.example.net/x")
+    run("api", "DELETE", "/webhooks/wh_9", "--yes")
+    sent = len(server.writes)
+
+    results = [run("journal", "resolve", name) for name in ("j1", "j2")]
+
+    assert ([result.code for result in results], len(server.writes)) == ([12, 12], sent)
+    assert "wh_1 fits, but nothing there carries the key: an equal URL proves nothing." in results[0].err
+    assert "no reading can tell whether this DELETE call was applied." in results[1].err
+
+
+# Verdicts
+
+
+def test_an_operators_word_that_it_exists_is_recorded_after_reading_it(
+    unknown: Callable[..., tuple[WireServer, Run]], journal: Journal
+) -> None:
+    one = json_reply(HELD.replace(b"tx_1", b"tx_88F2"))
+    server, run = unknown(CREATE, by_path(listed=listing(), one=one))
+
+    result = run("journal", "resolve", "j1", "--applied", "--id", "tx_88F2", *WHY, terminal=True, now=lambda: NOW)
+
+    assert (result.code, result.out) == (0, "j1   create   100 USD   tx_88F2   applied, on an operator's word\n")
+    assert "found: read tx_88F2: held 100 USD, as sent\n" in result.err
+    assert [(seen.method, seen.target) for seen in server.seen] == [("GET", "/api/v1/transactions/tx_88F2")]
+    last = run("journal", "show", "j1", "--json").json["history"][-1]
+    assert re.fullmatch(r"applied, on an operator's word \(\S+: desk ticket 5512\)", last["detail"])
+    assert journal() == [("create_transaction", "done")]
+
+
+def test_an_operators_word_that_it_does_not_exist_lets_the_same_line_be_sent(
+    unknown: Callable[..., tuple[WireServer, Run]], journal: Journal
+) -> None:
+    write = in_turn(hang_up, json_reply(HELD))
+    server, run = unknown(CREATE, by_path(listed=listing(), one=json_reply(HELD), write=write))
+    assert run(*CREATE).code == 12
+
+    result = run("journal", "resolve", "j1", "--not-applied", *WHY)
+
+    assert (result.code, server.writes) == (0, [])
+    assert journal() == [("create_transaction", "not_applied")]
+    assert (run(*CREATE).code, len(server.writes)) == (0, 1)
+
+
+def test_the_key_of_what_was_not_applied_serves_for_its_next_attempt(
+    unknown: Callable[..., tuple[WireServer, Run]], journal: Journal
+) -> None:
+    keyed = (*CREATE, "--idempotency-key", "order-1")
+    write = in_turn(hang_up, json_reply(HELD))
+    server, run = unknown(keyed, by_path(listed=listing(), one=json_reply(HELD), write=write))
+    run("journal", "resolve", "j1", "--not-applied", *WHY)
+
+    assert (run(*keyed).code, [seen.header("Idempotency-Key") for seen in server.writes]) == (0, ["order-1"])
+    assert journal() == [("create_transaction", "done")]
+
+
+@pytest.mark.parametrize(
+    ("one", "code", "sentence"),
+    [
+        (json_reply(b'{"id":"tx_2","amount":99,"currency":"USD"}'), 3, "tx_2 has amount 99, sent was 100."),
+        (json_reply(b'{"id":"tx_2","amount":100,"currency":"EUR"}'), 3, "tx_2 has currency EUR, sent was USD."),
+        (json_reply(b"", "404 No"), 6, "tx_2 could not be read: get transaction: the service answered 404."),
+        (hang_up, 10, "tx_2 could not be read: "),
+    ],
+)
+def test_a_word_that_a_reading_contradicts_is_not_recorded_but_by_unread(
+    unknown: Callable[..., tuple[WireServer, Run]], journal: Journal, one: Behave, code: int, sentence: str
+) -> None:
+    _, run = unknown(CREATE, by_path(listed=listing(), one=one))
+    line = ("journal", "resolve", "j1", "--applied", "--id", "tx_2", *WHY)
+
+    result = run(*line, "--json")
+
+    assert (result.code, result.out) == (code, "")
+    assert result.error["message"].startswith(sentence)
+    assert result.error["message"].endswith("Nothing was recorded.")
+    assert journal() == [("create_transaction", "unknown")]
+    assert run(*line, "--unread").code == 0
+    assert journal() == [("create_transaction", "done")]
+
+
+def test_a_release_that_reads_as_released_cannot_be_said_not_to_be(run: Run, serve: Any, write_config: Any) -> None:
+    server = serve(writes_meet(hang_up, reads=in_turn(json_reply(HELD), json_reply(RELEASED))))
+    write_config(f'[profiles.a]\nbase_url = "{server.base_url}"\nstatus.released = ["released"]\n')
+    around = {"ESCROWCTL_API_KEY": "sk_test_1", "ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_PROFILE": "a"}
+    run(*RELEASE, environ=around)
+
+    result = run("journal", "resolve", "j1", "--not-applied", *WHY, "--json", environ=around)
+
+    assert (result.code, result.error["code"]) == (3, "expectation_failed")
+    assert result.error["message"] == "tx_1 reads as released. Nothing was recorded."
+
+
+def test_one_escrow_cannot_be_what_two_creates_made(at: At, journal: Journal) -> None:
+    server, run = at(by_path(listed=listing(), one=json_reply(HELD), write=in_turn(json_reply(HELD), hang_up)))
+    assert [run(*CREATE).code, run(*CREATE).code] == [0, 12]
+
+    result = run("journal", "resolve", "j2", "--applied", "--id", "tx_1", *WHY, "--unread", "--json")
+
+    assert (result.code, result.error["code"], len(server.writes)) == (7, "already_done", 2)
+    assert result.error["message"].startswith("tx_1 is what j1 made, ")
+    assert journal() == [("create_transaction", "done"), ("create_transaction", "unknown")]
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "sentence"),
+    [
+        (("j1", "--applied", *WHY), 2, "j1 is a create: --applied needs --id, the id of the escrow that it made."),
+        (("j1", "--applied", "--id", "tx_1"), 2, "a verdict needs --reason TEXT"),
+        (("j1", "--not-applied"), 2, "a verdict needs --reason TEXT"),
+        (("j1", "--resend"), 2, "a verdict needs --reason TEXT"),
+        (("j1", *WHY), 2, "--reason says why a verdict is given"),
+        (("j1", "--applied", "--resend", *WHY), 2, "exclude each other"),
+        (("j1", "--not-applied", "--id", "tx_1", *WHY), 2, "it goes with --applied"),
+        (("j1", "--applied", "--id", "../x", *WHY), 2, "../x"),
+        (("j1", "--applied", "--id", "tx_1", "--reason", " "), 2, "--reason is one line"),
+        (("1",), 2, '"1" is not a journal entry'),
+        (("j9",), 6, "there is no entry j9 in this journal."),
+    ],
+)
+def test_a_line_that_cannot_be_meant_reads_and_records_nothing(
+    unknown: Callable[..., tuple[WireServer, Run]], journal: Journal, line: tuple[str, ...], code: int, sentence: str
+) -> None:
+    server, run = unknown(CREATE, hang_up)
+
+    result = run("journal", "resolve", *line, "--json")
+
+    assert (result.code, result.out, server.seen) == (code, "", [])
+    assert sentence in result.error["message"]
+    assert journal() == [("create_transaction", "unknown")]
+
+
+def test_a_settled_entry_is_shown_and_takes_no_verdict(at: At) -> None:
+    server, run = at(json_reply(HELD))
+    run(*CREATE)
+
+    shown = run("journal", "resolve", "j1", terminal=True)
+    refused = run("journal", "resolve", "j1", "--not-applied", *WHY, "--json")
+
+    assert (shown.code, shown.out) == (0, "j1   create   100 USD   tx_1   done, 200\n")
+    assert (refused.code, refused.error["code"], len(server.seen)) == (7, "already_done", 1)
+
+
+def test_an_entry_is_settled_only_at_the_service_that_it_was_sent_to(
+    unknown: Callable[..., tuple[WireServer, Run]], serve: Any, run: Run
+) -> None:
+    unknown(CREATE, hang_up)
+    other = serve(json_reply(HELD))
+    around = {"ESCROWCTL_BASE_URL": other.base_url, "ESCROWCTL_API_KEY": "sk_test_1"}
+
+    for verdict in ((), ("--not-applied", *WHY), ("--resend", "--yes", *WHY)):
+        result = run("journal", "resolve", "j1", *verdict, "--json", environ=around)
+        assert (result.code, result.out, other.seen) == (2, "", [])
+        assert "j1 was sent to http://127.0.0.1:" in result.error["message"]
+
+
+# Sending it again
+
+
+@pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])
+def test_sending_it_again_is_asked_for_and_goes_out_once_under_the_same_key(
+    unknown: Callable[..., tuple[WireServer, Run]], journal: Journal, line: tuple[str, ...]
+) -> None:
+    write = in_turn(hang_up, json_reply(HELD))
+    server, run = unknown(line, by_path(listed=listing(), one=json_reply(HELD), write=write), new_uuid=lambda: KEY)
+
+    result = run("journal", "resolve", "j1", "--resend", *WHY, stdin="j1\n", terminal=True)
+
+    assert (result.code, len(server.writes)) == (0, 1)
+    assert server.writes[0].header("Idempotency-Key") == KEY
+    assert "Type the entry's name to send it again: j1" in result.err
+    assert journal() == [(f"{line[1]}_transaction", "done")]
+    states = [event["state"] for event in run("journal", "show", "j1", "--json").json["history"]]
+    assert states == ["in_flight", "unknown", "unknown", "in_flight", "done"]
+
+
+@pytest.mark.parametrize(("answer", "code"), [("no\n", 3), ("", 3)])
+def test_declining_leaves_it_unknown(
+    unknown: Callable[..., tuple[WireServer, Run]], journal: Journal, answer: str, code: int
+) -> None:
+    server, run = unknown(CREATE, by_path(listed=listing(), one=json_reply(HELD)))
+
+    result = run("journal", "resolve", "j1", "--resend", *WHY, stdin=answer, terminal=True)
+
+    assert (result.code, server.writes) == (code, [])
+    assert journal() == [("create_transaction", "unknown")]
+
+
+def test_without_a_terminal_sending_it_again_needs_yes(
+    unknown: Callable[..., tuple[WireServer, Run]], journal: Journal
+) -> None:
+    write = in_turn(hang_up, json_reply(HELD))
+    server, run = unknown(CREATE, by_path(listed=listing(), one=json_reply(HELD), write=write))
+
+    assert (run("journal", "resolve", "j1", "--resend", *WHY).code, server.writes) == (3, [])
+    assert (run("journal", "resolve", "j1", "--resend", "--yes", *WHY).code, len(server.writes)) == (0, 1)
+
+
+@pytest.mark.parametrize("second", [json_reply(b"", "400 No"), json_reply(b"", "409 No"), hang_up])
+def test_a_second_sending_that_is_not_done_settles_nothing(
+    unknown: Callable[..., tuple[WireServer, Run]], journal: Journal, second: Behave
+) -> None:
+    """The first may have been applied, whatever the second met."""
+    write = in_turn(hang_up, second)
+    server, run = unknown(CREATE, by_path(listed=listing(), one=json_reply(HELD), write=write))
+
+    assert run("journal", "resolve", "j1", "--resend", "--yes", *WHY).code == 12
+    assert (len(server.writes), journal()) == (1, [("create_transaction", "unknown")])
+
+
+def test_what_a_reading_settles_is_not_sent_again(run: Run, serve: Any, write_config: Any) -> None:
+    server = serve(writes_meet(hang_up, reads=in_turn(json_reply(HELD), json_reply(RELEASED))))
+    write_config(f'[profiles.a]\nbase_url = "{server.base_url}"\nstatus.released = ["released"]\n')
+    around = {"ESCROWCTL_API_KEY": "sk_test_1", "ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_PROFILE": "a"}
+    run(*RELEASE, environ=around)
+
+    result = run("journal", "resolve", "j1", "--resend", "--yes", *WHY, environ=around)
+
+    assert (result.code, len(server.writes)) == (0, 1)
+
+
+def test_what_the_journal_holds_only_as_hashes_cannot_be_sent_again_from_it(
+    unknown: Callable[..., tuple[WireServer, Run]],
+) -> None:
+    server, run = unknown(("webhook", "create", "--url", "https://hooks.example.net/x"), hang_up)
+
+    result = run("journal", "resolve", "j1", "--resend", "--yes", *WHY, "--json")
+
+    assert (result.code, server.writes) == (2, [])
+    assert result.error["hint"] == "repeat the command itself with --despite j1"
+
+
+def test_in_the_sandbox_an_unknown_is_settled_in_its_own_journal(run: Run) -> None:
+    made = run("--sandbox", *CREATE, "--json").json["id"]
+
+    result = run("--sandbox", "journal", "resolve", "j1", "--json")
+
+    assert (result.code, result.json["id"], result.json["state"]) == (0, made, "done")
+
+
+def test_the_reply_that_settles_is_read_strictly(unknown: Callable[..., tuple[WireServer, Run]]) -> None:
+    """A list that cannot be read settles nothing and breaks nothing."""
+    _, run = unknown(CREATE, by_path(listed=json_reply(b'{"a":NaN}'), one=json_reply(HELD)))
+
+    result = run("journal", "resolve", "j1")
+
+    assert result.code == 12
+    assert (
+        "GET /transactions could not be read: list transactions: the service answered 200, but the reply" in result.err
+    )

@@ -1,0 +1,247 @@
+"""What is sent again, when, and after which wait: on proof only, and never for ever."""
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Run
+from wire_server import Behave, WireServer, hang_up, say_nothing
+
+from cli.conftest import Journal
+from cli.replies import CREATE, HELD, RELEASE, break_off, in_turn, json_reply, writes_meet
+
+At = Callable[[Behave], tuple[WireServer, Run]]
+GET = ("tx", "get", "tx_1")
+NOW = datetime(2026, 11, 21, 3, 12, 44, tzinfo=UTC)
+
+
+class Clock:
+    """A clock that only sleeping moves; `slept` are the waits, in order."""
+
+    def __init__(self, chance: float = 0.0) -> None:
+        self.slept: list[float] = []
+        self.injected: dict[str, Any] = {"sleep": self.slept.append, "now": lambda: NOW, "chance": lambda: chance}
+
+
+def test_a_read_that_failed_for_now_is_tried_again_and_its_record_shown(at: At) -> None:
+    server, run = at(in_turn(json_reply(b"", "503 Busy"), hang_up, json_reply(HELD)))
+
+    result = run(*GET, "--json", **Clock().injected)
+
+    assert (result.code, result.json["id"], result.err, len(server.seen)) == (0, "tx_1", "", 3)
+
+
+@pytest.mark.parametrize(("chance", "waits"), [(0.0, [0.5, 0.5]), (0.999999, [1.0, 2.0])], ids=["least", "most"])
+def test_the_wait_grows_is_never_short_and_differs_by_chance(at: At, chance: float, waits: list[float]) -> None:
+    _, run = at(json_reply(b"", "503 Busy"))
+    clock = Clock(chance)
+
+    run(*GET, **clock.injected)
+
+    assert clock.slept == pytest.approx(waits, abs=0.001)
+
+
+@pytest.mark.parametrize("status", ["400 No", "401 No", "403 No", "404 No", "409 No", "422 No", "501 No", "302 Found"])
+def test_a_read_that_another_try_would_not_help_is_sent_once(at: At, status: str) -> None:
+    server, run = at(json_reply(b"", status))
+    clock = Clock()
+
+    run(*GET, **clock.injected)
+
+    assert (len(server.seen), clock.slept) == (1, [])
+
+
+def test_a_read_that_took_its_whole_time_is_not_tried_again(at: At) -> None:
+    server, run = at(say_nothing)
+
+    assert run(*GET, "--timeout", "0.2").code == 10
+    assert len(server.seen) == 1
+
+
+# Retry-After: seconds or a date; by the service's clock, not ours
+
+
+@pytest.mark.parametrize(
+    ("headers", "waits"),
+    [
+        (("Retry-After: 7",), [7.0, 7.0]),
+        (("Retry-After: 0",), [0.0, 0.0]),
+        (("Retry-After: 60",), [60.0, 60.0]),
+        (("Retry-After: 61",), []),
+        (("Retry-After: 1000000000",), []),
+        (("Retry-After: 99999999999999999999999999",), []),
+        (("Retry-After: -5",), [0.5, 0.5]),
+        (("Retry-After: soon",), [0.5, 0.5]),
+        (("Retry-After: 1.5",), [0.5, 0.5]),
+        (("Retry-After: \u0667",), [0.5, 0.5]),
+        (("Retry-After:",), [0.5, 0.5]),
+        (("Retry-After: Sat, 21 Nov 2026 03:13:00 GMT",), [16.0, 16.0]),
+        (("Retry-After: Sat, 21 Nov 2026 03:00:00 GMT",), [0.0, 0.0]),
+        (("Retry-After: Sat, 21 Nov 2099 03:00:00 GMT",), []),
+        (("Retry-After: Sat, 99 Nov 2026 03:00:00 GMT",), [0.5, 0.5]),
+        (("Date: Tue, 26 Dec 2027 00:00:00 GMT", "Retry-After: Tue, 26 Dec 2027 00:00:20 GMT"), [20.0, 20.0]),
+        (("Date: Fri, 17 Oct 2025 00:00:00 GMT", "Retry-After: Fri, 17 Oct 2025 00:00:20 GMT"), [20.0, 20.0]),
+        (("Date: nonsense", "Retry-After: Sat, 21 Nov 2026 03:13:00 GMT"), [16.0, 16.0]),
+    ],
+    ids=lambda value: str(value[-1]) if value and isinstance(value, tuple) else "",
+)
+@pytest.mark.parametrize(("line", "status"), [(GET, "503 Busy"), (GET, "429 Later"), (CREATE, "429 Later")])
+def test_the_wait_is_what_the_service_asks_for_within_bounds(
+    at: At, line: tuple[str, ...], status: str, headers: tuple[str, ...], waits: list[float]
+) -> None:
+    server, run = at(json_reply(b"", status, *(text.encode().decode("latin-1") for text in headers)))
+    clock = Clock()
+
+    run(*line, **clock.injected)
+
+    assert (clock.slept, len(server.seen)) == (waits, len(waits) + 1)
+
+
+def test_a_long_wait_is_told_of_once_each_and_a_short_one_is_not(at: At) -> None:
+    _, run = at(in_turn(json_reply(b"", "429 Later", "Retry-After: 30"), json_reply(b"", "503 Busy"), json_reply(HELD)))
+
+    result = run(*GET, **Clock().injected)
+
+    assert (result.code, result.err) == (0, "note: the service answered 429; trying again in 30 s\n")
+
+
+def test_a_wait_that_is_too_long_is_left_to_the_operator_and_named(at: At) -> None:
+    _, run = at(json_reply(b"", "429 Later", "Retry-After: 3600"))
+
+    result = run(*CREATE, "--json", **Clock().injected)
+
+    assert (result.code, result.error["outcome"]) == (9, "refused")
+    assert result.error["message"] == "the service refused the create: 429 (Retry-After: 3600)."
+
+
+# Writes: on proof only
+
+
+@pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])
+@pytest.mark.parametrize("status", ["425 Too Early", "429 Later"])
+def test_a_write_refused_before_processing_is_sent_again_under_the_same_key(
+    at: At, journal: Journal, line: tuple[str, ...], status: str
+) -> None:
+    server, run = at(writes_meet(in_turn(json_reply(b"", status), json_reply(HELD))))
+
+    result = run(*line, **Clock().injected)
+
+    keys = {seen.header("Idempotency-Key") for seen in server.writes}
+    requests = {seen.header("X-Request-Id") for seen in server.writes}
+    assert (result.code, len(server.writes), len(keys), len(requests)) == (0, 2, 1, 2)
+    assert journal() == [(f"{line[1]}_transaction", "done")]
+    history = run("journal", "show", "j1", "--json").json["history"]
+    assert [event["state"] for event in history] == ["in_flight", "refused", "in_flight", "done"]
+
+
+def test_a_write_that_was_never_sent_is_tried_again_until_somebody_listens(
+    run: Run, serve: Callable[[Behave], WireServer], journal: Journal
+) -> None:
+    import socket
+
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        port = bound.getsockname()[1]
+    servers: list[WireServer] = []
+
+    def sleep(_seconds: float) -> None:
+        server = WireServer(json_reply(HELD), port=port)
+        servers.append(server)
+
+    environ = {"ESCROWCTL_BASE_URL": f"http://127.0.0.1:{port}", "ESCROWCTL_API_KEY": "sk_test_1"}
+    try:
+        result = run(*CREATE, environ=environ, sleep=sleep)
+        assert (result.code, len(servers[0].writes)) == (0, 1)
+    finally:
+        for server in servers:
+            server.close()
+    assert journal() == [("create_transaction", "done")]
+
+
+@pytest.mark.parametrize("behave", [hang_up, break_off, json_reply(b"", "503 Busy"), json_reply(b"", "408 Slow")])
+@pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])
+def test_a_write_that_may_have_happened_is_never_sent_again_by_itself(
+    at: At, line: tuple[str, ...], behave: Behave
+) -> None:
+    server, run = at(writes_meet(behave))
+    clock = Clock()
+
+    assert run(*line, **clock.injected).code == 12
+    assert (len(server.writes), clock.slept) == (1, [])
+
+
+# Where the profile says that the service deduplicates
+
+
+@pytest.fixture
+def deduplicating(
+    serve: Callable[[Behave], WireServer], run: Run, write_config: Callable[[str], Path]
+) -> Callable[[Behave], tuple[WireServer, Run]]:
+    def start(behave: Behave) -> tuple[WireServer, Run]:
+        server = serve(behave)
+        write_config(f'[profiles.p]\nbase_url = "{server.base_url}"\nidempotency = "header"\n')
+        environ = {"ESCROWCTL_PROFILE": "p", "ESCROWCTL_API_KEY": "sk_test_1", "ESCROWCTL_BASE_URL": server.base_url}
+        return server, lambda *words, **keywords: run(*words, environ=environ, **keywords)
+
+    return start
+
+
+@pytest.mark.parametrize(
+    "behave",
+    [hang_up, break_off, json_reply(b"", "500 Oh"), json_reply(b"", "503 Busy"), json_reply(b'{"id":"tx', "502 Bad")],
+)
+def test_a_deduplicated_write_is_sent_again_under_its_key(deduplicating: At, journal: Journal, behave: Behave) -> None:
+    server, run = deduplicating(in_turn(behave, json_reply(HELD)))
+
+    result = run(*CREATE, **Clock().injected)
+
+    assert (result.code, len(server.writes)) == (0, 2)
+    assert len({(seen.header("Idempotency-Key"), seen.body) for seen in server.writes}) == 1
+    assert journal() == [("create_transaction", "done")]
+
+
+def test_a_conflict_while_the_first_is_being_worked_on_is_waited_for(deduplicating: At, journal: Journal) -> None:
+    server, run = deduplicating(in_turn(hang_up, json_reply(b"", "409 In Progress"), json_reply(HELD)))
+
+    assert (run(*CREATE, **Clock().injected).code, len(server.writes)) == (0, 3)
+    assert journal() == [("create_transaction", "done")]
+
+
+@pytest.mark.parametrize("last", [hang_up, json_reply(b"", "429 Later"), json_reply(b"", "400 No")])
+def test_what_stays_unknown_stays_unknown_whatever_the_last_try_met(
+    deduplicating: At, journal: Journal, last: Behave
+) -> None:
+    """An attempt that may have been applied is not undone by a later one that was refused."""
+    _, run = deduplicating(in_turn(hang_up, last))
+
+    result = run(*CREATE, "--json", **Clock().injected)
+
+    assert (result.code, result.error["code"]) == (12, "outcome_unknown")
+    assert journal() == [("create_transaction", "unknown")]
+
+
+# The budget
+
+
+def test_in_an_outage_many_reads_are_not_answered_with_a_flood(at: At) -> None:
+    server, run = at(json_reply(b"", "503 Busy"))
+    ids = [f"tx_{number}" for number in range(100)]
+
+    run("tx", "get", *ids, **Clock().injected)
+
+    # Ten tokens, and no success to bring any back.
+    assert len(server.seen) == 110
+
+
+def test_successes_earn_retries_back(at: At) -> None:
+    outage = [json_reply(b"", "503 Busy")] * 15
+    server, run = at(in_turn(*outage, *[json_reply(HELD)] * 20, json_reply(b"", "503 Busy"), json_reply(HELD)))
+    ids = [f"tx_{number}" for number in range(26)]
+
+    result = run("tx", "get", *ids, "--json", **Clock().injected)
+
+    outcomes = [re.search(r'"status": ?"held"', line) is not None for line in result.out.splitlines()]
+    assert (outcomes, len(server.seen)) == ([False] * 5 + [True] * 21, 37)

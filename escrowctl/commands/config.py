@@ -138,7 +138,7 @@ def _journal_id(session: Session, journal: Path) -> str | None:
     if session.options.sandbox or not os.path.lexists(journal):
         return None
     try:
-        return session.journal.journal_id
+        return session.journal_to_read.journal_id
     except EscrowctlError as error:
         session.console.note("journal_unusable", error.message.removesuffix(NOTHING_SENT).strip(), important=True)
         return None

@@ -71,8 +71,10 @@ class Session:
 
     def report(self, text: str) -> None:
         """Write a traceback, the key starred in it."""
+        from escrowctl.contract.redaction import star
+
         for secret in self._secrets:
-            text = text.replace(secret.reveal(), "***")
+            text = star(text, secret.reveal())
         self.console.report(text)
 
     def keep_secret(self, secret: "Secret") -> None:

@@ -4,10 +4,10 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from escrowctl.contract.number import JsonValue
+from escrowctl.contract.redaction import STARS, spellings, star
 from escrowctl.contract.reply import Broken, Defect, Document, Reply, excerpt_of, read_reply
 
 JSON_TYPE = "application/json"
-REDACTED = "***"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,10 @@ class Answer:
 
     def without(self, secret: str) -> "Answer":
         """Return the answer with every echo of a secret starred, before anything can show or store it."""
-        headers = tuple((name, value.replace(secret, REDACTED)) for name, value in self.headers)
-        body = self.body.replace(secret.encode(), REDACTED.encode())
+        headers = tuple((name, star(value, secret)) for name, value in self.headers)
+        body = self.body
+        for spelling in spellings(secret):
+            body = body.replace(spelling.encode(), STARS.encode())
         return replace(self, headers=headers, body=body, secret=secret)
 
     def read(self) -> Reply:
@@ -81,9 +83,9 @@ class Answer:
 def _starred(value: JsonValue, secret: str) -> JsonValue:
     match value:
         case str():
-            return value.replace(secret, REDACTED)
+            return star(value, secret)
         case dict():
-            return {key.replace(secret, REDACTED): _starred(item, secret) for key, item in value.items()}
+            return {star(key, secret): _starred(item, secret) for key, item in value.items()}
         case list():
             return [_starred(item, secret) for item in value]
         case _:

@@ -7,8 +7,9 @@ nothing where the service does not.
 """
 
 from escrowctl import __version__
-from escrowctl.client.exchange import JSON_TYPE, REDACTED
+from escrowctl.client.exchange import JSON_TYPE
 from escrowctl.config.secrets import Secret
+from escrowctl.contract.redaction import STARS
 
 USER_AGENT = f"escrowctl/{__version__}"
 _SECRET_NAMES = frozenset({"authorization"})
@@ -34,4 +35,4 @@ def make_headers(
 
 def redact(headers: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
     """Return the headers as they may be shown."""
-    return tuple((name, f"Bearer {REDACTED}" if name.lower() in _SECRET_NAMES else value) for name, value in headers)
+    return tuple((name, f"Bearer {STARS}" if name.lower() in _SECRET_NAMES else value) for name, value in headers)

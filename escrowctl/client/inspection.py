@@ -18,12 +18,32 @@ def inspect(reader: Reader, resource_id: str, *, unread: bool, verb: str) -> Loc
     Raises EscrowctlError, as a reading does, that says the write was not sent; `verb` names it.
     """
     try:
-        return reader.read(GET_TRANSACTION, resource_id).located
+        located = reader.read(GET_TRANSACTION, resource_id).located
+        _require_same(resource_id, located)
+        return located
     except EscrowctlError as error:
+        if error.code is ErrorCode.EXPECTATION_FAILED:
+            raise
         unreadable = error.code in (ErrorCode.UNREADABLE_REPLY, ErrorCode.READ_FAILED)
         if unread and unreadable:
             return None
         raise _not_sent(error, unreadable=unreadable, verb=verb) from error
+
+
+def _require_same(resource_id: str, located: Located) -> None:
+    """Raise EscrowctlError `expectation_failed` (exit 3) where the record says that it is another one."""
+    if located.id is None or located.id.casefold() == resource_id.casefold():
+        return
+    raise EscrowctlError(
+        ErrorCode.EXPECTATION_FAILED,
+        f"the record read as {resource_id} says that it is {located.id}: it may be another escrow. {NOTHING_SENT}",
+        hint=(
+            f"if it is the same escrow, name it {located.id}",
+            "if another field of the record is its id: escrowctl config set reply.id /FIELD",
+        ),
+        sending=Sending.NOT_SENT,
+        facts={"expected": resource_id, "found": located.id},
+    )
 
 
 def require_unchanged(resource_id: str, before: Located | None, now: Located | None) -> None:

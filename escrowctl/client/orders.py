@@ -63,7 +63,7 @@ class Terms:
 class Order:
     """A write as it will be sent and journalled.
 
-    `likeness` as in `journal.entries.Intent`; `lock` names what is held across processes while it is
+    `likeness` as in `journal.entries.Intent`; `locks` name what is held across processes while it is
     sent; `recorded_body` is what the journal keeps of the body: the body itself, or with hashes in
     the place of what may be secret. `is_capped`: whether a profile's caps speak of it; where they do
     and `money` is not known, it is not sent under them.
@@ -72,7 +72,7 @@ class Order:
     operation: Operation
     body: str | None
     likeness: str
-    lock: tuple[str, ...]
+    locks: tuple[str, ...]
     circumstances: Circumstances
     recorded_body: str | None
     resource_id: str | None = None
@@ -113,7 +113,7 @@ def order_creation_of(
         operation=operation,
         body=encode(body),
         likeness=likeness,
-        lock=("create", likeness, circumstances.reference or ""),
+        locks=_create_locks(likeness, circumstances.reference),
         circumstances=circumstances,
         recorded_body=encode(body),
         money=Money(found.amount, found.currency) if found.amount is not None and found.currency is not None else None,
@@ -132,13 +132,13 @@ def order_release(
     money = None
     if found is not None and found.amount is not None and found.currency is not None:
         money = Money(found.amount, found.currency)
-    # The lock is on the id as the service echoes it: two spellings of it are one escrow.
+    # The locks are on both spellings: the one typed, and the one that the service echoes.
     echoed = (found.id if found else None) or resource_id
     return Order(
         operation=operation,
         body=terms.body,
         likeness=echoed,
-        lock=("transaction", echoed),
+        locks=_transaction_locks(resource_id, echoed),
         circumstances=circumstances,
         recorded_body=terms.body,
         resource_id=resource_id,
@@ -165,7 +165,7 @@ def order_update(
         operation=operation,
         body=encode(body),
         likeness=f"{echoed} {encode(normalise(body))}",
-        lock=("transaction", echoed),
+        locks=_transaction_locks(resource_id, echoed),
         circumstances=circumstances,
         recorded_body=encode(body),
         resource_id=resource_id,
@@ -189,7 +189,7 @@ def order_webhook(
         operation=operation,
         body=encode(body),
         likeness=likeness,
-        lock=("webhook", likeness),
+        locks=(f"webhook\n{likeness}",),
         circumstances=circumstances,
         recorded_body=encode(recorded),
         is_capped=False,
@@ -210,7 +210,7 @@ def order_call(
         operation=operation,
         body=encode(body) if body is not None else None,
         likeness=f"{path} {encode(normalise(redact(body)))}",
-        lock=("transaction", resource_id) if resource_id else ("call", method, path),
+        locks=_transaction_locks(resource_id) if resource_id else (f"call\n{method}\n{path}",),
         circumstances=circumstances,
         recorded_body=recorded,
         resource_id=resource_id,
@@ -224,15 +224,27 @@ def order_again(entry: "Entry") -> Order | None:
     if operation is None or operation.is_confidential:
         return None
     echoed = intent.likeness.split(" ", 1)[0]
-    lock = ("create", intent.likeness, intent.reference or "") if intent.is_create else ("transaction", echoed)
+    locks = (
+        _create_locks(intent.likeness, intent.reference)
+        if intent.resource_id is None
+        else _transaction_locks(intent.resource_id, echoed)
+    )
     return Order(
         operation=operation,
         body=intent.body,
         likeness=intent.likeness,
-        lock=lock,
+        locks=locks,
         circumstances=Circumstances(intent.idempotency_key, intent.reference, intent.reason, intent.despite),
         recorded_body=intent.body,
         resource_id=intent.resource_id,
         money=intent.money,
         is_capped=intent.operation != UPDATE_TRANSACTION.name or intent.money is not None,
     )
+
+
+def _transaction_locks(*ids: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(f"transaction\n{resource_id}" for resource_id in ids))
+
+
+def _create_locks(likeness: str, reference: str | None) -> tuple[str, ...]:
+    return (f"create\n{likeness}\n{reference or ''}",)

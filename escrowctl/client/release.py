@@ -66,7 +66,7 @@ class Release:
             return self._release_alone(resource_id, before, asked=asked)
         except EscrowctlError as error:
             if self._terms.if_released and error.code is ErrorCode.ALREADY_DONE:
-                return self._released_before(resource_id)
+                return self._released_before(resource_id, error)
             raise
 
     def _release_alone(self, resource_id: str, before: Located | None, *, asked: bool) -> Released:
@@ -115,9 +115,9 @@ class Release:
         if known and self._terms.wait is not None:
             after = self._wait(resource_id, after, written)
         verified = self._verdict(after)
-        if not known:
-            if verified is not True:
-                raise write_failure(self._service, entry, written.code, invocation=self._invocation)
+        if not known and verified is not True:
+            raise write_failure(self._service, entry, written.code, invocation=self._invocation)
+        if verified is True and not entry.verdict.verified:
             entry = self._writer.settle_by_reading(entry, f"{entry.verdict.detail}; read back as {_status(after)}")
         return Released(
             id=resource_id,
@@ -166,8 +166,14 @@ class Release:
     def _verdict(self, after: Located | None) -> bool | None:
         return None if after is None else self._service.means_released(after.status)
 
-    def _released_before(self, resource_id: str) -> Released:
+    def _released_before(self, resource_id: str, error: EscrowctlError) -> Released:
+        """Return that it was released before; raises `error` where a reading says otherwise, or nothing.
+
+        Where the profile names no word for released, that it was accepted before is all that there is.
+        """
         after = self._read_back(resource_id)
+        if after is None or (self._service.released and self._verdict(after) is not True):
+            raise error
         return Released(
             resource_id, None, None, _status(after), _status(after), self._verdict(after), describe_money(after), None
         )

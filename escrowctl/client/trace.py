@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 
-from escrowctl.client.exchange import REDACTED, Exchange, Request
+from escrowctl.client.exchange import Answer, Exchange, Request
 from escrowctl.client.headers import redact as redact_headers
 from escrowctl.config.secrets import Secret
 from escrowctl.contract.body import encode
-from escrowctl.contract.redaction import redact
-from escrowctl.contract.reply import Document, excerpt_of, read_reply
+from escrowctl.contract.redaction import redact, star
+from escrowctl.contract.reply import Document, Reply, excerpt_of, read_reply
 
 _SHOWN_REPLY_HEADERS = frozenset(
     {"content-type", "content-length", "content-encoding", "date", "location", "retry-after", "x-request-id"}
@@ -33,17 +33,20 @@ class Trace:
         for name, value in redact_headers(request.headers):
             self._tell(f"> {name}: {value}")
         if request.body is not None:
-            self._tell(f"> {_body(request.body)}")
+            self._tell(f"> {_shown(read_reply(request.body), request.body)}")
         if answer:
             for name, value in answer.headers:
                 if name.lower() in _SHOWN_REPLY_HEADERS:
                     self._tell(f"< {name}: {value}")
-            self._tell(f"< {_body(answer.body)}")
+            self._tell(f"< {_reply(answer)}")
 
     def _tell(self, line: str) -> None:
-        self._say(line.replace(self._secret.reveal(), REDACTED))
+        self._say(star(line, self._secret.reveal()))
 
 
-def _body(body: bytes) -> str:
-    reply = read_reply(body)
-    return encode(redact(reply.value))[:_MAX_BODY_CHARS] if isinstance(reply, Document) else excerpt_of(body)
+def _reply(answer: Answer) -> str:
+    return _shown(answer.read(), answer.body)
+
+
+def _shown(read: Reply, body: bytes) -> str:
+    return encode(redact(read.value))[:_MAX_BODY_CHARS] if isinstance(read, Document) else excerpt_of(body)

@@ -25,6 +25,8 @@ from escrowctl.client.decoding import BodyError, collect
 from escrowctl.client.exchange import Answer, Evidence, Exchange, Fault, Request
 from escrowctl.client.tls import make_context, make_empty_context
 from escrowctl.config.service import Service
+from escrowctl.contract.operations import READING_METHODS
+from escrowctl.contract.redaction import star
 from escrowctl.contract.reply import Defect
 
 if TYPE_CHECKING:
@@ -177,6 +179,7 @@ class OriginTransport(httpx.BaseTransport):
     ) -> None:
         self._line = _Line()
         self._monotonic = monotonic
+        self._served_write = False
         proxy_layers = 1 if proxy and proxy.startswith("https") else 0
         self._pool = httpcore.ConnectionPool(
             ssl_context=context,
@@ -187,8 +190,15 @@ class OriginTransport(httpx.BaseTransport):
             network_backend=_WatchedBackend(self._line, layers=proxy_layers + int(is_https)),
         )
 
-    def arm(self, evidence: Evidence, seconds: float) -> None:
-        """Say whom the next request serves, and how long it may take in total."""
+    def arm(self, evidence: Evidence, seconds: float, *, alone: bool) -> None:
+        """Say whom the next request serves, and how long it may take in total.
+
+        `alone`: a write, which shares its connection with nothing before or after it. What a service
+        sends too much on a connection would be taken for the answer to the next request.
+        """
+        if alone or self._served_write or _holds_more(self._pool):
+            self._pool.close()
+        self._served_write = alone
         self._line.attempt = _Attempt(evidence, seconds, self._monotonic)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -211,6 +221,20 @@ class OriginTransport(httpx.BaseTransport):
     def close(self) -> None:
         """Close the connection."""
         self._pool.close()
+
+
+def _holds_more(pool: httpcore.ConnectionPool) -> bool:
+    """Whether a connection has received more than the reply that it was asked for.
+
+    Bytes still in the socket are httpcore's to notice; those it has read already stand in h11's
+    buffer, of which only its insides tell. Where these are not as known, the connection is not used again.
+    """
+    for connection in pool.connections:
+        state = getattr(getattr(connection, "_connection", None), "_h11_state", None)
+        trailing = getattr(state, "trailing_data", (b"?", False))[0]
+        if trailing:
+            return True
+    return False
 
 
 class _BodyStream(httpx.SyncByteStream):
@@ -240,7 +264,7 @@ class InProcessTransport(httpx.BaseTransport):
         self._wsgi = httpx.WSGITransport(app=app)
         self._evidence = Evidence()
 
-    def arm(self, evidence: Evidence, seconds: float) -> None:  # noqa: ARG002 - a call cannot be cut off
+    def arm(self, evidence: Evidence, seconds: float, *, alone: bool) -> None:  # noqa: ARG002 - a call cannot be cut off
         """Say whom the next request serves."""
         self._evidence = evidence
 
@@ -273,14 +297,15 @@ class Wire:
         self._transport.close()
 
     def _send(self, request: Request, evidence: Evidence, seconds: float, limit: int) -> Exchange:
-        self._transport.arm(evidence, seconds)
+        self._transport.arm(evidence, seconds, alone=request.method not in READING_METHODS)
+        secret = _bearer(request)
         outgoing = httpx.Request(request.method, request.url, headers=request.headers, content=request.body)
         try:
             with _closing(self._transport.handle_request(outgoing)) as response:
                 answer = _read_answer(response, limit)
         except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, httpcore.ProxyError) as error:
-            return Exchange(evidence.sent, fault=_fault_of(error, sent=evidence.sent), detail=_detail_of(error))
-        secret = _bearer(request)
+            detail = star(_detail_of(error), secret) if secret else _detail_of(error)
+            return Exchange(evidence.sent, fault=_fault_of(error, sent=evidence.sent), detail=detail)
         return Exchange(evidence.sent, answer=answer.without(secret) if secret else answer)
 
 
@@ -360,6 +385,12 @@ def _has_bytes(error: Exception) -> bool:
 
 
 def _detail_of(error: Exception) -> str:
+    """Return what the error says beyond its kind; never a byte of what the service sent.
+
+    h11 quotes the line that it cannot read, and a service may have put the key there.
+    """
+    if isinstance(error, httpcore.ProtocolError) and _has_bytes(error):
+        return ""
     return str(error).strip().rstrip(".")
 
 

@@ -12,7 +12,7 @@ A process that dies between the first and the last leaves an entry that reads as
 import getpass
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from escrowctl.client.exchange import Evidence, Exchange, Fault, Request
 from escrowctl.client.headers import make_headers
@@ -103,7 +103,12 @@ class Writer:
         while True:
             attempts.start()
             exchange = self._send(entry, order, unsettled=unsettled)
-            written = self._judge(entry, order, exchange, unsettled=unsettled)
+            try:
+                written = self._judge(entry, order, exchange, unsettled=unsettled)
+            except EscrowctlError:
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever fails here, its bytes may have left
+                written = self._give_up(entry, exchange, error)
             unsettled = written.entry.state is State.UNKNOWN
             try:
                 if not attempts.again(exchange, allowed=self._may_send_again(exchange)):
@@ -135,6 +140,12 @@ class Writer:
         settled = self._settle(entry, order, outcome, exchange, record)
         return Written(settled, record, outcome.code, answered=outcome.answered)
 
+    def _give_up(self, entry: Entry, exchange: Exchange, error: Exception) -> Written:
+        """Record as unknown what was sent and could not be judged: a defect of ours, which must not lose the write."""
+        status = exchange.answer.status if exchange.answer else None
+        detail = f"escrowctl itself failed on the answer ({type(error).__name__})"
+        return Written(self._journal.settle(entry, Verdict(State.UNKNOWN, detail, status)), None)
+
     def _caps(self, order: Order) -> Caps:
         return self._service.caps if order.is_capped else NO_CAPS
 
@@ -145,7 +156,7 @@ class Writer:
         Signals may end the wait. Raises EscrowctlError `busy` (exit 7) after twice a write's time-out.
         """
         with self._journal.exclusive(
-            "\n".join((self._service.identity, *order.lock)),
+            [f"{name}\n{lock}" for name in self._service.names for lock in order.locks],
             monotonic=self._surroundings.monotonic,
             sleep=self._sleep,
             patience=2 * self._service.write_timeout,
@@ -177,9 +188,10 @@ class Writer:
     def settle_by_reading(self, entry: Entry, detail: str, *, result_id: str | None = None) -> Entry:
         """Record that a reading showed an unknown write to be done, and what it made."""
         verdict = entry.verdict
-        return self._journal.settle(
-            entry, Verdict(State.DONE, detail, verdict.http_status, result_id or verdict.result_id, verdict.reply)
+        settled = replace(
+            verdict, state=State.DONE, detail=detail, result_id=result_id or verdict.result_id, verified=True
         )
+        return self._journal.settle(entry, settled)
 
     def _sleep(self, seconds: float) -> None:
         with self._signals.let_through():
@@ -276,6 +288,7 @@ def make_intent(service: Service, order: Order, *, idempotency_key: str) -> Inte
     return Intent(
         operation=order.operation.name,
         service=service.identity,
+        site=service.site,
         profile=service.name,
         method=order.operation.method,
         url=service.url(order.operation.fill(order.resource_id)),
@@ -321,6 +334,7 @@ def _unrecorded(entry: Entry, verdict: Verdict, error: EscrowctlError) -> Escrow
 def operator_name() -> str:
     """Return who runs this, for the record; a machine without user names has none."""
     try:
-        return getpass.getuser()
+        # A name may come from the environment as bytes that are no text.
+        return getpass.getuser().encode("utf-8", "replace").decode()
     except (OSError, KeyError, ImportError):
         return ""

@@ -37,7 +37,8 @@ def call(
     from escrowctl.contract.paths import parse_call  # noqa: PLC0415
 
     session = session_of(context)
-    called = parse_call(method, path, prefix=session.service.api_prefix)
+    service = session.service
+    called = parse_call(method, path, base=service.origin.path, prefix=service.api_prefix)
     body = read_data(data) if data is not None else None
     if called.operation.access is Access.WRITE:
         said = check_circumstances(idempotency_key, reason, despite)

@@ -3,13 +3,15 @@
 from dataclasses import dataclass
 
 from escrowctl.client.orders import Circumstances, Order, Terms, order_call, order_creation_of, order_release
+from escrowctl.commands.arguments import check_currency
 from escrowctl.commands.creations import note_difference, note_replayed
 from escrowctl.commands.preview import show_request
 from escrowctl.commands.releases import ask_release, release_all
 from escrowctl.commands.updates import refuse_release, update
 from escrowctl.commands.webhook import register
 from escrowctl.contract.body import encode
-from escrowctl.contract.number import JsonValue
+from escrowctl.contract.money import check_minor_digits, parse_amount
+from escrowctl.contract.number import JsonValue, Number
 from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK, RELEASE_TRANSACTION, UPDATE_TRANSACTION
 from escrowctl.contract.paths import Call
 from escrowctl.contract.record import locate, unwrap
@@ -57,6 +59,7 @@ def write(session: Session, writing: Writing) -> None:
     operation, said = writing.call.operation, writing.circumstances
     match operation.name:
         case CREATE_TRANSACTION.name:
+            _check_creation(session, writing.required_body)
             order = order_creation_of(writing.required_body, said, operation=operation)
             _make(session, order, dry_run=writing.dry_run, verb="created")
         case CREATE_WEBHOOK.name:
@@ -78,6 +81,21 @@ def write(session: Session, writing: Writing) -> None:
             _call_foreign(session, writing)
 
 
+def _check_creation(session: Session, body: JsonValue) -> None:
+    """Refuse (exit 2) by hand what tx create refuses: amounts and currencies that could be read two ways."""
+    refuse_release(session, body)
+    fields = body if isinstance(body, dict) else {}
+    amount, currency = fields.get("amount"), fields.get("currency")
+    if amount is not None and not isinstance(amount, Number):
+        raise bad_value(f'"amount" is {encode(amount)}: write a JSON number, such as 100.')
+    if currency is not None and not isinstance(currency, str):
+        raise bad_value(f'"currency" is {encode(currency)}: write a code, such as "USD".')
+    typed = parse_amount(amount.text, name='"amount"') if amount is not None else None
+    code = check_currency(session, currency, name='"currency"') if currency is not None else None
+    if typed is not None and code is not None:
+        check_minor_digits(typed, code, name='"amount"')
+
+
 def _release(session: Session, writing: Writing) -> None:
     operation, resource_id = writing.call.operation, writing.required_id
     terms = Terms(body=encode(writing.body) if writing.body is not None else None)
@@ -86,7 +104,7 @@ def _release(session: Session, writing: Writing) -> None:
         return
     session.service.refuse_key(operation.path, resource_id)
     prepared = session.client.prepare_release(
-        terms, writing.circumstances, ask_release(session, yes=writing.yes), operation=operation
+        terms, writing.circumstances, ask_release(session, terms.body, yes=writing.yes), operation=operation
     )
     release_all(session, prepared, [resource_id], several=False)
 

@@ -1,5 +1,6 @@
 """Releases: how consent is asked for, and what is said of one that was accepted."""
 
+import json
 from typing import TYPE_CHECKING
 
 from escrowctl.client.records import Released
@@ -32,8 +33,11 @@ def release_all(session: Session, prepared: "Release", ids: list[str], *, severa
         session.remember("transaction", ids)
 
 
-def ask_release(session: Session, *, yes: bool) -> "Confirm":
-    """Return what asks for consent: the amount is to be typed on a live service, else the id."""
+def ask_release(session: Session, body: str | None, *, yes: bool) -> "Confirm":
+    """Return what asks for consent: the amount is to be typed on a live service, else the id.
+
+    `body` is what will be sent, and is shown.
+    """
 
     def confirm(resource_id: str, found: Located | None) -> bool:
         if yes:
@@ -45,6 +49,7 @@ def ask_release(session: Session, *, yes: bool) -> "Confirm":
         session.confirm(
             [
                 describe_target(session, resource_id, found),
+                *([f"  PUT {body}"] if body is not None else []),
                 f"A release cannot be undone. Type the {what} to release {amount}: {word}",
             ],
             word,
@@ -110,7 +115,8 @@ def _how_verified(released: Released) -> str:
 
 def _note_release(session: Session, released: Released) -> None:
     if released.entry is None:
-        session.console.note("already_released", f"{released.id} was released already. Nothing was sent now.")
+        how = "was released already" if released.verified else "was accepted for release before, not verified"
+        session.console.note("already_released", f"{released.id} {how}. Nothing was sent now.")
     elif released.replayed:
         entry = released.entry
         session.console.note(
@@ -118,7 +124,12 @@ def _note_release(session: Session, released: Released) -> None:
         )
     elif released.verified is False:
         known = ", ".join(sorted(session.service.released))
-        why = f'"{released.status_after}" is not among them: {known}' if known else "the profile names none"
+        word = json.dumps(released.status_after, ensure_ascii=False)
+        why = (
+            f"the profile's words for it are {known}, not {word}"
+            if known
+            else "no word for it is set: config set status.released WORD"
+        )
         session.console.note("not_verified", f"accepted; whether it is released is not known ({why})")
     elif released.verified is None:
         session.console.note("not_verified", "accepted; its record could not be read back")

@@ -12,7 +12,8 @@ from escrowctl.commands.releases import describe_target
 from escrowctl.contract.body import encode
 from escrowctl.contract.number import JsonValue
 from escrowctl.contract.operations import Operation
-from escrowctl.contract.record import Located, locate
+from escrowctl.contract.record import Located
+from escrowctl.contract.status import find_release
 from escrowctl.errors import EscrowctlError, bad_value
 from escrowctl.output.view import View
 from escrowctl.session import Session
@@ -53,12 +54,12 @@ def update(
 
 
 def refuse_release(session: Session, body: JsonValue) -> None:
-    """Raise EscrowctlError (exit 2) for a body that sets a word which means released: it would be a release
+    """Raise EscrowctlError (exit 2) for a body that holds a word which means released: it would be a release
     without its guards.
     """
-    word = locate(body, noun="transaction", pointers=session.service.pointers).status
-    if session.service.means_released(word):
-        raise bad_value(f'--data sets the status "{word}", which means released: use tx release.')
+    word = find_release(body, session.service.released)
+    if word is not None:
+        raise bad_value(f'--data says "{word}", which means released: use tx release.')
 
 
 def _ask(session: Session, body: JsonValue, *, yes: bool) -> "Confirm":

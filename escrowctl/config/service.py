@@ -1,14 +1,16 @@
 """The service a command talks to, every question about it answered."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from urllib.parse import unquote
 
 from escrowctl.config.origin import Origin
 from escrowctl.config.secrets import Secret
 from escrowctl.contract.number import Number
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.contract.record import Pointers
+from escrowctl.contract.redaction import spellings
 from escrowctl.errors import bad_value
 
 READ_TIMEOUT = 30.0
@@ -80,6 +82,18 @@ class Service:
     list_limit: int = LIST_LIMIT
     network: Network = field(default_factory=Network)
 
+    @property
+    def site(self) -> str | None:
+        """The origin, with every name of this machine as one; None for the sandbox, whose store has an identity."""
+        if self.sandbox:
+            return None
+        return str(replace(self.origin, host="localhost")) if self.origin.is_loopback else str(self.origin)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names that local guards know it by: a profile's `service_id` joins origins, and parts none."""
+        return tuple(dict.fromkeys((self.identity, self.site or self.identity)))
+
     def url(self, path: str) -> str:
         """Return the whole URL of an operation's filled path."""
         return f"{self.origin.base_url}{self.api_prefix}{path}"
@@ -89,7 +103,9 @@ class Service:
 
         interface.md section 5: the key is never part of the path or body.
         """
-        if any(self.key.reveal() in text for text in texts if text):
+        if any(spelling in text for spelling in spellings(self.key.reveal()) for text in texts if text) or any(
+            self.key.reveal() in unquote(text) for text in texts if text
+        ):
             raise bad_value("the API key stands in what is to be sent or recorded: it never belongs there.")
 
     def means_released(self, status: str | None) -> bool:

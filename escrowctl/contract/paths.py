@@ -16,6 +16,7 @@ from escrowctl.errors import bad_value
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _SEGMENT = re.compile(r"[A-Za-z0-9_~-][A-Za-z0-9._~-]*", re.ASCII)
 _QUERY = re.compile(r"[A-Za-z0-9._~=&%+,:@/-]+", re.ASCII)
+_MAX_CHARS = 4000
 _RELEASE_METHODS = frozenset({"POST", "PUT", "PATCH"})
 
 
@@ -28,12 +29,14 @@ class Call:
     query: str = ""
 
 
-def parse_call(method: str, text: str, *, prefix: str) -> Call:
+def parse_call(method: str, text: str, *, base: str = "", prefix: str) -> Call:
     """Return what METHOD PATH calls; PATH is relative to `prefix`, or begins with it.
 
-    Raises EscrowctlError (exit 2) for another method, a path that could lead elsewhere, and a query
-    on a write.
+    `base` is the path of the base URL. Raises EscrowctlError (exit 2) for another method, a path that
+    is too long, could lead elsewhere or is only a part of one, and a query on a write.
     """
+    if len(text) > _MAX_CHARS:
+        raise bad_value(f"the path has {len(text)} characters: at most {_MAX_CHARS} are sent.")
     verb = method.upper()
     if verb not in METHODS:
         raise bad_value(f'"{method}" is not one of {", ".join(METHODS)}.')
@@ -45,7 +48,20 @@ def parse_call(method: str, text: str, *, prefix: str) -> Call:
             else f'"{text}" has a query, which a write is not sent with: put what it says into --data.'
         )
     segments = _segments(text, path.removeprefix(prefix) if path.startswith(f"{prefix}/") else path)
-    return replace(_recognise(verb, segments), query=query)
+    call = _recognise(verb, segments)
+    _require_whole(text, call, _recognise(verb, [*_parts(base), *_parts(prefix), *segments]), verb)
+    return replace(call, query=query)
+
+
+def _require_whole(text: str, call: Call, whole: Call, method: str) -> None:
+    """Refuse (exit 2) a write that becomes another one behind the profile's prefix: the wrong guards would stand."""
+    same = (call.operation.name, call.resource_id) == (whole.operation.name, whole.resource_id)
+    if method not in READING_METHODS and not same:
+        raise bad_value(f'"{text}" is a part of a path, the rest of which stands in the base URL or in api_prefix.')
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part]
 
 
 def _segments(text: str, path: str) -> list[str]:

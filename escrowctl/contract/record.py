@@ -4,14 +4,20 @@ interface.md section 2 shows no field of any reply, so nothing here is a contrac
 are tried, the profile may name fields with JSON Pointers (RFC 6901), and what is not found is None.
 """
 
+import re
 from dataclasses import dataclass
 from decimal import InvalidOperation
 
 from escrowctl.contract.number import JsonValue, Number
 
+_INDEX = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)
+_AMOUNT = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?", re.ASCII)
 _STATUS_NAMES = ("status", "state")
 _CREATED_NAMES = ("created_at", "createdAt", "created", "created_on", "createdOn", "creation_date")
-_ERROR_WORDS = frozenset({"error", "fail", "failed", "failure"})
+_ERROR_WORDS = frozenset({"error", "errors", "fail", "failed", "failure", "denied", "rejected"})
+_SUCCESS_NAMES = ("success", "succeeded", "successful", "ok")
+_ERROR_NAMES = ("error", "errors", "errorcode", "errormessage", "errordescription", "fault", "exception", "failure")
+_FIRST_ERROR, _LAST_ERROR = 400, 599
 _LIST_NAMES = ("data", "items", "results", "records", "result", "content", "entries", "_embedded")
 _ENVELOPE_NAMES = ("data", "result", "record", "item", "payload", "response")
 
@@ -98,7 +104,7 @@ def resolve_pointer(document: JsonValue, pointer: str) -> JsonValue:
         key = part.replace("~1", "/").replace("~0", "~")
         if isinstance(value, dict):
             value = value.get(key)
-        elif isinstance(value, list) and key.isascii() and key.isdigit() and int(key) < len(value):
+        elif isinstance(value, list) and _INDEX.fullmatch(key) and int(key) < len(value):
             value = value[int(key)]
         else:
             return None
@@ -111,13 +117,44 @@ def looks_like_error(document: JsonValue, *, noun: str) -> bool:
     `{"status": "error"}` (JSend) is one only where no record stands beside it: a transaction may
     have a status of that name.
     """
+    if isinstance(document, str):
+        return bool(_ERROR_WORDS & set(re.findall(r"[a-z]+", document.casefold())))
+    if isinstance(document, list):
+        return any(looks_like_error(item, noun=noun) for item in document if not isinstance(item, bool))
     if not isinstance(document, dict):
-        return False
-    word = _first_text(document, _STATUS_NAMES)
-    if word is not None and word.casefold() in _ERROR_WORDS and _first_text(document, _id_names(noun)) is None:
+        return document is False
+    # Names are compared without case and separators: no interface shows how this service spells them.
+    fields = {name.replace("_", "").replace("-", "").casefold(): value for name, value in document.items()}
+    if _first_text(document, _id_names(noun)) is None and (_says_error(fields) or _is_problem(fields)):
         return True
-    denied = any(document.get(name) is False for name in ("success", "ok"))
-    return denied or any(document.get(name) not in (None, False, "", [], {}) for name in ("error", "errors"))
+    denied = any(_says_no(fields[name]) for name in _SUCCESS_NAMES if name in fields)
+    return denied or any(not _is_nothing(fields[name]) for name in _ERROR_NAMES if name in fields)
+
+
+def _says_error(fields: dict[str, JsonValue]) -> bool:
+    words = (fields.get(name) for name in (*_STATUS_NAMES, "result", "outcome"))
+    return any(isinstance(word, str) and word.casefold() in _ERROR_WORDS for word in words)
+
+
+def _is_problem(fields: dict[str, JsonValue]) -> bool:
+    """Whether it is problem details (RFC 9457 section 3): a status of 400 or more, beside a title or detail."""
+    status = fields.get("status", fields.get("statuscode"))
+    if not (isinstance(status, Number) and _FIRST_ERROR <= status <= _LAST_ERROR):
+        return False
+    return any(name in fields for name in ("title", "detail", "type", "message"))
+
+
+def _says_no(value: JsonValue) -> bool:
+    if isinstance(value, str):
+        return value.strip().casefold() in ("false", "no", "0")
+    return value is False or (isinstance(value, Number) and value == 0)
+
+
+def _is_nothing(value: JsonValue) -> bool:
+    """Whether an error field says that there is none."""
+    if isinstance(value, str):
+        return value.strip().casefold() in ("", "0", "false", "none", "null", "ok")
+    return not value
 
 
 def _id_names(noun: str) -> tuple[str, ...]:
@@ -150,8 +187,8 @@ def _money_of(record: dict[str, JsonValue], named: Pointers) -> tuple[Number | N
 def _as_number(value: JsonValue) -> Number | None:
     if isinstance(value, Number):
         return value
-    # Decimal accepts more spellings than JSON; only plain digits in text are read as an amount.
-    if isinstance(value, str) and value.isascii() and value.replace(".", "", 1).isdigit():
+    # Decimal accepts more spellings than JSON, and what is read here is printed as a JSON number again.
+    if isinstance(value, str) and _AMOUNT.fullmatch(value):
         try:
             return Number(value)
         except InvalidOperation:

@@ -5,8 +5,11 @@ is recognised as secret: what is not on the list is not kept.
 """
 
 import hashlib
+from urllib.parse import quote
 
 from escrowctl.contract.number import JsonValue
+
+STARS = "***"
 
 _HARMLESS = frozenset(
     {
@@ -30,6 +33,19 @@ _HARMLESS = frozenset(
 _SECRET_NAMES = frozenset({"secret", "signingsecret", "webhooksecret", "signingkey", "whsec", "sharedsecret"})
 _STANDARD_PREFIX = "whsec_"
 """Standard Webhooks, "Signature scheme": a symmetric secret is serialised with this prefix."""
+
+
+def star(text: str, secret: str) -> str:
+    """Return a text with a secret replaced by stars, as it stands and as JSON or a URL would spell it."""
+    for spelling in spellings(secret):
+        text = text.replace(spelling, STARS)
+    return text
+
+
+def spellings(secret: str) -> tuple[str, ...]:
+    """Return how a secret of visible ASCII characters may stand in a text: plain, in JSON, in a URL."""
+    in_json = secret.replace("\\", "\\\\").replace('"', '\\"')
+    return tuple(dict.fromkeys((secret, in_json, quote(secret, safe=""))))
 
 
 def redact(value: JsonValue, *, harmless: frozenset[str] = frozenset()) -> JsonValue:

@@ -32,9 +32,11 @@ class State(StrEnum):
 class Intent:
     """A write about to be sent, complete: what is stored here is what goes out.
 
-    Only texts of a webhook's or a foreign call's body that may be secret stand as hashes. `likeness`
-    is what makes two writes of one operation the same write in this service: the body with numbers
-    normalised for a create, the id as the service echoes it for a release.
+    Only texts of a webhook's or a foreign call's body that may be secret stand as hashes. `service`
+    is the name that its profile gives the service, or its origin; `site` its origin with all of this
+    machine's names as one (None: the name is all there is). `likeness` is what makes two writes of
+    one operation the same write in this service: the body with numbers normalised for a create, the
+    id as the service echoes it for a release.
     """
 
     operation: str
@@ -51,6 +53,18 @@ class Intent:
     reason: str | None = None
     despite: tuple[int, ...] = ()
     operator: str = ""
+    site: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its service: two writes are at one service where they share any of them."""
+        return tuple(dict.fromkeys((self.service, self.site or self.service)))
+
+    @property
+    def likenesses(self) -> tuple[str, ...]:
+        """What it is the same write by: a release by the id as typed too, for an echo may change."""
+        typed = (self.resource_id,) if self.is_once_only and self.resource_id is not None else ()
+        return tuple(dict.fromkeys((self.likeness, *typed)))
 
     @property
     def is_create(self) -> bool:
@@ -65,7 +79,10 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of one attempt. `detail` is a sentence; `may_repeat` marks a 425 or 429."""
+    """What became of one attempt. `detail` is a sentence; `may_repeat` marks a 425 or 429.
+
+    `verified`: a reading showed it.
+    """
 
     state: State
     detail: str
@@ -73,6 +90,7 @@ class Verdict:
     result_id: str | None = None
     reply: str | None = None
     may_repeat: bool = False
+    verified: bool = False
 
 
 @dataclass(frozen=True, slots=True)

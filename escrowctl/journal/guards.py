@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from escrowctl.contract.money import Money
 from escrowctl.contract.operations import VERBS
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
+from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, bad_value
 from escrowctl.journal.entries import Entry, Intent, State
 from escrowctl.surroundings import ago
 
@@ -35,7 +35,7 @@ def check_alike(alike: list[Entry], intent: Intent, *, invocation: str, now: dat
         if intent.is_create and entry.intent.reference != intent.reference:
             continue
         if entry.state is State.DONE and intent.is_once_only:
-            raise _already_done(entry, now)
+            raise _already_done(entry, intent, now)
         if entry.state is State.UNKNOWN and entry.number not in intent.despite:
             raise _earlier_unknown(entry, invocation, now)
         if entry.state is State.IN_FLIGHT:
@@ -82,6 +82,21 @@ def check_cap(intent: Intent, money: Money, *, cap: Decimal, spent: Decimal, day
         )
 
 
+def no_such_entry(number: int, *, invocation: str) -> EscrowctlError:
+    """Return the refusal (2) of `--despite` an entry that is not there: a digit too many must not pass for consent."""
+    return bad_value(f"--despite j{number}: there is no such entry in this journal.", hint=f"{invocation} journal list")
+
+
+def busy_elsewhere(seconds: float, *, invocation: str) -> EscrowctlError:
+    """Return the refusal (7) to wait any longer for a lock that another process holds."""
+    return EscrowctlError(
+        ErrorCode.BUSY,
+        f"another process has been working on the same thing for {seconds:g} s. {NOTHING_SENT}",
+        hint=f"{invocation} journal list",
+        sending=Sending.NOT_SENT,
+    )
+
+
 def changed(entry: Entry) -> EscrowctlError:
     """Return the refusal (7) to go on with an entry that somebody else has worked on meanwhile."""
     return _refusal(ErrorCode.BUSY, f"another process has worked on {entry.name} meanwhile.", entry)
@@ -99,13 +114,16 @@ def describe(intent: Intent) -> str:
     return VERBS.get(intent.operation, f"{intent.method} call")
 
 
-def _already_done(entry: Entry, now: datetime) -> EscrowctlError:
-    when = ago(entry.settled_at or entry.sent_at, now)
-    return _refusal(
-        ErrorCode.ALREADY_DONE,
-        f"{entry.intent.resource_id} was already released from here, {when} (journal {entry.name}).",
-        entry,
+def _already_done(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError:
+    when = f"{ago(entry.settled_at or entry.sent_at, now)} (journal {entry.name})"
+    typed, then = intent.resource_id, entry.intent.resource_id
+    sentence = (
+        f"{typed} was already released from here, {when}."
+        if entry.verdict.verified
+        else f"the release of {typed} was already sent from here and accepted, {when}; no reading has shown it yet."
     )
+    alias = "" if typed == then else f" It was sent as {then}."
+    return _refusal(ErrorCode.ALREADY_DONE, f"{sentence}{alias}", entry)
 
 
 def _earlier_unknown(entry: Entry, invocation: str, now: datetime) -> EscrowctlError:

@@ -1,7 +1,7 @@
 """The journal as the client and the commands use it: begin, settle, and look back."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
@@ -114,27 +114,27 @@ class Journal:
 
     @contextlib.contextmanager
     def exclusive(
-        self, name: str, *, monotonic: Callable[[], float], sleep: Callable[[float], None], patience: float
+        self, names: Iterable[str], *, monotonic: Callable[[], float], sleep: Callable[[float], None], patience: float
     ) -> Iterator[bool]:
-        """Hold the lock on a thing across processes; yields whether somebody else had it first.
+        """Hold the locks on a thing under all its names across processes; yields whether somebody else had one first.
 
         Waits up to `patience` seconds, then raises EscrowctlError `busy` (exit 7).
         """
-        place, waited, start = place_of(name), False, monotonic()
-        while not self._locks.hold(place):
-            waited = True
-            if monotonic() - start > patience:
-                raise EscrowctlError(
-                    ErrorCode.BUSY,
-                    f"another process has been working on the same thing for {patience:g} s. {NOTHING_SENT}",
-                    hint=f"{self._invocation} journal list",
-                    sending=Sending.NOT_SENT,
-                )
-            sleep(_POLL_SECONDS)
+        waited, start = False, monotonic()
+        held: list[int] = []
         try:
+            # In one order for everybody, so that two who hold one each do not wait for each other.
+            for place in sorted({place_of(name) for name in names}):
+                while not self._locks.hold(place):
+                    waited = True
+                    if monotonic() - start > patience:
+                        raise guards.busy_elsewhere(patience, invocation=self._invocation)
+                    sleep(_POLL_SECONDS)
+                held.append(place)
             yield waited
         finally:
-            self._locks.free(place)
+            for place in held:
+                self._locks.free(place)
 
     def refuse_known(self, intent_like: Intent) -> None:
         """Raise what `begin` would raise for this intent's likeness and reference, recording nothing."""
@@ -165,7 +165,7 @@ class Journal:
         return [self._alive_or_unknown(entry) for entry in self.store.select(selection)]
 
     def _under_key(self, intent: Intent) -> Entry | None:
-        earlier = self._living(self.store.by_key(intent.service, intent.idempotency_key))
+        earlier = self._living(self.store.by_key(intent.names, intent.idempotency_key))
         if earlier is not None:
             guards.check_key(earlier, intent)
             if earlier.state is State.IN_FLIGHT:
@@ -184,11 +184,14 @@ class Journal:
         return number
 
     def _check_guards(self, intent: Intent, *, but: int | None = None) -> None:
-        alike = self.store.alike(intent.service, intent.operation, intent.likeness)
+        for number in intent.despite:
+            if self.store.by_number(number) is None:
+                raise guards.no_such_entry(number, invocation=self._invocation)
+        alike = self.store.alike(intent)
         alive = [self._alive_or_unknown(entry) for entry in alike if entry.number != but]
         guards.check_alike(alive, intent, invocation=self._invocation, now=self._now())
         if intent.is_create and intent.reference is not None:
-            under = self.store.by_reference(intent.service, intent.reference)
+            under = self.store.by_reference(intent.names, intent.reference)
             under = [self._alive_or_unknown(entry) for entry in under if entry.number != but]
             guards.check_reference(under, intent, invocation=self._invocation, now=self._now())
 
@@ -201,9 +204,7 @@ class Journal:
             return
         money = guards.require_countable(intent, caps)
         day = timestamp(self._now())[:10]
-        spent = self.store.sum_since(
-            intent.service, intent.operation, money.currency, since=f"{day}T00:00:00.000Z", but=but
-        )
+        spent = self.store.sum_since(intent, money.currency, since=f"{day}T00:00:00.000Z", but=but)
         guards.check_cap(intent, money, cap=caps[money.currency], spent=spent, day=day, invocation=self._invocation)
 
     def _require_unchanged(self, entry: Entry) -> None:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from escrowctl.contract.money import Money
@@ -30,20 +30,23 @@ _NO_VERDICT: Columns = {
     "result_id": None,
     "reply": None,
     "may_repeat": 0,
+    "verified": 0,
     "settled_at": None,
 }
-_OF_VERDICT = ("state", "detail", "http_status", "result_id", "reply", "may_repeat")
+_OF_VERDICT = ("state", "detail", "http_status", "result_id", "reply", "may_repeat", "verified")
 
 
 def apply(columns: Columns, kind: str, at: str, facts: Mapping[str, Any]) -> Columns:
     """Return the row that a record makes of an entry's row (empty for a new entry)."""
     match kind:
         case Kind.INTENT:
-            return {"origin": None, **columns, **facts, "sent_at": at, **_NO_VERDICT}
+            return {"origin": None, "site": None, **columns, **facts, "sent_at": at, **_NO_VERDICT}
         case Kind.IMPORT:
             return {**facts}
         case _:
-            return columns | {name: facts[name] for name in _OF_VERDICT} | {"settled_at": at}
+            # Records of format 1 do not say whether a reading showed it.
+            said = {"verified": 0, **facts}
+            return columns | {name: said[name] for name in _OF_VERDICT} | {"settled_at": at}
 
 
 def seal_of(number: int, columns: Columns) -> str:
@@ -56,6 +59,7 @@ def facts_of_intent(intent: Intent, *, attempt: int, request_id: str) -> Columns
     return {
         "operation": intent.operation,
         "service": intent.service,
+        "site": intent.site,
         "profile": intent.profile,
         "method": intent.method,
         "url": intent.url,
@@ -83,6 +87,7 @@ def facts_of_verdict(verdict: Verdict) -> Columns:
         "result_id": verdict.result_id,
         "reply": verdict.reply,
         "may_repeat": int(verdict.may_repeat),
+        "verified": int(verdict.verified),
     }
 
 
@@ -94,6 +99,7 @@ def entry_of(number: int, columns: Mapping[str, Any], history: tuple[Event, ...]
         intent=Intent(
             operation=row["operation"],
             service=row["service"],
+            site=row["site"],
             profile=row["profile"],
             method=row["method"],
             url=row["url"],
@@ -114,6 +120,7 @@ def entry_of(number: int, columns: Mapping[str, Any], history: tuple[Event, ...]
             row["result_id"],
             row["reply"],
             bool(row["may_repeat"]),
+            bool(row["verified"]),
         ),
         attempt=row["attempt"],
         request_id=row["request_id"],
@@ -140,33 +147,38 @@ def event_of(kind: str, at: str, facts: Mapping[str, Any]) -> Event:
 def tokens_of(columns: Mapping[str, Any]) -> frozenset[int]:
     """Return the tokens under which an entry stands against new writes, as its row is now.
 
-    The same conditions as `STANDS_BY_LIKENESS` and `MAY_HAVE_HAPPENED`, so that the two ways to an
-    entry can be held against each other.
+    Its idempotency key always stands. Its likeness stands while it is open, and for ever for a release
+    that is done: an equal create or update may be meant once the first is known. A reference stands
+    for what happened or may have.
     """
-    service, state = columns["service"], State(columns["state"])
-    tokens = {key_token(service, columns["idempotency_key"])}
-    if state in _OPEN or (state is State.DONE and columns["operation"] == RELEASE_TRANSACTION.name):
-        tokens.add(likeness_token(service, columns["operation"], columns["likeness"]))
+    state = State(columns["state"])
+    names = {columns["service"], columns["site"] or columns["service"]}
+    tokens = key_tokens(names, columns["idempotency_key"])
+    is_release = columns["operation"] == RELEASE_TRANSACTION.name
+    if state in _OPEN or (state is State.DONE and is_release):
+        likenesses = {columns["likeness"], columns["resource_id"]} if is_release else {columns["likeness"]}
+        tokens |= likeness_tokens(names, columns["operation"], likenesses)
     if columns["reference"] is not None and (state in _OPEN or state is State.DONE):
-        tokens.add(reference_token(service, columns["reference"]))
-    return frozenset(tokens)
+        tokens |= reference_tokens(names, columns["reference"])
+    return tokens
 
 
-def key_token(service: str, idempotency_key: str) -> int:
-    """Return the token of an idempotency key at a service."""
-    return _token("key", service, idempotency_key)
+def key_tokens(names: Iterable[str], idempotency_key: str) -> frozenset[int]:
+    """Return the tokens of an idempotency key at a service, one for each of its names."""
+    return frozenset(_token("key", name, idempotency_key) for name in names)
 
 
-def likeness_token(service: str, operation: str, likeness: str) -> int:
-    """Return the token of a write that is the same write."""
-    return _token("likeness", service, operation, likeness)
+def likeness_tokens(names: Iterable[str], operation: str, likenesses: Iterable[str]) -> frozenset[int]:
+    """Return the tokens of a write that is the same write: one for each name of its service and of itself."""
+    given = list(likenesses)
+    return frozenset(_token("likeness", name, operation, likeness) for name in names for likeness in given)
 
 
-def reference_token(service: str, reference: str) -> int:
-    """Return the token of an operator's reference at a service."""
-    return _token("reference", service, reference)
+def reference_tokens(names: Iterable[str], reference: str) -> frozenset[int]:
+    """Return the tokens of an operator's reference at a service."""
+    return frozenset(_token("reference", name, reference) for name in names)
 
 
 def _token(*words: str) -> int:
-    # 63 bits: SQLite's integers are signed. Two that collide are told apart by their rows.
+    # 63 bits: SQLite's integers are signed.
     return int.from_bytes(hashlib.sha256(json.dumps(words).encode()).digest()[:8], "big") >> 1

@@ -2,8 +2,8 @@
 
 `records` is append-only and hash-chained; everything else is derived from it, in the same
 transaction. `entries` holds where each write stands now, each row under a seal over its columns.
-`guards` names the entries that stand against new writes a second time, in a tree of its own: a page
-that is damaged in one of the two is noticed, and cannot make the journal forget.
+`guards` names the entries that stand against new writes, in two trees that are asked both: a page
+that is damaged in one of them is noticed, and cannot make the journal forget.
 """
 
 import sqlite3
@@ -51,16 +51,18 @@ CREATE TABLE entries (
   settled_at TEXT
 ) STRICT;
 CREATE UNIQUE INDEX entries_by_key ON entries (service, idempotency_key);
-CREATE INDEX entries_by_likeness ON entries (service, operation, likeness);
-CREATE INDEX entries_by_reference ON entries (service, reference) WHERE reference IS NOT NULL;
 CREATE INDEX entries_by_state ON entries (state) WHERE state IN ('in_flight', 'unknown');
 """
 
 _SINCE_VERSION_2 = """
+ALTER TABLE entries ADD COLUMN site TEXT;
+ALTER TABLE entries ADD COLUMN verified INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE entries ADD COLUMN origin TEXT;
 ALTER TABLE entries ADD COLUMN seal TEXT NOT NULL DEFAULT '';
-CREATE INDEX entries_by_money ON entries (service, operation, currency, sent_at) WHERE amount IS NOT NULL;
+CREATE INDEX entries_by_money ON entries (operation, currency, sent_at) WHERE amount IS NOT NULL;
 CREATE TABLE guards (token INTEGER NOT NULL, entry INTEGER NOT NULL, PRIMARY KEY (token, entry)) STRICT, WITHOUT ROWID;
+CREATE INDEX guards_again ON guards (token);
+CREATE INDEX guards_of_entry ON guards (entry);
 """
 
 

@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -174,37 +174,18 @@ class Store:
             )
             return rows.entry_of(*found[0], tuple(events))
 
-    def by_key(self, service: str, idempotency_key: str) -> Entry | None:
-        """Return the entry that used an idempotency key at a service."""
-        found = self._standing(
-            rows.key_token(service, idempotency_key),
-            "service = ? AND idempotency_key = ?",
-            (service, idempotency_key),
-            lambda row: (row["service"], row["idempotency_key"]) == (service, idempotency_key),
-        )
+    def by_key(self, names: Iterable[str], idempotency_key: str) -> Entry | None:
+        """Return the entry that used an idempotency key at a service, under any of its names."""
+        found = self._standing(rows.key_tokens(names, idempotency_key))
         return found[0] if found else None
 
-    def alike(self, service: str, operation: str, likeness: str) -> list[Entry]:
+    def alike(self, intent: Intent) -> list[Entry]:
         """Return the entries that are the same write and stand against another, newest first."""
-        token = rows.likeness_token(service, operation, likeness)
-        return self._standing(
-            token,
-            "service = ? AND operation = ? AND likeness = ?",
-            (service, operation, likeness),
-            lambda row: token in rows.tokens_of(row),
-            state=rows.STANDS_BY_LIKENESS,
-        )
+        return self._standing(rows.likeness_tokens(intent.names, intent.operation, intent.likenesses))
 
-    def by_reference(self, service: str, reference: str) -> list[Entry]:
+    def by_reference(self, names: Iterable[str], reference: str) -> list[Entry]:
         """Return the entries under a reference that may have happened, newest first."""
-        token = rows.reference_token(service, reference)
-        return self._standing(
-            token,
-            "service = ? AND reference = ?",
-            (service, reference),
-            lambda row: token in rows.tokens_of(row),
-            state=rows.MAY_HAVE_HAPPENED,
-        )
+        return self._standing(rows.reference_tokens(names, reference))
 
     def by_origin(self, origin: str) -> Entry | None:
         """Return the entry that was imported from that journal and entry."""
@@ -219,19 +200,26 @@ class Store:
         """Return up to `limit` entries as rows, oldest first, those after a number."""
         return self._select("number > ?", (after,), limit=limit, order="ASC")
 
-    def sum_since(self, service: str, operation: str, currency: str, *, since: str, but: int | None) -> Decimal:
-        """Return what writes of one operation and currency came to since a time, those that may have happened.
+    def sum_since(self, intent: Intent, currency: str, *, since: str, but: int | None) -> Decimal:
+        """Return what writes like an intent came to in a currency since a time, those that may have happened.
 
         `but` is the number of an entry that is left out.
         """
         found = self._select(
-            f"service = ? AND operation = ? AND currency = ? AND sent_at >= ? AND amount IS NOT NULL "
-            f"AND {rows.MAY_HAVE_HAPPENED}",
-            (service, operation, currency, since),
+            f"operation = ? AND currency = ? AND sent_at >= ? AND amount IS NOT NULL AND {rows.MAY_HAVE_HAPPENED}",
+            (intent.operation, currency, since),
             limit=-1,
         )
+        names = set(intent.names)
         with self._decoding():
-            return sum((Decimal(row["amount"]) for number, row in found if number != but), Decimal(0))
+            return sum(
+                (
+                    Decimal(row["amount"])
+                    for number, row in found
+                    if number != but and names & {row["service"], row["site"]}
+                ),
+                Decimal(0),
+            )
 
     def tokens(self, number: int) -> frozenset[int]:
         """Return the tokens under which an entry is kept, as they are."""
@@ -275,8 +263,10 @@ class Store:
         elif version < schema.VERSION:
             schema.extend_tables(self._db)
             for row in self._db.execute("SELECT * FROM entries").fetchall():
-                columns = {key: row[key] for key in row.keys() if key not in ("number", "seal")}  # noqa: SIM118 - a Row
-                self._put(row["number"], columns)
+                columns = dict(row)
+                number = columns.pop("number")
+                del columns["seal"]
+                self._put(number, columns)
 
     def _add(self, number: int, kind: Kind, at: str, facts: Columns) -> None:
         last = self.head()
@@ -308,19 +298,28 @@ class Store:
         tokens = [(token, number) for token in rows.tokens_of(columns)]
         self._db.executemany("INSERT INTO guards VALUES (?, ?)", tokens)
 
-    def _standing(
-        self, token: int, where: str, values: tuple[object, ...], stands: Callable[[Columns], bool], *, state: str = "1"
-    ) -> list[Entry]:
-        """Return the entries that stand under a token, found by two ways that must agree; newest first."""
-        indexed = self._select(f"{where} AND {state}", values, limit=-1)
-        with self._translated():
-            numbers = self._db.execute("SELECT entry FROM guards WHERE token = ?", (token,)).fetchall()
-        guarding = [found for row in numbers for found in self._select("number = ?", (row["entry"],), limit=1)]
+    def _standing(self, tokens: frozenset[int]) -> list[Entry]:
+        """Return the entries that stand under any of the tokens, newest first; both trees must name the same."""
+        numbers: set[int] = set()
+        for token in tokens:
+            once, again = self._guarding(token, "NOT INDEXED"), self._guarding(token, "INDEXED BY guards_again")
+            if once != again:
+                raise self._damaged("its indexes do not agree on what stands against this write")
+            numbers |= once
+        found = [
+            one for number in sorted(numbers, reverse=True) for one in self._select("number = ?", (number,), limit=1)
+        ]
         with self._decoding():
-            numbered = {number for number, row in guarding if stands(row)}
-        if len(guarding) != len(numbers) or numbered != {number for number, _ in indexed}:
-            raise self._damaged("its indexes do not agree on what stands against this write")
-        return [self._entry(*found) for found in indexed]
+            standing = [number for number, row in found if tokens & rows.tokens_of(row)]
+        if len(standing) != len(numbers):
+            raise self._damaged("an entry that stands against this write is not there any more")
+        return [self._entry(*one) for one in found]
+
+    def _guarding(self, token: int, how: str) -> set[int]:
+        # `how` is this module's own text.
+        with self._translated():
+            found = self._db.execute(f"SELECT entry FROM guards {how} WHERE token = ?", (token,)).fetchall()  # noqa: S608
+        return {row["entry"] for row in found}
 
     def _select(
         self, where: str, values: tuple[object, ...], *, limit: int, order: str = "DESC"

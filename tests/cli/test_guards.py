@@ -57,9 +57,10 @@ def test_a_create_in_spite_of_the_entry_it_names_is_sent(at: At, journal: Journa
     server, run = at(in_turn(hang_up, json_reply(HELD)))
 
     run(*CREATE)
-    wrong, right = run(*CREATE, "--despite", "j9"), run(*CREATE, "--despite", "j1")
+    missing, right = run(*CREATE, "--despite", "j9", "--json"), run(*CREATE, "--despite", "j1")
 
-    assert (wrong.code, right.code, len(server.writes)) == (12, 0, 2)
+    assert (missing.code, right.code, len(server.writes)) == (2, 0, 2)
+    assert missing.error["message"] == "--despite j9: there is no such entry in this journal. Nothing was sent."
     assert journal() == [("create_transaction", "unknown"), ("create_transaction", "done")]
 
 

@@ -109,7 +109,7 @@ INTEGERS = Manner(
             '{"id": "41", "http_status": 200, "reply": null, "status_before": "1", "status_after": "4", '
             '"verified": false}\n',
             '{"note": {"code": "not_verified", "message": "accepted; whether it is released is not known '
-            '(the profile names none)"}}\n',
+            '(no word for it is set: config set status.released WORD)"}}\n',
         ),
         Expected("user get 7 --json", 0, '{"id": 7, "balance": 12345678901234567890.10}\n'),
         Expected("webhook create --url https://x.example -q", 0, "3\n"),

@@ -1,0 +1,456 @@
+"""What a hostile or broken service, or a slip of the hand, must not bring about; each was possible once."""
+
+import json
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import KEY, Run
+from wire_server import Behave, Seen, WireServer, by_method, hang_up, http_reply
+
+from cli.conftest import Journal
+from cli.replies import CREATE, HELD, RELEASE, RELEASED, in_turn, json_reply, writes_meet
+
+At = Callable[[Behave], tuple[WireServer, Run]]
+Serve = Callable[[Behave], WireServer]
+
+
+def record(resource_id: str, **fields: Any) -> bytes:
+    return json.dumps({"id": resource_id, "status": "held", "amount": 100, "currency": "USD", **fields}).encode()
+
+
+# Replies that nobody asked for
+
+
+def too_many(*surplus: bytes, write: Behave) -> Behave:
+    """Answer a read with its record and then some more; writes are answered by `write`."""
+
+    def read(_seen: Seen, connection: socket.socket) -> None:
+        connection.sendall(http_reply("200 OK", HELD) + b"".join(http_reply("200 OK", body) for body in surplus))
+
+    return by_method(GET=read, PUT=write, POST=write)
+
+
+def test_a_reply_that_came_before_the_write_is_not_taken_for_its_answer(at: At, journal: Journal) -> None:
+    refuse = json_reply(b'{"detail":"insufficient funds"}', "422 No")
+    server, run = at(too_many(RELEASED, RELEASED, write=refuse))
+
+    result = run(*RELEASE, "--json")
+
+    assert (result.code, result.error["code"], result.error["http_status"]) == (8, "refused", 422)
+    assert (len(server.writes), journal()) == (1, [("release_transaction", "refused")])
+
+
+def test_a_write_without_an_answer_is_unknown_although_a_surplus_reply_lies_ready(at: At) -> None:
+    _, run = at(too_many(RELEASED, write=hang_up))
+
+    assert run(*RELEASE).code == 12
+
+
+def test_what_a_read_gets_too_much_is_not_shown_as_the_next_record(at: At) -> None:
+    def twice(seen: Seen, connection: socket.socket) -> None:
+        reply = http_reply("200 OK", record(seen.target.rpartition("/")[2]))
+        connection.sendall(reply + reply)
+
+    _, run = at(twice)
+
+    result = run("tx", "get", "tx_A", "tx_B", "tx_C", "--json")
+
+    assert [json.loads(line)["record"]["id"] for line in result.out.splitlines()] == ["tx_A", "tx_B", "tx_C"]
+
+
+def test_reads_share_a_connection_and_writes_have_their_own(serve: Serve, run: Run) -> None:
+    places: list[tuple[str, int]] = []
+
+    def behave(seen: Seen, connection: socket.socket) -> None:
+        places.append((seen.method, connection.getpeername()[1]))
+        connection.sendall(http_reply("200 OK", HELD))
+
+    server = serve(behave)
+    around = {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": KEY}
+    run("tx", "get", "tx_1", "tx_2", "tx_3", environ=around)
+    assert len({port for _, port in places}) == 1
+    places.clear()
+
+    run(*RELEASE, environ=around)
+
+    assert [method for method, _ in places] == ["GET", "PUT", "GET"]
+    assert len({port for _, port in places}) == 3
+
+
+# One escrow under several names
+
+
+def test_a_release_is_refused_by_the_id_that_was_typed_whatever_the_service_echoes(at: At) -> None:
+    """The echo changes its case, and then cannot be read at all."""
+    reads = in_turn(json_reply(record("TX_1")), json_reply(record("TX_1")), json_reply(b"", "500 Oh"))
+    server, run = at(writes_meet(json_reply(b""), reads=reads))
+
+    first = run(*RELEASE)
+    again = run(*RELEASE, "--unread")
+    as_echoed = run("tx", "release", "TX_1", "--yes", "--unread")
+
+    assert ([first.code, again.code, as_echoed.code], len(server.writes)) == ([0, 7, 7], 1)
+
+
+def test_a_record_that_says_that_it_is_another_one_is_not_released(at: At, journal: Journal) -> None:
+    server, run = at(writes_meet(json_reply(b""), reads=json_reply(record("tx_2"))))
+
+    results = [
+        run(*RELEASE, "--expect-amount", "100", "--json"),
+        run("tx", "update", "tx_1", "--data", '{"n":1}', "--yes", "--json"),
+    ]
+
+    assert ([result.code for result in results], server.writes, journal()) == ([3, 3], [], [])
+    assert results[0].error["message"] == (
+        "the record read as tx_1 says that it is tx_2: it may be another escrow. Nothing was sent."
+    )
+
+
+@pytest.fixture
+def profiles(serve: Serve, write_config: Callable[[str], Path], run: Run) -> Callable[..., tuple[WireServer, Run]]:
+    """Write profiles, each by its lines, for one server; BASE stands for its URL, PORT for its port."""
+
+    def write(behave: Behave, **lines: str) -> tuple[WireServer, Run]:
+        server = serve(behave)
+        text = "".join(f"[profiles.{name}]\n{body}\n" for name, body in lines.items())
+        write_config(text.replace("BASE", server.base_url).replace("PORT", str(server.port)))
+        around = {"ESCROWCTL_API_KEY": KEY}
+        return server, lambda *words, **keywords: run(*words, environ=around | keywords.pop("environ", {}), **keywords)
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"ESCROWCTL_PROFILE": "a"}, {"ESCROWCTL_PROFILE": "b"}),
+        ({"ESCROWCTL_PROFILE": "a"}, {"ESCROWCTL_BASE_URL": "BASE"}),
+        ({"ESCROWCTL_BASE_URL": "BASE"}, {"ESCROWCTL_PROFILE": "a"}),
+        ({"ESCROWCTL_PROFILE": "a"}, {"ESCROWCTL_PROFILE": "c"}),
+        ({"ESCROWCTL_PROFILE": "c"}, {"ESCROWCTL_PROFILE": "d"}),
+        ({"ESCROWCTL_BASE_URL": "BASE"}, {"ESCROWCTL_BASE_URL": "http://localhost:PORT"}),
+        ({"ESCROWCTL_BASE_URL": "http://LocalHost:PORT/"}, {"ESCROWCTL_BASE_URL": "http://127.0.0.1:PORT"}),
+    ],
+)
+@pytest.mark.parametrize(
+    ("line", "codes"),
+    [(RELEASE, [0, 7]), ((*CREATE, "--reference", "r"), [0, 7]), ((*CREATE, "--idempotency-key", "k"), [0, 7])],
+    ids=["release", "reference", "key"],
+)
+def test_one_service_is_one_service_by_whatever_name(
+    profiles: Callable[..., tuple[WireServer, Run]],
+    first: dict[str, str],
+    second: dict[str, str],
+    line: tuple[str, ...],
+    codes: list[int],
+) -> None:
+    """A service_id joins names; it never parts an origin from itself."""
+    server, run = profiles(
+        writes_meet(json_reply(HELD)),
+        a='base_url = "BASE"\nservice_id = "acme"',
+        b='base_url = "BASE"\nmode = "test"',
+        c='base_url = "BASE"\nservice_id = "other"\nmode = "test"',
+        d='base_url = "http://localhost:PORT"\nservice_id = "third"',
+    )
+
+    def filled(environ: dict[str, str]) -> dict[str, str]:
+        return {
+            name: value.replace("BASE", server.base_url).replace("PORT", str(server.port))
+            for name, value in environ.items()
+        }
+
+    found = [run(*line, environ=filled(environ) | _key_of(environ, server)).code for environ in (first, second)]
+
+    if line[-2] == "--idempotency-key" and _spelled_alike(first, second):
+        # The same request under the same key: its stored result.
+        codes = [0, 0]
+    assert (found, len(server.writes)) == (codes, 1)
+
+
+def _key_of(environ: dict[str, str], server: WireServer) -> dict[str, str]:
+    """A key from the environment belongs to the environment's URL: a profile needs it named beside it."""
+    if "ESCROWCTL_PROFILE" not in environ:
+        return {}
+    host = "localhost" if environ["ESCROWCTL_PROFILE"] == "d" else "127.0.0.1"
+    return {"ESCROWCTL_BASE_URL": f"http://{host}:{server.port}"}
+
+
+def _spelled_alike(first: dict[str, str], second: dict[str, str]) -> bool:
+    names = [*first.values(), *second.values()]
+    return not any("local" in name.casefold() or name == "d" for name in names)
+
+
+# The key
+
+
+def echo_in(head: str) -> Behave:
+    """Answer with the Authorization header's value somewhere in the head, as bytes that are not HTTP."""
+
+    def behave(seen: Seen, connection: socket.socket) -> None:
+        connection.sendall(head.replace("KEY", seen.header("Authorization") or "").encode())
+        connection.shutdown(socket.SHUT_RDWR)
+
+    return behave
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "HTTP/1.1 200 OK\r\nX-Echo KEY\r\n\r\n",
+        "KEY\r\n\r\n",
+        "HTTP/1.1 KEY OK\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nKEY: x\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: KEY\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: KEY\r\n\r\n",
+    ],
+)
+@pytest.mark.parametrize("line", [CREATE, ("tx", "get", "tx_1"), ("tx", "get", "tx_1", "--debug")])
+def test_a_key_in_what_is_not_http_is_neither_shown_nor_kept(
+    at: At, home: Path, line: tuple[str, ...], head: str
+) -> None:
+    _, run = at(echo_in(head))
+
+    result = run(*line)
+
+    shown = result.out + result.err + run("journal", "show", "j1").out
+    assert KEY not in shown
+    for path in home.rglob("*"):
+        assert not path.is_file() or KEY.encode() not in path.read_bytes(), path
+
+
+@pytest.mark.parametrize("key", ['ab"cd\\efGHIJKLMN', "sk/live+with=signs&more", "plainkey12345"])
+def test_a_key_is_found_in_a_body_however_json_or_a_url_spells_it(at: At, key: str) -> None:
+    server, run = at(json_reply(HELD))
+    around = {"ESCROWCTL_API_KEY": key}
+    data = json.dumps({"note": f"x{key}"})
+
+    results = [
+        run(*CREATE, "--data", data, environ=around),
+        run("api", "POST", "/notes", "--data", data, "--yes", environ=around),
+        run("api", "GET", f"/users/u?x=%{ord(key[0]):02x}{key[1:]}", environ=around) if key[1:].isalnum() else None,
+    ]
+
+    assert [result.code for result in results if result] == [2] * len([one for one in results if one])
+    assert server.seen == []
+
+
+def test_a_key_that_json_escapes_is_starred_in_replies_and_traces(at: At, home: Path) -> None:
+    key = 'ab"cd\\efGHIJKLMN'
+    _, run = at(json_reply(json.dumps({"id": "tx_1", "message": key}).encode()))
+
+    result = run("tx", "get", "tx_1", "--debug", environ={"ESCROWCTL_API_KEY": key})
+
+    shown = result.out + result.err
+    assert (result.code, key in shown, json.dumps(key)[1:-1] in shown) == (0, False, False)
+
+
+# What would release, and what is no amount
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"status":"released"}',
+        '{"status":"x","state":"released"}',
+        '{"Status":"Released"}',
+        '{"status":" released "}',
+        '{"status":["released"]}',
+        '{"status":{"name":"released"}}',
+        '{"data":{"attributes":{"transactionStatus":"RELEASED"}}}',
+        '{"status":"\uff52eleased"}',
+        '{"status":"paid_out"}',
+        '{"released":true}',
+        '{"action":"release"}',
+    ],
+)
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("tx", "update", "tx_1", "--yes"),
+        ("api", "PUT", "/transactions/tx_1", "--yes"),
+        ("api", "PATCH", "/transactions/tx_1", "--yes"),
+        ("api", "POST", "/transactions"),
+        CREATE,
+    ],
+    ids=" ".join,
+)
+def test_a_body_that_would_release_is_refused_in_every_shape(
+    profiles: Callable[..., tuple[WireServer, Run]], line: tuple[str, ...], body: str
+) -> None:
+    server, run = profiles(json_reply(HELD), a='base_url = "BASE"\nstatus.released = ["PAID_OUT"]')
+    around = {"ESCROWCTL_PROFILE": "a", "ESCROWCTL_BASE_URL": server.base_url}
+
+    result = run(*line, "--data", body, "--json", environ=around)
+
+    assert (result.code, result.out, server.writes) == (2, "", [])
+    assert "which means released: use tx release." in result.error["message"]
+
+
+@pytest.mark.parametrize("body", ['{"note":"goods were released"}', '{"released":false}', '{"status":"held"}'])
+def test_what_only_speaks_of_it_is_sent(at: At, body: str) -> None:
+    server, run = at(json_reply(HELD))
+
+    assert (run("tx", "update", "tx_1", "--data", body, "--yes").code, len(server.writes)) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        ('{"amount":100.001,"currency":"USD"}', '"amount" "100.001" has 3 decimals'),
+        ('{"amount":5.5,"currency":"JPY"}', "JPY has none"),
+        ('{"amount":5,"currency":"ZZZ"}', "ZZZ"),
+        ('{"amount":5,"currency":"usd"}', "write USD"),
+        ('{"amount":-5,"currency":"USD"}', '"-5"'),
+        ('{"amount":1e3,"currency":"USD"}', "1e3"),
+        ('{"amount":0,"currency":"USD"}', "zero"),
+        ('{"amount":"1,000","currency":"USD"}', "write a JSON number"),
+        ('{"amount":100,"currency":5}', "write a code"),
+    ],
+)
+def test_a_create_by_hand_meets_the_rules_of_amounts(at: At, body: str, sentence: str) -> None:
+    server, run = at(json_reply(HELD))
+
+    result = run("api", "POST", "/transactions", "--data", body, "--json")
+
+    assert (result.code, result.out, server.writes) == (2, "", [])
+    assert sentence in result.error["message"]
+
+
+def test_a_path_cannot_be_split_between_the_profile_and_the_line(
+    profiles: Callable[..., tuple[WireServer, Run]],
+) -> None:
+    server, run = profiles(json_reply(HELD), a='base_url = "BASE"\napi_prefix = "/api/v1/transactions/tx_9"')
+    around = {"ESCROWCTL_PROFILE": "a", "ESCROWCTL_BASE_URL": server.base_url}
+
+    result = run("api", "PUT", "/release", "--yes", "--json", environ=around)
+
+    assert (result.code, server.writes) == (2, [])
+    assert "is a part of a path" in result.error["message"]
+
+
+def test_a_path_of_any_length_ends_in_a_sentence(at: At) -> None:
+    server, run = at(json_reply(HELD))
+
+    assert (run("api", "GET", f"/users/{'x' * 70_000}").code, server.seen) == (2, [])
+
+
+def test_the_body_of_a_release_is_shown_before_it_is_agreed_to(at: At) -> None:
+    server, run = at(writes_meet(json_reply(b"")))
+
+    result = run("tx", "release", "tx_1", "--data", '{"amount":999999,"to":"x"}', stdin="tx_1\n", terminal=True)
+
+    assert '  PUT {"amount":999999,"to":"x"}\n' in result.err
+    assert (result.code, server.writes[0].body) == (0, b'{"amount":999999,"to":"x"}')
+
+
+# What is said of a release that was accepted
+
+
+def test_accepted_is_not_called_released(at: At) -> None:
+    _, run = at(writes_meet(json_reply(b"")))
+    run(*RELEASE)
+
+    again = run(*RELEASE, "--json")
+
+    assert again.code == 7
+    assert again.error["message"].startswith("the release of tx_1 was already sent from here and accepted, ")
+    assert "no reading has shown it yet." in again.error["message"]
+
+
+def test_ok_if_released_is_not_content_with_a_record_that_says_otherwise(
+    profiles: Callable[..., tuple[WireServer, Run]],
+) -> None:
+    reads = in_turn(json_reply(HELD), json_reply(HELD), json_reply(HELD), json_reply(RELEASED))
+    server, run = profiles(
+        writes_meet(json_reply(b""), reads=reads), a='base_url = "BASE"\nstatus.released = ["released"]'
+    )
+    around = {"ESCROWCTL_PROFILE": "a", "ESCROWCTL_BASE_URL": server.base_url}
+    run(*RELEASE, environ=around)
+
+    codes = [run(*RELEASE, "--ok-if-released", environ=around).code for _ in range(2)]
+
+    assert (codes, len(server.writes)) == ([7, 0], 1)
+
+
+# Replies that say no with a 2xx
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"false",
+        b'"error: insufficient funds"',
+        b'[{"error":"x"}]',
+        b'{"success":"false"}',
+        b'{"Success":false}',
+        b'{"success":0}',
+        b'{"ok":0}',
+        b'{"result":"error"}',
+        b'{"error_code":"E1","error_message":"no"}',
+        b'{"errorMessage":"no"}',
+        b'{"type":"about:blank","title":"Forbidden","status":403}',
+        b'{"fault":{"code":1}}',
+        b'{"exception":"x"}',
+    ],
+)
+@pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])
+def test_a_2xx_that_says_no_is_not_done(at: At, line: tuple[str, ...], body: bytes) -> None:
+    server, run = at(writes_meet(json_reply(body)))
+
+    assert (run(*line).code, len(server.writes)) == (12, 1)
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"id":"tx_1","error":null,"errors":[]}', b'{"id":"tx_1","error_code":0,"success":true}']
+)
+def test_a_2xx_whose_error_fields_say_nothing_is_done(at: At, body: bytes) -> None:
+    _, run = at(writes_meet(json_reply(body)))
+
+    assert [run(*CREATE).code, run(*RELEASE).code] == [0, 0]
+
+
+# Values beyond what anybody expects
+
+
+def test_a_pointer_with_an_absurd_index_finds_nothing_and_loses_nothing(
+    profiles: Callable[..., tuple[WireServer, Run]], journal: Journal
+) -> None:
+    server, run = profiles(json_reply(HELD), a=f'base_url = "BASE"\nreply.id = "/items/{"9" * 5000}"')
+
+    result = run(*CREATE, environ={"ESCROWCTL_PROFILE": "a", "ESCROWCTL_BASE_URL": server.base_url})
+
+    assert (result.code, len(server.writes), journal()) == (0, 1, [("create_transaction", "done")])
+
+
+@pytest.mark.parametrize("amount", ["007.50", "5.", ".5", "1_0"])
+def test_digits_that_are_no_json_number_are_not_printed_as_one(at: At, amount: str) -> None:
+    _, run = at(json_reply(record("tx_1", amount=amount)))
+
+    result = run("tx", "get", "tx_1", "--fields", "id,amount", "--json")
+
+    assert json.loads(result.out) == {"id": "tx_1", "amount": None}
+
+
+def test_a_user_name_that_is_no_text_stops_nothing(at: At) -> None:
+    server, run = at(json_reply(HELD))
+
+    assert (run(*CREATE, environ={"LOGNAME": "\udcff"}).code, len(server.writes)) == (0, 1)
+
+
+def test_a_defect_after_the_bytes_left_is_recorded_as_unknown(
+    at: At, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, run = at(json_reply(HELD))
+
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as broken:
+        broken.setattr("escrowctl.client.writing.judge_write", fail)
+        result = run(*CREATE, "--json")
+
+    assert (result.code, result.error["code"], len(server.writes)) == (12, "outcome_unknown", 1)
+    assert journal() == [("create_transaction", "unknown")]

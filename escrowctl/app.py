@@ -67,7 +67,15 @@ NOUNS: dict[str, tuple[str, dict[str, str]]] = {
     ),
     "journal": (
         "See what was written from here, and settle what is unknown.",
-        {"list": "journal.list_entries", "show": "journal.show", "resolve": "resolution.resolve"},
+        {
+            "list": "journal.list_entries",
+            "show": "journal.show",
+            "resolve": "resolution.resolve",
+            "totals": "journal.totals",
+            "verify": "archive.verify_journal",
+            "export": "archive.export",
+            "import": "archive.import_file",
+        },
     ),
 }
 """Noun -> its summary, and its verbs with the function in `escrowctl.commands` that does each."""

@@ -1,6 +1,7 @@
 """Typed values that several commands take, checked before anything is opened or sent."""
 
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TextIO
 
@@ -12,6 +13,7 @@ from escrowctl.contract.reply import Broken, read_reply
 from escrowctl.errors import bad_value
 from escrowctl.journal.entries import parse_entry_name
 from escrowctl.session import Session
+from escrowctl.surroundings import timestamp
 
 _MAX_TEXT = 500
 _MAX_KEY = 255
@@ -88,6 +90,25 @@ def parse_duration(text: str, *, name: str) -> float:
     if not found:
         raise bad_value(f'{name} "{text}" is not a time: write one such as 90s, 10m or 2h.')
     return float(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
+
+
+_AGO = {"m": 60, "h": 3600, "d": 86_400}
+
+
+def parse_moment(text: str, *, name: str, now: datetime) -> str:
+    """Return the timestamp that `2026-11-21`, an RFC 3339 time, or `24h` ago stands for; dates are UTC's.
+
+    Raises EscrowctlError (exit 2) otherwise.
+    """
+    if found := re.fullmatch(r"([1-9][0-9]{0,5})([mhd])", text, re.ASCII):
+        return timestamp(now - timedelta(seconds=int(found[1]) * _AGO[found[2]]))
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise bad_value(
+            f'{name} "{text}" is not a time: write one such as 2026-11-21, 2026-11-21T03:12:44Z or 24h (ago).'
+        ) from None
+    return timestamp(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
 
 
 def parse_despite(names: list[str] | None) -> tuple[int, ...]:

@@ -1,11 +1,19 @@
 """What is shown of a journal entry: a row of a list, its whole document, a line."""
 
 from escrowctl.contract.number import JsonValue, Number
-from escrowctl.journal.entries import Entry, Event
+from escrowctl.journal.entries import Entry, Event, State
 from escrowctl.journal.guards import describe
 from escrowctl.output.view import View, flatten
 
 COLUMNS = ("entry", "sent", "operation", "state", "amount", "currency", "id", "reference", "profile")
+"""What a list of entries shows."""
+
+SHEET = (
+    *("entry", "sent_at", "operation", "state", "detail", "amount", "currency", "id", "reference", "reason"),
+    *("profile", "service", "method", "url", "idempotency_key", "request_id", "operator", "attempt", "http_status"),
+    *("settled_at", "origin"),
+)
+"""What a spreadsheet of entries holds."""
 
 
 def view_row(entry: Entry) -> View:
@@ -17,7 +25,7 @@ def view_row(entry: Entry) -> View:
 def view_entry(entry: Entry) -> View:
     """Return an entry with everything that is kept of it."""
     document = _whole(entry)
-    return View(document, entry.name, flatten(document), named=_named(entry), record=document)
+    return View(document, entry.name, flatten(document), named=document, record=document)
 
 
 def view_resolved(entry: Entry) -> View:
@@ -38,7 +46,7 @@ def _named(entry: Entry) -> dict[str, JsonValue]:
     intent, money = entry.intent, entry.intent.money
     values = (
         entry.name,
-        f"{entry.sent_at[:19]}Z",
+        f"{entry.sent_at[:19]}Z" if entry.state is not State.NOT_SENT else None,
         describe(intent),
         entry.state.value,
         money.amount if money else None,
@@ -54,7 +62,7 @@ def _summary(entry: Entry) -> dict[str, JsonValue]:
     money = entry.intent.money
     return {
         "entry": entry.name,
-        "sent_at": entry.sent_at,
+        "sent_at": entry.sent_at if entry.state is not State.NOT_SENT else None,
         "operation": entry.intent.operation,
         "state": entry.state.value,
         "detail": entry.verdict.detail,
@@ -80,7 +88,7 @@ def _whole(entry: Entry) -> dict[str, JsonValue]:
         "attempt": Number(str(entry.attempt)),
         "http_status": Number(str(verdict.http_status)) if verdict.http_status is not None else None,
         "reply": verdict.reply,
-        "settled_at": entry.settled_at,
+        "settled_at": entry.settled_at if not entry.is_open else None,
         "origin": entry.origin,
         "history": [_event(event) for event in entry.history],
     }

@@ -1,31 +1,59 @@
-"""`escrowctl journal`: what was written from here, and what became of it."""
+"""`escrowctl journal list|show|totals`: what was written from here, and what became of it."""
 
+from decimal import Decimal
 from typing import Annotated
 
 import typer
 
 from escrowctl.commands.entries import COLUMNS, view_entry, view_row
+from escrowctl.commands.selections import (
+    IdOption,
+    OperationOption,
+    ReferenceOption,
+    SinceOption,
+    StateOption,
+    UntilOption,
+    select,
+)
+from escrowctl.contract.number import JsonValue, Number
+from escrowctl.contract.operations import VERBS
 from escrowctl.errors import bad_value
-from escrowctl.journal.entries import Selection, parse_entry_name
-from escrowctl.output.view import Listing
+from escrowctl.journal.entries import parse_entry_name
+from escrowctl.journal.totals import Group, Sums, add_up
+from escrowctl.output.view import Listing, View
 from escrowctl.session import session_of
 
 _MAX_ENTRIES = 10_000
+_PAGE = 1000
+_TOTALS = ("month", "profile", "operation", "currency", "done", "done_amount", "unknown", "unknown_amount")
 
 
 def list_entries(
-    context: typer.Context, limit: Annotated[int, typer.Option(metavar="N", help="How many, newest first.")] = 50
+    context: typer.Context,
+    limit: Annotated[int, typer.Option(metavar="N", help="How many, newest first.")] = 50,
+    unknown: Annotated[bool, typer.Option("--unknown", help="Only what is unknown or in flight.")] = False,
+    state: StateOption = None,
+    operation: OperationOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    reference: ReferenceOption = None,
+    resource_id: IdOption = None,
 ) -> None:
-    """List the newest writes and their outcomes.
+    """List the newest writes and their outcomes; -p NAME lists those of one profile.
 
     \b
-    Example:
-      escrowctl journal list --limit 10
+    Examples:
+      escrowctl journal list --unknown
+      escrowctl -p acme-live journal list --since 24h --operation release
     """
     session = session_of(context)
     if not 1 <= limit <= _MAX_ENTRIES:
         raise bad_value(f"--limit {limit} is not from 1 to {_MAX_ENTRIES}.")
-    entries = session.journal_to_read.select(Selection(limit))
+    if unknown and state is not None:
+        raise bad_value("--unknown and --state exclude each other: give one.")
+    states = ["unknown", "in_flight"] if unknown else [state] if state is not None else []
+    selection = select(session, limit, states, operation, since, until, reference, resource_id)
+    entries = session.journal_to_read.select(selection)
     session.console.show_listing(Listing(COLUMNS, tuple(view_row(entry) for entry in entries)))
     if len(entries) == limit:
         session.console.note("more", f"these are the newest {limit}; --limit shows more")
@@ -42,3 +70,41 @@ def show(
     """
     session = session_of(context)
     session.show(view_entry(session.find_entry(parse_entry_name(entry), reading=True)))
+
+
+def totals(context: typer.Context, since: SinceOption = None, until: UntilOption = None) -> None:
+    """Add up what was written from here, by month, profile, operation and currency.
+
+    What is done and what is unknown stand apart; what was refused or never sent is in neither.
+
+    \b
+    Example:
+      escrowctl -p acme-live journal totals --since 2026-11-01
+    """
+    session = session_of(context)
+    selection = select(session, _PAGE, [], None, since, until, None, None)
+    sums = add_up(session.journal_to_read.all(selection))
+    session.console.show_listing(Listing(_TOTALS, tuple(_row(group, found) for group, found in sums.items())))
+    count = sum(found.done + found.unknown for found in sums.values())
+    span = " to ".join(part for part in (selection.since or "its beginning", selection.until or "now"))
+    session.console.note(
+        "coverage", f"covers {count} writes of this journal alone, from {span}: what was written elsewhere is not in it"
+    )
+
+
+def _row(group: Group, sums: Sums) -> View:
+    named: dict[str, JsonValue] = {
+        "month": group.month,
+        "profile": group.profile,
+        "operation": VERBS.get(group.operation, group.operation.replace("_", " ")),
+        "currency": group.currency,
+        "done": Number(str(sums.done)),
+        "done_amount": _amount(group, sums.done_amount),
+        "unknown": Number(str(sums.unknown)),
+        "unknown_amount": _amount(group, sums.unknown_amount),
+    }
+    return View(named, group.month, named=named, record=named)
+
+
+def _amount(group: Group, amount: Decimal) -> Number | None:
+    return Number(f"{amount:f}") if group.currency else None

@@ -6,8 +6,9 @@ ways is refused with the spelling that cannot.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal, InvalidOperation, localcontext
 
 from escrowctl.contract.currencies import MINOR_DIGITS
 from escrowctl.contract.number import Number
@@ -15,6 +16,7 @@ from escrowctl.errors import EscrowctlError, bad_value
 
 _PLAIN = re.compile(r"(0|[1-9][0-9]*)(\.[0-9]+)?", re.ASCII)
 _MAX_AMOUNT_CHARS = 40
+_SUM_DIGITS = 500
 _GROUPED = re.compile(r"[0-9]{1,3}([,_ '][0-9]{3})+(\.[0-9]+)?", re.ASCII)
 _EXPONENT = re.compile(r"[0-9]+(\.[0-9]+)?[eE][+-]?[0-9]{1,2}", re.ASCII)
 _SEPARATOR_NAMES = {",": "a thousands separator", "_": "an underscore", " ": "spaces", "'": "an apostrophe"}
@@ -30,6 +32,12 @@ class Money:
 
     def __str__(self) -> str:
         return f"{self.amount} {self.currency}"
+
+
+def sum_exactly(amounts: Iterable[Decimal]) -> Decimal:
+    """Return the sum without rounding: Decimal's own context would keep 28 digits."""
+    with localcontext(prec=_SUM_DIGITS):
+        return sum(amounts, Decimal(0))
 
 
 def parse_amount(text: str, *, name: str = "--amount") -> Number:

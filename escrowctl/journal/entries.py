@@ -146,7 +146,7 @@ class Selection:
     limit: int
     states: tuple[State, ...] = ()
     profile: str | None = None
-    operation: str | None = None
+    operations: tuple[str, ...] = ()
     since: str | None = None
     until: str | None = None
     reference: str | None = None
@@ -155,11 +155,10 @@ class Selection:
     def condition(self) -> tuple[str, tuple[object, ...]]:
         """Return an SQL condition over the journal's entries, and the values bound in it."""
         parts: list[tuple[str, tuple[object, ...]]] = []
-        if self.states:
-            parts.append((f"state IN ({', '.join('?' * len(self.states))})", tuple(self.states)))
+        for column, values in (("state", self.states), ("operation", self.operations)):
+            parts += [(f"{column} IN ({', '.join('?' * len(values))})", values)] if values else []
         for condition, value in (
             ("profile = ?", self.profile),
-            ("operation = ?", self.operation),
             ("sent_at >= ?", self.since),
             ("sent_at < ?", self.until),
             ("reference = ?", self.reference),

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
 
-from escrowctl.contract.money import Money
+from escrowctl.contract.money import Money, sum_exactly
 from escrowctl.contract.operations import VERBS
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, bad_value
 from escrowctl.journal.entries import Entry, Intent, State
@@ -72,7 +72,7 @@ def require_countable(intent: Intent, caps: Mapping[str, Decimal]) -> Money:
 
 def check_cap(intent: Intent, money: Money, *, cap: Decimal, spent: Decimal, day: str, invocation: str) -> None:
     """Refuse (5) a write that would bring a day's writes of its operation above the profile's cap."""
-    if spent + money.amount > cap:
+    if sum_exactly((spent, money.amount)) > cap:
         verb = describe(intent)
         raise _capped(
             intent,

@@ -138,6 +138,7 @@ class Journal:
 
     def refuse_known(self, intent_like: Intent) -> None:
         """Raise what `begin` would raise for this intent's likeness and reference, recording nothing."""
+        self.store.check_tail()
         self._check_guards(intent_like)
 
     def find_sent(self, intent: Intent) -> Entry | None:
@@ -162,7 +163,21 @@ class Journal:
 
     def select(self, selection: Selection) -> list[Entry]:
         """Return the entries of a selection, newest first; one in flight whose sender is gone is unknown."""
-        return [self._alive_or_unknown(entry) for entry in self.store.select(selection)]
+        found = [self._alive_or_unknown(entry) for entry in self.store.select(selection)]
+        return [entry for entry in found if not selection.states or entry.state in selection.states]
+
+    def all(self, selection: Selection) -> Iterator[Entry]:
+        """Yield every entry of a selection, newest first, its limit the size of a page.
+
+        No page stays open while anything else happens: an open reading would block writers.
+        """
+        before: int | None = None
+        while page := self.store.select(selection, before=before):
+            for entry in page:
+                living = self._alive_or_unknown(entry)
+                if not selection.states or living.state in selection.states:
+                    yield living
+            before = page[-1].number
 
     def _under_key(self, intent: Intent) -> Entry | None:
         earlier = self._living(self.store.by_key(intent.names, intent.idempotency_key))

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from escrowctl.config.folders import make_private_folder
+from escrowctl.contract.money import sum_exactly
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
 from escrowctl.journal import rows, schema
 from escrowctl.journal.chain import EMPTY, Head, Kind, Link, Record, canonical
@@ -25,6 +26,7 @@ from escrowctl.journal.rows import Columns
 
 BUSY_SECONDS = 10.0
 
+_TREES = ("guards", "guards_again")
 _UNDECODABLE = (ValueError, TypeError, KeyError, IndexError, ArithmeticError)
 """What a value of the wrong kind raises on its way from a row to an entry."""
 
@@ -192,9 +194,15 @@ class Store:
         found = self._select("origin = ?", (origin,), limit=1)
         return self._entry(*found[0]) if found else None
 
-    def select(self, selection: Selection) -> list[Entry]:
-        """Return the newest entries of a selection, newest first; read whole and closed before anyone prints."""
-        return [self._entry(*found) for found in self._select(*selection.condition(), limit=selection.limit)]
+    def select(self, selection: Selection, *, before: int | None = None) -> list[Entry]:
+        """Return the newest entries of a selection, newest first; read whole and closed before anyone prints.
+
+        `before`: only those with a lower number.
+        """
+        condition, values = selection.condition()
+        if before is not None:
+            condition, values = f"({condition}) AND number < ?", (*values, before)
+        return [self._entry(*found) for found in self._select(condition, values, limit=selection.limit)]
 
     def page(self, *, after: int, limit: int) -> list[tuple[int, Columns]]:
         """Return up to `limit` entries as rows, oldest first, those after a number."""
@@ -212,20 +220,20 @@ class Store:
         )
         names = set(intent.names)
         with self._decoding():
-            return sum(
-                (
-                    Decimal(row["amount"])
-                    for number, row in found
-                    if number != but and names & {row["service"], row["site"]}
-                ),
-                Decimal(0),
+            return sum_exactly(
+                Decimal(row["amount"])
+                for number, row in found
+                if number != but and names & {row["service"], row["site"]}
             )
 
-    def tokens(self, number: int) -> frozenset[int]:
-        """Return the tokens under which an entry is kept, as they are."""
+    def stands(self, number: int, tokens: frozenset[int]) -> bool:
+        """Whether an entry is kept under each of the tokens, in both trees."""
+        return all(number in self._guarding(tree, token) for tree in _TREES for token in tokens)
+
+    def count_guards(self) -> int:
+        """Return how many tokens are kept; where the two trees differ, the greater number."""
         with self._translated():
-            found = self._db.execute("SELECT token FROM guards WHERE entry = ?", (number,)).fetchall()
-        return frozenset(row["token"] for row in found)
+            return max(int(self._db.execute(f"SELECT count(*) FROM {tree}").fetchone()[0]) for tree in _TREES)  # noqa: S608
 
     def find_damage(self) -> str | None:
         """Return what SQLite itself finds wrong with the file's structure; None: nothing."""
@@ -266,7 +274,7 @@ class Store:
                 columns = dict(row)
                 number = columns.pop("number")
                 del columns["seal"]
-                self._put(number, columns)
+                self._put(number, columns, before={})
 
     def _add(self, number: int, kind: Kind, at: str, facts: Columns) -> None:
         last = self.head()
@@ -284,25 +292,29 @@ class Store:
 
     def _change(self, number: int, kind: str, at: str, facts: Columns) -> None:
         """Derive the entry's row from a record."""
-        before = self._select("number = ?", (number,), limit=1)
-        self._put(number, rows.apply(before[0][1] if before else {}, kind, at, facts))
+        found = self._select("number = ?", (number,), limit=1)
+        before = found[0][1] if found else {}
+        self._put(number, rows.apply(before, kind, at, facts), before=before)
 
-    def _put(self, number: int, columns: Columns) -> None:
+    def _put(self, number: int, columns: Columns, *, before: Columns) -> None:
         row = {"number": number, **columns, "seal": rows.seal_of(number, columns)}
         names, places = ", ".join(row), ", ".join(f":{name}" for name in row)
         changes = ", ".join(f"{name} = excluded.{name}" for name in row)
         # The column names are this module's own; values are bound.
         statement = f"INSERT INTO entries ({names}) VALUES ({places}) ON CONFLICT (number) DO UPDATE SET {changes}"  # noqa: S608
         self._db.execute(statement, row)
-        self._db.execute("DELETE FROM guards WHERE entry = ?", (number,))
-        tokens = [(token, number) for token in rows.tokens_of(columns)]
-        self._db.executemany("INSERT INTO guards VALUES (?, ?)", tokens)
+        stood = rows.tokens_of(before) if before else frozenset()
+        stands = rows.tokens_of(columns)
+        for tree in _TREES:
+            gone, new = ([(token, number) for token in tokens] for tokens in (stood - stands, stands - stood))
+            self._db.executemany(f"DELETE FROM {tree} WHERE token = ? AND entry = ?", gone)  # noqa: S608
+            self._db.executemany(f"INSERT INTO {tree} VALUES (?, ?)", new)  # noqa: S608
 
     def _standing(self, tokens: frozenset[int]) -> list[Entry]:
         """Return the entries that stand under any of the tokens, newest first; both trees must name the same."""
         numbers: set[int] = set()
         for token in tokens:
-            once, again = self._guarding(token, "NOT INDEXED"), self._guarding(token, "INDEXED BY guards_again")
+            once, again = (self._guarding(tree, token) for tree in _TREES)
             if once != again:
                 raise self._damaged("its indexes do not agree on what stands against this write")
             numbers |= once
@@ -315,10 +327,9 @@ class Store:
             raise self._damaged("an entry that stands against this write is not there any more")
         return [self._entry(*one) for one in found]
 
-    def _guarding(self, token: int, how: str) -> set[int]:
-        # `how` is this module's own text.
+    def _guarding(self, tree: str, token: int) -> set[int]:
         with self._translated():
-            found = self._db.execute(f"SELECT entry FROM guards {how} WHERE token = ?", (token,)).fetchall()  # noqa: S608
+            found = self._db.execute(f"SELECT entry FROM {tree} WHERE token = ?", (token,)).fetchall()  # noqa: S608
         return {row["entry"] for row in found}
 
     def _select(

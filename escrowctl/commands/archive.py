@@ -1,0 +1,171 @@
+"""`escrowctl journal verify|export|import`: whether the journal is whole, and the journal as text."""
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from escrowctl.commands.entries import SHEET, view_entry
+from escrowctl.contract.number import JsonValue, Number
+from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, bad_value
+from escrowctl.journal.archive import read_archive, write_archive
+from escrowctl.journal.chain import Head
+from escrowctl.journal.entries import Selection
+from escrowctl.journal.intake import Intake, merge, restore
+from escrowctl.journal.verification import Verification, verify
+from escrowctl.output.csv import render_csv
+from escrowctl.output.view import View, flatten
+from escrowctl.session import Session, session_of
+from escrowctl.surroundings import timestamp
+
+_FORMATS = ("jsonl", "csv")
+_PAGE = 500
+
+
+def verify_journal(
+    context: typer.Context,
+    head: Annotated[
+        str | None, typer.Option("--head", metavar="FILE", help="What journal export --head printed once; - for stdin.")
+    ] = None,
+) -> None:
+    """Check that the journal is what was written; names the first thing that is not (16).
+
+    It finds accidents and careless edits. Who can write the file can forge it: a head that was kept
+    elsewhere (journal export --head) shows that too.
+
+    \b
+    Example:
+      escrowctl journal verify --head last-week.json
+    """
+    session = session_of(context)
+    store = session.journal_to_read.store
+    found = verify(store, expected=_read_head(session, head, journal_id=store.journal_id))
+    if found.problem is not None:
+        raise EscrowctlError(
+            ErrorCode.CHECK_FAILED,
+            f"the journal is not what was written: {found.problem.removesuffix(NOTHING_SENT).strip().rstrip('.')}.",
+            hint="bring back a copy from before, or journal import an export of it; settle by hand what was sent since",
+            facts={"records": found.records, "entries": found.entries},
+        )
+    document = _verified(store.journal_id, found)
+    session.show(View(document, store.journal_id, flatten(document)))
+
+
+def export(
+    context: typer.Context,
+    format_: Annotated[str, typer.Option("--format", metavar="FORMAT", help="jsonl (everything) or csv.")] = "jsonl",
+    head: Annotated[bool, typer.Option("--head", help="Only the chain's head, to be kept elsewhere.")] = False,
+) -> None:
+    """Print the whole journal: JSON lines that can be imported, or CSV for a spreadsheet.
+
+    \b
+    Examples:
+      escrowctl journal export > journal.jsonl
+      escrowctl journal export --head > head.json
+    """
+    session = session_of(context)
+    if format_ not in _FORMATS:
+        raise bad_value(f'--format "{format_}" is none of {", ".join(_FORMATS)}.')
+    store = session.journal_to_read.store
+    if head:
+        session.console.data(json.dumps(_head_document(store.journal_id, store.head())))
+        return
+    for line in write_archive(store) if format_ == "jsonl" else _csv(session):
+        session.console.data(line)
+
+
+def import_file(
+    context: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="An export in JSON lines; - for stdin.")],
+    whole: Annotated[
+        bool, typer.Option("--restore", help="Become the journal that was exported; only into an empty one.")
+    ] = False,
+) -> None:
+    """Take over what another journal knows, so that it is not done again from here.
+
+    The file is checked whole first. What was in flight there is unknown here; what is known here
+    already stays as it is, so that importing again is harmless.
+
+    \b
+    Examples:
+      escrowctl journal import other-machine.jsonl
+      escrowctl journal import journal.jsonl --restore
+    """
+    session = session_of(context)
+    with _lines(session, file) as lines:
+        archive = read_archive(lines, source=_name(file))
+    journal = session.journal
+    at = timestamp(session.surroundings.now())
+    taken = restore(journal.store, archive) if whole else merge(journal.store, archive, at=at)
+    document = _taken(archive.journal_id, taken)
+    done = f"{taken.added} added, {taken.updated} brought up to date, {taken.known} known already"
+    session.show(View(document, archive.journal_id, flatten(document), line=f"{archive.journal_id}   {done}"))
+    if whole:
+        session.console.note(
+            "restored", "what was written after the export is not known here: settle it by hand", important=True
+        )
+
+
+def _csv(session: Session) -> Iterator[str]:
+    entries = session.journal_to_read.all(Selection(_PAGE))
+    return render_csv(SHEET, (view_entry(entry).row(SHEET) for entry in entries))
+
+
+def _verified(journal_id: str, found: Verification) -> dict[str, JsonValue]:
+    return {
+        "journal_id": journal_id,
+        "records": Number(str(found.records)),
+        "entries": Number(str(found.entries)),
+        "head": found.head.digest,
+    }
+
+
+def _taken(journal_id: str, taken: Intake) -> dict[str, JsonValue]:
+    return {
+        "journal_id": journal_id,
+        "added": Number(str(taken.added)),
+        "updated": Number(str(taken.updated)),
+        "known": Number(str(taken.known)),
+    }
+
+
+def _head_document(journal_id: str, head: Head) -> dict[str, object]:
+    return {"journal_id": journal_id, "sequence": head.sequence, "digest": head.digest}
+
+
+def _read_head(session: Session, file: str | None, *, journal_id: str) -> Head | None:
+    """Return the head in a file that `journal export --head` printed; raises EscrowctlError (exit 2) for another."""
+    if file is None:
+        return None
+    with _lines(session, file) as lines:
+        text = "".join(lines)
+    try:
+        document = json.loads(text)
+        head = Head(int(document["sequence"]), str(document["digest"]))
+        of = str(document["journal_id"])
+    except (ValueError, KeyError, TypeError):
+        raise bad_value(f"{_name(file)} holds no head: journal export --head prints one.") from None
+    if of != journal_id:
+        raise bad_value(f"{_name(file)} is of another journal, {of}; this one is {journal_id}.")
+    return head
+
+
+@contextmanager
+def _lines(session: Session, file: str) -> Iterator[Iterable[str]]:
+    if file == "-":
+        yield session.surroundings.stdin
+        return
+    try:
+        with Path(file).open(encoding="utf-8") as lines:
+            yield lines
+    except OSError as error:
+        raise bad_value(f"{file}: {error.strerror or error}.") from error
+    except UnicodeDecodeError as error:
+        raise bad_value(f"{file} is not text.") from error
+
+
+def _name(file: str) -> str:
+    return "standard input" if file == "-" else file

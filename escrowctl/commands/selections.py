@@ -1,0 +1,73 @@
+"""Which journal entries a command looks at: the options that several take, and what they come to."""
+
+from typing import Annotated
+
+import typer
+
+from escrowctl.commands.arguments import parse_moment
+from escrowctl.errors import EscrowctlError, bad_value
+from escrowctl.journal.entries import Selection, State
+from escrowctl.session import Session
+
+_OPERATIONS = {
+    "create": ("create_transaction",),
+    "release": ("release_transaction",),
+    "update": ("update_transaction",),
+    "webhook": ("create_webhook",),
+    "call": ("call_post", "call_put", "call_patch", "call_delete"),
+}
+
+StateOption = Annotated[
+    str | None, typer.Option("--state", metavar="STATE", help=f"Only this state: {', '.join(State)}.")
+]
+OperationOption = Annotated[
+    str | None, typer.Option("--operation", metavar="WORD", help=f"Only this: {', '.join(_OPERATIONS)}.")
+]
+SinceOption = Annotated[
+    str | None, typer.Option("--since", metavar="TIME", help="Sent then or later: a date, a time, or 24h (ago).")
+]
+UntilOption = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Sent before then.")]
+ReferenceOption = Annotated[str | None, typer.Option("--reference", metavar="TEXT", help="Only this reference.")]
+IdOption = Annotated[str | None, typer.Option("--id", metavar="ID", help="Only what was written to, or made, this.")]
+
+
+def select(
+    session: Session,
+    limit: int,
+    states: list[str],
+    operation: str | None,
+    since: str | None,
+    until: str | None,
+    reference: str | None,
+    resource_id: str | None,
+) -> Selection:
+    """Return what the options ask for; raises EscrowctlError (exit 2) for a word or time that is none."""
+    now = session.surroundings.now()
+    return Selection(
+        limit=limit,
+        states=tuple(_state(state) for state in states),
+        profile=session.options.profile,
+        operations=_operations(operation) if operation is not None else (),
+        since=parse_moment(since, name="--since", now=now) if since is not None else None,
+        until=parse_moment(until, name="--until", now=now) if until is not None else None,
+        reference=reference,
+        resource_id=resource_id,
+    )
+
+
+def _state(word: str) -> State:
+    try:
+        return State(word)
+    except ValueError:
+        raise _not_one("--state", word, list(State)) from None
+
+
+def _operations(word: str) -> tuple[str, ...]:
+    found = _OPERATIONS.get(word)
+    if found is None:
+        raise _not_one("--operation", word, list(_OPERATIONS))
+    return found
+
+
+def _not_one(name: str, word: str, words: list[str]) -> EscrowctlError:
+    return bad_value(f'{name} "{word}" is none of {", ".join(words)}.')

@@ -1,0 +1,100 @@
+"""Whether a journal is what was written: its chain, what is derived from it, and the heads kept elsewhere.
+
+It finds accidents and careless edits. Who can write the file can also write a chain that is whole:
+only a head that was kept elsewhere shows that (`journal export --head`).
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from escrowctl.errors import EscrowctlError
+from escrowctl.journal import rows
+from escrowctl.journal.chain import EMPTY, Head, Link
+from escrowctl.journal.rows import Columns
+from escrowctl.journal.store import Store
+
+_PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What was looked at, and the first thing that is wrong (None: nothing)."""
+
+    records: int
+    entries: int
+    head: Head
+    problem: str | None
+
+
+def verify(store: Store, *, expected: Head | None = None) -> Verification:
+    """Check the whole journal, a bounded page at a time; `expected` is a head that it must still hold.
+
+    Raises EscrowctlError `journal_unusable` only where the file cannot be read at all.
+    """
+    head, problem = _walk_chain(store)
+    entries = 0
+    if problem is None:
+        problem = store.behind_head_file() or (store.contradiction(expected) if expected else None)
+    if problem is None:
+        entries, problem = _walk_entries(store)
+    return Verification(head.sequence, entries, head, problem or store.find_damage())
+
+
+def links(store: Store) -> Iterator[Link]:
+    """Yield every record of the chain in order; each page is read and closed before anything else happens."""
+    after = 0
+    while page := store.links(after=after, limit=_PAGE):
+        yield from page
+        after = page[-1].record.sequence
+
+
+def fold(records: list[Link]) -> Columns:
+    """Return the row that an entry's records make; raises ValueError, KeyError or TypeError for damaged ones."""
+    columns: Columns = {}
+    for link in records:
+        record = link.record
+        columns = rows.apply(columns, record.kind, record.at, json.loads(record.facts))
+    return columns
+
+
+def _walk_chain(store: Store) -> tuple[Head, str | None]:
+    head = EMPTY
+    for link in links(store):
+        if not link.follows(head):
+            return head, f"record {head.sequence + 1} is missing or not what was written"
+        head = Head(link.record.sequence, link.digest)
+    return head, None
+
+
+def _walk_entries(store: Store) -> tuple[int, str | None]:
+    """Hold each entry against its records; what is derived must be what they make."""
+    count, after, guards = 0, 0, 0
+    try:
+        while page := store.page(after=after, limit=_PAGE):
+            for number, columns in page:
+                if problem := _compare(store, number, columns):
+                    return count, problem
+                count += 1
+                guards += len(rows.tokens_of(columns))
+            after = page[-1][0]
+    except EscrowctlError as error:
+        return count, error.message
+    if count != len({link.record.entry for link in links(store)}):
+        return count, "there are records of an entry that is missing"
+    if guards != store.count_guards():
+        return count, "something stands against new writes that no entry accounts for"
+    return count, None
+
+
+def _compare(store: Store, number: int, columns: Columns) -> str | None:
+    try:
+        made = fold(store.links_of(number))
+        tokens = rows.tokens_of(made)
+    except (ValueError, KeyError, TypeError):
+        return f"the records of entry j{number} cannot be read"
+    if made != columns:
+        return f"entry j{number} is not what its records make of it"
+    if not store.stands(number, tokens):
+        return f"entry j{number} does not stand against new writes as it should"
+    return None

@@ -1,0 +1,446 @@
+"""The journal looked at, added up, checked, taken elsewhere and brought back."""
+
+import csv
+import hashlib
+import io
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Run
+from wire_server import Behave, WireServer, by_method, hang_up
+
+from cli.conftest import Journal
+from cli.replies import CREATE, HELD, RELEASE, in_turn, json_reply, writes_meet
+
+At = Callable[[Behave], tuple[WireServer, Run]]
+DAY = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+TOTALS = ("month", "profile", "operation", "currency", "done", "done_amount", "unknown", "unknown_amount")
+
+
+def create(amount: str, currency: str = "USD", *options: str) -> tuple[str, ...]:
+    return ("tx", "create", "--amount", amount, "--currency", currency, *options)
+
+
+@pytest.fixture
+def written(at: At) -> tuple[WireServer, Run]:
+    """A journal of six: two creates and a release done, a create refused, a create and an update unknown."""
+    writes = in_turn(
+        *[json_reply(HELD)] * 3,
+        json_reply(b"", "400 No"),
+        hang_up,
+        hang_up,
+        json_reply(b'{"id":"wh_1"}'),
+        json_reply(HELD),
+    )
+    server, run = at(writes_meet(writes))
+    lines = (
+        create("100.50"),
+        create("0.50", "USD", "--reference", "order-1"),
+        RELEASE,
+        create("7", "EUR"),
+        create("8", "EUR"),
+        ("tx", "update", "tx_1", "--data", '{"n":1}', "--yes"),
+    )
+    codes = [run(*line, now=lambda: DAY).code for line in lines]
+    assert codes == [0, 0, 0, 8, 12, 12]
+    return server, run
+
+
+# Lists
+
+
+@pytest.mark.parametrize(
+    ("options", "entries"),
+    [
+        ((), ["j6", "j5", "j4", "j3", "j2", "j1"]),
+        (("--unknown",), ["j6", "j5"]),
+        (("--state", "refused"), ["j4"]),
+        (("--state", "done"), ["j3", "j2", "j1"]),
+        (("--operation", "create"), ["j5", "j4", "j2", "j1"]),
+        (("--operation", "release"), ["j3"]),
+        (("--operation", "create", "--state", "done"), ["j2", "j1"]),
+        (("--reference", "order-1"), ["j2"]),
+        (("--id", "tx_1"), ["j6", "j3", "j2", "j1"]),
+        (("--since", "2026-11-21"), ["j6", "j5", "j4", "j3", "j2", "j1"]),
+        (("--since", "2026-11-22"), []),
+        (("--until", "2026-11-21T12:00:00Z"), []),
+        (("--until", "2026-11-21T12:00:01+00:00"), ["j6", "j5", "j4", "j3", "j2", "j1"]),
+        (("--since", "1h"), ["j6", "j5", "j4", "j3", "j2", "j1"]),
+        (("-p", "127.0.0.1"), ["j6", "j5", "j4", "j3", "j2", "j1"]),
+        (("-p", "other"), []),
+        (("--limit", "2"), ["j6", "j5"]),
+    ],
+    ids=" ".join,
+)
+def test_a_list_shows_what_is_asked_for(
+    written: tuple[WireServer, Run], run: Run, options: tuple[str, ...], entries: list[str]
+) -> None:
+    result = run("journal", "list", *options, "--json", now=lambda: DAY + timedelta(minutes=30))
+
+    assert (result.code, [entry["entry"] for entry in result.json]) == (0, entries)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--since", "yesterday"), '--since "yesterday" is not a time'),
+        (("--until", "2026-13-01"), '--until "2026-13-01" is not a time'),
+        (("--state", "lost"), '--state "lost" is none of in_flight, done, refused, unknown, not_sent, not_applied.'),
+        (("--operation", "pay"), '--operation "pay" is none of create, release, update, webhook, call.'),
+        (("--unknown", "--state", "done"), "exclude each other"),
+        (("--limit", "0"), "--limit 0 is not from 1 to 10000."),
+    ],
+)
+def test_a_selection_that_cannot_be_meant_is_a_usage_error(run: Run, options: tuple[str, ...], sentence: str) -> None:
+    result = run("journal", "list", *options, "--json")
+
+    assert (result.code, result.out) == (2, "")
+    assert sentence in result.error["message"]
+
+
+def test_looking_makes_nothing(run: Run, home: Path) -> None:
+    lines = (("list",), ("totals",), ("verify",), ("export",), ("export", "--head"), ("show", "j1"))
+
+    assert [run("journal", *line).code for line in lines] == [0, 0, 0, 0, 0, 6]
+    assert not home.exists()
+
+
+# Sums
+
+
+def test_totals_are_exact_and_keep_done_and_unknown_apart(written: tuple[WireServer, Run]) -> None:
+    _, run = written
+
+    result = run("journal", "totals", "--json", now=lambda: DAY)
+
+    same = {"month": "2026-11", "profile": "127.0.0.1"}
+    assert [tuple(row.values()) for row in result.json] == [
+        (*same.values(), *row)
+        for row in (
+            ("create", "EUR", 0, 0, 1, 8),
+            ("create", "USD", 2, 101, 0, 0),
+            ("release", "USD", 1, 100, 0, 0),
+            ("update", "", 0, None, 1, None),
+        )
+    ]
+    assert tuple(result.json[0]) == TOTALS
+    assert '"done_amount": 101.00,' in result.out
+    assert json.loads(result.err)["note"]["message"] == (
+        "covers 5 writes of this journal alone, from its beginning to now: what was written elsewhere is not in it"
+    )
+
+
+def test_sums_beyond_the_digits_of_a_decimal_context_are_exact(at: At) -> None:
+    _, run = at(json_reply(HELD))
+    run(*create("98765432109876543210987654321098.01"))
+    run(*create("0.01"))
+
+    assert '"done_amount": 98765432109876543210987654321098.02' in run("journal", "totals", "--json").out
+
+
+# The chain
+
+
+def test_a_journal_that_is_whole_is_said_to_be(written: tuple[WireServer, Run], home: Path) -> None:
+    _, run = written
+
+    result = run("journal", "verify", "--json")
+
+    with sqlite3.connect(home / "state" / "journal.db") as database:
+        digest, journal_id = database.execute(
+            "SELECT (SELECT digest FROM records ORDER BY sequence DESC LIMIT 1), id FROM journal"
+        ).fetchone()
+    assert (result.code, result.json) == (0, {"journal_id": journal_id, "records": 12, "entries": 6, "head": digest})
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (
+            "UPDATE records SET facts = replace(facts, '100.50', '900.50') WHERE sequence = 1",
+            "record 1 is missing or not",
+        ),
+        ("DELETE FROM records WHERE sequence = 5", "record 5 is missing or not what was written"),
+        ("UPDATE records SET at = '2020-01-01T00:00:00.000Z' WHERE sequence = 12", "record 12 is missing or not"),
+        ("UPDATE entries SET amount = '1' WHERE number = 1", "entry j1 is not what was recorded"),
+        ("UPDATE entries SET state = 'not_sent' WHERE number = 3", "entry j3 is not what was recorded"),
+        ("DELETE FROM entries WHERE number = 6", "there are records of an entry that is missing"),
+        ("INSERT INTO guards VALUES (1, 3)", "something stands against new writes that no entry accounts for"),
+        ("DELETE FROM guards WHERE entry = 3", "entry j3 does not stand against new writes as it should"),
+        ("DELETE FROM records WHERE entry = 6; DELETE FROM entries WHERE number = 6", "an older copy, or was cut"),
+    ],
+)
+def test_what_was_changed_is_named(written: tuple[WireServer, Run], home: Path, change: str, problem: str) -> None:
+    _, run = written
+    with sqlite3.connect(home / "state" / "journal.db") as database:
+        database.executescript(change)
+
+    result = run("journal", "verify", "--json")
+
+    assert (result.code, result.out, result.error["code"]) == (16, "", "check_failed")
+    assert problem in result.error["message"]
+
+
+def test_an_entry_sealed_anew_is_not_what_its_records_make(written: tuple[WireServer, Run], home: Path) -> None:
+    """Who forges the seal as well still has the chain against him."""
+    _, run = written
+    with sqlite3.connect(home / "state" / "journal.db") as database:
+        database.row_factory = sqlite3.Row
+        row = dict(database.execute("SELECT * FROM entries WHERE number = 1").fetchone()) | {"amount": "1"}
+        row.pop("seal")
+        seal = hashlib.sha256(json.dumps(row, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+        database.execute("UPDATE entries SET amount = '1', seal = ? WHERE number = 1", (seal,))
+
+    assert "entry j1 is not what its records make of it" in run("journal", "verify", "--json").error["message"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE entries SET state = 'not_sent' WHERE number = 3",
+        "UPDATE entries SET likeness = 'tx_2', resource_id = 'tx_2' WHERE number = 3",
+        "DELETE FROM entries WHERE number = 3",
+        "DELETE FROM guards WHERE entry = 3",
+        "DELETE FROM guards_again WHERE entry = 3",
+        "UPDATE records SET digest = 'x' WHERE sequence = 12",
+        "DELETE FROM records WHERE entry = 6; DELETE FROM entries WHERE number = 6",
+    ],
+)
+def test_nothing_is_sent_on_a_journal_that_was_changed_where_it_matters(
+    written: tuple[WireServer, Run], home: Path, change: str
+) -> None:
+    server, run = written
+    sent = len(server.writes)
+    path = home / "state" / "journal.db"
+    with sqlite3.connect(path) as database:
+        database.executescript(change)
+
+    result = run(*RELEASE, "--json")
+
+    assert (result.code, result.out, len(server.writes)) == (17, "", sent)
+    assert "it is damaged" in result.error["message"] or "cannot be used" in result.error["message"]
+
+
+def test_an_older_copy_of_the_journal_is_refused(written: tuple[WireServer, Run], home: Path, tmp_path: Path) -> None:
+    """Its chain is intact; only the head beside it tells."""
+    server, run = written
+    path = home / "state" / "journal.db"
+    shutil.copy(path, tmp_path / "older.db")
+    assert run(*create("55")).code == 0
+    shutil.copy(tmp_path / "older.db", path)
+
+    result = run(*create("56"), "--json")
+
+    assert (result.code, len(server.writes)) == (17, 7)
+    assert "it ends with record 12, and had 14: it is an older copy, or was cut" in result.error["message"]
+
+
+def test_a_head_kept_elsewhere_is_held_against_the_journal(
+    written: tuple[WireServer, Run], home: Path, tmp_path: Path
+) -> None:
+    _, run = written
+    path, head = home / "state" / "journal.db", tmp_path / "head.json"
+    head.write_text(run("journal", "export", "--head").out)
+    assert run("journal", "verify", "--head", str(head)).code == 0
+    shutil.copy(path, tmp_path / "older.db")
+    run(*create("55"))
+    assert run("journal", "verify", "--head", str(head)).code == 0
+    head.write_text(run("journal", "export", "--head").out)
+    shutil.copy(tmp_path / "older.db", path)
+    (home / "state" / "journal.head").unlink()
+
+    assert run("journal", "verify").code == 0
+    result = run("journal", "verify", "--head", str(head), "--json")
+
+    assert (result.code, result.error["code"]) == (16, "check_failed")
+    assert run("journal", "verify", "--head", "-", stdin="{}").code == 2
+
+
+# Elsewhere and back
+
+
+def test_an_export_has_the_whole_chain_and_anybody_can_check_it(written: tuple[WireServer, Run]) -> None:
+    _, run = written
+
+    lines = [json.loads(line) for line in run("journal", "export").out.splitlines()]
+
+    previous = "0" * 64
+    for line in lines[1:-1]:
+        facts = json.dumps(line["facts"], sort_keys=True, separators=(",", ":"))
+        covered = json.dumps([previous, line["sequence"], line["entry"], line["kind"], line["at"], facts])
+        previous = hashlib.sha256(covered.encode()).hexdigest()
+        assert line["digest"] == previous
+    assert (len(lines), lines[0]["escrowctl_journal"]) == (14, 1)
+    assert lines[-1] == {"head": {"sequence": 12, "digest": previous}}
+
+
+def test_a_spreadsheet_gets_no_cell_that_it_would_calculate(at: At) -> None:
+    _, run = at(json_reply(HELD))
+    for reason in ("=1+1", "+1", "-1", "@x", '=HYPERLINK("http://x")', " =1", 'fine, "quoted"', "\uff1d1"):
+        assert run(*create("100"), "--reason", reason).code == 0
+
+    result = run("journal", "export", "--format", "csv")
+
+    rows = list(csv.DictReader(io.StringIO(result.out)))
+    assert [row["reason"] for row in reversed(rows)] == [
+        "'=1+1", "'+1", "'-1", "'@x", "'=HYPERLINK(\"http://x\")", "' =1", 'fine, "quoted"', "'\uff1d1",
+    ]  # fmt: skip
+    assert {row["amount"] for row in rows} == {"100"}
+    assert rows[0]["entry"] == "j8"
+
+
+@pytest.fixture
+def elsewhere(written: tuple[WireServer, Run], tmp_path: Path) -> tuple[WireServer, Run, dict[str, str], Path]:
+    """The same service from another machine: a fresh home, and the first one's export."""
+    server, run = written
+    exported = tmp_path / "export.jsonl"
+    exported.write_text(run("journal", "export").out)
+    return server, run, {"ESCROWCTL_HOME": str(tmp_path / "elsewhere")}, exported
+
+
+def test_what_was_imported_stands_against_new_writes(elsewhere: tuple[WireServer, Run, dict[str, str], Path]) -> None:
+    server, run, there, exported = elsewhere
+    sent = len(server.writes)
+
+    taken = run("journal", "import", str(exported), "--json", environ=there)
+
+    assert (taken.code, taken.json["added"], taken.json["updated"], taken.json["known"]) == (0, 6, 0, 0)
+    codes = [
+        run(*line, environ=there).code
+        for line in (RELEASE, create("8", "EUR"), create("1", "USD", "--reference", "order-1"))
+    ]
+    assert (codes, len(server.writes)) == ([7, 12, 7], sent)
+    assert run("journal", "verify", environ=there).code == 0
+    shown = run("journal", "show", "j3", "--json", environ=there).json
+    assert shown["origin"] == f"{taken.json['journal_id']} j3"
+
+
+def test_importing_again_changes_nothing_but_what_was_settled_since(
+    elsewhere: tuple[WireServer, Run, dict[str, str], Path],
+) -> None:
+    _, run, there, exported = elsewhere
+    run("journal", "import", str(exported), environ=there)
+    again = run("journal", "import", str(exported), "--json", environ=there).json
+    run("journal", "resolve", "j5", "--not-applied", "--reason", "desk")
+    exported.write_text(run("journal", "export").out)
+
+    later = run("journal", "import", str(exported), "--json", environ=there).json
+
+    assert (again["added"], again["updated"], again["known"]) == (0, 0, 6)
+    assert (later["added"], later["updated"], later["known"]) == (0, 1, 5)
+    assert run("journal", "show", "j5", "--json", environ=there).json["state"] == "not_applied"
+
+
+def test_what_was_settled_here_stays_as_it_is(elsewhere: tuple[WireServer, Run, dict[str, str], Path]) -> None:
+    _, run, there, exported = elsewhere
+    run("journal", "import", str(exported), environ=there)
+    run("journal", "resolve", "j5", "--not-applied", "--reason", "desk", environ=there)
+
+    assert run("journal", "import", str(exported), "--json", environ=there).json["updated"] == 0
+    assert run("journal", "show", "j5", "--json", environ=there).json["state"] == "not_applied"
+
+
+def test_a_journals_own_export_is_known_to_it(elsewhere: tuple[WireServer, Run, dict[str, str], Path]) -> None:
+    _, run, _, exported = elsewhere
+
+    result = run("journal", "import", str(exported), "--json")
+
+    assert (result.code, result.json["added"], result.json["known"]) == (0, 0, 6)
+
+
+def test_a_lost_journal_is_restored_as_what_it_was(elsewhere: tuple[WireServer, Run, dict[str, str], Path]) -> None:
+    server, run, there, exported = elsewhere
+    sent = len(server.writes)
+
+    result = run("journal", "import", str(exported), "--restore", environ=there)
+
+    assert result.code == 0
+    assert "what was written after the export is not known here" in result.err
+    assert run("journal", "export", environ=there).out == exported.read_text()
+    assert run("journal", "verify", environ=there).code == 0
+    assert (run(*RELEASE, environ=there).code, len(server.writes)) == (7, sent)
+    assert run("journal", "import", str(exported), "--restore").code == 7
+
+
+def _changed(lines: list[str], change: str) -> list[str]:
+    match change:
+        case "cut":
+            return lines[:-1]
+        case "cut in a line":
+            return [*lines[:-1], lines[-1][:20]]
+        case "line missing":
+            return [*lines[:3], *lines[4:]]
+        case "amount":
+            return [line.replace('"100.50"', '"900.50"') for line in lines]
+        case "not one":
+            return ["hello", *lines]
+        case "a later format":
+            return [lines[0].replace('"escrowctl_journal": 1', '"escrowctl_journal": 9'), *lines[1:]]
+        case _:
+            return []
+
+
+@pytest.mark.parametrize(
+    "change", ["cut", "cut in a line", "line missing", "amount", "not one", "a later format", "empty"]
+)
+def test_an_export_that_is_not_whole_is_refused_whole(
+    elsewhere: tuple[WireServer, Run, dict[str, str], Path], change: str
+) -> None:
+    _, run, there, exported = elsewhere
+    exported.write_text("".join(f"{line}\n" for line in _changed(exported.read_text().splitlines(), change)))
+
+    for option in ((), ("--restore",)):
+        result = run("journal", "import", str(exported), *option, "--json", environ=there)
+        assert (result.code, result.out) == (2, "")
+        assert "Nothing was imported." in result.error["message"]
+    assert not Path(there["ESCROWCTL_HOME"]).exists()
+
+
+def test_a_file_that_is_not_there_is_named(run: Run) -> None:
+    result = run("journal", "import", "/nowhere.jsonl", "--json")
+
+    assert (result.code, result.error["message"]) == (2, "/nowhere.jsonl: No such file or directory. Nothing was sent.")
+
+
+# Journals of earlier versions
+
+_FORMAT_1 = Path(__file__).with_name("journal-format-1.sql")
+
+
+def test_a_journal_of_an_earlier_version_is_brought_up_to_date_and_guards_as_before(
+    at: At, home: Path, journal: Journal
+) -> None:
+    server, run = at(by_method(GET=json_reply(HELD), PUT=json_reply(b""), POST=json_reply(HELD)))
+    (home / "state").mkdir(parents=True, mode=0o700)
+    path = home / "state" / "journal.db"
+    with sqlite3.connect(path) as database:
+        database.executescript(_FORMAT_1.read_text().replace("http://127.0.0.1:4999", server.base_url))
+    path.chmod(0o600)
+
+    assert journal() == [
+        ("create_transaction", "done"),
+        ("create_transaction", "unknown"),
+        ("release_transaction", "done"),
+    ]
+    codes = [run(*line).code for line in (RELEASE, create("2500", "EUR"), create("3", "EUR"))]
+    assert (codes, len(server.writes)) == ([7, 12, 0], 1)
+
+
+def test_a_journal_of_a_later_version_is_refused(run: Run, at: At, home: Path) -> None:
+    server, there = at(json_reply(HELD))
+    there(*CREATE)
+    with sqlite3.connect(home / "state" / "journal.db") as database:
+        database.execute("PRAGMA user_version = 9")
+
+    result: Any = there(*CREATE, "--json")
+
+    assert (result.code, len(server.writes)) == (17, 1)
+    assert "it was made by a newer escrowctl (format 9)" in result.error["message"]

@@ -141,6 +141,15 @@ def make_app() -> typer.Typer:
     return app
 
 
+def list_words() -> frozenset[str]:
+    """Return every command and option name of the tree."""
+    from escrowctl.completion.tree import read_tree  # noqa: PLC0415 - for who asks
+
+    nodes = read_tree(typer.main.get_command(make_app()))
+    flags = {name for node in nodes for flag in node.flags for name in flag.names}
+    return frozenset(flags | {word for node in nodes for word in node.path})
+
+
 def run(argv: Sequence[str], session: Session) -> None:
     """Parse the line and run its command.
 

@@ -11,6 +11,7 @@ from escrowctl import __version__
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from escrowctl.session import Session
     from escrowctl.surroundings import Surroundings
@@ -39,7 +40,7 @@ def _run(words: "Sequence[str]", surroundings: "Surroundings | None") -> int:
     from escrowctl.surroundings import Surroundings
 
     session = Session(surroundings or Surroundings(), Signals())
-    session.typed = _typed(words)
+    session.words = tuple(words)
     with session.signals.installed(for_good=surroundings is None):
         try:
             return _dispatch(words, session)
@@ -81,12 +82,28 @@ def _dispatch(words: "Sequence[str]", session: "Session") -> int:
 def _report_defect(session: "Session", error: Exception) -> int:
     from escrowctl.errors import ErrorCode, EscrowctlError
 
+    report = _write_crash_report(session, error)
     if session.options.debug:
         import traceback
 
         session.report("".join(traceback.format_exception(error)).rstrip())
     message = f"this is a defect in escrowctl ({type(error).__name__})."
-    return _fail(session, EscrowctlError(ErrorCode.DEFECT, message, hint=_DEFECT_HINT))
+    where = f"a report without any value of yours, to be sent along: {report}"
+    hint = (_DEFECT_HINT, *([where] if report else []))
+    return _fail(session, EscrowctlError(ErrorCode.DEFECT, message, hint=hint))
+
+
+def _write_crash_report(session: "Session", error: Exception) -> "Path | None":
+    """Write where the defect showed itself; whatever fails on the way, the defect is told."""
+    import contextlib
+
+    with contextlib.suppress(Exception):
+        from escrowctl.app import list_words
+        from escrowctl.crashes import write_crash_report
+
+        around = session.surroundings
+        return write_crash_report(session.folders.state, session.words, error, known=list_words(), at=around.now())
+    return None
 
 
 def _fail(session: "Session", error: "EscrowctlError") -> int:
@@ -117,12 +134,6 @@ def _print_version(*, as_json: bool) -> int:
 
 def _before_dashes(words: "Sequence[str]") -> "Sequence[str]":
     return words[: words.index("--")] if "--" in words else words
-
-
-def _typed(words: "Sequence[str]") -> str:
-    import shlex
-
-    return shlex.join(words)
 
 
 if TYPE_CHECKING:

@@ -50,8 +50,8 @@ class Session:
         self.surroundings = surroundings
         self.signals = signals
         self.options = SharedOptions()
-        self.typed = ""
-        """The line as it was typed after the program's name, for hints that repeat it."""
+        self.words: tuple[str, ...] = ()
+        """The line as it was typed after the program's name."""
         self._secrets: list[Secret] = []
 
     # Speaking
@@ -73,12 +73,17 @@ class Session:
         """Write a traceback, the key starred in it."""
         from escrowctl.contract.redaction import star
 
-        for secret in self._secrets:
-            text = star(text, secret.reveal())
+        # A defect may come before the key was asked for: the environment holds it all the same.
+        given = self.surroundings.environ.get("ESCROWCTL_API_KEY", "").strip()
+        for secret in (*(one.reveal() for one in self._secrets), *([given] if given else [])):
+            text = star(text, secret)
         self.console.report(text)
 
     def keep_secret(self, secret: "Secret") -> None:
-        """Remember a key, so that no traceback shows it."""
+        """Remember a key, so that no traceback shows it and no dump of this process holds it."""
+        from escrowctl.surroundings import forbid_core_dumps
+
+        forbid_core_dumps()
         self._secrets.append(secret)
 
     def remember(self, kind: str, ids: "Iterable[str | None]") -> None:
@@ -368,7 +373,7 @@ class Session:
         if error.code is ErrorCode.NOT_CONFIGURED:
             error.hint = (
                 "with an account:     escrowctl auth login",
-                f"without an account:  escrowctl --sandbox {self.typed}".rstrip(),
+                f"without an account:  escrowctl --sandbox {shlex.join(self.words)}".rstrip(),
             )
         return error
 

@@ -7,7 +7,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TextIO
@@ -51,6 +51,14 @@ class Surroundings:
     sleep: Callable[[float], None] = time.sleep
     new_uuid: Callable[[], str] = _new_uuid
     chance: Callable[[], float] = _draw
+
+
+def forbid_core_dumps() -> None:
+    """Let a crash of this process write no file of its memory, where the system lets that be said."""
+    import resource  # noqa: PLC0415 - for those who hold a key
+
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
 @contextmanager

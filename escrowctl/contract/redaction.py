@@ -5,7 +5,7 @@ is recognised as secret: what is not on the list is not kept.
 """
 
 import hashlib
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from escrowctl.contract.number import JsonValue
 
@@ -39,13 +39,14 @@ def star(text: str, secret: str) -> str:
     """Return a text with a secret replaced by stars, as it stands and as JSON or a URL would spell it."""
     for spelling in spellings(secret):
         text = text.replace(spelling, STARS)
-    return text
+    # A URL may spell any of its characters either way: then nothing of the text is shown.
+    return STARS if "%" in text and secret in unquote(text) else text
 
 
 def spellings(secret: str) -> tuple[str, ...]:
     """Return how a secret of visible ASCII characters may stand in a text: plain, in JSON, in a URL."""
     in_json = secret.replace("\\", "\\\\").replace('"', '\\"')
-    return tuple(dict.fromkeys((secret, in_json, quote(secret, safe=""))))
+    return tuple(dict.fromkeys((secret, in_json, quote(secret, safe=""), quote(secret))))
 
 
 def redact(value: JsonValue, *, harmless: frozenset[str] = frozenset()) -> JsonValue:

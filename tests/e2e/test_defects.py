@@ -1,6 +1,9 @@
 """A defect in escrowctl itself: one sentence, exit 1, and a traceback for those who ask."""
 
+import json
+import stat
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from conftest import KEY
@@ -35,8 +38,22 @@ def there(program: Program, serve: Callable[[Behave], WireServer]) -> Program:
 def test_a_defect_is_one_sentence_and_never_a_traceback(there: Program, method: str, words: tuple[str, ...]) -> None:
     ended = there.python(_BROKEN.format(method=method), *words)
     assert (ended.code, ended.out) == (1, "")
-    first, hint = ended.err.splitlines()
+    first, hint, report = ended.err.splitlines()
     assert (f"{first}\n", hint[:6]) == (_SENTENCE, "hint: ")
+    told = Path(report.partition(": ")[2])
+    assert stat.S_IMODE(told.stat().st_mode) == 0o600
+    document = json.loads(told.read_text())
+    assert document["line"] == [word for word in words if word in ("tx", "get", "create", "--amount", "--currency")]
+    (exception,) = document["exceptions"]
+    assert (exception["type"], exception["frames"][-1]) == ("builtins.ValueError", "<string>:7 break_down")
+    assert exception["frames"][0].startswith("escrowctl/main.py:")
+    assert "nobody thought of" not in told.read_text()
+
+
+def test_the_newest_twenty_reports_are_kept(there: Program, tmp_path: Path) -> None:
+    code = _BROKEN.format(method="get_transaction").replace("sys.exit(main())", "for _ in range(25): main()")
+    there.python(code, "tx", "get", "tx_1")
+    assert 1 <= len(list(tmp_path.rglob("crashes/*.json"))) <= 20
 
 
 def test_a_defect_under_debug_has_its_traceback_before_the_sentence(there: Program) -> None:
@@ -56,3 +73,10 @@ def test_a_defect_under_json_is_a_document(there: Program) -> None:
     ended = there.python(_BROKEN.format(method="get_transaction"), "tx", "get", "tx_1", "--json")
     assert (ended.code, ended.out) == (1, "")
     assert (ended.error["code"], ended.error["exit_code"]) == ("defect", 1)
+
+
+def test_who_holds_a_key_leaves_no_core_dump(there: Program) -> None:
+    code = "import resource, sys; resource.setrlimit(resource.RLIMIT_CORE, (65536, resource.RLIM_INFINITY)); "
+    code += "from escrowctl.main import main; main(); print(resource.getrlimit(resource.RLIMIT_CORE)[0])"
+
+    assert there.python(code, "tx", "get", "tx_1", "-q").out == "tx_1\n0\n"

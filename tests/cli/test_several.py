@@ -1,0 +1,63 @@
+"""Several ids in one line: what is said at the end adds up, and never counts an unknown among the failed."""
+
+import socket
+from collections.abc import Callable
+
+import pytest
+from conftest import Run
+from wire_server import Behave, Seen, WireServer, by_method, hang_up, http_reply
+
+from cli.replies import HELD, RELEASED, json_reply
+
+At = Callable[[Behave], tuple[WireServer, Run]]
+
+
+def _named(record: bytes) -> Behave:
+    """Answer with this record under the id that the path ends with."""
+
+    def behave(seen: Seen, connection: socket.socket) -> None:
+        named = record.replace(b"tx_1", seen.target.removesuffix("/release").rpartition("/")[2].encode())
+        connection.sendall(http_reply("200 OK", named))
+
+    return behave
+
+
+def _by_id(**behaviours: Behave) -> Behave:
+    """Answer a write of each id as it says; any other is released."""
+
+    def behave(seen: Seen, connection: socket.socket) -> None:
+        resource_id = seen.target.removesuffix("/release").rpartition("/")[2]
+        behaviours.get(resource_id, _named(RELEASED))(seen, connection)
+
+    return behave
+
+
+REFUSE = json_reply(b'{"detail":"disputed"}', "400 Bad Request")
+
+
+@pytest.mark.parametrize(
+    ("puts", "code", "counts"),
+    [
+        ({"tx_1": hang_up, "tx_2": hang_up}, 12, "of 2: 0 released, 0 failed, 2 unknown, 0 not attempted."),
+        ({"tx_2": REFUSE}, 15, "of 2: 1 released, 1 failed, 0 unknown, 0 not attempted."),
+        ({"tx_1": REFUSE, "tx_2": hang_up}, 12, "of 2: 0 released, 1 failed, 1 unknown, 0 not attempted."),
+    ],
+)
+def test_the_counts_of_several_releases_add_up(puts: dict[str, Behave], code: int, counts: str, at: At) -> None:
+    _server, run = at(by_method(GET=_named(HELD), PUT=_by_id(**puts)))
+
+    result = run("tx", "release", "tx_1", "tx_2", "--yes")
+
+    assert (result.code, result.err.splitlines()[-1]) == (code, f"error: {counts}")
+
+
+def test_the_counts_of_several_reads_say_how_many_were_shown(at: At) -> None:
+    def get(seen: Seen, connection: socket.socket) -> None:
+        missing = seen.target.endswith("tx_2")
+        (json_reply(b"{}", "404 Not Found") if missing else _named(HELD))(seen, connection)
+
+    _server, run = at(get)
+
+    result = run("tx", "get", "tx_1", "tx_2", "tx_3")
+
+    assert (result.code, result.err.splitlines()[-1]) == (15, "error: of 3: 2 shown, 1 failed.")

@@ -1,11 +1,16 @@
 """What a command hands over to be shown: values, and no decision about format."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from escrowctl.contract.body import encode
 from escrowctl.contract.number import JsonValue, Number
 from escrowctl.contract.record import resolve_pointer
+from escrowctl.output.safe import safe
+
+_PLAIN_KEY = re.compile(r'[^\s."\\](?:[^."\\]*[^\s."\\])?')
+"""A key that can stand in a dotted name as it is: no dot, no quote, no backslash, no space at its ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,11 @@ class Listing:
 
 
 def flatten(value: JsonValue) -> tuple[tuple[str, str], ...]:
-    """Return a record as dotted names and texts, in the record's own order; nothing is left out."""
+    """Return a record as dotted names and texts, in the record's own order; nothing is left out.
+
+    No two places have the same name: a key that could be taken for another, or for several (empty,
+    with a dot, with what does not print), stands in quotes, as JSON text.
+    """
     return tuple(_walk("", value))
 
 
@@ -84,6 +93,10 @@ def text_of(value: JsonValue) -> str:
 def _walk(prefix: str, value: JsonValue) -> Iterator[tuple[str, str]]:
     if isinstance(value, dict) and value:
         for key, item in value.items():
-            yield from _walk(f"{prefix}.{key}" if prefix else key, item)
+            yield from _walk(f"{prefix}.{_name(key)}" if prefix else _name(key), item)
     else:
         yield prefix or "value", text_of(value)
+
+
+def _name(key: str) -> str:
+    return key if _PLAIN_KEY.fullmatch(key) and safe(key) == key else encode(key)

@@ -82,9 +82,7 @@ def _report_defect(session: "Session", error: Exception) -> int:
     from escrowctl.errors import ErrorCode, EscrowctlError
 
     if session.options.debug:
-        import traceback
-
-        session.report("".join(traceback.format_exception(error)).rstrip())
+        session.report_traceback(error)
     message = f"this is a defect in escrowctl ({type(error).__name__})."
     return _fail(session, EscrowctlError(ErrorCode.DEFECT, message, hint=_DEFECT_HINT))
 

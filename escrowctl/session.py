@@ -69,11 +69,11 @@ class Session:
         with self.accounting_for(done):
             self.console.show(view)
 
-    def report(self, text: str) -> None:
+    def report_traceback(self, error: Exception) -> None:
         """Write a traceback, the key starred in it."""
-        for secret in self._secrets:
-            text = text.replace(secret.reveal(), "***")
-        self.console.report(text)
+        import traceback
+
+        self.console.report(self._starred("".join(traceback.format_exception(error)).rstrip()))
 
     def keep_secret(self, secret: "Secret") -> None:
         """Remember a key, so that no traceback shows it."""
@@ -102,17 +102,20 @@ class Session:
 
     @contextmanager
     def accounting_for(self, done: str | None) -> Iterator[None]:
-        """Turn failing to print the result of a write into an error (12) that says what is `done`."""
-        from escrowctl.output.console import OutputClosedError
-
+        """Turn failing to print the result of a write, for whatever reason, into an error (12) that says what is
+        `done`.
+        """
         try:
             yield
-        except (OutputClosedError, EscrowctlError) as error:
+        except Exception as error:
             if done is None:
                 raise
-            why = error.message if isinstance(error, EscrowctlError) else "the output was closed."
+            if self.options.debug:
+                self.report_traceback(error)
             raise EscrowctlError(
-                ErrorCode.RESULT_NOT_PRINTED, f"{done}. Do not do it again: {why}", sending=Sending.DONE
+                ErrorCode.RESULT_NOT_PRINTED,
+                f"{done}. Do not do it again: {_why_unprinted(error)}",
+                sending=Sending.DONE,
             ) from error
 
     # The service
@@ -296,6 +299,11 @@ class Session:
 
     # Inside
 
+    def _starred(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret.reveal(), "***")
+        return text
+
     def _open_journal(self, *, reading: bool) -> "Journal":
         from escrowctl.journal.journal import Journal
 
@@ -369,6 +377,16 @@ class Session:
                 f"without an account:  escrowctl --sandbox {self.typed}".rstrip(),
             )
         return error
+
+
+def _why_unprinted(error: Exception) -> str:
+    from escrowctl.output.console import OutputClosedError
+
+    if isinstance(error, EscrowctlError):
+        return error.message
+    if isinstance(error, OutputClosedError):
+        return "the output was closed."
+    return f"the result could not be shown, by a defect in escrowctl ({type(error).__name__})."
 
 
 def _given(answer: str) -> str:

@@ -49,7 +49,13 @@ class View:
         return tuple(text_of(self.named.get(column)) for column in columns)
 
     def _find(self, name: str) -> JsonValue:
-        return resolve_pointer(self.record, name) if name.startswith("/") else self.named.get(name)
+        if not name.startswith("/"):
+            return self.named.get(name)
+        try:
+            return resolve_pointer(self.record, name)
+        except ValueError:
+            # An index of more digits than Python makes a number of: no array is that long.
+            return None
 
 
 @dataclass(frozen=True, slots=True)

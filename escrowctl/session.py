@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from escrowctl.sandbox.ownership import ServedSandbox
     from escrowctl.sandbox.service import Sandbox
 
+_MAX_ECHO = 80
+"""How many characters of a wrong answer are shown again."""
+
 SANDBOX_HOST = "sandbox.localhost"
 """Where requests to the in-process sandbox are addressed; nothing is ever resolved or connected."""
 
@@ -233,11 +236,16 @@ class Session:
     def confirm(self, lines: list[str], word: str, *, why: str, declined: str) -> None:
         """Show what is to be done and have `word` typed.
 
-        Raises EscrowctlError (exit 3): `declined`, or `confirmation_needed` where nobody is there.
+        Raises EscrowctlError (exit 3): `declined`, saying what was typed if it was anything, or
+        `confirmation_needed` where nobody is there.
         """
         self._require_somebody(why, "--yes")
-        if self._ask(lines).strip() != word:
-            raise EscrowctlError(ErrorCode.DECLINED, f"declined; {declined}. {NOTHING_SENT}", sending=Sending.NOT_SENT)
+        answer = self._ask(lines).strip()
+        if answer != word:
+            # Whoever pastes the key here by mistake does not see it a second time.
+            typed = _shortened(self._starred(answer))
+            why_not = f'"{typed}" is not {word}: {declined}' if typed else f"declined; {declined}"
+            raise EscrowctlError(ErrorCode.DECLINED, f"{why_not}. {NOTHING_SENT}", sending=Sending.NOT_SENT)
 
     def ask(self, *lines: str) -> str:
         """Ask for a line of text and return it stripped; call only where `nobody_to_ask` is None.
@@ -377,6 +385,10 @@ class Session:
                 f"without an account:  escrowctl --sandbox {self.typed}".rstrip(),
             )
         return error
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MAX_ECHO else f"{text[:_MAX_ECHO]}..."
 
 
 def _why_unprinted(error: Exception) -> str:

@@ -100,11 +100,17 @@ class Console:
             views = [view.document for view in listing.views]
             self.document(views if listing.document is None else listing.document)
         elif not listing.views:
-            return
+            if self._stdout.isatty():
+                self.note("none", "none")
         elif self.manner.quiet:
             self._ids(listing.views)
         elif self._stdout.isatty():
-            self.data(terminal.render_listing(listing, **self._terminal()))
+            around = self._terminal()
+            text, hidden = terminal.render_listing(listing, **around)
+            self.data(text)
+            if hidden:
+                names = " and ".join(filter(None, [", ".join(hidden[:-1]), hidden[-1]]))
+                self.note("hidden", f"{around['width']} columns do not hold {names}: --fields or --json shows all")
         else:
             self.data(tsv.render_listing(listing))
 

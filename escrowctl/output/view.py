@@ -62,16 +62,18 @@ class View:
 class Listing:
     """Several things under fixed columns.
 
-    `document` is what `--json` prints: unless given, an array of the views' own documents.
+    `document` is what `--json` prints: unless given, an array of the views' own documents. `chosen`:
+    somebody asked for these very columns.
     """
 
     columns: tuple[str, ...]
     views: tuple[View, ...] = field(default=())
     document: JsonValue = None
+    chosen: bool = False
 
     def only(self, names: tuple[str, ...]) -> "Listing":
         """Return the listing of these fields alone."""
-        return Listing(names, tuple(view.only(names) for view in self.views))
+        return Listing(names, tuple(view.only(names) for view in self.views), chosen=True)
 
 
 def flatten(value: JsonValue) -> tuple[tuple[str, str], ...]:

@@ -64,6 +64,7 @@ class Console:
         self._now = now
         self.manner = manner
         self._said: set[str] = set()
+        self._widths: tuple[int, ...] = ()
         for stream in (stdout, stderr):
             if isinstance(stream, TextIOWrapper):
                 # What the terminal's encoding lacks is shown by its code, not by a traceback.
@@ -115,8 +116,12 @@ class Console:
             self.data(tsv.render_listing(listing))
 
     def show_line(self, view: "View") -> None:
-        """Show one of several things that come one by one."""
-        from escrowctl.output import tsv
+        """Show one of several things that come one by one.
+
+        At a terminal the first has a header above it and decides how wide the columns are: how wide
+        the others will be cannot be known yet.
+        """
+        from escrowctl.output import terminal, tsv
 
         if self.manner.fields:
             view = view.only(self.manner.fields)
@@ -124,9 +129,14 @@ class Console:
             self._ids((view,))
         elif self.manner.json:
             self.document(view.document)
-        else:
-            # How wide the columns will be cannot be known yet.
+        elif not self._stdout.isatty():
             self.data(tsv.render_row(view, tuple(view.named)))
+        elif view.line is not None:
+            self.data(safe(view.line))
+        else:
+            around = self._terminal()
+            header, row, self._widths = terminal.render_row(view, self._widths, around["now"], color=around["color"])
+            self.data(f"{header}\n{row}" if header else row)
 
     def document(self, document: "JsonValue") -> None:
         """Write one line of JSON."""

@@ -58,6 +58,24 @@ def render_listing(listing: Listing, *, now: datetime, width: int, color: bool) 
     return _print(table, width=max(width, sum(widths) + GAP * len(widths)), color=color), hidden
 
 
+def render_row(view: View, widths: tuple[int, ...], now: datetime, *, color: bool) -> tuple[str, str, tuple[int, ...]]:
+    """Return one of several rows that come one by one: its header where it is the first (`widths` is empty), the
+    row, and the widths for the next. A cell that is wider than the first row's pushes the others aside.
+    """
+    names = tuple(view.named)
+    cells = [_prepare(name, [cell], now)[0] for name, cell in zip(names, view.row(names), strict=True)]
+    if widths:
+        return "", _pad(cells, widths), widths
+    widths = tuple(max(measure(name), measure(cell)) for name, cell in zip(names, cells, strict=True))
+    header = _pad([name.upper() for name in names], widths)
+    return f"\x1b[1m{header}\x1b[0m" if color else header, _pad(cells, widths), widths
+
+
+def _pad(cells: list[str], widths: tuple[int, ...]) -> str:
+    padded = [cell + " " * (width - measure(cell)) for cell, width in zip(cells, widths, strict=True)]
+    return (" " * GAP).join(padded).rstrip()
+
+
 def _columns(listing: Listing, now: datetime) -> list[Column]:
     rows = zip(*(view.row(listing.columns) for view in listing.views), strict=True)
     return [_column(name, list(cells), now) for name, cells in zip(listing.columns, rows, strict=True)]

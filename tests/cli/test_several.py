@@ -2,12 +2,13 @@
 
 import socket
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import pytest
 from conftest import Run
 from wire_server import Behave, Seen, WireServer, by_method, hang_up, http_reply
 
-from cli.replies import HELD, RELEASED, json_reply
+from cli.replies import CREATE, HELD, RELEASED, in_turn, json_reply
 
 At = Callable[[Behave], tuple[WireServer, Run]]
 
@@ -61,3 +62,27 @@ def test_the_counts_of_several_reads_say_how_many_were_shown(at: At) -> None:
     result = run("tx", "get", "tx_1", "tx_2", "tx_3")
 
     assert (result.code, result.err.splitlines()[-1]) == (15, "error: of 3: 2 shown, 1 failed.")
+
+
+def test_several_releases_at_a_terminal_are_each_said_in_a_line(run: Run) -> None:
+    ids = [run("--sandbox", *CREATE[:3], amount, *CREATE[4:], "-q").out.strip() for amount in ("100", "200")]
+
+    result = run("--sandbox", "tx", "release", *ids, "--yes", terminal=True)
+
+    assert result.out == "".join(f"{one}   held -> released   verified by reading it back\n" for one in ids)
+
+
+def test_several_reads_at_a_terminal_are_rows_under_one_header(at: At) -> None:
+    record = b'{"id":"tx_1","status":"released","amount":100,"currency":"USD","created_at":"2026-11-21T03:59:20Z"}'
+    noon = datetime(2026, 11, 21, 4, 0, 0, tzinfo=UTC)
+    _server, run = at(in_turn(_named(record), _named(HELD)))
+
+    def shown(*words: str) -> list[str]:
+        return run(*words, terminal=True, now=lambda: noon, environ={"NO_COLOR": "1"}).out.splitlines()
+
+    assert shown("tx", "get", "tx_1", "tx_20") == [
+        "ID    STATUS    AMOUNT  CURRENCY  CREATED",
+        "tx_1  released  100     USD       40 s ago",
+        "tx_20  held      100     USD",
+    ]
+    assert shown("tx", "get", "tx_1", "tx_20", "--fields", "id,status") == ["ID    STATUS", "tx_1  held", "tx_20  held"]

@@ -130,7 +130,7 @@ def _make_options() -> list[TyperOption]:
         value("--timeout", help="Seconds for one attempt, in total.", metavar="SECONDS", type=float),
         flag("--json", help="Print JSON on stdout, and JSON lines on stderr."),
         value("--fields", help="Show these fields only, such as id,status,amount.", metavar="NAMES", keep=_keep_fields),
-        flag("--raw", help="Show the whole reply, envelope included."),
+        flag("--raw", help="Show the whole reply as JSON, envelope included."),
         value("--color", help="auto, always or never.", metavar="WHEN", keep=_keep_color),
         flag("--quiet", "-q", help="Print ids only, and no notes."),
         flag("--verbose", "-v", help="Print a line for each request."),

@@ -63,7 +63,9 @@ class Session:
     def console(self) -> Console:
         """The console, in the manner that the line asks for."""
         options = self.options
-        manner = Manner(options.json, options.quiet, options.verbose, options.debug, options.color, options.fields)
+        manner = Manner(
+            options.json, options.quiet, options.verbose, options.debug, options.color, options.fields, options.raw
+        )
         around = self.surroundings
         return Console(around.stdout, around.stderr, around.environ, manner, now=around.now)
 

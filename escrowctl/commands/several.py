@@ -22,7 +22,7 @@ def run_several(
 ) -> None:
     """Do `work` for each id in turn and show each line as it comes.
 
-    Under `--json` each line is an object with its `outcome`; elsewhere a failure goes to stderr and
+    Under `--json` and `--raw` each line is an object with its `outcome`; elsewhere a failure goes to stderr and
     the rows are lines. Goes on after a failure, but not after a signal, nor where a line cannot be
     printed. Raises EscrowctlError at the end, with counts that add up: 12 where any is unknown (it
     outranks a signal), else 15 where any failed. `done` completes "ID ..." (`was released`) and says
@@ -72,7 +72,7 @@ class _Run:
                 raise
             self.failures.append(error)
             session.console.error(error)
-            if session.options.json:
+            if session.options.json or session.options.raw:
                 session.console.document(_failed_line(resource_id, error))
             session.signals.resume()
 

@@ -34,7 +34,9 @@ class OutputClosedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How to speak: `color` is auto, always or never; `fields` are all that is wanted of each thing."""
+    """How to speak: `color` is auto, always or never; `fields` are all that is wanted of each thing; `raw`: data is
+    JSON, even for a person.
+    """
 
     json: bool = False
     quiet: bool = False
@@ -42,6 +44,7 @@ class Manner:
     debug: bool = False
     color: str = "auto"
     fields: tuple[str, ...] = ()
+    raw: bool = False
 
 
 class Console:
@@ -80,10 +83,8 @@ class Console:
             view = view.only(self.manner.fields)
         if self.manner.quiet:
             self._ids((view,))
-        elif self.manner.json or (view.whole and not self._stdout.isatty()):
-            self.document(view.document)
-        elif view.whole:
-            self.data(_json(view.document, indent=0))
+        elif self.manner.json or self.manner.raw or view.whole:
+            self._whole(view.document)
         elif not self._stdout.isatty():
             self.data(tsv.render_fields(view))
         elif view.line is not None:
@@ -97,9 +98,9 @@ class Console:
 
         if self.manner.fields:
             listing = listing.only(self.manner.fields)
-        if self.manner.json:
+        if self.manner.json or (self.manner.raw and not self.manner.quiet):
             views = [view.document for view in listing.views]
-            self.document(views if listing.document is None else listing.document)
+            self._whole(views if listing.document is None else listing.document)
         elif not listing.views:
             if self._stdout.isatty():
                 self.note("none", "none")
@@ -127,7 +128,7 @@ class Console:
             view = view.only(self.manner.fields)
         if self.manner.quiet:
             self._ids((view,))
-        elif self.manner.json:
+        elif self.manner.json or self.manner.raw:
             self.document(view.document)
         elif not self._stdout.isatty():
             self.data(tsv.render_row(view, tuple(view.named)))
@@ -208,6 +209,13 @@ class Console:
         for line in lines:
             self._say(safe(line))
         self._write_error("> ")
+
+    def _whole(self, document: "JsonValue") -> None:
+        """Write JSON: for a person in lines of its own."""
+        if self._stdout.isatty() and not self.manner.json:
+            self.data(_json(document, indent=0))
+        else:
+            self.document(document)
 
     def _ids(self, views: "tuple[View, ...]") -> None:
         ids = [safe(view.id) for view in views if view.id is not None]

@@ -70,6 +70,43 @@ def test_raw_keeps_the_envelope_of_a_list_and_of_several(at: At) -> None:
     assert run("tx", "list", "--raw", "--json").json == json.loads(LIST)
 
 
+def test_raw_is_the_whole_document_as_json_in_every_format(at: At, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    _server, run = at(by_method(GET=json_reply(ENVELOPE), POST=json_reply(b'{"data":{"id":"wh_1"},"took":2}')))
+
+    piped = run("tx", "get", "tx_1", "--raw")
+    shown = run("tx", "get", "tx_1", "--raw", terminal=True)
+    made = run("webhook", "create", "--url", "https://hooks.example.net/x", "--raw")
+    several = run("tx", "get", "tx_1", "tx_2", "--raw", terminal=True)
+    chosen = run("tx", "get", "tx_1", "--raw", "--fields", "id,/fee/bp")
+
+    assert piped.out == json.dumps(json.loads(ENVELOPE)) + "\n"
+    assert shown.out == json.dumps(json.loads(ENVELOPE), indent=2) + "\n"
+    assert made.out == '{"data": {"id": "wh_1"}, "took": 2}\n'
+    assert [json.loads(line)["record"] for line in several.out.splitlines()] == [json.loads(ENVELOPE)] * 2
+    assert chosen.out == '{"id": "17", "/fee/bp": 150}\n'
+
+
+def test_raw_shows_a_list_in_its_envelope_in_every_format(at: At) -> None:
+    _server, run = at(json_reply(b'{"data":[{"id":"a"}],"next":null}'))
+
+    assert run("tx", "list", "--raw").out == '{"data": [{"id": "a"}], "next": null}\n'
+    assert run("webhook", "list", "--raw", terminal=True).json == {"data": [{"id": "a"}], "next": None}
+    assert run("tx", "list", "--raw", "-q").out == "a\n"
+    assert run("tx", "list", "--raw", "--fields", "id").out == '[{"id": "a"}]\n'
+
+
+def test_raw_shows_what_escrowctl_keeps_as_json_too(run: Run) -> None:
+    made = run("--sandbox", *CREATE, "-q").out.strip()
+
+    (listed,) = run("--sandbox", "journal", "list", "--raw").json
+    entry = run("--sandbox", "journal", "show", "j1", "--raw").json
+    released = run("--sandbox", "tx", "release", made, "--yes", "--raw").json
+
+    assert (listed["entry"], entry["entry"], entry["id"]) == ("j1", "j1", made)
+    assert (released["id"], released["verified"], released["reply"]["status"]) == (made, True, "released")
+
+
 def test_lines_of_several_keep_their_outcome_beside_the_chosen_fields(at: At) -> None:
     _server, run = at(by_method(GET=json_reply(HELD), PUT=json_reply(b"{}")))
 

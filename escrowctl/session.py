@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, bad_value
 from escrowctl.options import SharedOptions
-from escrowctl.output.console import Console, Manner
+from escrowctl.output.console import Console, Manner, require_ids
 from escrowctl.signals import Signals
 from escrowctl.surroundings import Surroundings
 
@@ -70,7 +70,13 @@ class Session:
         return Console(around.stdout, around.stderr, around.environ, manner, now=around.now)
 
     def show(self, view: "View", *, done: str | None = None) -> None:
-        """Show one thing. `done` says what has happened already, should it turn out unprintable."""
+        """Show one thing. `done` says what has happened already, should it turn out unprintable.
+
+        Raises EscrowctlError (exit 2) where ids were asked for and a reply of any shape, that was only
+        read, has none.
+        """
+        if done is None and view.whole and self.options.quiet and view.items != ():
+            require_ids([view])
         with self.accounting_for(done):
             self.console.show(view)
 

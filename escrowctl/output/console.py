@@ -3,7 +3,7 @@
 import contextlib
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, TextIO, TypedDict
@@ -76,21 +76,18 @@ class Console:
     # Data
 
     def show(self, view: "View") -> None:
-        """Show one thing in the format of this run."""
-        from escrowctl.output import terminal, tsv
+        """Show one thing in the format of this run; of a list, the fields of each item."""
+        from escrowctl.output.view import Listing
 
-        if self.manner.fields and view.named:
-            view = view.only(self.manner.fields)
+        fields = self.manner.fields
         if self.manner.quiet:
             self._ids((view,))
-        elif self.manner.json or self.manner.raw or view.whole:
-            self._whole(view.document)
-        elif not self._stdout.isatty():
-            self.data(tsv.render_fields(view))
-        elif view.line is not None:
-            self.data(safe(view.line))
+        elif fields and view.items is not None and not view.holds(fields):
+            self.show_listing(Listing(fields, view.items))
+        elif fields and view.named:
+            self._show(view.only(fields))
         else:
-            self.data(terminal.render_fields(view, **self._terminal()))
+            self._show(view)
 
     def show_listing(self, listing: "Listing") -> None:
         """Show several things: an array, a table, or lines."""
@@ -105,6 +102,7 @@ class Console:
             if self._stdout.isatty():
                 self.note("none", "none")
         elif self.manner.quiet:
+            require_ids(listing.views)
             self._ids(listing.views)
         elif self._stdout.isatty():
             around = self._terminal()
@@ -210,6 +208,18 @@ class Console:
             self._say(safe(line))
         self._write_error("> ")
 
+    def _show(self, view: "View") -> None:
+        from escrowctl.output import terminal, tsv
+
+        if self.manner.json or self.manner.raw or view.whole:
+            self._whole(view.document)
+        elif not self._stdout.isatty():
+            self.data(tsv.render_fields(view))
+        elif view.line is not None:
+            self.data(safe(view.line))
+        else:
+            self.data(terminal.render_fields(view, **self._terminal()))
+
     def _whole(self, document: "JsonValue") -> None:
         """Write JSON: for a person in lines of its own."""
         if self._stdout.isatty() and not self.manner.json:
@@ -218,7 +228,7 @@ class Console:
             self.document(document)
 
     def _ids(self, views: "tuple[View, ...]") -> None:
-        ids = [safe(view.id) for view in views if view.id is not None]
+        ids = [safe(each) for view in views for each in view.ids]
         if ids:
             self.data("\n".join(ids))
 
@@ -257,6 +267,14 @@ class Console:
             nothing = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nothing, stream.fileno())
             os.close(nothing)
+
+
+def require_ids(views: "Iterable[View]") -> None:
+    """Raise EscrowctlError (exit 2) where `-q` asks for ids, and nothing that was read has one."""
+    if not any(view.ids for view in views):
+        raise EscrowctlError(
+            ErrorCode.BAD_VALUE, "-q prints ids, and no field of this reply is known to be one: leave -q out."
+        )
 
 
 def _json(document: "JsonValue", *, indent: int | None = None) -> str:

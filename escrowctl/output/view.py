@@ -21,7 +21,7 @@ class View:
     are the name and value lines of a pipe and a terminal. `line`, if given, takes their place on a
     terminal. `named` are the fields that columns and `--fields` go by; `record` is what the JSON
     Pointers of `--fields` point into, and `outcome` what a line of several says besides. `whole`: a
-    document of any shape, which is JSON in every format.
+    document of any shape, which is JSON in every format; `items` are what is in it where it is a list.
     """
 
     document: JsonValue
@@ -32,6 +32,17 @@ class View:
     record: JsonValue = None
     outcome: str | None = None
     whole: bool = False
+    items: "tuple[View, ...] | None" = None
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """What `-q` prints: the id, or those of the items where it has none itself."""
+        views = (self,) if self.id is not None else self.items or ()
+        return tuple(view.id for view in views if view.id is not None)
+
+    def holds(self, names: tuple[str, ...]) -> bool:
+        """Whether any of the JSON Pointers among these names points to something in the record itself."""
+        return any(self._find(name) is not None for name in names if name.startswith("/"))
 
     def only(self, names: tuple[str, ...]) -> "View":
         """Return the view of these fields alone, null where there is no such field."""

@@ -60,6 +60,31 @@ def test_fields_choose_the_columns_of_a_list_and_the_members_of_its_items(at: At
     assert [line.split() for line in shown.out.splitlines()][-3:] == [["tx_2", "KWD"], ["tx_3", "JPY"], ["tx_4"]]
 
 
+ODD = b'{"escrowRef":"A-10977"}'
+WHOLE = "This is the whole reply; no field in it is known to be the id."
+PART = "No field of the reply is known to be the id; all of it: escrowctl journal show j1."
+
+
+@pytest.mark.parametrize(
+    ("reply", "words", "out", "said"),
+    [
+        (ODD, (), "escrowRef\tA-10977\n", WHOLE),
+        (ODD, ("--fields", "id"), "id\t\n", PART),
+        (ODD, ("--fields", "/escrowRef"), "/escrowRef\tA-10977\n", PART),
+        (b'{"data":%s,"took":3}' % ODD, (), "escrowRef\tA-10977\n", PART),
+        (b'{"data":%s,"took":3}' % ODD, ("--raw",), '{"data": {"escrowRef": "A-10977"}, "took": 3}\n', WHOLE),
+    ],
+)
+def test_only_a_whole_reply_is_called_one_where_no_id_was_found(
+    reply: bytes, words: tuple[str, ...], out: str, said: str, at: At
+) -> None:
+    _server, run = at(json_reply(reply))
+
+    result = run(*CREATE, *words)
+
+    assert (result.code, result.out, result.err) == (0, out, f"note: created (200). {said} Do not do it again.\n")
+
+
 def test_raw_keeps_the_envelope_of_a_list_and_of_several(at: At) -> None:
     _server, run = at(by_method(GET=json_reply(ENVELOPE)))
 

@@ -154,6 +154,18 @@ def test_a_field_that_nobody_knows_is_refused_before_anything_is_sent(given: str
     assert server.seen == []
 
 
+@pytest.mark.parametrize(
+    ("given", "pointer"), [("created_at", "/created_at"), ("fee.bp", "/fee/bp"), ("id;status", "/created_at")]
+)
+def test_a_field_that_is_not_located_is_answered_with_the_pointer_to_write(given: str, pointer: str, run: Run) -> None:
+    result = run("tx", "get", "tx_1", "--fields", given)
+
+    assert result.code == 2
+    assert result.err.endswith(
+        f"reference, profile; any other field by its JSON Pointer, such as {pointer}. Nothing was sent.\n"
+    )
+
+
 def test_a_dry_run_is_shown_whole_whatever_fields_are_asked_for(run: Run) -> None:
     result = run("--sandbox", *CREATE, "--dry-run", "--fields", "id", "--json")
 

@@ -46,6 +46,16 @@ def session_of(context: "typer.Context") -> "Session":
     return session
 
 
+def confirmation_needed(why: str, flag: str) -> EscrowctlError:
+    """A confirmation that nobody is there to give: exit 3, nothing sent; `flag` gives it on the line."""
+    return EscrowctlError(
+        ErrorCode.CONFIRMATION_NEEDED,
+        f"{why}. {NOTHING_SENT}",
+        hint=f"to confirm it on the line: {flag}",
+        sending=Sending.NOT_SENT,
+    )
+
+
 class Session:
     """One run of the program."""
 
@@ -306,12 +316,7 @@ class Session:
     def _require_somebody(self, why: str, flag: str) -> None:
         absent = self.nobody_to_ask
         if absent:
-            raise EscrowctlError(
-                ErrorCode.CONFIRMATION_NEEDED,
-                f"{why}, and {absent}. {NOTHING_SENT}",
-                hint=f"to confirm it on the line: {flag}",
-                sending=Sending.NOT_SENT,
-            )
+            raise confirmation_needed(f"{why}, and {absent}", flag)
 
     # Inside
 

@@ -17,7 +17,7 @@ from escrowctl.contract.money import check_minor_digits, parse_amount
 from escrowctl.contract.operations import UPDATE_TRANSACTION
 from escrowctl.errors import bad_value
 from escrowctl.options import DataOption, DespiteOption, DryRunOption, KeyOption, ReasonOption, YesOption
-from escrowctl.session import Session, session_of
+from escrowctl.session import Session, confirmation_needed, session_of
 
 _Ids = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Transaction ids, or - for stdin.")]
 
@@ -122,7 +122,9 @@ def release(
     session = session_of(context)
     wanted, several = read_ids(ids, session.surroundings.stdin)
     if ids == ["-"] and not (yes or dry_run):
-        raise bad_value("ids from standard input leave nobody to ask: add --yes.")
+        raise confirmation_needed(
+            "a release needs a confirmation, and ids from standard input leave nobody to ask", "--yes"
+        )
     if several and idempotency_key is not None:
         raise bad_value("--idempotency-key is for one release: give one id.")
     terms = Terms(

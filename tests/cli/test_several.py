@@ -86,3 +86,16 @@ def test_several_reads_at_a_terminal_are_rows_under_one_header(at: At) -> None:
         "tx_20  held      100     USD",
     ]
     assert shown("tx", "get", "tx_1", "tx_20", "--fields", "id,status") == ["ID    STATUS", "tx_1  held", "tx_20  held"]
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_ids_from_standard_input_leave_nobody_to_confirm_their_release(at: At, *, terminal: bool) -> None:
+    server, run = at(json_reply(HELD))
+
+    result = run("tx", "release", "-", "--json", stdin="tx_1\ntx_2\n", terminal=terminal)
+
+    assert (result.code, result.out, server.seen) == (3, "", [])
+    assert (result.error["code"], result.error["hint"]) == ("confirmation_needed", "to confirm it on the line: --yes")
+    assert result.error["message"] == (
+        "a release needs a confirmation, and ids from standard input leave nobody to ask. Nothing was sent."
+    )

@@ -218,7 +218,7 @@ complete -c escrowctl -n '__escrowctl_at tx list' -l no-input -d 'Never ask; ref
 complete -c escrowctl -n '__escrowctl_at tx list' -l version -s V -d 'Print the version.'
 complete -c escrowctl -n '__escrowctl_at tx list' -l help -s h -d 'Show this message and exit.'
 complete -c escrowctl -n '__escrowctl_at tx update' -k -a '(__escrowctl_recent transaction)'
-complete -c escrowctl -n '__escrowctl_at tx update' -l data -x -d 'The JSON object to send, or @FILE to read one.'
+complete -c escrowctl -n '__escrowctl_at tx update' -l data -x -d 'The JSON object to send; @FILE or @- reads one.'
 complete -c escrowctl -n '__escrowctl_at tx update' -l yes -s y -d 'Do not ask.'
 complete -c escrowctl -n '__escrowctl_at tx update' -l unread -d 'Update although its record cannot be read.'
 complete -c escrowctl -n '__escrowctl_at tx update' -l reason -x -d 'Why; kept in the journal.'

@@ -38,7 +38,7 @@ def call(
 
     session = session_of(context)
     called = parse_call(method, path, prefix=session.service.api_prefix)
-    body = read_data(data) if data is not None else None
+    body = read_data(data, session.surroundings.stdin) if data is not None else None
     if called.operation.access is Access.WRITE:
         said = check_circumstances(idempotency_key, reason, despite)
         write(session, Writing(called, body, said, yes=yes, dry_run=dry_run))

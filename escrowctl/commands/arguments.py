@@ -4,8 +4,6 @@ import json
 import os
 import re
 import stat
-import sys
-from io import StringIO
 from typing import TextIO
 
 from escrowctl.client.orders import Circumstances
@@ -68,13 +66,13 @@ def check_circumstances(
     )
 
 
-def read_data(value: str | None, stdin: TextIO | None = None) -> dict[str, JsonValue]:
-    """Return the JSON object that `--data` gives, as text, `@FILE`, or `@-` for `stdin` (None: the process's own);
-    read as strictly as a reply.
+def read_data(value: str | None, stdin: TextIO) -> dict[str, JsonValue]:
+    """Return the JSON object that `--data` gives, as text, `@FILE`, or `@-` for `stdin`; read as strictly as
+    a reply.
     """
     if value is None:
         return {}
-    body = _read_source(value, stdin or sys.stdin or StringIO())
+    body = _read_source(value, stdin)
     reply = read_reply(body)
     if isinstance(reply, Broken):
         raise bad_value(

@@ -12,14 +12,7 @@ from escrowctl.session import Session
 _NOTHING_MORE_CAN_BE_SHOWN = (ErrorCode.RESULT_NOT_PRINTED, ErrorCode.OUTPUT_UNUSABLE)
 
 
-def run_several(
-    session: Session,
-    ids: list[str],
-    work: Callable[[str], View],
-    *,
-    done: str | None = None,
-    failed: str = "",  # noqa: ARG001 - named by a caller; the counts need no other word
-) -> None:
+def run_several(session: Session, ids: list[str], work: Callable[[str], View], *, done: str | None = None) -> None:
     """Do `work` for each id in turn and show each line as it comes.
 
     Under `--json` and `--raw` each line is an object with its `outcome`; elsewhere a failure goes to stderr and

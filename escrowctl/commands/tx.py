@@ -46,7 +46,7 @@ def create(
     """
     session = session_of(context)
     money = check_minor_digits(parse_amount(amount), check_currency(session, currency))
-    added = read_data(data)
+    added = read_data(data, session.surroundings.stdin)
     circumstances = check_circumstances(idempotency_key, reason, despite, reference=reference)
     order = order_creation(money, session.service, added, circumstances)
     if dry_run:
@@ -128,7 +128,7 @@ def release(
     if several and idempotency_key is not None:
         raise bad_value("--idempotency-key is for one release: give one id.")
     terms = Terms(
-        body=encode(read_data(data)) if data is not None else None,
+        body=encode(read_data(data, session.surroundings.stdin)) if data is not None else None,
         expected_amount=parse_amount(expect_amount, name="--expect-amount") if expect_amount is not None else None,
         expected_currency=_expected_currency(session, expect_currency),
         unread=unread,
@@ -148,7 +148,7 @@ def release(
 def update(
     context: typer.Context,
     transaction_id: Annotated[str, typer.Argument(metavar="ID", help="A transaction id.")],
-    data: Annotated[str, typer.Option(metavar="JSON", help="The JSON object to send, or @FILE to read one.")],
+    data: Annotated[str, typer.Option(metavar="JSON", help="The JSON object to send; @FILE or @- reads one.")],
     yes: YesOption = False,
     unread: Annotated[bool, typer.Option("--unread", help="Update although its record cannot be read.")] = False,
     reason: ReasonOption = None,
@@ -170,7 +170,7 @@ def update(
     update_transaction(
         session,
         resource_id,
-        read_data(data),
+        read_data(data, session.surroundings.stdin),
         check_circumstances(idempotency_key, reason, despite),
         operation=UPDATE_TRANSACTION,
         yes=yes,

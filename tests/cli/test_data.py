@@ -9,7 +9,7 @@ import pytest
 from conftest import Run
 from wire_server import Behave, WireServer
 
-from cli.replies import json_reply
+from cli.replies import HELD, json_reply
 from escrowctl.commands.arguments import read_data
 
 At = Callable[[Behave], tuple[WireServer, Run]]
@@ -23,6 +23,32 @@ def test_data_is_read_from_stdin(at: At) -> None:
 
     assert result.code == 0
     assert [seen.body for seen in server.writes] == [b'{"url":"https://hooks.example.net/x","note":"x","n":1.50}']
+
+
+@pytest.mark.parametrize(
+    ("line", "body"),
+    [
+        (("tx", "create", "--amount", "5", "--currency", "USD"), b'{"amount":5,"currency":"USD","note":"x"}'),
+        (("tx", "update", "tx_1", "--yes"), b'{"note":"x"}'),
+        (("tx", "release", "tx_1", "--yes"), b'{"note":"x"}'),
+        (("api", "POST", "/payouts", "--yes"), b'{"note":"x"}'),
+    ],
+)
+def test_every_write_takes_its_data_from_stdin(line: tuple[str, ...], body: bytes, at: At) -> None:
+    server, run = at(json_reply(HELD))
+
+    result = run(*line, "--data", "@-", stdin='{"note": "x"}')
+
+    assert (result.code, [seen.body for seen in server.writes]) == (0, [body])
+
+
+def test_ids_and_data_cannot_both_come_from_stdin(at: At) -> None:
+    server, run = at(json_reply(HELD))
+
+    result = run("tx", "release", "-", "--yes", "--data", "@-", stdin="tx_1\n")
+
+    assert (result.code, server.seen) == (2, [])
+    assert result.err.startswith("error: --data is empty: ")
 
 
 def test_data_from_stdin_is_read_as_the_bytes_it_is() -> None:

@@ -86,7 +86,7 @@ class Session:
         read, has none.
         """
         if done is None and view.whole and self.options.quiet and view.items != ():
-            require_ids([view])
+            require_ids(view)
         with self.accounting_for(done):
             self.console.show(view)
 

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, TextIO, TypedDict
@@ -102,7 +102,6 @@ class Console:
             if self._stdout.isatty():
                 self.note("none", "none")
         elif self.manner.quiet:
-            require_ids(listing.views)
             self._ids(listing.views)
         elif self._stdout.isatty():
             around = self._terminal()
@@ -269,9 +268,9 @@ class Console:
             os.close(nothing)
 
 
-def require_ids(views: "Iterable[View]") -> None:
+def require_ids(view: "View") -> None:
     """Raise EscrowctlError (exit 2) where `-q` asks for ids, and nothing that was read has one."""
-    if not any(view.ids for view in views):
+    if not view.ids:
         raise EscrowctlError(
             ErrorCode.BAD_VALUE, "-q prints ids, and no field of this reply is known to be one: leave -q out."
         )

@@ -91,14 +91,6 @@ def test_quiet_never_prints_nothing_for_a_reply_without_an_id(reply: bytes, at: 
     assert (result.code, result.out, result.err) == (2, "", said)
 
 
-def test_quiet_says_that_a_list_of_escrows_has_no_ids(at: At) -> None:
-    _server, run = at(json_reply(b'[{"escrowRef":"A-1"}]'))
-
-    assert [(run(*line, "-q").code, run(*line, "-q").out) for line in (("tx", "list"), ("webhook", "list"))] == [
-        (2, "")
-    ] * 2
-
-
 def test_a_foreign_write_without_an_id_is_done_all_the_same(at: At) -> None:
     _server, run = at(json_reply(b'{"ok":true}'))
 

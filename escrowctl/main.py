@@ -70,7 +70,11 @@ def _dispatch(words: "Sequence[str]", session: "Session") -> int:
             session.options.json |= "--json" in _before_dashes(words)
         return _fail(session, error)
     except Stopped as stopped:
-        return _fail(session, EscrowctlError(stopped.code, "stopped. No write was left unknown."))
+        # Where no write was possible, saying that none is unknown would only raise the question.
+        writing = "journal" in session.__dict__
+        return _fail(
+            session, EscrowctlError(stopped.code, f"stopped.{' No write was left unknown.' if writing else ''}")
+        )
     except OutputClosedError:
         # What was asked for was read; that the reader of stdout left early is its own business.
         return ExitCode.OK
@@ -84,9 +88,7 @@ def _report_defect(session: "Session", error: Exception) -> int:
 
     report = _write_crash_report(session, error)
     if session.options.debug:
-        import traceback
-
-        session.report("".join(traceback.format_exception(error)).rstrip())
+        session.report_traceback(error)
     message = f"this is a defect in escrowctl ({type(error).__name__})."
     where = f"a report without any value of yours, to be sent along: {report}"
     hint = (_DEFECT_HINT, *([where] if report else []))

@@ -74,8 +74,10 @@ def _keep_fields(context: Any, option: Any, value: Any) -> None:
     names = tuple(name.strip() for name in value.split(","))
     for name in names:
         if name not in FIELD_NAMES and not (name.startswith("/") and len(name) > 1):
+            example = name.replace(".", "/") if name.replace(".", "").isidentifier() else "created_at"
             raise bad_value(
-                f'--fields "{value}": "{name}" is none of {", ".join(FIELD_NAMES)}, and no JSON Pointer such as /fee.'
+                f'--fields "{value}": "{name}" is none of {", ".join(FIELD_NAMES)}; '
+                f"any other field by its JSON Pointer, such as /{example}."
             )
     _keep(context, option, names)
 
@@ -130,7 +132,7 @@ def _make_options() -> list[TyperOption]:
         value("--timeout", help="Seconds for one attempt, in total.", metavar="SECONDS", type=float),
         flag("--json", help="Print JSON on stdout, and JSON lines on stderr."),
         value("--fields", help="Show these fields only, such as id,status,amount.", metavar="NAMES", keep=_keep_fields),
-        flag("--raw", help="Show the whole reply, envelope included."),
+        flag("--raw", help="Show the whole reply as JSON, envelope included."),
         value("--color", help="auto, always or never.", metavar="WHEN", keep=_keep_color),
         flag("--quiet", "-q", help="Print ids only, and no notes."),
         flag("--verbose", "-v", help="Print a line for each request."),
@@ -177,7 +179,7 @@ KeyOption = Annotated[
     typer.Option("--idempotency-key", metavar="KEY", help="Send this Idempotency-Key; the same again sends nothing."),
 ]
 DataOption = Annotated[
-    str | None, typer.Option("--data", metavar="JSON", help="A JSON object for the body, or @FILE to read one.")
+    str | None, typer.Option("--data", metavar="JSON", help="A JSON object for the body; @FILE or @- reads one.")
 ]
 DespiteOption = Annotated[
     list[str] | None,

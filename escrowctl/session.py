@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, bad_value
 from escrowctl.options import SharedOptions
-from escrowctl.output.console import Console, Manner
+from escrowctl.output.console import Console, Manner, require_ids
 from escrowctl.signals import Signals
 from escrowctl.surroundings import Surroundings
 
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from escrowctl.sandbox.ownership import ServedSandbox
     from escrowctl.sandbox.service import Sandbox
 
+_MAX_ECHO = 80
+"""How many characters of a wrong answer are shown again."""
+
 SANDBOX_HOST = "sandbox.localhost"
 """Where requests to the in-process sandbox are addressed; nothing is ever resolved or connected."""
 
@@ -41,6 +44,16 @@ def session_of(context: "typer.Context") -> "Session":
     session = context.find_object(Session)
     assert session is not None, "main always passes one"
     return session
+
+
+def confirmation_needed(why: str, flag: str) -> EscrowctlError:
+    """A confirmation that nobody is there to give: exit 3, nothing sent; `flag` gives it on the line."""
+    return EscrowctlError(
+        ErrorCode.CONFIRMATION_NEEDED,
+        f"{why}. {NOTHING_SENT}",
+        hint=f"to confirm it on the line: {flag}",
+        sending=Sending.NOT_SENT,
+    )
 
 
 class Session:
@@ -60,24 +73,28 @@ class Session:
     def console(self) -> Console:
         """The console, in the manner that the line asks for."""
         options = self.options
-        manner = Manner(options.json, options.quiet, options.verbose, options.debug, options.color, options.fields)
+        manner = Manner(
+            options.json, options.quiet, options.verbose, options.debug, options.color, options.fields, options.raw
+        )
         around = self.surroundings
         return Console(around.stdout, around.stderr, around.environ, manner, now=around.now)
 
     def show(self, view: "View", *, done: str | None = None) -> None:
-        """Show one thing. `done` says what has happened already, should it turn out unprintable."""
+        """Show one thing. `done` says what has happened already, should it turn out unprintable.
+
+        Raises EscrowctlError (exit 2) where ids were asked for and a reply of any shape, that was only
+        read, has none.
+        """
+        if done is None and view.whole and self.options.quiet and view.items != ():
+            require_ids(view)
         with self.accounting_for(done):
             self.console.show(view)
 
-    def report(self, text: str) -> None:
+    def report_traceback(self, error: Exception) -> None:
         """Write a traceback, the key starred in it."""
-        from escrowctl.contract.redaction import star
+        import traceback
 
-        # A defect may come before the key was asked for: the environment holds it all the same.
-        given = self.surroundings.environ.get("ESCROWCTL_API_KEY", "").strip()
-        for secret in (*(one.reveal() for one in self._secrets), *([given] if given else [])):
-            text = star(text, secret)
-        self.console.report(text)
+        self.console.report(self._starred("".join(traceback.format_exception(error)).rstrip()))
 
     def keep_secret(self, secret: "Secret") -> None:
         """Remember a key, so that no traceback shows it and no dump of this process holds it."""
@@ -109,17 +126,20 @@ class Session:
 
     @contextmanager
     def accounting_for(self, done: str | None) -> Iterator[None]:
-        """Turn failing to print the result of a write into an error (12) that says what is `done`."""
-        from escrowctl.output.console import OutputClosedError
-
+        """Turn failing to print the result of a write, for whatever reason, into an error (12) that says what is
+        `done`.
+        """
         try:
             yield
-        except (OutputClosedError, EscrowctlError) as error:
+        except Exception as error:
             if done is None:
                 raise
-            why = error.message if isinstance(error, EscrowctlError) else "the output was closed."
+            if self.options.debug:
+                self.report_traceback(error)
             raise EscrowctlError(
-                ErrorCode.RESULT_NOT_PRINTED, f"{done}. Do not do it again: {why}", sending=Sending.DONE
+                ErrorCode.RESULT_NOT_PRINTED,
+                f"{done}. Do not do it again: {_why_unprinted(error)}",
+                sending=Sending.DONE,
             ) from error
 
     # The service
@@ -237,11 +257,16 @@ class Session:
     def confirm(self, lines: list[str], word: str, *, why: str, declined: str) -> None:
         """Show what is to be done and have `word` typed.
 
-        Raises EscrowctlError (exit 3): `declined`, or `confirmation_needed` where nobody is there.
+        Raises EscrowctlError (exit 3): `declined`, saying what was typed if it was anything, or
+        `confirmation_needed` where nobody is there.
         """
         self._require_somebody(why, "--yes")
-        if self._ask(lines).strip() != word:
-            raise EscrowctlError(ErrorCode.DECLINED, f"declined; {declined}. {NOTHING_SENT}", sending=Sending.NOT_SENT)
+        answer = self._ask(lines).strip()
+        if answer != word:
+            # Whoever pastes the key here by mistake does not see it a second time.
+            typed = _shortened(self._starred(answer))
+            why_not = f'"{typed}" is not {word}: {declined}' if typed else f"declined; {declined}"
+            raise EscrowctlError(ErrorCode.DECLINED, f"{why_not}. {NOTHING_SENT}", sending=Sending.NOT_SENT)
 
     def ask(self, *lines: str) -> str:
         """Ask for a line of text and return it stripped; call only where `nobody_to_ask` is None.
@@ -294,14 +319,18 @@ class Session:
     def _require_somebody(self, why: str, flag: str) -> None:
         absent = self.nobody_to_ask
         if absent:
-            raise EscrowctlError(
-                ErrorCode.CONFIRMATION_NEEDED,
-                f"{why}, and {absent}. {NOTHING_SENT}",
-                hint=f"to confirm it on the line: {flag}",
-                sending=Sending.NOT_SENT,
-            )
+            raise confirmation_needed(f"{why}, and {absent}", flag)
 
     # Inside
+
+    def _starred(self, text: str) -> str:
+        from escrowctl.contract.redaction import star
+
+        # A defect may come before the key was asked for: the environment holds it all the same.
+        given = self.surroundings.environ.get("ESCROWCTL_API_KEY", "").strip()
+        for secret in (*(one.reveal() for one in self._secrets), *([given] if given else [])):
+            text = star(text, secret)
+        return text
 
     def _open_journal(self, *, reading: bool) -> "Journal":
         from escrowctl.journal.journal import Journal
@@ -376,6 +405,20 @@ class Session:
                 f"without an account:  escrowctl --sandbox {shlex.join(self.words)}".rstrip(),
             )
         return error
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MAX_ECHO else f"{text[:_MAX_ECHO]}..."
+
+
+def _why_unprinted(error: Exception) -> str:
+    from escrowctl.output.console import OutputClosedError
+
+    if isinstance(error, EscrowctlError):
+        return error.message
+    if isinstance(error, OutputClosedError):
+        return "the output was closed."
+    return f"the result could not be shown, by a defect in escrowctl ({type(error).__name__})."
 
 
 def _given(answer: str) -> str:

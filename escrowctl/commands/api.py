@@ -39,7 +39,7 @@ def call(
     session = session_of(context)
     service = session.service
     called = parse_call(method, path, base=service.origin.path, prefix=service.api_prefix)
-    body = read_data(data) if data is not None else None
+    body = read_data(data, session.surroundings.stdin) if data is not None else None
     if called.operation.access is Access.WRITE:
         said = check_circumstances(idempotency_key, reason, despite)
         write(session, Writing(called, body, said, yes=yes, dry_run=dry_run))

@@ -1,15 +1,17 @@
 """Typed values that several commands take, checked before anything is opened or sent."""
 
+import json
+import os
 import re
+import stat
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TextIO
 
 from escrowctl.client.orders import Circumstances
 from escrowctl.contract.identifiers import parse_ids
 from escrowctl.contract.money import may_be_listed, parse_currency
 from escrowctl.contract.number import JsonValue
-from escrowctl.contract.reply import Broken, read_reply
+from escrowctl.contract.reply import Broken, Defect, read_reply
 from escrowctl.errors import bad_value
 from escrowctl.journal.entries import parse_entry_name
 from escrowctl.session import Session
@@ -66,22 +68,47 @@ def check_circumstances(
     )
 
 
-def read_data(value: str | None) -> dict[str, JsonValue]:
-    """Return the JSON object that `--data` gives, as text or `@FILE`; read as strictly as a reply."""
+def read_data(value: str | None, stdin: TextIO) -> dict[str, JsonValue]:
+    """Return the JSON object that `--data` gives, as text, `@FILE`, or `@-` for `stdin`; read as strictly as
+    a reply.
+    """
     if value is None:
         return {}
-    body = value.encode("utf-8", "surrogateescape")
-    if value.startswith("@"):
-        try:
-            body = Path(value[1:]).read_bytes()
-        except OSError as error:
-            raise bad_value(f"--data {value}: {error.strerror or error}.") from error
+    body = _read_source(value, stdin)
     reply = read_reply(body)
     if isinstance(reply, Broken):
-        raise bad_value(f'--data {reply.defect.value}: give a JSON object, such as \'{{"note": "x"}}\'.')
+        raise bad_value(
+            f'--data {reply.defect.value}{_place(body, reply.defect)}: give a JSON object, such as \'{{"note": "x"}}\'.'
+        )
     if not isinstance(reply.value, dict):
         raise bad_value('--data is JSON, but not an object: give one, such as \'{"note": "x"}\'.')
     return reply.value
+
+
+def _read_source(value: str, stdin: TextIO) -> bytes:
+    if not value.startswith("@"):
+        return value.encode("utf-8", "surrogateescape")
+    if value == "@-":
+        buffer = getattr(stdin, "buffer", None)
+        return buffer.read() if buffer is not None else stdin.read().encode("utf-8", "surrogateescape")
+    try:
+        # To open a FIFO that nobody writes to would wait for ever.
+        with open(value[1:], "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise bad_value(f"--data {value} is not a regular file: @- reads standard input.")
+            return file.read()
+    except OSError as error:
+        raise bad_value(f"--data {value}: {error.strerror or error}.") from error
+
+
+def _place(body: bytes, defect: Defect) -> str:
+    """Return ` at line 1, column 2` where a body stops being JSON; never what stands there, which may be secret."""
+    if defect in (Defect.NOT_JSON, Defect.CUT_SHORT):
+        try:
+            json.loads(body.decode(), parse_int=str, parse_float=str)
+        except json.JSONDecodeError as error:
+            return f" at line {error.lineno}, column {error.colno}"
+    return ""
 
 
 def parse_duration(text: str, *, name: str) -> float:

@@ -1,6 +1,6 @@
 """Calls typed by hand: what they are is decided by their path, and how they are shown is JSON."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from escrowctl.client.orders import Circumstances, Order, Terms, order_call, order_creation_of, order_release
 from escrowctl.commands.arguments import check_currency
@@ -14,7 +14,7 @@ from escrowctl.contract.money import check_minor_digits, parse_amount
 from escrowctl.contract.number import JsonValue, Number
 from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK, RELEASE_TRANSACTION, UPDATE_TRANSACTION
 from escrowctl.contract.paths import Call
-from escrowctl.contract.record import locate, unwrap
+from escrowctl.contract.record import find_items, locate, unwrap
 from escrowctl.errors import bad_value
 from escrowctl.output.view import View, flatten
 from escrowctl.session import Session
@@ -143,7 +143,20 @@ def _make(session: Session, order: Order, *, dry_run: bool, verb: str) -> None:
 
 
 def _view(document: JsonValue, *, noun: str) -> View:
+    """Return the view of a whole reply: of a record, or of a list where it is one and no record itself."""
     record = unwrap(document, noun=noun)
+    view = _view_record(record, noun=noun)
+    items = _items(record, noun=noun) if view.id is None and view.named["amount"] is None else None
+    return replace(
+        view,
+        document=document,
+        fields=flatten(document),
+        whole=True,
+        items=None if items is None else tuple(_view_record(item, noun=noun) for item in items),
+    )
+
+
+def _view_record(record: JsonValue, *, noun: str) -> View:
     located = locate(record, noun=noun)
     named: dict[str, JsonValue] = {
         "id": located.id,
@@ -152,4 +165,12 @@ def _view(document: JsonValue, *, noun: str) -> View:
         "currency": located.currency,
         "created": located.created,
     }
-    return View(document, located.id, flatten(document), named=named, record=record, whole=True)
+    return View(record, located.id, flatten(record), named=named, record=record)
+
+
+def _items(record: JsonValue, *, noun: str) -> list[JsonValue] | None:
+    if isinstance(record, dict) and len(record) > 1:
+        # Among other fields, an array may be a part of a record. Beside a second one, it counts as the
+        # items of a list only under a usual name.
+        record = {**record, "": []}
+    return find_items(record, noun=noun)

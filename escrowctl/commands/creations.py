@@ -16,7 +16,7 @@ def show_made(session: Session, made: Made, view: View, *, verb: str) -> None:
     note_difference(session, made)
     if view.id is None:
         _tell_missing_id(session, made, verb=verb)
-    session.show(view, done=f"{verb} {view.id or ''} ({entry.verdict.http_status})")
+    session.show(view, done=f"{verb} {view.id or entry.name} ({entry.verdict.http_status})")
 
 
 def record_of(made: Made) -> Record:
@@ -56,11 +56,14 @@ def _tell_missing_id(session: Session, made: Made, *, verb: str) -> None:
             sending=Sending.DONE,
             facts={"entry": entry.name, "idempotency_key": entry.intent.idempotency_key, "sent_at": entry.sent_at},
         )
-    session.console.note(
-        "id_not_found",
-        f"{verb} ({entry.verdict.http_status}). This is the whole reply; no field in it is known to be the id. "
-        "Do not do it again.",
+    record = record_of(made)
+    whole = not session.options.fields and (session.options.raw or record.document == record.value)
+    found = (
+        "This is the whole reply; no field in it is known to be the id."
+        if whole
+        else f"No field of the reply is known to be the id; all of it: {session.invocation} journal show {entry.name}."
     )
+    session.console.note("id_not_found", f"{verb} ({entry.verdict.http_status}). {found} Do not do it again.")
 
 
 def _warn(session: Session, message: str) -> None:

@@ -37,7 +37,7 @@ def show_by_id(session: Session, ids: list[str] | None, read: Callable[[str], Re
     wanted, several = read_ids(ids, session.surroundings.stdin, noun=noun)
     session.service.refuse_key(*wanted)
     if several:
-        run_several(session, wanted, lambda one: _line(session, read(one), one), failed="failed")
+        run_several(session, wanted, lambda one: _line(session, read(one), one))
         session.remember(noun, wanted)
     else:
         session.show(view_record(session, read(wanted[0]), wanted[0]))

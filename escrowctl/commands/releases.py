@@ -18,13 +18,7 @@ if TYPE_CHECKING:
 def release_all(session: Session, prepared: "Release", ids: list[str], *, several: bool) -> None:
     """Release each id and show what became of it."""
     if several:
-        run_several(
-            session,
-            ids,
-            lambda one: _release_one(session, prepared, one),
-            failed="were not released",
-            done="was released",
-        )
+        run_several(session, ids, lambda one: _release_one(session, prepared, one), done="was released")
         return
     with session.signals.held():
         released = prepared.release(ids[0])

@@ -12,16 +12,14 @@ from escrowctl.session import Session
 _NOTHING_MORE_CAN_BE_SHOWN = (ErrorCode.RESULT_NOT_PRINTED, ErrorCode.OUTPUT_UNUSABLE)
 
 
-def run_several(
-    session: Session, ids: list[str], work: Callable[[str], View], *, failed: str, done: str | None = None
-) -> None:
+def run_several(session: Session, ids: list[str], work: Callable[[str], View], *, done: str | None = None) -> None:
     """Do `work` for each id in turn and show each line as it comes.
 
-    Under `--json` each line is an object with its `outcome`; elsewhere a failure goes to stderr and
+    Under `--json` and `--raw` each line is an object with its `outcome`; elsewhere a failure goes to stderr and
     the rows are lines. Goes on after a failure, but not after a signal, nor where a line cannot be
-    printed. Raises EscrowctlError at the end: 12 where any is unknown (it outranks a signal), else
-    15 where any failed; `failed` completes "2 of 5 ...". `done` completes "ID ..." and says that the
-    work was a write, whose line must not get lost.
+    printed. Raises EscrowctlError at the end, with counts that add up: 12 where any is unknown (it
+    outranks a signal), else 15 where any failed. `done` completes "ID ..." (`was released`) and says
+    that the work was a write, whose line must not get lost.
     """
     run = _Run(session, work, done)
     try:
@@ -33,7 +31,7 @@ def run_several(
     except OutputClosedError:
         if not run.failures:
             raise
-    _raise_worst(run, total=len(ids), failed=failed)
+    _raise_worst(run, total=len(ids), done=done)
 
 
 class _Run:
@@ -41,28 +39,33 @@ class _Run:
         self._session = session
         self._work = work
         self._done = done
-        self.attempted = 0
+        self.shown = 0
         self.failures: list[EscrowctlError] = []
 
     @property
     def unknown(self) -> int:
         return sum(error.sending is Sending.UNKNOWN for error in self.failures)
 
+    @property
+    def accepted(self) -> int:
+        """How many were done, but are not (yet) what was asked for."""
+        return sum(error.sending is Sending.DONE for error in self.failures)
+
     def do(self, resource_id: str) -> None:
         """Work on one id and show its line, or keep its failure."""
-        self.attempted += 1
         session = self._session
         try:
             with session.signals.held():
                 view = self._work(resource_id)
                 with session.accounting_for(f"{resource_id} {self._done}" if self._done else None):
                     session.console.show_line(view)
+                self.shown += 1
         except EscrowctlError as error:
             if error.code in _NOTHING_MORE_CAN_BE_SHOWN:
                 raise
             self.failures.append(error)
             session.console.error(error)
-            if session.options.json:
+            if session.options.json or session.options.raw:
                 session.console.document(_failed_line(resource_id, error))
             session.signals.resume()
 
@@ -74,12 +77,27 @@ def _failed_line(resource_id: str, error: EscrowctlError) -> JsonValue:
     return {"id": resource_id, "outcome": outcome, **document}
 
 
-def _raise_worst(run: _Run, *, total: int, failed: str) -> None:
+def _raise_worst(run: _Run, *, total: int, done: str | None) -> None:
     if not run.failures:
         return
-    left = f" {total - run.attempted} were not attempted." if run.attempted < total else ""
     raise EscrowctlError(
         ErrorCode.SOME_UNKNOWN if run.unknown else ErrorCode.SOME_FAILED,
-        f"{len(run.failures)} of {total} {failed}, {run.unknown} unknown.{left}",
+        f"of {total}: {_counts_of_reads(run, total) if done is None else _counts_of_writes(run, total, done)}.",
         sending=Sending.UNKNOWN if run.unknown else None,
+    )
+
+
+def _counts_of_reads(run: _Run, total: int) -> str:
+    failed = len(run.failures)
+    left = total - run.shown - failed
+    return f"{run.shown} shown, {failed} failed" + (f", {left} not shown" if left else "")
+
+
+def _counts_of_writes(run: _Run, total: int, done: str) -> str:
+    """Return four counts that add up to the total, and a fifth for what was accepted and is not verified."""
+    failed = len(run.failures) - run.unknown - run.accepted
+    accepted = f"{run.accepted} accepted and not verified, " if run.accepted else ""
+    return (
+        f"{run.shown} {done.removeprefix('was ')}, {accepted}{failed} failed, {run.unknown} unknown, "
+        f"{total - run.shown - len(run.failures)} not attempted"
     )

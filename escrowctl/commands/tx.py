@@ -18,7 +18,7 @@ from escrowctl.contract.money import check_minor_digits, parse_amount
 from escrowctl.contract.operations import UPDATE_TRANSACTION
 from escrowctl.errors import bad_value
 from escrowctl.options import DataOption, DespiteOption, DryRunOption, KeyOption, ReasonOption, YesOption
-from escrowctl.session import Session, session_of
+from escrowctl.session import Session, confirmation_needed, session_of
 
 _Ids = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Transaction ids, or - for stdin.")]
 
@@ -47,7 +47,7 @@ def create(
     """
     session = session_of(context)
     money = check_minor_digits(parse_amount(amount), check_currency(session, currency))
-    added = read_data(data)
+    added = read_data(data, session.surroundings.stdin)
     if added:
         refuse_release(session, added)
     circumstances = check_circumstances(idempotency_key, reason, despite, reference=reference)
@@ -125,11 +125,13 @@ def release(
     session = session_of(context)
     wanted, several = read_ids(ids, session.surroundings.stdin)
     if ids == ["-"] and not (yes or dry_run):
-        raise bad_value("ids from standard input leave nobody to ask: add --yes.")
+        raise confirmation_needed(
+            "a release needs a confirmation, and ids from standard input leave nobody to ask", "--yes"
+        )
     if several and idempotency_key is not None:
         raise bad_value("--idempotency-key is for one release: give one id.")
     terms = Terms(
-        body=encode(read_data(data)) if data is not None else None,
+        body=encode(read_data(data, session.surroundings.stdin)) if data is not None else None,
         expected_amount=parse_amount(expect_amount, name="--expect-amount") if expect_amount is not None else None,
         expected_currency=_expected_currency(session, expect_currency),
         unread=unread,
@@ -149,7 +151,7 @@ def release(
 def update(
     context: typer.Context,
     transaction_id: Annotated[str, typer.Argument(metavar="ID", help="A transaction id.")],
-    data: Annotated[str, typer.Option(metavar="JSON", help="The JSON object to send, or @FILE to read one.")],
+    data: Annotated[str, typer.Option(metavar="JSON", help="The JSON object to send; @FILE or @- reads one.")],
     yes: YesOption = False,
     unread: Annotated[bool, typer.Option("--unread", help="Update although its record cannot be read.")] = False,
     reason: ReasonOption = None,
@@ -171,7 +173,7 @@ def update(
     update_transaction(
         session,
         resource_id,
-        read_data(data),
+        read_data(data, session.surroundings.stdin),
         check_circumstances(idempotency_key, reason, despite),
         operation=UPDATE_TRANSACTION,
         yes=yes,

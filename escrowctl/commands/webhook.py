@@ -48,7 +48,7 @@ def create(
       escrowctl webhook create --url https://hooks.example.net/escrow --event transaction.released
     """
     session = session_of(context)
-    body = _make_body(session, url, event or [], read_data(data))
+    body = _make_body(session, url, event or [], read_data(data, session.surroundings.stdin))
     register(session, body, check_circumstances(idempotency_key, reason, despite), dry_run=dry_run)
 
 
@@ -82,8 +82,9 @@ def register(
         return
     with session.signals.held():
         made = session.client.make(order)
-        _note_secret(session, made)
-        show_made(session, made, view_webhook(session, record_of(made)), verb="registered")
+        view = view_webhook(session, record_of(made))
+        _note_secret(session, made, view)
+        show_made(session, made, view, verb="registered")
 
 
 def view_webhook(session: Session, record: Record) -> View:
@@ -142,10 +143,24 @@ def _check_event(event: str) -> str:
     return event
 
 
-def _note_secret(session: Session, made: Made) -> None:
-    record = record_of(made)
-    if made.replayed or not find_secret(record.value):
+def _note_secret(session: Session, made: Made, view: View) -> None:
+    """Say where the secret is kept: without fail where it is not shown, or not kept."""
+    secret = find_secret(record_of(made).value)
+    if made.replayed or not secret:
         return
-    kept = session.journal.secret_path(made.entry)
-    where = f"It is kept in {kept}." if kept.exists() else f"It could not be kept in {kept}: keep it yourself."
-    session.console.note("secret", f"the signing secret is shown this once. {where}", important=not kept.exists())
+    path = session.journal.secret_path(made.entry)
+    shown, kept = _shows(session, view, secret), path.exists()
+    match shown, kept:
+        case _, True:
+            message = f"the signing secret is {'shown this once' if shown else 'not shown'}. It is kept in {path}."
+        case True, _:
+            message = f"the signing secret is shown this once. It could not be kept in {path}: keep it yourself."
+        case _:
+            message = f"the signing secret is not shown, and could not be kept in {path}: the service alone knows it."
+    session.console.note("secret", message, important=not (shown and kept))
+
+
+def _shows(session: Session, view: View, secret: str) -> bool:
+    options = session.options
+    chosen = not options.fields or secret in view.only(options.fields).named.values()
+    return chosen and not options.quiet

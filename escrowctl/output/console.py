@@ -34,7 +34,9 @@ class OutputClosedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How to speak: `color` is auto, always or never; `fields` are all that is wanted of each thing."""
+    """How to speak: `color` is auto, always or never; `fields` are all that is wanted of each thing; `raw`: data is
+    JSON, even for a person.
+    """
 
     json: bool = False
     quiet: bool = False
@@ -42,6 +44,7 @@ class Manner:
     debug: bool = False
     color: str = "auto"
     fields: tuple[str, ...] = ()
+    raw: bool = False
 
 
 class Console:
@@ -64,6 +67,7 @@ class Console:
         self._now = now
         self.manner = manner
         self._said: set[str] = set()
+        self._widths: tuple[int, ...] = ()
         for stream in (stdout, stderr):
             if isinstance(stream, TextIOWrapper):
                 # What the terminal's encoding lacks is shown by its code, not by a traceback.
@@ -72,23 +76,18 @@ class Console:
     # Data
 
     def show(self, view: "View") -> None:
-        """Show one thing in the format of this run."""
-        from escrowctl.output import terminal, tsv
+        """Show one thing in the format of this run; of a list, the fields of each item."""
+        from escrowctl.output.view import Listing
 
-        if self.manner.fields and view.named:
-            view = view.only(self.manner.fields)
+        fields = self.manner.fields
         if self.manner.quiet:
             self._ids((view,))
-        elif self.manner.json or (view.whole and not self._stdout.isatty()):
-            self.document(view.document)
-        elif view.whole:
-            self.data(_json(view.document, indent=0))
-        elif not self._stdout.isatty():
-            self.data(tsv.render_fields(view))
-        elif view.line is not None:
-            self.data(safe(view.line))
+        elif fields and view.items is not None and not view.holds(fields):
+            self.show_listing(Listing(fields, view.items))
+        elif fields and view.named:
+            self._show(view.only(fields))
         else:
-            self.data(terminal.render_fields(view, **self._terminal()))
+            self._show(view)
 
     def show_listing(self, listing: "Listing") -> None:
         """Show several things: an array, a table, or lines."""
@@ -96,31 +95,46 @@ class Console:
 
         if self.manner.fields:
             listing = listing.only(self.manner.fields)
-        if self.manner.json:
+        if self.manner.json or (self.manner.raw and not self.manner.quiet):
             views = [view.document for view in listing.views]
-            self.document(views if listing.document is None else listing.document)
+            self._whole(views if listing.document is None else listing.document)
         elif not listing.views:
-            return
+            if self._stdout.isatty():
+                self.note("none", "none")
         elif self.manner.quiet:
             self._ids(listing.views)
         elif self._stdout.isatty():
-            self.data(terminal.render_listing(listing, **self._terminal()))
+            around = self._terminal()
+            text, hidden = terminal.render_listing(listing, **around)
+            self.data(text)
+            if hidden:
+                names = " and ".join(filter(None, [", ".join(hidden[:-1]), hidden[-1]]))
+                self.note("hidden", f"{around['width']} columns do not hold {names}: --fields or --json shows all")
         else:
             self.data(tsv.render_listing(listing))
 
     def show_line(self, view: "View") -> None:
-        """Show one of several things that come one by one."""
-        from escrowctl.output import tsv
+        """Show one of several things that come one by one.
+
+        At a terminal the first has a header above it and decides how wide the columns are: how wide
+        the others will be cannot be known yet.
+        """
+        from escrowctl.output import terminal, tsv
 
         if self.manner.fields:
             view = view.only(self.manner.fields)
         if self.manner.quiet:
             self._ids((view,))
-        elif self.manner.json:
+        elif self.manner.json or self.manner.raw:
             self.document(view.document)
-        else:
-            # How wide the columns will be cannot be known yet.
+        elif not self._stdout.isatty():
             self.data(tsv.render_row(view, tuple(view.named)))
+        elif view.line is not None:
+            self.data(safe(view.line))
+        else:
+            around = self._terminal()
+            header, row, self._widths = terminal.render_row(view, self._widths, around["now"], color=around["color"])
+            self.data(f"{header}\n{row}" if header else row)
 
     def document(self, document: "JsonValue") -> None:
         """Write one line of JSON."""
@@ -193,8 +207,27 @@ class Console:
             self._say(safe(line))
         self._write_error("> ")
 
+    def _show(self, view: "View") -> None:
+        from escrowctl.output import terminal, tsv
+
+        if self.manner.json or self.manner.raw or view.whole:
+            self._whole(view.document)
+        elif not self._stdout.isatty():
+            self.data(tsv.render_fields(view))
+        elif view.line is not None:
+            self.data(safe(view.line))
+        else:
+            self.data(terminal.render_fields(view, **self._terminal()))
+
+    def _whole(self, document: "JsonValue") -> None:
+        """Write JSON: for a person in lines of its own."""
+        if self._stdout.isatty() and not self.manner.json:
+            self.data(_json(document, indent=0))
+        else:
+            self.document(document)
+
     def _ids(self, views: "tuple[View, ...]") -> None:
-        ids = [safe(view.id) for view in views if view.id is not None]
+        ids = [safe(each) for view in views for each in view.ids]
         if ids:
             self.data("\n".join(ids))
 
@@ -233,6 +266,14 @@ class Console:
             nothing = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nothing, stream.fileno())
             os.close(nothing)
+
+
+def require_ids(view: "View") -> None:
+    """Raise EscrowctlError (exit 2) where `-q` asks for ids, and nothing that was read has one."""
+    if not view.ids:
+        raise EscrowctlError(
+            ErrorCode.BAD_VALUE, "-q prints ids, and no field of this reply is known to be one: leave -q out."
+        )
 
 
 def _json(document: "JsonValue", *, indent: int | None = None) -> str:

@@ -4,6 +4,7 @@ import re
 from datetime import datetime
 from io import StringIO
 
+from escrowctl.output.columns import GAP, Column, fit, measure, share
 from escrowctl.output.safe import safe
 from escrowctl.output.view import Listing, View
 from escrowctl.surroundings import ago
@@ -17,7 +18,6 @@ _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:
 """RFC 3339 section 5.6, as far as services write it."""
 
 _NARROWEST = 8
-_GAP = 2
 
 
 def render_fields(view: View, *, now: datetime, width: int, color: bool) -> str:
@@ -32,37 +32,61 @@ def render_fields(view: View, *, now: datetime, width: int, color: bool) -> str:
         when = _relative(value, now)
         shown = f"{value}   {when}" if when else safe(value)
         table.add_row(Text(safe(name)), Text(shown, no_wrap=value == view.id))
-    names = max((_cells(safe(name)) for name, _ in view.fields), default=0)
-    needed = names + 2 + _cells(safe(view.id or ""))
-    return _print(table, width=max(width, needed, names + _GAP + _NARROWEST), color=color)
+    names = max((measure(safe(name)) for name, _ in view.fields), default=0)
+    needed = names + 2 + measure(safe(view.id or ""))
+    return _print(table, width=max(width, needed, names + GAP + _NARROWEST), color=color)
 
 
-def render_listing(listing: Listing, *, now: datetime, width: int, color: bool) -> str:
-    """Return a table with a header; cells that name a thing (ids) are never cut, others are folded.
+def render_listing(listing: Listing, *, now: datetime, width: int, color: bool) -> tuple[str, tuple[str, ...]]:
+    """Return a table with a header, and the names of the columns that there was no room for.
 
-    Amounts stand with their points below each other, times as how long ago they were. A terminal
-    too narrow for the ids gets longer lines: what is whole can be copied.
+    Cells that name a thing (ids) and amounts are never cut, others are folded. Amounts stand with
+    their points below each other, times as how long ago they were. Columns that were chosen are all
+    shown. A terminal too narrow for the ids gets longer lines: what is whole can be copied.
     """
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, padding=(0, _GAP, 0, 0), header_style="bold" if color else "")
-    cells = zip(*(view.row(listing.columns) for view in listing.views), strict=True)
-    columns = [_prepare(name, list(column), now) for name, column in zip(listing.columns, cells, strict=True)]
-    needed = 0
-    for column, texts in zip(listing.columns, columns, strict=True):
-        whole = column in _WHOLE | _AMOUNTS | _TIMES
-        widest = max(len(column), *map(_cells, texts))
-        needed += (widest if whole else min(widest, _NARROWEST)) + _GAP
-        table.add_column(
-            column.upper().rjust(widest) if column in _AMOUNTS else column.upper(),
-            no_wrap=whole,
-            min_width=widest if whole else min(widest, _NARROWEST),
-            overflow="fold",
-        )
-    for row in zip(*columns, strict=True):
+    everything = _columns(listing, now)
+    columns, hidden = (everything, ()) if listing.chosen else fit(everything, width)
+    widths = share(columns, width)
+    table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="bold" if color else "")
+    for column, cells in zip(columns, widths, strict=True):
+        table.add_column(column.header, no_wrap=column.whole, width=cells, overflow="fold")
+    for row in zip(*(column.cells for column in columns), strict=True):
         table.add_row(*(Text(cell) for cell in row))
-    return _print(table, width=max(width, needed), color=color)
+    return _print(table, width=max(width, sum(widths) + GAP * len(widths)), color=color), hidden
+
+
+def render_row(view: View, widths: tuple[int, ...], now: datetime, *, color: bool) -> tuple[str, str, tuple[int, ...]]:
+    """Return one of several rows that come one by one: its header where it is the first (`widths` is empty), the
+    row, and the widths for the next. A cell that is wider than the first row's pushes the others aside.
+    """
+    names = tuple(view.named)
+    cells = [_prepare(name, [cell], now)[0] for name, cell in zip(names, view.row(names), strict=True)]
+    if widths:
+        return "", _pad(cells, widths), widths
+    widths = tuple(max(measure(name), measure(cell)) for name, cell in zip(names, cells, strict=True))
+    header = _pad([name.upper() for name in names], widths)
+    return f"\x1b[1m{header}\x1b[0m" if color else header, _pad(cells, widths), widths
+
+
+def _pad(cells: list[str], widths: tuple[int, ...]) -> str:
+    padded = [cell + " " * (width - measure(cell)) for cell, width in zip(cells, widths, strict=True)]
+    return (" " * GAP).join(padded).rstrip()
+
+
+def _columns(listing: Listing, now: datetime) -> list[Column]:
+    rows = zip(*(view.row(listing.columns) for view in listing.views), strict=True)
+    return [_column(name, list(cells), now) for name, cells in zip(listing.columns, rows, strict=True)]
+
+
+def _column(name: str, cells: list[str], now: datetime) -> Column:
+    shown = tuple(_prepare(name, cells, now))
+    header = name.upper()
+    if name in _AMOUNTS:
+        header = header.rjust(max(map(measure, shown)))
+    return Column(name, header, shown, whole=name in _WHOLE | _AMOUNTS | _TIMES)
 
 
 def _prepare(name: str, cells: list[str], now: datetime) -> list[str]:
@@ -77,10 +101,10 @@ def _prepare(name: str, cells: list[str], now: datetime) -> list[str]:
 def _align(amounts: list[str]) -> list[str]:
     """Return amounts with their points below each other; no digit is added or taken away."""
     parts = [amount.partition(".") for amount in amounts]
-    before = max(_cells(whole) for whole, _, _ in parts)
+    before = max(measure(whole) for whole, _, _ in parts)
     behind = max(len(point + fraction) for _, point, fraction in parts)
     return [
-        " " * (before - _cells(whole)) + whole + (point + fraction).ljust(behind) for whole, point, fraction in parts
+        " " * (before - measure(whole)) + whole + (point + fraction).ljust(behind) for whole, point, fraction in parts
     ]
 
 
@@ -93,12 +117,6 @@ def _relative(text: str, now: datetime) -> str | None:
     except ValueError:
         # Shaped like a time, but no such day.
         return None
-
-
-def _cells(text: str) -> int:
-    from rich.cells import cell_len
-
-    return cell_len(text)
 
 
 def _print(table: object, *, width: int, color: bool) -> str:

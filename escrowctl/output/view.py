@@ -1,11 +1,16 @@
 """What a command hands over to be shown: values, and no decision about format."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from escrowctl.contract.body import encode
 from escrowctl.contract.number import JsonValue, Number
 from escrowctl.contract.record import resolve_pointer
+from escrowctl.output.safe import safe
+
+_PLAIN_KEY = re.compile(r'[^\s."\\](?:[^."\\]*[^\s."\\])?')
+"""A key that can stand in a dotted name as it is: no dot, no quote, no backslash, no space at its ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +21,7 @@ class View:
     are the name and value lines of a pipe and a terminal. `line`, if given, takes their place on a
     terminal. `named` are the fields that columns and `--fields` go by; `record` is what the JSON
     Pointers of `--fields` point into, and `outcome` what a line of several says besides. `whole`: a
-    document of any shape, which is JSON in every format.
+    document of any shape, which is JSON in every format; `items` are what is in it where it is a list.
     """
 
     document: JsonValue
@@ -27,6 +32,17 @@ class View:
     record: JsonValue = None
     outcome: str | None = None
     whole: bool = False
+    items: "tuple[View, ...] | None" = None
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """What `-q` prints: the id, or those of the items where it has none itself."""
+        views = (self,) if self.id is not None else self.items or ()
+        return tuple(view.id for view in views if view.id is not None)
+
+    def holds(self, names: tuple[str, ...]) -> bool:
+        """Whether any of the JSON Pointers among these names points to something in the record itself."""
+        return any(self._find(name) is not None for name in names if name.startswith("/"))
 
     def only(self, names: tuple[str, ...]) -> "View":
         """Return the view of these fields alone, null where there is no such field."""
@@ -44,27 +60,35 @@ class View:
         return tuple(text_of(self.named.get(column)) for column in columns)
 
     def _find(self, name: str) -> JsonValue:
-        return resolve_pointer(self.record, name) if name.startswith("/") else self.named.get(name)
+        if not name.startswith("/"):
+            return self.named.get(name)
+        return resolve_pointer(self.record, name)
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
     """Several things under fixed columns.
 
-    `document` is what `--json` prints: unless given, an array of the views' own documents.
+    `document` is what `--json` prints: unless given, an array of the views' own documents. `chosen`:
+    somebody asked for these very columns.
     """
 
     columns: tuple[str, ...]
     views: tuple[View, ...] = field(default=())
     document: JsonValue = None
+    chosen: bool = False
 
     def only(self, names: tuple[str, ...]) -> "Listing":
         """Return the listing of these fields alone."""
-        return Listing(names, tuple(view.only(names) for view in self.views))
+        return Listing(names, tuple(view.only(names) for view in self.views), chosen=True)
 
 
 def flatten(value: JsonValue) -> tuple[tuple[str, str], ...]:
-    """Return a record as dotted names and texts, in the record's own order; nothing is left out."""
+    """Return a record as dotted names and texts, in the record's own order; nothing is left out.
+
+    No two places have the same name: a key that could be taken for another, or for several (empty,
+    with a dot, with what does not print), stands in quotes, as JSON text.
+    """
     return tuple(_walk("", value))
 
 
@@ -84,6 +108,10 @@ def text_of(value: JsonValue) -> str:
 def _walk(prefix: str, value: JsonValue) -> Iterator[tuple[str, str]]:
     if isinstance(value, dict) and value:
         for key, item in value.items():
-            yield from _walk(f"{prefix}.{key}" if prefix else key, item)
+            yield from _walk(f"{prefix}.{_name(key)}" if prefix else _name(key), item)
     else:
         yield prefix or "value", text_of(value)
+
+
+def _name(key: str) -> str:
+    return key if _PLAIN_KEY.fullmatch(key) and safe(key) == key else encode(key)

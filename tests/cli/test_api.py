@@ -44,6 +44,61 @@ def test_a_reading_is_indented_at_a_terminal(at: At) -> None:
     )
 
 
+TWO = b'[{"id":"tx_1","status":"held","fee":{"bp":5}},{"id":"tx_2","status":"released"}]'
+
+
+@pytest.mark.parametrize(
+    ("reply", "words", "out"),
+    [
+        (HELD, ("-q",), "tx_1\n"),
+        (TWO, ("-q",), "tx_1\ntx_2\n"),
+        (b'{"status":"success","data":%s,"next":null}' % TWO, ("-q",), "tx_1\ntx_2\n"),
+        (b'{"transactions":%s}' % TWO, ("-q",), "tx_1\ntx_2\n"),
+        (b'{"id":"tx_9","items":%s}' % TWO, ("-q",), "tx_9\n"),
+        (b"[]", ("-q",), ""),
+        (TWO, ("--fields", "status,id,/fee/bp"), "held\ttx_1\t5\nreleased\ttx_2\t\n"),
+        (
+            TWO,
+            ("--fields", "id,amount", "--json"),
+            '[{"id": "tx_1", "amount": null}, {"id": "tx_2", "amount": null}]\n',
+        ),
+        (b'{"data":%s,"next":"abc"}' % TWO, ("--fields", "id"), "tx_1\ntx_2\n"),
+        (b'{"data":%s,"next":"abc"}' % TWO, ("--fields", "/next,/data/1/id"), "/next\tabc\n/data/1/id\ttx_2\n"),
+        (b'{"amount":5,"items":%s}' % TWO, ("--fields", "amount,id"), "amount\t5\nid\t\n"),
+        (b'{"ref":"A","parties":%s}' % TWO, ("--fields", "/ref"), "/ref\tA\n"),
+        (b"[]", ("--fields", "id", "--json"), "[]\n"),
+    ],
+)
+def test_ids_and_fields_of_a_list_are_those_of_its_items(
+    reply: bytes, words: tuple[str, ...], out: str, at: At
+) -> None:
+    _server, run = at(json_reply(reply))
+
+    result = run("api", "GET", "/transactions", *words)
+
+    assert (result.code, result.out, result.err) == (0, out, "")
+
+
+@pytest.mark.parametrize(
+    "reply", [b'{"ok":true}', b'[{"x":1}]', b'"pong"', b"null", b'{"ref":"A-1","parties":[{"id":"usr_1"}]}']
+)
+def test_quiet_never_prints_nothing_for_a_reply_without_an_id(reply: bytes, at: At) -> None:
+    _server, run = at(json_reply(reply))
+
+    result = run("api", "GET", "/transactions", "-q")
+
+    said = "error: -q prints ids, and no field of this reply is known to be one: leave -q out.\n"
+    assert (result.code, result.out, result.err) == (2, "", said)
+
+
+def test_a_foreign_write_without_an_id_is_done_all_the_same(at: At) -> None:
+    _server, run = at(json_reply(b'{"ok":true}'))
+
+    result = run("api", "DELETE", "/webhooks/wh_1", "--yes", "-q")
+
+    assert (result.code, result.out, result.err) == (0, "", "")
+
+
 def test_a_reply_that_is_text_is_text(at: At) -> None:
     _server, run = at(answering(http_reply("200 OK", b"ready \x1b[31m\nyes\n", content_type="text/plain")))
 

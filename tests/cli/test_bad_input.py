@@ -143,7 +143,6 @@ def test_an_id_that_cannot_stand_in_a_path_is_refused(
         (("tx", "get"), "", "no transaction id is given"),
         (("tx", "release", "--yes"), "", "no transaction id is given"),
         (("tx", "release", "tx_1", "tx_1", "--yes"), "", "tx_1 is given twice"),
-        (("tx", "release", "-"), "tx_1\n", "add --yes"),
         (("tx", "release", "-", "--yes"), "", "there is no id on standard input"),
         (("tx", "release", "-", "--yes"), "tx_1\r\ntx_1\n", "tx_1 is given twice"),
         (("tx", "release", "-", "--yes"), "tx_1\nnull\n", '"null" is not a transaction id'),

@@ -60,6 +60,31 @@ def test_fields_choose_the_columns_of_a_list_and_the_members_of_its_items(at: At
     assert [line.split() for line in shown.out.splitlines()][-3:] == [["tx_2", "KWD"], ["tx_3", "JPY"], ["tx_4"]]
 
 
+ODD = b'{"escrowRef":"A-10977"}'
+WHOLE = "This is the whole reply; no field in it is known to be the id."
+PART = "No field of the reply is known to be the id; all of it: escrowctl journal show j1."
+
+
+@pytest.mark.parametrize(
+    ("reply", "words", "out", "said"),
+    [
+        (ODD, (), "escrowRef\tA-10977\n", WHOLE),
+        (ODD, ("--fields", "id"), "id\t\n", PART),
+        (ODD, ("--fields", "/escrowRef"), "/escrowRef\tA-10977\n", PART),
+        (b'{"data":%s,"took":3}' % ODD, (), "escrowRef\tA-10977\n", PART),
+        (b'{"data":%s,"took":3}' % ODD, ("--raw",), '{"data": {"escrowRef": "A-10977"}, "took": 3}\n', WHOLE),
+    ],
+)
+def test_only_a_whole_reply_is_called_one_where_no_id_was_found(
+    reply: bytes, words: tuple[str, ...], out: str, said: str, at: At
+) -> None:
+    _server, run = at(json_reply(reply))
+
+    result = run(*CREATE, *words)
+
+    assert (result.code, result.out, result.err) == (0, out, f"note: created (200). {said} Do not do it again.\n")
+
+
 def test_raw_keeps_the_envelope_of_a_list_and_of_several(at: At) -> None:
     _server, run = at(by_method(GET=json_reply(ENVELOPE)))
 
@@ -68,6 +93,43 @@ def test_raw_keeps_the_envelope_of_a_list_and_of_several(at: At) -> None:
     assert [json.loads(line)["record"] for line in several.out.splitlines()] == [json.loads(ENVELOPE)] * 2
     _server, run = at(json_reply(LIST))
     assert run("tx", "list", "--raw", "--json").json == json.loads(LIST)
+
+
+def test_raw_is_the_whole_document_as_json_in_every_format(at: At, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    _server, run = at(by_method(GET=json_reply(ENVELOPE), POST=json_reply(b'{"data":{"id":"wh_1"},"took":2}')))
+
+    piped = run("tx", "get", "tx_1", "--raw")
+    shown = run("tx", "get", "tx_1", "--raw", terminal=True)
+    made = run("webhook", "create", "--url", "https://hooks.example.net/x", "--raw")
+    several = run("tx", "get", "tx_1", "tx_2", "--raw", terminal=True)
+    chosen = run("tx", "get", "tx_1", "--raw", "--fields", "id,/fee/bp")
+
+    assert piped.out == json.dumps(json.loads(ENVELOPE)) + "\n"
+    assert shown.out == json.dumps(json.loads(ENVELOPE), indent=2) + "\n"
+    assert made.out == '{"data": {"id": "wh_1"}, "took": 2}\n'
+    assert [json.loads(line)["record"] for line in several.out.splitlines()] == [json.loads(ENVELOPE)] * 2
+    assert chosen.out == '{"id": "17", "/fee/bp": 150}\n'
+
+
+def test_raw_shows_a_list_in_its_envelope_in_every_format(at: At) -> None:
+    _server, run = at(json_reply(b'{"data":[{"id":"a"}],"next":null}'))
+
+    assert run("tx", "list", "--raw").out == '{"data": [{"id": "a"}], "next": null}\n'
+    assert run("webhook", "list", "--raw", terminal=True).json == {"data": [{"id": "a"}], "next": None}
+    assert run("tx", "list", "--raw", "-q").out == "a\n"
+    assert run("tx", "list", "--raw", "--fields", "id").out == '[{"id": "a"}]\n'
+
+
+def test_raw_shows_what_escrowctl_keeps_as_json_too(run: Run) -> None:
+    made = run("--sandbox", *CREATE, "-q").out.strip()
+
+    (listed,) = run("--sandbox", "journal", "list", "--raw").json
+    entry = run("--sandbox", "journal", "show", "j1", "--raw").json
+    released = run("--sandbox", "tx", "release", made, "--yes", "--raw").json
+
+    assert (listed["entry"], entry["entry"], entry["id"]) == ("j1", "j1", made)
+    assert (released["id"], released["verified"], released["reply"]["status"]) == (made, True, "released")
 
 
 def test_lines_of_several_keep_their_outcome_beside_the_chosen_fields(at: At) -> None:
@@ -90,6 +152,18 @@ def test_a_field_that_nobody_knows_is_refused_before_anything_is_sent(given: str
     if given == "ID":
         assert results[0].error["message"].startswith('--fields "ID": "ID" is none of id, status, amount, ')
     assert server.seen == []
+
+
+@pytest.mark.parametrize(
+    ("given", "pointer"), [("created_at", "/created_at"), ("fee.bp", "/fee/bp"), ("id;status", "/created_at")]
+)
+def test_a_field_that_is_not_located_is_answered_with_the_pointer_to_write(given: str, pointer: str, run: Run) -> None:
+    result = run("tx", "get", "tx_1", "--fields", given)
+
+    assert result.code == 2
+    assert result.err.endswith(
+        f"reference, profile; any other field by its JSON Pointer, such as {pointer}. Nothing was sent.\n"
+    )
 
 
 def test_a_dry_run_is_shown_whole_whatever_fields_are_asked_for(run: Run) -> None:
@@ -130,10 +204,13 @@ def test_a_list_reads_well_at_every_width(columns: int, at: At, monkeypatch: pyt
     points = {first.index(".5"), rows["tx_2"].index(".005"), rows["tx_3"].index("100") + 3}
     assert len(points) == 1, "the points stand below each other"
     assert len({row.index(code) for row, code in zip(rows.values(), ("EUR", "KWD", "JPY"), strict=False)}) == 1
-    assert first.endswith("40 s ago")
-    assert rows["tx_2"].endswith("3 d ago")
-    assert (rows["tx_3"].endswith("yesterday"), rows["tx_4"].endswith("2026-13-41T04:00:00Z")) == (True, True)
-    assert (max(map(len, lines)) <= columns, len(lines)) == (columns > 80, {80: 10, 120: 7, 200: 5}[columns])
+    assert (max(map(len, lines)) <= columns, len(lines)) == (True, {80: 8, 120: 6, 200: 5}[columns])
+    created = ("40 s ago", "3 d ago", "yesterday", "2026-13-41T04:00:00Z")
+    amounts = ("1284.5   EUR", "99999999999999999.005 KWD", "100     JPY", "   held")
+    assert lines[0].split()[-1] == ("AMOUNT" if columns == 80 else "CREATED")
+    assert [
+        row.endswith(end) for row, end in zip(rows.values(), amounts if columns == 80 else created, strict=True)
+    ] == [True] * 4
 
 
 def test_a_time_says_how_long_ago_it_was_at_a_terminal_and_nothing_else_in_a_pipe(at: At) -> None:

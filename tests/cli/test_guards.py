@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Run
+from conftest import KEY, Run
 from wire_server import Behave, Seen, WireServer, by_method, hang_up, http_reply, say_nothing
 
 from cli.conftest import Journal
@@ -341,6 +341,29 @@ def test_an_escrow_that_is_not_there_is_not_released(at: At) -> None:
 
 
 # Asking
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("tx_R6PJ\n", '"tx_R6PJ" is not tx_R6PJBY3T: '),
+        (" TX_R6PJBY3T \n", '"TX_R6PJBY3T" is not tx_R6PJBY3T: '),
+        ("\x1b[Atx\n", r'"\u{1b}[Atx" is not tx_R6PJBY3T: '),
+        ("y" * 500 + "\n", '"' + "y" * 80 + '..." is not tx_R6PJBY3T: '),
+        (f"{KEY}\n", '"***" is not tx_R6PJBY3T: '),
+        ("\n", "declined; "),
+        ("", "declined; "),
+    ],
+)
+def test_a_mistyped_confirmation_is_shown_beside_what_was_to_be_typed(answer: str, said: str, at: At) -> None:
+    server, run = at(json_reply(HELD.replace(b"tx_1", b"tx_R6PJBY3T")))
+
+    result = run("tx", "release", "tx_R6PJBY3T", terminal=True, stdin=answer, environ={"NO_COLOR": "1"})
+
+    assert (result.code, server.writes) == (3, [])
+    assert result.err.splitlines()[-1].removeprefix("> ") == (
+        f"error: {said}tx_R6PJBY3T was not released. Nothing was sent."
+    )
 
 
 @pytest.mark.parametrize(("answer", "code"), [("tx_1\n", 0), ("tx_2\n", 3), ("\n", 3), ("", 3), ("yes\n", 3)])

@@ -40,7 +40,7 @@ def test_the_id_is_typed_and_the_record_read_again_before_it_is_sent(at: At) -> 
         '  PUT {"note":"checked","n":1.50}\n'
         "What an update changes is not published. Type the id to send it: tx_1\n> "
     )
-    assert other.err.endswith("declined; tx_1 was not updated. Nothing was sent.\n")
+    assert other.err.endswith('"yes" is not tx_1: tx_1 was not updated. Nothing was sent.\n')
     assert [seen.method for seen in server.seen] == ["GET", "GET", "PUT", "GET"]
 
 

@@ -138,15 +138,50 @@ def test_debug_shows_no_secret(at: At) -> None:
     assert (SECRET in result.err, "tell-nobody" in result.err, "wh_3" in result.err) == (False, False, True)
 
 
-def test_a_secret_that_cannot_be_kept_is_said_loudly(home: Path, at: At) -> None:
+@pytest.mark.parametrize(
+    ("options", "out"),
+    [(("-q",), "wh_3\n"), (("--fields", "id,/url"), "id\twh_3\n/url\thttps://hooks.example.net/x\n")],
+)
+def test_a_secret_that_is_not_shown_is_said_to_be_kept_and_where(
+    options: tuple[str, ...], out: str, home: Path, at: At
+) -> None:
+    _server, run = at(json_reply(MADE % SECRET.encode(), "201 Created"))
+
+    result = run(*CREATE, *options)
+
+    kept = home / "state" / "signing-secrets" / "j1.json"
+    assert (result.code, result.out) == (0, out)
+    assert result.err == f"note: the signing secret is not shown. It is kept in {kept}.\n"
+    assert json.loads(kept.read_text())["secret"] == SECRET
+
+
+def test_a_secret_that_was_chosen_is_shown(at: At) -> None:
+    _server, run = at(json_reply(MADE % SECRET.encode(), "201 Created"))
+
+    result = run(*CREATE, "--fields", "/secret")
+
+    assert result.out == f"/secret\t{SECRET}\n"
+    assert result.err.startswith("note: the signing secret is shown this once. It is kept in ")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), ("the signing secret is shown this once. It could not be kept in ", ": keep it yourself.\n")),
+        (("-q",), ("the signing secret is not shown, and could not be kept in ", ": the service alone knows it.\n")),
+    ],
+)
+def test_a_secret_that_cannot_be_kept_is_said_loudly(
+    options: tuple[str, ...], said: tuple[str, str], home: Path, at: At
+) -> None:
     _server, run = at(json_reply(MADE % SECRET.encode(), "201 Created"))
     (home / "state").mkdir(parents=True, mode=0o700)
     (home / "state" / "signing-secrets").write_text("in the way")
 
-    result = run(*CREATE, "-q")
+    result = run(*CREATE, *options)
 
-    assert (result.code, result.out) == (0, "wh_3\n")
-    assert result.err.startswith("note: the signing secret is shown this once. It could not be kept in ")
+    assert (result.code, SECRET in result.out) == (0, options == ())
+    assert (result.err.startswith(f"note: {said[0]}"), result.err.endswith(said[1])) == (True, True)
 
 
 def test_endpoints_are_listed_with_their_addresses_under_whatever_names(at: At) -> None:

@@ -84,3 +84,74 @@ def test_the_width_comes_from_the_terminal_where_no_variable_says_it(program: Pr
         widest.append(max(len(line) for line in plain(shown).splitlines()))
     assert [width <= columns for width, columns in zip(widest, (60, 100), strict=True)] == [True, True]
     assert all(narrow < wide for narrow, wide in pairwise(widest))
+
+
+COLUMNS = ("ENTRY", "SENT", "OPERATION", "STATE", "AMOUNT", "CURRENCY", "ID", "REFERENCE", "PROFILE")
+REFERENCE = "order-8841/2026-11/acme"
+
+
+def wide(program: Program, serve: Serve, resource_id: str = "tx_7K2M9QHD") -> Program:
+    """The program after a create with a long reference at a service of a long name."""
+    reply = CREATED.replace(b"tx_7K2M9QHD", resource_id.encode())
+    there = program.at(serve(lambda _seen, connection: connection.sendall(http_reply("200 OK", reply))))
+    create = ("tx", "create", "--amount", "1284000.50", "--currency", "USD", "--reference", REFERENCE)
+    assert there.run(*create).code == 0
+    return there
+
+
+@pytest.mark.parametrize(
+    ("columns", "header", "hidden"),
+    [
+        (
+            80,
+            "ENTRY SENT OPERATION STATE AMOUNT ID",
+            "note: 80 columns do not hold profile and reference: --fields or --json shows all",
+        ),
+        (100, "ENTRY SENT OPERATION STATE AMOUNT ID REFERENCE PROFILE", None),
+        (120, " ".join(COLUMNS), None),
+        (200, " ".join(COLUMNS), None),
+    ],
+)
+def test_a_listing_leaves_out_whole_columns_and_names_them_where_it_is_too_wide(
+    program: Program, serve: Serve, columns: int, header: str, hidden: str | None
+) -> None:
+    code, shown = wide(program, serve).terminal("journal", "list", columns=columns).finish()
+    first, row, *notes = plain(shown).splitlines()
+    assert (code, first.split()) == (0, header.split())
+    assert notes == ([hidden] if hidden else [])
+    assert max(map(len, (first, row))) <= columns
+    assert {"j1", "create", "done", "1284000.50", "USD", "tx_7K2M9QHD"} <= set(row.split())
+
+
+def test_chosen_columns_are_all_shown_however_narrow_it_is(program: Program, serve: Serve) -> None:
+    words = ("journal", "list", "--fields", "entry,id,amount,currency,reference,profile")
+    code, shown = wide(program, serve, LONG_ID).terminal(*words, columns=80).finish()
+    first, *rows = plain(shown).splitlines()
+    assert (code, first.split()) == (0, ["ENTRY", "ID", "AMOUNT", "CURRENCY", "REFERENCE", "PROFILE"])
+    assert {"j1", LONG_ID, "1284000.50", "USD"} <= set(rows[0].split())
+
+
+@pytest.mark.parametrize("words", [("journal", "list"), ("tx", "list"), ("webhook", "list")])
+@pytest.mark.parametrize("columns", [80, 120, 200])
+def test_every_line_of_a_listing_fits_and_a_long_id_in_it_is_whole(
+    program: Program, serve: Serve, columns: int, words: tuple[str, ...]
+) -> None:
+    there = wide(program, serve, LONG_ID)
+    items = b"""[{"id":"%s","status":"held","amount":1284000.50,"currency":"USD","created_at":"2026-11-20T03:12:44Z",
+      "url":"https://hooks.example.net/escrow/events/of/a/long/path/that/goes/on","events":["transaction.created"]}]"""
+    listed = serve(lambda _seen, connection: connection.sendall(http_reply("200 OK", items % LONG_ID.encode())))
+    _, shown = (there if words[0] == "journal" else there.at(listed)).terminal(*words, columns=columns).finish()
+    lines = [line for line in plain(shown).splitlines() if not line.startswith("note:")]
+    assert max(map(len, lines)) <= columns
+    assert sum(LONG_ID in line for line in lines) == 1
+
+
+def test_an_empty_list_says_so_at_a_terminal_alone(program: Program, serve: Serve) -> None:
+    there = program.at(serve(lambda _seen, connection: connection.sendall(http_reply("200 OK", b"[]"))))
+    assert [plain(there.terminal(*words).finish()[1]) for words in (("webhook", "list"), ("journal", "list"))] == [
+        "note: none\n",
+        "note: none\n",
+    ]
+    assert there.terminal("webhook", "list", "-q").finish() == (0, "")
+    piped = there.run("webhook", "list")
+    assert (piped.code, piped.out, piped.err) == (0, "", "")

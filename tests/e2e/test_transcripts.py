@@ -81,7 +81,7 @@ def test_another_word_than_the_id_releases_nothing(program: Program) -> None:
     code, shown = release.finish()
     assert (code, plain(shown).splitlines()[-1]) == (
         3,
-        f"error: declined; {resource_id} was not released. Nothing was sent.",
+        f'error: "yes" is not {resource_id}: {resource_id} was not released. Nothing was sent.',
     )
     assert program.journal("--sandbox") == [("create_transaction", "done")]
 

@@ -77,7 +77,7 @@ ENVELOPED = Manner(
         Expected("user get u-1 --fields id", 0, "id\tu-1\n"),
         Expected("webhook create --url https://x.example", 0, "webhook_id\tw-1\nendpoint\thttps://x.example\n"),
         Expected("webhook list", 0, "w-1\t\thttps://x.example\t\t\n"),
-        Expected("api GET /webhooks -q", 0, ""),
+        Expected("api GET /webhooks -q", 0, "w-1\n"),
     ),
 )
 

@@ -124,3 +124,21 @@ def test_a_reply_shaped_like_an_error_is_noticed(body: bytes, *, is_error: bool)
 )
 def test_text_that_could_move_a_terminal_is_shown_by_its_code(hostile: str, harmless: str) -> None:
     assert safe(hostile) == harmless
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        *("ad", "34f", "61c", "115f", "1160", "17b4", "17b5", "180b", "180c", "180d", "180e", "180f"),
+        *("200b", "200c", "200d", "200e", "200f", "2028", "2029", "202a", "202e", "2060", "2064", "2066", "206f"),
+        *("2800", "3164", "fe00", "fe0f", "feff", "ffa0", "fff9", "1bca0", "1d173"),
+        *("e0001", "e0020", "e007f", "e0100", "e01ef"),
+    ],
+)
+def test_a_character_that_nobody_sees_is_shown_by_its_code(code: str) -> None:
+    assert safe(f"tx_{chr(int(code, 16))}1") == f"tx_\\u{{{code}}}1"
+
+
+@pytest.mark.parametrize("text", ["Zoe\u0308", "\u05e9\u05c1", "\u20ac 5", "\U0001f600"])
+def test_letters_marks_and_pictures_stay_as_they_are(text: str) -> None:
+    assert safe(text) == text

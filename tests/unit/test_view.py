@@ -1,9 +1,16 @@
 """Records as lines: dotted names, the record's own order, nothing left out, numbers as they stood."""
 
+from collections.abc import Callable
+
 import pytest
+from cli.replies import json_reply
+from conftest import Run
+from wire_server import Behave, WireServer
 
 from escrowctl.contract.reply import Document, read_reply
 from escrowctl.output.view import flatten
+
+At = Callable[[Behave], tuple[WireServer, Run]]
 
 
 @pytest.mark.parametrize(
@@ -14,6 +21,10 @@ from escrowctl.output.view import flatten
         (b'{"a":{"b":{"c":"deep"}}}', (("a.b.c", "deep"),)),
         (b'{"list":[1,{"a":"b"}],"none":[],"empty":{}}', (("list", '[1,{"a":"b"}]'), ("none", "[]"), ("empty", "{}"))),
         (b'{"a":{},"b":""}', (("a", "{}"), ("b", ""))),
+        (
+            b'{"a b":1,"Zo\xc3\xab":2,"$ref":3,"a-b/c":4}',
+            (("a b", "1"), ("Zo\u00eb", "2"), ("$ref", "3"), ("a-b/c", "4")),
+        ),
         (b"{}", (("value", "{}"),)),
         (b"[1,2]", (("value", "[1,2]"),)),
         (b'"text"', (("value", "text"),)),
@@ -26,3 +37,30 @@ def test_a_record_is_flattened_in_its_own_order(body: bytes, lines: tuple[tuple[
 
     assert isinstance(reply, Document)
     assert flatten(reply.value) == lines
+
+
+@pytest.mark.parametrize(
+    ("body", "names"),
+    [
+        (b'{"status":"held","":{"status":"released"}}', ["status", '"".status']),
+        (b'{"a.b":1,"a":{"b":2}}', ['"a.b"', "a.b"]),
+        (b'{"a":{"":{"":1}},"a.":2}', ['a."".""', '"a."']),
+        (b'{"\\"a\\"":1,"a":2}', ['"\\"a\\""', "a"]),
+        (b'{"a\\tb":1,"a\\nb":2}', ['"a\\tb"', '"a\\nb"']),
+        (b'{"a\\u001b":1,"a\\\\u{1b}":2}', ['"a\\u001b"', '"a\\\\u{1b}"']),
+        (b'{"status ":1," status":2,"status":3," ":4}', ['"status "', '" status"', "status", '" "']),
+        (b'{"status\xe2\x80\x8b":1,"status\xef\xb8\x8f":2}', ['"status\\u200b"', '"status\\ufe0f"']),
+        (b'{"\x7f":1}', ['"\\u007f"']),
+    ],
+)
+def test_a_key_that_could_be_taken_for_another_stands_in_quotes(body: bytes, names: list[str]) -> None:
+    reply = read_reply(body)
+
+    assert isinstance(reply, Document)
+    assert [name for name, _ in flatten(reply.value)] == names
+
+
+def test_a_record_cannot_forge_a_field_of_its_own_in_a_pipe(at: At) -> None:
+    _server, run = at(json_reply(b'{"id":"x","status":"held","":{"status":"released"},"a\\tb":1}'))
+
+    assert run("tx", "get", "x").out == 'id\tx\nstatus\theld\n"".status\treleased\n"a\\tb"\t1\n'

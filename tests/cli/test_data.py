@@ -1,0 +1,113 @@
+"""`--data`: where the body comes from, and where it is not JSON."""
+
+import os
+from collections.abc import Callable
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
+
+import pytest
+from conftest import Run
+from wire_server import Behave, WireServer
+
+from cli.replies import HELD, json_reply
+from escrowctl.commands.arguments import read_data
+
+At = Callable[[Behave], tuple[WireServer, Run]]
+CREATE = ("webhook", "create", "--url", "https://hooks.example.net/x")
+
+
+def test_data_is_read_from_stdin(at: At) -> None:
+    server, run = at(json_reply(b'{"id":"wh_1"}'))
+
+    result = run(*CREATE, "--data", "@-", stdin='{"note": "x",\n "n": 1.50}\n')
+
+    assert result.code == 0
+    assert [seen.body for seen in server.writes] == [b'{"url":"https://hooks.example.net/x","note":"x","n":1.50}']
+
+
+@pytest.mark.parametrize(
+    ("line", "body"),
+    [
+        (("tx", "create", "--amount", "5", "--currency", "USD"), b'{"amount":5,"currency":"USD","note":"x"}'),
+        (("tx", "update", "tx_1", "--yes"), b'{"note":"x"}'),
+        (("tx", "release", "tx_1", "--yes"), b'{"note":"x"}'),
+        (("api", "POST", "/payouts", "--yes"), b'{"note":"x"}'),
+    ],
+)
+def test_every_write_takes_its_data_from_stdin(line: tuple[str, ...], body: bytes, at: At) -> None:
+    server, run = at(json_reply(HELD))
+
+    result = run(*line, "--data", "@-", stdin='{"note": "x"}')
+
+    assert (result.code, [seen.body for seen in server.writes]) == (0, [body])
+
+
+def test_ids_and_data_cannot_both_come_from_stdin(at: At) -> None:
+    server, run = at(json_reply(HELD))
+
+    result = run("tx", "release", "-", "--yes", "--data", "@-", stdin="tx_1\n")
+
+    assert (result.code, server.seen) == (2, [])
+    assert result.err.startswith("error: --data is empty: ")
+
+
+def test_data_from_stdin_is_read_as_the_bytes_it_is() -> None:
+    stdin = TextIOWrapper(BytesIO('{"note":"\u00fc"}'.encode()), encoding="ascii")
+
+    assert read_data("@-", stdin) == {"note": "\u00fc"}
+
+
+@pytest.mark.parametrize(
+    ("stdin", "said"),
+    [
+        ("", "--data is empty: give a JSON object"),
+        ('{"a": 1,\n "b" 2}', "--data is not JSON at line 2, column 6: give a JSON object"),
+    ],
+)
+def test_stdin_that_is_no_json_is_refused(stdin: str, said: str, at: At) -> None:
+    server, run = at(json_reply(b"{}"))
+
+    result = run(*CREATE, "--data", "@-", stdin=stdin)
+
+    assert (result.code, server.seen) == (2, [])
+    assert result.err.startswith(f"error: {said}")
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ("{bad", "is not JSON at line 1, column 2: "),
+        ('{"a":', "was cut short at line 1, column 6: "),
+        ("{\x00\x00", "is not JSON at line 1, column 2: "),
+        ('{"a":1}}', "is not JSON at line 1, column 8: "),
+        ('{"a":1,"a":2}', "has a key twice in one object: "),
+        ("<a>", "is HTML, not JSON: "),
+    ],
+)
+def test_data_that_is_no_json_says_where(data: str, said: str, at: At) -> None:
+    server, run = at(json_reply(b"{}"))
+
+    result = run(*CREATE, "--data", data)
+
+    assert (result.code, server.seen) == (2, [])
+    assert result.err.startswith(f"error: --data {said}")
+
+
+def test_data_from_what_is_no_regular_file_is_refused_and_does_not_hang(tmp_path: Path, at: At) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    server, run = at(json_reply(b"{}"))
+
+    fifo, folder = (run(*CREATE, "--data", f"@{path}") for path in (tmp_path / "fifo", tmp_path))
+
+    said = f"--data @{tmp_path / 'fifo'} is not a regular file: @- reads standard input. Nothing was sent."
+    assert (fifo.code, fifo.err) == (2, f"error: {said}\n")
+    assert (folder.code, folder.err) == (2, f"error: --data @{tmp_path}: Is a directory. Nothing was sent.\n")
+    assert server.seen == []
+
+
+def test_data_from_a_file_is_read(tmp_path: Path, at: At) -> None:
+    (tmp_path / "body.json").write_text('{"n": 1.50}')
+    server, run = at(json_reply(b'{"id":"wh_1"}'))
+
+    assert run(*CREATE, "--data", f"@{tmp_path / 'body.json'}").code == 0
+    assert [seen.body for seen in server.writes] == [b'{"url":"https://hooks.example.net/x","n":1.50}']

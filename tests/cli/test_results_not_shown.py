@@ -1,0 +1,66 @@
+"""A write that is done, and whose result cannot be shown: it is said to be done, whatever the reason."""
+
+from collections.abc import Callable
+
+import pytest
+from conftest import Run
+from wire_server import Behave, WireServer, by_method
+
+from cli.replies import CREATE, HELD, RELEASE, RELEASED, in_turn, json_reply
+from escrowctl.output.view import View
+
+At = Callable[[Behave], tuple[WireServer, Run]]
+
+
+def _failing_to_show(name: str) -> Callable[..., object]:
+    def fail(*_args: object, **_named: object) -> object:
+        raise ValueError(name)
+
+    return fail
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (CREATE, "created tx_1 (200)"),
+        (RELEASE, "tx_1 was released (200)"),
+        ((*RELEASE[:2], "tx_1", "tx_2", "--yes"), "tx_1 was released"),
+        (("tx", "update", "tx_1", "--data", '{"note":"x"}', "--yes"), "tx_1 was updated"),
+    ],
+)
+def test_a_done_write_that_escrowctl_fails_to_show_is_not_a_defect_to_repeat(
+    line: tuple[str, ...], said: str, at: At, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(View, "only", _failing_to_show("cannot be shown"))
+    reads = in_turn(json_reply(HELD), json_reply(RELEASED))
+    server, run = at(by_method(GET=reads, POST=json_reply(HELD), PUT=json_reply(HELD)))
+
+    result = run(*line, "--fields", "id", "--json")
+    debugged = run("tx", "get", "tx_1", "--fields", "id", "--json")
+
+    assert (result.code, result.error["code"], result.error["outcome"]) == (12, "result_not_printed", "done")
+    why = "the result could not be shown, by a defect in escrowctl (ValueError)."
+    assert result.error["message"] == f"{said}. Do not do it again: {why}"
+    assert (debugged.code, debugged.error["code"]) == (1, "defect")
+    assert len(server.writes) == 1
+
+
+def test_debug_shows_why_a_done_write_could_not_be_shown(at: At, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(View, "only", _failing_to_show("the key is sk_test_0123456789abcdef"))
+    _server, run = at(json_reply(HELD))
+
+    result = run(*CREATE, "--fields", "id", "--debug")
+
+    assert result.code == 12
+    assert "ValueError: the key is ***\n" in result.err
+
+
+def test_a_pointer_with_an_absurd_index_points_to_nothing(at: At) -> None:
+    server, run = at(json_reply(b'{"id":"tx_1","items":[1]}'))
+    pointer = f"/items/{'9' * 5000}"
+
+    made, read = run(*CREATE, "--fields", pointer, "--json"), run("tx", "get", "tx_1", "--fields", pointer)
+
+    assert (made.code, made.json) == (0, {pointer: None})
+    assert (read.code, read.out) == (0, f"{pointer}\t\n")
+    assert len(server.writes) == 1

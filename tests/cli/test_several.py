@@ -1,0 +1,101 @@
+"""Several ids in one line: what is said at the end adds up, and never counts an unknown among the failed."""
+
+import socket
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+from conftest import Run
+from wire_server import Behave, Seen, WireServer, by_method, hang_up, http_reply
+
+from cli.replies import CREATE, HELD, RELEASED, in_turn, json_reply
+
+At = Callable[[Behave], tuple[WireServer, Run]]
+
+
+def _named(record: bytes) -> Behave:
+    """Answer with this record under the id that the path ends with."""
+
+    def behave(seen: Seen, connection: socket.socket) -> None:
+        named = record.replace(b"tx_1", seen.target.removesuffix("/release").rpartition("/")[2].encode())
+        connection.sendall(http_reply("200 OK", named))
+
+    return behave
+
+
+def _by_id(**behaviours: Behave) -> Behave:
+    """Answer a write of each id as it says; any other is released."""
+
+    def behave(seen: Seen, connection: socket.socket) -> None:
+        resource_id = seen.target.removesuffix("/release").rpartition("/")[2]
+        behaviours.get(resource_id, _named(RELEASED))(seen, connection)
+
+    return behave
+
+
+REFUSE = json_reply(b'{"detail":"disputed"}', "400 Bad Request")
+
+
+@pytest.mark.parametrize(
+    ("puts", "code", "counts"),
+    [
+        ({"tx_1": hang_up, "tx_2": hang_up}, 12, "of 2: 0 released, 0 failed, 2 unknown, 0 not attempted."),
+        ({"tx_2": REFUSE}, 15, "of 2: 1 released, 1 failed, 0 unknown, 0 not attempted."),
+        ({"tx_1": REFUSE, "tx_2": hang_up}, 12, "of 2: 0 released, 1 failed, 1 unknown, 0 not attempted."),
+    ],
+)
+def test_the_counts_of_several_releases_add_up(puts: dict[str, Behave], code: int, counts: str, at: At) -> None:
+    _server, run = at(by_method(GET=_named(HELD), PUT=_by_id(**puts)))
+
+    result = run("tx", "release", "tx_1", "tx_2", "--yes")
+
+    assert (result.code, result.err.splitlines()[-1]) == (code, f"error: {counts}")
+
+
+def test_the_counts_of_several_reads_say_how_many_were_shown(at: At) -> None:
+    def get(seen: Seen, connection: socket.socket) -> None:
+        missing = seen.target.endswith("tx_2")
+        (json_reply(b"{}", "404 Not Found") if missing else _named(HELD))(seen, connection)
+
+    _server, run = at(get)
+
+    result = run("tx", "get", "tx_1", "tx_2", "tx_3")
+
+    assert (result.code, result.err.splitlines()[-1]) == (15, "error: of 3: 2 shown, 1 failed.")
+
+
+def test_several_releases_at_a_terminal_are_each_said_in_a_line(run: Run) -> None:
+    ids = [run("--sandbox", *CREATE[:3], amount, *CREATE[4:], "-q").out.strip() for amount in ("100", "200")]
+
+    result = run("--sandbox", "tx", "release", *ids, "--yes", terminal=True)
+
+    assert result.out == "".join(f"{one}   held -> released   verified by reading it back\n" for one in ids)
+
+
+def test_several_reads_at_a_terminal_are_rows_under_one_header(at: At) -> None:
+    record = b'{"id":"tx_1","status":"released","amount":100,"currency":"USD","created_at":"2026-11-21T03:59:20Z"}'
+    noon = datetime(2026, 11, 21, 4, 0, 0, tzinfo=UTC)
+    _server, run = at(in_turn(_named(record), _named(HELD)))
+
+    def shown(*words: str) -> list[str]:
+        return run(*words, terminal=True, now=lambda: noon, environ={"NO_COLOR": "1"}).out.splitlines()
+
+    assert shown("tx", "get", "tx_1", "tx_20") == [
+        "ID    STATUS    AMOUNT  CURRENCY  CREATED",
+        "tx_1  released  100     USD       40 s ago",
+        "tx_20  held      100     USD",
+    ]
+    assert shown("tx", "get", "tx_1", "tx_20", "--fields", "id,status") == ["ID    STATUS", "tx_1  held", "tx_20  held"]
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_ids_from_standard_input_leave_nobody_to_confirm_their_release(at: At, *, terminal: bool) -> None:
+    server, run = at(json_reply(HELD))
+
+    result = run("tx", "release", "-", "--json", stdin="tx_1\ntx_2\n", terminal=terminal)
+
+    assert (result.code, result.out, server.seen) == (3, "", [])
+    assert (result.error["code"], result.error["hint"]) == ("confirmation_needed", "to confirm it on the line: --yes")
+    assert result.error["message"] == (
+        "a release needs a confirmation, and ids from standard input leave nobody to ask. Nothing was sent."
+    )

@@ -70,3 +70,9 @@ def not_stored(error: EscrowctlError, *, origin: Origin, api_prefix: str, again:
         )
         hint = (f"with another prefix: {again} --api-prefix {other}", unchecked)
     return EscrowctlError(code, f"{message}. {_NOTHING_STORED}", hint=hint, sending=error.sending, facts=error.facts)
+
+
+def say_not_stored(error: EscrowctlError) -> EscrowctlError:
+    """Return what kept a key from being stored, in words that hold after the service was asked."""
+    said = error.message.removesuffix(NOTHING_SENT).strip()
+    return EscrowctlError(error.code, f"{said} {_NOTHING_STORED}", hint=error.hint, facts=error.facts)

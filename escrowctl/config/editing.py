@@ -4,11 +4,12 @@ tomlkit edits the text. That nothing but the one setting changed is not left to 
 read by the standard library's parser and compared with what the old one should have become.
 """
 
+import contextlib
 import copy
 import os
 import re
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from escrowctl.config.folders import make_private_folder
 from escrowctl.config.names import Value
 from escrowctl.config.origin import parse_base_url
 from escrowctl.config.profiles import ConfigFile
-from escrowctl.config.replacing import locked, replace_file
+from escrowctl.config.replacing import drafted, locked
 from escrowctl.errors import bad_config
 from escrowctl.surroundings import Surroundings
 
@@ -54,20 +55,44 @@ class ConfigEditor:
 
     def apply(self, decide: Callable[[dict[str, Any]], list[_Change]]) -> None:
         """Make the changes that `decide` returns for the file's tables as they are under the lock."""
-        if not self._path.parent.exists():
-            self._make_folder()
-        with locked(self._path.parent, self._around):
-            text = read_text(self._path) or ""
-            tables = parse_toml(self._link, text)
-            changes = decide(copy.deepcopy(tables))
-            for path, value in changes:
-                text, tables = self._changed(text, tables, path, value)
-            self._check(validate_config(self._link, tables), frozenset(path[1] for path, _ in changes if len(path) > 1))
-            replace_file(self._path, text if text.endswith("\n") or not text else f"{text}\n")
+        with locked(self.make_folder(), self._around), self.drafted(decide) as put:
+            put()
 
-    def _make_folder(self) -> None:
-        if self._path.is_relative_to(self._link.parent.resolve()):
-            make_private_folder(self._path.parent)
+    def rehearse(self, decide: Callable[[dict[str, Any]], list[_Change]]) -> None:
+        """Raise what `apply` would for the file as it is now, as far as that can be told without writing."""
+        folder = self._path.parent
+        if not folder.exists() and self._is_makeable:
+            self._plan(decide)
+            return
+        with locked(folder, self._around):
+            self._plan(decide)
+
+    def make_folder(self) -> Path:
+        """Return the folder to lock, which is made where it is missing and the file is no link out of it."""
+        folder = self._path.parent
+        if not folder.exists() and self._is_makeable:
+            make_private_folder(folder)
+        return folder
+
+    @contextlib.contextmanager
+    def drafted(self, decide: Callable[[dict[str, Any]], list[_Change]]) -> Iterator[Callable[[], None]]:
+        """Yield what makes the changes, all of it checked and on the disk; call while `make_folder` is locked."""
+        with drafted(self._path, self._plan(decide)) as put:
+            yield put
+
+    @property
+    def _is_makeable(self) -> bool:
+        return self._path.is_relative_to(self._link.parent.resolve())
+
+    def _plan(self, decide: Callable[[dict[str, Any]], list[_Change]]) -> str:
+        """Return the text that the file would have."""
+        text = read_text(self._path) or ""
+        tables = parse_toml(self._link, text)
+        changes = decide(copy.deepcopy(tables))
+        for path, value in changes:
+            text, tables = self._changed(text, tables, path, value)
+        self._check(validate_config(self._link, tables), frozenset(path[1] for path, _ in changes if len(path) > 1))
+        return text if text.endswith("\n") or not text else f"{text}\n"
 
     def _changed(
         self, text: str, tables: dict[str, Any], path: Sequence[str], value: Value | None

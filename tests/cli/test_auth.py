@@ -345,6 +345,85 @@ def test_what_outranks_the_new_profile_is_said(run: Run, serve: Serve) -> None:
     assert [seen.header("Authorization") for seen in server.seen] == [f"Bearer {KEY}"]
 
 
+@pytest.mark.parametrize("case", ["link into nowhere", "unknown default profile", "changed while it was tried"])
+@pytest.mark.parametrize("store", ["--no-keyring", "--keyring"])
+def test_a_profile_that_cannot_be_written_leaves_no_key_behind(
+    run: Run, serve: Serve, home: Path, monkeypatch: pytest.MonkeyPatch, case: str, store: str
+) -> None:
+    stub = keyring(monkeypatch, KeyringStub())
+    home.mkdir(mode=0o700, parents=True)
+    config = home / "config.toml"
+    if case == "link into nowhere":
+        config.symlink_to(home.parent / "nowhere" / "config.toml")
+    elif case == "unknown default profile":
+        config.write_text('default_profile = "gone"\n')
+
+    def behave(_seen: Seen, connection: Any) -> None:
+        if case == "changed while it was tried":
+            config.write_text('default_profile = "gone"\n')
+        connection.sendall(http_reply("200 OK", b"[]"))
+
+    server = serve(behave)
+    result = login(run, server, "--mode", "test", "-p", "a", store)
+
+    late = case.startswith("changed")
+    assert (result.code, result.out) == (17 if case.startswith("link") else 2, ""), result.err
+    assert len(server.seen) == (1 if late else 0)
+    assert ("Nothing was stored." in result.err, "Nothing was sent." in result.err) == (late, not late)
+    assert (stub.entries, sorted(path.name for path in home.iterdir())) == ({}, ["config.toml"])
+
+
+@pytest.mark.parametrize("store", ["--no-keyring", "--keyring"])
+def test_a_rename_that_fails_at_the_very_end_takes_the_key_back(
+    run: Run, serve: Serve, home: Path, monkeypatch: pytest.MonkeyPatch, store: str
+) -> None:
+    stub, server = keyring(monkeypatch, KeyringStub()), serve(takes(KEY))
+    login(run, server, "--mode", "test", "-p", "a")
+    before = files_of(home)
+    replace = Path.replace
+
+    def fail(path: Path, target: Path) -> Path:
+        if target.name == "config.toml":
+            raise OSError(5, "Input/output error")
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", fail)
+    result = login(run, server, "--mode", "test", "-p", "b", store)
+
+    assert (result.code, result.out) == (17, "")
+    assert result.err.endswith("Input/output error. It is as it was. Nothing was stored.\n")
+    assert (files_of(home), stub.entries) == (before, {})
+
+
+def test_a_prefix_that_was_changed_while_the_key_was_tried_is_not_mixed_with_it(
+    run: Run, serve: Serve, home: Path, write_config: Callable[[str], Path]
+) -> None:
+    def behave(_seen: Seen, connection: Any) -> None:
+        write_config(text.replace("/v1", "/v2"))
+        connection.sendall(http_reply("200 OK", b"[]"))
+
+    server = serve(behave)
+    text = f'[profiles.a]\nbase_url = "{server.base_url}"\nmode = "test"\napi_prefix = "/v1"\n'
+    write_config(text)
+
+    result = run("-p", "a", "auth", "login", stdin=KEY)
+
+    assert (result.code, result.out, list(files_of(home))) == (2, "", ["config.toml"])
+    assert "profile a has got the prefix /v2 meanwhile, not /v1. Nothing was stored." in result.err
+
+
+def test_the_default_prefix_typed_for_a_profile_with_another_is_kept(
+    run: Run, serve: Serve, write_config: Callable[[str], Path]
+) -> None:
+    server = serve(takes(KEY))
+    path = write_config(f'[profiles.a]\nbase_url = "{server.base_url}"\nmode = "test"\napi_prefix = "/v1"\n')
+
+    assert run("-p", "a", "auth", "login", "--api-prefix", "/api/v1", stdin=KEY).code == 0
+
+    assert [seen.target for seen in server.seen] == ["/api/v1/webhooks"]
+    assert 'api_prefix = "/api/v1"' in path.read_text()
+
+
 # The keyring
 
 

@@ -19,10 +19,10 @@ from escrowctl.config.names import Value
 from escrowctl.config.origin import parse_base_url
 from escrowctl.config.profiles import ConfigFile
 from escrowctl.config.replacing import drafted, locked
-from escrowctl.errors import bad_config
+from escrowctl.errors import EscrowctlError, bad_config
 from escrowctl.surroundings import Surroundings
 
-_PROFILES = "profiles"
+_PROFILES, _BASE_URL = "profiles", "base_url"
 _Change = tuple[Sequence[str], Value | None]
 
 
@@ -40,8 +40,18 @@ class ConfigEditor:
         self._around = around
 
     def set(self, path: Sequence[str], value: Value) -> None:
-        """Set one setting; tables that it needs are made."""
-        self.apply(lambda _tables: [(path, value)])
+        """Set one setting; tables that it needs are made.
+
+        A base URL is not moved to another origin under a profile that names a key file (exit 2): the
+        key in it was given for where the profile is now.
+        """
+
+        def change(tables: dict[str, Any]) -> list[_Change]:
+            if path[-1] == _BASE_URL:
+                _refuse_to_take_key_along(find(tables, path[:-1]) or {}, path, str(value))
+            return [(path, value)]
+
+        self.apply(change)
 
     def unset(self, path: Sequence[str]) -> None:
         """Take one setting out, or a whole profile; raises EscrowctlError (exit 2) where it is not there."""
@@ -129,6 +139,32 @@ def find(tables: dict[str, Any], path: Sequence[str]) -> Any:
     for part in path:
         value = value.get(part) if isinstance(value, dict) else None
     return value
+
+
+def _refuse_to_take_key_along(profile: dict[str, Any], path: Sequence[str], value: str) -> None:
+    name = ".".join(path[:-1])
+    file, before = profile.get("api_key_file"), profile.get(_BASE_URL)
+    if file is None or before is None:
+        return
+    origin = str(parse_base_url(value, source=".".join(path)))
+    there = _origin_or_text(before)
+    if origin != there:
+        raise bad_config(
+            f"the key in {file} was given for {there}, and would be used at {origin}: a key goes to no other origin.",
+            hint=(
+                f"first:  escrowctl config unset {name}.api_key_file",
+                f"then:   escrowctl config set {name}.{_BASE_URL} {value}",
+                f"and, where a file holds the key for it:  escrowctl config set {name}.api_key_file FILE",
+            ),
+        )
+
+
+def _origin_or_text(base_url: object) -> str:
+    try:
+        return str(parse_base_url(str(base_url), source=_BASE_URL))
+    except EscrowctlError:
+        # It is being mended.
+        return str(base_url)
 
 
 # The change as data

@@ -43,7 +43,9 @@ class Resolver:
         self._environ = environ
         self.config_path, self._named = find_config_path(line.config, environ, folders)
         self.credentials = Credentials(folders.config, environ)
-        self.keys = KeyFinder(environ, self.credentials, self.config_path.parent, self._origin_of)
+        # A file that the line names is not the environment's: a profile in it says nothing of the environment's key.
+        origin_of = self._origin_of if line.config is None else None
+        self.keys = KeyFinder(environ, self.credentials, self.config_path.parent, origin_of)
 
     @cached_property
     def config(self) -> "ConfigFile | None":

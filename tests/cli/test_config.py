@@ -523,6 +523,29 @@ def test_a_moved_profile_says_that_its_key_stays_behind(run: Run, write_config: 
     assert (asked.code, asked.out) == (4, "")
 
 
+def test_a_profile_with_a_key_file_is_not_moved_before_the_key_is_taken_from_it(
+    run: Run, write_config: WriteConfig
+) -> None:
+    text = ACME + 'api_key_file = "acme-live.key"\n'
+    path = write_config(text)
+    moved = ("config", "set", "profiles.acme-live.base_url", "https://new.example.com")
+
+    refused = run(*moved)
+    deeper = run("-p", "acme-live", "config", "set", "base_url", "https://escrow.example.com/base")
+
+    assert (refused.code, refused.out, deeper.code) == (2, "", 0)
+    assert refused.err.splitlines() == [
+        "error: the key in acme-live.key was given for https://escrow.example.com, and would be used at "
+        "https://new.example.com: a key goes to no other origin. Nothing was sent.",
+        "hint: first:  escrowctl config unset profiles.acme-live.api_key_file",
+        "      then:   escrowctl config set profiles.acme-live.base_url https://new.example.com",
+        "      and, where a file holds the key for it:  escrowctl config set profiles.acme-live.api_key_file FILE",
+    ]
+    assert path.read_text() == text.replace("https://escrow.example.com", "https://escrow.example.com/base")
+    assert [run("config", "unset", "profiles.acme-live.api_key_file").code, run(*moved).code] == [0, 0]
+    assert 'base_url = "https://new.example.com"' in path.read_text()
+
+
 def test_a_typo_in_the_file_can_be_taken_out_by_its_name(run: Run, write_config: WriteConfig) -> None:
     path = write_config('[profiles.a]\nbase_url = "https://a.example.com"\nreed_only = true\n')
     told = run("-p", "a", "tx", "get", "tx_1")

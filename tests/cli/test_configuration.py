@@ -119,6 +119,42 @@ CASES = (
         {E_CONFIG: "other.toml"},
         ("A", KEY_A),
     ),
+    Case(
+        "the environment's key and profile, another config file on the line",
+        ("--config", "other.toml"),
+        {E_PROFILE: "b", E_KEY: KEY_ENV},
+        4,
+    ),
+    Case(
+        "the environment's key and profile, another config file and profile on the line",
+        ("--config", "other.toml", "-p", "b"),
+        {E_PROFILE: "b", E_KEY: KEY_ENV},
+        4,
+    ),
+    Case(
+        "the environment's key file and profile, another config file with a key file on the line",
+        ("--config", "other.toml"),
+        {E_PROFILE: "a", E_FILE: "env.key"},
+        4,
+    ),
+    Case(
+        "the environment's profile alone, another config file on the line",
+        ("--config", "other.toml"),
+        {E_PROFILE: "a"},
+        ("B", KEY_B),
+    ),
+    Case(
+        "the environment's pair, another config file on the line",
+        ("--config", "other.toml"),
+        {E_URL: "A", E_KEY: KEY_ENV},
+        ("A", KEY_ENV),
+    ),
+    Case(
+        "the environment's pair and its own config file",
+        (),
+        {E_CONFIG: "other.toml", E_PROFILE: "b", E_KEY: KEY_ENV},
+        ("A", KEY_ENV),
+    ),
     Case("another config file that is not there", ("-p", "a"), {E_CONFIG: "nowhere.toml"}, 2),
 )
 
@@ -178,6 +214,26 @@ def _configure(home: Path, servers: dict[str, WireServer], default: str | None) 
     for name, text in (*keys.items(), ("credentials.toml", credentials)):
         (home / name).write_text(text)
         (home / name).chmod(0o644 if name == "loose.key" else 0o600)
+
+
+@pytest.mark.parametrize("line", [("--base-url", "https://b.example.com"), ("-p", "b")])
+def test_a_key_of_the_environment_that_the_line_leaves_out_is_not_asked_for_again(
+    run: Run, home: Path, line: tuple[str, ...]
+) -> None:
+    home.mkdir(mode=0o700, parents=True)
+    (home / "config.toml").write_text('[profiles.b]\nbase_url = "https://b.example.com"\n')
+
+    result = run(*line, "tx", "get", "tx_1", environ={E_KEY: KEY_ENV})
+
+    source = "--base-url" if line[0] == "--base-url" else "--profile b"
+    assert (result.code, result.out) == (4, "")
+    assert result.err.splitlines() == [
+        f"error: there is no API key for https://b.example.com (from {source}). Nothing was sent.",
+        f"hint: store one:  escrowctl auth login {' '.join(line)}",
+        "      ESCROWCTL_API_KEY is set, and not used for what the line names; if it is for https://b.example.com, "
+        "say so there:  ESCROWCTL_BASE_URL=https://b.example.com",
+        "      a key is used only for the origin it was given for",
+    ]
 
 
 def test_the_sandbox_is_sealed(run: Run, serve: Callable[[Behave], WireServer], home: Path) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from escrowctl.config.origin import Origin, parse_base_url
+from escrowctl.config.origin import Origin, parse_base_url, refuse_prefix
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, bad_value
 from escrowctl.session import Session
@@ -64,25 +64,33 @@ class Form:
 
     def _account(self, name: str, origin: Origin, source: str, mode: str) -> Account:
         known = self._profiles.get(name)
-        before = known.api_prefix if known else None
-        prefix = self._api_prefix if self._api_prefix is not None else before
-        return Account(name, origin, source, mode, DEFAULT_API_PREFIX if prefix is None else prefix, before)
+        prefix = self._prefix(known)
+        refuse_prefix(origin, prefix, source=source)
+        return Account(name, origin, source, mode, prefix, known.api_prefix if known else None)
+
+    def _prefix(self, known: "Profile | None") -> str:
+        if self._api_prefix is not None:
+            return self._api_prefix
+        return known.api_prefix if known else DEFAULT_API_PREFIX
+
+    def _read_url(self, text: str, source: str, known: "Profile | None") -> Origin:
+        return refuse_prefix(parse_base_url(text, source=source), self._prefix(known), source=source)
 
     def _origin(self, known: "Profile | None") -> tuple[Origin, str]:
         typed = self._session.options.base_url
         if typed is not None:
-            return parse_base_url(typed, source="--base-url"), "--base-url"
+            return self._read_url(typed, "--base-url", known), "--base-url"
         if known is not None:
             source = f"profile {self._name}"
-            return parse_base_url(known.base_url, source=source), source
+            return self._read_url(known.base_url, source, known), source
         environ = self._session.surroundings.environ.get("ESCROWCTL_BASE_URL")
         if environ:
-            return parse_base_url(environ, source="ESCROWCTL_BASE_URL"), "ESCROWCTL_BASE_URL"
+            return self._read_url(environ, "ESCROWCTL_BASE_URL", known), "ESCROWCTL_BASE_URL"
         self._require("--base-url URL")
         origin = ask_until(
             self._session,
             lambda: self._session.ask("The base URL of the service, such as https://escrow.example.com:"),
-            lambda answer: parse_base_url(answer, source="the base URL"),
+            lambda answer: self._read_url(answer, "the base URL", known),
         )
         return origin, "what was typed"
 

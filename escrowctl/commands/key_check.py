@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from escrowctl.config.network import find_network
-from escrowctl.config.origin import Origin
+from escrowctl.config.origin import Origin, ends_in
 from escrowctl.config.secrets import Secret
 from escrowctl.config.service import Service
 from escrowctl.contract.operations import DEFAULT_API_PREFIX, LIST_WEBHOOKS
@@ -65,6 +65,9 @@ def not_stored(error: EscrowctlError, *, origin: Origin, api_prefix: str, again:
         hint = (f"if it is right and may not do just this: {unchecked}",)
     elif error.code is ErrorCode.NOT_FOUND:
         other = "/v1" if api_prefix == DEFAULT_API_PREFIX else DEFAULT_API_PREFIX
+        if ends_in(origin, other):
+            # It stands in the base URL already.
+            other = "''"
         message = (
             f"{origin} has no GET {api_prefix}{LIST_WEBHOOKS.path} ({said}): the API may stand under another prefix"
         )

@@ -16,7 +16,7 @@ from typing import Any
 from escrowctl.config.file import parse_toml, read_text, validate_config
 from escrowctl.config.folders import make_private_folder
 from escrowctl.config.names import Value
-from escrowctl.config.origin import parse_base_url
+from escrowctl.config.origin import parse_base_url, refuse_prefix
 from escrowctl.config.profiles import ConfigFile
 from escrowctl.config.replacing import drafted, locked
 from escrowctl.errors import EscrowctlError, bad_config
@@ -130,7 +130,8 @@ class ConfigEditor:
                 f"(profiles there: {known})."
             )
         for name in touched & config.profiles.keys():
-            parse_base_url(config.profiles[name].base_url, source=f"profiles.{name}.base_url")
+            profile, source = config.profiles[name], f"profiles.{name}.base_url"
+            refuse_prefix(parse_base_url(profile.base_url, source=source), profile.api_prefix, source=source)
 
 
 def find(tables: dict[str, Any], path: Sequence[str]) -> Any:

@@ -210,6 +210,29 @@ def test_another_prefix_is_tried_where_it_is_named_and_kept(run: Run, serve: Ser
     assert (bad.code, len(server.seen)) == (2, 1)
 
 
+def test_a_base_url_that_has_the_prefix_already_is_refused_before_the_key_is_read(
+    run: Run, serve: Serve, home: Path
+) -> None:
+    server = serve(json_reply(b"{}", "404 Not Found"))
+
+    def attempt(path: str, *words: str) -> Any:
+        line = ("auth", "login", "--base-url", server.base_url + path, "--mode", "test", "-p", "a")
+        return run(*line, *words, stdin=KEY)
+
+    twice, short = attempt("/api/v1"), attempt("/v1", "--api-prefix", "/v1")
+    assert [(result.code, result.out, len(server.seen)) for result in (twice, short)] == [(2, "", 0)] * 2
+    assert f'--base-url "{server.base_url}/api/v1" already ends in /api/v1: leave it out, write {server.base_url}.' in (
+        twice.err
+    )
+    # What the URL has already is not suggested once more.
+    nested = attempt("/v1")
+    assert (nested.code, [seen.target for seen in server.seen]) == (6, ["/v1/api/v1/webhooks"])
+    assert f"--base-url {server.base_url}/v1 --mode test -p a --api-prefix ''\n" in nested.err
+    assert attempt("/v1", "--api-prefix", "").code == 6
+    assert server.seen[-1].target == "/v1/webhooks"
+    assert files_of(home) == {}
+
+
 @pytest.mark.parametrize(
     ("url", "mode", "name"),
     [

@@ -1,10 +1,12 @@
 """`sandbox serve|status|reset`: one store for commands and for other programs, and one owner at a time."""
 
 import json
+import os
 import signal
 import socket
 import stat
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from wire_server import say_nothing
 from wire_server import serving as serving_wire
 
 from escrowctl.errors import ErrorCode, EscrowctlError
-from escrowctl.sandbox.ownership import Claim, claim_alone, claim_shared
+from escrowctl.sandbox.ownership import Claim, ServedSandbox, announce, claim_alone, claim_shared, find_server
 from sandbox.serving import Served, serving
 
 CREATE = ("--sandbox", "tx", "create", "--amount", "7.50", "--currency", "EUR", "-q")
@@ -111,6 +113,102 @@ def test_commands_share_it_and_a_server_waits_for_them(tmp_path: Path) -> None:
     alone.release()
 
     assert raised.value.code is ErrorCode.BUSY
+
+
+# Whose word is believed
+
+
+def word(base_url: str, **changed: object) -> ServedSandbox:
+    return replace(ServedSandbox(base_url, "sk_sandbox_0", "sbx_0", os.getpid()), **changed)  # type: ignore[arg-type]
+
+
+def test_the_word_of_the_server_that_has_the_store_is_believed_until_it_is_taken_back(tmp_path: Path) -> None:
+    folder = tmp_path / "sandbox"
+    claim = claim_alone(folder, patience=0)
+    served = word("http://127.0.0.1:4650")
+
+    withdraw = announce(folder, served)
+
+    assert (find_server(folder), claim_shared(folder, patience=0)) == (served, served)
+    withdraw()
+    assert find_server(folder) is None
+    claim.release()
+
+
+@pytest.mark.parametrize(
+    "base_url",
+    [
+        "http://192.0.2.7:4650",
+        "http://escrow.example.com",
+        "https://127.0.0.1:4650",
+        "http://127.0.0.1:4650@192.0.2.7:80",
+        "http://127.0.0.1:4650/x",
+        "http://127.0.0.1",
+        "http://127.0.0.1:4650\n",
+    ],
+)
+def test_a_word_that_leads_off_this_machine_is_not_believed(tmp_path: Path, base_url: str) -> None:
+    folder = tmp_path / "sandbox"
+    claim = claim_alone(folder, patience=0)
+    withdraw = announce(folder, word(base_url))
+
+    assert find_server(folder) is None
+    with pytest.raises(EscrowctlError, match="other commands have been using"):
+        claim_shared(folder, patience=0)
+    withdraw()
+    claim.release()
+
+
+@pytest.mark.parametrize("case", ["left", "planted", "changed", "copied", "loose", "pipe", "link"])
+def test_a_word_that_the_holder_of_the_lock_did_not_write_is_not_believed(tmp_path: Path, case: str) -> None:
+    folder, path = tmp_path / "sandbox", tmp_path / "sandbox" / "server.json"
+    claim = claim_alone(folder, patience=0)
+    withdraw = announce(folder, word("http://127.0.0.1:4650"))
+    text = path.read_text()
+    foreign = text.replace("4650", "4651")
+    match case:
+        case "left":
+            # As a kill leaves it: there, and held by nobody.
+            withdraw()
+            path.write_text(text)
+        case "planted":
+            path.unlink()
+            path.write_text(foreign)
+        case "changed":
+            path.write_text(foreign)
+        case "copied":
+            path.rename(path.with_name("old"))
+            path.write_text(text)
+        case "loose":
+            path.chmod(0o644)
+        case "pipe":
+            path.unlink()
+            os.mkfifo(path, 0o600)
+        case _:
+            path.rename(path.with_name("old"))
+            path.symlink_to(path.with_name("old"))
+    if case in ("left", "planted", "copied"):
+        path.chmod(0o600)
+
+    assert find_server(folder) is None
+    with pytest.raises(EscrowctlError, match="other commands have been using"):
+        claim_shared(folder, patience=0)
+    claim.release()
+
+
+def test_a_server_that_has_not_begun_to_listen_has_left_no_word_and_nobody_elses(
+    program: Program, tmp_path: Path
+) -> None:
+    with serving(program, tmp_path) as served:
+        assert served.end(signal.SIGKILL) == -signal.SIGKILL
+    folder = program.home / "state" / "sandbox"
+    assert (folder / "server.json").exists()
+
+    claim = claim_alone(folder, patience=0)
+
+    assert not (folder / "server.json").exists()
+    assert find_server(folder) is None
+    claim.release()
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])

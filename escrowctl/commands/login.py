@@ -48,7 +48,7 @@ def login(
     refuse_sandbox(session)
     account = Form(session, mode, api_prefix).fill()
     _rehearse(session, account)
-    key = _read_key(session)
+    key = _read_key(session, account)
     session.keep_secret(key)
     if account.mode == "live":
         session.console.note("live", f"{account.name}, {account.origin}", word="live", important=True)
@@ -68,7 +68,7 @@ def refuse_sandbox(session: Session) -> None:
         raise bad_value("the sandbox needs no account and no key: leave --sandbox out.")
 
 
-def _read_key(session: Session) -> Secret:
+def _read_key(session: Session, account: Account) -> Secret:
     stdin = session.surroundings.stdin
     if not stdin.isatty():
         try:
@@ -81,9 +81,10 @@ def _read_key(session: Session) -> Secret:
         raise bad_value(
             f"the key is missing, and {absent}.", hint='give it by a pipe: printf %s "$KEY" | escrowctl auth login ...'
         )
+    whose = f"{account.name}, {account.mode}, {account.origin.base_url}"
     return ask_until(
         session,
-        lambda: session.ask_secret("The API key (it is not shown):"),
+        lambda: session.ask_secret(f"For {whose}:", "The API key (it is not shown):"),
         lambda answer: read_key(answer, source="the answer"),
     )
 

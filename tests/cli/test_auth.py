@@ -288,10 +288,32 @@ def test_nobody_is_asked_where_nobody_should_be(run: Run, flag: str, environ: di
     assert f"the key is missing, and {why}" in result.err
 
 
-def test_no_option_takes_a_key(run: Run) -> None:
-    for words in (("--api-key", KEY), ("--with-token", KEY), ("--key", KEY), (KEY,)):
-        result = run("auth", "login", "--base-url", "https://a.example.com", "--mode", "test", *words)
-        assert (result.code, result.out) == (2, "")
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("auth", "login", KEY), "auth login takes options and no other words"),
+        (("auth", "login", "--mode", "test", "a", KEY), "auth login takes options and no other words"),
+        (("auth", "login", "--key", KEY), "there is no --key"),
+        (("auth", "login", f"--key={KEY}"), "there is no --key"),
+        (("auth", "login", "--api-key", KEY), "there is no --api-key"),
+        (("auth", "login", "--with-token", KEY), "there is no --with-token"),
+        (("--api-key", KEY, "tx", "get", "tx_1"), "there is no --api-key"),
+        (("tx", "get", "tx_1", f"--token={KEY}"), "there is no --token"),
+    ],
+)
+def test_no_option_takes_a_key_and_one_that_was_typed_is_not_told_again(
+    run: Run, words: tuple[str, ...], message: str
+) -> None:
+    result = run(*words)
+
+    assert (result.code, result.out) == (2, "")
+    assert result.err.splitlines() == [
+        f"error: {message}: a key never stands on the line, where other programs and the shell's history keep it. "
+        "Nothing was sent.",
+        "hint: escrowctl auth login asks for it",
+        '      by a pipe:  printf %s "$KEY" | escrowctl auth login ...',
+        "      in a job:   set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY",
+    ]
 
 
 # Login over what is there

@@ -77,10 +77,12 @@ def test_a_conversation_asks_checks_each_answer_and_shows_no_key(program: Progra
         'error: "acme live" cannot name a profile: write 1 to 64 letters, digits, hyphens and underscores.\n'
         "A name for it (Enter takes local-live):\n"
         "> acme-live\n"
+        f"For acme-live, live, {url}:\n"
         "The API key (it is not shown):\n"
         "> \n"
         "error: the API key in the answer has spaces, line breaks or control characters in it: "
         "a key is one word of visible ASCII characters.\n"
+        f"For acme-live, live, {url}:\n"
         "The API key (it is not shown):\n"
         "> \n"
         f"live: acme-live, {url}\n"
@@ -98,7 +100,10 @@ def test_a_conversation_asks_checks_each_answer_and_shows_no_key(program: Progra
 def test_what_the_line_says_is_not_asked_for(program: Program, server: WireServer) -> None:
     terminal = program.terminal("auth", "login", "--base-url", server.base_url, "--mode", "test", "-p", "a", "-q")
     code, shown = answer_all(terminal, f"{KEY}\n")
-    assert (code, shown) == (0, "The API key (it is not shown):\n> \na\n")
+    assert (code, shown) == (0, f"For a, test, {server.base_url}:\nThe API key (it is not shown):\n> \na\n")
+
+    again = program.terminal("auth", "login", "-p", "a", "-q")
+    assert answer_all(again, f"{KEY}\n") == (code, shown)
 
 
 def test_a_key_that_is_refused_is_not_stored_and_not_shown(program: Program, server: WireServer) -> None:

@@ -619,9 +619,9 @@ def test_status_lists_each_account_and_where_its_key_is(
 
     assert (result.code, result.err) == (0, "")
     assert [line.split("\t") for line in result.out.splitlines()] == [
-        ["a", "*", a, "test", str(kept), "ok"],
-        ["b", "", b, "live", str(kept), "ok"],
-        ["file", "", b, "test", f"api_key_file of profile file ({home / 'file.key'})", "ok"],
+        ["a", "*", a, "test", str(kept), "stored"],
+        ["b", "", b, "live", str(kept), "stored"],
+        ["file", "", b, "test", f"api_key_file of profile file ({home / 'file.key'})", "stored"],
         [
             "loose",
             "",
@@ -670,7 +670,7 @@ def test_status_shows_the_environment_s_account_first(run: Run, accounts: tuple[
         a,
         "test",
         "ESCROWCTL_API_KEY",
-        "ok",
+        "set",
     ]
     assert first(ESCROWCTL_API_KEY=KEY)[-1] == "a key without a base URL: set ESCROWCTL_BASE_URL"
     assert first(ESCROWCTL_BASE_URL=a)[-1].startswith(f"there is no API key for {a}")

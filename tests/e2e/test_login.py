@@ -237,7 +237,7 @@ def test_two_logins_at_once_lose_no_key(program: Program, server: WireServer) ->
 
     assert [finish(process).code for process in processes] == [0] * 6
     status = program.run("auth", "status", "--json")
-    assert sorted(row["profile"] for row in json.loads(status.out) if row["state"] == "ok") == [
+    assert sorted(row["profile"] for row in json.loads(status.out) if row["state"] == "stored") == [
         f"p{number}" for number in range(6)
     ]
 

@@ -4,6 +4,7 @@ Two services, A and B, each with a key of its own; whatever is configured, a key
 origin it was given for.
 """
 
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -281,6 +282,67 @@ def test_a_proxy_is_asked_for_a_tunnel_to_a_real_host_and_told_no_key(
     assert (result.code, result.error["outcome"]) == (11, "not_sent")
     assert [(seen.method, seen.target) for seen in proxy.seen] == [("CONNECT", "escrow.example.com:443")] * 3
     assert {seen.header("Authorization") for seen in proxy.seen} == {None}
+
+
+@pytest.mark.parametrize(
+    "proxy",
+    [
+        "http://u:hunter2@[bad",
+        "http://u:hunter2@h:99999",
+        "http://u:hunter2@h:0",
+        "http://u:hunter2@h:x",
+        "http://u:hunter2@proxy.example.com:3128\n",
+        "http://u:hunter2@h\nx:3128",
+        "http://u:hunter2@h x:3128",
+        "http://u:hunter2@h%zz:3128",
+        "http://u:hunter2@h/hunter2",
+        "http://u:hunter2@",
+        "http://u:hunter2@h..\u00fc",
+        "socks5://u:hunter2@h:1080",
+        "u:hunter2@h:3128",
+    ],
+)
+@pytest.mark.parametrize("words", [CREATE, ("tx", "get", "tx_1"), ("config", "list"), ("auth", "status")])
+def test_a_proxy_that_cannot_be_used_is_named_without_its_password(
+    run: Run, proxy: str, words: tuple[str, ...]
+) -> None:
+    environ = {E_URL: "https://escrow.example.com", E_KEY: KEY_ENV, "HTTPS_PROXY": proxy}
+
+    result = run(*words, environ=environ)
+
+    assert "hunter2" not in result.out + result.err
+    if words == ("auth", "status"):
+        assert result.code == 0
+        return
+    assert (result.code, result.out) == (2, "")
+    assert result.err == (
+        "error: HTTPS_PROXY is not an http or https proxy URL such as http://proxy.example.com:3128. "
+        "Nothing was sent.\n"
+    )
+
+
+@pytest.mark.parametrize("by", ["line", "variable", "place"])
+@pytest.mark.parametrize("kind", ["pipe", "folder", "device"])
+def test_a_config_that_is_no_regular_file_is_refused_and_not_waited_for(
+    run: Run, home: Path, tmp_path: Path, by: str, kind: str
+) -> None:
+    home.mkdir(mode=0o700, parents=True)
+    place = home / "config.toml" if by == "place" else tmp_path / "c.toml"
+    match kind:
+        case "pipe":
+            os.mkfifo(place)
+        case "folder":
+            place.mkdir()
+        case _:
+            place.symlink_to("/dev/null")
+    line = ("--config", str(place)) if by == "line" else ()
+    environ = {E_CONFIG: str(place)} if by == "variable" else {}
+
+    for words in (("tx", "get", "tx_1"), ("config", "set", "profiles.a.base_url", "https://a.example.com")):
+        result = run(*line, *words, environ=environ)
+        assert (result.code, result.out) == (2, ""), result.err
+        assert result.err.startswith("error: /")
+        assert " regular file. Nothing was sent." in result.err or "Is a directory" in result.err
 
 
 def test_with_nothing_configured_both_ways_on_are_named(run: Run) -> None:

@@ -13,6 +13,7 @@ import typer
 from escrowctl.commands import api
 from escrowctl.commands import help as help_command
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
+from escrowctl.exits import ExitCode
 from escrowctl.options import SharedCommand, SharedGroup
 from escrowctl.session import Session, session_of
 
@@ -148,13 +149,16 @@ def make_app() -> typer.Typer:
 def run(argv: Sequence[str], session: Session) -> None:
     """Parse the line and run its command.
 
-    Raises EscrowctlError (exit 2) for what cannot be parsed, and whatever the command raises.
+    Raises EscrowctlError (exit 2) for what cannot be parsed, KeyboardInterrupt where a command that
+    Ctrl-C is meant to end has told so, and whatever the command raises.
     """
     command = typer.main.get_command(make_app())
     try:
-        command.main(args=list(argv), prog_name="escrowctl", standalone_mode=False, obj=session)
+        ended = command.main(args=list(argv), prog_name="escrowctl", standalone_mode=False, obj=session)
     except typer.TyperException as error:
         raise _as_expected(error) from error
+    if ended == ExitCode.INTERRUPTED:
+        raise KeyboardInterrupt
 
 
 def _as_expected(error: typer.TyperException) -> EscrowctlError:

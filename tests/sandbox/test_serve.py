@@ -1,10 +1,14 @@
 """`sandbox serve|status|reset`: one store for commands and for other programs, and one owner at a time."""
 
+import contextlib
+import http.client
 import json
 import os
 import signal
 import socket
 import stat
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +20,7 @@ from wire_server import serving as serving_wire
 
 from escrowctl.errors import ErrorCode, EscrowctlError
 from escrowctl.sandbox.ownership import Claim, ServedSandbox, announce, claim_alone, claim_shared, find_server
-from sandbox.serving import Served, serving
+from sandbox.serving import Served, call, serving
 
 CREATE = ("--sandbox", "tx", "create", "--amount", "7.50", "--currency", "EUR", "-q")
 
@@ -219,6 +223,20 @@ def test_a_signal_ends_it_and_leaves_nothing_behind(served: Served, program: Pro
     assert (left, served.ready_file.exists()) == (["sandbox.db", "sandbox.lock"], False)
 
 
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_an_interrupt_is_how_it_is_stopped_and_no_error(
+    program: Program, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    with serving(program, tmp_path, *words) as served:
+        served.process.send_signal(signal.SIGINT)
+        _, err = served.process.communicate(timeout=30)
+
+    last = err.splitlines()[-1]
+    assert served.process.returncode == 130
+    assert last == ('{"note": {"code": "stopped", "message": "stopped"}}' if words else "sandbox: stopped")
+    assert "error" not in err
+
+
 def test_what_was_begun_is_answered_before_it_ends(served: Served) -> None:
     request = (
         f"POST /api/v1/transactions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {served.ready['key']}\r\n"
@@ -319,3 +337,62 @@ def test_status_while_it_is_served_comes_from_the_server(program: Program, serve
     assert (found["served_at"], found["pid"]) == (served.ready["base_url"], served.process.pid)
     assert (found["transactions"], found["users"], found["webhooks"]) == ({"held": 1}, 2, 0)
     assert found["ledger"] == [{"currency": "EUR", "held": "7.5", "sound": True}]
+
+
+# Who keeps others out
+
+
+def drip(port: int, *, first: bytes) -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", port), timeout=20)
+    connection.sendall(first)
+    return connection
+
+
+def keep_dripping(connections: list[socket.socket], ended: threading.Event) -> None:
+    while not ended.wait(0.1):
+        for connection in connections:
+            with contextlib.suppress(OSError):
+                connection.sendall(b"x")
+
+
+@pytest.mark.parametrize("first", [b"", b"GET / HTTP/1.1\r\nX: ", b"POST / HTTP/1.1\r\nContent-Length: 999\r\n\r\n"])
+def test_hundreds_that_send_a_byte_now_and_then_keep_nobody_out(served: Served, first: bytes) -> None:
+    ended = threading.Event()
+    connections = [drip(served.port, first=first) for _ in range(230)]
+    dripping = threading.Thread(target=keep_dripping, args=(connections, ended))
+    dripping.start()
+    try:
+        begun = time.monotonic()
+        answers = [served.call("GET", "/webhooks")[0] for _ in range(3)]
+        took = time.monotonic() - begun
+    finally:
+        ended.set()
+        dripping.join()
+        for connection in connections:
+            connection.close()
+
+    assert (answers, took < 10) == ([200] * 3, True), took
+
+
+def test_a_request_that_never_ends_is_given_up_and_one_that_comes_in_time_is_answered(served: Served) -> None:
+    ended = threading.Event()
+    slow = drip(served.port, first=b"GET /api/v1/webhooks HTTP/1.1\r\nX: ")
+    dripping = threading.Thread(target=keep_dripping, args=([slow], ended))
+    dripping.start()
+    kept = http.client.HTTPConnection("127.0.0.1", served.port, timeout=20)
+    begun = time.monotonic()
+    try:
+        assert call(kept, served.ready["key"], "GET", "/api/v1/webhooks")[0] == 200
+        assert slow.recv(1) == b""
+        took = time.monotonic() - begun
+        # A connection that has nothing to send keeps its slot while there are others.
+        assert call(kept, served.ready["key"], "GET", "/api/v1/webhooks")[0] == 200
+    except ConnectionResetError:
+        took = time.monotonic() - begun
+    finally:
+        ended.set()
+        dripping.join()
+        kept.close()
+        slow.close()
+
+    assert 9 < took < 15

@@ -49,10 +49,12 @@ def show(
     """Explain a topic (exit-codes, environment) or a command.
 
     \b
-    Example:
+    Examples:
       escrowctl help exit-codes
+      escrowctl help tx create
     """
-    words = topic or []
+    # Quoted, the words of a command are one.
+    words = [word for given in topic or [] for word in given.split()]
     console = session_of(context).console
     if len(words) == 1 and words[0] in TOPICS:
         console.data(TOPICS[words[0]]())

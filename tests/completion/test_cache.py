@@ -100,6 +100,13 @@ def test_what_is_planted_in_the_cache_does_nothing(shell: str, line: str, cache:
 
 
 @pytest.mark.parametrize("shell", SHELLS)
+def test_no_name_that_begins_with_a_dash_is_offered_even_for_a_dash(shell: str, cache: Path) -> None:
+    (cache / "@default" / "transaction").write_text("--planted\n-rf\ntx_GOOD\n")
+
+    assert "--planted" not in offer(shell, "escrowctl tx get -- --pl", there(cache))
+
+
+@pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize("instead", ["folder", "fifo", "nothing", "empty"])
 def test_whatever_stands_in_its_place_tab_neither_hangs_nor_complains(shell: str, instead: str, cache: Path) -> None:
     place = cache / "@default" / "transaction"

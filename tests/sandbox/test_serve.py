@@ -371,7 +371,8 @@ def test_hundreds_that_send_a_byte_now_and_then_keep_nobody_out(served: Served, 
         for connection in connections:
             connection.close()
 
-    assert (answers, took < 10) == ([200] * 3, True), took
+    # With the idle timer alone it took 50 s.
+    assert (answers, took < 20) == ([200] * 3, True), took
 
 
 def test_a_request_that_never_ends_is_given_up_and_one_that_comes_in_time_is_answered(served: Served) -> None:
@@ -395,4 +396,4 @@ def test_a_request_that_never_ends_is_given_up_and_one_that_comes_in_time_is_ans
         kept.close()
         slow.close()
 
-    assert 9 < took < 15
+    assert 9 < took < 25

@@ -18,7 +18,8 @@ _escrowctl_cached() {
   [[ -f $file && -r $file && -O $file ]] || return
   mapfile -t -n 500 lines <"$file"
   for line in "${lines[@]}"; do
-    [[ $line == "$cur"* && -n $line && $line != *[!A-Za-z0-9_-]* ]] && ((${#line} <= 128)) && COMPREPLY+=("$start$line")
+    [[ $line == "$cur"* && $line == [!-]* && $line != *[!A-Za-z0-9_-]* ]] || continue
+    ((${#line} <= 128)) && COMPREPLY+=("$start$line")
   done
 }
 _escrowctl() {
@@ -78,7 +79,7 @@ _escrowctl() {
     --deadline)  ;;
     --url)  ;;
     --event)  ;;
-    --mode)  ;;
+    --mode) _escrowctl_offer 'test live' ;;
     --api-prefix)  ;;
     --port)  ;;
     --ready-file) compopt -o default 2>/dev/null ;;
@@ -98,7 +99,7 @@ _escrowctl() {
           [[ $only ]] || _escrowctl_offer '--data --yes -y --reason --idempotency-key --despite --dry-run --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'help')
-          [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $only ]] || _escrowctl_offer 'exit-codes environment api help tx user webhook auth config sandbox completion journal --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'tx')
           [[ $only ]] || _escrowctl_offer 'create get release list update --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
@@ -163,13 +164,13 @@ _escrowctl() {
           [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'config get')
-          [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $only ]] || _escrowctl_offer 'default_profile key_store base_url mode api_prefix api_key_file read_only timeout status.released reply.id reply.status reply.amount reply.currency webhook.scheme webhook.url_field webhook.events_field reference_field currencies idempotency retry_refused service_id journal_id reply_limit list_limit profile ca_bundle proxy --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'config set')
-          [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $only ]] || _escrowctl_offer 'default_profile key_store base_url mode api_prefix api_key_file read_only timeout status.released reply.id reply.status reply.amount reply.currency webhook.scheme webhook.url_field webhook.events_field reference_field currencies idempotency retry_refused service_id journal_id reply_limit list_limit --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'config unset')
-          [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $only ]] || _escrowctl_offer 'default_profile key_store base_url mode api_prefix api_key_file read_only timeout status.released reply.id reply.status reply.amount reply.currency webhook.scheme webhook.url_field webhook.events_field reference_field currencies idempotency retry_refused service_id journal_id reply_limit list_limit --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'sandbox')
           [[ $only ]] || _escrowctl_offer 'serve status reset --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
@@ -196,7 +197,7 @@ _escrowctl() {
           [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'completion install')
-          [[ $only ]] || _escrowctl_offer '--force --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $only ]] || _escrowctl_offer 'bash zsh fish --force --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'journal')
           [[ $only ]] || _escrowctl_offer 'list show resolve totals verify export import --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'

@@ -13,6 +13,7 @@ import typer
 from escrowctl.commands import api
 from escrowctl.commands import help as help_command
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
+from escrowctl.exits import ExitCode
 from escrowctl.options import SharedCommand, SharedGroup
 from escrowctl.session import Session, session_of
 
@@ -80,6 +81,18 @@ NOUNS: dict[str, tuple[str, dict[str, str]]] = {
 }
 """Noun -> its summary, and its verbs with the function in `escrowctl.commands` that does each."""
 
+
+_KEY_OPTIONS = frozenset(
+    {"--api-key", "--apikey", "--key", "--token", "--with-token", "--secret", "--secret-key", "--password", "--bearer"}
+)
+"""Under which people look for an option that takes the key; there is none."""
+
+_NO_KEY_HERE = "a key never stands on the line, where other programs and the shell's history keep it"
+_WAYS_OF_A_KEY = (
+    "escrowctl auth login asks for it",
+    'by a pipe:  printf %s "$KEY" | escrowctl auth login ...',
+    "in a job:   set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY",
+)
 
 # Help is one of the shared options: Typer's own would write past the console.
 _SETTINGS: dict[str, Any] = {"help_option_names": []}
@@ -153,18 +166,28 @@ def list_words() -> frozenset[str]:
 def run(argv: Sequence[str], session: Session) -> None:
     """Parse the line and run its command.
 
-    Raises EscrowctlError (exit 2) for what cannot be parsed, and whatever the command raises.
+    Raises EscrowctlError (exit 2) for what cannot be parsed, KeyboardInterrupt where a command that
+    Ctrl-C is meant to end has told so, and whatever the command raises.
     """
     command = typer.main.get_command(make_app())
     try:
-        command.main(args=list(argv), prog_name="escrowctl", standalone_mode=False, obj=session)
+        ended = command.main(args=list(argv), prog_name="escrowctl", standalone_mode=False, obj=session)
     except typer.TyperException as error:
-        raise EscrowctlError(
-            ErrorCode.USAGE,
-            f"{_sentence(error.format_message())} {NOTHING_SENT}",
-            hint=_usage_hint(error),
-            sending=Sending.NOT_SENT,
-        ) from error
+        raise _as_expected(error) from error
+    if ended == ExitCode.INTERRUPTED:
+        raise KeyboardInterrupt
+
+
+def _as_expected(error: typer.TyperException) -> EscrowctlError:
+    message = error.format_message()
+    hint: tuple[str, ...] = (_usage_hint(error),)
+    option = getattr(error, "option_name", None)
+    if option in _KEY_OPTIONS:
+        message, hint = f"there is no {option}: {_NO_KEY_HERE}", _WAYS_OF_A_KEY
+    elif "extra argument" in message and hint == ("escrowctl auth login --help",):
+        # Whatever was typed may be a key: it is not told again.
+        message, hint = f"auth login takes options and no other words: {_NO_KEY_HERE}", _WAYS_OF_A_KEY
+    return EscrowctlError(ErrorCode.USAGE, f"{_sentence(message)} {NOTHING_SENT}", hint=hint, sending=Sending.NOT_SENT)
 
 
 def _sentence(message: str) -> str:

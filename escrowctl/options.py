@@ -4,13 +4,13 @@ Typer takes an option only where it is declared. Declaring these on every comman
 cost each start some 30 ms, so a command adds them to its own when it is parsed or asked for help.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Protocol, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from escrowctl.errors import bad_value
+from escrowctl.errors import EscrowctlError, bad_value
 
 COLOR_CHOICES = ("auto", "always", "never")
 FIELD_NAMES = (
@@ -38,6 +38,8 @@ class SharedOptions:
     raw: bool = False
     no_input: bool = False
     version: bool = False
+    given: set[str] = field(default_factory=set)
+    """Names of those with a value that were given so far."""
 
 
 class Writes(Protocol):
@@ -58,8 +60,19 @@ class Holder(Protocol):
 
 
 def _keep(context: Any, option: Any, value: Any) -> None:
-    if value is not None and value is not False:
-        setattr(cast("Holder", context.find_root().obj).options, option.name, value)
+    if value is None or value is False:
+        return
+    options = cast("Holder", context.find_root().obj).options
+    if option.name in options.given:
+        # Before the command and after it: as good as twice in one place.
+        raise _given_twice(option)
+    if not option.is_flag:
+        options.given.add(option.name)
+    setattr(options, option.name, value)
+
+
+def _given_twice(option: Any) -> EscrowctlError:
+    return bad_value(f"{option.opts[0]} is given twice: give it once.")
 
 
 def _keep_color(context: Any, option: Any, value: Any) -> None:
@@ -160,7 +173,7 @@ class _Sharing:
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))  # type: ignore[attr-defined] # as above
         for option in order:
             if order.count(option) > 1 and not option.multiple and not getattr(option, "is_flag", True):
-                raise bad_value(f"{option.opts[0]} is given twice: give it once.")
+                raise _given_twice(option)
         rest: list[str] = super().parse_args(ctx, args)  # type: ignore[misc] # as above
         return rest
 

@@ -9,8 +9,9 @@ from escrowctl.errors import bad_config
 def make_context(ca_bundle: Path | None) -> ssl.SSLContext:
     """Return a verifying context; raises EscrowctlError (exit 2) for a bundle that is not PEM.
 
-    A bundle replaces the system's trust store. SSLKEYLOGFILE is not honoured: it would write what
-    decrypts the key's transport into a file.
+    A bundle replaces the system's trust store, and nothing else does: SSL_CERT_FILE and SSL_CERT_DIR,
+    which OpenSSL's own defaults honour, would silently change whom the key is shown to. Nor is
+    SSLKEYLOGFILE: it would write what decrypts the key's transport into a file.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -18,10 +19,21 @@ def make_context(ca_bundle: Path | None) -> ssl.SSLContext:
         if ca_bundle:
             context.load_verify_locations(cafile=ca_bundle)
         else:
-            context.load_default_certs()
+            _trust_system(context)
     except (ssl.SSLError, OSError) as error:
-        raise bad_config(f"ESCROWCTL_CA_BUNDLE: {ca_bundle} holds no usable certificates: {error}.") from error
+        where = f"ESCROWCTL_CA_BUNDLE: {ca_bundle}" if ca_bundle else "the system's trust store"
+        raise bad_config(f"{where} holds no usable certificates: {error}.") from error
     return context
+
+
+def _trust_system(context: ssl.SSLContext) -> None:
+    """Load what OpenSSL was built to trust: its file, and its folder, which is looked into when needed."""
+    built_in = ssl.get_default_verify_paths()
+    file, folder = Path(built_in.openssl_cafile), Path(built_in.openssl_capath)
+    if file.is_file():
+        context.load_verify_locations(cafile=file)
+    if folder.is_dir():
+        context.load_verify_locations(capath=folder)
 
 
 def make_empty_context() -> ssl.SSLContext:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from escrowctl.config.origin import Origin, parse_base_url
+from escrowctl.config.origin import Origin, parse_base_url, refuse_prefix
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, bad_value
 from escrowctl.session import Session
@@ -23,13 +23,17 @@ _LONGEST_LABEL = 56
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What a login is for: a service under a name. `mode` is test or live."""
+    """What a login is for: a service under a name. `mode` is test or live.
+
+    `prefix_before` is what the profile had, None where there was none: a prefix that was typed may replace it.
+    """
 
     name: str
     origin: Origin
     url_source: str
     mode: str
     api_prefix: str
+    prefix_before: str | None = None
 
 
 class Form:
@@ -53,27 +57,40 @@ class Form:
         known = self._profiles.get(self._name) if self._name else None
         origin, source = self._origin(known)
         mode = self._pick_mode(known)
-        name = self._name or self._pick_name(origin, mode)
+        name = self._name or self._pick_name(origin, source, mode)
+        account = self._account(name, origin, source, mode)
+        agree(self._session, account, self._profiles.get(name))
+        return account
+
+    def _account(self, name: str, origin: Origin, source: str, mode: str) -> Account:
         known = self._profiles.get(name)
-        self._agree(name, origin, mode, known)
-        prefix = self._api_prefix or (known.api_prefix if known else DEFAULT_API_PREFIX)
-        return Account(name, origin, source, mode, prefix)
+        prefix = self._prefix(known)
+        refuse_prefix(origin, prefix, source=source)
+        return Account(name, origin, source, mode, prefix, known.api_prefix if known else None)
+
+    def _prefix(self, known: "Profile | None") -> str:
+        if self._api_prefix is not None:
+            return self._api_prefix
+        return known.api_prefix if known else DEFAULT_API_PREFIX
+
+    def _read_url(self, text: str, source: str, known: "Profile | None") -> Origin:
+        return refuse_prefix(parse_base_url(text, source=source), self._prefix(known), source=source)
 
     def _origin(self, known: "Profile | None") -> tuple[Origin, str]:
         typed = self._session.options.base_url
         if typed is not None:
-            return parse_base_url(typed, source="--base-url"), "--base-url"
+            return self._read_url(typed, "--base-url", known), "--base-url"
         if known is not None:
             source = f"profile {self._name}"
-            return parse_base_url(known.base_url, source=source), source
+            return self._read_url(known.base_url, source, known), source
         environ = self._session.surroundings.environ.get("ESCROWCTL_BASE_URL")
         if environ:
-            return parse_base_url(environ, source="ESCROWCTL_BASE_URL"), "ESCROWCTL_BASE_URL"
+            return self._read_url(environ, "ESCROWCTL_BASE_URL", known), "ESCROWCTL_BASE_URL"
         self._require("--base-url URL")
         origin = ask_until(
             self._session,
             lambda: self._session.ask("The base URL of the service, such as https://escrow.example.com:"),
-            lambda answer: parse_base_url(answer, source="the base URL"),
+            lambda answer: self._read_url(answer, "the base URL", known),
         )
         return origin, "what was typed"
 
@@ -88,7 +105,7 @@ class Form:
             lambda answer: check_mode(answer.lower(), name="the mode"),
         )
 
-    def _pick_name(self, origin: Origin, mode: str) -> str:
+    def _pick_name(self, origin: Origin, source: str, mode: str) -> str:
         suggestion = suggest_name(origin, mode)
         if self._session.nobody_to_ask:
             return suggestion
@@ -96,37 +113,44 @@ class Form:
         def read(answer: str) -> str:
             name = answer or suggestion
             check_profile_name(name)
-            self._agree(name, origin, mode, self._profiles.get(name))
+            agree(self._session, self._account(name, origin, source, mode), self._profiles.get(name))
             return name
 
         return ask_until(self._session, lambda: self._session.ask(f"A name for it (Enter takes {suggestion}):"), read)
-
-    def _agree(self, name: str, origin: Origin, mode: str, known: "Profile | None") -> None:
-        """Refuse to turn a profile into another account: its key would be lost, its name would lie."""
-        if known is None:
-            return
-        there = parse_base_url(known.base_url, source=f"profiles.{name}.base_url")
-        other = f"a new name: -p {name}-2"
-        if there.base_url != origin.base_url:
-            raise bad_value(
-                f"profile {name} is {there.base_url}, not {origin.base_url}: give this one a name of its own.",
-                hint=(other, f"or move it: {self._session.program} config set profiles.{name}.base_url URL"),
-            )
-        if known.mode is not None and known.mode != mode:
-            raise bad_value(
-                f"profile {name} is {known.mode}, not {mode}: give this one a name of its own.",
-                hint=(other, f"or change it: {self._session.program} config set profiles.{name}.mode {mode}"),
-            )
-        if known.api_key_file is not None:
-            raise bad_value(
-                f"profile {name} takes its key from the file {known.api_key_file}: a stored one would not be used.",
-                hint=f"{self._session.program} config unset profiles.{name}.api_key_file",
-            )
 
     def _require(self, what: str) -> None:
         absent = self._session.nobody_to_ask
         if absent:
             raise bad_value(f"{what} is missing, and {absent}.", hint="escrowctl auth login --help")
+
+
+def agree(session: Session, account: Account, there: "Profile | None") -> None:
+    """Refuse to turn the profile that is there into another account: its key would be lost, its name would lie.
+
+    Raises EscrowctlError (exit 2), also where the profile's prefix is no more what the account was filled with.
+    """
+    if there is None:
+        return
+    name, origin, mode = account.name, account.origin, account.mode
+    other = f"a new name: -p {name}-2"
+    place = parse_base_url(there.base_url, source=f"profiles.{name}.base_url")
+    if place.base_url != origin.base_url:
+        raise bad_value(
+            f"profile {name} is {place.base_url}, not {origin.base_url}: give this one a name of its own.",
+            hint=(other, f"or move it: {session.program} config set profiles.{name}.base_url URL"),
+        )
+    if there.mode is not None and there.mode != mode:
+        raise bad_value(
+            f"profile {name} is {there.mode}, not {mode}: give this one a name of its own.",
+            hint=(other, f"or change it: {session.program} config set profiles.{name}.mode {mode}"),
+        )
+    if there.api_key_file is not None:
+        raise bad_value(
+            f"profile {name} takes its key from the file {there.api_key_file}: a stored one would not be used.",
+            hint=f"{session.program} config unset profiles.{name}.api_key_file",
+        )
+    if there.api_prefix not in (account.api_prefix, account.prefix_before):
+        raise bad_value(f"profile {name} has got the prefix {there.api_prefix} meanwhile, not {account.api_prefix}.")
 
 
 def ask_until(session: Session, ask: Callable[[], str], read: Callable[[str], _T]) -> _T:

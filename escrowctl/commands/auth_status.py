@@ -18,7 +18,9 @@ from escrowctl.session import Session, session_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_OK, _TAKEN = "ok", "taken by the service"
+_STORED, _SET, _TAKEN = "stored", "set", "taken by the service"
+"""What is known of a key that can be used: where it is kept, or set in the environment; or that it was tried."""
+
 _NONE = "-"
 _COLUMNS = ("profile", "default", "base_url", "mode", "key", "state")
 
@@ -32,7 +34,7 @@ class _Row:
     base_url: str | None = None
     mode: str | None = None
     key_source: str | None = None
-    state: str = _OK
+    state: str = _STORED
     choice: Choice | None = None
     found: FoundKey | None = None
 
@@ -43,7 +45,8 @@ def status(
 ) -> None:
     """List the accounts, and where each key is.
 
-    No key is ever shown. A key that cannot be used says why.
+    No key is ever shown. One that is there is called stored, in the environment set: whether the
+    service takes it, only --check asks. A key that cannot be used says why.
 
     \b
     Examples:
@@ -129,7 +132,8 @@ def _chosen(row: _Row, choice: Choice) -> _Row:
 
 
 def _with_key(row: _Row, found: FoundKey) -> _Row:
-    return replace(row, key_source=found.source, found=found)
+    state = _SET if found.source in KEY_VARIABLES else _STORED
+    return replace(row, key_source=found.source, found=found, state=state)
 
 
 def _unused(session: Session, name: str) -> _Row:

@@ -11,6 +11,7 @@ from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, bad_value
 from escrowctl.session import session_of
 
 SHELLS = ("bash", "zsh", "fish")
+_FILE_MODE, _FOLDER_MODE = 0o644, 0o755
 _MARK = "escrowctl: static, made by `escrowctl completion"
 """What every script of ours says of itself in its first lines."""
 
@@ -99,14 +100,24 @@ def _write(path: Path, text: str, *, force: bool) -> None:
     try:
         if path.exists() and not force and _MARK not in path.read_text("utf-8", errors="replace")[:500]:
             raise bad_value(f"{path} is there, and escrowctl did not write it.", hint="to replace it: --force")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_name(f".{path.name}.{os.getpid()}")
-        draft.write_text(text, "utf-8")
-        draft.replace(path)
+        _put(path, text)
     except OSError as error:
         raise EscrowctlError(
             ErrorCode.STATE_UNUSABLE, f"{path} cannot be written: {error.strerror or error}. {NOTHING_SENT}"
         ) from error
+
+
+def _put(path: Path, text: str) -> None:
+    """Write a whole file that only its owner can change, whatever the umask: a shell runs what stands in it."""
+    for folder in reversed(path.parents):
+        if not folder.exists():
+            folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.unlink(missing_ok=True)
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, _FILE_MODE)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+    draft.replace(path)
 
 
 def _how_to_use(shell: str, path: Path) -> str:

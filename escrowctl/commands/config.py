@@ -81,6 +81,8 @@ def get(context: typer.Context, key: _Name) -> None:
       escrowctl config get profiles.acme-test.status.released
     """
     session = session_of(context)
+    if key.rpartition(".")[2] == "api_key":
+        raise bad_value("a key is never printed.", hint=f"where it is from: {session.invocation} config list")
     setting = _named(session, key) if key.startswith("profiles.") else _effective(session, key)
     if setting.value in (None, [], {}):
         raise EscrowctlError(ErrorCode.NOT_FOUND, f"{key} is not set.", hint=f"{session.invocation} config list")
@@ -126,6 +128,11 @@ def unset(context: typer.Context, key: _Name) -> None:
       escrowctl config unset profiles.acme-test.read_only
     """
     session = session_of(context)
+    _refuse_sandbox(session)
+    if key == "profiles":
+        raise bad_value(
+            '"profiles" is all of them: name one, as profiles.NAME.', hint=f"{session.invocation} auth status"
+        )
     place = _present(session, key) or _place(session, key)
     _editor(session).unset(place)
     _say(session, f"{'.'.join(place)} is not set any more in {session.resolver.config_path}")
@@ -173,6 +180,7 @@ def _named(session: Session, key: str) -> "Setting":
     from escrowctl.config.effective import BUILT_IN, Setting, read_setting  # noqa: PLC0415 - as above
     from escrowctl.config.names import parse_name, profile_settings  # noqa: PLC0415
 
+    _refuse_sandbox(session)
     place = parse_name(key, profile=None)
     rest = ".".join(place[2:])
     if rest not in profile_settings() and not rest.startswith("caps."):
@@ -184,10 +192,14 @@ def _named(session: Session, key: str) -> "Setting":
 def _place(session: Session, key: str) -> tuple[str, ...]:
     from escrowctl.config.names import parse_name  # noqa: PLC0415 - as above
 
-    if session.options.sandbox:
-        raise bad_value("the sandbox has no settings in config.toml: leave --sandbox out.")
+    _refuse_sandbox(session)
     is_whole = key.startswith("profiles.") or key in ("default_profile", "key_store")
     return parse_name(key, profile=None if is_whole else session.resolver.profile_name())
+
+
+def _refuse_sandbox(session: Session) -> None:
+    if session.options.sandbox:
+        raise bad_value("the sandbox has no settings in config.toml: leave --sandbox out.")
 
 
 def _present(session: Session, key: str) -> tuple[str, ...] | None:

@@ -22,6 +22,7 @@ _ENVIRONMENT = (
     ("ESCROWCTL_JOURNAL_ID", "the journal that live writes are bound to; on another they end with 17"),
     ("ESCROWCTL_HOME", "one folder for config, state and cache"),
     ("HTTPS_PROXY, ALL_PROXY, NO_PROXY", "proxies for real hosts; loopback never has one"),
+    ("SSL_CERT_FILE, SSL_CERT_DIR", "not honoured: the system's certificates hold, or ESCROWCTL_CA_BUNDLE"),
     ("NO_COLOR, FORCE_COLOR, CLICOLOR_FORCE, TERM=dumb", "colour, as elsewhere"),
     ("CI", "if set, nothing is ever asked, and no keyring used"),
 )
@@ -48,10 +49,12 @@ def show(
     """Explain a topic (exit-codes, environment) or a command.
 
     \b
-    Example:
+    Examples:
       escrowctl help exit-codes
+      escrowctl help tx create
     """
-    words = topic or []
+    # Quoted, the words of a command are one.
+    words = [word for given in topic or [] for word in given.split()]
     console = session_of(context).console
     if len(words) == 1 and words[0] in TOPICS:
         console.data(TOPICS[words[0]]())

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from escrowctl.config.network import find_network
-from escrowctl.config.origin import Origin
+from escrowctl.config.origin import Origin, ends_in
 from escrowctl.config.secrets import Secret
 from escrowctl.config.service import Service
 from escrowctl.contract.operations import DEFAULT_API_PREFIX, LIST_WEBHOOKS
@@ -65,8 +65,17 @@ def not_stored(error: EscrowctlError, *, origin: Origin, api_prefix: str, again:
         hint = (f"if it is right and may not do just this: {unchecked}",)
     elif error.code is ErrorCode.NOT_FOUND:
         other = "/v1" if api_prefix == DEFAULT_API_PREFIX else DEFAULT_API_PREFIX
+        if ends_in(origin, other):
+            # It stands in the base URL already.
+            other = "''"
         message = (
             f"{origin} has no GET {api_prefix}{LIST_WEBHOOKS.path} ({said}): the API may stand under another prefix"
         )
         hint = (f"with another prefix: {again} --api-prefix {other}", unchecked)
     return EscrowctlError(code, f"{message}. {_NOTHING_STORED}", hint=hint, sending=error.sending, facts=error.facts)
+
+
+def say_not_stored(error: EscrowctlError) -> EscrowctlError:
+    """Return what kept a key from being stored, in words that hold after the service was asked."""
+    said = error.message.removesuffix(NOTHING_SENT).strip()
+    return EscrowctlError(error.code, f"{said} {_NOTHING_STORED}", hint=error.hint, facts=error.facts)

@@ -1,14 +1,16 @@
 """`escrowctl auth login`: as a conversation, or with the key on stdin and the rest on the line."""
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from escrowctl.commands.account import Account, Form, ask_until
-from escrowctl.commands.key_check import not_stored, try_key
+from escrowctl.commands.account import Account, Form, agree, ask_until
+from escrowctl.commands.key_check import not_stored, say_not_stored, try_key
 from escrowctl.config import keyrings
 from escrowctl.config.credentials import KEYRING, StoredKey
+from escrowctl.config.replacing import locked_together
 from escrowctl.config.secrets import MAX_KEY_CHARS, Secret, read_key
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.errors import EscrowctlError, bad_value
@@ -45,15 +47,18 @@ def login(
     session = session_of(context)
     refuse_sandbox(session)
     account = Form(session, mode, api_prefix).fill()
-    key = _read_key(session)
+    _rehearse(session, account)
+    key = _read_key(session, account)
     session.keep_secret(key)
     if account.mode == "live":
         session.console.note("live", f"{account.name}, {account.origin}", word="live", important=True)
     if not no_check:
         _check(session, account, key)
     with session.signals.held():
-        store = _store(session, account, key, keyring=keyring)
-        made_default = _save_profile(session, account)
+        try:
+            store, made_default = _store(session, account, key, keyring=keyring)
+        except EscrowctlError as error:
+            raise say_not_stored(error) from error
     _tell(session, account, store=store, checked=not no_check, made_default=made_default)
 
 
@@ -63,7 +68,7 @@ def refuse_sandbox(session: Session) -> None:
         raise bad_value("the sandbox needs no account and no key: leave --sandbox out.")
 
 
-def _read_key(session: Session) -> Secret:
+def _read_key(session: Session, account: Account) -> Secret:
     stdin = session.surroundings.stdin
     if not stdin.isatty():
         try:
@@ -76,9 +81,10 @@ def _read_key(session: Session) -> Secret:
         raise bad_value(
             f"the key is missing, and {absent}.", hint='give it by a pipe: printf %s "$KEY" | escrowctl auth login ...'
         )
+    whose = f"{account.name}, {account.mode}, {account.origin.base_url}"
     return ask_until(
         session,
-        lambda: session.ask_secret("The API key (it is not shown):"),
+        lambda: session.ask_secret(f"For {whose}:", "The API key (it is not shown):"),
         lambda answer: read_key(answer, source="the answer"),
     )
 
@@ -103,55 +109,99 @@ def _check(session: Session, account: Account, key: Secret) -> None:
         raise not_stored(error, origin=account.origin, api_prefix=account.api_prefix, again=again) from error
 
 
-def _store(session: Session, account: Account, key: Secret, *, keyring: bool | None) -> str:
-    """Store the key where it was chosen to be, and return where that was in the end."""
+def _rehearse(session: Session, account: Account) -> None:
+    """Raise what is wrong with the files before a key is asked for, and before the service is."""
+    session.resolver.credentials.check_writable()
+    profile = _Profile(session, account)
+    profile.editor.rehearse(profile.decide)
+
+
+def _store(session: Session, account: Account, key: Secret, *, keyring: bool | None) -> tuple[str, bool]:
+    """Store key and profile, both or neither; return where the key is, and whether the profile is the default now.
+
+    One lock is held over looking at what is there and writing both: of two logins under one name at
+    once, the second sees what the first has written, and is refused if it is for another account.
+    """
     credentials, around = session.resolver.credentials, session.surroundings
-    config = session.resolver.config
+    profile = _Profile(session, account)
     origin = str(account.origin)
-    before = credentials.find(account.name)
-    chosen = keyring if keyring is not None else config is not None and config.key_store == KEYRING
-    if chosen:
+    folders = credentials.make_folder(), profile.editor.make_folder()
+    with locked_together(*folders, around=around), profile.editor.drafted(profile.decide) as put_profile:
+        before, replaced = credentials.read(), credentials.find(account.name)
+        in_keyring = _put_in_keyring(session, account, key, chosen=keyring)
         try:
-            keyrings.store(account.name, origin, key, around.environ)
-        except keyrings.KeyringError as error:
-            session.console.note(
-                "keyring_unusable",
-                f"the keyring cannot be used: {error}. The key is kept in {credentials.path} instead, "
-                "which only you can read.",
-                word="warning",
-                important=True,
-            )
-            chosen = False
-    credentials.put(StoredKey(account.name, origin, None if chosen else key), around)
-    if before is not None and before.origin != origin:
+            with credentials.drafted(StoredKey(account.name, origin, None if in_keyring else key)) as put_key:
+                put_key()
+                put_profile()
+        except EscrowctlError:
+            _take_back(session, account, before, in_keyring=in_keyring)
+            raise
+    if replaced is not None and replaced.origin != origin:
         session.console.note(
-            "key_replaced", f"the key stored under {account.name} before was for {before.origin}; it is gone."
+            "key_replaced", f"the key stored under {account.name} before was for {replaced.origin}; it is gone."
         )
-    return "the keyring" if chosen else str(credentials.path)
+    return "the keyring" if in_keyring else str(credentials.path), profile.made_default
 
 
-def _save_profile(session: Session, account: Account) -> bool:
-    """Write the profile, and make it the default where there is none; returns whether that was done."""
-    from escrowctl.config.editing import ConfigEditor, find  # noqa: PLC0415 - for those who write
+def _take_back(session: Session, account: Account, before: Mapping[str, Any], *, in_keyring: bool) -> None:
+    """Undo what was stored of a login that failed after all, as far as that goes."""
+    credentials = session.resolver.credentials
+    if credentials.read() != before:
+        credentials.restore(before)
+    if in_keyring and "store" not in before.get(account.name, {}):
+        with contextlib.suppress(EscrowctlError):
+            keyrings.remove(account.name, str(account.origin), session.surroundings.environ)
 
-    made_default = False
 
-    def decide(tables: dict[str, Any]) -> "list[tuple[Sequence[str], Value | None]]":
-        nonlocal made_default
+def _put_in_keyring(session: Session, account: Account, key: Secret, *, chosen: bool | None) -> bool:
+    """Put the key into the keyring if that is chosen; where it cannot be used, say so and return False."""
+    config = session.resolver.config
+    if not (chosen if chosen is not None else config is not None and config.key_store == KEYRING):
+        return False
+    try:
+        keyrings.store(account.name, str(account.origin), key, session.surroundings.environ)
+    except keyrings.KeyringError as error:
+        session.console.note(
+            "keyring_unusable",
+            f"the keyring cannot be used: {error}. The key is kept in {session.resolver.credentials.path} instead, "
+            "which only you can read.",
+            word="warning",
+            important=True,
+        )
+        return False
+    return True
+
+
+class _Profile:
+    """The profile to be written, the default one where there is none: `made_default` says so once it is decided."""
+
+    def __init__(self, session: Session, account: Account) -> None:
+        from escrowctl.config.editing import ConfigEditor  # noqa: PLC0415 - for those who write
+
+        self._session = session
+        self._account = account
+        self.editor = ConfigEditor(session.resolver.config_path, session.surroundings)
+        self.made_default = False
+
+    def decide(self, tables: dict[str, Any]) -> "list[tuple[Sequence[str], Value | None]]":
+        """Return the changes to the file as it is now; raises EscrowctlError (exit 2) where that is another account."""
+        from escrowctl.config.editing import find  # noqa: PLC0415 - as above
+        from escrowctl.config.file import validate_config  # noqa: PLC0415
+
+        account = self._account
+        there = validate_config(self._session.resolver.config_path, tables).profiles.get(account.name)
+        agree(self._session, account, there)
         wanted = {"base_url": account.origin.base_url, "mode": account.mode}
-        if account.api_prefix != DEFAULT_API_PREFIX:
+        if account.api_prefix != (there.api_prefix if there else DEFAULT_API_PREFIX):
             wanted["api_prefix"] = account.api_prefix
         place = ("profiles", account.name)
         changes: list[tuple[Sequence[str], Value | None]] = [
             ((*place, name), value) for name, value in wanted.items() if find(tables, (*place, name)) != value
         ]
-        made_default = "default_profile" not in tables
-        if made_default:
+        self.made_default = "default_profile" not in tables
+        if self.made_default:
             changes.append((("default_profile",), account.name))
         return changes
-
-    ConfigEditor(session.resolver.config_path, session.surroundings).apply(decide)
-    return made_default
 
 
 def _tell(session: Session, account: Account, *, store: str, checked: bool, made_default: bool) -> None:

@@ -13,6 +13,7 @@ from escrowctl.contract.body import encode
 from escrowctl.contract.number import JsonValue, Number
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.errors import ErrorCode, bad_value
+from escrowctl.exits import ExitCode
 from escrowctl.options import YesOption
 from escrowctl.output.view import View, flatten
 from escrowctl.session import Session, session_of
@@ -62,7 +63,10 @@ def serve(
         ending.enter_context(_ready(ready_file, document))
         session.show(_served_view(session, document))
         _tell(session, served)
-        _run(session, server)
+        interrupted = _run(session, server)
+    if interrupted:
+        session.console.note("stopped", "stopped", word="sandbox")
+        raise typer.Exit(ExitCode.INTERRUPTED)
 
 
 def status(context: typer.Context) -> None:
@@ -103,12 +107,12 @@ def reset(context: typer.Context, yes: YesOption = False) -> None:
 # Serving
 
 
-def _run(session: Session, server: "SandboxServer") -> None:
-    """Serve until a signal; SIGTERM is how a server is meant to end, so it ends with 0."""
+def _run(session: Session, server: "SandboxServer") -> bool:
+    """Serve until a signal; both are how a server is meant to end. Return whether it was Ctrl-C."""
     signals = session.signals
     server.run(lambda: signals.pending is not None)
-    if signals.pending is ErrorCode.TERMINATED:
-        signals.pending = None
+    ended, signals.pending = signals.pending, None
+    return ended is ErrorCode.INTERRUPTED
 
 
 @contextlib.contextmanager

@@ -23,7 +23,8 @@ _escrowctl_cached() {
   [[ -f $file && -r $file && -O $file ]] || return
   mapfile -t -n 500 lines <"$file"
   for line in "${lines[@]}"; do
-    [[ $line == "$cur"* && -n $line && $line != *[!A-Za-z0-9_-]* ]] && ((${#line} <= 128)) && COMPREPLY+=("$start$line")
+    [[ $line == "$cur"* && $line == [!-]* && $line != *[!A-Za-z0-9_-]* ]] || continue
+    ((${#line} <= 128)) && COMPREPLY+=("$start$line")
   done
 }
 _escrowctl() {

@@ -5,8 +5,9 @@
     <cache>/complete/@default/..., @sandbox/...   without -p, with --sandbox
 
 The shells read these files themselves and start nothing. What stands there may come from a service,
-so only letters, digits, `_` and `-` get in, and the scripts look again: `compgen -W` would run
-`$(...)` found in its data. Nothing here may fail a command or be waited for.
+so only letters, digits, `_` and `-` get in, the last not in front, where it would make an option of
+it; and the scripts look again: `compgen -W` would run `$(...)` found in its data. Nothing here may
+fail a command or be waited for.
 """
 
 import contextlib
@@ -21,7 +22,7 @@ from escrowctl.errors import EscrowctlError
 MAX_NAMES = 500
 DEFAULT = "@default"
 SANDBOX = "@sandbox"
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}", re.ASCII)
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,127}", re.ASCII)
 _SCOPE = re.compile(r"[A-Za-z0-9_-]{1,64}|@default|@sandbox", re.ASCII)
 _MAX_BYTES = MAX_NAMES * 129
 

@@ -12,7 +12,7 @@ function __escrowctl_cached --description 'names of a kind from the cache'
     test -n "$ESCROWCTL_HOME"; and set file $ESCROWCTL_HOME/cache
     set file $file/complete/$argv[1]
     test -f $file -a -r $file; or return
-    set -l names (string match -r '^[A-Za-z0-9_-]{1,128}$' <$file)
+    set -l names (string match -r '^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}$' <$file)
     printf '%s\\n' $names[1..500]
 end
 function __escrowctl_recent --description 'ids that were seen where the line leads'

@@ -10,6 +10,7 @@ _CHOICES = {
     "--color": ("auto", "always", "never"),
     "--currency": tuple(sorted(MINOR_DIGITS)),
     "--expect-currency": tuple(sorted(MINOR_DIGITS)),
+    "--mode": ("test", "live"),
 }
 _FILES = frozenset({"--config", "--ready-file"})
 _CACHED_VALUES = {"--profile": "profile"}
@@ -21,6 +22,9 @@ _CACHED_ARGUMENTS: dict[tuple[str, ...], str] = {
     ("auth", "switch"): "profile",
 }
 """Where names from the cache are offered: option or command -> the cache's kind (see `completion.cache`)."""
+
+_SHELLS = (("bash", "bash 4 and newer"), ("zsh", "zsh 5"), ("fish", "fish 3"))
+_TOPICS = (("exit-codes", "What each exit code means."), ("environment", "The environment variables."))
 
 
 @dataclass(frozen=True)
@@ -65,11 +69,38 @@ def _walk(command: Any, path: tuple[str, ...], parent: Any) -> Iterator[Node]:
         path=path,
         summary=_first_sentence(command.help),
         flags=tuple(_flag(option) for option in command.get_params(context) if option.param_type_name == "option"),
-        words=tuple((name, _first_sentence(child.help)) for name, child in children.items()),
+        words=tuple((name, _first_sentence(child.help)) for name, child in children.items())
+        + _arguments(path, parent.command if parent else None),
         cached=_CACHED_ARGUMENTS.get(path),
     )
     for name, child in children.items():
         yield from _walk(child, (*path, name), context)
+
+
+def _arguments(path: tuple[str, ...], parent: Any) -> tuple[tuple[str, str], ...]:
+    """Return what may follow a command, where that is a closed list."""
+    match path:
+        case ("completion", "install"):
+            return _SHELLS
+        case ("help",):
+            return _TOPICS + tuple((name, _first_sentence(child.help)) for name, child in parent.commands.items())
+        case ("config", "get" | "set" | "unset"):
+            return tuple(_settings(readable=path[1] == "get"))
+        case _:
+            return ()
+
+
+def _settings(*, readable: bool) -> Iterator[tuple[str, str]]:
+    from escrowctl.config.names import describe_place, profile_settings  # noqa: PLC0415 - the models load with it
+
+    for name in ("default_profile", "key_store"):
+        yield name, describe_place((name,)).expected
+    for name in profile_settings():
+        # Caps are a table: each currency is a setting.
+        if name != "caps":
+            yield name, describe_place(("profiles", "NAME", *name.split("."))).expected
+    if readable:
+        yield from (("profile", "the chosen profile"), ("ca_bundle", "from the environment"), ("proxy", "likewise"))
 
 
 def _flag(option: Any) -> Flag:

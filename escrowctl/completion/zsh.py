@@ -20,7 +20,7 @@ _escrowctl_cached() {
   file+=/complete/$1
   [[ -f $file && -r $file && -O $file ]] || return 1
   while (( n++ < 500 )) && IFS= read -r line; do
-    (( ${#line} <= 128 )) && [[ $line == [A-Za-z0-9_-]## ]] && names+=("$line")
+    (( ${#line} <= 128 )) && [[ $line == [A-Za-z0-9_][A-Za-z0-9_-]# ]] && names+=("$line")
   done <"$file"
   (( $#names )) && compadd -V recent -- $names
 }

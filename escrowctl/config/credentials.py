@@ -8,17 +8,18 @@ The file is written by escrowctl alone and is its owner's alone (0600); one that
 change is refused.
 """
 
+import contextlib
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from escrowctl.config import keyrings
 from escrowctl.config.folders import make_private_folder
-from escrowctl.config.replacing import locked, replace_file
+from escrowctl.config.replacing import drafted, locked, replace_file
 from escrowctl.config.secrets import Secret, read_key, read_private_text
 from escrowctl.errors import bad_config
 from escrowctl.surroundings import Surroundings
@@ -53,11 +54,11 @@ class Credentials:
 
     def names(self) -> tuple[str, ...]:
         """Return the profiles that a key is stored for, sorted."""
-        return tuple(sorted(self._read()))
+        return tuple(sorted(self.read()))
 
     def find(self, profile: str) -> StoredKey | None:
         """Return what is stored for a profile, without asking the keyring."""
-        match self._read().get(profile):
+        match self.read().get(profile):
             case None:
                 return None
             case {"origin": str(origin), "store": "keyring"}:
@@ -71,11 +72,40 @@ class Credentials:
         """Return the key, from the keyring where it is there; raises EscrowctlError (exit 4) where it is not."""
         return stored.key or keyrings.read(stored.profile, stored.origin, self._environ)
 
-    def put(self, stored: StoredKey, around: Surroundings) -> None:
-        """Store a key in the place of what was stored for its profile."""
+    @contextlib.contextmanager
+    def drafted(self, stored: StoredKey) -> Iterator[Callable[[], None]]:
+        """Yield what stores a key in the place of its profile's; call while `make_folder` is locked.
+
+        What is yielded may be called once, and can be taken back by `restore` inside the block.
+        """
+        self.check_writable()
         kept: dict[str, str] = {"origin": stored.origin}
         kept |= {"key": stored.key.reveal()} if stored.key else {"store": KEYRING}
-        self._change(stored.profile, kept, around)
+        tables = self.read()
+        tables.pop(stored.profile, None)
+        tables[stored.profile] = kept
+        with drafted(self.path, _render(self.path, tables), private=True) as put:
+            yield put
+
+    def restore(self, before: Mapping[str, Any]) -> None:
+        """Put back what `read` had returned; call while `make_folder` is locked."""
+        if before:
+            replace_file(self.path, _render(self.path, before), private=True)
+        else:
+            self.path.unlink(missing_ok=True)
+
+    def check_writable(self) -> None:
+        """Raise EscrowctlError (exit 2) where keys could not be written: over a link, or over what is no such file."""
+        if self.path.is_symlink():
+            # Following it could overwrite any file of this user's.
+            raise bad_config(f"{self.path} is a symbolic link: keys are written to a plain file only.")
+        self.read()
+
+    def make_folder(self) -> Path:
+        """Return the folder to lock, made where it is missing."""
+        if not self.path.parent.exists():
+            make_private_folder(self.path.parent)
+        return self.path.parent
 
     def remove(self, stored: StoredKey, around: Surroundings) -> None:
         """Remove what is stored for a profile, from the keyring too.
@@ -84,9 +114,14 @@ class Credentials:
         """
         if stored.in_keyring:
             keyrings.remove(stored.profile, stored.origin, self._environ)
-        self._change(stored.profile, None, around)
+        with locked(self.make_folder(), around):
+            self.check_writable()
+            tables = self.read()
+            tables.pop(stored.profile, None)
+            replace_file(self.path, _render(self.path, tables), private=True)
 
-    def _read(self) -> dict[str, Any]:
+    def read(self) -> dict[str, Any]:
+        """Return all that is stored, entry by profile; nothing where there is no such file."""
         try:
             self.path.lstat()
         except (FileNotFoundError, NotADirectoryError):
@@ -98,19 +133,6 @@ class Credentials:
         except tomllib.TOMLDecodeError:
             # The parser's own message could quote a key.
             raise bad_config(f"{self.path}: not TOML.") from None
-
-    def _change(self, profile: str, entry: dict[str, str] | None, around: Surroundings) -> None:
-        if self.path.is_symlink():
-            # Following it could overwrite any file of this user's.
-            raise bad_config(f"{self.path} is a symbolic link: keys are written to a plain file only.")
-        if not self.path.parent.exists():
-            make_private_folder(self.path.parent)
-        with locked(self.path.parent, around):
-            tables = self._read()
-            tables.pop(profile, None)
-            if entry is not None:
-                tables[profile] = entry
-            replace_file(self.path, _render(self.path, tables), private=True)
 
 
 def _render(path: Path, tables: Mapping[str, Any]) -> str:

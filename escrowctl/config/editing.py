@@ -4,24 +4,25 @@ tomlkit edits the text. That nothing but the one setting changed is not left to 
 read by the standard library's parser and compared with what the old one should have become.
 """
 
+import contextlib
 import copy
 import os
 import re
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from escrowctl.config.file import parse_toml, read_text, validate_config
 from escrowctl.config.folders import make_private_folder
 from escrowctl.config.names import Value
-from escrowctl.config.origin import parse_base_url
+from escrowctl.config.origin import parse_base_url, refuse_prefix
 from escrowctl.config.profiles import ConfigFile
-from escrowctl.config.replacing import locked, replace_file
-from escrowctl.errors import bad_config
+from escrowctl.config.replacing import drafted, locked
+from escrowctl.errors import EscrowctlError, bad_config
 from escrowctl.surroundings import Surroundings
 
-_PROFILES = "profiles"
+_PROFILES, _BASE_URL = "profiles", "base_url"
 _Change = tuple[Sequence[str], Value | None]
 
 
@@ -39,8 +40,18 @@ class ConfigEditor:
         self._around = around
 
     def set(self, path: Sequence[str], value: Value) -> None:
-        """Set one setting; tables that it needs are made."""
-        self.apply(lambda _tables: [(path, value)])
+        """Set one setting; tables that it needs are made.
+
+        A base URL is not moved to another origin under a profile that names a key file (exit 2): the
+        key in it was given for where the profile is now.
+        """
+
+        def change(tables: dict[str, Any]) -> list[_Change]:
+            if path[-1] == _BASE_URL:
+                _refuse_to_take_key_along(find(tables, path[:-1]) or {}, path, str(value))
+            return [(path, value)]
+
+        self.apply(change)
 
     def unset(self, path: Sequence[str]) -> None:
         """Take one setting out, or a whole profile; raises EscrowctlError (exit 2) where it is not there."""
@@ -54,20 +65,44 @@ class ConfigEditor:
 
     def apply(self, decide: Callable[[dict[str, Any]], list[_Change]]) -> None:
         """Make the changes that `decide` returns for the file's tables as they are under the lock."""
-        if not self._path.parent.exists():
-            self._make_folder()
-        with locked(self._path.parent, self._around):
-            text = read_text(self._path) or ""
-            tables = parse_toml(self._link, text)
-            changes = decide(copy.deepcopy(tables))
-            for path, value in changes:
-                text, tables = self._changed(text, tables, path, value)
-            self._check(validate_config(self._link, tables), frozenset(path[1] for path, _ in changes if len(path) > 1))
-            replace_file(self._path, text if text.endswith("\n") or not text else f"{text}\n")
+        with locked(self.make_folder(), self._around), self.drafted(decide) as put:
+            put()
 
-    def _make_folder(self) -> None:
-        if self._path.is_relative_to(self._link.parent.resolve()):
-            make_private_folder(self._path.parent)
+    def rehearse(self, decide: Callable[[dict[str, Any]], list[_Change]]) -> None:
+        """Raise what `apply` would for the file as it is now, as far as that can be told without writing."""
+        folder = self._path.parent
+        if not folder.exists() and self._is_makeable:
+            self._plan(decide)
+            return
+        with locked(folder, self._around):
+            self._plan(decide)
+
+    def make_folder(self) -> Path:
+        """Return the folder to lock, which is made where it is missing and the file is no link out of it."""
+        folder = self._path.parent
+        if not folder.exists() and self._is_makeable:
+            make_private_folder(folder)
+        return folder
+
+    @contextlib.contextmanager
+    def drafted(self, decide: Callable[[dict[str, Any]], list[_Change]]) -> Iterator[Callable[[], None]]:
+        """Yield what makes the changes, all of it checked and on the disk; call while `make_folder` is locked."""
+        with drafted(self._path, self._plan(decide)) as put:
+            yield put
+
+    @property
+    def _is_makeable(self) -> bool:
+        return self._path.is_relative_to(self._link.parent.resolve())
+
+    def _plan(self, decide: Callable[[dict[str, Any]], list[_Change]]) -> str:
+        """Return the text that the file would have."""
+        text = read_text(self._path) or ""
+        tables = parse_toml(self._link, text)
+        changes = decide(copy.deepcopy(tables))
+        for path, value in changes:
+            text, tables = self._changed(text, tables, path, value)
+        self._check(validate_config(self._link, tables), frozenset(path[1] for path, _ in changes if len(path) > 1))
+        return text if text.endswith("\n") or not text else f"{text}\n"
 
     def _changed(
         self, text: str, tables: dict[str, Any], path: Sequence[str], value: Value | None
@@ -95,7 +130,8 @@ class ConfigEditor:
                 f"(profiles there: {known})."
             )
         for name in touched & config.profiles.keys():
-            parse_base_url(config.profiles[name].base_url, source=f"profiles.{name}.base_url")
+            profile, source = config.profiles[name], f"profiles.{name}.base_url"
+            refuse_prefix(parse_base_url(profile.base_url, source=source), profile.api_prefix, source=source)
 
 
 def find(tables: dict[str, Any], path: Sequence[str]) -> Any:
@@ -104,6 +140,32 @@ def find(tables: dict[str, Any], path: Sequence[str]) -> Any:
     for part in path:
         value = value.get(part) if isinstance(value, dict) else None
     return value
+
+
+def _refuse_to_take_key_along(profile: dict[str, Any], path: Sequence[str], value: str) -> None:
+    name = ".".join(path[:-1])
+    file, before = profile.get("api_key_file"), profile.get(_BASE_URL)
+    if file is None or before is None:
+        return
+    origin = str(parse_base_url(value, source=".".join(path)))
+    there = _origin_or_text(before)
+    if origin != there:
+        raise bad_config(
+            f"the key in {file} was given for {there}, and would be used at {origin}: a key goes to no other origin.",
+            hint=(
+                f"first:  escrowctl config unset {name}.api_key_file",
+                f"then:   escrowctl config set {name}.{_BASE_URL} {value}",
+                f"and, where a file holds the key for it:  escrowctl config set {name}.api_key_file FILE",
+            ),
+        )
+
+
+def _origin_or_text(base_url: object) -> str:
+    try:
+        return str(parse_base_url(str(base_url), source=_BASE_URL))
+    except EscrowctlError:
+        # It is being mended.
+        return str(base_url)
 
 
 # The change as data

@@ -52,6 +52,8 @@ def list_sandbox_settings(timeout: float | None) -> list[Setting]:
             for name in profile_settings()
             if name not in ("base_url", "timeout")
         ),
+        *(Setting(name, None, BUILT_IN) for name in ("ca_bundle", "proxy", "default_profile")),
+        Setting("key_store", "file", BUILT_IN),
     ]
 
 

@@ -1,5 +1,7 @@
 """Reading config.toml, with errors that name the file and the line or the key."""
 
+import os
+import stat
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -31,9 +33,15 @@ def read_config(path: Path) -> "ConfigFile | None":
 
 
 def read_text(path: Path) -> str | None:
-    """Return the file's text, or None where there is none; raises EscrowctlError (exit 2)."""
+    """Return the file's text, or None where there is none; raises EscrowctlError (exit 2).
+
+    A pipe that nobody writes to would be waited for at the opening itself: O_NONBLOCK.
+    """
     try:
-        return path.read_bytes().decode("utf-8")
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise bad_config(f"{path}: it is not a regular file.")
+            return file.read().decode("utf-8")
     except (FileNotFoundError, NotADirectoryError):
         return None
     except UnicodeDecodeError as error:

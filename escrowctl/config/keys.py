@@ -39,14 +39,18 @@ class FoundKey:
 
 
 class KeyFinder:
-    """Finds the key for a choice. `origin_of` returns the origin of a profile by its name."""
+    """Finds the key for a choice.
+
+    `origin_of` returns the origin of a profile by its name, as the environment means it; None where
+    the config file was named on the line: what stands there is not the environment's word.
+    """
 
     def __init__(
         self,
         environ: Mapping[str, str],
         credentials: Credentials,
         config_folder: Path,
-        origin_of: Callable[[str], Origin],
+        origin_of: Callable[[str], Origin] | None,
     ) -> None:
         self._environ = environ
         self._credentials = credentials
@@ -86,7 +90,7 @@ class KeyFinder:
         """Return the environment's key if the environment gives it for the chosen origin."""
         key = self._read_environ_key()
         if key is None or self._environ_origin() != str(choice.origin):
-            if key is not None and choice.level == DEFAULT:
+            if key is not None and choice.level != LINE:
                 raise self._unbound_key(choice)
             return None
         return key
@@ -106,31 +110,40 @@ class KeyFinder:
         """Return the origin that the environment's key is for: that of its URL, else of its profile."""
         if url := self._environ.get("ESCROWCTL_BASE_URL"):
             return str(parse_base_url(url, source="ESCROWCTL_BASE_URL"))
-        if name := self._environ.get("ESCROWCTL_PROFILE"):
+        name = self._environ.get("ESCROWCTL_PROFILE")
+        if name and self._origin_of is not None:
             return str(self._origin_of(name))
         return None
 
     def _no_key(self, choice: Choice) -> EscrowctlError:
         whose = f"-p {choice.profile_name}" if choice.profile_name else f"--base-url {choice.origin.base_url}"
+        url = choice.origin.base_url
+        unused = next((name for name in KEY_VARIABLES if self._environ.get(name)), None)
         return EscrowctlError(
             ErrorCode.KEY_MISSING,
             f"there is no API key for {choice.origin} (from {choice.source}). {NOTHING_SENT}",
             hint=(
                 f"store one:  escrowctl auth login {whose}",
-                f"in a job:   set ESCROWCTL_BASE_URL={choice.origin.base_url} and ESCROWCTL_API_KEY",
+                f"{unused} is set, and not used for what the line names; if it is for {choice.origin}, "
+                f"say so there:  ESCROWCTL_BASE_URL={url}"
+                if unused
+                else f"in a job:   set ESCROWCTL_BASE_URL={url} and ESCROWCTL_API_KEY",
                 "a key is used only for the origin it was given for",
             ),
             sending=Sending.NOT_SENT,
         )
 
     def _unbound_key(self, choice: Choice) -> EscrowctlError:
+        bind = f"ESCROWCTL_BASE_URL={choice.origin.base_url}"
+        if self._origin_of is not None:
+            bind += f" or ESCROWCTL_PROFILE={choice.profile_name}"
         return EscrowctlError(
             ErrorCode.KEY_MISSING,
             f"the environment has an API key but no base URL for it, and {choice.source} has its own "
             f"({choice.origin}): a key is used only for the origin it was given for. {NOTHING_SENT}",
             hint=(
-                f"for the key in the environment:  set ESCROWCTL_BASE_URL, or ESCROWCTL_PROFILE={choice.profile_name}",
-                "for the profile's own key:       unset ESCROWCTL_API_KEY and ESCROWCTL_API_KEY_FILE",
+                f"if the key in the environment is for it:  set {bind}",
+                "for the profile's own key:                unset ESCROWCTL_API_KEY and ESCROWCTL_API_KEY_FILE",
             ),
             sending=Sending.NOT_SENT,
         )

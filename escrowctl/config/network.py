@@ -1,6 +1,8 @@
 """Proxy and CA settings from the environment, for real hosts only."""
 
+import re
 from collections.abc import Mapping
+from ipaddress import IPv6Address
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -8,6 +10,7 @@ from escrowctl.config.origin import Origin
 from escrowctl.config.service import Network
 from escrowctl.errors import bad_config
 
+_PROXY_HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?\.?", re.ASCII)
 _PROXY_NAMES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 
 
@@ -39,9 +42,29 @@ def _proxy(origin: Origin, environ: Mapping[str, str]) -> str | None:
     if name is None or origin.is_loopback or _excepted(origin, environ):
         return None
     proxy = environ[name]
-    if urlsplit(proxy).scheme not in ("http", "https") or not urlsplit(proxy).hostname:
-        raise bad_config(f"{name} is not an http or https proxy URL: other proxies are not supported.")
+    if not _is_usable(proxy):
+        # Its value is not told: a password may stand in it.
+        raise bad_config(f"{name} is not an http or https proxy URL such as http://proxy.example.com:3128.")
     return proxy
+
+
+def _is_usable(proxy: str) -> bool:
+    if not proxy.isascii() or not proxy.isprintable() or " " in proxy:
+        return False
+    try:
+        parts = urlsplit(proxy)
+        port = parts.port
+        host = parts.hostname or ""
+        return (
+            parts.scheme in ("http", "https")
+            and port != 0
+            and (_PROXY_HOST.fullmatch(host) is not None or (":" in host and bool(IPv6Address(host))))
+            and parts.path in ("", "/")
+            and not parts.query
+            and not parts.fragment
+        )
+    except ValueError:
+        return False
 
 
 def _excepted(origin: Origin, environ: Mapping[str, str]) -> bool:

@@ -70,6 +70,19 @@ def parse_base_url(text: str, *, source: str) -> Origin:
     return origin
 
 
+def ends_in(origin: Origin, api_prefix: str) -> bool:
+    """Whether the base URL's path ends in these segments already, in whatever case."""
+    return bool(api_prefix) and origin.path.casefold().endswith(api_prefix.casefold())
+
+
+def refuse_prefix(origin: Origin, api_prefix: str, *, source: str) -> Origin:
+    """Return the origin; raises EscrowctlError (exit 2) where the prefix would stand in the URL twice."""
+    if ends_in(origin, api_prefix):
+        bare = f"{origin}{origin.path[: -len(api_prefix)]}"
+        raise bad_config(f'{source} "{origin.base_url}" already ends in {api_prefix}: leave it out, write {bare}.')
+    return origin
+
+
 def _split(text: str, source: str) -> SplitResult:
     if " " in text or not text.isascii() or not text.isprintable():
         raise bad_config(f"{source} has spaces, control or non-ASCII characters in it: write the plain URL.")

@@ -5,7 +5,7 @@ import errno
 import fcntl
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from escrowctl.config.folders import sync_folder
@@ -34,6 +34,15 @@ def locked(folder: Path, around: Surroundings) -> Iterator[None]:
         os.close(handle)
 
 
+@contextlib.contextmanager
+def locked_together(*folders: Path, around: Surroundings) -> Iterator[None]:
+    """Hold several folders, each once, in an order that is the same for everybody; raises as `locked` does."""
+    with contextlib.ExitStack() as holds:
+        for folder in sorted({Path(os.path.realpath(folder)) for folder in folders}):
+            holds.enter_context(locked(folder, around))
+        yield
+
+
 def _wait_for(handle: int, folder: Path, around: Surroundings) -> None:
     end = around.monotonic() + _PATIENCE
     while True:
@@ -54,24 +63,40 @@ def _wait_for(handle: int, folder: Path, around: Surroundings) -> None:
 
 
 def replace_file(path: Path, text: str, *, private: bool = False) -> None:
-    """Put `text` in the place of what the file holds, durably; call inside `locked`.
+    """Put `text` in the place of what the file holds, durably; call inside `locked`; see `drafted`."""
+    with drafted(path, text, private=private) as put:
+        put()
 
-    The file keeps its mode and owner; a new one is 0600 whatever the umask, and so is every `private`
-    one. `path` is the file itself: symbolic links are the caller's to follow. Raises EscrowctlError
-    `state_unusable` (17); then the file is as it was.
+
+@contextlib.contextmanager
+def drafted(path: Path, text: str, *, private: bool = False) -> Iterator[Callable[[], None]]:
+    """Write `text` beside the file, durably, and yield what puts it in the file's place; call inside `locked`.
+
+    Whatever can fail in writing has failed before the block begins. The file keeps its mode and
+    owner; a new one is 0600 whatever the umask, and so is every `private` one. `path` is the file
+    itself: symbolic links are the caller's to follow. Raises EscrowctlError `state_unusable` (17);
+    then the file is as it was.
     """
     fresh = path.with_name(f".{path.name}.new")
-    try:
-        # What a process left here that ended in the middle; the lock says that none is in it now.
-        fresh.unlink(missing_ok=True)
+
+    def put() -> None:
         try:
-            _write(fresh, text.encode(), like=None if private else _status(path))
             fresh.replace(path)
-        finally:
+            sync_folder(path.parent)
+        except OSError as error:
+            raise _unwritable(path, error) from error
+
+    try:
+        try:
+            # What a process left here that ended in the middle; the lock says that none is in it now.
             fresh.unlink(missing_ok=True)
-        sync_folder(path.parent)
-    except OSError as error:
-        raise _unwritable(path, error) from error
+            _write(fresh, text.encode(), like=None if private else _status(path))
+        except OSError as error:
+            raise _unwritable(path, error) from error
+        yield put
+    finally:
+        with contextlib.suppress(OSError):
+            fresh.unlink(missing_ok=True)
 
 
 def _write(path: Path, content: bytes, *, like: os.stat_result | None) -> None:

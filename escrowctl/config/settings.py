@@ -15,9 +15,10 @@ from escrowctl.config.file import find_config_path, read_config
 from escrowctl.config.folders import Folders
 from escrowctl.config.keys import DEFAULT, ENVIRONMENT, KEY_VARIABLES, LINE, Choice, KeyFinder
 from escrowctl.config.network import find_network
-from escrowctl.config.origin import Origin, parse_base_url
+from escrowctl.config.origin import Origin, parse_base_url, refuse_prefix
 from escrowctl.config.service import MAX_TIMEOUT, READ_TIMEOUT, WRITE_TIMEOUT, JournalPin, Service, Webhooks
 from escrowctl.contract.number import Number
+from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.contract.record import Pointers
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, bad_config, bad_value
 
@@ -43,7 +44,9 @@ class Resolver:
         self._environ = environ
         self.config_path, self._named = find_config_path(line.config, environ, folders)
         self.credentials = Credentials(folders.config, environ)
-        self.keys = KeyFinder(environ, self.credentials, self.config_path.parent, self._origin_of)
+        # A file that the line names is not the environment's: a profile in it says nothing of the environment's key.
+        origin_of = self._origin_of if line.config is None else None
+        self.keys = KeyFinder(environ, self.credentials, self.config_path.parent, origin_of)
 
     @cached_property
     def config(self) -> "ConfigFile | None":
@@ -102,8 +105,9 @@ class Resolver:
     def _from_url(self, level: str, url: str, source: str, profile_name: str | None) -> Choice:
         origin = parse_base_url(url, source=source)
         if profile_name is None:
-            return Choice(level, origin, source, None, None)
+            return Choice(level, refuse_prefix(origin, DEFAULT_API_PREFIX, source=source), source, None, None)
         choice = self._from_profile(level, profile_name, source)
+        refuse_prefix(origin, choice.profile.api_prefix if choice.profile else "", source=source)
         if str(choice.origin) != str(origin):
             raise _contradiction(source, origin, profile_name, choice.origin)
         return Choice(level, origin, source, profile_name, choice.profile)
@@ -111,7 +115,8 @@ class Resolver:
     def _from_profile(self, level: str, name: str, source: str) -> Choice:
         profile = self._profile(name)
         where = f"{self.config_path}: profiles.{name}.base_url"
-        return Choice(level, parse_base_url(profile.base_url, source=where), source, name, profile)
+        origin = refuse_prefix(parse_base_url(profile.base_url, source=where), profile.api_prefix, source=where)
+        return Choice(level, origin, source, name, profile)
 
     def _agreeing(self, choice: Choice, env_url: str | None) -> Choice:
         if env_url:

@@ -10,9 +10,12 @@ FOLDER_MODE = 0o700
 FILE_MODE = 0o600
 
 
-def unusable(path: Path, reason: str, *, hint: str | tuple[str, ...] = ()) -> EscrowctlError:
+_ELSEWHERE = "set ESCROWCTL_HOME to a folder that can be written"
+
+
+def unusable(path: Path, reason: str, *, hint: str | tuple[str, ...] = _ELSEWHERE) -> EscrowctlError:
     """The error for a sandbox folder or store that cannot be used; `reason` ends the sentence."""
-    message = f"The sandbox cannot use {path}: {reason}. {NOTHING_SENT}"
+    message = f"the sandbox cannot use {path}: {reason}. {NOTHING_SENT}"
     return EscrowctlError(ErrorCode.STATE_UNUSABLE, message, hint=hint, sending=Sending.NOT_SENT)
 
 
@@ -63,7 +66,7 @@ def write_private(path: Path, text: str) -> None:
             file.write(text)
         draft.replace(path)
     except OSError as error:
-        raise unusable(path, error.strerror or "it cannot be written") from error
+        raise unusable(path, error.strerror or "it cannot be written", hint=()) from error
 
 
 def _create(path: Path) -> None:

@@ -24,6 +24,7 @@ from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
 from escrowctl.sandbox.body import write_json
 from escrowctl.sandbox.calls import MAX_BODY_BYTES
 from escrowctl.sandbox.problems import PROBLEM_TYPE
+from escrowctl.sandbox.slots import Slots
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -48,6 +49,7 @@ class SandboxServer:
         logging.getLogger("waitress").addHandler(logging.NullHandler())
         self._together = together
         self._waiting = _Waiting()
+        self._slots = Slots()
         self._map: dict[int, Any] = {}
         self._socket = _listen(port)
         self.base_url = f"http://{HOST}:{self._socket.getsockname()[1]}"
@@ -82,6 +84,7 @@ class SandboxServer:
 
     def _turn(self, seconds: float) -> None:
         wasyncore.loop(timeout=seconds, map=self._map, count=1, use_poll=True)
+        self._slots.look(tuple(self._server.active_channels.values()), crowded=len(self._map) >= _CONNECTIONS)
         arrived = self._waiting.take()
         if not arrived:
             return

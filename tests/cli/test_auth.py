@@ -210,6 +210,29 @@ def test_another_prefix_is_tried_where_it_is_named_and_kept(run: Run, serve: Ser
     assert (bad.code, len(server.seen)) == (2, 1)
 
 
+def test_a_base_url_that_has_the_prefix_already_is_refused_before_the_key_is_read(
+    run: Run, serve: Serve, home: Path
+) -> None:
+    server = serve(json_reply(b"{}", "404 Not Found"))
+
+    def attempt(path: str, *words: str) -> Any:
+        line = ("auth", "login", "--base-url", server.base_url + path, "--mode", "test", "-p", "a")
+        return run(*line, *words, stdin=KEY)
+
+    twice, short = attempt("/api/v1"), attempt("/v1", "--api-prefix", "/v1")
+    assert [(result.code, result.out, len(server.seen)) for result in (twice, short)] == [(2, "", 0)] * 2
+    assert f'--base-url "{server.base_url}/api/v1" already ends in /api/v1: leave it out, write {server.base_url}.' in (
+        twice.err
+    )
+    # What the URL has already is not suggested once more.
+    nested = attempt("/v1")
+    assert (nested.code, [seen.target for seen in server.seen]) == (6, ["/v1/api/v1/webhooks"])
+    assert f"--base-url {server.base_url}/v1 --mode test -p a --api-prefix ''\n" in nested.err
+    assert attempt("/v1", "--api-prefix", "").code == 6
+    assert server.seen[-1].target == "/v1/webhooks"
+    assert files_of(home) == {}
+
+
 @pytest.mark.parametrize(
     ("url", "mode", "name"),
     [
@@ -265,10 +288,32 @@ def test_nobody_is_asked_where_nobody_should_be(run: Run, flag: str, environ: di
     assert f"the key is missing, and {why}" in result.err
 
 
-def test_no_option_takes_a_key(run: Run) -> None:
-    for words in (("--api-key", KEY), ("--with-token", KEY), ("--key", KEY), (KEY,)):
-        result = run("auth", "login", "--base-url", "https://a.example.com", "--mode", "test", *words)
-        assert (result.code, result.out) == (2, "")
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("auth", "login", KEY), "auth login takes options and no other words"),
+        (("auth", "login", "--mode", "test", "a", KEY), "auth login takes options and no other words"),
+        (("auth", "login", "--key", KEY), "there is no --key"),
+        (("auth", "login", f"--key={KEY}"), "there is no --key"),
+        (("auth", "login", "--api-key", KEY), "there is no --api-key"),
+        (("auth", "login", "--with-token", KEY), "there is no --with-token"),
+        (("--api-key", KEY, "tx", "get", "tx_1"), "there is no --api-key"),
+        (("tx", "get", "tx_1", f"--token={KEY}"), "there is no --token"),
+    ],
+)
+def test_no_option_takes_a_key_and_one_that_was_typed_is_not_told_again(
+    run: Run, words: tuple[str, ...], message: str
+) -> None:
+    result = run(*words)
+
+    assert (result.code, result.out) == (2, "")
+    assert result.err.splitlines() == [
+        f"error: {message}: a key never stands on the line, where other programs and the shell's history keep it. "
+        "Nothing was sent.",
+        "hint: escrowctl auth login asks for it",
+        '      by a pipe:  printf %s "$KEY" | escrowctl auth login ...',
+        "      in a job:   set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY",
+    ]
 
 
 # Login over what is there
@@ -343,6 +388,85 @@ def test_what_outranks_the_new_profile_is_said(run: Run, serve: Serve) -> None:
     assert result.code == 0
     assert "ESCROWCTL_BASE_URL, ESCROWCTL_API_KEY in the environment outranks the default profile" in result.err
     assert [seen.header("Authorization") for seen in server.seen] == [f"Bearer {KEY}"]
+
+
+@pytest.mark.parametrize("case", ["link into nowhere", "unknown default profile", "changed while it was tried"])
+@pytest.mark.parametrize("store", ["--no-keyring", "--keyring"])
+def test_a_profile_that_cannot_be_written_leaves_no_key_behind(
+    run: Run, serve: Serve, home: Path, monkeypatch: pytest.MonkeyPatch, case: str, store: str
+) -> None:
+    stub = keyring(monkeypatch, KeyringStub())
+    home.mkdir(mode=0o700, parents=True)
+    config = home / "config.toml"
+    if case == "link into nowhere":
+        config.symlink_to(home.parent / "nowhere" / "config.toml")
+    elif case == "unknown default profile":
+        config.write_text('default_profile = "gone"\n')
+
+    def behave(_seen: Seen, connection: Any) -> None:
+        if case == "changed while it was tried":
+            config.write_text('default_profile = "gone"\n')
+        connection.sendall(http_reply("200 OK", b"[]"))
+
+    server = serve(behave)
+    result = login(run, server, "--mode", "test", "-p", "a", store)
+
+    late = case.startswith("changed")
+    assert (result.code, result.out) == (17 if case.startswith("link") else 2, ""), result.err
+    assert len(server.seen) == (1 if late else 0)
+    assert ("Nothing was stored." in result.err, "Nothing was sent." in result.err) == (late, not late)
+    assert (stub.entries, sorted(path.name for path in home.iterdir())) == ({}, ["config.toml"])
+
+
+@pytest.mark.parametrize("store", ["--no-keyring", "--keyring"])
+def test_a_rename_that_fails_at_the_very_end_takes_the_key_back(
+    run: Run, serve: Serve, home: Path, monkeypatch: pytest.MonkeyPatch, store: str
+) -> None:
+    stub, server = keyring(monkeypatch, KeyringStub()), serve(takes(KEY))
+    login(run, server, "--mode", "test", "-p", "a")
+    before = files_of(home)
+    replace = Path.replace
+
+    def fail(path: Path, target: Path) -> Path:
+        if target.name == "config.toml":
+            raise OSError(5, "Input/output error")
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", fail)
+    result = login(run, server, "--mode", "test", "-p", "b", store)
+
+    assert (result.code, result.out) == (17, "")
+    assert result.err.endswith("Input/output error. It is as it was. Nothing was stored.\n")
+    assert (files_of(home), stub.entries) == (before, {})
+
+
+def test_a_prefix_that_was_changed_while_the_key_was_tried_is_not_mixed_with_it(
+    run: Run, serve: Serve, home: Path, write_config: Callable[[str], Path]
+) -> None:
+    def behave(_seen: Seen, connection: Any) -> None:
+        write_config(text.replace("/v1", "/v2"))
+        connection.sendall(http_reply("200 OK", b"[]"))
+
+    server = serve(behave)
+    text = f'[profiles.a]\nbase_url = "{server.base_url}"\nmode = "test"\napi_prefix = "/v1"\n'
+    write_config(text)
+
+    result = run("-p", "a", "auth", "login", stdin=KEY)
+
+    assert (result.code, result.out, list(files_of(home))) == (2, "", ["config.toml"])
+    assert "profile a has got the prefix /v2 meanwhile, not /v1. Nothing was stored." in result.err
+
+
+def test_the_default_prefix_typed_for_a_profile_with_another_is_kept(
+    run: Run, serve: Serve, write_config: Callable[[str], Path]
+) -> None:
+    server = serve(takes(KEY))
+    path = write_config(f'[profiles.a]\nbase_url = "{server.base_url}"\nmode = "test"\napi_prefix = "/v1"\n')
+
+    assert run("-p", "a", "auth", "login", "--api-prefix", "/api/v1", stdin=KEY).code == 0
+
+    assert [seen.target for seen in server.seen] == ["/api/v1/webhooks"]
+    assert 'api_prefix = "/api/v1"' in path.read_text()
 
 
 # The keyring
@@ -495,9 +619,9 @@ def test_status_lists_each_account_and_where_its_key_is(
 
     assert (result.code, result.err) == (0, "")
     assert [line.split("\t") for line in result.out.splitlines()] == [
-        ["a", "*", a, "test", str(kept), "ok"],
-        ["b", "", b, "live", str(kept), "ok"],
-        ["file", "", b, "test", f"api_key_file of profile file ({home / 'file.key'})", "ok"],
+        ["a", "*", a, "test", str(kept), "stored"],
+        ["b", "", b, "live", str(kept), "stored"],
+        ["file", "", b, "test", f"api_key_file of profile file ({home / 'file.key'})", "stored"],
         [
             "loose",
             "",
@@ -546,7 +670,7 @@ def test_status_shows_the_environment_s_account_first(run: Run, accounts: tuple[
         a,
         "test",
         "ESCROWCTL_API_KEY",
-        "ok",
+        "set",
     ]
     assert first(ESCROWCTL_API_KEY=KEY)[-1] == "a key without a base URL: set ESCROWCTL_BASE_URL"
     assert first(ESCROWCTL_BASE_URL=a)[-1].startswith(f"there is no API key for {a}")

@@ -1,5 +1,8 @@
 """Base URLs that are taken, and the URL that a write then goes to; and those that no resolver may see."""
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 from conftest import KEY, Run
 
@@ -81,3 +84,68 @@ def test_what_is_no_base_url_is_refused_before_anything_is_recorded(base_url: st
     assert "Nothing was sent." in result.err
     assert "\x1b" not in result.err
     assert journal() == []
+
+
+TWICE = '"https://h.example.com/x/api/v1" already ends in /api/v1: leave it out, write https://h.example.com/x.'
+
+
+@pytest.mark.parametrize(
+    ("line", "environ", "source"),
+    [
+        ((), {"ESCROWCTL_BASE_URL": "https://h.example.com/x/api/v1/"}, "ESCROWCTL_BASE_URL"),
+        (("--base-url", "https://h.example.com/x/api/v1"), {}, "--base-url"),
+        (("-p", "a"), {}, "{config}: profiles.a.base_url"),
+        ((), {"ESCROWCTL_PROFILE": "a"}, "{config}: profiles.a.base_url"),
+    ],
+    ids=["environment", "line", "profile on the line", "profile in the environment"],
+)
+def test_a_base_url_that_ends_in_the_prefix_is_refused(
+    run: Run,
+    write_config: Callable[[str], Path],
+    journal: Journal,
+    line: tuple[str, ...],
+    environ: dict[str, str],
+    source: str,
+) -> None:
+    config = write_config('[profiles.a]\nbase_url = "https://h.example.com/x/api/v1"\n')
+
+    result = run(*line, *CREATE, environ={"ESCROWCTL_API_KEY": KEY, **environ})
+
+    assert (result.code, result.out) == (2, "")
+    assert result.err == f"error: {source.format(config=config)} {TWICE} Nothing was sent.\n"
+    assert journal() == []
+
+
+def test_a_path_that_is_not_the_prefix_and_a_prefix_that_is_none_are_taken(
+    run: Run, write_config: Callable[[str], Path]
+) -> None:
+    write_config(
+        '[profiles.none]\nbase_url = "https://h.example.com/api/v1"\napi_prefix = ""\n'
+        '[profiles.other]\nbase_url = "https://h.example.com/v1"\n'
+        '[profiles.same]\nbase_url = "https://h.example.com/V1"\napi_prefix = "/v1"\n'
+    )
+
+    environ = {"ESCROWCTL_BASE_URL": "https://h.example.com", "ESCROWCTL_API_KEY": KEY}
+    found = {
+        name: run("-p", name, *CREATE, "--dry-run", "--json", environ=environ) for name in ("none", "other", "same")
+    }
+
+    assert {name: result.code for name, result in found.items()} == {"none": 0, "other": 0, "same": 2}
+    assert found["none"].json["url"] == "https://h.example.com/api/v1/transactions"
+    assert found["other"].json["url"] == "https://h.example.com/v1/api/v1/transactions"
+    assert '"https://h.example.com/V1" already ends in /v1:' in found["same"].error["message"]
+
+
+@pytest.mark.parametrize(
+    "words", [("set", "profiles.a.base_url", "https://h.example.com/x/api/v1"), ("set", "profiles.b.api_prefix", "/x")]
+)
+def test_a_setting_that_would_have_the_prefix_twice_is_refused(
+    run: Run, write_config: Callable[[str], Path], words: tuple[str, ...]
+) -> None:
+    text = '[profiles.a]\nbase_url = "https://h.example.com"\n[profiles.b]\nbase_url = "https://h.example.com/x"\n'
+    path = write_config(text)
+
+    result = run("config", *words)
+
+    assert (result.code, result.out, path.read_text()) == (2, "", text)
+    assert "already ends in /" in result.err

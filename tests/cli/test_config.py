@@ -203,9 +203,19 @@ def test_the_sandbox_lists_its_own_settings_whatever_is_set(run: Run, write_conf
         run, "--sandbox", environ={"ESCROWCTL_BASE_URL": "x", "ESCROWCTL_API_KEY": "", "ESCROWCTL_TIMEOUT": "z"}
     )
 
+    assert set(found) == set(BUILT_IN)
+    assert found["default_profile"] == (None, "built in")
     assert found["base_url"] == ("(in this process)", "--sandbox")
     assert found["api_key"] == ("***", "the sandbox's own store")
     assert {origin for _, origin in found.values()} == {"--sandbox", "the sandbox's own store", "built in"}
+
+
+@pytest.mark.parametrize("name", ["default_profile", "ca_bundle", "proxy"])
+def test_what_the_sandbox_does_not_have_is_not_set(run: Run, write_config: WriteConfig, name: str) -> None:
+    write_config(ACME)
+    result = run("--sandbox", "config", "get", name)
+    assert (result.code, result.out) == (6, "")
+    assert result.err == f"error: {name} is not set.\nhint: escrowctl --sandbox config list\n"
 
 
 def test_paths_are_printed_and_the_journal_s_id_once_there_is_one(run: Run, home: Path) -> None:
@@ -289,8 +299,8 @@ def test_one_value_is_printed_bare(
         ("profiles.acme-live", 2, "is a table of settings"),
         ("profiles.nowhere.mode", 2, 'there is no profile "nowhere"'),
         ("status.relesed", 2, 'there is no setting "status.relesed"; the nearest is "status.released".'),
-        ("api_key", 2, "a key never stands in argv"),
-        ("profiles.acme-live.api_key", 2, "a key never stands in argv"),
+        ("api_key", 2, "a key is never printed. Nothing was sent.\nhint: where it is from: escrowctl config list"),
+        ("profiles.acme-live.api_key", 2, "error: a key is never printed."),
     ],
 )
 def test_what_cannot_be_printed_says_why(run: Run, write_config: WriteConfig, key: str, code: int, part: str) -> None:
@@ -451,8 +461,11 @@ def test_another_config_file_is_the_one_that_is_changed(run: Run, write_config: 
 
 def test_the_sandbox_has_no_settings_to_change(run: Run, write_config: WriteConfig) -> None:
     path = write_config(ACME)
-    for words in (("set", "mode", "live"), ("unset", "mode")):
-        assert run("--sandbox", "config", *words).code == 2
+    name = "profiles.acme-live"
+    for words in (("set", "mode", "live"), ("unset", "mode"), ("unset", name), ("get", f"{name}.mode")):
+        result = run("--sandbox", "config", *words)
+        assert (result.code, result.out) == (2, "")
+        assert "the sandbox has no settings in config.toml: leave --sandbox out." in result.err
     assert path.read_text() == ACME
 
 
@@ -508,6 +521,17 @@ def test_an_unset_profile_leaves_its_key_and_says_so(run: Run, write_config: Wri
     assert path.read_text() == ACME.partition("[profiles.acme-live]")[0].rstrip("\n") + "\n\n"
 
 
+def test_all_profiles_are_not_unset_at_once(run: Run, write_config: WriteConfig) -> None:
+    path = write_config(ACME)
+
+    result = run("config", "unset", "profiles")
+
+    assert (result.code, result.out, path.read_text()) == (2, "", ACME)
+    assert result.err.splitlines()[0] == (
+        'error: "profiles" is all of them: name one, as profiles.NAME. Nothing was sent.'
+    )
+
+
 def test_a_moved_profile_says_that_its_key_stays_behind(run: Run, write_config: WriteConfig, home: Path) -> None:
     write_config(ACME)
     (home / "credentials.toml").write_text('[acme-live]\norigin = "https://escrow.example.com"\nkey = "sk_live"\n')
@@ -521,6 +545,29 @@ def test_a_moved_profile_says_that_its_key_stays_behind(run: Run, write_config: 
         "https://new.example.com: escrowctl auth login -p acme-live\n"
     )
     assert (asked.code, asked.out) == (4, "")
+
+
+def test_a_profile_with_a_key_file_is_not_moved_before_the_key_is_taken_from_it(
+    run: Run, write_config: WriteConfig
+) -> None:
+    text = ACME + 'api_key_file = "acme-live.key"\n'
+    path = write_config(text)
+    moved = ("config", "set", "profiles.acme-live.base_url", "https://new.example.com")
+
+    refused = run(*moved)
+    deeper = run("-p", "acme-live", "config", "set", "base_url", "https://escrow.example.com/base")
+
+    assert (refused.code, refused.out, deeper.code) == (2, "", 0)
+    assert refused.err.splitlines() == [
+        "error: the key in acme-live.key was given for https://escrow.example.com, and would be used at "
+        "https://new.example.com: a key goes to no other origin. Nothing was sent.",
+        "hint: first:  escrowctl config unset profiles.acme-live.api_key_file",
+        "      then:   escrowctl config set profiles.acme-live.base_url https://new.example.com",
+        "      and, where a file holds the key for it:  escrowctl config set profiles.acme-live.api_key_file FILE",
+    ]
+    assert path.read_text() == text.replace("https://escrow.example.com", "https://escrow.example.com/base")
+    assert [run("config", "unset", "profiles.acme-live.api_key_file").code, run(*moved).code] == [0, 0]
+    assert 'base_url = "https://new.example.com"' in path.read_text()
 
 
 def test_a_typo_in_the_file_can_be_taken_out_by_its_name(run: Run, write_config: WriteConfig) -> None:

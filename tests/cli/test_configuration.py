@@ -4,6 +4,7 @@ Two services, A and B, each with a key of its own; whatever is configured, a key
 origin it was given for.
 """
 
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -119,6 +120,42 @@ CASES = (
         {E_CONFIG: "other.toml"},
         ("A", KEY_A),
     ),
+    Case(
+        "the environment's key and profile, another config file on the line",
+        ("--config", "other.toml"),
+        {E_PROFILE: "b", E_KEY: KEY_ENV},
+        4,
+    ),
+    Case(
+        "the environment's key and profile, another config file and profile on the line",
+        ("--config", "other.toml", "-p", "b"),
+        {E_PROFILE: "b", E_KEY: KEY_ENV},
+        4,
+    ),
+    Case(
+        "the environment's key file and profile, another config file with a key file on the line",
+        ("--config", "other.toml"),
+        {E_PROFILE: "a", E_FILE: "env.key"},
+        4,
+    ),
+    Case(
+        "the environment's profile alone, another config file on the line",
+        ("--config", "other.toml"),
+        {E_PROFILE: "a"},
+        ("B", KEY_B),
+    ),
+    Case(
+        "the environment's pair, another config file on the line",
+        ("--config", "other.toml"),
+        {E_URL: "A", E_KEY: KEY_ENV},
+        ("A", KEY_ENV),
+    ),
+    Case(
+        "the environment's pair and its own config file",
+        (),
+        {E_CONFIG: "other.toml", E_PROFILE: "b", E_KEY: KEY_ENV},
+        ("A", KEY_ENV),
+    ),
     Case("another config file that is not there", ("-p", "a"), {E_CONFIG: "nowhere.toml"}, 2),
 )
 
@@ -180,6 +217,26 @@ def _configure(home: Path, servers: dict[str, WireServer], default: str | None) 
         (home / name).chmod(0o644 if name == "loose.key" else 0o600)
 
 
+@pytest.mark.parametrize("line", [("--base-url", "https://b.example.com"), ("-p", "b")])
+def test_a_key_of_the_environment_that_the_line_leaves_out_is_not_asked_for_again(
+    run: Run, home: Path, line: tuple[str, ...]
+) -> None:
+    home.mkdir(mode=0o700, parents=True)
+    (home / "config.toml").write_text('[profiles.b]\nbase_url = "https://b.example.com"\n')
+
+    result = run(*line, "tx", "get", "tx_1", environ={E_KEY: KEY_ENV})
+
+    source = "--base-url" if line[0] == "--base-url" else "--profile b"
+    assert (result.code, result.out) == (4, "")
+    assert result.err.splitlines() == [
+        f"error: there is no API key for https://b.example.com (from {source}). Nothing was sent.",
+        f"hint: store one:  escrowctl auth login {' '.join(line)}",
+        "      ESCROWCTL_API_KEY is set, and not used for what the line names; if it is for https://b.example.com, "
+        "say so there:  ESCROWCTL_BASE_URL=https://b.example.com",
+        "      a key is used only for the origin it was given for",
+    ]
+
+
 def test_the_sandbox_is_sealed(run: Run, serve: Callable[[Behave], WireServer], home: Path) -> None:
     server = serve(json_reply(HELD))
     _configure(home, {"A": server, "B": server}, "a")
@@ -225,6 +282,67 @@ def test_a_proxy_is_asked_for_a_tunnel_to_a_real_host_and_told_no_key(
     assert (result.code, result.error["outcome"]) == (11, "not_sent")
     assert [(seen.method, seen.target) for seen in proxy.seen] == [("CONNECT", "escrow.example.com:443")] * 3
     assert {seen.header("Authorization") for seen in proxy.seen} == {None}
+
+
+@pytest.mark.parametrize(
+    "proxy",
+    [
+        "http://u:hunter2@[bad",
+        "http://u:hunter2@h:99999",
+        "http://u:hunter2@h:0",
+        "http://u:hunter2@h:x",
+        "http://u:hunter2@proxy.example.com:3128\n",
+        "http://u:hunter2@h\nx:3128",
+        "http://u:hunter2@h x:3128",
+        "http://u:hunter2@h%zz:3128",
+        "http://u:hunter2@h/hunter2",
+        "http://u:hunter2@",
+        "http://u:hunter2@h..\u00fc",
+        "socks5://u:hunter2@h:1080",
+        "u:hunter2@h:3128",
+    ],
+)
+@pytest.mark.parametrize("words", [CREATE, ("tx", "get", "tx_1"), ("config", "list"), ("auth", "status")])
+def test_a_proxy_that_cannot_be_used_is_named_without_its_password(
+    run: Run, proxy: str, words: tuple[str, ...]
+) -> None:
+    environ = {E_URL: "https://escrow.example.com", E_KEY: KEY_ENV, "HTTPS_PROXY": proxy}
+
+    result = run(*words, environ=environ)
+
+    assert "hunter2" not in result.out + result.err
+    if words == ("auth", "status"):
+        assert result.code == 0
+        return
+    assert (result.code, result.out) == (2, "")
+    assert result.err == (
+        "error: HTTPS_PROXY is not an http or https proxy URL such as http://proxy.example.com:3128. "
+        "Nothing was sent.\n"
+    )
+
+
+@pytest.mark.parametrize("by", ["line", "variable", "place"])
+@pytest.mark.parametrize("kind", ["pipe", "folder", "device"])
+def test_a_config_that_is_no_regular_file_is_refused_and_not_waited_for(
+    run: Run, home: Path, tmp_path: Path, by: str, kind: str
+) -> None:
+    home.mkdir(mode=0o700, parents=True)
+    place = home / "config.toml" if by == "place" else tmp_path / "c.toml"
+    match kind:
+        case "pipe":
+            os.mkfifo(place)
+        case "folder":
+            place.mkdir()
+        case _:
+            place.symlink_to("/dev/null")
+    line = ("--config", str(place)) if by == "line" else ()
+    environ = {E_CONFIG: str(place)} if by == "variable" else {}
+
+    for words in (("tx", "get", "tx_1"), ("config", "set", "profiles.a.base_url", "https://a.example.com")):
+        result = run(*line, *words, environ=environ)
+        assert (result.code, result.out) == (2, ""), result.err
+        assert result.err.startswith("error: /")
+        assert " regular file. Nothing was sent." in result.err or "Is a directory" in result.err
 
 
 def test_with_nothing_configured_both_ways_on_are_named(run: Run) -> None:

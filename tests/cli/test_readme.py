@@ -4,6 +4,7 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
 from conftest import Run
 
 from escrowctl.config.file import validate_config
@@ -61,3 +62,8 @@ def test_the_readme_and_help_environment_name_the_same_variables(run: Run) -> No
 
     names = r"\b[A-Z]+(?:_[A-Z]+)+\b|\bCI\b"
     assert set(re.findall(names, table)) == set(re.findall(names, printed))
+
+
+@pytest.mark.parametrize("words", [("tx create",), (" tx  create ",), ("tx", "create")])
+def test_help_of_a_command_is_the_same_however_its_words_are_quoted(run: Run, words: tuple[str, ...]) -> None:
+    assert run("help", *words) == run("tx", "create", "--help")

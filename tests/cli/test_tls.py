@@ -3,6 +3,7 @@
 import contextlib
 import socket
 import ssl
+import subprocess
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from conftest import KEY, Run
 from wire_server import http_reply
 
 from cli.replies import CREATE, HELD
+from escrowctl.client.tls import make_context
 
 
 @dataclass
@@ -115,3 +117,30 @@ def test_a_bundle_that_is_none_is_bad_configuration(
 
     assert (result.code, result.out, server.heads) == (2, "", [])
     assert str(bundle) in result.err
+
+
+def test_the_environment_s_own_trust_is_not_taken_for_the_system_s(
+    server: TlsServer, authority: trustme.CA, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle, folder = tmp_path / "ca.pem", tmp_path / "certs"
+    authority.cert_pem.write_to_path(str(bundle))
+    folder.mkdir()
+    (folder / "ca.pem").write_bytes(bundle.read_bytes())
+    command = ["openssl", "x509", "-hash", "-noout", "-in", str(bundle)]
+    hashed = subprocess.run(command, capture_output=True, text=True, check=True)
+    (folder / f"{hashed.stdout.strip()}.0").write_bytes(bundle.read_bytes())
+    monkeypatch.setenv("SSL_CERT_FILE", str(bundle))
+    monkeypatch.setenv("SSL_CERT_DIR", str(folder))
+
+    result = run(*CREATE, "--json", environ=environ(server))
+
+    assert (result.code, result.error["outcome"], server.heads) == (11, "not_sent", [])
+
+
+def test_the_system_s_trust_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    expected = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    expected.load_default_certs()
+
+    assert make_context(None).cert_store_stats() == expected.cert_store_stats()

@@ -81,7 +81,8 @@ def test_without_a_home_of_its_own_the_users_cache_is_read(shell: str, cache: Pa
 
 HOSTILE = (
     "$(touch X)\n`touch X`\n;touch X\ntx_1;touch X\n'$(touch X)'\n\"\n\\\n*\n?\n~\n-rf\x1b[31m\ntx 1\n\ttx\n"
-    "../tx\ntx_\u202e1\n" + "a" * 1_000_000 + "\n" + "b" * 129 + "\n<(touch X)\n${IFS}\n!touch\ntx_GOOD\n"
+    "../tx\ntx_\u202e1\n" + "a" * 1_000_000 + "\n" + "b" * 129 + "\n<(touch X)\n${IFS}\n!touch\n"
+    "-\n-rf\n--yes\ntx_GOOD\n"
 )
 
 
@@ -92,11 +93,17 @@ def test_what_is_planted_in_the_cache_does_nothing(shell: str, line: str, cache:
     (cache / "profile").write_text(HOSTILE)
     before = sorted(path.name for path in tmp_path.iterdir())
 
-    # -rf is of allowed letters, but for the escape behind it.
     assert offer(shell, line, there(cache)) == {"tx_GOOD"}
     assert sorted(path.name for path in tmp_path.iterdir()) == before
     assert not Path("X").exists()
     assert not (cache.parents[1] / "X").exists()
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_no_name_that_begins_with_a_dash_is_offered_even_for_a_dash(shell: str, cache: Path) -> None:
+    (cache / "@default" / "transaction").write_text("--planted\n-rf\ntx_GOOD\n")
+
+    assert "--planted" not in offer(shell, "escrowctl tx get -- --pl", there(cache))
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -160,11 +167,11 @@ def test_ids_are_kept_newest_first_once_for_their_owner_alone(home: Path, at: At
 
 
 def test_what_a_service_calls_an_id_is_kept_only_if_it_is_plain(home: Path, at: At) -> None:
-    _server, run = at(listing("$(touch X)", "tx_1", "`x`", "a b", "x" * 129, "tx_2", "-", "tx;ls"))
+    _server, run = at(listing("$(touch X)", "tx_1", "`x`", "a b", "x" * 129, "tx_2", "-", "--yes", "-rf", "tx;ls"))
 
     assert run("tx", "list").code == 0
 
-    assert (home / "cache" / "complete" / "@default" / "transaction").read_text() == "tx_1\ntx_2\n-\n"
+    assert (home / "cache" / "complete" / "@default" / "transaction").read_text() == "tx_1\ntx_2\n"
 
 
 def test_five_hundred_are_kept(home: Path, at: At) -> None:
@@ -217,6 +224,8 @@ def test_a_dry_run_a_failure_and_a_base_url_on_the_line_keep_nothing(home: Path,
 
 # Installed
 
+HIDDEN = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "BASH_COMPLETION_USER_DIR")
+
 
 @pytest.mark.parametrize(
     ("shell", "place"),
@@ -231,16 +240,32 @@ def test_install_writes_its_own_file_and_no_other(run: Run, tmp_path: Path, shel
     user.mkdir()
     (user / f".{shell}rc").write_text("mine\n")
     environ = {"HOME": str(user), "SHELL": f"/usr/bin/{shell}"}
-    hidden = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "BASH_COMPLETION_USER_DIR")
 
-    named = run("completion", "install", shell, environ=environ, without=hidden)
-    again = run("completion", "install", environ=environ, without=hidden)
+    named = run("completion", "install", shell, environ=environ, without=HIDDEN)
+    again = run("completion", "install", environ=environ, without=HIDDEN)
 
     assert (named.code, again.code, named.out) == (0, 0, f"{user / place}\n")
     files = {str(path.relative_to(user)): path.read_text() for path in user.rglob("*") if path.is_file()}
     assert files == {f".{shell}rc": "mine\n", place: run("completion", shell).out}
     if shell == "zsh":
         assert f"fpath=({(user / place).parent} $fpath)" in named.err
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_what_a_shell_will_run_is_its_owner_s_to_change_whatever_the_umask(
+    run: Run, tmp_path: Path, shell: str
+) -> None:
+    user = tmp_path / "user"
+    user.mkdir(mode=0o700)
+    before = os.umask(0)
+    try:
+        result = run("completion", "install", shell, environ={"HOME": str(user)}, without=HIDDEN)
+    finally:
+        os.umask(before)
+
+    assert result.code == 0
+    modes = {stat.filemode(path.stat().st_mode) for path in user.rglob("*")}
+    assert modes == {"drwxr-xr-x", "-rw-r--r--"}
 
 
 def test_install_leaves_a_file_of_somebody_else_alone(run: Run, tmp_path: Path) -> None:

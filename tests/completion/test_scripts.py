@@ -9,9 +9,14 @@ import pexpect
 import pytest
 from conftest import Run
 
+from escrowctl.commands.completion import SHELLS
+from escrowctl.commands.help import TOPICS
+from escrowctl.completion import tree
+
 FOLDER = Path(__file__).parents[2] / "completions"
 FILES = {"bash": "escrowctl.bash", "zsh": "_escrowctl", "fish": "escrowctl.fish"}
 
+REPLY = {"reply.id", "reply.status", "reply.amount", "reply.currency"}
 CASES = (
     ("escrowctl j", {"journal"}),
     ("escrowctl tx ", {"create", "get", "release", "list", "update"}),
@@ -21,6 +26,16 @@ CASES = (
     ("escrowctl --color ", {"auto", "always", "never"}),
     ("escrowctl tx create --json --dry", {"--dry-run"}),
     ("escrowctl completion ", {"bash", "zsh", "fish", "install"}),
+    ("escrowctl completion install ", {"bash", "zsh", "fish"}),
+    ("escrowctl auth login --mode ", {"test", "live"}),
+    (
+        "escrowctl help ",
+        {"exit-codes", "environment", "tx", "user", "webhook", "auth", "config", "sandbox", "completion", "journal"}
+        | {"api", "help"},
+    ),
+    ("escrowctl config get p", {"profile", "proxy"}),
+    ("escrowctl config set re", {"read_only", "reference_field", "retry_refused", "reply_limit"} | REPLY),
+    ("escrowctl config unset de", {"default_profile"}),
 )
 
 
@@ -38,6 +53,11 @@ def _last(line: str) -> str:
 @pytest.mark.parametrize("shell", FILES)
 def test_the_kept_script_is_what_the_command_tree_gives(run: Run, shell: str) -> None:
     assert run("completion", shell).out == (FOLDER / FILES[shell]).read_text("utf-8")
+
+
+def test_the_topics_and_shells_that_are_offered_are_those_that_there_are() -> None:
+    assert [name for name, _ in tree._TOPICS] == list(TOPICS)
+    assert [name for name, _ in tree._SHELLS] == list(SHELLS)
 
 
 @pytest.mark.parametrize(("line", "expected"), CASES, ids=[line for line, _ in CASES])

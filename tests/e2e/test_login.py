@@ -5,6 +5,7 @@ import re
 import stat
 import subprocess
 import sys
+import threading
 import time
 import tomllib
 from collections.abc import Callable, Iterator
@@ -76,10 +77,12 @@ def test_a_conversation_asks_checks_each_answer_and_shows_no_key(program: Progra
         'error: "acme live" cannot name a profile: write 1 to 64 letters, digits, hyphens and underscores.\n'
         "A name for it (Enter takes local-live):\n"
         "> acme-live\n"
+        f"For acme-live, live, {url}:\n"
         "The API key (it is not shown):\n"
         "> \n"
         "error: the API key in the answer has spaces, line breaks or control characters in it: "
         "a key is one word of visible ASCII characters.\n"
+        f"For acme-live, live, {url}:\n"
         "The API key (it is not shown):\n"
         "> \n"
         f"live: acme-live, {url}\n"
@@ -97,7 +100,10 @@ def test_a_conversation_asks_checks_each_answer_and_shows_no_key(program: Progra
 def test_what_the_line_says_is_not_asked_for(program: Program, server: WireServer) -> None:
     terminal = program.terminal("auth", "login", "--base-url", server.base_url, "--mode", "test", "-p", "a", "-q")
     code, shown = answer_all(terminal, f"{KEY}\n")
-    assert (code, shown) == (0, "The API key (it is not shown):\n> \na\n")
+    assert (code, shown) == (0, f"For a, test, {server.base_url}:\nThe API key (it is not shown):\n> \na\n")
+
+    again = program.terminal("auth", "login", "-p", "a", "-q")
+    assert answer_all(again, f"{KEY}\n") == (code, shown)
 
 
 def test_a_key_that_is_refused_is_not_stored_and_not_shown(program: Program, server: WireServer) -> None:
@@ -196,6 +202,7 @@ def test_killed_at_any_moment_the_file_is_the_old_or_the_new_one(program: Progra
         "from pathlib import Path; from escrowctl.config.editing import ConfigEditor\n"
         "from escrowctl.surroundings import Surroundings\n"
         f"editor = ConfigEditor(Path({str(program.home / 'config.toml')!r}), Surroundings())\n"
+        "editor.set(('profiles', 'a', 'reply_limit'), 1024)\n"
         "print('ready', flush=True)\n"
         "for number in range(1, 10000): editor.set(('profiles', 'a', 'reply_limit'), 1024 + number)\n"
     )
@@ -230,9 +237,40 @@ def test_two_logins_at_once_lose_no_key(program: Program, server: WireServer) ->
 
     assert [finish(process).code for process in processes] == [0] * 6
     status = program.run("auth", "status", "--json")
-    assert sorted(row["profile"] for row in json.loads(status.out) if row["state"] == "ok") == [
+    assert sorted(row["profile"] for row in json.loads(status.out) if row["state"] == "stored") == [
         f"p{number}" for number in range(6)
     ]
+
+
+def test_of_two_logins_at_once_under_one_name_one_wins_and_nothing_is_mixed(program: Program, serve: Serve) -> None:
+    """Both keys are taken, and both answers wait for each other: both logins come to storing at once."""
+    both = threading.Barrier(2)
+
+    def behave(_seen: Seen, connection: object) -> None:
+        both.wait(timeout=30)
+        connection.sendall(http_reply("200 OK", b"[]"))  # type: ignore[attr-defined] # a socket
+
+    url = serve(behave).base_url
+    keys = {"test": "sk_test_0123456789abcdef", "live": "sk_live_0123456789abcdef"}
+    processes = {}
+    for mode, key in keys.items():
+        words = ("auth", "login", "--base-url", url, "--mode", mode, "-p", "one", "-q")
+        processes[mode] = program.start(*words, stdin=subprocess.PIPE)
+        stdin = processes[mode].stdin
+        assert stdin is not None
+        stdin.write(key)
+        stdin.close()
+        processes[mode].stdin = None
+    ended = {mode: finish(process) for mode, process in processes.items()}
+
+    assert sorted(result.code for result in ended.values()) == [0, 2], ended
+    won, lost = sorted(ended, key=lambda mode: ended[mode].code)
+    assert f"error: profile one is {won}, not {lost}: give this one a name of its own. Nothing was stored." in (
+        ended[lost].err
+    )
+    profile = tomllib.loads((program.home / "config.toml").read_text())["profiles"]["one"]
+    stored = tomllib.loads((program.home / "credentials.toml").read_text())
+    assert (profile, stored) == ({"base_url": url, "mode": won}, {"one": {"origin": url, "key": keys[won]}})
 
 
 def test_changing_settings_loads_no_http_and_reading_no_editor(program: Program) -> None:

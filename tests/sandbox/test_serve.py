@@ -1,10 +1,16 @@
 """`sandbox serve|status|reset`: one store for commands and for other programs, and one owner at a time."""
 
+import contextlib
+import http.client
 import json
+import os
 import signal
 import socket
 import stat
+import threading
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,8 +19,8 @@ from wire_server import say_nothing
 from wire_server import serving as serving_wire
 
 from escrowctl.errors import ErrorCode, EscrowctlError
-from escrowctl.sandbox.ownership import Claim, claim_alone, claim_shared
-from sandbox.serving import Served, serving
+from escrowctl.sandbox.ownership import Claim, ServedSandbox, announce, claim_alone, claim_shared, find_server
+from sandbox.serving import Served, call, serving
 
 CREATE = ("--sandbox", "tx", "create", "--amount", "7.50", "--currency", "EUR", "-q")
 
@@ -113,12 +119,122 @@ def test_commands_share_it_and_a_server_waits_for_them(tmp_path: Path) -> None:
     assert raised.value.code is ErrorCode.BUSY
 
 
+# Whose word is believed
+
+
+def word(base_url: str, **changed: object) -> ServedSandbox:
+    return replace(ServedSandbox(base_url, "sk_sandbox_0", "sbx_0", os.getpid()), **changed)  # type: ignore[arg-type]
+
+
+def test_the_word_of_the_server_that_has_the_store_is_believed_until_it_is_taken_back(tmp_path: Path) -> None:
+    folder = tmp_path / "sandbox"
+    claim = claim_alone(folder, patience=0)
+    served = word("http://127.0.0.1:4650")
+
+    withdraw = announce(folder, served)
+
+    assert (find_server(folder), claim_shared(folder, patience=0)) == (served, served)
+    withdraw()
+    assert find_server(folder) is None
+    claim.release()
+
+
+@pytest.mark.parametrize(
+    "base_url",
+    [
+        "http://192.0.2.7:4650",
+        "http://escrow.example.com",
+        "https://127.0.0.1:4650",
+        "http://127.0.0.1:4650@192.0.2.7:80",
+        "http://127.0.0.1:4650/x",
+        "http://127.0.0.1",
+        "http://127.0.0.1:4650\n",
+    ],
+)
+def test_a_word_that_leads_off_this_machine_is_not_believed(tmp_path: Path, base_url: str) -> None:
+    folder = tmp_path / "sandbox"
+    claim = claim_alone(folder, patience=0)
+    withdraw = announce(folder, word(base_url))
+
+    assert find_server(folder) is None
+    with pytest.raises(EscrowctlError, match="other commands have been using"):
+        claim_shared(folder, patience=0)
+    withdraw()
+    claim.release()
+
+
+@pytest.mark.parametrize("case", ["left", "planted", "changed", "copied", "loose", "pipe", "link"])
+def test_a_word_that_the_holder_of_the_lock_did_not_write_is_not_believed(tmp_path: Path, case: str) -> None:
+    folder, path = tmp_path / "sandbox", tmp_path / "sandbox" / "server.json"
+    claim = claim_alone(folder, patience=0)
+    withdraw = announce(folder, word("http://127.0.0.1:4650"))
+    text = path.read_text()
+    foreign = text.replace("4650", "4651")
+    match case:
+        case "left":
+            # As a kill leaves it: there, and held by nobody.
+            withdraw()
+            path.write_text(text)
+        case "planted":
+            path.unlink()
+            path.write_text(foreign)
+        case "changed":
+            path.write_text(foreign)
+        case "copied":
+            path.rename(path.with_name("old"))
+            path.write_text(text)
+        case "loose":
+            path.chmod(0o644)
+        case "pipe":
+            path.unlink()
+            os.mkfifo(path, 0o600)
+        case _:
+            path.rename(path.with_name("old"))
+            path.symlink_to(path.with_name("old"))
+    if case in ("left", "planted", "copied"):
+        path.chmod(0o600)
+
+    assert find_server(folder) is None
+    with pytest.raises(EscrowctlError, match="other commands have been using"):
+        claim_shared(folder, patience=0)
+    claim.release()
+
+
+def test_a_server_that_has_not_begun_to_listen_has_left_no_word_and_nobody_elses(
+    program: Program, tmp_path: Path
+) -> None:
+    with serving(program, tmp_path) as served:
+        assert served.end(signal.SIGKILL) == -signal.SIGKILL
+    folder = program.home / "state" / "sandbox"
+    assert (folder / "server.json").exists()
+
+    claim = claim_alone(folder, patience=0)
+
+    assert not (folder / "server.json").exists()
+    assert find_server(folder) is None
+    claim.release()
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 def test_a_signal_ends_it_and_leaves_nothing_behind(served: Served, program: Program, number: int, code: int) -> None:
     assert served.end(number) == code
     folder = program.home / "state" / "sandbox"
     left = sorted(path.name for path in folder.iterdir() if not path.name.endswith("-journal"))
     assert (left, served.ready_file.exists()) == (["sandbox.db", "sandbox.lock"], False)
+
+
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_an_interrupt_is_how_it_is_stopped_and_no_error(
+    program: Program, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    with serving(program, tmp_path, *words) as served:
+        served.process.send_signal(signal.SIGINT)
+        _, err = served.process.communicate(timeout=30)
+
+    last = err.splitlines()[-1]
+    assert served.process.returncode == 130
+    assert last == ('{"note": {"code": "stopped", "message": "stopped"}}' if words else "sandbox: stopped")
+    assert "error" not in err
 
 
 def test_what_was_begun_is_answered_before_it_ends(served: Served) -> None:
@@ -221,3 +337,63 @@ def test_status_while_it_is_served_comes_from_the_server(program: Program, serve
     assert (found["served_at"], found["pid"]) == (served.ready["base_url"], served.process.pid)
     assert (found["transactions"], found["users"], found["webhooks"]) == ({"held": 1}, 2, 0)
     assert found["ledger"] == [{"currency": "EUR", "held": "7.5", "sound": True}]
+
+
+# Who keeps others out
+
+
+def drip(port: int, *, first: bytes) -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", port), timeout=20)
+    connection.sendall(first)
+    return connection
+
+
+def keep_dripping(connections: list[socket.socket], ended: threading.Event) -> None:
+    while not ended.wait(0.1):
+        for connection in connections:
+            with contextlib.suppress(OSError):
+                connection.sendall(b"x")
+
+
+@pytest.mark.parametrize("first", [b"", b"GET / HTTP/1.1\r\nX: ", b"POST / HTTP/1.1\r\nContent-Length: 999\r\n\r\n"])
+def test_hundreds_that_send_a_byte_now_and_then_keep_nobody_out(served: Served, first: bytes) -> None:
+    ended = threading.Event()
+    connections = [drip(served.port, first=first) for _ in range(230)]
+    dripping = threading.Thread(target=keep_dripping, args=(connections, ended))
+    dripping.start()
+    try:
+        begun = time.monotonic()
+        answers = [served.call("GET", "/webhooks")[0] for _ in range(3)]
+        took = time.monotonic() - begun
+    finally:
+        ended.set()
+        dripping.join()
+        for connection in connections:
+            connection.close()
+
+    # With the idle timer alone it took 50 s.
+    assert (answers, took < 20) == ([200] * 3, True), took
+
+
+def test_a_request_that_never_ends_is_given_up_and_one_that_comes_in_time_is_answered(served: Served) -> None:
+    ended = threading.Event()
+    slow = drip(served.port, first=b"GET /api/v1/webhooks HTTP/1.1\r\nX: ")
+    dripping = threading.Thread(target=keep_dripping, args=([slow], ended))
+    dripping.start()
+    kept = http.client.HTTPConnection("127.0.0.1", served.port, timeout=20)
+    begun = time.monotonic()
+    try:
+        assert call(kept, served.ready["key"], "GET", "/api/v1/webhooks")[0] == 200
+        assert slow.recv(1) == b""
+        took = time.monotonic() - begun
+        # A connection that has nothing to send keeps its slot while there are others.
+        assert call(kept, served.ready["key"], "GET", "/api/v1/webhooks")[0] == 200
+    except ConnectionResetError:
+        took = time.monotonic() - begun
+    finally:
+        ended.set()
+        dripping.join()
+        kept.close()
+        slow.close()
+
+    assert 9 < took < 25

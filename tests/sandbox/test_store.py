@@ -36,7 +36,7 @@ def refusal(folder: Path, now: Now) -> EscrowctlError:
     error = caught.value
     assert (error.code, error.exit_code) == (ErrorCode.STATE_UNUSABLE, ExitCode.LOCAL_STATE)
     assert error.sending is Sending.NOT_SENT
-    assert error.message.startswith(f"The sandbox cannot use {folder}")
+    assert error.message.startswith(f"the sandbox cannot use {folder}")
     assert error.message.endswith(". Nothing was sent.")
     return error
 
@@ -141,7 +141,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(
 
     error = refusal(folder, now)
 
-    assert error.message == f"The sandbox cannot use {store_file}: it is not a sandbox store. Nothing was sent."
+    assert error.message == f"the sandbox cannot use {store_file}: it is not a sandbox store. Nothing was sent."
     assert error.hint == (f"mv {shlex.quote(str(store_file))} {shlex.quote(str(store_file))}.damaged",)
     assert store_file.read_bytes() == content
 
@@ -201,13 +201,21 @@ def test_a_store_of_a_newer_escrowctl_is_refused_and_left_as_it_is(folder: Path,
     assert store_file.read_bytes() == content
 
 
+def test_a_folder_that_cannot_be_made_names_the_variable_that_moves_it(tmp_path: Path, now: Now) -> None:
+    (tmp_path / "file").touch()
+
+    error = refusal(tmp_path / "file" / "sandbox", now)
+
+    assert error.hint == ("set ESCROWCTL_HOME to a folder that can be written",)
+
+
 @pytest.mark.parametrize("loose", [0o755, 0o770, 0o701])
 def test_a_folder_that_others_may_reach_is_refused(folder: Path, store_file: Path, now: Now, loose: int) -> None:
     folder.chmod(loose)
 
     error = refusal(folder, now)
 
-    assert error.message == f"The sandbox cannot use {folder}: other users may reach it. Nothing was sent."
+    assert error.message == f"the sandbox cannot use {folder}: other users may reach it. Nothing was sent."
     assert error.hint == (f"chmod 700 {shlex.quote(str(folder))}",)
 
 
@@ -217,7 +225,7 @@ def test_a_store_that_others_may_reach_is_refused(folder: Path, store_file: Path
 
     error = refusal(folder, now)
 
-    assert error.message == f"The sandbox cannot use {store_file}: other users may reach it. Nothing was sent."
+    assert error.message == f"the sandbox cannot use {store_file}: other users may reach it. Nothing was sent."
     assert error.hint == (f"chmod 600 {shlex.quote(str(store_file))}",)
 
 
@@ -292,7 +300,7 @@ def test_a_store_that_cannot_grow_is_refused_and_can_be_made_later(folder: Path,
     said, _ = process.communicate("go\n", timeout=60)
 
     assert said.splitlines()[1:] == [
-        f"state_unusable The sandbox cannot use {folder / 'sandbox.db'}: reading or writing it failed."
+        f"state_unusable the sandbox cannot use {folder / 'sandbox.db'}: reading or writing it failed."
         " Nothing was sent."
     ]
     open_sandbox(folder, now=now).close()

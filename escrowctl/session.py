@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, bad_value
+from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
 from escrowctl.options import SharedOptions
 from escrowctl.output.console import Console, Manner, require_ids
 from escrowctl.signals import Signals
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 
 _MAX_ECHO = 80
 """How many characters of a wrong answer are shown again."""
-
-SANDBOX_HOST = "sandbox.localhost"
-"""Where requests to the in-process sandbox are addressed; nothing is ever resolved or connected."""
 
 
 def session_of(context: "typer.Context") -> "Session":
@@ -353,33 +350,12 @@ class Session:
         return served or open_sandbox(self.sandbox_folder, now=self.surroundings.now)
 
     def _sandbox_service(self) -> "Service":
-        from escrowctl.config.origin import Origin, parse_base_url
-        from escrowctl.config.secrets import Secret
-        from escrowctl.config.service import READ_TIMEOUT, WRITE_TIMEOUT, Service
-        from escrowctl.config.settings import check_timeout
+        from escrowctl.config.embedded import check_line, describe_sandbox
 
-        options = self.options
-        for name, value in (("--profile", options.profile), ("--base-url", options.base_url)):
-            if value is not None:
-                raise bad_value(f"--sandbox and {name} cannot both be meant: --sandbox goes nowhere else.")
-        timeout = options.timeout
-        if timeout is not None:
-            check_timeout(timeout, source="--timeout")
+        check_line(self.line)
         sandbox = self._sandbox
         served_at = getattr(sandbox, "base_url", None)
-        return Service(
-            name="sandbox",
-            origin=parse_base_url(served_at, source="server.json") if served_at else Origin("http", SANDBOX_HOST, 80),
-            identity=sandbox.identity,
-            key=Secret(sandbox.key),
-            url_source="--sandbox",
-            key_source="the sandbox's own store",
-            live=False,
-            sandbox=True,
-            released=frozenset({"released"}),
-            read_timeout=timeout or READ_TIMEOUT,
-            write_timeout=timeout or WRITE_TIMEOUT,
-        )
+        return describe_sandbox(self.line, identity=sandbox.identity, key=sandbox.key, served_at=served_at)
 
     def _open_wire(self, service: "Service") -> "Wire":
         from escrowctl.client.transport import open_in_process_wire, open_wire

@@ -7,10 +7,8 @@ resolution and every read included. Redirects are not followed, cookies are not 
 environment is not read.
 """
 
-import socket
 import ssl
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -23,6 +21,7 @@ import httpx
 
 from escrowctl.client.decoding import BodyError, collect
 from escrowctl.client.exchange import Answer, Evidence, Exchange, Fault, Request
+from escrowctl.client.names import resolve_name
 from escrowctl.client.tls import make_context, make_empty_context
 from escrowctl.config.service import Service
 from escrowctl.contract.operations import READING_METHODS
@@ -146,26 +145,12 @@ class _WatchedBackend(httpcore.NetworkBackend):
 
 
 def _resolve(host: str, port: int, seconds: float) -> list[str]:
-    """Return a host's addresses. getaddrinfo takes no time-out, so a thread waits for it."""
-    found: list[str] = []
-    failed: list[OSError] = []
-
-    def look_up() -> None:
-        try:
-            found.extend(str(row[4][0]) for row in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
-        except (OSError, UnicodeError) as error:
-            failed.append(error if isinstance(error, OSError) else OSError(str(error)))
-
-    thread = threading.Thread(target=look_up, daemon=True)
-    thread.start()
-    end = time.monotonic() + seconds
-    while thread.is_alive() and time.monotonic() < end:
-        thread.join(min(_LONGEST_WAIT, seconds))
-    if thread.is_alive():
-        raise httpcore.ConnectTimeout(f"{host} was not resolved in time")
-    if failed:
-        raise _NameError(str(failed[0].strerror or failed[0]))
-    return list(dict.fromkeys(found))
+    try:
+        return resolve_name(host, port, seconds=seconds)
+    except TimeoutError as error:
+        raise httpcore.ConnectTimeout(str(error)) from error
+    except OSError as error:
+        raise _NameError(str(error.strerror or error)) from error
 
 
 class OriginTransport(httpx.BaseTransport):

@@ -8,23 +8,20 @@ checked as it is read: a damaged file is an error, never an answer.
 
 import contextlib
 import json
-import os
 import sqlite3
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from escrowctl.config.folders import make_private_folder
 from escrowctl.contract.money import sum_exactly
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
 from escrowctl.journal import rows, schema
 from escrowctl.journal.chain import EMPTY, Head, Kind, Link, Record, canonical
 from escrowctl.journal.entries import Entry, Intent, Selection, Verdict
 from escrowctl.journal.head import HeadFile, KeptHead, UnreadableHeadError
+from escrowctl.journal.opening import open_database, open_database_to_read
 from escrowctl.journal.rows import Columns
-
-BUSY_SECONDS = 10.0
 
 _TREES = ("guards", "guards_again")
 _UNDECODABLE = (ValueError, TypeError, KeyError, IndexError, ArithmeticError)
@@ -43,7 +40,7 @@ class Store:
         self._appended: Head | None = None
         self.head_file = HeadFile(path.with_suffix(".head"))
         with self._translated():
-            self._db = self._open(reading=reading)
+            self._db = open_database_to_read(path) if reading else open_database(path)
             self._db.row_factory = sqlite3.Row
             self._prepare(made_at)
 
@@ -243,16 +240,6 @@ class Store:
 
     # Inside
 
-    def _open(self, *, reading: bool) -> sqlite3.Connection:
-        # Autocommit: transactions are opened by hand, so that none is open by accident.
-        if reading and not self._path.exists():
-            return sqlite3.connect(":memory:", isolation_level=None)
-        if reading and not os.access(self._path, os.W_OK):
-            return sqlite3.connect(f"{self._path.as_uri()}?mode=ro", uri=True, isolation_level=None)
-        make_private_folder(self._path.parent)
-        _make_private_file(self._path)
-        return sqlite3.connect(self._path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-
     def _prepare(self, made_at: str) -> None:
         self._db.execute("PRAGMA journal_mode = TRUNCATE").fetchall()
         self._db.execute("PRAGMA synchronous = EXTRA")
@@ -405,13 +392,3 @@ class Store:
             hint=hint or "no write is sent without a journal; set ESCROWCTL_HOME to use a folder elsewhere",
             sending=Sending.NOT_SENT,
         )
-
-
-def _make_private_file(path: Path) -> None:
-    """Create the file 0600 before SQLite would with the umask's mode; its journal inherits the mode."""
-    with contextlib.suppress(FileExistsError):
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            os.fchmod(handle, 0o600)
-        finally:
-            os.close(handle)

@@ -75,8 +75,7 @@ class Journal:
         now (425, 429); then it gets its next attempt. Raises EscrowctlError 5, 7 or 12 as
         `journal.guards` says.
         """
-        with self.store.transaction():
-            self.store.check_tail()
+        with self._alone():
             earlier = self._under_key(intent)
             if earlier is not None and not _may_be_sent_again(earlier):
                 return Begun(earlier, replayed=True)
@@ -89,8 +88,7 @@ class Journal:
         Raises EscrowctlError 7 where somebody else has worked on the entry since it was read, and
         otherwise as `begin` does.
         """
-        with self.store.transaction():
-            self.store.check_tail()
+        with self._alone():
             self._require_unchanged(entry)
             if word is not None:
                 self._record_word(entry, replace(entry.verdict, detail=RESENT_ON_WORD), word)
@@ -99,8 +97,7 @@ class Journal:
 
     def decide(self, entry: Entry, verdict: Verdict, word: Word) -> Entry:
         """Record an operator's word on what became of an entry; raises EscrowctlError 7 as `begin_again` does."""
-        with self.store.transaction():
-            self.store.check_tail()
+        with self._alone():
             self._require_unchanged(entry)
             self._record_word(entry, verdict, word)
         return self._known(entry.number)
@@ -138,15 +135,16 @@ class Journal:
 
     def refuse_known(self, intent_like: Intent) -> None:
         """Raise what `begin` would raise for this intent's likeness and reference, recording nothing."""
-        self.store.check_tail()
-        self._check_guards(intent_like)
+        with self._alone():
+            self._check_guards(intent_like)
 
     def find_sent(self, intent: Intent) -> Entry | None:
         """Return the entry that this intent would be a repetition of, by its idempotency key, or None.
 
         Raises EscrowctlError 7 where the key stood for another request, or is in flight elsewhere.
         """
-        earlier = self._under_key(intent)
+        with self._alone():
+            earlier = self._under_key(intent)
         return earlier if earlier is not None and not _may_be_sent_again(earlier) else None
 
     def keep_secret(self, entry: Entry, secret: str, *, resource_id: str | None) -> None:
@@ -178,6 +176,13 @@ class Journal:
                 if not selection.states or living.state in selection.states:
                     yield living
             before = page[-1].number
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Look while nobody writes: between two looks at one thing it could change, and seem damaged or lost."""
+        with self.store.transaction():
+            self.store.check_tail()
+            yield
 
     def _under_key(self, intent: Intent) -> Entry | None:
         earlier = self._living(self.store.by_key(intent.names, intent.idempotency_key))
@@ -245,6 +250,10 @@ class Journal:
         """Read an entry in flight whose sender is gone as what it is: unknown."""
         if entry.state is not State.IN_FLIGHT or self._locks.is_held(entry.number):
             return entry
+        # Its sender may have settled it and let go since it was read: then it is what it is now.
+        now = self.store.by_number(entry.number) or entry
+        if now.state is not State.IN_FLIGHT or now.attempt != entry.attempt:
+            return now
         return replace(entry, verdict=Verdict(State.UNKNOWN, LOST_IN_FLIGHT))
 
 

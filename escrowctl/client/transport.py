@@ -189,15 +189,19 @@ class OriginTransport(httpx.BaseTransport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send one request and return its response, the body still to be streamed."""
         left = self._line.attempt.left(httpcore.PoolTimeout)
-        response = self._pool.handle_request(
-            httpcore.Request(
-                method=request.method,
-                url=str(request.url),
-                headers=request.headers.raw,
-                content=request.content,
-                extensions={"timeout": {"pool": left, "connect": left, "read": left, "write": left}},
-            )
+        outgoing = httpcore.Request(
+            method=request.method,
+            url=str(request.url),
+            headers=request.headers.raw,
+            content=request.content,
+            extensions={"timeout": {"pool": left, "connect": left, "read": left, "write": left}},
         )
+        try:
+            response = self._pool.handle_request(outgoing)
+        except BaseException:
+            # A connection that failed on its way through a tunnel would keep the pool's only place.
+            self._pool.close()
+            raise
         assert isinstance(response.stream, Iterable)
         return httpx.Response(
             response.status, headers=response.headers, stream=_BodyStream(response), extensions=response.extensions

@@ -19,6 +19,7 @@ _SUCCESS_NAMES = ("success", "succeeded", "successful", "ok")
 _ERROR_NAMES = ("error", "errors", "errorcode", "errormessage", "errordescription", "fault", "exception", "failure")
 _FIRST_ERROR, _LAST_ERROR = 400, 599
 _LIST_NAMES = ("data", "items", "results", "records", "result", "content", "entries", "_embedded")
+_MOST_ENVELOPES = 3
 _ENVELOPE_NAMES = ("data", "result", "record", "item", "payload", "response")
 
 
@@ -61,21 +62,25 @@ def find_items(document: JsonValue, *, noun: str) -> list[JsonValue] | None:
     An envelope's array stands under a usual name (`data`, `items`, ..., the noun's plural), or is the
     only array in it; an envelope may hold another alone. None where there is no such array.
     """
+    return _find_array(document, (*_LIST_NAMES, f"{noun}s"), envelopes=_MOST_ENVELOPES)
+
+
+def _find_array(document: JsonValue, names: tuple[str, ...], *, envelopes: int) -> list[JsonValue] | None:
     if isinstance(document, list):
         return document
-    if not isinstance(document, dict):
+    if not isinstance(document, dict) or not envelopes:
         return None
-    for name in (*_LIST_NAMES, f"{noun}s"):
-        inner = document.get(name)
+    usual = [document[name] for name in names if name in document]
+    for inner in usual:
         if isinstance(inner, list):
             return inner
-        if isinstance(inner, dict) and (found := find_items(inner, noun=noun)) is not None:
+        if isinstance(inner, dict) and (found := _find_array(inner, names, envelopes=envelopes - 1)) is not None:
             return found
     arrays = [value for value in document.values() if isinstance(value, list)]
     if arrays:
         return arrays[0] if len(arrays) == 1 else None
-    inner = next(iter(document.values())) if len(document) == 1 else None
-    return find_items(inner, noun=noun) if isinstance(inner, dict) else None
+    only = next(iter(document.values())) if len(document) == 1 and not usual else None
+    return _find_array(only, names, envelopes=envelopes - 1) if isinstance(only, dict) else None
 
 
 def locate(record: JsonValue, *, noun: str, pointers: Pointers | None = None) -> Located:

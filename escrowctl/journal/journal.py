@@ -55,7 +55,9 @@ class Journal:
         self._now = now
         self._invocation = invocation
         self.store = Store(folder / "journal.db", made_at=timestamp(now()), reading=reading)
-        self._locks = _open_locks(folder / "journal.lock", AskedLockFile if reading else LockFile)
+        self._lock_path = folder / "journal.lock"
+        with _lockable(self._lock_path):
+            self._locks = (AskedLockFile if reading else LockFile)(self._lock_path)
 
     def close(self) -> None:
         """Close the file and free every lock."""
@@ -104,10 +106,27 @@ class Journal:
 
     def settle(self, entry: Entry, verdict: Verdict) -> Entry:
         """Record what became of an entry, durably, and give its liveness back."""
-        with self.store.transaction():
-            self.store.add_verdict(entry.number, verdict, at=timestamp(self._now()))
+        try:
+            with self.store.transaction():
+                self.store.add_verdict(entry.number, verdict, at=timestamp(self._now()))
+        except EscrowctlError:
+            # A commit whose very last sync failed stands all the same. Should a power failure undo it,
+            # the entry is in flight again and reads as unknown: nothing is sent twice for it.
+            if not self._stands(entry, verdict):
+                raise
         self._locks.free(entry.number)
         return self._known(entry.number)
+
+    def _stands(self, entry: Entry, verdict: Verdict) -> bool:
+        """Whether an outcome is on record, to one who opens the journal anew."""
+        try:
+            store = Store(self._folder / "journal.db", made_at="", reading=True)
+        except EscrowctlError:
+            return False
+        with contextlib.closing(store), contextlib.suppress(EscrowctlError):
+            found = store.by_number(entry.number)
+            return found is not None and (found.attempt, found.verdict) == (entry.attempt, verdict)
+        return False
 
     @contextlib.contextmanager
     def exclusive(
@@ -122,7 +141,7 @@ class Journal:
         try:
             # In one order for everybody, so that two who hold one each do not wait for each other.
             for place in sorted({place_of(name) for name in names}):
-                while not self._locks.hold(place):
+                while not self._hold(place):
                     waited = True
                     if monotonic() - start > patience:
                         raise guards.busy_elsewhere(patience, invocation=self._invocation)
@@ -199,7 +218,7 @@ class Journal:
         number = earlier.number if earlier else self.store.next_number()
         attempt = earlier.attempt + 1 if earlier else 1
         # Before the commit: once others can see the entry, they can see that it is alive.
-        self._locks.hold(number)
+        self._hold(number)
         self.store.add_intent(number, intent, attempt=attempt, request_id=request_id, at=timestamp(self._now()))
         return number
 
@@ -238,6 +257,10 @@ class Journal:
             entry.number, verdict, operator=word.operator, reason=word.reason, at=timestamp(self._now())
         )
 
+    def _hold(self, place: int) -> bool:
+        with _lockable(self._lock_path):
+            return self._locks.hold(place)
+
     def _known(self, number: int) -> Entry:
         entry = self.store.by_number(number)
         assert entry is not None, "an entry that was just written"
@@ -248,8 +271,9 @@ class Journal:
 
     def _alive_or_unknown(self, entry: Entry) -> Entry:
         """Read an entry in flight whose sender is gone as what it is: unknown."""
-        if entry.state is not State.IN_FLIGHT or self._locks.is_held(entry.number):
-            return entry
+        with _lockable(self._lock_path):
+            if entry.state is not State.IN_FLIGHT or self._locks.is_held(entry.number):
+                return entry
         # Its sender may have settled it and let go since it was read: then it is what it is now.
         now = self.store.by_number(entry.number) or entry
         if now.state is not State.IN_FLIGHT or now.attempt != entry.attempt:
@@ -262,9 +286,11 @@ def _may_be_sent_again(entry: Entry) -> bool:
     return entry.state in (State.NOT_SENT, State.NOT_APPLIED) or refused_for_now
 
 
-def _open_locks(path: Path, kind: type[LockFile]) -> LockFile:
+@contextlib.contextmanager
+def _lockable(path: Path) -> Iterator[None]:
+    """Turn a lock that the system does not give into the error that nothing may be sent after."""
     try:
-        return kind(path)
+        yield
     except OSError as error:
         raise EscrowctlError(
             ErrorCode.JOURNAL_UNUSABLE,

@@ -6,6 +6,7 @@ both when the process ends, however it ends. One byte stands for one thing: an e
 its number, a resource by a hash of its name.
 """
 
+import contextlib
 import errno
 import fcntl
 import hashlib
@@ -24,7 +25,10 @@ _HELD_ELSEWHERE = (errno.EACCES, errno.EAGAIN)
 
 
 class LockFile:
-    """The locks of one journal. `hold` never blocks: waiting is the caller's, with its own clock."""
+    """The locks of one journal. `hold` never blocks: waiting is the caller's, with its own clock.
+
+    Making one, `hold` and `is_held` raise OSError where the system has no lock to give.
+    """
 
     def __init__(self, path: Path) -> None:
         self._handle = self._open(path)
@@ -47,8 +51,8 @@ class LockFile:
             return True
 
     def free(self, place: int) -> None:
-        """Give one byte back."""
-        with self._guard:
+        """Give one byte back. Where that fails the end of the process does it: no reason to fail what was done."""
+        with self._guard, contextlib.suppress(OSError):
             self._own.discard(place)
             self._set(place, fcntl.F_UNLCK)
 
@@ -60,7 +64,8 @@ class LockFile:
     def close(self) -> None:
         """Free everything."""
         if self._handle != _NO_FILE:
-            os.close(self._handle)
+            with contextlib.suppress(OSError):
+                os.close(self._handle)
 
     def _is_held_elsewhere(self, place: int) -> bool:
         if _HAS_OFD:

@@ -39,7 +39,7 @@ class Store:
         self._path = path
         self._appended: Head | None = None
         self.head_file = HeadFile(path.with_suffix(".head"))
-        with self._translated():
+        with self._decoding():
             self._db = open_database_to_read(path) if reading else open_database(path)
             self._db.row_factory = sqlite3.Row
             self._prepare(made_at)
@@ -65,7 +65,7 @@ class Store:
     @property
     def journal_id(self) -> str:
         """The journal's own id, made with the file."""
-        with self._translated():
+        with self._decoding():
             return str(self._db.execute("SELECT id FROM journal").fetchone()["id"])
 
     # The chain
@@ -87,9 +87,9 @@ class Store:
         """Raise `journal_unusable` where the chain's end is damaged, or older than it once was."""
         last = self._links("1", (), order="DESC", limit=2)
         before = Head(last[1].record.sequence, last[1].digest) if len(last) > 1 else EMPTY
-        if last and not last[0].follows(before):
-            raise self._damaged(f"record {last[0].record.sequence} does not follow from the one before")
-        with self._translated():
+        with self._decoding():
+            if last and not last[0].follows(before):
+                raise self._damaged(f"record {last[0].record.sequence} does not follow from the one before")
             row = self._db.execute(
                 "SELECT (SELECT max(number) FROM entries) AS number, (SELECT max(entry) FROM records) AS entry"
             ).fetchone()
@@ -315,7 +315,7 @@ class Store:
         return [self._entry(*one) for one in found]
 
     def _guarding(self, tree: str, token: int) -> set[int]:
-        with self._translated():
+        with self._decoding():
             found = self._db.execute(f"SELECT entry FROM {tree} WHERE token = ?", (token,)).fetchall()  # noqa: S608
         return {row["entry"] for row in found}
 
@@ -324,14 +324,14 @@ class Store:
     ) -> list[tuple[int, Columns]]:
         # The texts are this module's own and `Selection`'s; values are bound.
         query = f"SELECT * FROM entries WHERE {where} ORDER BY number {order} LIMIT ?"  # noqa: S608
-        with self._translated():
+        with self._decoding():
             found = self._db.execute(query, (*values, limit)).fetchall()
         return [self._unsealed(row) for row in found]
 
     def _unsealed(self, row: sqlite3.Row) -> tuple[int, Columns]:
-        columns: dict[str, Any] = dict(row)
-        number, seal = columns.pop("number"), columns.pop("seal")
         with self._decoding():
+            columns: dict[str, Any] = dict(row)
+            number, seal = columns.pop("number"), columns.pop("seal")
             if rows.seal_of(number, columns) != seal:
                 raise self._damaged(f"entry j{number} is not what was recorded")
         return number, columns
@@ -343,12 +343,12 @@ class Store:
     def _links(self, where: str, values: tuple[object, ...], *, order: str, limit: int) -> list[Link]:
         # As in `_select`.
         query = f"SELECT * FROM records WHERE {where} ORDER BY sequence {order} LIMIT ?"  # noqa: S608
-        with self._translated():
+        with self._decoding():
             found = self._db.execute(query, (*values, limit)).fetchall()
-        return [
-            Link(Record(row["sequence"], row["entry"], row["kind"], row["at"], row["facts"]), row["digest"])
-            for row in found
-        ]
+            return [
+                Link(Record(row["sequence"], row["entry"], row["kind"], row["at"], row["facts"]), row["digest"])
+                for row in found
+            ]
 
     def _commit(self) -> None:
         try:

@@ -1,0 +1,51 @@
+"""strace, which breaks into one chosen system call on the journal's files, or tells them in order."""
+
+import re
+import shutil
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+needs_strace = pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace to break into system calls")
+
+_NAMES = ("journal.db", "journal.db-journal", "journal.head", "journal.lock")
+_CALL = re.compile(r"^\d+ +(\w+)\(", re.MULTILINE)
+
+WRITING = ("openat", "pwrite64", "write", "fdatasync", "fsync", "ftruncate", "unlink", "fchmod", "fcntl", "close")
+"""The calls by which a journal is changed, or locked: what may fail on a real disk is among them."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """The n-th call of one name on the journal's files."""
+
+    call: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.call}#{self.number}"
+
+
+def journal_paths(home: Path) -> list[str]:
+    """Return strace's options for the files of a journal, and the folder they are in."""
+    state = home.resolve() / "state"
+    return [word for path in (state, *(state / name for name in _NAMES)) for word in ("-P", str(path))]
+
+
+def recording(home: Path, log: Path) -> list[str]:
+    """Return what to run a program under, so that its calls on the journal are written to `log`."""
+    return ["strace", "-f", "-qq", "-o", str(log), *journal_paths(home)]
+
+
+def injecting(home: Path, point: Point, fault: str) -> list[str]:
+    """Return what to run a program under, so that `fault` (`signal=KILL`, `error=EIO`) meets it at a point."""
+    rule = f"inject={point.call}:{fault}:when={point.number}"
+    return ["strace", "-f", "-qq", "-o", "/dev/null", *journal_paths(home), "-e", rule]
+
+
+def points_in(log: Path) -> list[Point]:
+    """Return every call that a log tells of, as a point."""
+    counted = Counter(_CALL.findall(log.read_text(errors="replace")))
+    return [Point(call, number) for call, count in sorted(counted.items()) for number in range(1, count + 1)]

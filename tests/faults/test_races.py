@@ -1,0 +1,140 @@
+"""Two hundred rounds of eight processes at one escrow: one PUT each, one exit 0, seven times 7."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from faults.kills import ViolationError
+from faults.races import Course, Races, Starter
+from faults.sweep import draw_seed
+
+SHORT, SHORT_OF_OTHERS, LONG = 6, 2, 200
+
+PROFILE = '[profiles.{name}]\nbase_url = "{url}"\napi_key_file = "key"\n{more}\n'
+AT_FIRST, AT_SECOND = "http://127.0.0.1:{first}", "http://127.0.0.1:{second}"
+
+
+def profiles(**named: tuple[str, ...]) -> str:
+    """Return a config.toml: name -> base URL and further lines."""
+    return "".join(
+        PROFILE.replace("{name}", name).replace("{url}", url).replace("{more}", "\n".join(more))
+        for name, (url, *more) in named.items()
+    )
+
+
+def course(*more: str, **named: tuple[str, ...]) -> Course:
+    """Return the course of these profiles, one way through each."""
+    return Course(profiles(**named), tuple((name, more) for name in named))
+
+
+def respelled(resource_id: str, way: int) -> str:
+    return resource_id.upper() if way % 2 else resource_id
+
+
+ONE = course(a=(AT_FIRST,))
+
+OTHERS = {
+    "two profiles of one origin": course(a=(AT_FIRST,), b=(AT_FIRST,)),
+    "two origins under one service_id": course(
+        a=(AT_FIRST, 'service_id = "acme"'), b=(AT_SECOND, 'service_id = "acme"')
+    ),
+    "two prefixes": course(a=(AT_FIRST,), b=(AT_FIRST, 'api_prefix = "/v2"')),
+    "a base URL with a path": course(a=(AT_FIRST,), b=(AT_FIRST + "/gateway/",)),
+    "an upper-case name": course(a=("http://localhost:{first}",), b=("HTTP://LOCALHOST:{first}",)),
+    "two spellings of the id that the service echoes as one": Course(
+        profiles(a=(AT_FIRST,)), (("a", ()), ("a", ())), respelled
+    ),
+}
+NOT_YET = {
+    "a service_id and the plain origin": (
+        course(a=(AT_FIRST, 'service_id = "acme"'), b=(AT_FIRST,)),
+        "guards and locks are keyed by service_id alone where one is set; origin OR service_id is to come",
+    ),
+    "two service_ids at one origin": (
+        course(a=(AT_FIRST, 'service_id = "acme"'), b=(AT_FIRST, 'service_id = "other"')),
+        "as above",
+    ),
+    "127.0.0.1 and localhost": (
+        course(a=(AT_FIRST,), b=("http://localhost:{first}",)),
+        "the spellings of loopback are not joined yet",
+    ),
+    "the id as typed where one way cannot read the record": (
+        Course(
+            profiles(a=(AT_FIRST,), unreadable=(AT_FIRST, 'api_prefix = "/unreadable"')),
+            (("a", ("--unread",)), ("unreadable", ("--unread",))),
+            lambda resource_id, _way: resource_id.upper(),
+        ),
+        "guards know the echoed id only, so that the typed one is free",
+    ),
+}
+
+
+@contextlib.contextmanager
+def races(folder: Path, through: Course, starter: Starter) -> Iterator[Races]:
+    try:
+        run = Races(folder, draw_seed(), through, starter)
+    except OSError as error:
+        pytest.skip(f"the witness cannot listen on port {through.ports[0]}: {error}")
+    try:
+        yield run
+    finally:
+        run.close()
+
+
+@pytest.fixture(scope="module")
+def starter() -> Iterator[Starter]:
+    with contextlib.closing(Starter()) as started:
+        yield started
+
+
+def play(folder: Path, through: Course, starter: Starter, rounds: int) -> None:
+    with races(folder, through, starter) as run:
+        for _ in range(rounds):
+            run.release()
+
+
+def test_eight_processes_release_one_escrow_once(tmp_path: Path, starter: Starter) -> None:
+    play(tmp_path, ONE, starter, SHORT)
+
+
+@pytest.mark.long
+def test_eight_processes_release_one_escrow_once_in_two_hundred_rounds(tmp_path: Path, starter: Starter) -> None:
+    play(tmp_path, ONE, starter, LONG)
+
+
+@pytest.mark.parametrize("ways", OTHERS)
+def test_two_ways_to_one_escrow_are_one(tmp_path: Path, starter: Starter, ways: str) -> None:
+    play(tmp_path, OTHERS[ways], starter, SHORT_OF_OTHERS)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ways", OTHERS)
+def test_two_ways_to_one_escrow_are_one_in_two_hundred_rounds(tmp_path: Path, starter: Starter, ways: str) -> None:
+    play(tmp_path, OTHERS[ways], starter, LONG)
+
+
+@pytest.mark.parametrize(
+    "ways",
+    [
+        pytest.param(ways, marks=pytest.mark.xfail(strict=True, reason=why, raises=ViolationError))
+        for ways, (_, why) in NOT_YET.items()
+    ],
+)
+def test_two_ways_to_one_escrow_that_are_not_joined_yet(tmp_path: Path, starter: Starter, ways: str) -> None:
+    play(tmp_path, NOT_YET[ways][0], starter, SHORT)
+
+
+def test_the_port_that_a_scheme_has_by_itself_may_be_written_or_left_out(tmp_path: Path, starter: Starter) -> None:
+    through = Course(
+        profiles(a=("http://127.0.0.1",), b=("http://127.0.0.1:80/",)), (("a", ()), ("b", ())), ports=(80, 0)
+    )
+    play(tmp_path, through, starter, SHORT_OF_OTHERS)
+
+
+def test_eight_creates_at_once_stay_under_the_cap(tmp_path: Path, starter: Starter) -> None:
+    with races(tmp_path, course(a=(AT_FIRST, 'caps.USD = "250"')), starter) as run:
+        run.renews = True
+        for _ in range(2):
+            run.create_under_cap(250)

@@ -13,19 +13,20 @@ needs_strace = pytest.mark.skipif(shutil.which("strace") is None, reason="needs 
 _NAMES = ("journal.db", "journal.db-journal", "journal.head", "journal.lock")
 _CALL = re.compile(r"^\d+ +(\w+)\(", re.MULTILINE)
 
-WRITING = ("openat", "pwrite64", "write", "fdatasync", "fsync", "ftruncate", "unlink", "fchmod", "fcntl", "close")
-"""The calls by which a journal is changed, or locked: what may fail on a real disk is among them."""
+WRITING = ("pwrite64", "write", "fdatasync", "fsync", "ftruncate")
+"""The calls that a full or failing disk refuses."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """The n-th call of one name on the journal's files."""
+    """The n-th call of one name on the journal's files; `onwards`: and every one after it."""
 
     call: str
     number: int
+    onwards: bool = False
 
     def __str__(self) -> str:
-        return f"{self.call}#{self.number}"
+        return f"{self.call}#{self.number}{'+' if self.onwards else ''}"
 
 
 def journal_paths(home: Path) -> list[str]:
@@ -41,7 +42,7 @@ def recording(home: Path, log: Path) -> list[str]:
 
 def injecting(home: Path, point: Point, fault: str) -> list[str]:
     """Return what to run a program under, so that `fault` (`signal=KILL`, `error=EIO`) meets it at a point."""
-    rule = f"inject={point.call}:{fault}:when={point.number}"
+    rule = f"inject={point.call}:{fault}:when={point.number}{'+' if point.onwards else ''}"
     return ["strace", "-f", "-qq", "-o", "/dev/null", *journal_paths(home), "-e", rule]
 
 

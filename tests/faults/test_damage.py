@@ -1,0 +1,54 @@
+"""A journal that is cut or altered anywhere: refused or recovered, never written twice, never a traceback."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from faults.damage import Damage, Damages, whole
+from faults.sweep import draw_seed
+
+SHORT_CUTS, SHORT_TURNS, LONG_TURNS, SLICES = 120, 160, 5000, 8
+
+
+@pytest.fixture
+def damages(home: Path) -> Iterator[Damages]:
+    # In memory where there is such a place: every sync would cost more than the command.
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+        made = Damages(Path(folder), draw_seed())
+        try:
+            whole(made)
+            yield made
+        finally:
+            made.close()
+
+
+def test_a_journal_cut_off_anywhere_lets_nothing_be_written_twice(damages: Damages) -> None:
+    cuts = list(damages.cuts())
+    pages = [cut for cut in cuts if cut.name == "journal.db" and cut.offset % 4096 in (0, 1, 4095)]
+    damages.play_all([Damage("journal.db", 0), Damage("journal.head", 0), *damages.chance.sample(pages, 20)])
+    damages.play_all(damages.chance.sample(cuts, SHORT_CUTS))
+
+
+def test_a_journal_with_one_bit_turned_anywhere_lets_nothing_be_written_twice(damages: Damages) -> None:
+    damages.play_all(damages.turns(SHORT_TURNS))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("part", range(SLICES))
+def test_a_journal_cut_off_at_every_offset_lets_nothing_be_written_twice(damages: Damages, part: int) -> None:
+    damages.play_all(list(damages.cuts())[part::SLICES])
+
+
+@pytest.mark.long
+def test_a_journal_with_any_of_five_thousand_bits_turned_lets_nothing_be_written_twice(damages: Damages) -> None:
+    damages.play_all(damages.turns(LONG_TURNS))
+
+
+def test_an_emptied_journal_beside_its_head_is_not_a_fresh_one(damages: Damages) -> None:
+    before = damages.codes.copy()
+    damages.play(Damage("journal.db", 0))
+
+    assert damages.codes - before == {17: 3}

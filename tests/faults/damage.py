@@ -29,6 +29,8 @@ LINES = {DONE: {7, 17}, UNKNOWN: {12, 17}, CREATE: {12, 17}}
 """Line -> the exits that it may have, whatever the damage."""
 
 LAST = 64 * 1024
+HEAD = 138
+"""How long journal.head is."""
 FILES = ("journal.db", "journal.head", "journal.lock")
 
 
@@ -85,11 +87,16 @@ class Damages:
             yield from (Damage(name, offset) for offset in range(max(0, size - LAST), size))
 
     def turns(self, count: int) -> Iterator[Damage]:
-        """Yield turned bits drawn from the seed: of the journal, and of every tenth byte's worth of the head."""
-        sizes = self.sizes()
+        """Yield turned bits drawn from the seed: one in ten of the head, and most of the others where a byte is."""
+        size = self.sizes()["journal.db"]
+        content = (self._whole / "state" / "journal.db").read_bytes()
+        used = [offset for offset, byte in enumerate(content) if byte]
         for number in range(count):
-            name = "journal.head" if number % 10 == 0 else "journal.db"
-            yield Damage(name, self.chance.randrange(sizes[name]), self.chance.randrange(8))
+            if number % 10 == 0:
+                yield Damage("journal.head", self.chance.randrange(HEAD), self.chance.randrange(8))
+                continue
+            offset = self.chance.choice(used) if number % 4 else self.chance.randrange(size)
+            yield Damage("journal.db", offset, self.chance.randrange(8))
 
     # Playing
 

@@ -42,7 +42,7 @@ class Sweep:
     def points(self) -> list[Point]:
         """Return the points of an undisturbed run; raises HarnessError where it does not end well."""
         log = self.folder / "calls"
-        self._renew()
+        self.renew()
         self.harness.witness.kind = "answer"
         ended = self.harness.run(self.line, under=recording(self.harness.home, log))
         if ended.code:
@@ -51,7 +51,7 @@ class Sweep:
 
     def play(self, point: Point, fault: str) -> Ended:
         """Run the line with a fault at a point, and check everything; raises ViolationError, which names the point."""
-        self._renew()
+        self.renew()
         harness = self.harness
         harness.witness.kind = "answer"
         under = injecting(harness.home, point, fault)
@@ -68,7 +68,8 @@ class Sweep:
         self.harness.close()
         print(f"ESCROWCTL_TEST_SEED={self.seed}: {self.line[1]}: exits {dict(self.codes)}, {self.harness.tally}")
 
-    def _renew(self) -> None:
+    def renew(self) -> None:
+        """Start on a copy of the same home, or a fresh one."""
         home = self.folder / "home"
         shutil.rmtree(home, ignore_errors=True)
         if self.used:

@@ -1,5 +1,8 @@
 """A journal that is cut or altered anywhere: refused or recovered, never written twice, never a traceback."""
 
+import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,3 +55,20 @@ def test_an_emptied_journal_beside_its_head_is_not_a_fresh_one(damages: Damages)
     damages.play(Damage("journal.db", 0))
 
     assert damages.codes - before == {17: 3}
+
+
+def test_the_damages_notice_a_program_that_believes_the_file(tmp_path: Path) -> None:
+    seed, mark = draw_seed(), tmp_path / "broken-here"
+    done = subprocess.run(
+        [sys.executable, "-m", "faults.damage", "believes_the_file", str(tmp_path / "damages"), str(seed)],
+        cwd=Path(__file__).parents[1],
+        env={"PATH": os.defpath, "BROKEN_MARK": str(mark)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    print(done.stdout)
+
+    assert done.stdout.splitlines()[-1] in ("noticed: SENT_TWICE", "noticed: BROKE")
+    assert mark.exists()

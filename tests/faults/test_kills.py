@@ -67,6 +67,8 @@ def notice(home: Path, variant: str, *, moment: str, kind: str) -> Violation | N
         ("resends_when_broken_off", "any", "drop", Violation.SENT_TWICE),
         ("forgets_what_was_in_flight", "request", "hang", Violation.NOT_HELD_BACK),
         ("speaks_too_soon", "request", "hang", Violation.SAID_FALSELY),
+        ("classifies_by_exception_type", "any", "drop", Violation.SAID_FALSELY),
+        ("shows_the_key", "any", "echo", Violation.SHOWED_THE_KEY),
     ],
 )
 def test_the_harness_notices_a_broken_variant(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from faults.kills import ViolationError
+from faults.kills import Violation, ViolationError
 from faults.races import Course, Races, Starter
 from faults.sweep import draw_seed
 
@@ -34,6 +34,7 @@ def respelled(resource_id: str, way: int) -> str:
 
 
 ONE = course(a=(AT_FIRST,))
+CAPPED = course(a=(AT_FIRST, 'caps.USD = "250"'))
 
 OTHERS = {
     "two profiles of one origin": course(a=(AT_FIRST,), b=(AT_FIRST,)),
@@ -91,8 +92,12 @@ def starter() -> Iterator[Starter]:
 
 def play(folder: Path, through: Course, starter: Starter, rounds: int) -> None:
     with races(folder, through, starter) as run:
-        for _ in range(rounds):
-            run.release()
+        release_often(run, rounds)
+
+
+def release_often(run: Races, rounds: int) -> None:
+    for _ in range(rounds):
+        run.release()
 
 
 def test_eight_processes_release_one_escrow_once(tmp_path: Path, starter: Starter) -> None:
@@ -134,7 +139,22 @@ def test_the_port_that_a_scheme_has_by_itself_may_be_written_or_left_out(tmp_pat
 
 
 def test_eight_creates_at_once_stay_under_the_cap(tmp_path: Path, starter: Starter) -> None:
-    with races(tmp_path, course(a=(AT_FIRST, 'caps.USD = "250"')), starter) as run:
+    with races(tmp_path, CAPPED, starter) as run:
         run.renews = True
         for _ in range(2):
             run.create_under_cap(250)
+
+
+def test_the_races_notice_a_program_that_takes_no_locks(tmp_path: Path) -> None:
+    with contextlib.closing(Starter("takes_no_locks")) as broken, races(tmp_path, ONE, broken) as run:
+        with pytest.raises(ViolationError):
+            release_often(run, 8)
+        assert run.mark.exists()
+
+
+def test_the_races_notice_a_cap_that_is_checked_outside_the_commit(tmp_path: Path) -> None:
+    starter = Starter("checks_caps_outside_the_commit")
+    with contextlib.closing(starter), races(tmp_path, CAPPED, starter) as run:
+        with pytest.raises(ViolationError) as noticed:
+            run.create_under_cap(250)
+        assert (noticed.value.kind, run.mark.exists()) == (Violation.NOT_HELD_BACK, True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from faults.kills import Ended, Harness, HarnessError
-from faults.tracing import Point, injecting, points_in, recording
+from faults.tracing import NAMES, Point, injecting, points_in, recording
 
 CREATE = (("tx", "create", "--amount", "1000", "--currency", "USD"), '"amount":1000,')
 RELEASE = (("tx", "release", "tx_swept", "--yes"), "/tx_swept/release")
@@ -23,7 +23,10 @@ def draw_seed() -> int:
 
 @dataclass
 class Sweep:
-    """Runs one line as often as there are points, each time in a copy of the same home."""
+    """Runs one line as often as there are points, each time in a copy of the same home.
+
+    `names` are the files whose calls count.
+    """
 
     folder: Path
     seed: int
@@ -31,6 +34,7 @@ class Sweep:
     likeness: str
     used: bool
     variant: str | None = None
+    names: tuple[str, ...] = NAMES
     codes: Counter[int] = field(default_factory=Counter)
     hit: int = 0
 
@@ -44,7 +48,7 @@ class Sweep:
         log = self.folder / "calls"
         self.renew()
         self.harness.witness.kind = "answer"
-        ended = self.harness.run(self.line, under=recording(self.harness.home, log))
+        ended = self.harness.run(self.line, under=recording(self.harness.home, log, self.names))
         if ended.code:
             raise HarnessError(f"an undisturbed {self.line} ended with {ended}")
         return points_in(log)
@@ -54,7 +58,7 @@ class Sweep:
         self.renew()
         harness = self.harness
         harness.witness.kind = "answer"
-        under = injecting(harness.home, point, fault)
+        under = injecting(harness.home, point, fault, self.names)
         try:
             ended = harness.judge(self.line, self.likeness, lambda: harness.run(self.line, under=under))
         except AssertionError as violation:

@@ -10,11 +10,15 @@ import pytest
 
 needs_strace = pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace to break into system calls")
 
-_NAMES = ("journal.db", "journal.db-journal", "journal.head", "journal.lock")
+NAMES = (".", "journal.db", "journal.db-journal", "journal.head", "journal.lock")
 _CALL = re.compile(r"^\d+ +(\w+)\(", re.MULTILINE)
 
-WRITING = ("pwrite64", "write", "fdatasync", "fsync", "ftruncate")
+WRITING = frozenset({"pwrite64", "write", "fdatasync", "fsync", "ftruncate"})
 """The calls that a full or failing disk refuses."""
+
+
+READING = frozenset({"openat", "pread64", "newfstatat", "fchmod"})
+"""The calls that a disk or a file system in a bad way refuses before anything is written."""
 
 
 @dataclass(frozen=True)
@@ -29,21 +33,21 @@ class Point:
         return f"{self.call}#{self.number}{'+' if self.onwards else ''}"
 
 
-def journal_paths(home: Path) -> list[str]:
-    """Return strace's options for the files of a journal, and the folder they are in."""
+def journal_paths(home: Path, names: tuple[str, ...] = NAMES) -> list[str]:
+    """Return strace's options for files of a journal (`.`: the folder they are in)."""
     state = home.resolve() / "state"
-    return [word for path in (state, *(state / name for name in _NAMES)) for word in ("-P", str(path))]
+    return [word for name in names for word in ("-P", str(state / name))]
 
 
-def recording(home: Path, log: Path) -> list[str]:
+def recording(home: Path, log: Path, names: tuple[str, ...] = NAMES) -> list[str]:
     """Return what to run a program under, so that its calls on the journal are written to `log`."""
-    return ["strace", "-f", "-qq", "-o", str(log), *journal_paths(home)]
+    return ["strace", "-f", "-qq", "-o", str(log), *journal_paths(home, names)]
 
 
-def injecting(home: Path, point: Point, fault: str) -> list[str]:
+def injecting(home: Path, point: Point, fault: str, names: tuple[str, ...] = NAMES) -> list[str]:
     """Return what to run a program under, so that `fault` (`signal=KILL`, `error=EIO`) meets it at a point."""
     rule = f"inject={point.call}:{fault}:when={point.number}{'+' if point.onwards else ''}"
-    return ["strace", "-f", "-qq", "-o", "/dev/null", *journal_paths(home), "-e", rule]
+    return ["strace", "-f", "-qq", "-o", "/dev/null", *journal_paths(home, names), "-e", rule]
 
 
 def points_in(log: Path) -> list[Point]:

@@ -14,11 +14,16 @@ import socket
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
+import typer
 from wire_server import Seen, WireServer, hang_up, http_reply
 
+from escrowctl import app
 from escrowctl.main import main
 from escrowctl.surroundings import Surroundings
 from faults.kills import KEY, HarnessError, Violation, ViolationError
@@ -55,6 +60,22 @@ class Damage:
         path.write_bytes(content)
 
 
+@contextmanager
+def one_tree() -> Iterator[None]:
+    """Build the tree of commands once for all lines: it is most of what a short line costs."""
+    tree = app.make_app()
+    built, get_command = typer.main.get_command(tree), typer.main.get_command
+
+    def remembered(given: typer.Typer) -> Any:
+        return built if given is tree else get_command(given)
+
+    with (
+        mock.patch.object(typer.main, "get_command", remembered),
+        mock.patch.object(app, "make_app", return_value=tree),
+    ):
+        yield
+
+
 @dataclass
 class Damages:
     """Builds the journal once, and plays any number of damages on copies of it."""
@@ -66,6 +87,8 @@ class Damages:
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
+        self._stack = ExitStack()
+        self._stack.enter_context(one_tree())
         self.answers = True
         self.server = WireServer(self._behave)
         self._whole = self.folder / "whole"
@@ -73,6 +96,7 @@ class Damages:
         self._build()
 
     def close(self) -> None:
+        self._stack.close()
         self.server.close()
         print(f"ESCROWCTL_TEST_SEED={self.seed}: {self.played} damages, exits {dict(self.codes)}")
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from faults.damage import Damage, Damages, whole
+from faults.kills import ViolationError
 from faults.sweep import draw_seed
 
 SHORT_CUTS, SHORT_TURNS, LONG_TURNS, SLICES = 120, 160, 5000, 8
@@ -55,6 +56,16 @@ def test_an_emptied_journal_beside_its_head_is_not_a_fresh_one(damages: Damages)
     damages.play(Damage("journal.db", 0))
 
     assert damages.codes - before == {17: 3}
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=ViolationError,
+    reason="journal/store.py: a schema that is not UTF-8 raises UnicodeDecodeError, which is not translated: exit 1",
+)
+def test_a_schema_that_is_no_text_is_told_in_a_sentence(damages: Damages) -> None:
+    damages.overlooks = None
+    damages.play(Damage("journal.db", damages.find(b"tablerecordsrecords") + len("table"), 7))
 
 
 def test_the_damages_notice_a_program_that_believes_the_file(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from faults.disks import Disk, small_disk
-from faults.kills import Harness, ViolationError
+from faults.kills import Harness, Violation, ViolationError
 from faults.sweep import CREATE, RELEASE, draw_seed, sweeping
-from faults.tracing import READING, WRITING, needs_strace
+from faults.tracing import READING, WRITING, Point, needs_strace
 
 PAGE = 4096
 LEVELS = [(pages * PAGE, used, verb) for pages in range(26) for used in (False, True) for verb in ("create", "release")]
@@ -147,6 +147,15 @@ def test_a_create_that_was_told_as_unknown_is_held_back_whatever_sync_failed(tmp
         swept.harness.keeps_its_word = True
         last = [point for point in swept.points() if point.call == "fdatasync"][-1]
         swept.play(last, "error=EIO")
+
+
+@needs_strace
+def test_a_failing_sync_shows_a_program_that_goes_on_after_it(tmp_path: Path) -> None:
+    with sweeping(tmp_path, "release", variant="goes_on_after_a_failed_commit") as swept:
+        with pytest.raises(ViolationError) as noticed:
+            swept.play(Point("fdatasync", 1, onwards=True), "error=EIO")
+        # It kept a head that the journal does not have.
+        assert (noticed.value.kind, swept.harness.mark.exists()) == (Violation.DAMAGED, True)
 
 
 def test_on_a_read_only_disk_everything_can_be_read_and_nothing_is_sent(disk: Disk, harness: Harness) -> None:

@@ -1,6 +1,7 @@
 """escrowctl broken on purpose, patched in by the harness's own tests only."""
 
 import os
+import sqlite3
 import sys
 import time
 from dataclasses import replace
@@ -114,6 +115,18 @@ def never_syncs() -> None:
         self._db.execute("PRAGMA synchronous = OFF")
 
     Store._prepare = unsynced  # type: ignore[method-assign] # as above
+
+
+def goes_on_after_a_failed_commit() -> None:
+    """Take the database's no for a yes."""
+
+    def careless(self: Any) -> None:
+        try:
+            self._db.execute("COMMIT")
+        except sqlite3.Error:
+            leave_mark()
+
+    Store._commit = careless  # type: ignore[method-assign] # as above
 
 
 def takes_no_locks() -> None:

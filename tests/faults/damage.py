@@ -63,6 +63,34 @@ class Damage:
         path.write_bytes(content)
 
 
+@dataclass(frozen=True)
+class Replacement:
+    """What stands in the place of a whole file: `nothing`, a `folder`, `garbage`, or an `older` copy of it."""
+
+    name: str
+    kind: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} in the place of {self.name}"
+
+    def apply(self, folder: Path) -> None:
+        path = folder / self.name
+        path.unlink()
+        match self.kind:
+            case "folder":
+                path.mkdir()
+            case "garbage":
+                path.write_bytes(random.Random(1).randbytes(45_056))
+            case "older":
+                shutil.copy(folder.parent.parent / OLDER / self.name, path)
+            case _:
+                pass
+
+
+KINDS = ("nothing", "folder", "garbage", "older")
+OLDER = "older"
+
+
 @contextmanager
 def one_tree() -> Iterator[None]:
     """Build the tree of commands once for all lines: it is most of what a short line costs."""
@@ -134,7 +162,7 @@ class Damages:
 
     # Playing
 
-    def play(self, damage: Damage) -> None:
+    def play(self, damage: Damage | Replacement) -> None:
         """Damage a copy and try all lines on it; raises ViolationError, which names the damage."""
         self._renew()
         damage.apply(self._home / "state")
@@ -192,6 +220,8 @@ class Damages:
         for line, answers in ((DONE, True), (UNKNOWN, False), (CREATE, False)):
             self.answers = answers
             codes.append(self._run(line)[0])
+            if line == DONE:
+                shutil.copytree(self._whole / "state", self.folder / OLDER)
         self.answers = True
         if (codes, len(self.server.writes)) != ([0, 12, 12], 3):
             raise HarnessError(f"the journal to be damaged came to {codes}")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from faults.damage import Damage, Damages, whole
+from faults.damage import FILES, KINDS, Damage, Damages, Replacement, whole
 from faults.kills import ViolationError
 from faults.sweep import draw_seed
 
@@ -56,6 +56,22 @@ def test_an_emptied_journal_beside_its_head_is_not_a_fresh_one(damages: Damages)
     damages.play(Damage("journal.db", 0))
 
     assert damages.codes - before == {17: 3}
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_that_is_gone_or_is_something_else_lets_nothing_be_written_twice(
+    damages: Damages, name: str, kind: str
+) -> None:
+    before = damages.codes.copy()
+    damages.play(Replacement(name, kind))
+
+    told = damages.codes - before
+    if name == "journal.db":
+        # What an older copy knows still stands; nothing else does without the journal.
+        assert told == ({7: 1, 17: 2} if kind == "older" else {17: 3})
+    elif name == "journal.lock" or kind == "nothing":
+        assert told == ({17: 3} if kind == "folder" else {7: 1, 12: 2})
 
 
 @pytest.mark.xfail(

@@ -1,9 +1,10 @@
 """Starts many commands at once: imports escrowctl once, then forks for each and runs `main` in the child.
 
-Each line of stdin is a round: a JSON list of {"argv", "environ", "started"}. A child writes the file
-`started` just before `main`. Nothing of escrowctl is open before the fork: locks, SQLite and sockets
-are each child's own, as in processes that were started one by one. The answer is one line of JSON:
-[{"code", "out", "err"}], in the order of the round. An argument names a function of `faults.variants`.
+Each line of stdin is a round: a JSON list of {"argv", "environ", "started"}. A child makes the file
+`started` just before `main`, and writes into it when that ended. Nothing of escrowctl is open before
+the fork: locks, SQLite and sockets are each child's own, as in processes that were started one by
+one. The answer is one line of JSON: [{"code", "out", "err"}], in the order of the round. An argument
+names a function of `faults.variants`.
 """
 
 import importlib
@@ -12,6 +13,7 @@ import os
 import pkgutil
 import sys
 import tempfile
+import time
 import traceback
 from contextlib import ExitStack
 from pathlib import Path
@@ -45,6 +47,7 @@ def run_in_child(job: dict[str, Any], out: BinaryIO, err: BinaryIO) -> None:
 
         Path(job["started"]).touch()
         code = main(job["argv"])
+        Path(job["started"]).write_text(str(time.monotonic()))
         sys.stdout.flush()
         sys.stderr.flush()
     except BaseException:  # noqa: BLE001 - whatever it was, the round is told of it

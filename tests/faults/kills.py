@@ -147,6 +147,7 @@ class Harness:
         """
         applied_before = len(self.witness.applied)
         ended = run()
+        self.witness.server.drain()
         applied = self.witness.applied[applied_before:]
         between()
         entry = self._entry(likeness)
@@ -251,6 +252,7 @@ class Harness:
         self.witness.kind = "answer"
         before = len(self.witness.applied)
         code = self.run(line).code
+        self.witness.server.drain()
         sent = len(self.witness.applied) - before
         state = entry["state"] if entry is not None else None
         releases = line[1] == "release"

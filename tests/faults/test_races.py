@@ -1,9 +1,11 @@
 """Two hundred rounds of eight processes at one escrow: one PUT each, one exit 0, seven times 7."""
 
 import contextlib
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,7 @@ from escrowctl.errors import ErrorCode, EscrowctlError
 from escrowctl.journal.entries import Intent, State, Verdict
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.locks import LockFile
+from escrowctl.journal.store import Store
 from faults.kills import Violation, ViolationError
 from faults.races import Course, Races, Starter
 from faults.sweep import draw_seed
@@ -187,6 +190,36 @@ def test_a_winner_that_settles_between_two_looks_of_a_loser_is_known_as_done(
             loser.refuse_known(INTENT)
 
     assert (refused.value.exit_code, refused.value.code) == (7, ErrorCode.ALREADY_DONE)
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=AssertionError,
+    reason="Store._standing looks twice outside a transaction: who commits in between makes it seem damaged (17)",
+)
+def test_a_winner_that_begins_between_two_looks_of_a_loser_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, now = tmp_path / "state", lambda: datetime.now(UTC)
+    with contextlib.closing(Journal(folder, now=now)) as winner, contextlib.closing(Journal(folder, now=now)) as loser:
+        begins = threading.Thread(target=lambda: winner.begin(INTENT, request_id="r1"))
+        select = Store._select
+
+        def begun_meanwhile(store: Store, *words: Any, **keywords: Any) -> Any:
+            found = select(store, *words, **keywords)
+            monkeypatch.setattr(Store, "_select", select)
+            begins.start()
+            # It may have to wait until the loser has looked to the end.
+            begins.join(0.5)
+            return found
+
+        monkeypatch.setattr(Store, "_select", begun_meanwhile)
+        try:
+            loser.refuse_known(INTENT)
+        except EscrowctlError as refused:
+            assert refused.code is ErrorCode.BUSY, refused.message
+        finally:
+            begins.join()
 
 
 def test_the_races_notice_a_program_that_takes_no_locks(tmp_path: Path) -> None:

@@ -214,12 +214,15 @@ def test_a_winner_that_begins_between_two_looks_of_a_loser_is_no_damage(
             return found
 
         monkeypatch.setattr(Store, "_select", begun_meanwhile)
+        told = None
         try:
             loser.refuse_known(INTENT)
         except EscrowctlError as refused:
-            assert refused.code is ErrorCode.BUSY, refused.message
+            told = refused.code
         finally:
             begins.join()
+
+    assert told in (None, ErrorCode.BUSY)
 
 
 def test_the_races_notice_a_program_that_takes_no_locks(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import os
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO
@@ -91,6 +92,7 @@ class WireServer:
         self._listener = socket.create_server(("127.0.0.1", self.port), backlog=128)
         self.port = int(self._listener.getsockname()[1])
         self._connections: list[socket.socket] = []
+        self._open = 0
         self._lock = threading.Lock()
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -102,6 +104,16 @@ class WireServer:
     def writes(self) -> list[Seen]:
         """The requests that may have moved money."""
         return [seen for seen in list(self.seen) if seen.is_write]
+
+    def drain(self) -> None:
+        """Wait until everything has been read that was sent by clients which are gone."""
+        deadline = time.monotonic() + 10
+        with socket.create_connection(("127.0.0.1", self.port)) as probe:
+            # Connections are accepted in turn: once this one is answered to, those before it have their threads.
+            probe.shutdown(socket.SHUT_WR)
+            probe.recv(1)
+        while self._open and time.monotonic() < deadline:
+            time.sleep(0.001)
 
     def close(self) -> None:
         with contextlib.suppress(OSError):
@@ -116,9 +128,18 @@ class WireServer:
             while True:
                 connection, _ = self._listener.accept()
                 self._connections.append(connection)
+                with self._lock:
+                    self._open += 1
                 threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
+        try:
+            self._converse(connection)
+        finally:
+            with self._lock:
+                self._open -= 1
+
+    def _converse(self, connection: socket.socket) -> None:
         with contextlib.suppress(OSError), connection:
             reader = connection.makefile("rb")
             while (seen := _read_request(reader)) is not None:

@@ -11,12 +11,15 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from faults.audit import find_fault
 from faults.witness import Witness
 
+UNKNOWN = 12
 KEY = "sk_test_0123456789abcdef"
 
 
@@ -29,6 +32,8 @@ class Violation(StrEnum):
     RECORDED_FALSELY = "the journal says what was not so"
     NOT_HELD_BACK = "the same line again did what it must not"
     DAMAGED = "the journal is damaged"
+    BROKE = "it ended without saying what was wrong in a sentence"
+    SHOWED_THE_KEY = "the key stands where it must not"
 
 
 class ViolationError(AssertionError):
@@ -71,6 +76,23 @@ class Tally:
             self.after_outcome += 1
 
 
+@dataclass(frozen=True)
+class Ended:
+    """How one process ended: `code` is negative where a signal ended it."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def killed(self) -> bool:
+        return self.code == -signal.SIGKILL
+
+
+def go_on() -> None:
+    """Change nothing between a command and its repetition."""
+
+
 @dataclass
 class Harness:
     """Kills `tx create` and `tx release` in one home; `variant` names a function of `faults.variants`."""
@@ -78,6 +100,8 @@ class Harness:
     home: Path
     seed: int
     variant: str | None = None
+    keeps_its_word: bool = False
+    """Whether what was told as unknown must be held back afterwards, even if the journal came to know it as done."""
     tally: Tally = field(default_factory=Tally)
 
     def __post_init__(self) -> None:
@@ -96,7 +120,7 @@ class Harness:
         """
         self.witness.kind = "answer"
         start = time.monotonic()
-        code = self._run_whole(("tx", "create", "--amount", "999999", "--currency", "USD"))
+        code = self.run(("tx", "create", "--amount", "999999", "--currency", "USD")).code
         self.seconds = time.monotonic() - start
         if (code, len(self.witness.applied)) != (0, 1):
             raise HarnessError(f"an undisturbed create ended with {code}, and {len(self.witness.applied)} arrived")
@@ -112,14 +136,35 @@ class Harness:
         moment = moment or self.chance.choice(("any", "intent", "request", "request"))
         self.witness.kind = kind
         line, likeness = self._draw_line()
+        self.judge(line, likeness, lambda: self._kill(line, moment))
+
+    def judge(
+        self, line: tuple[str, ...], likeness: str, run: Callable[[], Ended], *, between: Callable[[], None] = go_on
+    ) -> Ended:
+        """Run one command, whatever breaks it, and check everything that must hold; then the same line again.
+
+        `likeness` is a text that only its journal entry has in its body or URL.
+        """
         applied_before = len(self.witness.applied)
-        out, killed = self._kill(line, moment)
+        ended = run()
+        self.witness.server.drain()
         applied = self.witness.applied[applied_before:]
+        between()
         entry = self._entry(likeness)
-        self.tally.count(entry, killed=killed)
-        self._check_first(out, applied, entry)
-        self._check_again(line, applied, entry)
+        self.tally.count(entry, killed=ended.killed)
+        self._check_first(ended, applied, entry)
+        self._check_key(ended)
+        self._check_again(line, applied, entry, told_unknown=ended.code == UNKNOWN and self.keeps_its_word)
         self.tally.writes += len(applied)
+        return ended
+
+    def run(self, line: tuple[str, ...], *, under: Sequence[str] = ()) -> Ended:
+        """Run one command to its end, `under` another program where one is given."""
+        command = [*under, *self.command(line)]
+        done = subprocess.run(
+            command, env=self._environ(), capture_output=True, check=False, text=True, timeout=60, errors="replace"
+        )
+        return Ended(done.returncode, done.stdout, done.stderr)
 
     # Playing
 
@@ -129,18 +174,18 @@ class Harness:
             return ("tx", "create", "--amount", amount, "--currency", "USD"), f'"amount":{amount},'
         return ("tx", "release", f"tx_round{self._round}", "--yes"), f"/tx_round{self._round}/release"
 
-    def _kill(self, line: tuple[str, ...], moment: str) -> tuple[str, bool]:
+    def _kill(self, line: tuple[str, ...], moment: str) -> Ended:
         self.witness.received.clear()
         before = self._journal_mark()
         # With no answer coming, the process would wait: its time-out outlasts the round.
         process = subprocess.Popen(
-            self._command(("--timeout", "20", *line)), env=self._environ(), stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, text=True,
+            self.command(("--timeout", "20", *line)), env=self._environ(), stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         self._await(moment, before, process)
         process.kill()
-        out, _ = process.communicate()
-        return out, process.returncode == -signal.SIGKILL
+        out, err = process.communicate()
+        return Ended(process.returncode, out, err)
 
     def _await(self, moment: str, before: tuple[int, int], process: "subprocess.Popen[str]") -> None:
         if moment == "any":
@@ -164,30 +209,54 @@ class Harness:
 
     # Checking
 
-    def _check_first(self, out: str, applied: list[tuple[str, str, str]], entry: sqlite3.Row | None) -> None:
+    def _check_first(self, ended: Ended, applied: list[tuple[str, str, str]], entry: sqlite3.Row | None) -> None:
         if len(applied) > 1:
             self._fail(Violation.SENT_TWICE, f"{len(applied)} times")
         if applied and (entry is None or entry["idempotency_key"] != applied[0][0]):
             self._fail(Violation.NO_INTENT, str(applied))
-        said = any(word in out for word in ("tx_", "released"))
-        if said and not (applied and applied[0][2] in out):
-            self._fail(Violation.SAID_FALSELY, repr(out))
+        said = any(word in ended.out for word in ("tx_", "released"))
+        if said and not (applied and applied[0][2] in ended.out):
+            self._fail(Violation.SAID_FALSELY, repr(ended.out))
+        if not ended.killed:
+            self._check_ending(ended, applied)
         if entry is not None and entry["state"] == "done" and not applied:
             self._fail(Violation.RECORDED_FALSELY, "done, and never applied")
         if entry is not None and entry["state"] in ("not_sent", "refused") and applied:
             self._fail(Violation.RECORDED_FALSELY, f"{entry['state']}, but applied")
 
+    def _check_ending(self, ended: Ended, applied: list[tuple[str, str, str]]) -> None:
+        """A process that ended by itself says what is so, in a sentence."""
+        sentence = ended.code == 0 or ended.err.startswith(("error: ", "unknown: "))
+        if "Traceback" in ended.err or ended.code in (1, 2) or ended.code < 0 or not sentence:
+            self._fail(Violation.BROKE, f"exit {ended.code}: {ended.err[-2000:]}")
+        if (ended.code == 0 and not applied) or (ended.code not in (0, UNKNOWN) and applied):
+            self._fail(Violation.SAID_FALSELY, f"exit {ended.code}, and {len(applied)} arrived: {ended.err}")
+        if "Nothing was sent" in ended.err and applied:
+            self._fail(Violation.SAID_FALSELY, ended.err)
+
+    def _check_key(self, ended: Ended) -> None:
+        """The key is in nothing that was printed or kept."""
+        kept = [path for path in self.home.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
+        if KEY in ended.out or KEY in ended.err or kept:
+            self._fail(Violation.SHOWED_THE_KEY, f"{kept or 'on a stream'}")
+
     def _check_again(
-        self, line: tuple[str, ...], applied: list[tuple[str, str, str]], entry: sqlite3.Row | None
+        self,
+        line: tuple[str, ...],
+        applied: list[tuple[str, str, str]],
+        entry: sqlite3.Row | None,
+        *,
+        told_unknown: bool,
     ) -> None:
         """The same line once more: refused while unknown, refused where a release is done, else sent once."""
         self.witness.kind = "answer"
         before = len(self.witness.applied)
-        code = self._run_whole(line)
+        code = self.run(line).code
+        self.witness.server.drain()
         sent = len(self.witness.applied) - before
         state = entry["state"] if entry is not None else None
         releases = line[1] == "release"
-        if state in ("in_flight", "unknown"):
+        if state in ("in_flight", "unknown") or told_unknown:
             # A release that reads back as released is known as done by reading alone.
             expected, allowed = 0, ({12} if not (releases and applied) else {12, 7})
         elif state == "done" and releases:
@@ -202,23 +271,20 @@ class Harness:
         path = self.home / "state" / "journal.db"
         if not path.exists():
             return None
+        if fault := find_fault(path):
+            self._fail(Violation.DAMAGED, fault)
         database = sqlite3.connect(path)
         database.row_factory = sqlite3.Row
         try:
-            if database.execute("PRAGMA integrity_check").fetchone()[0] != "ok":
-                self._fail(Violation.DAMAGED, "integrity_check")
             if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'entries'").fetchone():
                 return None
             rows = database.execute(
                 "SELECT * FROM entries WHERE instr(coalesce(body, ''), ?) OR instr(url, ?)", (likeness, likeness)
             ).fetchall()
-            orphans = database.execute(
-                "SELECT count(*) FROM entries WHERE number NOT IN (SELECT entry FROM records)"
-            ).fetchone()[0]
         finally:
             database.close()
-        if len(rows) > 1 or orphans:
-            self._fail(Violation.DAMAGED, f"{len(rows)} entries for one command, {orphans} without a record")
+        if len(rows) > 1:
+            self._fail(Violation.DAMAGED, f"{len(rows)} entries for one command")
         return rows[0] if rows else None
 
     def _fail(self, kind: Violation, what: str) -> None:
@@ -226,11 +292,8 @@ class Harness:
 
     # Running
 
-    def _run_whole(self, line: tuple[str, ...]) -> int:
-        done = subprocess.run(self._command(line), env=self._environ(), capture_output=True, check=False, timeout=60)
-        return done.returncode
-
-    def _command(self, line: tuple[str, ...]) -> list[str]:
+    def command(self, line: tuple[str, ...]) -> list[str]:
+        """Return the words that start escrowctl, or the broken variant of it."""
         if self.variant is None:
             return [sys.executable, "-m", "escrowctl", *line]
         tests = str(Path(__file__).parents[1])

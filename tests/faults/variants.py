@@ -1,17 +1,23 @@
 """escrowctl broken on purpose, patched in by the harness's own tests only."""
 
 import os
+import sqlite3
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from escrowctl.client.exchange import Fault
+from escrowctl.client import writing
+from escrowctl.client.exchange import Answer, Exchange, Fault
 from escrowctl.client.orders import Order
+from escrowctl.client.outcome import Outcome, judge_write
 from escrowctl.client.transport import Wire
 from escrowctl.client.writing import Writer
 from escrowctl.journal.entries import Entry, State, Verdict
-from escrowctl.journal.journal import Begun, Journal
+from escrowctl.journal.journal import NO_CAPS, Begun, Journal
+from escrowctl.journal.locks import LockFile
+from escrowctl.journal.store import Store
 from escrowctl.surroundings import timestamp
 
 
@@ -75,6 +81,94 @@ def speaks_too_soon() -> None:
         return send(self, entry, order, **keywords)
 
     Writer._send = hasty  # type: ignore[method-assign] # as above
+
+
+def classifies_by_exception_type() -> None:
+    """Take a connection that broke for one that never was, as its exception's name suggests."""
+
+    def by_type(operation: Any, exchange: Exchange, *, attempt: int = 1) -> Outcome:
+        if exchange.fault is Fault.BROKEN_OFF:
+            leave_mark()
+            exchange = replace(exchange, sent=False)
+        return judge_write(operation, exchange, attempt=attempt)
+
+    writing.judge_write = by_type  # type: ignore[attr-defined] # as above
+
+
+def shows_the_key() -> None:
+    """Leave the key in what the service echoes."""
+
+    def as_it_came(self: Answer, secret: str) -> Answer:
+        leave_mark()
+        return self
+
+    Answer.without = as_it_came  # type: ignore[method-assign] # as above
+
+
+def never_syncs() -> None:
+    """Leave the journal to the operating system's leisure."""
+    prepare = Store._prepare
+
+    def unsynced(self: Any, made_at: str) -> None:
+        leave_mark()
+        prepare(self, made_at)
+        self._db.execute("PRAGMA synchronous = OFF")
+
+    Store._prepare = unsynced  # type: ignore[method-assign] # as above
+
+
+def goes_on_after_a_failed_commit() -> None:
+    """Take the database's no for a yes."""
+
+    def careless(self: Any) -> None:
+        try:
+            self._db.execute("COMMIT")
+        except sqlite3.Error:
+            leave_mark()
+
+    Store._commit = careless  # type: ignore[method-assign] # as above
+
+
+def takes_no_locks() -> None:
+    """Say of every lock that it is ours."""
+
+    def granted(self: Any, place: int) -> bool:
+        leave_mark()
+        return True
+
+    LockFile.hold = granted  # type: ignore[method-assign] # as above
+
+
+def checks_caps_outside_the_commit() -> None:
+    """Count before the transaction that reserves, as two who ask at once should not."""
+    begin = Journal.begin
+
+    def late(self: Any, intent: Any, *, request_id: str, caps: Any = NO_CAPS) -> Begun:
+        leave_mark()
+        self._check_caps(intent, caps, but=None)
+        time.sleep(0.3)  # what a slow disk does
+        return begin(self, intent, request_id=request_id)
+
+    Journal.begin = late  # type: ignore[method-assign] # as above
+
+
+def believes_the_file() -> None:
+    """Check neither chain nor head nor seals, and take the index's word."""
+
+    def unchecked(self: Any) -> None:
+        leave_mark()
+
+    def unsealed(self: Any, row: Any) -> tuple[int, Any]:
+        columns = dict(row)
+        columns.pop("seal")
+        return columns.pop("number"), columns
+
+    def indexed(self: Any, token: int, where: str, values: Any, stands: Any, *, state: str = "1") -> list[Entry]:
+        return [self._entry(*found) for found in self._select(f"{where} AND {state}", values, limit=-1)]
+
+    Store.check_tail = unchecked  # type: ignore[method-assign] # as above
+    Store._unsealed = unsealed  # type: ignore[method-assign] # as above
+    Store._standing = indexed  # type: ignore[method-assign] # as above
 
 
 # Not broken enough: with these the harness must not be content.

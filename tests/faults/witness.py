@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from wire_server import Seen, WireServer, hang_up, http_reply
 
-KINDS = ("answer", "late", "drop", "error", "hang")
+KINDS = ("answer", "late", "drop", "error", "hang", "echo")
 
 
 @dataclass
@@ -45,6 +45,9 @@ class Witness:
             time.sleep(self.chance.uniform(0, 0.05))  # a service takes its time; the kill may come meanwhile
         if kind in ("answer", "late"):
             connection.sendall(_record(resource_id, amount, held=seen.method == "POST"))
+        elif kind == "echo":
+            # As a service does that mirrors what it was sent: the key is in it.
+            connection.sendall(_record(resource_id, amount, held=True, seen=dict(seen.headers)))
         elif kind == "error":
             connection.sendall(http_reply("500 Internal Server Error", b'{"detail":"after the commit"}'))
         elif kind == "drop":
@@ -58,7 +61,8 @@ class Witness:
             return resource_id, body.get("amount", 500)
 
 
-def _record(resource_id: str, amount: int, *, held: bool) -> bytes:
+def _record(resource_id: str, amount: int, *, held: bool, seen: dict[str, str] | None = None) -> bytes:
     status = "held" if held else "released"
     record = {"id": resource_id, "status": status, "amount": amount, "currency": "USD"}
+    record |= {"seen": seen} if seen else {}
     return http_reply("200 OK", json.dumps(record).encode())

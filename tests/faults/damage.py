@@ -1,0 +1,275 @@
+"""Damaged journals: cut at any offset, or with any bit turned; what was written must not be written again.
+
+The journal knows a release that is done, one that is unknown, and a create that is unknown. The
+witness keeps saying that everything is held: nothing but the journal stands against a second write.
+Run as a program it plays with a broken variant: `python -m faults.damage VARIANT FOLDER SEED`.
+"""
+
+import io
+import json
+import os
+import random
+import shutil
+import socket
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import typer
+from wire_server import Seen, WireServer, hang_up, http_reply
+
+from escrowctl import app
+from escrowctl.main import main
+from escrowctl.surroundings import Surroundings
+from faults.kills import KEY, HarnessError, Violation, ViolationError
+
+DONE, UNKNOWN = ("tx", "release", "tx_done", "--yes"), ("tx", "release", "tx_unknown", "--yes")
+CREATE = ("tx", "create", "--amount", "77", "--currency", "USD")
+LINES = {DONE: {7, 17}, UNKNOWN: {12, 17}, CREATE: {12, 17}}
+"""Line -> the exits that it may have, whatever the damage."""
+
+LAST = 64 * 1024
+HEAD = 138
+"""How long journal.head is."""
+KNOWN = ("(UnicodeDecodeError)", "(IndexError)", "(KeyError)", "(TypeError)")
+"""Known defects. Each has a test of its own, which is expected to fail: remove this with their marks."""
+
+FILES = ("journal.db", "journal.head", "journal.lock")
+
+
+@dataclass(frozen=True)
+class Damage:
+    """What is done to one file: all from an offset on cut off, or one bit turned."""
+
+    name: str
+    offset: int
+    bit: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.name} {'cut at' if self.bit is None else f'bit {self.bit} turned at'} {self.offset}"
+
+    def apply(self, folder: Path) -> None:
+        path = folder / self.name
+        content = bytearray(path.read_bytes())
+        if self.bit is None:
+            del content[self.offset :]
+        else:
+            content[self.offset] ^= 1 << self.bit
+        path.write_bytes(content)
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """What stands in the place of a whole file: `nothing`, a `folder`, `garbage`, or an `older` copy of it."""
+
+    name: str
+    kind: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} in the place of {self.name}"
+
+    def apply(self, folder: Path) -> None:
+        path = folder / self.name
+        path.unlink()
+        match self.kind:
+            case "folder":
+                path.mkdir()
+            case "garbage":
+                path.write_bytes(random.Random(1).randbytes(45_056))
+            case "older":
+                shutil.copy(folder.parent.parent / OLDER / self.name, path)
+            case _:
+                pass
+
+
+KINDS = ("nothing", "folder", "garbage", "older")
+OLDER = "older"
+
+
+@contextmanager
+def one_tree() -> Iterator[None]:
+    """Build the tree of commands once for all lines: it is most of what a short line costs."""
+    tree = app.make_app()
+    built, get_command = typer.main.get_command(tree), typer.main.get_command
+
+    def remembered(given: typer.Typer) -> Any:
+        return built if given is tree else get_command(given)
+
+    with (
+        mock.patch.object(typer.main, "get_command", remembered),
+        mock.patch.object(app, "make_app", return_value=tree),
+    ):
+        yield
+
+
+@dataclass
+class Damages:
+    """Builds the journal once, and plays any number of damages on copies of it."""
+
+    folder: Path
+    seed: int
+    codes: Counter[int] = field(default_factory=Counter)
+    played: int = 0
+    overlooks: tuple[str, ...] = KNOWN
+    overlooked: int = 0
+
+    def __post_init__(self) -> None:
+        self.chance = random.Random(self.seed)
+        self._stack = ExitStack()
+        self._stack.enter_context(one_tree())
+        self.answers = True
+        self.server = WireServer(self._behave)
+        self._whole = self.folder / "whole"
+        self._home = self.folder / "home"
+        self._build()
+
+    def close(self) -> None:
+        self._stack.close()
+        self.server.close()
+        told = f"{self.played} damages, exits {dict(self.codes)}, {self.overlooked} overlooked"
+        print(f"ESCROWCTL_TEST_SEED={self.seed}: {told}")
+
+    # Which
+
+    def sizes(self) -> dict[str, int]:
+        return {name: (self._whole / "state" / name).stat().st_size for name in FILES}
+
+    def cuts(self) -> Iterator[Damage]:
+        """Yield every cut within the last 64 KiB of each file."""
+        for name, size in self.sizes().items():
+            yield from (Damage(name, offset) for offset in range(max(0, size - LAST), size))
+
+    def turns(self, count: int) -> Iterator[Damage]:
+        """Yield turned bits drawn from the seed: one in ten of the head, and most of the others where a byte is."""
+        size = self.sizes()["journal.db"]
+        content = (self._whole / "state" / "journal.db").read_bytes()
+        used = [offset for offset, byte in enumerate(content) if byte]
+        for number in range(count):
+            if number % 10 == 0:
+                yield Damage("journal.head", self.chance.randrange(HEAD), self.chance.randrange(8))
+                continue
+            offset = self.chance.choice(used) if number % 4 else self.chance.randrange(size)
+            yield Damage("journal.db", offset, self.chance.randrange(8))
+
+    def find(self, text: bytes) -> int:
+        """Return where a text stands in the journal."""
+        return (self._whole / "state" / "journal.db").read_bytes().index(text)
+
+    def find_last_facts_type(self) -> int:
+        """Return where the low bits of the type of `facts` stand in the newest record of the chain.
+
+        A row's header ends `kind at facts digest`, as two-byte types for the last two; then come the texts.
+        """
+        content = (self._whole / "state" / "journal.db").read_bytes()
+        page = content[8192:12288]
+        return 8192 + page.index(b"verdict20") - 4
+
+    # Playing
+
+    def play(self, damage: Damage | Replacement) -> None:
+        """Damage a copy and try all lines on it; raises ViolationError, which names the damage."""
+        self._renew()
+        damage.apply(self._home / "state")
+        lines = list(LINES)
+        self.chance.shuffle(lines)
+        # A look before or after: neither may fall, nor make good what is not.
+        looks_at = self.chance.randrange(len(lines) + 1)
+        for place, line in enumerate([*lines[:looks_at], ("journal", "list"), *lines[looks_at:]]):
+            self._try(line, f"{damage}, line {place + 1}")
+        self.played += 1
+
+    def play_all(self, damages: Iterable[Damage]) -> None:
+        for damage in damages:
+            self.play(damage)
+
+    def _try(self, line: tuple[str, ...], damage: str) -> None:
+        before = len(self.server.writes)
+        code, err = self._run(line)
+        where = f"{' '.join(line)}: exit {code} ({damage}, ESCROWCTL_TEST_SEED={self.seed})\n{err}"
+        if len(self.server.writes) != before:
+            raise ViolationError(Violation.SENT_TWICE, where)
+        if any(known in err for known in self.overlooks):
+            self.overlooked += 1
+            return
+        if "Traceback" in err or "defect" in err or code not in LINES.get(line, {0, 17}):
+            raise ViolationError(Violation.BROKE, where)
+        if code and not err.startswith("error: "):
+            raise ViolationError(Violation.BROKE, where)
+        if line in LINES:
+            self.codes[code] += 1
+
+    def _run(self, line: tuple[str, ...]) -> tuple[int, str]:
+        out, err = io.StringIO(), io.StringIO()
+        home = str(self._home)
+        environ = {
+            "PATH": os.defpath,
+            "HOME": home,
+            "ESCROWCTL_HOME": home,
+            "ESCROWCTL_BASE_URL": self.server.base_url,
+            "ESCROWCTL_API_KEY": KEY,
+        }
+        around = Surroundings(environ=environ, stdin=io.StringIO(), stdout=out, stderr=err, sleep=lambda _seconds: None)
+        return int(main(line, around)), err.getvalue()
+
+    # The journal
+
+    def _renew(self) -> None:
+        shutil.rmtree(self._home, ignore_errors=True)
+        shutil.copytree(self._whole, self._home)
+
+    def _build(self) -> None:
+        self._home = self._whole
+        self._home.mkdir(parents=True)
+        codes = []
+        for line, answers in ((DONE, True), (UNKNOWN, False), (CREATE, False)):
+            self.answers = answers
+            codes.append(self._run(line)[0])
+            if line == DONE:
+                shutil.copytree(self._whole / "state", self.folder / OLDER)
+        self.answers = True
+        if (codes, len(self.server.writes)) != ([0, 12, 12], 3):
+            raise HarnessError(f"the journal to be damaged came to {codes}")
+        self._home = self.folder / "home"
+
+    def _behave(self, seen: Seen, connection: socket.socket) -> None:
+        if seen.is_write and not self.answers:
+            hang_up(seen, connection)
+            return
+        resource_id = seen.target.split("/")[4] if seen.method != "POST" else "tx_again"
+        record = {"id": resource_id, "status": "held", "amount": 77, "currency": "USD"}
+        connection.sendall(http_reply("200 OK", json.dumps(record).encode()))
+
+
+def whole(damages: Damages) -> None:
+    """Require that without damage every line is refused by what the journal knows, not by 17."""
+    damages.play(Damage("journal.lock", 0))
+    if damages.codes[17]:
+        raise HarnessError("a whole journal is not to be refused as damaged")
+
+
+def play_variant(name: str, folder: Path, seed: int) -> Violation | None:
+    """Break escrowctl for good, and return what damages then show."""
+    from faults import variants
+
+    broken: Callable[[], None] = getattr(variants, name)
+    damages = Damages(folder, seed)
+    broken()
+    try:
+        # In the order of their worth: what is cut most is noticed first.
+        damages.play_all([*damages.turns(150), Damage("journal.db", 0)])
+    except ViolationError as violation:
+        print(violation)
+        return violation.kind
+    finally:
+        damages.close()
+    return None
+
+
+if __name__ == "__main__":
+    noticed = play_variant(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))
+    print(f"noticed: {noticed.name if noticed else None}")

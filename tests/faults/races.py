@@ -1,0 +1,231 @@
+"""Eight processes at one escrow, or under one cap; the witness holds its answer until all have started.
+
+What leads to a service (profile, prefix, spelling of the host or the id) is drawn for each process
+from the ways of a `Course`: all of its ways lead to the same escrow.
+"""
+
+import contextlib
+import itertools
+import json
+import os
+import random
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from wire_server import Seen, WireServer, http_reply
+
+from faults.kills import KEY, HarnessError, Violation, ViolationError
+
+HANDS = 8
+_SECONDS = 20.0
+
+Way = tuple[str, tuple[str, ...]]
+"""A profile of config.toml, and words beside the line."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """A config.toml with `{first}`, `{second}` (two ports of the witness) and the ways through it.
+
+    `respell` makes the id that a way types; the service echoes the id in lower case.
+    """
+
+    config: str
+    ways: tuple[Way, ...]
+    respell: Callable[[str, int], str] = lambda resource_id, _way: resource_id
+    ports: tuple[int, int] = (0, 0)
+
+
+class Door:
+    """The witness: two ports, one service. It keeps every write, and answers one when `may_answer` says so."""
+
+    def __init__(self, ports: tuple[int, int]) -> None:
+        self.writes: list[tuple[str, str, str]] = []
+        self.may_answer: Callable[[], bool] = lambda: True
+        self.readers: threading.Barrier | None = None
+        self.lingers = 0.0
+        self.answered_at = 0.0
+        self._lock = threading.Lock()
+        self.servers = [WireServer(self._behave, port=port) for port in ports]
+
+    def close(self) -> None:
+        for server in self.servers:
+            server.close()
+
+    def _behave(self, seen: Seen, connection: socket.socket) -> None:
+        if not seen.is_write:
+            self._read(seen, connection)
+            return
+        resource_id = seen.target.split("/")[-2].lower() if seen.method == "PUT" else f"tx_made{len(self.writes)}"
+        with self._lock:
+            self.writes.append((seen.method, resource_id, seen.body.decode()))
+        deadline = time.monotonic() + _SECONDS
+        while not self.may_answer() and time.monotonic() < deadline:
+            time.sleep(0.002)
+        time.sleep(self.lingers)
+        self.answered_at = time.monotonic()
+        connection.sendall(_record(resource_id, "held" if seen.method == "POST" else "released"))
+
+    def _read(self, seen: Seen, connection: socket.socket) -> None:
+        if seen.target.startswith("/unreadable/"):
+            connection.sendall(http_reply("200 OK", b"not a record"))
+            return
+        resource_id = seen.target.rpartition("/")[2].lower()
+        released = any(written == resource_id for _, written, _ in self.writes)
+        if self.readers is not None and not released:
+            with contextlib.suppress(threading.BrokenBarrierError):
+                self.readers.wait(_SECONDS)
+        connection.sendall(_record(resource_id, "released" if released else "held"))
+
+
+def _record(resource_id: str, status: str) -> bytes:
+    record = {"id": resource_id, "status": status, "amount": 100, "currency": "USD"}
+    return http_reply("200 OK", json.dumps(record).encode())
+
+
+class Starter:
+    """The program of faults/warm.py; `variant` names a function of `faults.variants`."""
+
+    def __init__(self, variant: str | None = None) -> None:
+        words = [sys.executable, str(Path(__file__).with_name("warm.py")), *([variant] if variant else [])]
+        self._process = subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={"PATH": os.defpath}
+        )
+        if self._read() != "warm\n":
+            raise HarnessError("what starts the processes did not start")
+
+    def start(self, jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Start all jobs at once, and return how each ended."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(jobs) + "\n")
+        self._process.stdin.flush()
+        ended: list[dict[str, Any]] = json.loads(self._read())
+        return ended
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def _read(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline()
+
+
+@dataclass
+class Races:
+    """Rounds of HANDS processes through one course; `starter` starts them."""
+
+    folder: Path
+    seed: int
+    course: Course
+    starter: "Starter"
+    renews: bool = False
+    rounds: int = 0
+    overlooked: int = 0
+    codes: Counter[int] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.chance = random.Random(self.seed)
+        self.door = Door(self.course.ports)
+
+    @property
+    def mark(self) -> Path:
+        """The file that a broken variant leaves when what it broke is called."""
+        return self.folder / "broken-here"
+
+    def close(self) -> None:
+        self.door.close()
+        told = f"{self.rounds} rounds of {HANDS}, exits {dict(self.codes)}, {self.overlooked} overlooked"
+        print(f"ESCROWCTL_TEST_SEED={self.seed}: {told}")
+
+    def release(self) -> None:
+        """Let all release one escrow: one PUT, one exit 0, all others 7."""
+        ended = self._round(lambda way: ("tx", "release", self.course.respell(self._id, way), "--yes"), gathers=True)
+        codes = Counter(7 if self._overlooks(one) else one["code"] for one in ended)
+        if len(self.door.writes) != 1:
+            self._fail(Violation.SENT_TWICE, f"{len(self.door.writes)} PUTs, exits {codes}", ended)
+        if codes != {0: 1, 7: HANDS - 1}:
+            self._fail(Violation.NOT_HELD_BACK, f"exits {codes}", ended)
+        if any(bool(one["out"]) != (one["code"] == 0) for one in ended):
+            self._fail(Violation.SAID_FALSELY, "a loser spoke as if it had released", ended)
+
+    def create_under_cap(self, cap: int) -> None:
+        """Let each create 100 USD of its own under one daily cap: as many arrive as the cap has room for."""
+        numbers = itertools.count()
+        line = ("tx", "create", "--amount", "100", "--currency", "USD", "--reference")
+        ended = self._round(lambda _way: (*line, f"own-{next(numbers)}"), gathers=False)
+        room = cap // 100
+        codes = Counter(one["code"] for one in ended)
+        if len(self.door.writes) > room:
+            self._fail(Violation.NOT_HELD_BACK, f"{len(self.door.writes)} times 100 under a cap of {cap}", ended)
+        if codes != {0: room, 5: HANDS - room} or len(self.door.writes) != room:
+            self._fail(Violation.BROKE, f"exits {codes}, {len(self.door.writes)} arrived", ended)
+
+    def _overlooks(self, ended: dict[str, Any]) -> bool:
+        """Whether this is one of two known defects, when the winner commits between two looks of a loser.
+
+        12 for 7: it had settled before its lock was looked at. 17 for 7: the two ways to its entry seem to
+        disagree. Each has a test of its own, which is expected to fail: remove this with their marks.
+        """
+        late = ended["code"] == 12 and "is unknown since" in ended["err"] and ended["at"] > self.door.answered_at
+        torn = ended["code"] == 17 and "its indexes do not agree" in ended["err"]
+        self.overlooked += late or torn
+        return bool(late or torn)
+
+    # Playing
+
+    @property
+    def _id(self) -> str:
+        return f"tx_round{self.rounds}"
+
+    def _round(self, line: Callable[[int], tuple[str, ...]], *, gathers: bool) -> list[dict[str, Any]]:
+        self.rounds += 1
+        # Now and then the first thing they do is make the journal together.
+        if self.rounds == 1 or self.renews or self.chance.random() < 0.3:
+            self._home = self._make_home(self.folder / f"home{self.rounds}")
+        started = [self.folder / f"started{self.rounds}-{hand}" for hand in range(HANDS)]
+        self.door.writes.clear()
+        self.door.may_answer = lambda: all(path.exists() for path in started)
+        ways = [hand % len(self.course.ways) for hand in range(HANDS)]
+        self.chance.shuffle(ways)
+        reading = sum(self.course.ways[way][0] != "unreadable" for way in ways)
+        # In half of the rounds nobody sends before everybody has read the record as held.
+        together = gathers and self.chance.random() < 0.5
+        self.door.readers = threading.Barrier(reading) if together and reading == HANDS else None
+        jobs = [
+            {
+                "argv": ["--no-input", "-p", self.course.ways[way][0], *line(way), *self.course.ways[way][1]],
+                "environ": self._environ(),
+                "started": str(started[hand]),
+            }
+            for hand, way in enumerate(ways)
+        ]
+        ended = self.starter.start(jobs)
+        for one, path in zip(ended, started, strict=True):
+            one["at"] = float(path.read_text() or 0)
+        self.codes.update(one["code"] for one in ended)
+        return ended
+
+    def _environ(self) -> dict[str, str]:
+        home = str(self._home)
+        return {"PATH": os.defpath, "HOME": home, "ESCROWCTL_HOME": home, "BROKEN_MARK": str(self.mark)}
+
+    def _make_home(self, home: Path) -> Path:
+        home.mkdir(mode=0o700)
+        first, second = (server.port for server in self.door.servers)
+        (home / "config.toml").write_text(self.course.config.format(first=first, second=second))
+        (home / "key").write_text(KEY + "\n")
+        (home / "key").chmod(0o600)
+        return home
+
+    def _fail(self, kind: Violation, what: str, ended: list[dict[str, Any]]) -> None:
+        said = "\n".join(f"{one['code']}: {one['err'].strip()}" for one in ended)
+        raise ViolationError(kind, f"{what} (round {self.rounds}, ESCROWCTL_TEST_SEED={self.seed})\n{said}")

@@ -1,0 +1,38 @@
+"""Kill -9 at every system call that a create and a release make on the journal."""
+
+from pathlib import Path
+
+import pytest
+
+from faults.sweep import sweeping
+from faults.tracing import needs_strace
+
+pytestmark = needs_strace
+SHORT = 6
+
+
+def sweep(folder: Path, verb: str, *, share: int | None) -> None:
+    """Kill before each call, or before `share` of them drawn from the seed."""
+    with sweeping(folder, verb) as swept:
+        points = swept.points()
+        # Fewer would say that the trace misses the journal.
+        assert {"fdatasync", "pwrite64", "ftruncate", "openat", "close", "fcntl"} <= {point.call for point in points}
+        chosen = points if share is None else swept.harness.chance.sample(points, share)
+        for point in chosen:
+            assert swept.play(point, "signal=KILL").killed, point
+        print(f"{verb}: {len(chosen)} of {len(points)} points")
+
+
+@pytest.mark.parametrize("verb", ["create", "release"])
+def test_a_kill_at_some_calls_on_the_journal_leaves_nothing_unrecorded_nothing_twice_and_nothing_untrue(
+    tmp_path: Path, verb: str
+) -> None:
+    sweep(tmp_path, verb, share=SHORT)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("verb", ["create", "release"])
+def test_a_kill_at_every_call_on_the_journal_leaves_nothing_unrecorded_nothing_twice_and_nothing_untrue(
+    tmp_path: Path, verb: str
+) -> None:
+    sweep(tmp_path, verb, share=None)

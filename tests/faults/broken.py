@@ -3,17 +3,22 @@
 Each takes the test's monkeypatch and what to call when the broken part runs.
 """
 
+import json
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
+import rich.text
+from rich.markup import render
 
-from escrowctl.client import decoding, outcome, transport, writing
+from escrowctl.client import decoding, exchange, outcome, transport, writing
 from escrowctl.client.exchange import Fault
 from escrowctl.client.outcome import Outcome
+from escrowctl.contract.reply import Document, Reply
 from escrowctl.errors import Sending
+from escrowctl.output import console, terminal, trouble, tsv
 
 Reached = Callable[[], None]
 Variant = Callable[[pytest.MonkeyPatch, Reached], None]
@@ -23,11 +28,11 @@ def judges_by_exception(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> No
     """Take a broken connection for one that never was."""
     judge = outcome.judge_write
 
-    def hasty(operation: Any, exchange: Any, **more: Any) -> Outcome:
-        if exchange.fault is Fault.BROKEN_OFF:
+    def hasty(operation: Any, happened: Any, **more: Any) -> Outcome:
+        if happened.fault is Fault.BROKEN_OFF:
             reached()
-            exchange = replace(exchange, sent=False)
-        return judge(operation, exchange, **more)
+            happened = replace(happened, sent=False)
+        return judge(operation, happened, **more)
 
     monkeypatch.setattr(writing, "judge_write", hasty)
 
@@ -51,24 +56,24 @@ def takes_errors_for_refusals(monkeypatch: pytest.MonkeyPatch, reached: Reached)
 def sends_again_after_a_reset(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
     """Retry a write because its connection broke."""
 
-    def eager(exchange: Any, **_allowed: Any) -> bool:
+    def eager(happened: Any, **_allowed: Any) -> bool:
         reached()
-        return exchange.fault is Fault.BROKEN_OFF
+        return happened.fault is Fault.BROKEN_OFF
 
     monkeypatch.setattr(writing, "may_write_again", eager)
 
 
 def follows_redirects(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
     """Go where a reply points, key and body in hand."""
-    exchange = transport.Wire.exchange
+    send = transport.Wire.exchange
 
     def obedient(self: Any, request: Any, **keywords: Any) -> Any:
-        first = exchange(self, request, **keywords)
+        first = send(self, request, **keywords)
         place = first.answer.header("location") if first.answer else None
         if place is None:
             return first
         reached()
-        return exchange(self, replace(request, url=place), **keywords)
+        return send(self, replace(request, url=place), **keywords)
 
     monkeypatch.setattr(transport.Wire, "exchange", obedient)
 
@@ -112,3 +117,45 @@ def has_no_limit(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
         return b"".join(inflater.decompress(chunk) for chunk in chunks)
 
     monkeypatch.setattr(decoding, "_collect_inflated", greedy)
+
+
+def reads_carelessly(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
+    """Read JSON as the standard library does."""
+
+    def careless(body: bytes) -> Reply:
+        reached()
+        return Document(json.loads(body))
+
+    monkeypatch.setattr(exchange, "read_reply", careless)
+
+
+def has_no_deadline(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
+    """Bound each read, and not the whole."""
+
+    def patient(self: Any, _expired: Any) -> float:
+        reached()
+        return 5.0
+
+    monkeypatch.setattr(transport._Attempt, "left", patient)
+
+
+def makes_nothing_safe(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
+    """Print a service's text as it came."""
+
+    def as_it_is(text: str) -> str:
+        reached()
+        return text
+
+    for module in (console, terminal, trouble, tsv):
+        monkeypatch.setattr(module, "safe", as_it_is)
+
+
+def reads_markup(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
+    """Take a service's text for rich's markup."""
+
+    class Marked(rich.text.Text):
+        def __init__(self, text: str = "", **style: Any) -> None:
+            reached()
+            super().__init__(render(text).plain, **style)
+
+    monkeypatch.setattr("rich.text.Text", Marked)

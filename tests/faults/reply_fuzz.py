@@ -143,7 +143,9 @@ def leave_out(data: bytes, chance: random.Random) -> bytes:
 def repeat(data: bytes, chance: random.Random) -> bytes:
     start = chance.randrange(len(data))
     piece = data[start : start + chance.choice((1, 5, 30, len(data)))]
-    return data[:start] + piece * chance.choice((2, 3, 200)) + data[start:]
+    times = chance.choice((2, 3, 200))
+    # Just over the limit of a reply is enough; more would only be this file's own memory.
+    return data[:start] + (piece * times)[: 2 * LIMIT] + data[start:]
 
 
 def put_in(data: bytes, chance: random.Random) -> bytes:

@@ -302,7 +302,7 @@ def test_what_has_no_end_ends_within_its_bounds_each_time(name: str, line: tuple
 
 HUNGRY = pytest.mark.xfail(
     strict=True,
-    reason="a list may be 64 MiB, and each of its bytes costs up to 70 in memory, beyond any deadline; and the body is "
+    reason="a list may be 64 MiB, and each of its bytes may cost 400 in memory (2 MiB of `1,`: 806 MB), beyond any deadline; and the body is "
     "copied thrice (contract/reply.py, client/decoding.py, config/service.py LIST_LIMIT)",
 )
 

@@ -302,8 +302,8 @@ def test_what_has_no_end_ends_within_its_bounds_each_time(name: str, line: tuple
 
 HUNGRY = pytest.mark.xfail(
     strict=True,
-    reason="a list may be 64 MiB, and each of its bytes may cost 400 in memory (2 MiB of `1,`: 806 MB), beyond any deadline; and the body is "
-    "copied thrice (contract/reply.py, client/decoding.py, config/service.py LIST_LIMIT)",
+    reason="a list may be 64 MiB, its body is copied thrice, and each byte of it may cost 400 in memory, beyond any "
+    "deadline: 2 MiB of `1,` take 806 MB (contract/reply.py, client/decoding.py, config/service.py LIST_LIMIT)",
 )
 
 

@@ -1,0 +1,161 @@
+"""escrowctl broken on purpose for one test, in this process: what the harnesses of replies must notice.
+
+Each takes the test's monkeypatch and what to call when the broken part runs.
+"""
+
+import json
+import zlib
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import rich.text
+from rich.markup import render
+
+from escrowctl.client import decoding, exchange, outcome, transport, writing
+from escrowctl.client.exchange import Fault
+from escrowctl.client.outcome import Outcome
+from escrowctl.contract.reply import Document, Reply
+from escrowctl.errors import Sending
+from escrowctl.output import console, terminal, trouble, tsv
+
+Reached = Callable[[], None]
+Variant = Callable[[pytest.MonkeyPatch, Reached], None]
+
+
+def judges_by_exception(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
+    """Take a broken connection for one that never was."""
+    judge = outcome.judge_write
+
+    def hasty(operation: Any, happened: Any, **more: Any) -> Outcome:
+        if happened.fault is Fault.BROKEN_OFF:
+            reached()
+            happened = replace(happened, sent=False)
+        return judge(operation, happened, **more)
+
+    monkeypatch.setattr(writing, "judge_write", hasty)
+
+
+def judges_by_status_alone(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
+    """Take every 2xx for a success, whatever it says."""
+
+    def credulous(_operation: Any, answer: Any) -> Outcome:
+        reached()
+        return Outcome(Sending.DONE, str(answer.status), answered=True)
+
+    monkeypatch.setattr(outcome, "_judge_success", credulous)
+
+
+def takes_errors_for_refusals(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
+    """Take a 5xx for a "no"."""
+    reached()
+    monkeypatch.setattr(outcome, "_REFUSED_OTHERWISE", frozenset(range(400, 600)))
+
+
+def sends_again_after_a_reset(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
+    """Retry a write because its connection broke."""
+
+    def eager(happened: Any, **_allowed: Any) -> bool:
+        reached()
+        return happened.fault is Fault.BROKEN_OFF
+
+    monkeypatch.setattr(writing, "may_write_again", eager)
+
+
+def follows_redirects(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
+    """Go where a reply points, key and body in hand."""
+    send = transport.Wire.exchange
+
+    def obedient(self: Any, request: Any, **keywords: Any) -> Any:
+        first = send(self, request, **keywords)
+        place = first.answer.header("location") if first.answer else None
+        if place is None:
+            return first
+        reached()
+        return send(self, replace(request, url=place), **keywords)
+
+    monkeypatch.setattr(transport.Wire, "exchange", obedient)
+
+
+def lets_decoding_raise(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
+    """Let a library's own exception out of the decoding."""
+
+    def careless(chunks: Any, **_bounds: Any) -> bytes:
+        reached()
+        return zlib.decompress(b"".join(chunks))
+
+    monkeypatch.setattr(transport, "collect", careless)
+
+
+def counts_the_tunnel_as_sent(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
+    """Take the request to a proxy for the request itself."""
+    backend = transport._WatchedBackend
+
+    def shallow(line: Any, layers: int) -> Any:
+        reached()
+        return backend(line, layers=0)
+
+    monkeypatch.setattr(transport, "_WatchedBackend", shallow)
+
+
+def forgets_the_call(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
+    """Call the sandbox without noting it."""
+
+    def careless(self: Any, request: Any) -> Any:
+        reached()
+        return self._wsgi.handle_request(request)
+
+    monkeypatch.setattr(transport.InProcessTransport, "handle_request", careless)
+
+
+def has_no_limit(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
+    """Inflate whatever comes, as far as it goes."""
+
+    def greedy(chunks: Any, _limit: int, inflater: Any) -> bytes:
+        reached()
+        return b"".join(inflater.decompress(chunk) for chunk in chunks)
+
+    monkeypatch.setattr(decoding, "_collect_inflated", greedy)
+
+
+def reads_carelessly(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
+    """Read JSON as the standard library does."""
+
+    def careless(body: bytes) -> Reply:
+        reached()
+        return Document(json.loads(body))
+
+    monkeypatch.setattr(exchange, "read_reply", careless)
+
+
+def has_no_deadline(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
+    """Bound each read, and not the whole."""
+
+    def patient(self: Any, _expired: Any) -> float:
+        reached()
+        return 5.0
+
+    monkeypatch.setattr(transport._Attempt, "left", patient)
+
+
+def makes_nothing_safe(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
+    """Print a service's text as it came."""
+
+    def as_it_is(text: str) -> str:
+        reached()
+        return text
+
+    for module in (console, terminal, trouble, tsv):
+        monkeypatch.setattr(module, "safe", as_it_is)
+
+
+def reads_markup(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
+    """Take a service's text for rich's markup."""
+
+    class Marked(rich.text.Text):
+        def __init__(self, text: str = "", **style: Any) -> None:
+            reached()
+            super().__init__(render(text).plain, **style)
+
+    monkeypatch.setattr("rich.text.Text", Marked)

@@ -1,0 +1,197 @@
+"""One row of the table played for one command: over a socket, through a proxy, in-process."""
+
+import json
+import ssl
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from conftest import KEY, Result, Run
+from wire_server import WireServer
+
+from faults.misbehaving import MisbehavingServer, misbehaving, record
+from faults.misbehaviours import NEVER_SENT, WRITES, Reply, Row
+
+HOST = "escrow.test"
+READING_NAME = "release, its reading"
+
+OUTCOMES = {0: "done", 11: "not_sent", 12: "unknown", **dict.fromkeys((4, 5, 6, 7, 8, 9), "refused")}
+"""Exit code of a write -> what its journal entry and its error must say."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A line, what its right reply is, and how many readings come before its write."""
+
+    name: str
+    line: tuple[str, ...]
+    right: bytes
+    reads_first: int = 0
+
+    @property
+    def writes(self) -> bool:
+        return self.name in WRITES
+
+
+LINES = {
+    "create": Command("create", ("tx", "create", "--amount", "100", "--currency", "USD"), record("tx_made")),
+    "get": Command("get", ("tx", "get", "tx_read"), record("tx_read")),
+    "release": Command("release", ("tx", "release", "tx_paid", "--yes"), record("tx_paid"), reads_first=1),
+    "list": Command("list", ("tx", "list"), b"[" + record("tx_1") + b"," + record("tx_2") + b"]"),
+    "webhook": Command("webhook", ("webhook", "create", "--url", "https://hooks.example.net/x"), record("tx_hook")),
+    "update": Command(
+        "update", ("tx", "update", "tx_noted", "--data", '{"note":"x"}', "--yes"), record("tx_noted"), reads_first=1
+    ),
+}
+READING = Command(READING_NAME, ("tx", "release", "tx_unread", "--yes"), record("tx_unread"))
+
+
+Answers = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+
+class Application:
+    """A WSGI application in the sandbox's place that does what the row says, and counts."""
+
+    identity = "misbehaving"
+    key = KEY
+
+    def __init__(self) -> None:
+        self.app = self
+        self.writes = 0
+        self.instead: Answers | None = None
+
+    def prepare(self, row: Row, command: Command) -> None:
+        self.row, self.command, self.writes = row, command, 0
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        is_write = environ["REQUEST_METHOD"] != "GET"
+        self.writes += is_write
+        if self.command.writes and not is_write:
+            start_response("200 OK", [("Content-Type", "application/json")])
+            return [record(environ["PATH_INFO"])]
+        if self.instead is not None:
+            return self.instead(environ, start_response)
+        reply = self.row.what
+        assert isinstance(reply, Reply)
+        start_response(reply.status, [(name, value.strip()) for name, _, value in map(split, reply.headers)])
+        return [reply.body_of(self.command.right)]
+
+
+def split(header: str) -> tuple[str, str, str]:
+    return header.partition(":")
+
+
+@dataclass
+class Play:
+    """One row played for every command in one home; what was not as it must be is collected, then raised."""
+
+    run: Run
+    elsewhere: WireServer
+    tls: ssl.SSLContext
+    bundle: Path
+    wrong: list[str] = field(default_factory=list)
+    expected_journal: list[str] = field(default_factory=list)
+
+    def meet(self, row: Row, command: Command, *, expected: int, tunnel: bool = False) -> None:
+        """Run the command against the row, and note everything that is wrong with its end."""
+        with misbehaving(self.make_server(row, command, tunnel=tunnel)) as server:
+            result = self.run_against(server, row, command, tunnel=tunnel)
+        self.check(row, command, result, expected)
+        unread = server.unread if command.writes else 0
+        self._check_writes(row, command, len(server.writes) + unread, expected)
+        if self.elsewhere.seen or any(KEY.encode() in line for head in server.tunnels for line in head):
+            self.wrong.append(f"{row.name}, {command.name}: the key or the request went elsewhere")
+
+    def meet_at_proxy(self, row: Row, command: Command, *, expected: int) -> None:
+        """The same with a proxy that misbehaves before there is a tunnel."""
+        server = MisbehavingServer(row.misbehave, command.right, at_proxy=row.misbehave)
+        with misbehaving(server):
+            result = self.run_against(server, row, command, tunnel=True)
+        self.check(row, command, result, expected)
+        tries = row.tries if command.writes else 3
+        if server.seen or not 1 <= len(server.tunnels) <= tries:
+            self.wrong.append(f"{row.name}, {command.name}: {len(server.tunnels)} tunnels, {server.seen}")
+        if any(KEY.encode() in line for head in server.tunnels for line in head):
+            self.wrong.append(f"{row.name}, {command.name}: the key went to the proxy")
+
+    def meet_in_process(self, row: Row, command: Command, application: Application, *, expected: int) -> None:
+        """The same with a misbehaving application in the sandbox's place."""
+        application.prepare(row, command)
+        result = self.run("--sandbox", *command.line, "--json")
+        self.check(row, command, result, expected)
+        self._check_writes(row, command, application.writes, expected)
+
+    def finish(self, *options: str) -> None:
+        """Compare the journal with what it must say, and raise what was wrong."""
+        listed = self.run(*options, "journal", "list", "--limit", "10000", "--json")
+        states = [entry["state"] for entry in reversed(listed.json)]
+        if states != self.expected_journal:
+            self.wrong.append(f"the journal says {states}, right is {self.expected_journal}")
+        assert not self.wrong, "\n".join(self.wrong)
+
+    def make_server(self, row: Row, command: Command, *, tunnel: bool) -> MisbehavingServer:
+        return MisbehavingServer(
+            row.misbehave,
+            command.right,
+            spares=command.reads_first if row.on_arrival and not row.https else 0,
+            on_arrival=row.on_arrival,
+            spares_readings=command.writes,
+            tunnel=self.tls if tunnel else None,
+            elsewhere=self.elsewhere.base_url,
+        )
+
+    def run_against(
+        self, server: MisbehavingServer, row: Row, command: Command, *, tunnel: bool, timeout: str = "5"
+    ) -> Result:
+        url = f"{'https' if row.https else 'http'}://127.0.0.1:{server.port}"
+        environ = {"ESCROWCTL_BASE_URL": url, "ESCROWCTL_API_KEY": KEY, "ESCROWCTL_CA_BUNDLE": str(self.bundle)}
+        if tunnel:
+            environ |= {"ESCROWCTL_BASE_URL": f"https://{HOST}", "HTTPS_PROXY": f"http://127.0.0.1:{server.port}"}
+        return self.run(
+            *command.line,
+            "--timeout",
+            timeout,
+            "--json",
+            environ=environ,
+            monotonic=lambda: time.monotonic() + server.skew,
+        )
+
+    def check(self, row: Row, command: Command, result: Result, expected: int) -> None:
+        problems = [*faults_of(result, expected, writes=command.writes)]
+        self.wrong += [f"{row.name}, {command.name}: {problem}" for problem in problems]
+        # What reads first and cannot read never comes to a write, and so to no entry.
+        if command.writes and not (expected == NEVER_SENT[0] and command.reads_first):
+            self.expected_journal.append(OUTCOMES[expected])
+
+    def _check_writes(self, row: Row, command: Command, writes: int, expected: int) -> None:
+        least, most = (0, 0)
+        if command.writes:
+            least, most = (1, row.tries) if expected != NEVER_SENT[0] else (0, row.tries)
+        if not least <= writes <= most:
+            self.wrong.append(f"{row.name}, {command.name}: {writes} writes, {least} to {most} were right")
+
+
+def faults_of(result: Result, expected: int, *, writes: bool) -> Iterator[str]:
+    """Yield what is wrong with how a command ended."""
+    said = result.out + result.err
+    if result.code != expected:
+        yield f"exit {result.code}, right is {expected}: {result.err.strip()[-300:]}"
+        return
+    if "Traceback" in said or '  File "' in said:
+        yield f"a traceback: {said}"
+    if KEY in said:
+        yield "it shows the key"
+    if expected == 0:
+        if not isinstance(json.loads(result.out), dict | list | bool | str | None):
+            yield f"no document: {result.out}"
+        return
+    if result.out:
+        yield f"it failed, and stdout is not empty: {result.out}"
+    error = result.error
+    if error["exit_code"] != expected or (writes and error["outcome"] != OUTCOMES[expected]):
+        yield f"the error contradicts the exit code: {error}"

@@ -1,0 +1,408 @@
+"""Mutated replies read by everything that reads replies, and judged by a reader of this file's own.
+
+`python -m faults.reply_fuzz SEED COUNT` runs so many in a process of its own and prints what came of
+them, with the most memory it held. The bytes come in at the network backend, in pieces: httpcore, h11,
+our transport, the decoding, the strict reader, the judgement and the views are all the real ones; only
+the kernel's socket is not. Reply N of a seed is always the same: `reply_of(seed, N)`.
+"""
+
+import gzip
+import json
+import random
+import re
+import resource
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import Any, NoReturn
+
+import httpcore
+
+from escrowctl.client import outcome
+from escrowctl.client.exchange import Evidence, Exchange, Request
+from escrowctl.client.reading import Reader, make_record
+from escrowctl.client.retry import Retry
+from escrowctl.client.tls import make_empty_context
+from escrowctl.client.transport import OriginTransport, Wire
+from escrowctl.config.origin import parse_base_url
+from escrowctl.config.secrets import Secret
+from escrowctl.config.service import Service
+from escrowctl.contract.body import encode
+from escrowctl.contract.operations import (
+    CREATE_TRANSACTION,
+    CREATE_WEBHOOK,
+    GET_TRANSACTION,
+    GET_USER,
+    LIST_TRANSACTIONS,
+    LIST_WEBHOOKS,
+    RELEASE_TRANSACTION,
+    UPDATE_TRANSACTION,
+    Operation,
+)
+from escrowctl.errors import EscrowctlError, Sending
+from escrowctl.output import terminal, tsv
+from escrowctl.output.view import Listing, View, flatten
+from escrowctl.signals import Signals
+from escrowctl.surroundings import Surroundings
+
+RECORD = b'{"id":"tx_7K2M9QHD","status":"held","amount":100.00,"currency":"USD","created_at":"2026-11-21T03:12:44Z"}'
+LIST = b'{"data":[' + RECORD + b',{"id":7,"status":null,"amount":{"value":"12.5","currency":"EUR"}}],"next":null}'
+WEBHOOK = (
+    rb'{"id":"wh_1","url":"https:\/\/hooks.example.net\/","events":["a","\u00e9\ud83d\ude00"],"secret":"whsec_abc"}'
+)
+PROBLEM = b'{"type":"about:blank","title":"No","status":400,"detail":"beneficiary blocked","errors":[{"detail":"x"}]}'
+
+DONE_STATUSES = {200, 201, 202, 204}
+REFUSED_STATUSES = {301, 307, 308, *range(400, 408), *range(409, 418), 421, 422, 424, 425, 428, 429, 431, 451, 501}
+"""money-safety.md section 1.2, by hand: only these can mean that; 407 and 416 are in no row."""
+
+WRITES = (CREATE_TRANSACTION, RELEASE_TRANSACTION, CREATE_WEBHOOK, UPDATE_TRANSACTION)
+READS = (GET_TRANSACTION, GET_USER, LIST_TRANSACTIONS, LIST_WEBHOOKS)
+LIMIT = 1024 * 1024
+NOW = datetime(2026, 11, 21, 4, tzinfo=UTC)
+KEY = "sk_test_0123456789abcdef"
+KNOWN_LEAK = "the answer was not HTTP"
+"""Where the key is quoted from broken HTTP: test_reply_fuzz expects that defect by itself, strictly."""
+
+
+class UnsoundError(AssertionError):
+    """A reply was taken for something that it does not say."""
+
+
+# Replies
+
+
+def http(body: bytes, *headers: bytes, status: bytes = b"200 OK") -> bytes:
+    lines = [b"HTTP/1.1 " + status, b"Content-Length: %d" % len(body), b"Content-Type: application/json", *headers]
+    return b"\r\n".join(lines) + b"\r\n\r\n" + body
+
+
+def in_chunks(body: bytes) -> bytes:
+    pieces = [body[start : start + 40] for start in range(0, len(body), 40)]
+    framed = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces)
+    return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + framed + b"0\r\n\r\n"
+
+
+EXAMPLES = (
+    http(RECORD),
+    http(b'{"data":' + RECORD + b"}"),
+    http(LIST),
+    http(b"[" + RECORD + b"]"),
+    http(WEBHOOK, status=b"201 Created"),
+    http(b""),
+    b"HTTP/1.1 204 No Content\r\n\r\n",
+    http(PROBLEM, status=b"400 Bad Request"),
+    http(PROBLEM, b"Retry-After: 3", b"Date: Sat, 21 Nov 2026 03:12:44 GMT", status=b"429 Too Many Requests"),
+    http(b"<html>", status=b"502 Bad Gateway"),
+    http(b"", b"Location: https://elsewhere.test/x", status=b"307 Temporary Redirect"),
+    http(gzip.compress(LIST, mtime=0), b"Content-Encoding: gzip"),
+    b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + http(RECORD),
+    b"HTTP/1.0 200 OK\r\n\r\n" + RECORD,
+    in_chunks(LIST),
+)
+
+ODD_BYTES = (
+    *(b"\x00", b"\xff", b"\xfe\xff", b"\xef\xbb\xbf", b"\xc0\x80", b"\xed\xa0\x80", b"\x1b[2J", b"\xe2\x80\xae"),
+    *(rb"\ud800", rb"\udc00\ud800", rb"\u0000", rb"\u202e", b"\\", b'"', b"{", b"}", b"[", b"]", b",", b":", b"\r\n"),
+    *(b"\r\n\r\n", b"NaN", b"-Infinity", b"null", b"false", b'{"error":"x"}', b'"id":"other",', b"<", b"HTTP/1.1 "),
+    KEY.encode(),
+)  # fmt: skip
+ODD_NUMBERS = (
+    *(b"0", b"-0", b"00", b"-", b"1e5", b"1E+400", b"1e-999999999999999999999", b"1e9999999999999999999", b"0.1e1"),
+    *(b"1" * 128, b"1" * 129, b"9" * 5000, b"1.", b".5", b"+1", b"0x1f", b"1_000", "\u0661".encode(), b"1e", b"1" * 40),
+)  # fmt: skip
+ODD_HEADERS = (
+    *(b"Content-Length: 3", b"Content-Length: -1", b"Content-Length: 99999999999999999999", b"Content-Length: x"),
+    *(b"Transfer-Encoding: chunked", b"Transfer-Encoding: gzip", b"Content-Encoding: gzip", b"Content-Encoding: br"),
+    *(b"Content-Encoding: deflate", b"Connection: close", b"Connection: keep-alive", b"Retry-After: \xb2", b"X: \x9b"),
+    *(b"Content-Type: text/html; charset=utf-7", b"Location: \x9d8;;", b"Set-Cookie: a=b", b": x", b"X :y", b" folded"),
+    *(b"X-Request-Id: " + KEY.encode(), b"Upgrade: h2c", b"Trailer: X", b"Date: never", b"Content-Encoding: "),
+)  # fmt: skip
+
+Mutation = Callable[[bytes, random.Random], bytes]
+
+
+def flip_bits(data: bytes, chance: random.Random) -> bytes:
+    changed = bytearray(data)
+    for _ in range(chance.choice((1, 1, 2, 8))):
+        changed[chance.randrange(len(changed))] ^= 1 << chance.randrange(8)
+    return bytes(changed)
+
+
+def cut(data: bytes, chance: random.Random) -> bytes:
+    return data[: chance.randrange(len(data))]
+
+
+def leave_out(data: bytes, chance: random.Random) -> bytes:
+    start = chance.randrange(len(data))
+    return data[:start] + data[start + chance.choice((1, 2, 5, 20)) :]
+
+
+def repeat(data: bytes, chance: random.Random) -> bytes:
+    start = chance.randrange(len(data))
+    piece = data[start : start + chance.choice((1, 5, 30, len(data)))]
+    times = chance.choice((2, 3, 200))
+    # Just over the limit of a reply is enough; more would only be this file's own memory.
+    return data[:start] + (piece * times)[: 2 * LIMIT] + data[start:]
+
+
+def put_in(data: bytes, chance: random.Random) -> bytes:
+    start = chance.randrange(len(data) + 1)
+    return data[:start] + chance.choice((*ODD_BYTES, chance.randbytes(4))) + data[start:]
+
+
+def change_number(data: bytes, chance: random.Random) -> bytes:
+    numbers = list(re.finditer(rb"[0-9]+(\.[0-9]+)?", data))
+    found = chance.choice(numbers) if numbers else None
+    return data[: found.start()] + chance.choice(ODD_NUMBERS) + data[found.end() :] if found else data
+
+
+def nest(data: bytes, chance: random.Random) -> bytes:
+    depth = chance.choice((1, 2, 30, 31, 32, 33, 100, 5_000, 100_000))
+    opening, closing = chance.choice(((b"[", b"]"), (b'{"a":', b"}"), (b'{"data":', b"}")))
+    if opening == b'{"data":':
+        depth = min(depth, 3)  # deeper never ends: test_reply_fuzz expects that defect by itself, strictly
+    return opening * depth + data + closing * depth
+
+
+def squeeze(data: bytes, chance: random.Random) -> bytes:
+    packed = gzip.compress(data, mtime=0)
+    return cut(packed, chance) if chance.random() < 0.3 else packed
+
+
+def change_headers(head: bytes, chance: random.Random) -> bytes:
+    lines = head.split(b"\r\n")
+    position = chance.randrange(len(lines))
+    match chance.randrange(4):
+        case 0:
+            lines.insert(position + 1, chance.choice(ODD_HEADERS))
+        case 1:
+            lines.insert(position, lines[position])
+        case 2:
+            del lines[position]
+        case _:
+            lines[0] = b"HTTP/1.1 %d Odd" % chance.randrange(100, 1000)
+    return b"\r\n".join(lines)
+
+
+ANYWHERE: tuple[Mutation, ...] = (flip_bits, cut, leave_out, repeat, put_in)
+IN_BODIES: tuple[Mutation, ...] = (*ANYWHERE, change_number, change_number, nest, put_in)
+
+
+def reply_of(seed: int, number: int) -> tuple[bytes, random.Random]:
+    """Return the mutated reply with that number, and the chance that goes on deciding for it."""
+    chance = random.Random(f"{seed}:{number}")
+    data = chance.choice(EXAMPLES)
+    for _ in range(chance.choice((1, 1, 1, 2, 3))):
+        head, line, body = data.partition(b"\r\n\r\n")
+        if not data:
+            break
+        kind = chance.random()
+        if kind < 0.25:
+            data = chance.choice(ANYWHERE)(data, chance)
+        elif kind < 0.45:
+            data = change_headers(head, chance) + line + body
+        elif body:
+            changed = chance.choice(IN_BODIES)(body, chance)
+            if kind > 0.95:
+                head, changed = head + b"\r\nContent-Encoding: gzip", squeeze(changed, chance)
+            if chance.random() < 0.8:  # or nobody would ever look into it
+                head = re.sub(rb"Content-Length: \d+", b"Content-Length: %d" % len(changed), head)
+            data = head + line + changed
+    return data, chance
+
+
+# Reading them
+
+
+class PlayedStream(httpcore.NetworkStream):
+    """Takes what is sent, and gives the reply in pieces, then an end or a break."""
+
+    def __init__(self, pieces: list[bytes], *, breaks: bool) -> None:
+        self._pieces = pieces
+        self._breaks = breaks
+
+    def read(self, _max_bytes: int, _timeout: float | None = None) -> bytes:
+        if self._pieces:
+            return self._pieces.pop(0)
+        if self._breaks:
+            raise httpcore.ReadError("Connection reset by peer")
+        return b""
+
+    def write(self, _buffer: bytes, _timeout: float | None = None) -> None:
+        """All is taken."""
+
+    def close(self) -> None:
+        self._pieces = []
+
+    def get_extra_info(self, info: str) -> Any:
+        return False if info == "is_readable" else None
+
+
+class PlayedBackend(httpcore.NetworkBackend):
+    def __init__(self, pieces: list[bytes], *, breaks: bool) -> None:
+        self._pieces = pieces
+        self._breaks = breaks
+
+    def connect_tcp(self, *_where: Any, **_how: Any) -> httpcore.NetworkStream:
+        return PlayedStream([*self._pieces], breaks=self._breaks)
+
+
+SERVICE = Service(
+    name="fuzz",
+    origin=parse_base_url("http://127.0.0.1:9", source="fuzz"),
+    identity="fuzz",
+    key=Secret(KEY),
+    url_source="fuzz",
+    key_source="fuzz",
+    live=False,
+)
+AROUND = Surroundings(sleep=lambda _seconds: None, new_uuid=lambda: "a-uuid", now=lambda: NOW)
+CONTEXT = make_empty_context()
+RETRY = Retry(AROUND, Signals(), lambda _text: None)
+"""Shared by all: its budget is soon spent, and each reply is read once."""
+
+
+def open_wire_for(data: bytes, chance: random.Random) -> Wire:
+    """Return a wire whose every connection answers with these bytes, cut into pieces by chance."""
+    size = chance.choice((1, 7, 100, 65536, 65536)) if len(data) < 5_000 else 65536
+    pieces = [data[start : start + size] for start in range(0, len(data), size)]
+    transport = OriginTransport(is_https=False, context=CONTEXT, proxy=None, monotonic=time.monotonic)
+    backend: Any = transport._pool._network_backend
+    backend._sockets = PlayedBackend(pieces, breaks=chance.random() < 0.1)
+    return Wire(transport)
+
+
+def examine(seed: int, number: int) -> str:
+    """Let one reply be read by an operation drawn for it; return its class, raise what is unsound of it."""
+    data, chance = reply_of(seed, number)
+    wire = open_wire_for(data, chance)
+    try:
+        if chance.random() < 0.5:
+            return examine_write(wire, data, chance.choice(WRITES))
+        return examine_read(wire, chance.choice(READS), to_terminal=chance.random() < 0.05)
+    finally:
+        wire.close()
+
+
+def examine_write(wire: Wire, data: bytes, operation: Operation) -> str:
+    headers = (("Authorization", f"Bearer {KEY}"), ("Content-Type", "application/json"))
+    request = Request(operation.method, "http://127.0.0.1:9/api/v1/x", headers, b'{"amount":100}')
+    exchange = wire.exchange(request, evidence=Evidence(), seconds=60, limit=LIMIT)
+    judged = outcome.judge_write(operation, exchange)
+    _check_judgement(operation, exchange, judged.sending, data)
+    document = outcome.document_of(exchange.answer)
+    if document is not None and exchange.answer is not None:
+        if strictly(encode(document.value).encode()) != strictly(exchange.answer.body):
+            raise UnsoundError("it is told otherwise than it came")
+        show(make_record(document.value, service=SERVICE, noun=operation.noun).value, to_terminal=False)
+    if KEY in judged.detail and KNOWN_LEAK not in judged.detail:
+        raise UnsoundError("the key was repeated")
+    return judged.sending.value
+
+
+def _check_judgement(operation: Operation, exchange: Exchange, sending: Sending, data: bytes) -> None:
+    """Hold the judgement against what the bytes themselves can mean."""
+    statuses = {int(found) for found in re.findall(rb"HTTP/\d\.\d +(\d{3})", data)}
+    if sending is Sending.NOT_SENT:
+        raise UnsoundError("it was sent, and is said not to have been")
+    if sending is Sending.REFUSED and not statuses & REFUSED_STATUSES:
+        raise UnsoundError(f"refused, by {statuses}")
+    if sending is not Sending.DONE:
+        return
+    if not statuses & DONE_STATUSES or exchange.answer is None:
+        raise UnsoundError(f"done, by {statuses}")
+    body = exchange.answer.body
+    if operation in (CREATE_TRANSACTION, CREATE_WEBHOOK) and not isinstance(strictly(body), dict):
+        raise UnsoundError(f"done, by {body[:80]!r}")
+    if body.strip() and strictly(body) is _NOTHING:
+        raise UnsoundError(f"done, by {body[:80]!r}")
+
+
+def examine_read(wire: Wire, operation: Operation, *, to_terminal: bool) -> str:
+    reader = Reader(SERVICE, wire, RETRY, AROUND, Signals())
+    try:
+        if operation in (LIST_TRANSACTIONS, LIST_WEBHOOKS):
+            found = reader.read_list(operation)
+            document = found.document
+            views = tuple(view_of(item.value) for item in found.items)
+            columns = ("id", "status", "amount", "currency", "created")
+            tsv.render_listing(Listing(columns, views))
+            if to_terminal and len(views) < 300:
+                terminal.render_listing(Listing(columns, views), now=NOW, width=100, color=False)
+        else:
+            document = reader.read(operation, "tx_1").document
+            show(document, to_terminal=to_terminal)
+    except EscrowctlError as error:
+        if error.exit_code not in range(4, 12) or (KEY in error.message and KNOWN_LEAK not in error.message):
+            raise UnsoundError(f"a read ended with {error.exit_code}: {error.message}") from error
+        return error.exit_code.name.lower()
+    if strictly(encode(document).encode()) is _NOTHING:
+        raise UnsoundError("it cannot be told again")
+    return "read"
+
+
+def view_of(value: Any) -> View:
+    located = make_record(value, service=SERVICE, noun="transaction").located
+    named = {"id": located.id, "status": located.status, "amount": located.amount, "currency": located.currency}
+    return View(value, located.id, flatten(value), named={**named, "created": located.created})
+
+
+def show(value: Any, *, to_terminal: bool) -> None:
+    view = view_of(value)
+    tsv.render_fields(view)
+    if to_terminal and len(view.fields) < 300:
+        terminal.render_fields(view, now=NOW, width=100, color=False)
+
+
+# A strict reader that shares nothing with ours
+
+_NOTHING = object()
+
+
+def strictly(body: bytes) -> Any:
+    """Return what a body holds by the rules of RFC 8259 and I-JSON, or `_NOTHING`."""
+
+    def refuse(_token: str) -> NoReturn:
+        raise ValueError
+
+    def unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+        listed = list(pairs)
+        if len({key for key, _ in listed}) != len(listed):
+            raise ValueError
+        return dict(listed)
+
+    try:
+        text = body.decode("utf-8", "strict")
+        value = json.loads(text, parse_constant=refuse, object_pairs_hook=unique, parse_int=str, parse_float=str)
+        json.dumps(value, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        return _NOTHING
+    return value
+
+
+def run(seed: int, count: int, start: int = 0) -> Counter[str]:
+    """Examine so many replies; raises what was wrong with the first that was, with its number."""
+    classes: Counter[str] = Counter()
+    for number in range(start, start + count):
+        try:
+            classes[examine(seed, number)] += 1
+        except Exception as error:
+            error.add_note(f"reply {number} of ESCROWCTL_TEST_SEED={seed}: {reply_of(seed, number)[0][:400]!r}")
+            raise
+    return classes
+
+
+def main() -> None:
+    seed, count = int(sys.argv[1]), int(sys.argv[2])
+    start = time.monotonic()
+    classes = run(seed, count)
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    document = {"classes": classes, "seconds": round(time.monotonic() - start, 1), "megabytes": most}
+    sys.stdout.write(json.dumps(document) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,350 @@
+"""Every misbehaviour of a server met by every command: the right exit code, and a write sent once at most.
+
+The witness counts on raw sockets; what is right stands in `faults.misbehaviours`, by hand. The same
+again through a proxy's tunnel, and in-process.
+"""
+
+import random
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+from conftest import KEY, Run
+from wire_server import Seen, WireServer, answering, http_reply, serving
+
+from faults import broken
+from faults.misbehaving import Connection, MisbehavingServer, misbehaving, record
+from faults.misbehaviours import (
+    AT_THE_PROXY,
+    COMMANDS,
+    IN_PROCESS,
+    NEVER_SENT,
+    ROWS,
+    WRITES,
+    Row,
+    answer_in_tls,
+    every,
+    reset_tunnel,
+    says,
+    whole,
+)
+from faults.playing import HOST, LINES, READING, READING_NAME, Answers, Application, Command, Play, faults_of
+from faults.seeds import draw_seed
+
+SHORT, FOR_ALL = 50, 45
+
+NO_RECORD = "a release goes ahead although what it read is no record at all (client/inspection.py)"
+FALSE = "a bare `false` is taken for an acceptance (contract/record.py, looks_like_error)"
+PROBLEM = "a problem document (RFC 9457) with a 2xx is taken for a record (client/outcome.py, client/reading.py)"
+ENVELOPE = "errors in an envelope are listed as if they were the items (client/reading.py, read_list)"
+
+DEFECTS = {
+    ("JSON false", "release"): FALSE,
+    ("JSON false", "update"): FALSE,
+    ("JSON false", READING_NAME): NO_RECORD,
+    ("JSON null", READING_NAME): NO_RECORD,
+    ("a JSON text", READING_NAME): NO_RECORD,
+    ("errors in an envelope and 200", "list"): ENVELOPE,
+    **{
+        ("a problem (RFC 9457) and 200", name): PROBLEM
+        for name in ("create", "get", "release", "webhook", "update", READING_NAME)
+    },
+}
+"""(row, command) -> a defect that is known: left out above, and strictly expected to fail below."""
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture(scope="module")
+def tls(authority: trustme.CA) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(HOST).configure_cert(context)
+    return context
+
+
+@pytest.fixture
+def play(run: Run, tmp_path: Path, authority: trustme.CA, tls: ssl.SSLContext) -> Iterator[Play]:
+    bundle = tmp_path / "ca.pem"
+    authority.cert_pem.write_to_path(str(bundle))
+    elsewhere = WireServer(answering(http_reply("200 OK", record("tx_1"))))
+    yield Play(run, elsewhere, tls, bundle)
+    elsewhere.close()
+
+
+@pytest.fixture
+def application(monkeypatch: pytest.MonkeyPatch) -> Application:
+    made = Application()
+    monkeypatch.setattr("escrowctl.sandbox.service.open_sandbox", lambda *_words, **_keywords: made)
+    return made
+
+
+def meetings(row: Row) -> list[tuple[Command, int]]:
+    """Return the commands that meet a row, with their right exit codes; known defects are left out."""
+    every = [(LINES[name], end) for name, end in zip(COMMANDS, row.ends, strict=True)]
+    if row.ends_reading():
+        every.append((READING, row.ends_reading()))
+    return [(command, end) for command, end in every if (row.name, command.name) not in DEFECTS]
+
+
+def drawn(rows: tuple[Row, ...], count: int | None) -> list[tuple[Row, Command, int]]:
+    """Return all meetings of these rows, or as many drawn by the seed."""
+    every = [(row, *meeting) for row in rows for meeting in meetings(row)]
+    return every if count is None else random.Random(draw_seed()).sample(every, count)
+
+
+# Straight
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_each_command_ends_as_it_must_and_writes_once_at_most(row: Row, play: Play) -> None:
+    """The writes of money meet every row; the other commands as many as the seed draws."""
+    drawn_rows = random.Random(draw_seed()).sample(ROWS, FOR_ALL)
+    for command, end in meetings(row):
+        if row in drawn_rows or command.name in ("create", "release"):
+            play.meet(row, command, expected=end)
+    play.finish()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_every_command_meets_every_row(row: Row, play: Play) -> None:
+    for command, end in meetings(row):
+        play.meet(row, command, expected=end)
+    play.finish()
+
+
+@pytest.mark.parametrize(
+    ("row", "command", "end"),
+    [
+        pytest.param(row, command, end, marks=pytest.mark.xfail(strict=True, reason=DEFECTS[row.name, command.name]))
+        for row in ROWS
+        for command, end in [
+            *((LINES[name], end) for name, end in zip(COMMANDS, row.ends, strict=True)),
+            (READING, row.ends_reading()),
+        ]
+        if (row.name, command.name) in DEFECTS
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_these_do_not_yet_end_as_they_must(row: Row, command: Command, end: int, play: Play) -> None:
+    play.meet(row, command, expected=end)
+    play.finish()
+
+
+def test_the_table_is_as_long_as_it_was_promised() -> None:
+    assert len({row.name for row in ROWS}) == len(ROWS) >= 40
+    assert {name for _, name in DEFECTS} <= {*COMMANDS, READING_NAME}
+    assert {name for name, _ in DEFECTS} <= {row.name for row in ROWS}
+
+
+@pytest.mark.parametrize("command", LINES.values(), ids=LINES)
+def test_who_is_not_there_was_sent_nothing(command: Command, play: Play) -> None:
+    row = Row("refused", Connection.reset, NEVER_SENT)
+    with misbehaving(play.make_server(row, command, tunnel=False)) as server:
+        pass  # closed again: the port refuses
+    play.check(row, command, play.run_against(server, row, command, tunnel=False), NEVER_SENT[0])
+    play.finish()
+
+
+@pytest.mark.parametrize("command", LINES.values(), ids=LINES)
+def test_who_never_takes_the_connection_was_sent_nothing(command: Command, play: Play) -> None:
+    row = Row("a full backlog", Connection.reset, NEVER_SENT)
+    with ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(4):
+            waiting = stack.enter_context(socket.socket())
+            waiting.settimeout(0)
+            waiting.connect_ex(listener.getsockname())
+        environ = {"ESCROWCTL_BASE_URL": f"http://127.0.0.1:{listener.getsockname()[1]}", "ESCROWCTL_API_KEY": KEY}
+        result = play.run(*command.line, "--timeout", "0.3", "--json", environ=environ)
+    play.check(row, command, result, NEVER_SENT[0])
+    play.finish()
+
+
+# A connection that outlives its reply
+
+
+@pytest.mark.xfail(
+    strict=True, reason="what lies behind a reading's reply is read as the reply to the write (client/transport.py)"
+)
+@pytest.mark.parametrize("name", ["release", "update"])
+def test_a_second_reply_to_the_reading_is_not_the_reply_to_the_write(name: str, play: Play) -> None:
+    command = LINES[name]
+
+    def behave(seen: Seen, connection: socket.socket) -> None:
+        if seen.is_write:
+            connection.sendall(http_reply("400 Bad Request", b'{"detail":"beneficiary blocked"}'))
+        else:
+            connection.sendall(whole(command.right) + whole(command.right.replace(b"held", b"released")))
+
+    with serving(behave) as server:
+        environ = {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": KEY}
+        result = play.run(*command.line, "--json", environ=environ)
+
+    assert [*faults_of(result, 8, writes=True)] == []
+    assert len(server.writes) == 1
+
+
+# Through a proxy
+
+
+def through_a_tunnel(play: Play, count: int | None) -> None:
+    rows = tuple(row for row in ROWS if not row.https and row.what is not answer_in_tls)
+    meetings_drawn = drawn(rows, count)
+    for number, (row, command, end) in enumerate(meetings_drawn):
+        play.meet(row, renumbered(command, number), expected=end, tunnel=True)
+    play.finish()
+
+
+def renumbered(command: Command, number: int) -> Command:
+    """Return a line that is no other's equal: an unknown write holds back its equals."""
+    line = tuple(
+        word.replace("100", str(1000 + number)).replace("/x", f"/{number}") if not word.startswith("tx_") else
+        f"{word}{number}"
+        for word in command.line
+    )  # fmt: skip
+    return replace(command, line=line)
+
+
+def test_a_tunnel_changes_nothing(play: Play) -> None:
+    through_a_tunnel(play, SHORT)
+
+
+@pytest.mark.long
+def test_a_tunnel_changes_nothing_for_any_row(play: Play) -> None:
+    through_a_tunnel(play, None)
+
+
+@pytest.mark.parametrize("row", AT_THE_PROXY, ids=lambda row: row.name)
+def test_a_proxy_that_makes_no_tunnel_is_no_service(row: Row, play: Play) -> None:
+    for command, end in meetings(row):
+        play.meet_at_proxy(row, command, expected=end)
+    play.finish()
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="a connection that failed inside a tunnel keeps the pool's only place: the next try waits for it until the "
+    "deadline (client/transport.py, OriginTransport.handle_request)",
+)
+@pytest.mark.parametrize("name", ["create", "get"])
+def test_a_tunnel_that_was_reset_leaves_room_for_another_try(name: str, play: Play) -> None:
+    command = LINES[name]
+    with misbehaving(MisbehavingServer(reset_tunnel, command.right, at_proxy=reset_tunnel)) as server:
+        row = Row("a tunnel that is reset", reset_tunnel, NEVER_SENT, tries=3)
+        result = play.run_against(server, row, command, tunnel=True, timeout="1")
+
+    assert (result.code, len(server.tunnels)) == (11, 3)
+
+
+# In-process
+
+
+def in_process(play: Play, application: Application, count: int | None) -> None:
+    for number, (row, command, end) in enumerate(drawn(IN_PROCESS, count)):
+        play.meet_in_process(row, renumbered(command, number), application, expected=end)
+    play.finish("--sandbox")
+
+
+def test_the_sandbox_meets_the_same_in_process(play: Play, application: Application) -> None:
+    in_process(play, application, SHORT)
+
+
+@pytest.mark.long
+def test_the_sandbox_meets_every_row_in_process(play: Play, application: Application) -> None:
+    in_process(play, application, None)
+
+
+@pytest.mark.parametrize("how", ["raises", "raises half-way", "never starts", "no status", "no bytes", "nothing"])
+@pytest.mark.parametrize("name", WRITES)
+def test_a_write_that_the_application_itself_fails_is_unknown(
+    how: str, name: str, play: Play, application: Application
+) -> None:
+    application.instead = fails(how)
+
+    play.meet_in_process(Row(how, says(b""), every(12)), LINES[name], application, expected=12)
+
+    play.finish("--sandbox")
+
+
+def fails(how: str) -> Answers:
+    """Return how an application fails that breaks the rules of WSGI itself."""
+
+    def fail(_environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
+        if how == "raises":
+            raise OSError("the application failed")
+        if how == "never starts":
+            return []
+        start_response("OK" if how == "no status" else "200 OK", [])
+        return {"raises half-way": raising(), "no bytes": ["text"], "nothing": None}.get(how, [])
+
+    return fail
+
+
+def raising() -> Iterator[bytes]:
+    yield b'{"id":'
+    raise OSError("the application failed half-way")
+
+
+# Teeth: with escrowctl broken on purpose the harness is not content
+
+MEETINGS: dict[str, Callable[[Play, Row, Command, Application], None]] = {
+    "straight": lambda play, row, command, _: play.meet(row, command, expected=end_of(row, command)),
+    "at the proxy": lambda play, row, command, _: play.meet_at_proxy(row, command, expected=end_of(row, command)),
+    "in-process": lambda play, row, command, application: play.meet_in_process(
+        row, command, application, expected=end_of(row, command)
+    ),
+}
+
+
+def end_of(row: Row, command: Command) -> int:
+    return row.ends[COMMANDS.index(command.name)]
+
+
+RAISING = Row("raises", says(b""), every(12))
+
+
+@pytest.mark.parametrize(
+    ("variant", "how", "name", "command", "noticed"),
+    [
+        (broken.judges_by_exception, "straight", "reset after reading", "create", "exit 11, right is 12"),
+        (broken.judges_by_status_alone, "straight", "HTML and 200", "release", "exit 0, right is 12"),
+        (broken.takes_errors_for_refusals, "straight", "502 in HTML", "update", "exit 8, right is 12"),
+        (broken.sends_again_after_a_reset, "straight", "reset after reading", "create", "3 writes, 1 to 1 were right"),
+        (broken.follows_redirects, "straight", "307 elsewhere", "create", "the key or the request went elsewhere"),
+        (broken.lets_decoding_raise, "straight", "not gzip", "get", "exit 1, right is 10"),
+        (broken.counts_the_tunnel_as_sent, "at the proxy", "hang up", "create", "exit 12, right is 11"),
+        (broken.forgets_the_call, "in-process", "raises", "create", "exit 1, right is 12"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_the_harness_notices_a_broken_variant(
+    variant: broken.Variant,
+    how: str,
+    name: str,
+    command: str,
+    noticed: str,
+    play: Play,
+    application: Application,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reached: list[bool] = []
+    variant(monkeypatch, lambda: reached.append(True))
+    application.instead = fails("raises")
+    row = next(row for row in (*ROWS, *AT_THE_PROXY, RAISING) if row.name == name)
+
+    MEETINGS[how](play, row, LINES[command], application)
+
+    assert reached
+    assert any(noticed in text for text in play.wrong), play.wrong
+    with pytest.raises(AssertionError, match=name):
+        play.finish()

@@ -1,0 +1,342 @@
+"""Mutated replies are all classified, in bounded memory; bombs and drips end at their bounds.
+
+The fuzz itself is `faults.reply_fuzz`; a child process runs it, so that its memory can be measured. Bombs
+come from a raw socket to the program as a process of its own: its most memory is what the kernel says.
+"""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import KEY, Run
+
+from escrowctl.contract import record as contract_record
+from faults import broken, reply_fuzz
+from faults.misbehaving import Connection, Misbehave, MisbehavingServer, misbehaving
+from faults.misbehaviours import sends, whole
+from faults.seeds import draw_seed
+
+SHORT, LONG = 10_000, 100_000
+THROUGH_MAIN, THROUGH_MAIN_LONG = 100, 3_000
+MEGABYTES = 150
+GIBIBYTES = 10
+TESTS = Path(__file__).parents[1]
+
+
+# Fuzz
+
+
+def fuzz(count: int) -> None:
+    command = [sys.executable, "-m", "faults.reply_fuzz", str(draw_seed()), str(count)]
+    done = subprocess.run(command, cwd=TESTS, capture_output=True, text=True, check=False, timeout=3600)
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(done.stdout)
+    print(found)
+    classes = found["classes"]
+    assert sum(classes.values()) == count
+    # Were one of these rare, the mutations would be too wild to be read at all, or too tame.
+    assert min(classes[name] for name in ("unknown", "done", "refused", "read", "read_failed")) > 0.02 * count
+    assert found["megabytes"] < MEGABYTES
+
+
+def test_ten_thousand_mutated_replies_are_all_classified() -> None:
+    fuzz(SHORT)
+
+
+@pytest.mark.long
+def test_a_hundred_thousand_mutated_replies_are_all_classified() -> None:
+    fuzz(LONG)
+
+
+LINES = (
+    ("tx", "create", "--amount", "{}", "--currency", "USD"),
+    ("tx", "get", "tx_{}"),
+    ("tx", "release", "tx_{}", "--yes", "--unread"),
+    ("tx", "list"),
+    ("webhook", "create", "--url", "https://hooks.example.net/{}"),
+    ("webhook", "list"),
+    ("user", "get", "u_{}"),
+    ("tx", "update", "tx_u{}", "--data", '{"note":"x"}', "--yes", "--unread"),
+)
+WRITE_CODES, READ_CODES = {0, 3, 4, 5, 6, 7, 8, 9, 10, 12}, {0, 4, 5, 6, 7, 8, 9, 10}
+
+
+def fuzz_through_main(run: Run, count: int) -> None:
+    """The same replies over sockets, to whole command lines, in every manner of output."""
+    seed = draw_seed()
+    chance = random.Random(seed)
+    for number in range(count):
+        data, _ = reply_fuzz.reply_of(seed, number)
+        line = tuple(word.replace("{}", str(number + 1)) for word in chance.choice(LINES))
+        manner = chance.choice((("--json",), (), ("--debug",), ("-v", "--json")))
+        server = MisbehavingServer(lambda connection, data=data: connection.send(data), b"")  # type: ignore[misc]
+        with misbehaving(server):
+            environ = {"ESCROWCTL_BASE_URL": f"http://127.0.0.1:{server.port}", "ESCROWCTL_API_KEY": KEY}
+            result = run(*line, *manner, environ=environ, terminal=chance.random() < 0.5)
+        said = result.out + result.err
+        where = f"reply {number} of ESCROWCTL_TEST_SEED={seed}, {line}, {data[:300]!r}: {result}"
+        writes = line[1] in ("create", "release", "update")
+        assert result.code in (WRITE_CODES if writes else READ_CODES), where
+        assert len(server.writes) <= (3 if result.code == 9 else 1), where
+        assert "Traceback" not in said, where
+        assert KEY not in said or reply_fuzz.KNOWN_LEAK in said, where
+
+
+def test_a_hundred_mutated_replies_end_whole_commands_as_known(run: Run) -> None:
+    fuzz_through_main(run, THROUGH_MAIN)
+
+
+@pytest.mark.long
+def test_three_thousand_mutated_replies_end_whole_commands_as_known(run: Run) -> None:
+    fuzz_through_main(run, THROUGH_MAIN_LONG)
+
+
+@pytest.mark.parametrize(
+    ("variant", "noticed"),
+    [
+        (broken.reads_carelessly, "Expecting|delimiter|Invalid|digits|recursion|codec"),
+        (broken.judges_by_status_alone, "done, by"),
+        (broken.takes_errors_for_refusals, "refused, by"),
+        (broken.lets_decoding_raise, "rror"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_the_fuzz_notices_a_broken_variant(
+    variant: broken.Variant, noticed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reached: list[bool] = []
+    variant(monkeypatch, lambda: reached.append(True))
+
+    with pytest.raises(Exception, match=noticed) as found:
+        reply_fuzz.run(7, 600)
+
+    assert reached
+    assert any("ESCROWCTL_TEST_SEED=7" in note for note in found.value.__notes__)
+
+
+def test_the_fuzz_is_content_with_the_sound_program() -> None:
+    reply_fuzz.run(7, 600)
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="what h11 quotes of a reply that is not HTTP is shown and journalled with the key in it "
+    "(client/transport.py, Wire._send: the detail of a fault is not starred)",
+)
+@pytest.mark.parametrize("manner", ["--json", "--debug"])
+def test_a_key_that_comes_back_in_what_is_not_http_is_not_shown_or_kept(manner: str, run: Run, home: Path) -> None:
+    echo = f"HTTP/1.1 200 OK\r\nX-Your-Authorization : Bearer {KEY}\r\n\r\n".encode()
+    with misbehaving(MisbehavingServer(sends(echo), b"")) as server:
+        environ = {"ESCROWCTL_BASE_URL": f"http://127.0.0.1:{server.port}", "ESCROWCTL_API_KEY": KEY}
+        result = run(*CREATE, manner, environ=environ)
+
+    assert result.code == 12
+    assert KEY not in result.out + result.err
+    assert not any(KEY.encode() in path.read_bytes() for path in home.rglob("*") if path.is_file())
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="each envelope is searched twice, by its name and as the only member: 32 of them, 300 bytes, take hours "
+    "(contract/record.py, find_items)",
+)
+def test_envelopes_in_envelopes_are_searched_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[object] = []
+    search = contract_record.find_items
+
+    def counting(document: Any, *, noun: str) -> Any:
+        calls.append(document)
+        return search(document, noun=noun)
+
+    monkeypatch.setattr(contract_record, "find_items", counting)
+    nested: Any = {}
+    for _ in range(12):
+        nested = {"data": nested}
+
+    counting(nested, noun="transaction")
+
+    assert len(calls) < 30
+
+
+# Bombs and drips, in a process of its own
+
+
+@dataclass
+class Ended:
+    """How a process ended: what it held at most, and how long the server had it on the line."""
+
+    code: int
+    megabytes: int
+    seconds: float
+    err: str
+
+
+def run_against(behave: Misbehave, home: Path, *line: str, variant: str | None = None, seconds: str = "1") -> Ended:
+    """Run one command in a process of its own against one behaviour; the server takes the time."""
+    begun: list[float] = []
+    ended = threading.Event()
+
+    def timed(connection: Connection) -> None:
+        begun.append(time.monotonic())
+        try:
+            behave(connection)
+        finally:
+            begun.append(time.monotonic())
+            ended.set()
+
+    with misbehaving(MisbehavingServer(timed, b"")) as server:
+        environ = {
+            "PATH": os.defpath,
+            "HOME": str(home),
+            "ESCROWCTL_HOME": str(home),
+            "ESCROWCTL_BASE_URL": f"http://127.0.0.1:{server.port}",
+            "ESCROWCTL_API_KEY": KEY,
+        }
+        errors = home / "stderr"
+        errors.parent.mkdir(exist_ok=True)
+        with errors.open("w") as stderr:
+            process = subprocess.Popen(
+                [*command(variant), *line, "--timeout", seconds], env=environ, stdout=subprocess.DEVNULL, stderr=stderr
+            )
+            _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert ended.wait(10)
+    return Ended(process.returncode, usage.ru_maxrss // 1024, begun[1] - begun[0], errors.read_text())
+
+
+def command(variant: str | None) -> list[str]:
+    if variant is None:
+        return [sys.executable, "-m", "escrowctl"]
+    code = (
+        f"import sys, pytest; sys.path.insert(0, {str(TESTS)!r}); from faults import broken; "
+        f"broken.{variant}(pytest.MonkeyPatch(), lambda: None); from escrowctl.main import main; sys.exit(main())"
+    )
+    return [sys.executable, "-c", code]
+
+
+def streams(head: bytes, make: Callable[[], Iterator[bytes]]) -> Misbehave:
+    """Send a reply piece by piece as long as the client takes it; nothing of it is ever held."""
+
+    def behave(connection: Connection) -> None:
+        connection.send(head)
+        for piece in make():
+            connection.send(piece)
+
+    return behave
+
+
+def bomb(gibibytes: float = GIBIBYTES) -> Iterator[bytes]:
+    """Yield a gzip stream of so many GiB of zeros."""
+    squeezer = zlib.compressobj(1, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
+    piece = bytes(1 << 20)
+    for _ in range(int(gibibytes * 1024)):
+        yield squeezer.compress(piece)
+    yield squeezer.flush()
+
+
+def nothing_squeezed() -> Iterator[bytes]:
+    """Yield a gzip stream that never ends and never says anything: empty stored blocks (RFC 1951 section 3.2.4)."""
+    yield bytes.fromhex("1f8b0800000000000003")
+    while True:
+        yield b"\x00\x00\x00\xff\xff" * 20_000
+
+
+def plain() -> Iterator[bytes]:
+    for _ in range(GIBIBYTES << 10):
+        yield b" " * (1 << 20)
+
+
+def drips(piece: bytes) -> Callable[[], Iterator[bytes]]:
+    def make() -> Iterator[bytes]:
+        for _ in range(60):
+            time.sleep(0.05)
+            yield piece
+
+    return make
+
+
+GZIPPED = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n"
+PLAIN = b"HTTP/1.1 200 OK\r\n\r\n"
+ENDLESS: dict[str, Misbehave] = {
+    "a gzip bomb of 10 GiB": streams(GZIPPED, bomb),
+    "a gzip that says nothing": streams(GZIPPED, nothing_squeezed),
+    "10 GiB of spaces": streams(PLAIN, plain),
+    "a drip in the head": streams(b"HTTP/1.1 200 OK\r\nX-A: ", drips(b"x")),
+    "a drip in the body": streams(PLAIN, drips(b" ")),
+    "a drip of interim replies": streams(b"", drips(b"HTTP/1.1 103 Early Hints\r\n\r\n")),
+}
+GET, LIST = ("tx", "get", "tx_1"), ("tx", "list")
+CREATE = ("tx", "create", "--amount", "100", "--currency", "USD")
+
+
+def end_within_bounds(name: str, line: tuple[str, ...], home: Path) -> None:
+    ended = run_against(ENDLESS[name], home, *line)
+    print(name, ended)
+    assert ended.code == (10 if line is GET else 12)
+    assert ended.seconds < 1 + 1
+    assert ended.megabytes < MEGABYTES
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_what_has_no_end_ends_within_its_bounds(name: str, tmp_path: Path) -> None:
+    end_within_bounds(name, GET if "gzip" in name else CREATE, tmp_path / "home")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ENDLESS)
+@pytest.mark.parametrize("line", [GET, CREATE], ids=["get", "create"])
+def test_what_has_no_end_ends_within_its_bounds_each_time(name: str, line: tuple[str, ...], tmp_path: Path) -> None:
+    for number in range(50):
+        end_within_bounds(name, line, tmp_path / str(number))
+
+
+HUNGRY = pytest.mark.xfail(
+    strict=True,
+    reason="a list may be 64 MiB, its body is copied thrice, and each byte of it may cost 400 in memory, beyond any "
+    "deadline: 2 MiB of `1,` take 806 MB (contract/reply.py, client/decoding.py, config/service.py LIST_LIMIT)",
+)
+
+
+@pytest.mark.long
+@HUNGRY
+def test_a_list_of_many_small_things_is_read_in_bounded_memory(tmp_path: Path) -> None:
+    numbers = b"[" + b"1," * (1 << 20) + b"1]"
+
+    ended = run_against(sends(whole(numbers)), tmp_path / "home", *LIST)
+
+    print(ended)
+    assert ended.megabytes < MEGABYTES
+
+
+@pytest.mark.long
+@HUNGRY
+@pytest.mark.parametrize("name", ["a gzip bomb of 10 GiB", "10 GiB of spaces"])
+def test_a_bomb_for_a_list_is_read_in_bounded_memory(name: str, tmp_path: Path) -> None:
+    ended = run_against(ENDLESS[name], tmp_path / "home", *LIST, seconds="10")
+
+    print(ended)
+    assert ended.code == 10
+    assert ended.megabytes < MEGABYTES
+
+
+@pytest.mark.parametrize(
+    ("variant", "behave"),
+    [("has_no_limit", streams(GZIPPED, lambda: bomb(0.2))), ("has_no_deadline", ENDLESS["a drip in the body"])],
+    ids=["has_no_limit", "has_no_deadline"],
+)
+def test_the_bounds_notice_a_broken_variant(variant: str, behave: Misbehave, tmp_path: Path) -> None:
+    seconds = "10" if variant == "has_no_limit" else "1"
+    ended = run_against(behave, tmp_path / "home", *GET, variant=variant, seconds=seconds)
+
+    print(ended)
+    assert ended.megabytes >= MEGABYTES if variant == "has_no_limit" else ended.seconds >= 2

@@ -18,7 +18,12 @@ def inspect(reader: Reader, resource_id: str, *, unread: bool, verb: str) -> Loc
     Raises EscrowctlError, as a reading does, that says the write was not sent; `verb` names it.
     """
     try:
-        located = reader.read(GET_TRANSACTION, resource_id).located
+        record = reader.read(GET_TRANSACTION, resource_id)
+        if not isinstance(record.value, dict):
+            raise EscrowctlError(
+                ErrorCode.UNREADABLE_REPLY, f"get transaction: the reply is JSON, but no record. {NOTHING_SENT}"
+            )
+        located = record.located
         _require_same(resource_id, located)
         return located
     except EscrowctlError as error:

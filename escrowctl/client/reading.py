@@ -46,7 +46,7 @@ class Reader:
     def read_list(self, operation: Operation) -> Records:
         """Return the items of a collection, whatever envelope it came in; raises as `read` does."""
         document, answer, request_id = self._fetch(operation, None, limit=self._service.list_limit)
-        if _says_no(document, noun=operation.noun):
+        if _says_no(document, unwrap(document, noun=operation.noun), noun=operation.noun):
             raise denied(operation, answer, document, request_id)
         items = find_items(document, noun=operation.noun)
         if items is None:

@@ -100,8 +100,6 @@ class Harness:
     home: Path
     seed: int
     variant: str | None = None
-    keeps_its_word: bool = False
-    """Whether what was told as unknown must be held back afterwards, even if the journal came to know it as done."""
     tally: Tally = field(default_factory=Tally)
 
     def __post_init__(self) -> None:
@@ -154,7 +152,7 @@ class Harness:
         self.tally.count(entry, killed=ended.killed)
         self._check_first(ended, applied, entry)
         self._check_key(ended)
-        self._check_again(line, applied, entry, told_unknown=ended.code == UNKNOWN and self.keeps_its_word)
+        self._check_again(line, applied, entry, told_unknown=ended.code == UNKNOWN)
         self.tally.writes += len(applied)
         return ended
 

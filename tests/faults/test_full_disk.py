@@ -120,11 +120,6 @@ def test_every_open_and_read_that_can_fail_is_told_in_a_sentence(tmp_path: Path,
 
 
 @needs_strace
-@pytest.mark.xfail(
-    strict=True,
-    raises=ViolationError,
-    reason="journal/locks.py lets OSError of fcntl and close out: exit 1 and a traceback, also after the write is done",
-)
 @pytest.mark.parametrize("call", ["fcntl", "close"])
 def test_a_lock_that_cannot_be_taken_or_given_back_is_told_in_a_sentence(tmp_path: Path, call: str) -> None:
     with sweeping(tmp_path, "release") as swept:
@@ -136,15 +131,8 @@ def test_a_lock_that_cannot_be_taken_or_given_back_is_told_in_a_sentence(tmp_pat
 
 
 @needs_strace
-@pytest.mark.xfail(
-    strict=True,
-    raises=ViolationError,
-    reason="the last sync of an outcome's commit fails, the commit stands: 12 is told, done is recorded, and the "
-    "same create is sent once more",
-)
 def test_a_create_that_was_told_as_unknown_is_held_back_whatever_sync_failed(tmp_path: Path) -> None:
     with sweeping(tmp_path, "create") as swept:
-        swept.harness.keeps_its_word = True
         last = [point for point in swept.points() if point.call == "fdatasync"][-1]
         swept.play(last, "error=EIO")
 

@@ -153,9 +153,11 @@ def put_in(data: bytes, chance: random.Random) -> bytes:
     return data[:start] + chance.choice((*ODD_BYTES, chance.randbytes(4))) + data[start:]
 
 
+NUMBER = re.compile(rb"[0-9]+(\.[0-9]+)?")
+
+
 def change_number(data: bytes, chance: random.Random) -> bytes:
-    numbers = list(re.finditer(rb"[0-9]+(\.[0-9]+)?", data))
-    found = chance.choice(numbers) if numbers else None
+    found = NUMBER.search(data, chance.randrange(len(data))) or NUMBER.search(data)
     return data[: found.start()] + chance.choice(ODD_NUMBERS) + data[found.end() :] if found else data
 
 

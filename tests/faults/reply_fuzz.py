@@ -143,9 +143,9 @@ def leave_out(data: bytes, chance: random.Random) -> bytes:
 def repeat(data: bytes, chance: random.Random) -> bytes:
     start = chance.randrange(len(data))
     piece = data[start : start + chance.choice((1, 5, 30, len(data)))]
-    times = chance.choice((2, 3, 200))
     # Just over the limit of a reply is enough; more would only be this file's own memory.
-    return data[:start] + (piece * times)[: 2 * LIMIT] + data[start:]
+    times = min(chance.choice((2, 3, 200)), 2 * LIMIT // max(len(piece), 1) + 1)
+    return data[:start] + piece * times + data[start:]
 
 
 def put_in(data: bytes, chance: random.Random) -> bytes:
@@ -153,9 +153,11 @@ def put_in(data: bytes, chance: random.Random) -> bytes:
     return data[:start] + chance.choice((*ODD_BYTES, chance.randbytes(4))) + data[start:]
 
 
+NUMBER = re.compile(rb"[0-9]+(\.[0-9]+)?")
+
+
 def change_number(data: bytes, chance: random.Random) -> bytes:
-    numbers = list(re.finditer(rb"[0-9]+(\.[0-9]+)?", data))
-    found = chance.choice(numbers) if numbers else None
+    found = NUMBER.search(data, chance.randrange(len(data))) or NUMBER.search(data)
     return data[: found.start()] + chance.choice(ODD_NUMBERS) + data[found.end() :] if found else data
 
 

@@ -81,8 +81,8 @@ class Journal:
             earlier = self._under_key(intent)
             if earlier is not None and not _may_be_sent_again(earlier):
                 return Begun(earlier, replayed=True)
-            number = self._attempt(intent, earlier, request_id=request_id, caps=caps)
-        return Begun(self._known(number), replayed=False)
+            begun = self._attempt(intent, earlier, request_id=request_id, caps=caps)
+        return Begun(self._reread(begun), replayed=False)
 
     def begin_again(self, entry: Entry, *, request_id: str, caps: Caps = NO_CAPS, word: Word | None = None) -> Entry:
         """Make the next attempt of an entry durable: a service that deduplicates, or an operator's word, allows it.
@@ -94,15 +94,15 @@ class Journal:
             self._require_unchanged(entry)
             if word is not None:
                 self._record_word(entry, replace(entry.verdict, detail=RESENT_ON_WORD), word)
-            self._attempt(entry.intent, entry, request_id=request_id, caps=caps)
-        return self._known(entry.number)
+            begun = self._attempt(entry.intent, entry, request_id=request_id, caps=caps)
+        return self._reread(begun)
 
     def decide(self, entry: Entry, verdict: Verdict, word: Word) -> Entry:
         """Record an operator's word on what became of an entry; raises EscrowctlError 7 as `begin_again` does."""
         with self._alone():
             self._require_unchanged(entry)
             self._record_word(entry, verdict, word)
-        return self._known(entry.number)
+        return self._reread(replace(entry, verdict=verdict))
 
     def settle(self, entry: Entry, verdict: Verdict) -> Entry:
         """Record what became of an entry, durably, and give its liveness back."""
@@ -115,7 +115,7 @@ class Journal:
             if not self._stands(entry, verdict):
                 raise
         self._locks.free(entry.number)
-        return self._known(entry.number)
+        return self._reread(replace(entry, verdict=verdict, settled_at=timestamp(self._now())))
 
     def _stands(self, entry: Entry, verdict: Verdict) -> bool:
         """Whether an outcome is on record, to one who opens the journal anew."""
@@ -211,16 +211,17 @@ class Journal:
                 raise guards.busy(earlier)
         return earlier
 
-    def _attempt(self, intent: Intent, earlier: Entry | None, *, request_id: str, caps: Caps) -> int:
-        """Record the next attempt, or the first; return the entry's number. Only inside a transaction."""
+    def _attempt(self, intent: Intent, earlier: Entry | None, *, request_id: str, caps: Caps) -> Entry:
+        """Record the next attempt, or the first, and return it. Only inside a transaction."""
         self._check_guards(intent, but=earlier.number if earlier else None)
         self._check_caps(intent, caps, but=earlier.number if earlier else None)
         number = earlier.number if earlier else self.store.next_number()
         attempt = earlier.attempt + 1 if earlier else 1
+        at = timestamp(self._now())
         # Before the commit: once others can see the entry, they can see that it is alive.
         self._hold(number)
-        self.store.add_intent(number, intent, attempt=attempt, request_id=request_id, at=timestamp(self._now()))
-        return number
+        self.store.add_intent(number, intent, attempt=attempt, request_id=request_id, at=at)
+        return Entry(number, intent, Verdict(State.IN_FLIGHT, ""), attempt, request_id, at)
 
     def _check_guards(self, intent: Intent, *, but: int | None = None) -> None:
         for number in intent.despite:
@@ -261,10 +262,12 @@ class Journal:
         with _lockable(self._lock_path):
             return self._locks.hold(place)
 
-    def _known(self, number: int) -> Entry:
-        entry = self.store.by_number(number)
-        assert entry is not None, "an entry that was just written"
-        return entry
+    def _reread(self, entry: Entry) -> Entry:
+        """Return an entry that was just committed as it is on record; where it cannot be read, as it was committed."""
+        try:
+            return self.store.by_number(entry.number) or entry
+        except EscrowctlError:
+            return entry
 
     def _living(self, entry: Entry | None) -> Entry | None:
         return None if entry is None else self._alive_or_unknown(entry)

@@ -126,7 +126,7 @@ class Damages:
     def close(self) -> None:
         self._stack.close()
         self.server.close()
-        told = f"{self.played} damages, exits {dict(self.codes)}, {self.overlooked} overlooked"
+        told = f"{self.played} damages, exits {dict(self.codes)}"
         print(f"ESCROWCTL_TEST_SEED={self.seed}: {told}")
 
     # Which

@@ -129,7 +129,6 @@ class Races:
     starter: "Starter"
     renews: bool = False
     rounds: int = 0
-    overlooked: int = 0
     codes: Counter[int] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -143,7 +142,7 @@ class Races:
 
     def close(self) -> None:
         self.door.close()
-        told = f"{self.rounds} rounds of {HANDS}, exits {dict(self.codes)}, {self.overlooked} overlooked"
+        told = f"{self.rounds} rounds of {HANDS}, exits {dict(self.codes)}"
         print(f"ESCROWCTL_TEST_SEED={self.seed}: {told}")
 
     def release(self) -> None:

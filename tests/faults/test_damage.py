@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from faults.damage import FILES, KINDS, Damage, Damages, Replacement, whole
-from faults.kills import ViolationError
 from faults.sweep import draw_seed
 
 SHORT_CUTS, SHORT_TURNS, LONG_TURNS, SLICES = 120, 160, 5000, 8

@@ -34,29 +34,10 @@ from faults.misbehaviours import (
     says,
     whole,
 )
-from faults.playing import HOST, LINES, READING, READING_NAME, Answers, Application, Command, Play, faults_of
+from faults.playing import HOST, LINES, READING, Answers, Application, Command, Play, faults_of
 from faults.seeds import draw_seed
 
 SHORT, FOR_ALL = 50, 45
-
-NO_RECORD = "a release goes ahead although what it read is no record at all (client/inspection.py)"
-FALSE = "a bare `false` is taken for an acceptance (contract/record.py, looks_like_error)"
-PROBLEM = "a problem document (RFC 9457) with a 2xx is taken for a record (client/outcome.py, client/reading.py)"
-ENVELOPE = "errors in an envelope are listed as if they were the items (client/reading.py, read_list)"
-
-DEFECTS = {
-    ("JSON false", "release"): FALSE,
-    ("JSON false", "update"): FALSE,
-    ("JSON false", READING_NAME): NO_RECORD,
-    ("JSON null", READING_NAME): NO_RECORD,
-    ("a JSON text", READING_NAME): NO_RECORD,
-    ("errors in an envelope and 200", "list"): ENVELOPE,
-    **{
-        ("a problem (RFC 9457) and 200", name): PROBLEM
-        for name in ("create", "get", "release", "webhook", "update", READING_NAME)
-    },
-}
-"""(row, command) -> a defect that is known: left out above, and strictly expected to fail below."""
 
 
 @pytest.fixture(scope="module")
@@ -88,11 +69,11 @@ def application(monkeypatch: pytest.MonkeyPatch) -> Application:
 
 
 def meetings(row: Row) -> list[tuple[Command, int]]:
-    """Return the commands that meet a row, with their right exit codes; known defects are left out."""
+    """Return the commands that meet a row, with their right exit codes."""
     every = [(LINES[name], end) for name, end in zip(COMMANDS, row.ends, strict=True)]
     if row.ends_reading():
         every.append((READING, row.ends_reading()))
-    return [(command, end) for command, end in every if (row.name, command.name) not in DEFECTS]
+    return every
 
 
 def drawn(rows: tuple[Row, ...], count: int | None) -> list[tuple[Row, Command, int]]:
@@ -122,28 +103,8 @@ def test_every_command_meets_every_row(row: Row, play: Play) -> None:
     play.finish()
 
 
-@pytest.mark.parametrize(
-    ("row", "command", "end"),
-    [
-        pytest.param(row, command, end, marks=pytest.mark.xfail(strict=True, reason=DEFECTS[row.name, command.name]))
-        for row in ROWS
-        for command, end in [
-            *((LINES[name], end) for name, end in zip(COMMANDS, row.ends, strict=True)),
-            (READING, row.ends_reading()),
-        ]
-        if (row.name, command.name) in DEFECTS
-    ],
-    ids=lambda value: getattr(value, "name", ""),
-)
-def test_these_do_not_yet_end_as_they_must(row: Row, command: Command, end: int, play: Play) -> None:
-    play.meet(row, command, expected=end)
-    play.finish()
-
-
 def test_the_table_is_as_long_as_it_was_promised() -> None:
     assert len({row.name for row in ROWS}) == len(ROWS) >= 40
-    assert {name for _, name in DEFECTS} <= {*COMMANDS, READING_NAME}
-    assert {name for name, _ in DEFECTS} <= {row.name for row in ROWS}
 
 
 @pytest.mark.parametrize("command", LINES.values(), ids=LINES)
@@ -173,9 +134,6 @@ def test_who_never_takes_the_connection_was_sent_nothing(command: Command, play:
 # A connection that outlives its reply
 
 
-@pytest.mark.xfail(
-    strict=True, reason="what lies behind a reading's reply is read as the reply to the write (client/transport.py)"
-)
 @pytest.mark.parametrize("name", ["release", "update"])
 def test_a_second_reply_to_the_reading_is_not_the_reply_to_the_write(name: str, play: Play) -> None:
     command = LINES[name]
@@ -231,11 +189,6 @@ def test_a_proxy_that_makes_no_tunnel_is_no_service(row: Row, play: Play) -> Non
     play.finish()
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="a connection that failed inside a tunnel keeps the pool's only place: the next try waits for it until the "
-    "deadline (client/transport.py, OriginTransport.handle_request)",
-)
 @pytest.mark.parametrize("name", ["create", "get"])
 def test_a_tunnel_that_was_reset_leaves_room_for_another_try(name: str, play: Play) -> None:
     command = LINES[name]

@@ -166,17 +166,17 @@ def test_a_winner_that_begins_between_two_looks_of_a_loser_is_no_damage(
     folder, now = tmp_path / "state", lambda: datetime.now(UTC)
     with contextlib.closing(Journal(folder, now=now)) as winner, contextlib.closing(Journal(folder, now=now)) as loser:
         begins = threading.Thread(target=lambda: winner.begin(INTENT, request_id="r1"))
-        select = Store._select
+        select = Store._guarding
 
         def begun_meanwhile(store: Store, *words: Any, **keywords: Any) -> Any:
             found = select(store, *words, **keywords)
-            monkeypatch.setattr(Store, "_select", select)
+            monkeypatch.setattr(Store, "_guarding", select)
             begins.start()
             # It may have to wait until the loser has looked to the end.
             begins.join(0.5)
             return found
 
-        monkeypatch.setattr(Store, "_select", begun_meanwhile)
+        monkeypatch.setattr(Store, "_guarding", begun_meanwhile)
         told = None
         try:
             loser.refuse_known(INTENT)

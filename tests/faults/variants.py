@@ -163,8 +163,9 @@ def believes_the_file() -> None:
         columns.pop("seal")
         return columns.pop("number"), columns
 
-    def indexed(self: Any, token: int, where: str, values: Any, stands: Any, *, state: str = "1") -> list[Entry]:
-        return [self._entry(*found) for found in self._select(f"{where} AND {state}", values, limit=-1)]
+    def indexed(self: Any, tokens: frozenset[int]) -> list[Entry]:
+        numbers = {number for token in tokens for number in self._guarding("guards", token)}
+        return [self._entry(*one) for number in numbers for one in self._select("number = ?", (number,), limit=1)]
 
     Store.check_tail = unchecked  # type: ignore[method-assign] # as above
     Store._unsealed = unsealed  # type: ignore[method-assign] # as above

@@ -108,7 +108,8 @@ class Reader:
 
 
 def _says_no(*documents: JsonValue, noun: str) -> bool:
-    return any(looks_like_error(document, noun=noun) for document in documents)
+    # What is no object says nothing of success: it is shown as it stands.
+    return any(isinstance(document, dict) and looks_like_error(document, noun=noun) for document in documents)
 
 
 def make_record(document: JsonValue, *, service: Service, noun: str) -> Record:

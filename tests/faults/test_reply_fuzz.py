@@ -7,7 +7,6 @@ come from a raw socket to the program as a process of its own: its most memory i
 import json
 import os
 import random
-import subprocess
 import sys
 import threading
 import time
@@ -22,6 +21,7 @@ from conftest import KEY, Run
 
 from escrowctl.contract import record as contract_record
 from faults import broken, reply_fuzz
+from faults.measuring import measure
 from faults.misbehaving import Connection, Misbehave, MisbehavingServer, misbehaving
 from faults.misbehaviours import sends, whole
 from faults.seeds import draw_seed
@@ -36,26 +36,24 @@ TESTS = Path(__file__).parents[1]
 # Fuzz
 
 
-def fuzz(count: int) -> None:
-    command = [sys.executable, "-m", "faults.reply_fuzz", str(draw_seed()), str(count)]
-    done = subprocess.run(command, cwd=TESTS, capture_output=True, text=True, check=False, timeout=3600)
-    assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout)
-    print(found)
-    classes = found["classes"]
+def fuzz(count: int, folder: Path) -> None:
+    done = measure([sys.executable, "-m", "faults.reply_fuzz", str(draw_seed()), str(count)], folder)
+    assert done.code == 0, done.err[-3000:]
+    classes = json.loads(done.out)["classes"]
+    print(done)
     assert sum(classes.values()) == count
     # Were one of these rare, the mutations would be too wild to be read at all, or too tame.
     assert min(classes[name] for name in ("unknown", "done", "refused", "read", "read_failed")) > 0.02 * count
-    assert found["megabytes"] < MEGABYTES
+    assert done.megabytes < MEGABYTES
 
 
-def test_ten_thousand_mutated_replies_are_all_classified() -> None:
-    fuzz(SHORT)
+def test_ten_thousand_mutated_replies_are_all_classified(tmp_path: Path) -> None:
+    fuzz(SHORT, tmp_path)
 
 
 @pytest.mark.long
-def test_a_hundred_thousand_mutated_replies_are_all_classified() -> None:
-    fuzz(LONG)
+def test_a_hundred_thousand_mutated_replies_are_all_classified(tmp_path: Path) -> None:
+    fuzz(LONG, tmp_path)
 
 
 LINES = (
@@ -202,16 +200,10 @@ def run_against(behave: Misbehave, home: Path, *line: str, variant: str | None =
             "ESCROWCTL_BASE_URL": f"http://127.0.0.1:{server.port}",
             "ESCROWCTL_API_KEY": KEY,
         }
-        errors = home / "stderr"
-        errors.parent.mkdir(exist_ok=True)
-        with errors.open("w") as stderr:
-            process = subprocess.Popen(
-                [*command(variant), *line, "--timeout", seconds], env=environ, stdout=subprocess.DEVNULL, stderr=stderr
-            )
-            _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
+        home.mkdir()
+        done = measure([*command(variant), *line, "--timeout", seconds], home.parent, environ=environ)
         assert ended.wait(10)
-    return Ended(process.returncode, usage.ru_maxrss // 1024, begun[1] - begun[0], errors.read_text())
+    return Ended(done.code, done.megabytes, begun[1] - begun[0], done.err)
 
 
 def command(variant: str | None) -> list[str]:

@@ -5,11 +5,14 @@ from collections.abc import Iterable
 
 from escrowctl.contract.reply import Defect
 
+_KEPT = 16 * 1024
+"""Bytes. A body may be as large as the list limit; what is shown of a broken one is its first line."""
+
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS
 
 
 class BodyError(Exception):
-    """The body cannot be used; `kept` is what arrived of it."""
+    """The body cannot be used; `kept` is how it began, for an excerpt."""
 
     def __init__(self, defect: Defect, kept: bytes) -> None:
         super().__init__(defect.value)
@@ -39,7 +42,7 @@ def _collect_plain(chunks: Iterable[bytes], limit: int) -> bytes:
     for chunk in chunks:
         kept += chunk
         if len(kept) > limit:
-            raise BodyError(Defect.OVER_LIMIT, bytes(kept[:limit]))
+            raise BodyError(Defect.OVER_LIMIT, bytes(kept[:_KEPT]))
     return bytes(kept)
 
 
@@ -47,16 +50,16 @@ def _collect_inflated(chunks: Iterable[bytes], limit: int, inflater: "zlib._Deco
     kept = bytearray()
     for chunk in chunks:
         if inflater.eof and chunk:
-            raise BodyError(Defect.BAD_ENCODING, bytes(kept))
+            raise BodyError(Defect.BAD_ENCODING, bytes(kept[:_KEPT]))
         try:
             kept += inflater.decompress(chunk, limit + 1 - len(kept))
         except zlib.error:
-            raise BodyError(Defect.BAD_ENCODING, bytes(kept)) from None
+            raise BodyError(Defect.BAD_ENCODING, bytes(kept[:_KEPT])) from None
         if len(kept) > limit:
-            raise BodyError(Defect.OVER_LIMIT, bytes(kept[:limit]))
+            raise BodyError(Defect.OVER_LIMIT, bytes(kept[:_KEPT]))
         if inflater.unused_data:
             # A second member (RFC 1952 section 2.2), or anything else: what is read in part is not read.
-            raise BodyError(Defect.BAD_ENCODING, bytes(kept))
+            raise BodyError(Defect.BAD_ENCODING, bytes(kept[:_KEPT]))
     if not inflater.eof:
-        raise BodyError(Defect.CUT_SHORT, bytes(kept))
+        raise BodyError(Defect.CUT_SHORT, bytes(kept[:_KEPT]))
     return bytes(kept)

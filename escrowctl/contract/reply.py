@@ -19,6 +19,10 @@ MAX_DEPTH = 32
 """Deepest nesting of objects and arrays that a reply may have."""
 
 
+MAX_VALUES = 500_000
+"""Most values that a reply may hold: a number takes some hundred bytes once read, and two on the wire."""
+
+
 class Defect(StrEnum):
     """Why a reply could not be read; the value completes "the reply ..."."""
 
@@ -34,6 +38,7 @@ class Defect(StrEnum):
     NOT_A_NUMBER = "has NaN or Infinity, which are not JSON"
     NUMBER_TOO_LONG = "has a number too long to be one"
     TOO_DEEP = "is nested too deep"
+    TOO_MANY = f"holds more than {MAX_VALUES} values"
     LONE_SURROGATE = "has half a character (a lone surrogate)"
 
 
@@ -133,6 +138,9 @@ def _parse(text: str) -> JsonValue:
 
 def read_reply(body: bytes) -> Reply:
     """Read one reply body of any size the transport let through; never raises."""
+    # Commas stand between values; those in texts are counted too, which only makes the bound stricter.
+    if body.count(b",") >= MAX_VALUES:
+        return Broken(Defect.TOO_MANY, excerpt_of(body))
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError:

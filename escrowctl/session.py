@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
+from escrowctl.errors import ErrorCode, EscrowctlError, Sending
 from escrowctl.options import SharedOptions
 from escrowctl.output.console import Console, Manner, require_ids
 from escrowctl.signals import Signals
@@ -26,14 +26,12 @@ if TYPE_CHECKING:
     from escrowctl.config.secrets import Secret
     from escrowctl.config.service import Service
     from escrowctl.config.settings import LineValues, Resolver
+    from escrowctl.dialogue import Dialogue
     from escrowctl.journal.entries import Entry
     from escrowctl.journal.journal import Journal
     from escrowctl.output.view import View
     from escrowctl.sandbox.ownership import ServedSandbox
     from escrowctl.sandbox.service import Sandbox
-
-_MAX_ECHO = 80
-"""How many characters of a wrong answer are shown again."""
 
 
 def session_of(context: "typer.Context") -> "Session":
@@ -41,16 +39,6 @@ def session_of(context: "typer.Context") -> "Session":
     session = context.find_object(Session)
     assert session is not None, "main always passes one"
     return session
-
-
-def confirmation_needed(why: str, flag: str) -> EscrowctlError:
-    """A confirmation that nobody is there to give: exit 3, nothing sent; `flag` gives it on the line."""
-    return EscrowctlError(
-        ErrorCode.CONFIRMATION_NEEDED,
-        f"{why}. {NOTHING_SENT}",
-        hint=f"to confirm it on the line: {flag}",
-        sending=Sending.NOT_SENT,
-    )
 
 
 class Session:
@@ -75,6 +63,13 @@ class Session:
         )
         around = self.surroundings
         return Console(around.stdout, around.stderr, around.environ, manner, now=around.now)
+
+    @cached_property
+    def dialogue(self) -> "Dialogue":
+        """Asking the person at the terminal."""
+        from escrowctl.dialogue import Dialogue
+
+        return Dialogue(self.surroundings, self.signals, self.options, self.console, star=self._starred)
 
     def show(self, view: "View", *, done: str | None = None) -> None:
         """Show one thing. `done` says what has happened already, should it turn out unprintable.
@@ -249,75 +244,6 @@ class Session:
             if opened is not None and hasattr(opened, "close"):
                 opened.close()
 
-    # Asking
-
-    def confirm(self, lines: list[str], word: str, *, why: str, declined: str) -> None:
-        """Show what is to be done and have `word` typed.
-
-        Raises EscrowctlError (exit 3): `declined`, saying what was typed if it was anything, or
-        `confirmation_needed` where nobody is there.
-        """
-        self._require_somebody(why, "--yes")
-        answer = self._ask(lines).strip()
-        if answer != word:
-            # Whoever pastes the key here by mistake does not see it a second time.
-            typed = _shortened(self._starred(answer))
-            why_not = f'"{typed}" is not {word}: {declined}' if typed else f"declined; {declined}"
-            raise EscrowctlError(ErrorCode.DECLINED, f"{why_not}. {NOTHING_SENT}", sending=Sending.NOT_SENT)
-
-    def ask(self, *lines: str) -> str:
-        """Ask for a line of text and return it stripped; call only where `nobody_to_ask` is None.
-
-        Raises EscrowctlError `declined` (exit 3) where the answer is an end of input.
-        """
-        return _given(self._ask(list(lines))).strip()
-
-    def ask_secret(self, *lines: str) -> str:
-        """Ask for a line that is not shown while it is typed, and return it as it was typed; else as `ask`."""
-        from escrowctl.surroundings import without_echo
-
-        stdin = self.surroundings.stdin
-        try:
-            with self.signals.let_through(), without_echo(stdin):
-                self.console.ask(list(lines))
-                return _given(stdin.readline())
-        finally:
-            # The line end was not shown either.
-            self.console.report("")
-
-    def _ask(self, lines: list[str]) -> str:
-        answer = ""
-        try:
-            with self.signals.let_through():
-                self.console.ask(lines)
-                answer = self.surroundings.stdin.readline()
-        finally:
-            if not answer.endswith("\n"):
-                # Ctrl-C and Ctrl-D leave the cursor behind the question.
-                self.console.report("")
-        return answer
-
-    @property
-    def nobody_to_ask(self) -> str | None:
-        """Why nobody can be asked, to follow "and"; None where somebody can."""
-        around = self.surroundings
-        return (
-            "--no-input says not to ask"
-            if self.options.no_input
-            else "--json speaks to programs"
-            if self.options.json
-            else "CI is set"
-            if around.environ.get("CI")
-            else "nobody is at the terminal"
-            if not (around.stdin.isatty() and around.stderr.isatty())
-            else None
-        )
-
-    def _require_somebody(self, why: str, flag: str) -> None:
-        absent = self.nobody_to_ask
-        if absent:
-            raise confirmation_needed(f"{why}, and {absent}", flag)
-
     # Inside
 
     def _starred(self, text: str) -> str:
@@ -383,10 +309,6 @@ class Session:
         return error
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= _MAX_ECHO else f"{text[:_MAX_ECHO]}..."
-
-
 def _why_unprinted(error: Exception) -> str:
     from escrowctl.output.console import OutputClosedError
 
@@ -395,12 +317,6 @@ def _why_unprinted(error: Exception) -> str:
     if isinstance(error, OutputClosedError):
         return "the output was closed."
     return f"the result could not be shown, by a defect in escrowctl ({type(error).__name__})."
-
-
-def _given(answer: str) -> str:
-    if not answer:
-        raise EscrowctlError(ErrorCode.DECLINED, f"no answer was given. {NOTHING_SENT}", sending=Sending.NOT_SENT)
-    return answer
 
 
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ def _collect_plain(chunks: Iterable[bytes], limit: int) -> bytes:
     for chunk in chunks:
         kept += chunk
         if len(kept) > limit:
-            raise BodyError(Defect.OVER_LIMIT, bytes(kept[:_KEPT]))
+            raise BodyError(Defect.OVER_LIMIT, bytes(kept[: min(limit, _KEPT)]))
     return bytes(kept)
 
 
@@ -56,7 +56,7 @@ def _collect_inflated(chunks: Iterable[bytes], limit: int, inflater: "zlib._Deco
         except zlib.error:
             raise BodyError(Defect.BAD_ENCODING, bytes(kept[:_KEPT])) from None
         if len(kept) > limit:
-            raise BodyError(Defect.OVER_LIMIT, bytes(kept[:_KEPT]))
+            raise BodyError(Defect.OVER_LIMIT, bytes(kept[: min(limit, _KEPT)]))
         if inflater.unused_data:
             # A second member (RFC 1952 section 2.2), or anything else: what is read in part is not read.
             raise BodyError(Defect.BAD_ENCODING, bytes(kept[:_KEPT]))

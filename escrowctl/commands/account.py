@@ -89,7 +89,7 @@ class Form:
         self._require("--base-url URL")
         origin = ask_until(
             self._session,
-            lambda: self._session.ask("The base URL of the service, such as https://escrow.example.com:"),
+            lambda: self._session.dialogue.ask("The base URL of the service, such as https://escrow.example.com:"),
             lambda answer: self._read_url(answer, "the base URL", known),
         )
         return origin, "what was typed"
@@ -101,13 +101,13 @@ class Form:
         self._require("--mode test or --mode live")
         return ask_until(
             self._session,
-            lambda: self._session.ask("Is real money behind it? Type test or live:"),
+            lambda: self._session.dialogue.ask("Is real money behind it? Type test or live:"),
             lambda answer: check_mode(answer.lower(), name="the mode"),
         )
 
     def _pick_name(self, origin: Origin, source: str, mode: str) -> str:
         suggestion = suggest_name(origin, mode)
-        if self._session.nobody_to_ask:
+        if self._session.dialogue.nobody_to_ask:
             return suggestion
 
         def read(answer: str) -> str:
@@ -116,10 +116,12 @@ class Form:
             agree(self._session, self._account(name, origin, source, mode), self._profiles.get(name))
             return name
 
-        return ask_until(self._session, lambda: self._session.ask(f"A name for it (Enter takes {suggestion}):"), read)
+        return ask_until(
+            self._session, lambda: self._session.dialogue.ask(f"A name for it (Enter takes {suggestion}):"), read
+        )
 
     def _require(self, what: str) -> None:
-        absent = self._session.nobody_to_ask
+        absent = self._session.dialogue.nobody_to_ask
         if absent:
             raise bad_value(f"{what} is missing, and {absent}.", hint="escrowctl auth login --help")
 

@@ -72,7 +72,7 @@ def _ask_which(session: Session) -> str:
     names = sorted(config.profiles) if config else []
     if not names:
         raise bad_value("there is no profile to switch to.", hint=f"{session.program} auth login")
-    absent = session.nobody_to_ask
+    absent = session.dialogue.nobody_to_ask
     if absent:
         raise bad_value(f"no profile is named, and {absent}; there are: {', '.join(names)}.")
     choices = [session.resolver.choose_profile(name) for name in names]
@@ -80,4 +80,4 @@ def _ask_which(session: Session) -> str:
     lines = [
         f"  {name:<{width}}   {mode_of(choice)}   {choice.origin}" for name, choice in zip(names, choices, strict=True)
     ]
-    return session.ask(*lines, "Type the name of the profile to use:")
+    return session.dialogue.ask(*lines, "Type the name of the profile to use:")

@@ -117,7 +117,7 @@ def _call_foreign(session: Session, writing: Writing) -> None:
     )
     what = f"{operation.method} {session.service.url(operation.path)}"
     if not (writing.yes or writing.dry_run):
-        session.confirm(
+        session.dialogue.confirm(
             [
                 f"  {what}" + (f"  {encode(body)}" if body is not None else ""),
                 "What this call does is not in the interface. Type yes to send it: yes",

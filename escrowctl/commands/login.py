@@ -76,7 +76,7 @@ def _read_key(session: Session, account: Account) -> Secret:
         except UnicodeDecodeError:
             text = "\x00"
         return read_key(text, source="standard input")
-    absent = session.nobody_to_ask
+    absent = session.dialogue.nobody_to_ask
     if absent:
         raise bad_value(
             f"the key is missing, and {absent}.", hint='give it by a pipe: printf %s "$KEY" | escrowctl auth login ...'
@@ -84,7 +84,7 @@ def _read_key(session: Session, account: Account) -> Secret:
     whose = f"{account.name}, {account.mode}, {account.origin.base_url}"
     return ask_until(
         session,
-        lambda: session.ask_secret(f"For {whose}:", "The API key (it is not shown):"),
+        lambda: session.dialogue.ask_secret(f"For {whose}:", "The API key (it is not shown):"),
         lambda answer: read_key(answer, source="the answer"),
     )
 

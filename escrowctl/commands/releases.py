@@ -40,7 +40,7 @@ def ask_release(session: Session, body: str | None, *, yes: bool) -> "Confirm":
         amount = f"{found.amount} {found.currency or ''}".rstrip() if found and found.amount else "unknown"
         word = str(found.amount) if service.live and found and found.amount else resource_id
         what = "amount" if word != resource_id else "id"
-        session.confirm(
+        session.dialogue.confirm(
             [
                 describe_target(session, resource_id, found),
                 *([f"  PUT {body}"] if body is not None else []),

@@ -149,7 +149,7 @@ def _confirm_resend(session: Session, entry: Entry, verdict: _Verdict) -> None:
     word = str(money.amount) if session.service.live and money else entry.name
     what = "amount" if word != entry.name else "entry's name"
     doubled = "hold the money twice" if entry.intent.is_create else "do it twice"
-    session.confirm(
+    session.dialogue.confirm(
         [
             f"  {entry.name}   {describe(entry.intent)}   {money or entry.intent.resource_id or entry.intent.url}"
             f"   sent {entry.sent_at}",

@@ -97,7 +97,9 @@ def reset(context: typer.Context, yes: YesOption = False) -> None:
             f"  {session.sandbox_folder}",
             "Every escrow in the sandbox will be gone. Type reset to empty it: reset",
         ]
-        session.confirm(lines, "reset", why="emptying the sandbox needs a confirmation", declined="it is as it was")
+        session.dialogue.confirm(
+            lines, "reset", why="emptying the sandbox needs a confirmation", declined="it is as it was"
+        )
     with session.signals.held():
         empty_sandbox(session.sandbox_folder)
         session.console.note("reset", "the sandbox is empty; its identity and its key are new", word="sandbox")

@@ -16,9 +16,10 @@ from escrowctl.contract.body import encode
 from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.money import check_minor_digits, parse_amount
 from escrowctl.contract.operations import UPDATE_TRANSACTION
+from escrowctl.dialogue import confirmation_needed
 from escrowctl.errors import bad_value
 from escrowctl.options import DataOption, DespiteOption, DryRunOption, KeyOption, ReasonOption, YesOption
-from escrowctl.session import Session, confirmation_needed, session_of
+from escrowctl.session import Session, session_of
 
 _Ids = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Transaction ids, or - for stdin.")]
 

@@ -66,7 +66,7 @@ def _ask(session: Session, body: JsonValue, *, yes: bool) -> "Confirm":
     def confirm(resource_id: str, found: Located | None) -> bool:
         if yes:
             return False
-        session.confirm(
+        session.dialogue.confirm(
             [
                 describe_target(session, resource_id, found),
                 f"  PUT {encode(body)}",

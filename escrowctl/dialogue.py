@@ -1,0 +1,115 @@
+"""Asking the person at the terminal, and saying why nobody can be asked."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
+from escrowctl.options import SharedOptions
+from escrowctl.signals import Signals
+from escrowctl.surroundings import Surroundings, without_echo
+
+if TYPE_CHECKING:
+    from escrowctl.output.console import Console
+
+_MAX_ECHO = 80
+"""How many characters of a wrong answer are shown again."""
+
+
+def confirmation_needed(why: str, flag: str) -> EscrowctlError:
+    """A confirmation that nobody is there to give: exit 3, nothing sent; `flag` gives it on the line."""
+    return EscrowctlError(
+        ErrorCode.CONFIRMATION_NEEDED,
+        f"{why}. {NOTHING_SENT}",
+        hint=f"to confirm it on the line: {flag}",
+        sending=Sending.NOT_SENT,
+    )
+
+
+class Dialogue:
+    """Questions on stderr, answers from stdin. `star` takes keys out of what is shown again."""
+
+    def __init__(
+        self,
+        surroundings: Surroundings,
+        signals: Signals,
+        options: SharedOptions,
+        console: "Console",
+        *,
+        star: Callable[[str], str],
+    ) -> None:
+        self._surroundings = surroundings
+        self._signals = signals
+        self._options = options
+        self._console = console
+        self._star = star
+
+    @property
+    def nobody_to_ask(self) -> str | None:
+        """Why nobody can be asked, to follow "and"; None where somebody can."""
+        around = self._surroundings
+        return (
+            "--no-input says not to ask"
+            if self._options.no_input
+            else "--json speaks to programs"
+            if self._options.json
+            else "CI is set"
+            if around.environ.get("CI")
+            else "nobody is at the terminal"
+            if not (around.stdin.isatty() and around.stderr.isatty())
+            else None
+        )
+
+    def confirm(self, lines: list[str], word: str, *, why: str, declined: str) -> None:
+        """Show what is to be done and have `word` typed.
+
+        Raises EscrowctlError (exit 3): `declined`, saying what was typed if it was anything, or
+        `confirmation_needed` where nobody is there.
+        """
+        if absent := self.nobody_to_ask:
+            raise confirmation_needed(f"{why}, and {absent}", "--yes")
+        answer = self._ask(lines).strip()
+        if answer != word:
+            # Whoever pastes the key here by mistake does not see it a second time.
+            typed = _shortened(self._star(answer))
+            why_not = f'"{typed}" is not {word}: {declined}' if typed else f"declined; {declined}"
+            raise EscrowctlError(ErrorCode.DECLINED, f"{why_not}. {NOTHING_SENT}", sending=Sending.NOT_SENT)
+
+    def ask(self, *lines: str) -> str:
+        """Ask for a line of text and return it stripped; call only where `nobody_to_ask` is None.
+
+        Raises EscrowctlError `declined` (exit 3) where the answer is an end of input.
+        """
+        return _given(self._ask(list(lines))).strip()
+
+    def ask_secret(self, *lines: str) -> str:
+        """Ask for a line that is not shown while it is typed, and return it as it was typed; else as `ask`."""
+        stdin = self._surroundings.stdin
+        try:
+            with self._signals.let_through(), without_echo(stdin):
+                self._console.ask(list(lines))
+                return _given(stdin.readline())
+        finally:
+            # The line end was not shown either.
+            self._console.report("")
+
+    def _ask(self, lines: list[str]) -> str:
+        answer = ""
+        try:
+            with self._signals.let_through():
+                self._console.ask(lines)
+                answer = self._surroundings.stdin.readline()
+        finally:
+            if not answer.endswith("\n"):
+                # Ctrl-C and Ctrl-D leave the cursor behind the question.
+                self._console.report("")
+        return answer
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MAX_ECHO else f"{text[:_MAX_ECHO]}..."
+
+
+def _given(answer: str) -> str:
+    if not answer:
+        raise EscrowctlError(ErrorCode.DECLINED, f"no answer was given. {NOTHING_SENT}", sending=Sending.NOT_SENT)
+    return answer

@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Run
+from conftest import KEY, Run
+from wire_server import Behave, WireServer
 
-from cli.replies import entry_of
+from cli.replies import HELD, entry_of, json_reply
 
 Journal = Callable[..., list[tuple[str, str]]]
+Profile = Callable[..., WireServer]
 
 
 @pytest.fixture
@@ -34,5 +36,22 @@ def write_config(home: Path) -> Callable[[str], Path]:
         path = home / "config.toml"
         path.write_text(text)
         return path
+
+    return write
+
+
+@pytest.fixture
+def profile(serve: Callable[[Behave], WireServer], write_config: Callable[[str], Path], home: Path) -> Profile:
+    """Write a profile `a` with these lines for a server that behaves like this, and make it the default."""
+
+    def write(*lines: str, behave: Behave | None = None) -> WireServer:
+        server = serve(behave or json_reply(HELD))
+        text = "\n".join(lines)
+        write_config(
+            f'default_profile = "a"\n[profiles.a]\nbase_url = "{server.base_url}"\napi_key_file = "a.key"\n{text}\n'
+        )
+        (home / "a.key").write_text(KEY)
+        (home / "a.key").chmod(0o600)
+        return server
 
     return write

@@ -3,47 +3,27 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from conftest import KEY, Run
-from wire_server import Behave, Seen, WireServer, hang_up, http_reply
+from conftest import Run
+from wire_server import Behave, Seen, hang_up, http_reply
 
+from cli.conftest import Profile
 from cli.replies import HELD, in_turn, json_reply
-
-Serve = Callable[[Behave], WireServer]
-Capped = Callable[..., WireServer]
 
 DAY = datetime(2026, 11, 21, 12, tzinfo=UTC)
 EVE = datetime(2026, 11, 20, 23, 59, 59, tzinfo=UTC)
 NEXT = datetime(2026, 11, 22, tzinfo=UTC)
 
 
-@pytest.fixture
-def capped(serve: Serve, write_config: Callable[[str], Path], home: Path) -> Capped:
-    """Write a default profile `a` with these lines for a server that behaves like this."""
-
-    def write(*lines: str, behave: Behave | None = None) -> WireServer:
-        server = serve(behave or json_reply(HELD))
-        text = "\n".join(lines)
-        write_config(
-            f'default_profile = "a"\n[profiles.a]\nbase_url = "{server.base_url}"\napi_key_file = "a.key"\n{text}\n'
-        )
-        (home / "a.key").write_text(KEY)
-        (home / "a.key").chmod(0o600)
-        return server
-
-    return write
-
-
 def create(amount: str, currency: str = "USD") -> tuple[str, ...]:
     return ("tx", "create", "--amount", amount, "--currency", currency)
 
 
-def test_creates_are_sent_up_to_the_cap_and_no_further(capped: Capped, run: Run) -> None:
-    server = capped('caps.USD = "250.50"')
+def test_creates_are_sent_up_to_the_cap_and_no_further(profile: Profile, run: Run) -> None:
+    server = profile('caps.USD = "250.50"')
 
     codes = [run(*create(amount)).code for amount in ("100", "100.50", "50.01", "50", "0.01")]
 
@@ -55,8 +35,8 @@ def test_creates_are_sent_up_to_the_cap_and_no_further(capped: Capped, run: Run)
     ]
 
 
-def test_the_refusal_says_what_was_counted_and_how_to_see_it(capped: Capped, run: Run) -> None:
-    server = capped('caps.USD = "150"')
+def test_the_refusal_says_what_was_counted_and_how_to_see_it(profile: Profile, run: Run) -> None:
+    server = profile('caps.USD = "150"')
     run(*create("100"), now=lambda: DAY)
 
     result = run(*create("50.01"), "--json", now=lambda: DAY)
@@ -74,8 +54,8 @@ def test_the_refusal_says_what_was_counted_and_how_to_see_it(capped: Capped, run
     }
 
 
-def test_where_caps_are_set_a_currency_without_one_is_refused(capped: Capped, run: Run) -> None:
-    server = capped('caps.EUR = "5000"')
+def test_where_caps_are_set_a_currency_without_one_is_refused(profile: Profile, run: Run) -> None:
+    server = profile('caps.EUR = "5000"')
 
     result = run(*create("1"), "--json")
 
@@ -83,16 +63,16 @@ def test_where_caps_are_set_a_currency_without_one_is_refused(capped: Capped, ru
     assert result.error["message"] == "the profile a has caps, and none for USD. Nothing was sent."
 
 
-def test_operations_and_currencies_are_counted_apart(capped: Capped, run: Run) -> None:
-    capped('caps.USD = "100"', 'caps.EUR = "100"')
+def test_operations_and_currencies_are_counted_apart(profile: Profile, run: Run) -> None:
+    profile('caps.USD = "100"', 'caps.EUR = "100"')
 
     lines = (create("100"), create("100", "EUR"), ("tx", "release", "tx_1", "--yes"), create("1"), create("1", "EUR"))
 
     assert [run(*line).code for line in lines] == [0, 0, 0, 5, 5]
 
 
-def test_a_release_counts_with_the_amount_that_its_record_has(capped: Capped, run: Run) -> None:
-    server = capped('caps.USD = "99.99"')
+def test_a_release_counts_with_the_amount_that_its_record_has(profile: Profile, run: Run) -> None:
+    server = profile('caps.USD = "99.99"')
 
     result = run("tx", "release", "tx_1", "--yes", "--json")
 
@@ -100,8 +80,8 @@ def test_a_release_counts_with_the_amount_that_its_record_has(capped: Capped, ru
     assert "caps releases at 99.99 USD" in result.error["message"]
 
 
-def test_a_write_whose_amount_nobody_knows_is_refused_under_caps(capped: Capped, run: Run) -> None:
-    server = capped('caps.USD = "100"', behave=json_reply(b'{"id":"tx_1","status":"held"}'))
+def test_a_write_whose_amount_nobody_knows_is_refused_under_caps(profile: Profile, run: Run) -> None:
+    server = profile('caps.USD = "100"', behave=json_reply(b'{"id":"tx_1","status":"held"}'))
 
     release = run("tx", "release", "tx_1", "--yes", "--json")
     foreign = run("api", "POST", "/refunds", "--data", '{"amount":1,"currency":"USD"}', "--yes", "--json")
@@ -111,8 +91,8 @@ def test_a_write_whose_amount_nobody_knows_is_refused_under_caps(capped: Capped,
     assert "what this POST call moves is not known" in foreign.error["message"]
 
 
-def test_an_update_counts_only_where_it_sets_an_amount(capped: Capped, run: Run) -> None:
-    server = capped('caps.USD = "100"')
+def test_an_update_counts_only_where_it_sets_an_amount(profile: Profile, run: Run) -> None:
+    server = profile('caps.USD = "100"')
 
     codes = [
         run("tx", "update", "tx_1", "--data", data, "--yes").code
@@ -122,8 +102,8 @@ def test_an_update_counts_only_where_it_sets_an_amount(capped: Capped, run: Run)
     assert (codes, len(server.writes)) == ([0, 0, 5], 2)
 
 
-def test_what_moves_no_money_is_not_capped(capped: Capped, run: Run) -> None:
-    server = capped('caps.USD = "1"')
+def test_what_moves_no_money_is_not_profile(profile: Profile, run: Run) -> None:
+    server = profile('caps.USD = "1"')
 
     assert run("tx", "get", "tx_1").code == 0
     assert run("webhook", "create", "--url", "https://hooks.example.net/x").code == 0
@@ -137,9 +117,9 @@ def test_what_moves_no_money_is_not_capped(capped: Capped, run: Run) -> None:
     ids=["unknown", "refused", "done"],
 )
 def test_what_may_have_happened_counts_and_what_was_refused_does_not(
-    capped: Capped, run: Run, behave: Behave, code: int, then: int
+    profile: Profile, run: Run, behave: Behave, code: int, then: int
 ) -> None:
-    capped('caps.USD = "100"', behave=in_turn(behave, json_reply(HELD)))
+    profile('caps.USD = "100"', behave=in_turn(behave, json_reply(HELD)))
 
     assert [run(*create("100")).code, run(*create("99")).code] == [code, then]
 
@@ -150,22 +130,22 @@ def test_what_may_have_happened_counts_and_what_was_refused_does_not(
     ids=["next day", "clock set back over midnight", "same day", "midnight", "clock set back from tomorrow"],
 )
 def test_a_new_utc_day_frees_the_cap_and_a_clock_set_back_does_not(
-    capped: Capped, run: Run, first: datetime, second: datetime, code: int
+    profile: Profile, run: Run, first: datetime, second: datetime, code: int
 ) -> None:
-    capped('caps.USD = "100"')
+    profile('caps.USD = "100"')
 
     assert run(*create("100"), now=lambda: first).code == 0
     assert run(*create("100"), now=lambda: second).code == code
 
 
-def test_a_retry_of_one_write_counts_once(capped: Capped, run: Run) -> None:
-    server = capped('caps.USD = "100"', behave=in_turn(json_reply(b"", "429 Later"), json_reply(HELD)))
+def test_a_retry_of_one_write_counts_once(profile: Profile, run: Run) -> None:
+    server = profile('caps.USD = "100"', behave=in_turn(json_reply(b"", "429 Later"), json_reply(HELD)))
 
     assert run(*create("100")).code == 0
     assert len(server.writes) == 2
 
 
-def test_eight_processes_at_once_stay_under_the_cap(capped: Capped, home: Path) -> None:
+def test_eight_processes_at_once_stay_under_the_cap(profile: Profile, home: Path) -> None:
     """Reserved inside the intent's commit: between asking and sending nobody else can slip in."""
     import threading
 
@@ -175,7 +155,7 @@ def test_eight_processes_at_once_stay_under_the_cap(capped: Capped, home: Path) 
         everybody.wait()
         connection.sendall(http_reply("200 OK", HELD))  # type: ignore[attr-defined] # a socket
 
-    server = capped('caps.USD = "300"', behave=behave)
+    server = profile('caps.USD = "300"', behave=behave)
     environ = {"PATH": os.defpath, "HOME": str(home), "ESCROWCTL_HOME": str(home)}
 
     running = [

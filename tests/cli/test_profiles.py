@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 from conftest import KEY, Run
-from wire_server import Behave, WireServer
 
-from cli.conftest import Journal
-from cli.replies import CREATE, HELD, RELEASE, json_reply, writes_meet
+from cli.conftest import Journal, Profile
+from cli.replies import CREATE, RELEASE, json_reply, writes_meet
 from escrowctl.config.folders import Folders
 from escrowctl.config.origin import Origin
 from escrowctl.config.secrets import Secret
@@ -18,25 +17,6 @@ from escrowctl.config.settings import LineValues, Resolver
 from escrowctl.contract.number import Number
 from escrowctl.contract.record import Pointers
 from escrowctl.journal.journal import Journal as OwnJournal
-
-Profile = Callable[..., WireServer]
-
-
-@pytest.fixture
-def profile(serve: Callable[[Behave], WireServer], write_config: Callable[[str], Path], home: Path) -> Profile:
-    """Write a profile `a` with these lines for a server that behaves like this, and make it the default."""
-
-    def write(*lines: str, behave: Behave | None = None) -> WireServer:
-        server = serve(behave or json_reply(HELD))
-        text = "\n".join(lines)
-        write_config(
-            f'default_profile = "a"\n[profiles.a]\nbase_url = "{server.base_url}"\napi_key_file = "a.key"\n{text}\n'
-        )
-        (home / "a.key").write_text(KEY)
-        (home / "a.key").chmod(0o600)
-        return server
-
-    return write
 
 
 def test_everything_a_profile_says_reaches_the_service(write_config: Callable[[str], Path], home: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from conftest import Run
 
+from escrowctl.app import NOUNS
 from escrowctl.config.file import validate_config
 from escrowctl.config.names import profile_settings
 from escrowctl.exits import ExitCode
@@ -67,3 +68,12 @@ def test_the_readme_and_help_environment_name_the_same_variables(run: Run) -> No
 @pytest.mark.parametrize("words", [("tx create",), (" tx  create ",), ("tx", "create")])
 def test_help_of_a_command_is_the_same_however_its_words_are_quoted(run: Run, words: tuple[str, ...]) -> None:
     assert run("help", *words) == run("tx", "create", "--help")
+
+
+def test_the_table_of_commands_is_the_command_tree() -> None:
+    table = README.split("## Commands")[1].split("\n\n")[1]
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", table, re.MULTILINE))
+
+    assert {noun: re.findall(r"`(\S+)`", words) for noun, words in rows.items()} == {
+        noun: list(verbs) for noun, (_, verbs) in NOUNS.items()
+    }

@@ -18,5 +18,5 @@ def make(order: Order, *, service: Service, writer: Writer, invocation: str) -> 
     with writer.alone(order):
         written = writer.perform(order)
     if written.entry.state is not State.DONE or (order.operation.makes_record and written.record is None):
-        raise write_failure(service, written.entry, written.code, invocation=invocation)
+        raise write_failure(service, written.entry, written.code, invocation=invocation, replayed=written.replayed)
     return Made(written.entry, written.record, written.replayed)

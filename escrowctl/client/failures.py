@@ -73,8 +73,13 @@ def no_list(operation: Operation, request_id: str) -> EscrowctlError:
     )
 
 
-def write_failure(service: Service, entry: Entry, code: ErrorCode | None, *, invocation: str) -> EscrowctlError:
-    """Return what to say of a write that is not done, from what the journal recorded of it."""
+def write_failure(
+    service: Service, entry: Entry, code: ErrorCode | None, *, invocation: str, replayed: bool = False
+) -> EscrowctlError:
+    """Return what to say of a write that is not done, from what the journal recorded of it.
+
+    `replayed`: it was sent by an earlier command, nothing by this one.
+    """
     verb = describe(entry.intent)
     facts = write_facts(entry)
     match entry.state:
@@ -98,7 +103,8 @@ def write_failure(service: Service, entry: Entry, code: ErrorCode | None, *, inv
         case _:
             return EscrowctlError(
                 ErrorCode.OUTCOME_UNKNOWN,
-                f"the {verb} was sent, and {entry.verdict.detail}. {_may_have(entry)} {_how_often(entry)}",
+                f"the {verb} was sent, and {entry.verdict.detail}. {_may_have(entry)} "
+                + ("Nothing was sent now." if replayed else _how_often(entry)),
                 hint=f"settle it before doing it again: {invocation} journal resolve {entry.name}",
                 sending=Sending.UNKNOWN,
                 facts=facts | ({"deduplicates": True} if service.idempotency == "header" else {}),
@@ -124,7 +130,7 @@ def refusal_hint(service: Service, status: int) -> str | tuple[str, ...]:
     match status:
         case 401:
             return f"the key came from {service.key_source}; is it the one for {service.origin}?"
-        case 404 | 405:
+        case 404 if not service.sandbox:
             return f"if no id is ever found here, the API may be under another prefix than {service.api_prefix or '/'}"
         case 301 | 307 | 308:
             return f"correct the base URL (from {service.url_source}): redirects are not followed"

@@ -110,13 +110,13 @@ class Release:
         entry = written.entry
         known = entry.state is State.DONE
         if not known and not (entry.state is State.UNKNOWN and written.answered):
-            raise write_failure(self._service, entry, written.code, invocation=self._invocation)
+            raise self._failure(written)
         after = self._read_back(resource_id)
         if known and self._terms.wait is not None:
             after = self._wait(resource_id, after, written)
         verified = self._verdict(after)
         if not known and verified is not True:
-            raise write_failure(self._service, entry, written.code, invocation=self._invocation)
+            raise self._failure(written)
         if verified is True and not entry.verdict.verified:
             entry = self._writer.settle_by_reading(entry, f"{entry.verdict.detail}; read back as {_status(after)}")
         return Released(
@@ -129,6 +129,11 @@ class Release:
             money=describe_money(after or before),
             entry=entry,
             replayed=written.replayed,
+        )
+
+    def _failure(self, written: Written) -> EscrowctlError:
+        return write_failure(
+            self._service, written.entry, written.code, invocation=self._invocation, replayed=written.replayed
         )
 
     def _wait(self, resource_id: str, after: Located | None, written: Written) -> Located | None:

@@ -46,5 +46,7 @@ class Update:
 
     def _conclude(self, written: Written) -> Made:
         if written.entry.state is not State.DONE:
-            raise write_failure(self._service, written.entry, written.code, invocation=self._invocation)
+            raise write_failure(
+                self._service, written.entry, written.code, invocation=self._invocation, replayed=written.replayed
+            )
         return Made(written.entry, written.record, written.replayed)

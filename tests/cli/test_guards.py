@@ -552,3 +552,20 @@ def test_a_result_that_cannot_be_printed_after_a_write_is_an_error_that_names_it
     assert (read.code, read.error["code"]) == (17, "output_unusable")
     assert len(server.writes) == 1
     assert journal() == [("create_transaction", "done")]
+
+
+def test_a_repetition_of_an_unknown_by_its_key_says_that_nothing_was_sent_now(at: At) -> None:
+    server, run = at(hang_up)
+    keyed = (*CREATE, "--idempotency-key", "order-1")
+
+    first, again = run(*keyed), run(*keyed)
+
+    assert (first.code, again.code, len(server.writes)) == (12, 12, 1)
+    assert ("It was not sent again." in first.err, "Nothing was sent now." in again.err) == (True, True)
+
+
+def test_no_other_prefix_is_suggested_where_the_prefix_is_known(run: Run, at: At) -> None:
+    _, there = at(json_reply(b"", "404 No"))
+
+    assert "under another prefix" in there("tx", "get", "tx_1").err
+    assert "prefix" not in run("--sandbox", "tx", "get", "tx_1").err

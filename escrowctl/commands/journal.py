@@ -86,9 +86,10 @@ def totals(context: typer.Context, since: SinceOption = None, until: UntilOption
     sums = add_up(session.journal_to_read.all(selection))
     session.console.show_listing(Listing(_TOTALS, tuple(_row(group, found) for group, found in sums.items())))
     count = sum(found.done + found.unknown for found in sums.values())
+    noun = "write" if count == 1 else "writes"
     span = " to ".join(part for part in (selection.since or "its beginning", selection.until or "now"))
     session.console.note(
-        "coverage", f"covers {count} writes of this journal alone, from {span}: what was written elsewhere is not in it"
+        "coverage", f"covers {count} {noun} of this journal alone, from {span}: what was written elsewhere is not in it"
     )
 
 

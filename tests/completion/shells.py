@@ -53,6 +53,14 @@ def _ask_fish(line: str, environ: Mapping[str, str]) -> set[str]:
 
 
 def _ask_zsh(line: str, environ: Mapping[str, str]) -> set[str]:
+    """Ask until something is listed: zsh lists nothing where the next keys are there before it begins to."""
+    for _ in range(_ZSH_TRIES):
+        if words := _ask_zsh_once(line, environ):
+            return words
+    return set()
+
+
+def _ask_zsh_once(line: str, environ: Mapping[str, str]) -> set[str]:
     """List, insert nothing: what is certain is then listed too."""
     shell = pexpect.spawn(
         needs("zsh"),
@@ -76,5 +84,7 @@ def _ask_zsh(line: str, environ: Mapping[str, str]) -> set[str]:
     # The line itself, the command that ends the list, and zsh's mark for a line without an end.
     return words - set(line.split()) - {"echo", "en''ded", "#", "%"}
 
+
+_ZSH_TRIES = 3
 
 _ASK = {"bash": _ask_bash, "fish": _ask_fish, "zsh": _ask_zsh}

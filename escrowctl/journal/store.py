@@ -230,7 +230,7 @@ class Store:
     def count_guards(self) -> int:
         """Return how many tokens are kept; where the two trees differ, the greater number."""
         with self._translated():
-            return max(int(self._db.execute(f"SELECT count(*) FROM {tree}").fetchone()[0]) for tree in _TREES)  # noqa: S608
+            return max(int(self._db.execute(f"SELECT count(*) FROM {tree}").fetchone()[0]) for tree in _TREES)
 
     def find_damage(self) -> str | None:
         """Return what SQLite itself finds wrong with the file's structure; None: nothing."""
@@ -288,14 +288,14 @@ class Store:
         names, places = ", ".join(row), ", ".join(f":{name}" for name in row)
         changes = ", ".join(f"{name} = excluded.{name}" for name in row)
         # The column names are this module's own; values are bound.
-        statement = f"INSERT INTO entries ({names}) VALUES ({places}) ON CONFLICT (number) DO UPDATE SET {changes}"  # noqa: S608
+        statement = f"INSERT INTO entries ({names}) VALUES ({places}) ON CONFLICT (number) DO UPDATE SET {changes}"
         self._db.execute(statement, row)
         stood = rows.tokens_of(before) if before else frozenset()
         stands = rows.tokens_of(columns)
         for tree in _TREES:
             gone, new = ([(token, number) for token in tokens] for tokens in (stood - stands, stands - stood))
-            self._db.executemany(f"DELETE FROM {tree} WHERE token = ? AND entry = ?", gone)  # noqa: S608
-            self._db.executemany(f"INSERT INTO {tree} VALUES (?, ?)", new)  # noqa: S608
+            self._db.executemany(f"DELETE FROM {tree} WHERE token = ? AND entry = ?", gone)
+            self._db.executemany(f"INSERT INTO {tree} VALUES (?, ?)", new)
 
     def _standing(self, tokens: frozenset[int]) -> list[Entry]:
         """Return the entries that stand under any of the tokens, newest first; both trees must name the same."""
@@ -316,14 +316,14 @@ class Store:
 
     def _guarding(self, tree: str, token: int) -> set[int]:
         with self._decoding():
-            found = self._db.execute(f"SELECT entry FROM {tree} WHERE token = ?", (token,)).fetchall()  # noqa: S608
+            found = self._db.execute(f"SELECT entry FROM {tree} WHERE token = ?", (token,)).fetchall()
         return {row["entry"] for row in found}
 
     def _select(
         self, where: str, values: tuple[object, ...], *, limit: int, order: str = "DESC"
     ) -> list[tuple[int, Columns]]:
         # The texts are this module's own and `Selection`'s; values are bound.
-        query = f"SELECT * FROM entries WHERE {where} ORDER BY number {order} LIMIT ?"  # noqa: S608
+        query = f"SELECT * FROM entries WHERE {where} ORDER BY number {order} LIMIT ?"
         with self._decoding():
             found = self._db.execute(query, (*values, limit)).fetchall()
         return [self._unsealed(row) for row in found]
@@ -342,7 +342,7 @@ class Store:
 
     def _links(self, where: str, values: tuple[object, ...], *, order: str, limit: int) -> list[Link]:
         # As in `_select`.
-        query = f"SELECT * FROM records WHERE {where} ORDER BY sequence {order} LIMIT ?"  # noqa: S608
+        query = f"SELECT * FROM records WHERE {where} ORDER BY sequence {order} LIMIT ?"
         with self._decoding():
             found = self._db.execute(query, (*values, limit)).fetchall()
             return [

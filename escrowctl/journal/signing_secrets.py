@@ -6,10 +6,10 @@ still. The journal is exported and shown, so it holds none.
 
 import contextlib
 import json
-import os
 from pathlib import Path
 
 from escrowctl.config.folders import make_private_folder
+from escrowctl.config.replacing import replace_file
 from escrowctl.errors import EscrowctlError
 from escrowctl.journal.entries import Entry
 
@@ -31,9 +31,5 @@ def keep(folder: Path, entry: Entry, secret: str, *, resource_id: str | None) ->
     document = {"service": entry.intent.service, "id": resource_id, "secret": secret}
     with contextlib.suppress(OSError, EscrowctlError):
         make_private_folder(path.parent)
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            os.fchmod(handle, 0o600)
-            json.dump(document, file)
-            file.flush()
-            os.fsync(handle)
+        # No lock: the file is this entry's own, and one process writes it.
+        replace_file(path, json.dumps(document), private=True)

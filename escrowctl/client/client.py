@@ -129,12 +129,17 @@ class EscrowClient:
             surroundings=self._surroundings,
         )
 
-    def resolve(self, tell: Callable[[str], None]) -> "Resolution":
-        """Settling what is unknown; `tell` is told what each reading showed."""
+    def resolve(self, *, announce: Callable[[], None], tell: Callable[[str], None]) -> "Resolution":
+        """Settling what is unknown; `announce` is called before a reading, `tell` with what it showed."""
         from escrowctl.client.resolution import Resolution
 
         return Resolution(
-            self._service, reader=self._reader, writer=self._writer(), journal=self._open_journal(), tell=tell
+            self._service,
+            reader=self._reader,
+            writer=self._writer(),
+            journal=self._open_journal(),
+            announce=announce,
+            tell=tell,
         )
 
     def preview(self, order: Order) -> Request:

@@ -35,9 +35,14 @@ def inspect(reader: Reader, resource_id: str, *, unread: bool, verb: str) -> Loc
         raise _not_sent(error, unreadable=unreadable, verb=verb) from error
 
 
+def is_another(resource_id: str, located: Located) -> bool:
+    """Whether a record, read under an id, says that it is another one."""
+    return located.id is not None and located.id.casefold() != resource_id.casefold()
+
+
 def _require_same(resource_id: str, located: Located) -> None:
     """Raise EscrowctlError `expectation_failed` (exit 3) where the record says that it is another one."""
-    if located.id is None or located.id.casefold() == resource_id.casefold():
+    if not is_another(resource_id, located):
         return
     raise EscrowctlError(
         ErrorCode.EXPECTATION_FAILED,

@@ -5,7 +5,7 @@ second reading, and which words mean released only the profile knows (interface.
 """
 
 from escrowctl.client.failures import write_facts, write_failure
-from escrowctl.client.inspection import Confirm, describe, describe_money, inspect, require_unchanged
+from escrowctl.client.inspection import Confirm, describe, describe_money, inspect, is_another, require_unchanged
 from escrowctl.client.orders import Circumstances, Order, Terms, order_release
 from escrowctl.client.reading import Reader
 from escrowctl.client.records import Released
@@ -160,7 +160,9 @@ class Release:
 
     def _read_back(self, resource_id: str) -> Located | None:
         try:
-            return self._reader.read(GET_TRANSACTION, resource_id).located
+            located = self._reader.read(GET_TRANSACTION, resource_id).located
+            # What another escrow has become says nothing of this one.
+            return None if is_another(resource_id, located) else located
         except EscrowctlError:
             return None
         except Stopped as stopped:

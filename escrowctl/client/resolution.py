@@ -6,10 +6,10 @@ for released. Everything else is for the service's desk to say and for an operat
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from escrowctl.client.inspection import describe, describe_money
+from escrowctl.client.inspection import describe, describe_money, is_another
 from escrowctl.client.orders import Order, order_again
 from escrowctl.client.reading import Reader
 from escrowctl.client.records import Record
@@ -25,6 +25,7 @@ from escrowctl.contract.operations import (
     RELEASE_TRANSACTION,
     Operation,
 )
+from escrowctl.contract.record import Located
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, bad_value
 from escrowctl.journal.entries import Entry, Selection, State, Verdict
 from escrowctl.journal.guards import describe as describe_intent
@@ -35,6 +36,7 @@ NOT_APPLIED_ON_WORD = "not applied, on an operator's word"
 
 NOTHING_RECORDED = "Nothing was recorded."
 _OWN_KEY = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+_LISTINGS = {CREATE_TRANSACTION.name: LIST_TRANSACTIONS, CREATE_WEBHOOK.name: LIST_WEBHOOKS}
 _MAX_FOUND = 5
 _MAX_ENTRIES = 1000
 
@@ -55,13 +57,23 @@ class Finding:
 
 
 class Resolution:
-    """Settles entries of one service. `tell` is told what each reading showed."""
+    """Settles entries of one service. `announce` is called before a reading, `tell` with what it showed."""
 
-    def __init__(self, service: Service, *, reader: Reader, writer: Writer, journal: Journal, tell: Tell) -> None:
+    def __init__(
+        self,
+        service: Service,
+        *,
+        reader: Reader,
+        writer: Writer,
+        journal: Journal,
+        announce: Callable[[], None],
+        tell: Tell,
+    ) -> None:
         self._service = service
         self._reader = reader
         self._writer = writer
         self._journal = journal
+        self._announce = announce
         self._tell = tell
 
     def look(self, entry: Entry) -> Finding:
@@ -70,9 +82,9 @@ class Resolution:
             case RELEASE_TRANSACTION.name:
                 return self._look_at_release(entry)
             case CREATE_TRANSACTION.name:
-                return self._look_for(entry, LIST_TRANSACTIONS, self._fits_transaction, "equal amount")
+                return self._look_for(entry, self._fits_transaction, "equal amount")
             case CREATE_WEBHOOK.name:
-                return self._look_for(entry, LIST_WEBHOOKS, self._fits_webhook, "equal URL")
+                return self._look_for(entry, self._fits_webhook, "equal URL")
             case _:
                 if entry.intent.resource_id is not None:
                     self._read(entry.intent.resource_id)
@@ -85,7 +97,8 @@ class Resolution:
         sent, 7 where it is what another entry made, and as a reading does where it cannot be read.
         """
         intent = entry.intent
-        self._refuse_taken(entry, resource_id)
+        if resource_id is not None:
+            self._refuse_taken(entry, resource_id)
         about = resource_id or intent.resource_id
         if about is not None and not unread and intent.operation != CREATE_WEBHOOK.name:
             self._require_as_sent(entry, about)
@@ -95,13 +108,11 @@ class Resolution:
     def record_not_applied(self, entry: Entry, word: Word, *, unread: bool) -> Entry:
         """Record that an unknown write was not applied: the same line may then be sent again.
 
-        Raises EscrowctlError 3 where a release reads as released.
+        Raises EscrowctlError 3 where a release reads as released, or a record carries the key of a create.
         """
-        intent = entry.intent
-        if intent.operation == RELEASE_TRANSACTION.name and not unread:
-            found = self._read(intent.resource_id or "")
-            if found is not None and self._service.means_released(found.located.status):
-                raise _contradicted(f"{intent.resource_id} reads as {found.located.status}.")
+        proof = None if unread else self._find_proof(entry)
+        if proof is not None:
+            raise _contradicted(proof)
         verdict = Verdict(State.NOT_APPLIED, NOT_APPLIED_ON_WORD)
         return self._journal.decide(entry, verdict, word)
 
@@ -126,6 +137,18 @@ class Resolution:
 
     # Reading
 
+    def _find_proof(self, entry: Entry) -> str | None:
+        """Return the sentence of a reading which shows that an unknown write was applied; None: nothing shows it."""
+        intent = entry.intent
+        if intent.operation == RELEASE_TRANSACTION.name:
+            found = self._read(intent.resource_id or "")
+            released = found is not None and self._service.means_released(found.located.status)
+            return f"{intent.resource_id} reads as {found.located.status}." if found and released else None
+        if (listing := _LISTINGS.get(intent.operation)) is None:
+            return None
+        carrying = [item for item in self._list(listing) or () if _carries(item.value, intent.idempotency_key)]
+        return f"{carrying[0].located.id or 'a record'} carries the key of {entry.name}." if carrying else None
+
     def _look_at_release(self, entry: Entry) -> Finding:
         resource_id = entry.intent.resource_id or ""
         found = self._read(resource_id)
@@ -137,24 +160,35 @@ class Resolution:
         return Finding(entry, f"{resource_id} reads as {describe(found.located)}: a release may still be on its way.")
 
     def _read(self, resource_id: str) -> Record | None:
+        self._announce()
         try:
             found = self._reader.read(GET_TRANSACTION, resource_id)
         except EscrowctlError as error:
             self._tell(f"{resource_id} could not be read: {_reason(error)}")
             return None
+        if is_another(resource_id, found.located):
+            self._tell(_says_another(resource_id, found.located))
+            return None
         self._tell(f"{resource_id}: {describe(found.located)}")
         return found
 
-    def _look_for(self, entry: Entry, operation: Operation, fits: Callable[[Entry, Record], bool], how: str) -> Finding:
-        """Look for what a create made among all that there is."""
+    def _list(self, operation: Operation) -> Sequence[Record] | None:
+        self._announce()
         try:
             items = self._reader.read_list(operation).items
         except EscrowctlError as error:
             self._tell(f"GET {operation.path} could not be read: {_reason(error)}")
-            return Finding(entry, "whether it was applied is not known.")
+            return None
         self._tell(
             f"GET {operation.path}: {len(items)} {'item' if len(items) == 1 else 'items'}, perhaps one page of several"
         )
+        return items
+
+    def _look_for(self, entry: Entry, fits: Callable[[Entry, Record], bool], how: str) -> Finding:
+        """Look for what a create made among all that there is."""
+        items = self._list(_LISTINGS[entry.intent.operation])
+        if items is None:
+            return Finding(entry, "whether it was applied is not known.")
         ours = [item for item in items if _carries(item.value, entry.intent.idempotency_key)]
         if len(ours) == 1 and ours[0].located.id is not None and _OWN_KEY.fullmatch(entry.intent.idempotency_key):
             return Finding(self._settle_as_made(entry, ours[0]))
@@ -185,9 +219,9 @@ class Resolution:
 
     # Checking a word
 
-    def _refuse_taken(self, entry: Entry, resource_id: str | None) -> None:
+    def _refuse_taken(self, entry: Entry, resource_id: str) -> None:
         """Refuse an id that another entry of this journal made: one escrow cannot be what two creates made."""
-        if resource_id is None or not entry.intent.is_create:
+        if not entry.intent.is_create:
             return
         for other in self._journal.select(Selection(_MAX_ENTRIES, resource_id=resource_id)):
             made = other.intent.is_create and other.state is State.DONE and other.intent.service == entry.intent.service
@@ -199,6 +233,7 @@ class Resolution:
                 )
 
     def _require_as_sent(self, entry: Entry, resource_id: str) -> None:
+        self._announce()
         try:
             found = self._reader.read(GET_TRANSACTION, resource_id).located
         except EscrowctlError as error:
@@ -208,6 +243,9 @@ class Resolution:
                 hint="to record it without reading: --unread",
                 facts=error.facts,
             ) from error
+        if is_another(resource_id, found):
+            raise _contradicted(f"{_says_another(resource_id, found)}.")
+        self._refuse_taken(entry, found.id or resource_id)
         money = entry.intent.money
         if money is not None and entry.intent.is_create:
             if found.amount is not None and found.amount != money.amount:
@@ -225,6 +263,10 @@ def _contradicted(sentence: str) -> EscrowctlError:
         hint="to record it without reading: --unread",
         sending=Sending.NOT_SENT,
     )
+
+
+def _says_another(resource_id: str, located: Located) -> str:
+    return f"the record read as {resource_id} says that it is {located.id}"
 
 
 def _reason(error: EscrowctlError) -> str:

@@ -94,14 +94,16 @@ def resolve(
 
 
 def _settle(session: Session, entry: Entry, verdict: _Verdict) -> Entry:
-    resolution = session.client.resolve(lambda message: session.console.note("found", message, word="found"))
+    resolution = session.client.resolve(
+        announce=lambda: _say_reading(session, verdict),
+        tell=lambda message: session.console.note("found", message, word="found"),
+    )
     if verdict.resend:
         # Refused before anything is read or asked.
         resolution.require_whole(entry)
     if verdict.applied or verdict.not_applied:
-        _say_reading(session, verdict)
         return _record(resolution, entry, verdict)
-    finding = resolution.look(entry) if _say_reading(session, verdict) else None
+    finding = None if verdict.unread else resolution.look(entry)
     if finding is not None and finding.is_settled:
         return finding.entry
     if not verdict.resend:
@@ -110,12 +112,9 @@ def _settle(session: Session, entry: Entry, verdict: _Verdict) -> Entry:
     return _resend(session, resolution, entry, verdict)
 
 
-def _say_reading(session: Session, verdict: _Verdict) -> bool:
-    """Say where is read, and whether anything is."""
-    if not verdict.unread:
-        what = "before anything is sent" if verdict.resend else "sending no write"
-        session.console.note("reading", f"{session.service.origin}, {what}", word="reading")
-    return not verdict.unread
+def _say_reading(session: Session, verdict: _Verdict) -> None:
+    what = "before anything is sent" if verdict.resend else "sending no write"
+    session.console.note("reading", f"{session.service.origin}, {what}", word="reading")
 
 
 def _record(resolution: "Resolution", entry: Entry, verdict: _Verdict) -> Entry:

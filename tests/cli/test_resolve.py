@@ -1,5 +1,6 @@
 """Settling what is unknown: readings that prove it, verdicts that are recorded, and nothing sent by surprise."""
 
+import functools
 import json
 import re
 from collections.abc import Callable
@@ -144,6 +145,45 @@ def test_any_other_reading_of_a_release_proves_nothing(
     assert journal() == [("release_transaction", "unknown")]
 
 
+@pytest.fixture
+def known_word(serve: Any, write_config: Any, run: Run) -> Callable[[Behave], tuple[WireServer, Run]]:
+    """Start a server under a profile that knows what released is called."""
+
+    def start(behave: Behave) -> tuple[WireServer, Run]:
+        server = serve(behave)
+        write_config(f'[profiles.a]\nbase_url = "{server.base_url}"\nstatus.released = ["released"]\n')
+        around = {"ESCROWCTL_API_KEY": "sk_test_1", "ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_PROFILE": "a"}
+        return server, functools.partial(run, environ=around)
+
+    return start
+
+
+@pytest.mark.parametrize("answer", [hang_up, json_reply(b"", "500 Oh"), json_reply(b"<html>")])
+def test_what_another_escrow_has_become_settles_no_release(
+    known_word: Callable[[Behave], tuple[WireServer, Run]], journal: Journal, answer: Behave
+) -> None:
+    another = json_reply(RELEASED.replace(b"tx_1", b"tx_2"))
+    server, run = known_word(writes_meet(answer, reads=in_turn(json_reply(HELD), another)))
+
+    assert run(*RELEASE).code == 12
+    result = run("journal", "resolve", "j1")
+
+    assert (result.code, len(server.writes)) == (12, 1)
+    assert "the record read as tx_1 says that it is tx_2" in result.err
+    assert journal() == [("release_transaction", "unknown")]
+
+
+def test_a_release_is_not_verified_by_what_another_escrow_has_become(
+    known_word: Callable[[Behave], tuple[WireServer, Run]],
+) -> None:
+    another = json_reply(RELEASED.replace(b"tx_1", b"tx_2"))
+    _, run = known_word(writes_meet(json_reply(HELD), reads=in_turn(json_reply(HELD), another)))
+
+    result = run(*RELEASE, "--json")
+
+    assert (result.code, result.json["verified"], result.json["status_after"]) == (0, None, None)
+
+
 def test_a_webhook_and_a_raw_call_stay_unknown(at: At, journal: Journal) -> None:
     endpoint = {"id": "wh_1", "url": "https://hooks.example.net/x"}
     server, run = at(by_path(listed=listing(endpoint), one=json_reply(HELD)))
@@ -238,6 +278,56 @@ def test_a_release_that_reads_as_released_cannot_be_said_not_to_be(run: Run, ser
 
     assert (result.code, result.error["code"]) == (3, "expectation_failed")
     assert result.error["message"] == "tx_1 reads as released. Nothing was recorded."
+
+
+def test_a_create_whose_key_a_record_carries_cannot_be_said_not_to_be(
+    unknown: Callable[..., tuple[WireServer, Run]], journal: Journal
+) -> None:
+    listed = listing(item("tx_88F2", metadata={"key": KEY}))
+    server, run = unknown(CREATE, by_path(listed=listed, one=json_reply(HELD)), new_uuid=lambda: KEY)
+    line = ("journal", "resolve", "j1", "--not-applied", *WHY)
+
+    result = run(*line, "--json")
+
+    assert (result.code, result.error["code"]) == (3, "expectation_failed")
+    assert result.error["message"] == "tx_88F2 carries the key of j1. Nothing was recorded."
+    assert journal() == [("create_transaction", "unknown")]
+    assert (run(*line, "--unread").code, server.writes) == (0, [])
+    assert journal() == [("create_transaction", "not_applied")]
+
+
+def test_a_reading_is_announced_only_where_something_is_read(at: At) -> None:
+    server, run = at(by_path(listed=listing(), one=json_reply(HELD)))
+    run(*CREATE)
+    run("api", "DELETE", "/webhooks/wh_9", "--yes")
+    server.seen.clear()
+
+    read = run("journal", "resolve", "j1", "--not-applied", *WHY)
+    unread = run("journal", "resolve", "j2", "--not-applied", *WHY)
+
+    assert (read.code, unread.code, [seen.method for seen in server.seen]) == (0, 0, ["GET"])
+    assert (read.err.count("reading: "), unread.err) == (1, "")
+
+
+@pytest.mark.parametrize(
+    ("echoed", "code", "sentence"),
+    [
+        (b"tx_1", 7, "tx_1 is what j1 made, "),
+        (b"tx_9", 3, "the record read as TX_1 says that it is tx_9. Nothing was recorded."),
+    ],
+)
+def test_what_a_create_made_goes_by_the_id_that_its_record_echoes(
+    at: At, journal: Journal, echoed: bytes, code: int, sentence: str
+) -> None:
+    write, one = in_turn(json_reply(HELD), hang_up), json_reply(HELD.replace(b"tx_1", echoed))
+    _, run = at(by_path(listed=listing(), one=one, write=write))
+    assert [run(*CREATE).code, run(*CREATE).code] == [0, 12]
+
+    result = run("journal", "resolve", "j2", "--applied", "--id", "TX_1", *WHY, "--json")
+
+    assert result.code == code
+    assert result.error["message"].startswith(sentence)
+    assert journal() == [("create_transaction", "done"), ("create_transaction", "unknown")]
 
 
 def test_one_escrow_cannot_be_what_two_creates_made(at: At, journal: Journal) -> None:

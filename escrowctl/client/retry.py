@@ -57,7 +57,7 @@ class Retry:
         if (asked or 0.0) > LONGEST_ASKED_WAIT or self._tokens < 1:
             return False
         self._tokens -= 1
-        seconds = self._backoff(attempt) if asked is None else asked
+        seconds = max(asked or 0.0, self._backoff(attempt))
         if seconds >= _TOLD_SECONDS:
             self._tell(f"{_what_happened(exchange)}; trying again in {seconds:.0f} s")
         with self._signals.let_through():
@@ -135,7 +135,7 @@ def asked_wait(answer: Answer | None, *, now: datetime) -> float | None:
     """
     text = (answer.header("Retry-After") or "").strip() if answer else ""
     if text.isascii() and text.isdigit():
-        return float(text[:12])
+        return float(text.lstrip("0")[:12] or 0)
     until = _parse_date(text)
     if answer is None or until is None:
         return None

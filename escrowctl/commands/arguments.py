@@ -127,15 +127,15 @@ def parse_moment(text: str, *, name: str, now: datetime) -> str:
 
     Raises EscrowctlError (exit 2) otherwise.
     """
-    if found := re.fullmatch(r"([1-9][0-9]{0,5})([mhd])", text, re.ASCII):
-        return timestamp(now - timedelta(seconds=int(found[1]) * _AGO[found[2]]))
     try:
+        if found := re.fullmatch(r"([1-9][0-9]{0,5})([mhd])", text, re.ASCII):
+            return timestamp(now - timedelta(seconds=int(found[1]) * _AGO[found[2]]))
         moment = datetime.fromisoformat(text)
-    except ValueError:
+        return timestamp(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+    except (ValueError, OverflowError):
         raise bad_value(
             f'{name} "{text}" is not a time: write one such as 2026-11-21, 2026-11-21T03:12:44Z or 24h (ago).'
         ) from None
-    return timestamp(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
 
 
 def parse_despite(names: list[str] | None) -> tuple[int, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
+from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, Stopped
 from escrowctl.options import SharedOptions
 from escrowctl.signals import Signals
 from escrowctl.surroundings import Surroundings, without_echo
@@ -67,7 +67,10 @@ class Dialogue:
         """
         if absent := self.nobody_to_ask:
             raise confirmation_needed(f"{why}, and {absent}", "--yes")
-        answer = self._ask(lines).strip()
+        try:
+            answer = self._ask(lines).strip()
+        except Stopped as stopped:
+            raise Stopped(stopped.code, f"{declined}. {NOTHING_SENT}") from None
         if answer != word:
             # Whoever pastes the key here by mistake does not see it a second time.
             typed = _shortened(self._star(answer))

@@ -110,11 +110,15 @@ class EscrowctlError(Exception):
 
 
 class Stopped(BaseException):
-    """SIGINT or SIGTERM asked the program to end; `code` says which."""
+    """SIGINT or SIGTERM asked the program to end; `code` says which.
 
-    def __init__(self, code: ErrorCode) -> None:
+    `standing`: sentences that say how things stand then, where whoever was interrupted knows it.
+    """
+
+    def __init__(self, code: ErrorCode, standing: str = "") -> None:
         super().__init__(code.value)
         self.code = code
+        self.standing = standing
 
 
 def bad_value(message: str, *, hint: str | tuple[str, ...] = ()) -> EscrowctlError:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _VERSION_OPTIONS = frozenset({"--version", "-V"})
 _BESIDE_VERSION = frozenset({"--json", "--quiet", "-q", "--no-input", "--debug", "--verbose", "-v"})
+_REPORT = "a report without any value of yours, to be sent along"
 _DEFECT_HINT = "--debug shows where; what was sent, if anything, stands in: escrowctl journal list"
 
 
@@ -64,6 +65,7 @@ def _dispatch(words: "Sequence[str]", session: "Session") -> int:
         run(words, session)
         # All is done and told: a signal from here on has nothing left to end.
         session.signals.hold()
+        _note_defects(session)
     except EscrowctlError as error:
         if error.code in (ErrorCode.USAGE, ErrorCode.BAD_VALUE):
             # The line may not have been parsed to its end; it is answered in the form it seems to ask for.
@@ -71,10 +73,8 @@ def _dispatch(words: "Sequence[str]", session: "Session") -> int:
         return _fail(session, error)
     except Stopped as stopped:
         # Where no write was possible, saying that none is unknown would only raise the question.
-        writing = "journal" in session.__dict__
-        return _fail(
-            session, EscrowctlError(stopped.code, f"stopped.{' No write was left unknown.' if writing else ''}")
-        )
+        usual = "No write was left unknown." if "journal" in session.__dict__ else ""
+        return _fail(session, EscrowctlError(stopped.code, f"stopped. {stopped.standing or usual}".rstrip()))
     except OutputClosedError:
         # What was asked for was read; that the reader of stdout left early is its own business.
         return ExitCode.OK
@@ -86,19 +86,27 @@ def _dispatch(words: "Sequence[str]", session: "Session") -> int:
 def _report_defect(session: "Session", error: Exception) -> int:
     from escrowctl.errors import ErrorCode, EscrowctlError
 
-    report = _write_crash_report(session, error)
-    if session.options.debug:
-        session.report_traceback(error)
+    report = _record_defect(session, error)
     message = f"this is a defect in escrowctl ({type(error).__name__})."
-    where = f"a report without any value of yours, to be sent along: {report}"
-    hint = (_DEFECT_HINT, *([where] if report else []))
+    hint = (_DEFECT_HINT, *([f"{_REPORT}: {report}"] if report else []))
     return _fail(session, EscrowctlError(ErrorCode.DEFECT, message, hint=hint))
 
 
-def _write_crash_report(session: "Session", error: Exception) -> "Path | None":
-    """Write where the defect showed itself; whatever fails on the way, the defect is told."""
+def _note_defects(session: "Session") -> None:
+    """Say which defects the run went on after, each with its report."""
+    for error in session.defects:
+        report = _record_defect(session, error)
+        message = f"escrowctl itself failed on the way ({type(error).__name__})"
+        session.console.note("defect", message + (f"; {_REPORT}: {report}" if report else ""), important=True)
+    session.defects.clear()
+
+
+def _record_defect(session: "Session", error: BaseException) -> "Path | None":
+    """Write where a defect showed itself; whatever fails on the way, the defect is told."""
     import contextlib
 
+    if session.options.debug:
+        session.report_traceback(error)
     with contextlib.suppress(Exception):
         from escrowctl.app import list_words
         from escrowctl.crashes import write_crash_report
@@ -111,6 +119,7 @@ def _write_crash_report(session: "Session", error: Exception) -> "Path | None":
 def _fail(session: "Session", error: "EscrowctlError") -> int:
     # What is to be told is decided; another signal cannot change it.
     session.signals.hold()
+    _note_defects(session)
     session.console.error(error)
     return error.exit_code
 

@@ -50,6 +50,8 @@ class Session:
         self.options = SharedOptions()
         self.words: tuple[str, ...] = ()
         """The line as it was typed after the program's name."""
+        self.defects: list[BaseException] = []
+        """Defects of escrowctl that did not end the run, for main to report."""
         self._secrets: list[Secret] = []
 
     # Speaking
@@ -82,7 +84,7 @@ class Session:
         with self.accounting_for(done):
             self.console.show(view)
 
-    def report_traceback(self, error: Exception) -> None:
+    def report_traceback(self, error: BaseException) -> None:
         """Write a traceback, the key starred in it."""
         import traceback
 
@@ -210,6 +212,7 @@ class Session:
             surroundings=self.surroundings,
             signals=self.signals,
             tell=lambda message: self.console.note("waiting", message),
+            note_defect=self.defects.append,
             invocation=self.invocation,
         )
 
@@ -228,8 +231,10 @@ class Session:
 
     def find_entry(self, number: int, *, reading: bool = False) -> "Entry":
         """Return a journal entry with its history; raises EscrowctlError `not_found` (6) where there is none."""
-        found = (self.journal_to_read if reading else self.journal).find(number)
+        journal = self.journal_to_read if reading else self.journal
+        found = journal.find(number)
         if found is None:
+            journal.require_whole()
             raise EscrowctlError(
                 ErrorCode.NOT_FOUND,
                 f"there is no entry j{number} in this journal.",

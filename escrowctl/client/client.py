@@ -42,8 +42,8 @@ MADE_WHEN_SENT = "(made when sent)"
 class EscrowClient:
     """Everything that can be asked of one service. `open_journal` is called for the first write.
 
-    `tell` is told of long waits. `invocation` is how a hint starts: the program with the options that
-    lead to this service.
+    `tell` is told of long waits, `note_defect` of a defect of ours that does not end the run.
+    `invocation` is how a hint starts: the program with the options that lead to this service.
     """
 
     def __init__(
@@ -55,8 +55,10 @@ class EscrowClient:
         surroundings: Surroundings,
         signals: Signals,
         tell: Callable[[str], None],
+        note_defect: Callable[[BaseException], None],
         invocation: str,
     ) -> None:
+        self._note_defect = note_defect
         self._service = service
         self._wire = wire
         self._open_journal = open_journal
@@ -165,4 +167,5 @@ class EscrowClient:
             retry=self._retry,
             surroundings=self._surroundings,
             signals=self._signals,
+            note_defect=self._note_defect,
         )

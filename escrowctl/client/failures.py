@@ -81,7 +81,7 @@ def write_failure(
     `replayed`: it was sent by an earlier command, nothing by this one.
     """
     verb = describe(entry.intent)
-    facts = write_facts(entry)
+    facts = entry.facts
     match entry.state:
         case State.NOT_SENT:
             return EscrowctlError(
@@ -109,20 +109,6 @@ def write_failure(
                 sending=Sending.UNKNOWN,
                 facts=facts | ({"deduplicates": True} if service.idempotency == "header" else {}),
             )
-
-
-def write_facts(entry: Entry) -> dict[str, object]:
-    """Return what a log needs to settle a write without the journal."""
-    intent = entry.intent
-    facts: dict[str, object] = {
-        "http_status": entry.verdict.http_status,
-        "request_id": entry.request_id,
-        "entry": entry.name,
-        "idempotency_key": intent.idempotency_key,
-        "sent_at": entry.sent_at,
-        "request": {"method": intent.method, "url": intent.url, "body": intent.body},
-    }
-    return facts | ({"reason": intent.reason} if intent.reason else {})
 
 
 def refusal_hint(service: Service, status: int) -> str | tuple[str, ...]:

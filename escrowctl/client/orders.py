@@ -1,5 +1,6 @@
 """What commands ask the client to write: each order complete, as it will be sent and journalled."""
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -156,7 +157,7 @@ def order_update(
 ) -> Order:
     """Return the order to update one escrow, under the lock that its release takes.
 
-    Caps speak of it where it sets an amount.
+    Caps speak of it where it sets an amount, and refuse one that is not found where amounts are.
     """
     echoed = (found.id if found else None) or resource_id
     said = locate(body, noun=operation.noun)
@@ -170,7 +171,7 @@ def order_update(
         recorded_body=encode(body),
         resource_id=resource_id,
         money=Money(said.amount, currency) if said.amount is not None and currency is not None else None,
-        is_capped=said.amount is not None,
+        is_capped=_speaks_of_amount(body),
     )
 
 
@@ -238,8 +239,19 @@ def order_again(entry: "Entry") -> Order | None:
         recorded_body=intent.body,
         resource_id=intent.resource_id,
         money=intent.money,
-        is_capped=intent.operation != UPDATE_TRANSACTION.name or intent.money is not None,
+        is_capped=intent.operation != UPDATE_TRANSACTION.name or _speaks_of_amount(json.loads(intent.body or "null")),
     )
+
+
+def _speaks_of_amount(body: JsonValue) -> bool:
+    """Whether a field at any depth is named like an amount, however it is spelled."""
+    match body:
+        case dict():
+            return any("amount" in key.casefold() or _speaks_of_amount(item) for key, item in body.items())
+        case list():
+            return any(_speaks_of_amount(item) for item in body)
+        case _:
+            return False
 
 
 def _transaction_locks(*ids: str) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ A release cannot be undone. *Accepted* is not *released*: what the record says a
 second reading, and which words mean released only the profile knows (interface.md: not shown).
 """
 
-from escrowctl.client.failures import write_facts, write_failure
+from escrowctl.client.failures import write_failure
 from escrowctl.client.inspection import Confirm, describe, describe_money, inspect, is_another, require_unchanged
 from escrowctl.client.orders import Circumstances, Order, Terms, order_release
 from escrowctl.client.reading import Reader
@@ -14,7 +14,7 @@ from escrowctl.config.service import Service
 from escrowctl.contract.operations import GET_TRANSACTION, Operation
 from escrowctl.contract.record import Located
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, Stopped
-from escrowctl.journal.entries import State
+from escrowctl.journal.entries import Entry, State
 from escrowctl.signals import Signals
 from escrowctl.surroundings import Surroundings
 
@@ -57,7 +57,7 @@ class Release:
         """
         try:
             # What is known here needs no network; the echoed id is looked up again under the lock.
-            sent_before = self._writer.refuse_known(self._order(resource_id, None))
+            sent_before = self._sent_before(resource_id)
             if sent_before is not None:
                 return self._conclude(resource_id, None, sent_before)
             before = self._read(resource_id)
@@ -65,9 +65,20 @@ class Release:
             asked = self._confirm(resource_id, before)
             return self._release_alone(resource_id, before, asked=asked)
         except EscrowctlError as error:
-            if self._terms.if_released and error.code is ErrorCode.ALREADY_DONE:
+            # A 409 may say just that; then only a reading can tell.
+            conflict = error.code is ErrorCode.CONFLICT and bool(self._service.released)
+            if self._terms.if_released and (conflict or error.code is ErrorCode.ALREADY_DONE):
                 return self._released_before(resource_id, error)
             raise
+
+    def _sent_before(self, resource_id: str) -> Written | None:
+        """Return the stored result of what this would repeat; what another process sends now is waited for later."""
+        try:
+            return self._writer.refuse_known(self._order(resource_id, None))
+        except EscrowctlError as error:
+            if error.code is not ErrorCode.BUSY:
+                raise
+            return None
 
     def _release_alone(self, resource_id: str, before: Located | None, *, asked: bool) -> Released:
         order = self._order(resource_id, before)
@@ -110,7 +121,7 @@ class Release:
         entry = written.entry
         known = entry.state is State.DONE
         if not known and not (entry.state is State.UNKNOWN and written.answered):
-            raise self._failure(written)
+            raise self._conflict(resource_id, written) if written.code is ErrorCode.CONFLICT else self._failure(written)
         after = self._read_back(resource_id)
         if known and self._terms.wait is not None:
             after = self._wait(resource_id, after, written)
@@ -118,7 +129,7 @@ class Release:
         if not known and verified is not True:
             raise self._failure(written)
         if verified is True and not entry.verdict.verified:
-            entry = self._writer.settle_by_reading(entry, f"{entry.verdict.detail}; read back as {_status(after)}")
+            entry = self._settle_as_read(written, after)
         return Released(
             id=resource_id,
             http_status=entry.verdict.http_status,
@@ -131,10 +142,28 @@ class Release:
             replayed=written.replayed,
         )
 
+    def _settle_as_read(self, written: Written, after: Located | None) -> Entry:
+        entry = written.entry
+        try:
+            return self._writer.settle_by_reading(entry, f"{entry.verdict.detail}; read back as {_status(after)}")
+        except EscrowctlError:
+            # The release was sent, whatever the journal can take now: done if that is on record, else unknown.
+            if entry.state is State.DONE:
+                return entry
+            raise self._failure(written) from None
+
     def _failure(self, written: Written) -> EscrowctlError:
         return write_failure(
             self._service, written.entry, written.code, invocation=self._invocation, replayed=written.replayed
         )
+
+    def _conflict(self, resource_id: str, written: Written) -> EscrowctlError:
+        """Return the refusal of a release that contradicts what the service holds, with what that is now."""
+        failure = self._failure(written)
+        after = self._read_back(resource_id)
+        if after is not None:
+            failure.hint = (*failure.hint, f"{resource_id} reads as {describe(after)} now")
+        return failure
 
     def _wait(self, resource_id: str, after: Located | None, written: Written) -> Located | None:
         """Read until a word means released; a reading that fails is one that has not shown it yet.
@@ -151,10 +180,15 @@ class Release:
                     f"later it is {describe(after)}, not released.",
                     hint=f"{self._invocation} tx get {resource_id}",
                     sending=Sending.DONE,
-                    facts=write_facts(written.entry),
+                    facts=written.entry.facts,
                 )
-            with self._signals.let_through():
-                around.sleep(_POLL_SECONDS)
+            try:
+                with self._signals.let_through():
+                    around.sleep(_POLL_SECONDS)
+            except Stopped as stopped:
+                # As in `_read_back`: that it was accepted is said first.
+                self._signals.remember(stopped)
+                return after
             after = self._read_back(resource_id)
         return after
 

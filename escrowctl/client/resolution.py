@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from escrowctl.client.inspection import describe, describe_money, is_another
+from escrowctl.client.inspection import describe, describe_money, inspect, is_another
 from escrowctl.client.orders import Order, order_again
 from escrowctl.client.reading import Reader
 from escrowctl.client.records import Record
@@ -27,18 +27,17 @@ from escrowctl.contract.operations import (
 )
 from escrowctl.contract.record import Located
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, bad_value
-from escrowctl.journal.entries import Entry, Selection, State, Verdict
+from escrowctl.journal.entries import APPLIED_ON_WORD, Entry, Selection, State, Verdict
 from escrowctl.journal.guards import describe as describe_intent
 from escrowctl.journal.journal import Journal, Word
 
-APPLIED_ON_WORD = "applied, on an operator's word"
 NOT_APPLIED_ON_WORD = "not applied, on an operator's word"
 
 NOTHING_RECORDED = "Nothing was recorded."
 _OWN_KEY = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _LISTINGS = {CREATE_TRANSACTION.name: LIST_TRANSACTIONS, CREATE_WEBHOOK.name: LIST_WEBHOOKS}
 _MAX_FOUND = 5
-_MAX_ENTRIES = 1000
+_PAGE = 100
 
 Tell = Callable[[str], None]
 
@@ -76,18 +75,22 @@ class Resolution:
         self._announce = announce
         self._tell = tell
 
-    def look(self, entry: Entry) -> Finding:
-        """Read what can be read about an unknown write, and settle it where that proves it; sends no write."""
+    def look(self, entry: Entry, *, sending: bool = False) -> Finding:
+        """Read what can be read about an unknown write, and settle it where that proves it; sends no write.
+
+        `sending`: the write is to be sent again if nothing is proven. Then a transaction must be readable
+        and be what it was: raises EscrowctlError as `inspection.inspect` does, 3 for another amount.
+        """
         match entry.intent.operation:
             case RELEASE_TRANSACTION.name:
-                return self._look_at_release(entry)
+                return self._look_at_release(entry, sending=sending)
             case CREATE_TRANSACTION.name:
                 return self._look_for(entry, self._fits_transaction, "equal amount")
             case CREATE_WEBHOOK.name:
                 return self._look_for(entry, self._fits_webhook, "equal URL")
             case _:
                 if entry.intent.resource_id is not None:
-                    self._read(entry.intent.resource_id)
+                    self._read(entry.intent.resource_id, sending=sending)
                 return Finding(entry, f"no reading can tell whether this {describe_intent(entry.intent)} was applied.")
 
     def record_applied(self, entry: Entry, word: Word, *, resource_id: str | None, unread: bool) -> Entry:
@@ -102,13 +105,14 @@ class Resolution:
         about = resource_id or intent.resource_id
         if about is not None and not unread and intent.operation != CREATE_WEBHOOK.name:
             self._require_as_sent(entry, about)
-        verdict = replace(entry.verdict, state=State.DONE, detail=APPLIED_ON_WORD, result_id=resource_id)
+        verdict = replace(entry.verdict, state=State.DONE, detail=APPLIED_ON_WORD, result_id=resource_id, reply=None)
         return self._journal.decide(entry, verdict, word)
 
     def record_not_applied(self, entry: Entry, word: Word, *, unread: bool) -> Entry:
         """Record that an unknown write was not applied: the same line may then be sent again.
 
-        Raises EscrowctlError 3 where a release reads as released, or a record carries the key of a create.
+        Raises EscrowctlError: 3 where a release reads as released, or a record carries the key of a
+        create, and as a reading does where that cannot be read.
         """
         proof = None if unread else self._find_proof(entry)
         if proof is not None:
@@ -116,69 +120,73 @@ class Resolution:
         verdict = Verdict(State.NOT_APPLIED, NOT_APPLIED_ON_WORD)
         return self._journal.decide(entry, verdict, word)
 
-    def require_whole(self, entry: Entry) -> Order:
-        """Return the order that an entry stands for; raises EscrowctlError (2) where the journal holds only hashes."""
+    def require_sendable(self, entry: Entry) -> Order:
+        """Return the order that an entry stands for.
+
+        Raises EscrowctlError: 2 where the journal holds only hashes of it, and where the profile forbids writing.
+        """
         order = order_again(entry)
         if order is None:
             raise bad_value(
                 f"{entry.name} cannot be sent again from the journal, which keeps no text of it that may be secret.",
                 hint=f"repeat the command itself with --despite {entry.name}",
             )
+        self._writer.check(order)
         return order
 
-    def send_again(self, entry: Entry, word: Word) -> Written:
+    def send_again(self, entry: Entry, word: Word, *, asked: bool, unread: bool) -> Written:
         """Send an unknown write once more, on an operator's word; call inside `signals.held()`.
 
-        Raises as `Writer.perform_again` does.
+        `asked`: time has passed since `look`. Raises as `look` and `Writer.perform_again` do.
         """
-        order = self.require_whole(entry)
-        with self._writer.alone(order):
-            return self._writer.perform_again(entry, order, word)
+        order = self.require_sendable(entry)
+        with self._writer.alone(order) as waited:
+            if (asked or waited) and not unread and (finding := self.look(entry, sending=True)).is_settled:
+                return Written(finding.entry, None)
+            try:
+                return self._writer.perform_again(entry, order, word)
+            except EscrowctlError as error:
+                if error.code is ErrorCode.EARLIER_UNKNOWN:
+                    # Its equal is to be settled first; what else its hint names is for another command.
+                    error.hint = error.hint[:1]
+                raise
 
     # Reading
 
-    def _find_proof(self, entry: Entry) -> str | None:
-        """Return the sentence of a reading which shows that an unknown write was applied; None: nothing shows it."""
-        intent = entry.intent
-        if intent.operation == RELEASE_TRANSACTION.name:
-            found = self._read(intent.resource_id or "")
-            released = found is not None and self._service.means_released(found.located.status)
-            return f"{intent.resource_id} reads as {found.located.status}." if found and released else None
-        if (listing := _LISTINGS.get(intent.operation)) is None:
-            return None
-        carrying = [item for item in self._list(listing) or () if _carries(item.value, intent.idempotency_key)]
-        return f"{carrying[0].located.id or 'a record'} carries the key of {entry.name}." if carrying else None
-
-    def _look_at_release(self, entry: Entry) -> Finding:
+    def _look_at_release(self, entry: Entry, *, sending: bool) -> Finding:
         resource_id = entry.intent.resource_id or ""
-        found = self._read(resource_id)
-        if found is None:
+        located = self._read(resource_id, sending=sending)
+        if located is None:
             return Finding(entry, f"whether {resource_id} was released is not known.")
-        if self._service.means_released(found.located.status):
-            detail = f"read back as {found.located.status}"
-            return Finding(self._writer.settle_by_reading(entry, detail))
-        return Finding(entry, f"{resource_id} reads as {describe(found.located)}: a release may still be on its way.")
+        if not self._service.means_released(located.status):
+            if sending:
+                _require_money(entry, resource_id, located)
+            return Finding(entry, f"{resource_id} reads as {describe(located)}: {self._why_not_released()}.")
+        if (other := self._released_by(entry)) is not None:
+            return Finding(entry, f"{resource_id} reads as {located.status}, which {other.name} did.")
+        return Finding(self._writer.settle_by_reading(entry, f"read back as {located.status}"))
 
-    def _read(self, resource_id: str) -> Record | None:
+    def _read(self, resource_id: str, *, sending: bool = False) -> Located | None:
+        """Read a transaction and tell of it; None where it cannot be read, or is another one."""
         self._announce()
+        if sending:
+            located = inspect(self._reader, resource_id, unread=False, verb="send")
+            self._tell(f"{resource_id}: {describe(located)}")
+            return located
         try:
-            found = self._reader.read(GET_TRANSACTION, resource_id)
+            located = self._reader.read(GET_TRANSACTION, resource_id).located
         except EscrowctlError as error:
             self._tell(f"{resource_id} could not be read: {_reason(error)}")
             return None
-        if is_another(resource_id, found.located):
-            self._tell(_says_another(resource_id, found.located))
+        if is_another(resource_id, located):
+            self._tell(_says_another(resource_id, located))
             return None
-        self._tell(f"{resource_id}: {describe(found.located)}")
-        return found
+        self._tell(f"{resource_id}: {describe(located)}")
+        return located
 
-    def _list(self, operation: Operation) -> Sequence[Record] | None:
+    def _list(self, operation: Operation) -> Sequence[Record]:
         self._announce()
-        try:
-            items = self._reader.read_list(operation).items
-        except EscrowctlError as error:
-            self._tell(f"GET {operation.path} could not be read: {_reason(error)}")
-            return None
+        items = self._reader.read_list(operation).items
         self._tell(
             f"GET {operation.path}: {len(items)} {'item' if len(items) == 1 else 'items'}, perhaps one page of several"
         )
@@ -186,21 +194,40 @@ class Resolution:
 
     def _look_for(self, entry: Entry, fits: Callable[[Entry, Record], bool], how: str) -> Finding:
         """Look for what a create made among all that there is."""
-        items = self._list(_LISTINGS[entry.intent.operation])
-        if items is None:
+        listing = _LISTINGS[entry.intent.operation]
+        try:
+            items = self._list(listing)
+        except EscrowctlError as error:
+            self._tell(f"GET {listing.path} could not be read: {_reason(error)}")
             return Finding(entry, "whether it was applied is not known.")
-        ours = [item for item in items if _carries(item.value, entry.intent.idempotency_key)]
-        if len(ours) == 1 and ours[0].located.id is not None and _OWN_KEY.fullmatch(entry.intent.idempotency_key):
-            return Finding(self._settle_as_made(entry, ours[0]))
+        if (made := self._made_by(entry, items)) is not None:
+            return Finding(self._settle_as_made(entry, made))
         fitting = [item for item in items if fits(entry, item)]
         for item in fitting[:_MAX_FOUND]:
             self._tell(f"{item.located.id}: {describe(item.located)}" + _when(item))
         if not fitting:
-            return Finding(entry, "nothing there fits it, which proves nothing: the list may be one page of several.")
+            return Finding(entry, "nothing in the list fits; that proves nothing, it may be one page of several.")
         names = ", ".join(str(item.located.id) for item in fitting[:_MAX_FOUND])
         more = f" and {len(fitting) - _MAX_FOUND} more" if len(fitting) > _MAX_FOUND else ""
         verb = "fits" if len(fitting) == 1 else "fit"
-        return Finding(entry, f"{names}{more} {verb}, but nothing there carries the key: an {how} proves nothing.")
+        return Finding(entry, f"{names}{more} {verb}, but an {how} proves nothing.")
+
+    def _made_by(self, entry: Entry, items: Sequence[Record]) -> Record | None:
+        """Return the one record that only this create can have made: it alone carries its key, and is as it was sent.
+
+        A key that also stands in what was sent proves nothing: the service may have copied it from there.
+        """
+        key, money = entry.intent.idempotency_key, entry.intent.money
+        carrying = [item for item in items if _carries(item.value, key)]
+        if len(carrying) != 1 or not _OWN_KEY.fullmatch(key) or key in (entry.intent.body or ""):
+            return None
+        located = carrying[0].located
+        differs = money is not None and (
+            (located.amount is not None and located.amount != money.amount)
+            or (located.currency is not None and located.currency != money.currency)
+        )
+        taken = located.id is None or self._other_maker(entry, located.id) is not None
+        return None if differs or taken else carrying[0]
 
     def _settle_as_made(self, entry: Entry, found: Record) -> Entry:
         read = f"{found.located.id} carries its key"
@@ -217,34 +244,69 @@ class Resolution:
         url = value.get(field)
         return isinstance(url, str) and f'"{url}"' in (entry.intent.body or "")
 
+    def _why_not_released(self) -> str:
+        if self._service.released:
+            return "a release may still be on its way"
+        return "which word means released is not known (status.released in the profile)"
+
+    def _released_by(self, entry: Entry) -> Entry | None:
+        """Return another entry of this journal that released the same escrow; one release cannot be two."""
+        return self._other(entry, entry.intent.resource_id or "", lambda other: other.intent.is_once_only)
+
+    def _other_maker(self, entry: Entry, resource_id: str) -> Entry | None:
+        """Return another entry of this journal that made an id: one escrow cannot be what two creates made."""
+        return self._other(entry, resource_id, lambda other: other.intent.is_create)
+
+    def _other(self, entry: Entry, resource_id: str, is_like: Callable[[Entry], bool]) -> Entry | None:
+        names = set(entry.intent.names)
+        for other in self._journal.all(Selection(_PAGE, states=(State.DONE,), resource_id=resource_id)):
+            if other.number != entry.number and is_like(other) and names & set(other.intent.names):
+                return other
+        return None
+
     # Checking a word
 
-    def _refuse_taken(self, entry: Entry, resource_id: str) -> None:
-        """Refuse an id that another entry of this journal made: one escrow cannot be what two creates made."""
-        if not entry.intent.is_create:
-            return
-        for other in self._journal.select(Selection(_MAX_ENTRIES, resource_id=resource_id)):
-            made = other.intent.is_create and other.state is State.DONE and other.intent.service == entry.intent.service
-            if made and other.number != entry.number:
-                raise EscrowctlError(
-                    ErrorCode.ALREADY_DONE,
-                    f"{resource_id} is what {other.name} made, {other.sent_at}. {NOTHING_RECORDED}",
-                    sending=Sending.NOT_SENT,
-                )
+    def _find_proof(self, entry: Entry) -> str | None:
+        """Return the sentence of a reading which shows that an unknown write was applied; None: nothing shows it.
 
-    def _require_as_sent(self, entry: Entry, resource_id: str) -> None:
+        Raises EscrowctlError, as a reading does, where nothing could be read.
+        """
+        intent = entry.intent
+        if intent.operation == RELEASE_TRANSACTION.name:
+            resource_id = intent.resource_id or ""
+            located = self._require_readable(resource_id)
+            self._tell(f"{resource_id}: {describe(located)}")
+            return f"{resource_id} reads as {located.status}." if self._service.means_released(located.status) else None
+        if (listing := _LISTINGS.get(intent.operation)) is None:
+            return None
+        try:
+            items = self._list(listing)
+        except EscrowctlError as error:
+            raise _unreadable(f"GET {listing.path}", error) from error
+        carrying = [item for item in items if _carries(item.value, intent.idempotency_key)]
+        return f"{carrying[0].located.id or 'a record'} carries the key of {entry.name}." if carrying else None
+
+    def _refuse_taken(self, entry: Entry, resource_id: str) -> None:
+        other = self._other_maker(entry, resource_id) if entry.intent.is_create else None
+        if other is not None:
+            raise EscrowctlError(
+                ErrorCode.ALREADY_DONE,
+                f"{resource_id} is what {other.name} made, {other.sent_at}. {NOTHING_RECORDED}",
+                sending=Sending.NOT_SENT,
+            )
+
+    def _require_readable(self, resource_id: str) -> Located:
         self._announce()
         try:
-            found = self._reader.read(GET_TRANSACTION, resource_id).located
+            located = self._reader.read(GET_TRANSACTION, resource_id).located
         except EscrowctlError as error:
-            raise EscrowctlError(
-                error.code,
-                f"{resource_id} could not be read: {_reason(error)} {NOTHING_RECORDED}",
-                hint="to record it without reading: --unread",
-                facts=error.facts,
-            ) from error
-        if is_another(resource_id, found):
-            raise _contradicted(f"{_says_another(resource_id, found)}.")
+            raise _unreadable(resource_id, error) from error
+        if is_another(resource_id, located):
+            raise _contradicted(f"{_says_another(resource_id, located)}.")
+        return located
+
+    def _require_as_sent(self, entry: Entry, resource_id: str) -> None:
+        found = self._require_readable(resource_id)
         self._refuse_taken(entry, found.id or resource_id)
         money = entry.intent.money
         if money is not None and entry.intent.is_create:
@@ -252,8 +314,34 @@ class Resolution:
                 raise _contradicted(f"{resource_id} has amount {found.amount}, sent was {money.amount}.")
             if found.currency is not None and found.currency != money.currency:
                 raise _contradicted(f"{resource_id} has currency {found.currency}, sent was {money.currency}.")
-        as_sent = ", as sent" if money is not None and describe_money(found) == str(money) else ""
+        if entry.intent.is_once_only and self._service.released and not self._service.means_released(found.status):
+            raise _contradicted(f"{resource_id} reads as {describe(found)}, not as released.")
+        as_sent = (
+            ", as sent" if entry.intent.is_create and money is not None and describe_money(found) == str(money) else ""
+        )
         self._tell(f"read {resource_id}: {describe(found)}{as_sent}")
+
+
+def _require_money(entry: Entry, resource_id: str, located: Located) -> None:
+    """Refuse (3) to send a release again whose escrow holds something else than when it was agreed to."""
+    money = entry.intent.money
+    if money is not None and (located.amount, located.currency) != (money.amount, money.currency):
+        raise EscrowctlError(
+            ErrorCode.EXPECTATION_FAILED,
+            f"{resource_id} holds {describe_money(located) or 'nothing known'} now, and {entry.name} was to release "
+            f"{money}. {NOTHING_SENT}",
+            sending=Sending.NOT_SENT,
+            facts={"expected": str(money), "found": describe_money(located)},
+        )
+
+
+def _unreadable(what: str, error: EscrowctlError) -> EscrowctlError:
+    return EscrowctlError(
+        error.code,
+        f"{what} could not be read: {_reason(error)} {NOTHING_RECORDED}",
+        hint="to record it without reading: --unread",
+        facts=error.facts,
+    )
 
 
 def _contradicted(sentence: str) -> EscrowctlError:

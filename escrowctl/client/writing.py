@@ -10,9 +10,9 @@ A process that dies between the first and the last leaves an entry that reads as
 """
 
 import getpass
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from escrowctl.client.exchange import Evidence, Exchange, Fault, Request
 from escrowctl.client.headers import make_headers
@@ -57,7 +57,10 @@ class Written:
 
 
 class Writer:
-    """Sends writes to one service, through one journal."""
+    """Sends writes to one service, through one journal.
+
+    `note_defect` is told of a defect of ours after which a write is still accounted for.
+    """
 
     def __init__(
         self,
@@ -68,10 +71,12 @@ class Writer:
         retry: Retry,
         surroundings: Surroundings,
         signals: Signals,
+        note_defect: Callable[[BaseException], None],
     ) -> None:
         self._service = service
         self._wire = wire
         self._retry = retry
+        self._note_defect = note_defect
         self._journal = journal
         self._surroundings = surroundings
         self._signals = signals
@@ -83,14 +88,14 @@ class Writer:
         where no intent could be recorded (nothing sent), and `Stopped` for a signal while nothing of
         it can have been applied.
         """
-        self._check(order)
+        self.check(order)
         request_id = self._surroundings.new_uuid()
         begun = self._journal.begin(self._intent(order), request_id=request_id, caps=self._caps(order))
         return self._replayed(begun.entry, order) if begun.replayed else self._send_while_allowed(begun.entry, order)
 
     def perform_again(self, entry: Entry, order: Order, word: Word) -> Written:
         """Send an entry's order once more on an operator's word; raises as `perform` does."""
-        self._check(order)
+        self.check(order)
         return self._send_while_allowed(self._begin_again(entry, order, word), order, unsettled=True)
 
     def _send_while_allowed(self, entry: Entry, order: Order, *, unsettled: bool = False) -> Written:
@@ -114,12 +119,14 @@ class Writer:
                 if not attempts.again(exchange, allowed=self._may_send_again(exchange)):
                     return written
                 entry = self._begin_again(written.entry, order)
-            except (EscrowctlError, Stopped) as error:
+            except (Exception, Stopped) as error:
                 if not unsettled:
                     raise
                 # That it may have happened outranks why it was not tried again.
                 if isinstance(error, Stopped):
                     self._signals.remember(error)
+                elif not isinstance(error, EscrowctlError):
+                    self._note_defect(error)
                 return written
 
     def _may_send_again(self, exchange: Exchange) -> bool:
@@ -142,9 +149,10 @@ class Writer:
 
     def _give_up(self, entry: Entry, exchange: Exchange, error: Exception) -> Written:
         """Record as unknown what was sent and could not be judged: a defect of ours, which must not lose the write."""
+        self._note_defect(error)
         status = exchange.answer.status if exchange.answer else None
         detail = f"escrowctl itself failed on the answer ({type(error).__name__})"
-        return Written(self._journal.settle(entry, Verdict(State.UNKNOWN, detail, status)), None)
+        return Written(self._record_outcome(entry, Verdict(State.UNKNOWN, detail, status)), None)
 
     def _caps(self, order: Order) -> Caps:
         return self._service.caps if order.is_capped else NO_CAPS
@@ -169,7 +177,7 @@ class Writer:
         The profile is asked first. Returns the stored result where the order repeats one under its
         idempotency key.
         """
-        self._check(order)
+        self.check(order)
         intent = self._intent(order)
         sent = self._journal.find_sent(intent)
         if sent is not None:
@@ -186,18 +194,15 @@ class Writer:
         return make_intent(self._service, order, idempotency_key=key)
 
     def settle_by_reading(self, entry: Entry, detail: str, *, result_id: str | None = None) -> Entry:
-        """Record that a reading showed an unknown write to be done, and what it made."""
-        verdict = entry.verdict
-        settled = replace(
-            verdict, state=State.DONE, detail=detail, result_id=result_id or verdict.result_id, verified=True
-        )
-        return self._journal.settle(entry, settled)
+        """Record what a reading showed; see `Journal.settle_by_reading`."""
+        return self._journal.settle_by_reading(entry, detail, result_id=result_id)
 
     def _sleep(self, seconds: float) -> None:
         with self._signals.let_through():
             self._surroundings.sleep(seconds)
 
-    def _check(self, order: Order) -> None:
+    def check(self, order: Order) -> None:
+        """Raise EscrowctlError where the profile forbids a write (5, 17), or it holds the key (2); nothing was sent."""
         service = self._service
         if service.read_only:
             raise EscrowctlError(
@@ -239,6 +244,7 @@ class Writer:
                 # The outcome is told first; that nothing more is begun comes after.
                 self._signals.remember(error)
                 return Exchange(evidence.sent, fault=Fault.INTERRUPTED)
+            self._note_defect(error)
             return Exchange(evidence.sent, fault=Fault.DEFECT, detail=type(error).__name__)
 
     def _settle(self, entry: Entry, order: Order, outcome: Outcome, exchange: Exchange, record: Record | None) -> Entry:
@@ -247,10 +253,13 @@ class Writer:
             state=_STATES[outcome.sending],
             detail=self._in_seconds(outcome.detail, exchange),
             http_status=answer.status if answer else None,
-            result_id=record.located.id if record else None,
+            result_id=record.located.id if record and outcome.sending is Sending.DONE else None,
             reply=self._keep_reply(entry, order, record) if record else None,
             may_repeat=outcome.may_repeat and self._service.retry_refused,
         )
+        return self._record_outcome(entry, verdict)
+
+    def _record_outcome(self, entry: Entry, verdict: Verdict) -> Entry:
         try:
             return self._journal.settle(entry, verdict)
         except EscrowctlError as error:
@@ -319,15 +328,9 @@ def _unrecorded(entry: Entry, verdict: Verdict, error: EscrowctlError) -> Escrow
         ErrorCode.OUTCOME_UNKNOWN,
         f"{entry.intent.method} {entry.intent.url} ended as {verdict.state.value} ({verdict.detail}{named}), but the "
         f"journal could not record it: {error.message.removesuffix(NOTHING_SENT).strip()} Do not send it again.",
+        hint=f"once it can: escrowctl journal resolve {entry.name}",
         sending=Sending.UNKNOWN,
-        facts={
-            "entry": entry.name,
-            "http_status": verdict.http_status,
-            "idempotency_key": entry.intent.idempotency_key,
-            "sent_at": entry.sent_at,
-            "result_id": verdict.result_id,
-            "request_id": entry.request_id,
-        },
+        facts={**entry.facts, "http_status": verdict.http_status, "result_id": verdict.result_id},
     )
 
 

@@ -3,8 +3,9 @@
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
@@ -21,8 +22,12 @@ from escrowctl.output.view import View, flatten
 from escrowctl.session import Session, session_of
 from escrowctl.surroundings import timestamp
 
+if TYPE_CHECKING:
+    from escrowctl.journal.journal import Journal
+
 _FORMATS = ("jsonl", "csv")
 _PAGE = 500
+_MAX_LINE = 128 * 1024 * 1024
 
 
 def verify_journal(
@@ -41,16 +46,22 @@ def verify_journal(
       escrowctl journal verify --head last-week.json
     """
     session = session_of(context)
-    store = session.journal_to_read.store
+    store = _require_journal(session).store
     found = verify(store, expected=_read_head(session, head, journal_id=store.journal_id))
     if found.problem is not None:
         raise EscrowctlError(
             ErrorCode.CHECK_FAILED,
             f"the journal is not what was written: {found.problem.removesuffix(NOTHING_SENT).strip().rstrip('.')}.",
-            hint="bring back a copy from before, or journal import an export of it; settle by hand what was sent since",
+            hint=(
+                f"to bring it back: move {store.path} away, then escrowctl journal import FILE --restore, with the "
+                "newest export",
+                "settle by hand what was sent since that export",
+            ),
             facts={"records": found.records, "entries": found.entries},
         )
     document = _verified(store.journal_id, found)
+    if head is not None:
+        session.console.note("head", f"it holds the head in {_name(head)}")
     session.show(View(document, store.journal_id, flatten(document)))
 
 
@@ -69,7 +80,7 @@ def export(
     session = session_of(context)
     if format_ not in _FORMATS:
         raise bad_value(f'--format "{format_}" is none of {", ".join(_FORMATS)}.')
-    store = session.journal_to_read.store
+    store = _require_journal(session).store
     if head:
         session.console.data(json.dumps(_head_document(store.journal_id, store.head())))
         return
@@ -105,8 +116,22 @@ def import_file(
     session.show(View(document, archive.journal_id, flatten(document), line=f"{archive.journal_id}   {done}"))
     if whole:
         session.console.note(
-            "restored", "what was written after the export is not known here: settle it by hand", important=True
+            "restored",
+            "what was written after the export is not known here: settle it by hand. Any other copy of this journal "
+            "must not be used any more",
+            important=True,
         )
+
+
+def _require_journal(session: Session) -> "Journal":
+    """Return the journal to be read; raises EscrowctlError (6) where none was written yet, (17) where one is gone."""
+    journal = session.journal_to_read
+    if not journal.is_there:
+        journal.require_whole()
+        raise EscrowctlError(
+            ErrorCode.NOT_FOUND, f"there is no journal yet: the first write makes {journal.store.path}."
+        )
+    return journal
 
 
 def _csv(session: Session) -> Iterator[str]:
@@ -117,6 +142,7 @@ def _csv(session: Session) -> Iterator[str]:
 def _verified(journal_id: str, found: Verification) -> dict[str, JsonValue]:
     return {
         "journal_id": journal_id,
+        "sound": True,
         "records": Number(str(found.records)),
         "entries": Number(str(found.entries)),
         "head": found.head.digest,
@@ -146,7 +172,7 @@ def _read_head(session: Session, file: str | None, *, journal_id: str) -> Head |
         document = json.loads(text)
         head = Head(int(document["sequence"]), str(document["digest"]))
         of = str(document["journal_id"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         raise bad_value(f"{_name(file)} holds no head: journal export --head prints one.") from None
     if of != journal_id:
         raise bad_value(f"{_name(file)} is of another journal, {of}; this one is {journal_id}.")
@@ -155,16 +181,23 @@ def _read_head(session: Session, file: str | None, *, journal_id: str) -> Head |
 
 @contextmanager
 def _lines(session: Session, file: str) -> Iterator[Iterable[str]]:
-    if file == "-":
-        yield session.surroundings.stdin
-        return
     try:
+        if file == "-":
+            yield _bounded(session.surroundings.stdin)
+            return
+        # A pipe or a device is not waited for, and has no end that could be trusted.
+        if Path(file).exists() and not Path(file).is_file():
+            raise bad_value(f"{file} is not a file.", hint="to read from a pipe: -")
         with Path(file).open(encoding="utf-8") as lines:
-            yield lines
+            yield _bounded(lines)
     except OSError as error:
         raise bad_value(f"{file}: {error.strerror or error}.") from error
     except UnicodeDecodeError as error:
-        raise bad_value(f"{file} is not text.") from error
+        raise bad_value(f"{_name(file)} is not text.") from error
+
+
+def _bounded(lines: TextIO) -> Iterator[str]:
+    return iter(partial(lines.readline, _MAX_LINE), "")
 
 
 def _name(file: str) -> str:

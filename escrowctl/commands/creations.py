@@ -29,8 +29,9 @@ def note_replayed(session: Session, made: Made, *, verb: str) -> None:
     """Say that an earlier command did it."""
     if made.replayed:
         entry = made.entry
+        unread = " The service's reply is not known here." if entry.verdict.reply is None and made.record else ""
         session.console.note(
-            "replayed", f"this was {verb} before, {entry.settled_at} ({entry.name}). Nothing was sent now."
+            "replayed", f"this was {verb} before, {entry.settled_at} ({entry.name}). Nothing was sent now.{unread}"
         )
 
 
@@ -54,7 +55,7 @@ def _tell_missing_id(session: Session, made: Made, *, verb: str) -> None:
             f"{verb} ({entry.verdict.http_status}), but -q cannot say which field is the id. Do not do it again.",
             hint=f"the whole reply: {session.invocation} journal show {entry.name}",
             sending=Sending.DONE,
-            facts={"entry": entry.name, "idempotency_key": entry.intent.idempotency_key, "sent_at": entry.sent_at},
+            facts=entry.facts,
         )
     record = record_of(made)
     whole = not session.options.fields and (session.options.raw or record.document == record.value)

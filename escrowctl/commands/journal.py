@@ -53,6 +53,7 @@ def list_entries(
         raise bad_value("--unknown and --state exclude each other: give one.")
     states = ["unknown", "in_flight"] if unknown else [state] if state is not None else []
     selection = select(session, limit, states, operation, since, until, reference, resource_id)
+    session.journal_to_read.require_whole()
     entries = session.journal_to_read.select(selection)
     session.console.show_listing(Listing(COLUMNS, tuple(view_row(entry) for entry in entries)))
     if len(entries) == limit:
@@ -73,7 +74,7 @@ def show(
 
 
 def totals(context: typer.Context, since: SinceOption = None, until: UntilOption = None) -> None:
-    """Add up what was written from here, by month, profile, operation and currency.
+    """Add up what this journal knows of, by month, profile, operation and currency.
 
     What is done and what is unknown stand apart; what was refused or never sent is in neither.
 
@@ -83,13 +84,15 @@ def totals(context: typer.Context, since: SinceOption = None, until: UntilOption
     """
     session = session_of(context)
     selection = select(session, _PAGE, [], None, since, until, None, None)
+    session.journal_to_read.require_whole()
     sums = add_up(session.journal_to_read.all(selection))
     session.console.show_listing(Listing(_TOTALS, tuple(_row(group, found) for group, found in sums.items())))
     count = sum(found.done + found.unknown for found in sums.values())
     noun = "write" if count == 1 else "writes"
     span = " to ".join(part for part in (selection.since or "its beginning", selection.until or "now"))
     session.console.note(
-        "coverage", f"covers {count} {noun} of this journal alone, from {span}: what was written elsewhere is not in it"
+        "coverage",
+        f"covers {count} {noun} in this journal, from {span}: what was written elsewhere and not imported is not in it",
     )
 
 

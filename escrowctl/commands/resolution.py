@@ -8,8 +8,8 @@ import typer
 from escrowctl.commands.arguments import check_text
 from escrowctl.commands.entries import view_resolved
 from escrowctl.contract.identifiers import parse_id
-from escrowctl.contract.operations import CREATE_TRANSACTION
-from escrowctl.errors import ErrorCode, EscrowctlError, Sending, bad_value
+from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK, RELEASE_TRANSACTION
+from escrowctl.errors import ErrorCode, EscrowctlError, Sending, Stopped, bad_value
 from escrowctl.journal.entries import Entry, State, parse_entry_name
 from escrowctl.journal.guards import busy, describe
 from escrowctl.session import Session, session_of
@@ -17,6 +17,14 @@ from escrowctl.session import Session, session_of
 if TYPE_CHECKING:
     from escrowctl.client.resolution import Resolution
     from escrowctl.journal.journal import Word
+
+
+_ANSWERS = {
+    CREATE_TRANSACTION.name: ("it exists", "it does not"),
+    CREATE_WEBHOOK.name: ("it exists", "it does not"),
+    RELEASE_TRANSACTION.name: ("it was released", "it was not"),
+}
+"""What the service's desk may answer, by operation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +95,14 @@ def resolve(
         _show_settled(session, found, verdict)
         return
     verdict.check_id(found)
-    _require_own_service(session, found)
+    _require_own_service(session, found, verdict)
+    session.service.refuse_key(verdict.reason, made)
     with session.signals.held():
-        settled = _settle(session, found, verdict)
+        try:
+            settled = _settle(session, found, verdict)
+        except Stopped as stopped:
+            standing = stopped.standing or f"{found.name} stays unknown: nothing was sent or recorded."
+            raise Stopped(stopped.code, standing) from None
         session.show(view_resolved(settled), done=f"{settled.name} is recorded as {settled.state.value}")
 
 
@@ -100,16 +113,16 @@ def _settle(session: Session, entry: Entry, verdict: _Verdict) -> Entry:
     )
     if verdict.resend:
         # Refused before anything is read or asked.
-        resolution.require_whole(entry)
+        resolution.require_sendable(entry)
     if verdict.applied or verdict.not_applied:
         return _record(resolution, entry, verdict)
-    finding = None if verdict.unread else resolution.look(entry)
+    finding = None if verdict.unread else resolution.look(entry, sending=verdict.resend)
     if finding is not None and finding.is_settled:
         return finding.entry
     if not verdict.resend:
         raise _still_unknown(session, entry, finding.sentence if finding else "nothing was read.")
-    _confirm_resend(session, entry, verdict)
-    return _resend(session, resolution, entry, verdict)
+    asked = _confirm_resend(session, entry, verdict)
+    return _resend(session, resolution, entry, verdict, asked=asked)
 
 
 def _say_reading(session: Session, verdict: _Verdict) -> None:
@@ -124,10 +137,10 @@ def _record(resolution: "Resolution", entry: Entry, verdict: _Verdict) -> Entry:
     return resolution.record_not_applied(entry, word, unread=verdict.unread)
 
 
-def _resend(session: Session, resolution: "Resolution", entry: Entry, verdict: _Verdict) -> Entry:
+def _resend(session: Session, resolution: "Resolution", entry: Entry, verdict: _Verdict, *, asked: bool) -> Entry:
     from escrowctl.client.failures import write_failure
 
-    written = resolution.send_again(entry, _word(verdict))
+    written = resolution.send_again(entry, _word(verdict), asked=asked, unread=verdict.unread)
     if written.entry.state is not State.DONE:
         raise write_failure(session.service, written.entry, written.code, invocation=session.invocation)
     return written.entry
@@ -141,13 +154,14 @@ def _word(verdict: _Verdict) -> "Word":
     return Word(operator_name(), verdict.reason)
 
 
-def _confirm_resend(session: Session, entry: Entry, verdict: _Verdict) -> None:
+def _confirm_resend(session: Session, entry: Entry, verdict: _Verdict) -> bool:
+    """Ask for consent where it was not given on the line; returns whether somebody was asked."""
     if verdict.yes:
-        return
+        return False
     money = entry.intent.money
     word = str(money.amount) if session.service.live and money else entry.name
     what = "amount" if word != entry.name else "entry's name"
-    doubled = "hold the money twice" if entry.intent.is_create else "do it twice"
+    doubled = "hold the money twice" if entry.intent.operation == CREATE_TRANSACTION.name else "do it twice"
     session.dialogue.confirm(
         [
             f"  {entry.name}   {describe(entry.intent)}   {money or entry.intent.resource_id or entry.intent.url}"
@@ -158,6 +172,7 @@ def _confirm_resend(session: Session, entry: Entry, verdict: _Verdict) -> None:
         why=f"sending {entry.name} again needs a confirmation",
         declined=f"{entry.name} was not sent again and stays unknown",
     )
+    return True
 
 
 def _show_settled(session: Session, entry: Entry, verdict: _Verdict) -> None:
@@ -175,34 +190,49 @@ def _show_settled(session: Session, entry: Entry, verdict: _Verdict) -> None:
     session.show(view_resolved(entry))
 
 
-def _require_own_service(session: Session, entry: Entry) -> None:
-    """Refuse (2) to settle an entry at another service than the one it was sent to."""
+def _require_own_service(session: Session, entry: Entry, verdict: _Verdict) -> None:
+    """Refuse (2) to settle an entry elsewhere than where it was sent to, or to ask there under another key."""
     service, intent = session.service, entry.intent
-    base_url = service.origin.base_url
-    at_origin = service.sandbox or intent.url.startswith(f"{base_url.rstrip('/')}/")
-    if service.identity == intent.service and at_origin:
-        return
-    raise bad_value(
-        f"{entry.name} was sent to {intent.service} (profile {intent.profile}), and this is {service.origin}.",
-        hint=f"{session.program} -p {intent.profile} journal resolve {entry.name}",
-    )
+    at_origin = service.sandbox or intent.url.startswith(f"{service.origin.base_url.rstrip('/')}/")
+    if not at_origin or not set(service.names) & set(intent.names):
+        raise bad_value(
+            f"{entry.name} was sent to {intent.url} (profile {intent.profile}), and this is {service.origin}.",
+            hint=_way_there(session, entry),
+        )
+    is_word_alone = verdict.unread and not verdict.resend
+    if service.name != intent.profile and not is_word_alone:
+        raise bad_value(
+            f"{entry.name} was sent under the profile {intent.profile}, and this is {service.name}: another key may "
+            "see other escrows.",
+            hint=_way_there(session, entry),
+        )
+
+
+def _way_there(session: Session, entry: Entry) -> str:
+    """Return how to reach the service that an entry was sent to."""
+    intent = entry.intent
+    config = session.resolver.config if not session.options.sandbox else None
+    if config is not None and intent.profile in config.profiles:
+        return f"{session.program} -p {intent.profile} journal resolve {entry.name}"
+    return f"with ESCROWCTL_BASE_URL and the key as they were then: {session.program} journal resolve {entry.name}"
 
 
 def _still_unknown(session: Session, entry: Entry, sentence: str) -> EscrowctlError:
-    from escrowctl.client.failures import write_facts
-
     name, invocation = entry.name, session.invocation
-    made = " --id ID" if entry.intent.operation == CREATE_TRANSACTION.name else ""
-    twice = "may hold the money twice" if entry.intent.is_create else "may do it twice"
+    intent = entry.intent
+    is_create = intent.operation == CREATE_TRANSACTION.name
+    made = " --id ID" if is_create else ""
+    twice = "may hold the money twice" if is_create else "may do it twice"
+    was, was_not = _ANSWERS.get(intent.operation, ("it was done", "it was not"))
     return EscrowctlError(
         ErrorCode.OUTCOME_UNKNOWN,
         f"{name} stays unknown: {sentence}",
         hint=(
             "ask the service's desk, quoting key, time and request, then record the answer:",
-            f"  it exists       {invocation} journal resolve {name} --applied{made} --reason TEXT",
-            f"  it does not     {invocation} journal resolve {name} --not-applied --reason TEXT",
+            f"  {was:<16}{invocation} journal resolve {name} --applied{made} --reason TEXT",
+            f"  {was_not:<16}{invocation} journal resolve {name} --not-applied --reason TEXT",
             f"  send it again   {invocation} journal resolve {name} --resend --reason TEXT      {twice}; asks first",
         ),
         sending=Sending.UNKNOWN,
-        facts=write_facts(entry),
+        facts=entry.facts,
     )

@@ -46,13 +46,24 @@ def select(
     return Selection(
         limit=limit,
         states=tuple(_state(state) for state in states),
-        profile=session.options.profile,
+        profile=_profile(session),
         operations=_operations(operation) if operation is not None else (),
         since=parse_moment(since, name="--since", now=now) if since is not None else None,
         until=parse_moment(until, name="--until", now=now) if until is not None else None,
         reference=reference,
         resource_id=resource_id,
     )
+
+
+def _profile(session: Session) -> str | None:
+    """Return the profile that -p names; a name that nothing is known of is more likely a slip than an empty list."""
+    name = session.options.profile
+    if name is None or session.journal_to_read.select(Selection(1, profile=name)):
+        return name
+    config = session.resolver.config
+    if config is None or name not in config.profiles:
+        raise bad_value(f'there is no profile "{name}", and no entry in the journal under that name.')
+    return name
 
 
 def _state(word: str) -> State:

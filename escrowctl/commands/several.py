@@ -17,14 +17,16 @@ def run_several(session: Session, ids: list[str], work: Callable[[str], View], *
 
     Under `--json` and `--raw` each line is an object with its `outcome`; elsewhere a failure goes to stderr and
     the rows are lines. Goes on after a failure, but not after a signal, nor where a line cannot be
-    printed. Raises EscrowctlError at the end, with counts that add up: 12 where any is unknown (it
-    outranks a signal), else 15 where any failed. `done` completes "ID ..." (`was released`) and says
-    that the work was a write, whose line must not get lost.
+    printed or the journal cannot be used. Raises EscrowctlError at the end, with counts that add up:
+    12 where any is unknown (it outranks a signal), else 15 where any failed. `done` completes "ID ..."
+    (`was released`) and says that the work was a write, whose line must not get lost.
     """
     run = _Run(session, work, done)
     try:
         for resource_id in ids:
             run.do(resource_id)
+            if run.ended:
+                break
     except Stopped:
         if not run.unknown:
             raise
@@ -41,6 +43,11 @@ class _Run:
         self._done = done
         self.shown = 0
         self.failures: list[EscrowctlError] = []
+
+    @property
+    def ended(self) -> bool:
+        """Whether the last failure leaves nothing that could be done for the others."""
+        return bool(self.failures) and self.failures[-1].code is ErrorCode.JOURNAL_UNUSABLE
 
     @property
     def unknown(self) -> int:

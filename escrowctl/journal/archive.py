@@ -13,9 +13,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from escrowctl.errors import EscrowctlError, bad_value
+from escrowctl.journal import rows
 from escrowctl.journal.chain import EMPTY, Head, Link, Record, canonical
+from escrowctl.journal.facts import check_journal_id, check_record
 from escrowctl.journal.store import Store
-from escrowctl.journal.verification import links
+from escrowctl.journal.verification import fold, links
 
 FORMAT = 1
 
@@ -31,6 +33,13 @@ class Archive:
     def head(self) -> Head:
         """Where its chain ends."""
         return Head(self.links[-1].record.sequence, self.links[-1].digest) if self.links else EMPTY
+
+    def by_entry(self) -> dict[int, list[Link]]:
+        """Return the records of each entry, in order."""
+        found: dict[int, list[Link]] = {}
+        for link in self.links:
+            found.setdefault(link.record.entry, []).append(link)
+        return found
 
 
 def write_archive(store: Store) -> Iterator[str]:
@@ -56,7 +65,8 @@ def write_archive(store: Store) -> Iterator[str]:
 def read_archive(lines: Iterable[str], *, source: str) -> Archive:
     """Return what an export holds.
 
-    Raises EscrowctlError (exit 2) naming the line where it is not one, was changed, or was cut.
+    Raises EscrowctlError (exit 2) naming the line where it is not one, was changed, or was cut, and the
+    entry that its records do not make.
     """
     journal_id, found, head = "", [], EMPTY
     whole = False
@@ -76,17 +86,25 @@ def read_archive(lines: Iterable[str], *, source: str) -> Archive:
                     )
                 found.append(link)
                 head = Head(link.record.sequence, link.digest)
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise _not_one(source, number, "is no line of a journal's export") from error
     if not whole:
         raise bad_value(f"{source} is not whole: it was cut, or its last line was changed. Nothing was imported.")
-    return Archive(journal_id, found)
+    archive = Archive(journal_id, found)
+    for number, records in archive.by_entry().items():
+        try:
+            columns = fold(records)
+            rows.entry_of(number, columns)
+            rows.tokens_of(columns)
+        except (ValueError, KeyError, TypeError) as error:
+            raise bad_value(f"the records of j{number} in {source} make no entry. Nothing was imported.") from error
+    return archive
 
 
 def _journal_id(document: dict[str, object]) -> str:
     if document["escrowctl_journal"] != FORMAT:
         raise ValueError(document["escrowctl_journal"])
-    return str(document["journal_id"])
+    return check_journal_id(document["journal_id"])
 
 
 def _link(document: dict[str, object]) -> Link:
@@ -94,6 +112,7 @@ def _link(document: dict[str, object]) -> Link:
     if not (isinstance(facts, dict) and isinstance(sequence, int) and isinstance(entry, int)):
         raise TypeError(document)
     record = Record(sequence, entry, str(document["kind"]), str(document["at"]), canonical(facts))
+    check_record(record, facts)
     return Link(record, str(document["digest"]))
 
 

@@ -8,6 +8,12 @@ from escrowctl.contract.money import Money
 from escrowctl.contract.operations import RELEASE_TRANSACTION
 from escrowctl.errors import bad_value
 
+APPLIED_ON_WORD = "applied, on an operator's word"
+"""Detail of the decision that an unknown write was applied."""
+
+RESENT_ON_WORD = "to be sent again, on an operator's word"
+"""Detail of the decision before an attempt that an operator asked for while an earlier one was unknown."""
+
 
 class State(StrEnum):
     """Where a write stands.
@@ -119,6 +125,20 @@ class Entry:
     def state(self) -> State:
         """The state of the last attempt."""
         return self.verdict.state
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """What a log needs to settle it without the journal; values are JSON's."""
+        intent = self.intent
+        known: dict[str, object] = {
+            "http_status": self.verdict.http_status,
+            "request_id": self.request_id,
+            "entry": self.name,
+            "idempotency_key": intent.idempotency_key,
+            "sent_at": self.sent_at,
+            "request": {"method": intent.method, "url": intent.url, "body": intent.body},
+        }
+        return known | ({"reason": intent.reason} if intent.reason else {})
 
     @property
     def is_open(self) -> bool:

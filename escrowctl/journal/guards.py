@@ -7,7 +7,7 @@ from decimal import Decimal
 from escrowctl.contract.money import Money, sum_exactly
 from escrowctl.contract.operations import VERBS
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, bad_value
-from escrowctl.journal.entries import Entry, Intent, State
+from escrowctl.journal.entries import APPLIED_ON_WORD, Entry, Intent, State
 from escrowctl.surroundings import ago
 
 
@@ -35,9 +35,9 @@ def check_alike(alike: list[Entry], intent: Intent, *, invocation: str, now: dat
         if intent.is_create and entry.intent.reference != intent.reference:
             continue
         if entry.state is State.DONE and intent.is_once_only:
-            raise _already_done(entry, intent, now)
+            raise _already_done(entry, intent, invocation, now)
         if entry.state is State.UNKNOWN and entry.number not in intent.despite:
-            raise _earlier_unknown(entry, invocation, now)
+            raise _earlier_unknown(entry, _like(entry), invocation, now)
         if entry.state is State.IN_FLIGHT:
             raise busy(entry)
 
@@ -46,15 +46,16 @@ def check_reference(under_reference: list[Entry], intent: Intent, *, invocation:
     """Refuse a create whose reference stands for an earlier one: one reference, one escrow."""
     for entry in under_reference:
         if entry.state is State.UNKNOWN and entry.number not in intent.despite:
-            raise _earlier_unknown(entry, invocation, now)
+            raise _earlier_unknown(entry, f'the create under the reference "{intent.reference}"', invocation, now)
         if entry.state is State.IN_FLIGHT:
             raise busy(entry)
         if entry.state is State.DONE:
+            made = entry.verdict.result_id
             raise _refusal(
                 ErrorCode.REFERENCE_REUSED,
                 f'the reference "{intent.reference}" stands for {_made(entry)} ({entry.name}, {entry.sent_at}).',
                 entry,
-                hint="one reference, one escrow: give this one its own",
+                hint=f"it is there: {invocation} tx get {made}" if made else f"{invocation} journal show {entry.name}",
             )
 
 
@@ -65,12 +66,14 @@ def require_countable(intent: Intent, caps: Mapping[str, Decimal]) -> Money:
         raise _capped(
             intent, f"{limited}, and what this {describe(intent)} moves is not known, so that it cannot be counted."
         )
+    if intent.money.amount <= 0:
+        raise _capped(intent, f"{limited}, and this {describe(intent)} moves {intent.money}, which frees nothing.")
     if intent.money.currency not in caps:
         raise _capped(intent, f"{limited}, and none for {intent.money.currency}.")
     return intent.money
 
 
-def check_cap(intent: Intent, money: Money, *, cap: Decimal, spent: Decimal, day: str, invocation: str) -> None:
+def check_cap(intent: Intent, money: Money, *, cap: Decimal, spent: Decimal, day: str) -> None:
     """Refuse (5) a write that would bring a day's writes of its operation above the profile's cap."""
     if sum_exactly((spent, money.amount)) > cap:
         verb = describe(intent)
@@ -78,7 +81,7 @@ def check_cap(intent: Intent, money: Money, *, cap: Decimal, spent: Decimal, day
             intent,
             f"the profile {intent.profile} caps {verb}s at {cap} {money.currency} a day (UTC): {spent} are done or "
             f"unknown since {day}, and this one is {money.amount}.",
-            hint=f"what was counted: {invocation} journal list --since {day} --operation {verb}",
+            hint=f"what was counted: escrowctl journal list --since {day} --operation {verb}",
         )
 
 
@@ -92,6 +95,16 @@ def busy_elsewhere(seconds: float, *, invocation: str) -> EscrowctlError:
     return EscrowctlError(
         ErrorCode.BUSY,
         f"another process has been working on the same thing for {seconds:g} s. {NOTHING_SENT}",
+        hint=f"{invocation} journal list",
+        sending=Sending.NOT_SENT,
+    )
+
+
+def taken(number: int, *, invocation: str) -> EscrowctlError:
+    """Return the refusal (7) to work on an entry that another process keeps alive."""
+    return EscrowctlError(
+        ErrorCode.BUSY,
+        f"another process is working on journal entry j{number}. {NOTHING_SENT}",
         hint=f"{invocation} journal list",
         sending=Sending.NOT_SENT,
     )
@@ -114,31 +127,39 @@ def describe(intent: Intent) -> str:
     return VERBS.get(intent.operation, f"{intent.method} call")
 
 
-def _already_done(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError:
+def _already_done(entry: Entry, intent: Intent, invocation: str, now: datetime) -> EscrowctlError:
     when = f"{ago(entry.settled_at or entry.sent_at, now)} (journal {entry.name})"
     typed, then = intent.resource_id, entry.intent.resource_id
+    where = f"elsewhere (imported: {entry.origin})" if entry.origin else "from here"
     sentence = (
-        f"{typed} was already released from here, {when}."
+        f"{typed} was already released {where}, {when}."
         if entry.verdict.verified
-        else f"the release of {typed} was already sent from here and accepted, {when}; no reading has shown it yet."
+        else f"the release of {typed} is on record as applied, on an operator's word, {when}; no reading has shown it."
+        if entry.verdict.detail == APPLIED_ON_WORD
+        else f"the release of {typed} was already sent {where} and accepted, {when}; no reading has shown it yet."
     )
     alias = "" if typed == then else f" It was sent as {then}."
-    return _refusal(ErrorCode.ALREADY_DONE, f"{sentence}{alias}", entry)
+    hint = f"what the service says of it: {invocation} tx get {typed}"
+    return _refusal(ErrorCode.ALREADY_DONE, f"{sentence}{alias}", entry, hint=hint)
 
 
-def _earlier_unknown(entry: Entry, invocation: str, now: datetime) -> EscrowctlError:
+def _like(entry: Entry) -> str:
     verb = describe(entry.intent)
+    return f"the {verb} of {entry.intent.resource_id}" if entry.intent.is_once_only else f"an equal {verb}"
+
+
+def _earlier_unknown(entry: Entry, like: str, invocation: str, now: datetime) -> EscrowctlError:
     what = f"({entry.intent.money}) " if entry.intent.money else ""
+    settle = f"settle it:                                  {invocation} journal resolve {entry.name}"
+    despite = f"if this one is meant besides, on purpose:   repeat the command with --despite {entry.name}"
     return EscrowctlError(
         ErrorCode.EARLIER_UNKNOWN,
-        f"an equal {verb} {what}is unknown since {entry.sent_at}, {ago(entry.sent_at, now)} ({entry.name}). "
+        f"{like} {what}is unknown since {entry.sent_at}, {ago(entry.sent_at, now)} ({entry.name}). "
         "Nothing was sent now.",
-        hint=(
-            f"settle it:                                  {invocation} journal resolve {entry.name}",
-            f"if this one is meant besides, on purpose:   repeat the command with --despite {entry.name}",
-        ),
+        # A release is never meant twice, nor is a reference.
+        hint=(settle, despite) if like.startswith("an equal") else settle,
         sending=Sending.UNKNOWN,
-        facts=_facts(entry),
+        facts=entry.facts,
     )
 
 
@@ -157,9 +178,5 @@ def _made(entry: Entry) -> str:
 
 def _refusal(code: ErrorCode, sentence: str, entry: Entry, *, hint: str = "") -> EscrowctlError:
     return EscrowctlError(
-        code, f"{sentence} {NOTHING_SENT}", hint=hint or (), sending=Sending.NOT_SENT, facts=_facts(entry)
+        code, f"{sentence} {NOTHING_SENT}", hint=hint or (), sending=Sending.NOT_SENT, facts=entry.facts
     )
-
-
-def _facts(entry: Entry) -> dict[str, object]:
-    return {"entry": entry.name, "idempotency_key": entry.intent.idempotency_key, "sent_at": entry.sent_at}

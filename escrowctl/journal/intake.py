@@ -4,18 +4,19 @@ Merged entries get numbers of this journal and keep the name of where they come 
 was lost is restored from its own export: the same records, the same identity, into an empty file.
 """
 
+import json
 from dataclasses import dataclass
 
 from escrowctl.errors import ErrorCode, EscrowctlError, Sending
 from escrowctl.journal.archive import Archive
 from escrowctl.journal.chain import EMPTY, Link
-from escrowctl.journal.entries import State
+from escrowctl.journal.entries import Entry, State
+from escrowctl.journal.head import UnreadableHeadError
 from escrowctl.journal.rows import Columns
 from escrowctl.journal.store import Store
 from escrowctl.journal.verification import fold
 
 WHILE_EXPORTED = "it was in flight when its journal was exported"
-_OPEN = (State.UNKNOWN.value, State.IN_FLIGHT.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,8 @@ class Intake:
 def merge(store: Store, archive: Archive, *, at: str) -> Intake:
     """Take an archive's entries over in one transaction; again is harmless.
 
-    An entry that is settled here stays as it is. Raises EscrowctlError: 7 where the archive is an
+    An entry is one with the entry that it was imported from, and with no other: two that used one
+    idempotency key are two writes, and both stand. Raises EscrowctlError: 7 where the archive is an
     earlier state of this very journal that contradicts it, and `journal_unusable`.
     """
     if archive.journal_id == store.journal_id:
@@ -38,16 +40,14 @@ def merge(store: Store, archive: Archive, *, at: str) -> Intake:
     added = updated = known = 0
     with store.transaction():
         store.check_tail()
-        for number, links in _by_entry(archive).items():
-            columns = _as_imported(fold(links), origin=f"{archive.journal_id} j{number}")
-            earlier = store.by_origin(columns["origin"])
-            if earlier is None and store.by_key(_names(columns), columns["idempotency_key"]) is not None:
-                known += 1
-            elif earlier is None:
-                store.add_import(store.next_number(), columns, at=at)
+        for number, links in archive.by_entry().items():
+            theirs = fold(links)
+            earlier = _here(store, theirs, origin := f"{archive.journal_id} j{number}")
+            if earlier is None:
+                store.add_import(store.next_number(), _as_imported(theirs, origin=theirs["origin"] or origin), at=at)
                 added += 1
-            elif earlier.is_open and columns["state"] not in _OPEN:
-                store.add_import(earlier.number, columns, at=at)
+            elif _outweighs(theirs, links, earlier, store.links_of(earlier.number)):
+                store.add_import(earlier.number, _as_imported(theirs, origin=earlier.origin or origin), at=at)
                 updated += 1
             else:
                 known += 1
@@ -57,41 +57,89 @@ def merge(store: Store, archive: Archive, *, at: str) -> Intake:
 def restore(store: Store, archive: Archive) -> Intake:
     """Bring an archive back as the journal that it was, into one that holds nothing.
 
-    Raises EscrowctlError (7) where this journal holds records.
+    Raises EscrowctlError (7) where this journal holds records, and where the head that was kept
+    beside it says that more was written than the archive holds.
     """
     with store.transaction():
         if store.head() != EMPTY:
             raise _refusal("this journal holds entries: only an empty one can become another.")
+        _require_reaching(store, archive)
         store.take_identity(archive.journal_id)
         for link in archive.links:
             store.add_link(link)
-    return Intake(added=len(_by_entry(archive)))
+    return Intake(added=len(archive.by_entry()))
 
 
 def _recognise(store: Store, archive: Archive) -> Intake:
     if why := store.contradiction(archive.head):
-        raise _refusal(f"the export is of this very journal, and they do not agree: {why}.")
-    return Intake(known=len(_by_entry(archive)))
+        raise _refusal(
+            f"the export is of this very journal, and they do not agree: {why}.",
+            hint="one of the two went on as a copy: settle by hand what only the other holds",
+        )
+    return Intake(known=len(archive.by_entry()))
 
 
-def _by_entry(archive: Archive) -> dict[int, list[Link]]:
-    found: dict[int, list[Link]] = {}
-    for link in archive.links:
-        found.setdefault(link.record.entry, []).append(link)
-    return found
+def _require_reaching(store: Store, archive: Archive) -> None:
+    """Refuse an archive that is older than the journal that stood here once."""
+    path = store.head_file.path
+    try:
+        kept = store.head_file.read()
+    except UnreadableHeadError:
+        return
+    if kept is None or kept.journal_id != archive.journal_id or kept.head == EMPTY:
+        return
+    last = archive.head.sequence
+    if kept.head.sequence > last:
+        raise _refusal(
+            f"the journal that stood here had {kept.head.sequence} records, and the export ends with {last}: "
+            "what was written since would not be known, and could be done again.",
+            hint=("import a later export", f"or settle by hand what was written since, then remove {path}"),
+        )
+    if archive.links[kept.head.sequence - 1].digest != kept.head.digest:
+        raise _refusal(f"the export is not of the journal that stood here: {path.name} beside it says otherwise.")
+
+
+def _here(store: Store, theirs: Columns, origin: str) -> Entry | None:
+    """Return the entry that another journal's entry is: taken over before, or first written from here."""
+    first = theirs["origin"] or origin
+    journal_id, _, name = first.partition(" j")
+    if journal_id == store.journal_id:
+        return store.by_number(int(name))
+    return store.by_origin(first) or store.by_origin(origin)
+
+
+def _outweighs(theirs: Columns, their_links: list[Link], ours: Entry, our_links: list[Link]) -> bool:
+    """Whether what the other journal says of an entry is later, or safer, than what stands here.
+
+    What was sent again from here since stands as it is: their word is not about that attempt. What
+    may have happened there is believed where nothing here says that it cannot have.
+    """
+    state = State(theirs["state"])
+    if ours.is_open:
+        settled = state not in (State.UNKNOWN, State.IN_FLIGHT)
+        return settled and ours.state is not State.IN_FLIGHT and ours.request_id in _requests(their_links)
+    if ours.state is State.DONE:
+        return False
+    may_have = state in (State.UNKNOWN, State.IN_FLIGHT) and theirs["request_id"] not in _requests(our_links)
+    return state is State.DONE or may_have
+
+
+def _requests(links: list[Link]) -> set[str]:
+    """Return the request ids of an entry's attempts."""
+    facts = (json.loads(link.record.facts) for link in links)
+    return {found["request_id"] for found in facts if "request_id" in found}
 
 
 def _as_imported(columns: Columns, *, origin: str) -> Columns:
-    """Return a row as this journal takes it: nobody here sends what was in flight there."""
-    imported = columns | {"origin": columns["origin"] or origin}
+    """Return a row as this journal takes it: nobody here sends what was in flight there.
+
+    What it was sent in spite of are numbers of the other journal.
+    """
+    imported = columns | {"origin": origin, "despite": ""}
     if columns["state"] == State.IN_FLIGHT.value:
         imported |= {"state": State.UNKNOWN.value, "detail": WHILE_EXPORTED}
     return imported
 
 
-def _names(columns: Columns) -> set[str]:
-    return {columns["service"], columns["site"] or columns["service"]}
-
-
-def _refusal(sentence: str) -> EscrowctlError:
-    return EscrowctlError(ErrorCode.CONFLICT, f"{sentence} Nothing was imported.", sending=Sending.NOT_SENT)
+def _refusal(sentence: str, *, hint: str | tuple[str, ...] = ()) -> EscrowctlError:
+    return EscrowctlError(ErrorCode.CONFLICT, f"{sentence} Nothing was imported.", hint=hint, sending=Sending.NOT_SENT)

@@ -5,18 +5,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 
+from escrowctl.contract.money import sum_exactly
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
 from escrowctl.journal import guards, signing_secrets
-from escrowctl.journal.entries import Entry, Intent, Selection, State, Verdict
+from escrowctl.journal.entries import RESENT_ON_WORD, Entry, Intent, Selection, State, Verdict
+from escrowctl.journal.failures import damaged
 from escrowctl.journal.locks import AskedLockFile, LockFile, place_of
+from escrowctl.journal.spending import count_resends, sum_since
 from escrowctl.journal.store import Store
 from escrowctl.surroundings import timestamp
 
 LOST_IN_FLIGHT = "the process that sent it ended before it could record an outcome"
-RESENT_ON_WORD = "to be sent again, on an operator's word"
 _POLL_SECONDS = 0.05
 
 Caps = Mapping[str, Decimal]
@@ -54,7 +57,7 @@ class Journal:
         self._folder = folder
         self._now = now
         self._invocation = invocation
-        self.store = Store(folder / "journal.db", made_at=timestamp(now()), reading=reading)
+        self.store = Store.open(folder / "journal.db", made_at=timestamp(now()), reading=reading)
         self._lock_path = folder / "journal.lock"
         with _lockable(self._lock_path):
             self._locks = (AskedLockFile if reading else LockFile)(self._lock_path)
@@ -77,11 +80,12 @@ class Journal:
         now (425, 429); then it gets its next attempt. Raises EscrowctlError 5, 7 or 12 as
         `journal.guards` says.
         """
-        with self._alone():
+        with self._bringing_to_life() as hold:
             earlier = self._under_key(intent)
             if earlier is not None and not _may_be_sent_again(earlier):
                 return Begun(earlier, replayed=True)
-            begun = self._attempt(intent, earlier, request_id=request_id, caps=caps)
+            self._check_caps(intent, caps, but=earlier)
+            begun = self._attempt(intent, earlier, request_id=request_id, hold=hold)
         return Begun(self._reread(begun), replayed=False)
 
     def begin_again(self, entry: Entry, *, request_id: str, caps: Caps = NO_CAPS, word: Word | None = None) -> Entry:
@@ -90,11 +94,12 @@ class Journal:
         Raises EscrowctlError 7 where somebody else has worked on the entry since it was read, and
         otherwise as `begin` does.
         """
-        with self._alone():
+        with self._bringing_to_life() as hold:
             self._require_unchanged(entry)
             if word is not None:
                 self._record_word(entry, replace(entry.verdict, detail=RESENT_ON_WORD), word)
-            begun = self._attempt(entry.intent, entry, request_id=request_id, caps=caps)
+            self._check_caps(entry.intent, caps, but=entry)
+            begun = self._attempt(entry.intent, entry, request_id=request_id, hold=hold)
         return self._reread(begun)
 
     def decide(self, entry: Entry, verdict: Verdict, word: Word) -> Entry:
@@ -104,14 +109,26 @@ class Journal:
             self._record_word(entry, verdict, word)
         return self._reread(replace(entry, verdict=verdict))
 
+    def settle_by_reading(self, entry: Entry, detail: str, *, result_id: str | None = None) -> Entry:
+        """Record that a reading showed a write to be done, and what it made; raises as `decide` does."""
+        known = entry.verdict
+        # What was answered while it was unknown is no record of what was done.
+        reply = known.reply if known.state is State.DONE else None
+        made = result_id or known.result_id
+        verdict = replace(known, state=State.DONE, detail=detail, result_id=made, reply=reply, verified=True)
+        with self._alone():
+            self._require_unchanged(entry)
+            self.store.add_verdict(entry.number, verdict, at=timestamp(self._now()))
+        return self._reread(replace(entry, verdict=verdict))
+
     def settle(self, entry: Entry, verdict: Verdict) -> Entry:
-        """Record what became of an entry, durably, and give its liveness back."""
+        """Record what became of an attempt of ours, durably, and give its liveness back."""
         try:
             with self.store.transaction():
                 self.store.add_verdict(entry.number, verdict, at=timestamp(self._now()))
         except EscrowctlError:
-            # A commit whose very last sync failed stands all the same. Should a power failure undo it,
-            # the entry is in flight again and reads as unknown: nothing is sent twice for it.
+            # Where only the commit's very last sync failed, it stands all the same. Should a power failure
+            # undo it, the entry is in flight again and reads as unknown: nothing is sent twice for it.
             if not self._stands(entry, verdict):
                 raise
         self._locks.free(entry.number)
@@ -120,7 +137,7 @@ class Journal:
     def _stands(self, entry: Entry, verdict: Verdict) -> bool:
         """Whether an outcome is on record, to one who opens the journal anew."""
         try:
-            store = Store(self._folder / "journal.db", made_at="", reading=True)
+            store = Store.open(self._folder / "journal.db", made_at="", reading=True)
         except EscrowctlError:
             return False
         with contextlib.closing(store), contextlib.suppress(EscrowctlError):
@@ -178,10 +195,20 @@ class Journal:
         """Return one entry with its history, or None."""
         return self._living(self.store.by_number(number))
 
+    def require_whole(self) -> None:
+        """Raise EscrowctlError (17) where the file is gone, or older than it once was: what it lists would not be all."""
+        kept_beside = self.store.behind_head_file()
+        if kept_beside is not None:
+            raise damaged(self.store.path, kept_beside if self.is_there else "it is gone, and its head is still there")
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a file; the first write makes it."""
+        return self.store.path.exists()
+
     def select(self, selection: Selection) -> list[Entry]:
         """Return the entries of a selection, newest first; one in flight whose sender is gone is unknown."""
-        found = [self._alive_or_unknown(entry) for entry in self.store.select(selection)]
-        return [entry for entry in found if not selection.states or entry.state in selection.states]
+        return list(islice(self.all(selection), selection.limit))
 
     def all(self, selection: Selection) -> Iterator[Entry]:
         """Yield every entry of a selection, newest first, its limit the size of a page.
@@ -189,7 +216,8 @@ class Journal:
         No page stays open while anything else happens: an open reading would block writers.
         """
         before: int | None = None
-        while page := self.store.select(selection, before=before):
+        stored = replace(selection, states=_as_stored(selection.states))
+        while page := self.store.select(stored, before=before):
             for entry in page:
                 living = self._alive_or_unknown(entry)
                 if not selection.states or living.state in selection.states:
@@ -203,23 +231,44 @@ class Journal:
             self.store.check_tail()
             yield
 
+    @contextlib.contextmanager
+    def _bringing_to_life(self) -> Iterator[Callable[[int], None]]:
+        """As `_alone`, with what holds the liveness of an entry; given back where the block is not committed."""
+        held: list[int] = []
+
+        def hold(number: int) -> None:
+            if not self._hold(number):
+                raise guards.taken(number, invocation=self._invocation)
+            held.append(number)
+
+        try:
+            with self._alone():
+                yield hold
+        except BaseException:
+            for number in held:
+                self._locks.free(number)
+            raise
+
     def _under_key(self, intent: Intent) -> Entry | None:
-        earlier = self._living(self.store.by_key(intent.names, intent.idempotency_key))
-        if earlier is not None:
+        """Return the entry under an intent's idempotency key: of several, one that may have happened.
+
+        There are several only where another journal's was imported.
+        """
+        found = [self._alive_or_unknown(entry) for entry in self.store.by_key(intent.names, intent.idempotency_key)]
+        for earlier in found:
             guards.check_key(earlier, intent)
             if earlier.state is State.IN_FLIGHT:
                 raise guards.busy(earlier)
-        return earlier
+        return next((entry for entry in found if not _may_be_sent_again(entry)), found[0] if found else None)
 
-    def _attempt(self, intent: Intent, earlier: Entry | None, *, request_id: str, caps: Caps) -> Entry:
+    def _attempt(self, intent: Intent, earlier: Entry | None, *, request_id: str, hold: Callable[[int], None]) -> Entry:
         """Record the next attempt, or the first, and return it. Only inside a transaction."""
         self._check_guards(intent, but=earlier.number if earlier else None)
-        self._check_caps(intent, caps, but=earlier.number if earlier else None)
         number = earlier.number if earlier else self.store.next_number()
         attempt = earlier.attempt + 1 if earlier else 1
         at = timestamp(self._now())
         # Before the commit: once others can see the entry, they can see that it is alive.
-        self._hold(number)
+        hold(number)
         self.store.add_intent(number, intent, attempt=attempt, request_id=request_id, at=at)
         return Entry(number, intent, Verdict(State.IN_FLIGHT, ""), attempt, request_id, at)
 
@@ -235,17 +284,20 @@ class Journal:
             under = [self._alive_or_unknown(entry) for entry in under if entry.number != but]
             guards.check_reference(under, intent, invocation=self._invocation, now=self._now())
 
-    def _check_caps(self, intent: Intent, caps: Caps, *, but: int | None) -> None:
+    def _check_caps(self, intent: Intent, caps: Caps, *, but: Entry | None) -> None:
         """Count inside the transaction that reserves: two who ask at once cannot both be under the cap.
 
-        What is dated after today counts too, so that a clock set back frees nothing.
+        `but` is the entry whose next attempt this is: it counts as often as it may have been applied before.
         """
         if not caps:
             return
         money = guards.require_countable(intent, caps)
         day = timestamp(self._now())[:10]
-        spent = self.store.sum_since(intent, money.currency, since=f"{day}T00:00:00.000Z", but=but)
-        guards.check_cap(intent, money, cap=caps[money.currency], spent=spent, day=day, invocation=self._invocation)
+        number = but.number if but else None
+        spent = sum_since(self.store, intent, money.currency, since=f"{day}T00:00:00.000Z", but=number)
+        if but is not None and but.is_open:
+            spent = sum_exactly((spent, *[money.amount] * count_resends(self.store, but.number)))
+        guards.check_cap(intent, money, cap=caps[money.currency], spent=spent, day=day)
 
     def _require_unchanged(self, entry: Entry) -> None:
         """Refuse (7) to go on with an entry that is not as it was read."""
@@ -282,6 +334,11 @@ class Journal:
         if now.state is not State.IN_FLIGHT or now.attempt != entry.attempt:
             return now
         return replace(entry, verdict=Verdict(State.UNKNOWN, LOST_IN_FLIGHT))
+
+
+def _as_stored(states: tuple[State, ...]) -> tuple[State, ...]:
+    """Return the states to look for: an entry in flight whose sender is gone is unknown, and stands as in flight."""
+    return (*states, State.IN_FLIGHT) if State.UNKNOWN in states and State.IN_FLIGHT not in states else states
 
 
 def _may_be_sent_again(entry: Entry) -> bool:

@@ -17,11 +17,6 @@ Columns = dict[str, Any]
 MAY_HAVE_HAPPENED = "state IN ('done', 'unknown', 'in_flight')"
 """As SQL: the states of a write that happened, or may have."""
 
-STANDS_BY_LIKENESS = (
-    f"(state IN ('unknown', 'in_flight') OR state = 'done' AND operation = '{RELEASE_TRANSACTION.name}')"
-)
-"""As SQL: what stands against an equal write. An equal create or update may be meant once the first is known."""
-
 _OPEN = (State.UNKNOWN, State.IN_FLIGHT)
 _NO_VERDICT: Columns = {
     "state": State.IN_FLIGHT.value,

@@ -10,7 +10,7 @@ indexes of one table would not do: SQLite asks the one that it likes better, wha
 import sqlite3
 import uuid
 
-VERSION = 2
+VERSION = 3
 
 _TABLES = """
 CREATE TABLE journal (id TEXT NOT NULL, made_at TEXT NOT NULL) STRICT;
@@ -55,7 +55,7 @@ CREATE UNIQUE INDEX entries_by_key ON entries (service, idempotency_key);
 CREATE INDEX entries_by_state ON entries (state) WHERE state IN ('in_flight', 'unknown');
 """
 
-_SINCE_VERSION_2 = """
+_SINCE_FORMAT_2 = """
 ALTER TABLE entries ADD COLUMN site TEXT;
 ALTER TABLE entries ADD COLUMN verified INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE entries ADD COLUMN origin TEXT;
@@ -66,6 +66,12 @@ CREATE TABLE guards_again (token INTEGER NOT NULL, entry INTEGER NOT NULL, PRIMA
   STRICT, WITHOUT ROWID;
 """
 
+_SINCE_FORMAT_3 = """
+DROP INDEX entries_by_key;
+CREATE INDEX entries_by_origin ON entries (origin) WHERE origin IS NOT NULL;
+"""
+"""Two journals may have used one key: both their entries stand where one was imported into the other."""
+
 
 def version_of(database: sqlite3.Connection) -> int:
     """Return the file's format: 0 for an empty file."""
@@ -74,14 +80,14 @@ def version_of(database: sqlite3.Connection) -> int:
 
 def make_tables(database: sqlite3.Connection, *, made_at: str) -> None:
     """Make today's tables in an empty file, with an identity of its own; only inside a transaction."""
-    _execute_all(database, _TABLES + _SINCE_VERSION_2)
+    _execute_all(database, _TABLES + _SINCE_FORMAT_2 + _SINCE_FORMAT_3)
     database.execute("INSERT INTO journal VALUES (?, ?)", (str(uuid.uuid4()), made_at))
     _mark(database)
 
 
-def extend_tables(database: sqlite3.Connection) -> None:
-    """Bring a file of format 1 to today's tables; the seals and guards are the caller's to write."""
-    _execute_all(database, _SINCE_VERSION_2)
+def extend_tables(database: sqlite3.Connection, *, version: int) -> None:
+    """Bring a file of an earlier format to today's tables; seals and guards, since 2, are the caller's to write."""
+    _execute_all(database, (_SINCE_FORMAT_2 if version == 1 else "") + _SINCE_FORMAT_3)
     _mark(database)
 
 

@@ -10,39 +10,54 @@ import contextlib
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator
-from decimal import Decimal
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from escrowctl.contract.money import sum_exactly
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
+from escrowctl.errors import EscrowctlError
 from escrowctl.journal import rows, schema
 from escrowctl.journal.chain import EMPTY, Head, Kind, Link, Record, canonical
 from escrowctl.journal.entries import Entry, Intent, Selection, Verdict
+from escrowctl.journal.failures import damaged, decoding, translated, unusable
 from escrowctl.journal.head import HeadFile, KeptHead, UnreadableHeadError
 from escrowctl.journal.opening import open_database, open_database_to_read
 from escrowctl.journal.rows import Columns
 
 _TREES = ("guards", "guards_again")
-_UNDECODABLE = (ValueError, TypeError, KeyError, IndexError, ArithmeticError)
-"""What a value of the wrong kind raises on its way from a row to an entry."""
 
 
 class Store:
-    """One open journal file. Every method may raise EscrowctlError `journal_unusable` (exit 17).
+    """One open journal file. Every method may raise EscrowctlError `journal_unusable` (exit 17)."""
 
-    `reading`: a missing file reads as an empty journal and is not made, and one that cannot be
-    written is read all the same.
-    """
-
-    def __init__(self, path: Path, *, made_at: str, reading: bool = False) -> None:
-        self._path = path
-        self._appended: Head | None = None
+    def __init__(self, path: Path, database: sqlite3.Connection) -> None:
+        self.path = path
         self.head_file = HeadFile(path.with_suffix(".head"))
-        with self._decoding():
-            self._db = open_database_to_read(path) if reading else open_database(path)
-            self._db.row_factory = sqlite3.Row
-            self._prepare(made_at)
+        self._appended: Head | None = None
+        self._failed = False
+        self._db = database
+        self._db.row_factory = sqlite3.Row
+
+    @classmethod
+    def open(cls, path: Path, *, made_at: str, reading: bool = False) -> "Store":
+        """Open the file, made where it is missing, and bring it up to date.
+
+        `reading`: a missing file reads as an empty journal and is not made, and one that cannot be
+        written is read all the same.
+        """
+        with decoding(path):
+            store = cls(path, open_database_to_read(path) if reading else open_database(path))
+            store._prepare(made_at)
+            return store
+
+    def copy(self) -> "Store":
+        """Return the journal as it stands now in a temporary place of its own, to be looked at; `close` it.
+
+        It is copied page by page, so that damage is in the copy as it is in the file.
+        """
+        database = sqlite3.connect("", isolation_level=None)
+        with self._translated():
+            self._db.backup(database)
+        return Store(self.path, database)
 
     def close(self) -> None:
         """Close the file."""
@@ -51,6 +66,9 @@ class Store:
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
         """Commit what the block did, durably, before the next line runs; or nothing of it."""
+        if self._failed:
+            # After a failed sync the next one may succeed for pages that never reached the disk.
+            raise unusable(self.path, "an earlier commit of this process failed")
         with self._translated():
             self._appended = None
             self._db.execute("BEGIN IMMEDIATE")
@@ -163,7 +181,7 @@ class Store:
 
     def by_number(self, number: int) -> Entry | None:
         """Return one entry with its history."""
-        found = self._select("number = ?", (number,), limit=1)
+        found = self.rows_where("number = ?", (number,), limit=1)
         if not found:
             return None
         with self._decoding():
@@ -173,10 +191,9 @@ class Store:
             )
             return rows.entry_of(*found[0], tuple(events))
 
-    def by_key(self, names: Iterable[str], idempotency_key: str) -> Entry | None:
-        """Return the entry that used an idempotency key at a service, under any of its names."""
-        found = self._standing(rows.key_tokens(names, idempotency_key))
-        return found[0] if found else None
+    def by_key(self, names: Iterable[str], idempotency_key: str) -> list[Entry]:
+        """Return the entries that used an idempotency key at a service, under any of its names, newest first."""
+        return self._standing(rows.key_tokens(names, idempotency_key))
 
     def alike(self, intent: Intent) -> list[Entry]:
         """Return the entries that are the same write and stand against another, newest first."""
@@ -188,7 +205,7 @@ class Store:
 
     def by_origin(self, origin: str) -> Entry | None:
         """Return the entry that was imported from that journal and entry."""
-        found = self._select("origin = ?", (origin,), limit=1)
+        found = self.rows_where("origin = ?", (origin,), limit=1)
         return self._entry(*found[0]) if found else None
 
     def select(self, selection: Selection, *, before: int | None = None) -> list[Entry]:
@@ -199,29 +216,20 @@ class Store:
         condition, values = selection.condition()
         if before is not None:
             condition, values = f"({condition}) AND number < ?", (*values, before)
-        return [self._entry(*found) for found in self._select(condition, values, limit=selection.limit)]
+        return [self._entry(*found) for found in self.rows_where(condition, values, limit=selection.limit)]
 
     def page(self, *, after: int, limit: int) -> list[tuple[int, Columns]]:
         """Return up to `limit` entries as rows, oldest first, those after a number."""
-        return self._select("number > ?", (after,), limit=limit, order="ASC")
+        return self.rows_where("number > ?", (after,), limit=limit, order="ASC")
 
-    def sum_since(self, intent: Intent, currency: str, *, since: str, but: int | None) -> Decimal:
-        """Return what writes like an intent came to in a currency since a time, those that may have happened.
-
-        `but` is the number of an entry that is left out.
-        """
-        found = self._select(
-            f"operation = ? AND currency = ? AND sent_at >= ? AND amount IS NOT NULL AND {rows.MAY_HAVE_HAPPENED}",
-            (intent.operation, currency, since),
-            limit=-1,
-        )
-        names = set(intent.names)
+    def rows_where(
+        self, where: str, values: tuple[object, ...], *, limit: int = -1, order: str = "DESC"
+    ) -> list[tuple[int, Columns]]:
+        """Return entries as rows by an SQL condition of the journal's own, newest first; values are bound."""
+        query = f"SELECT * FROM entries WHERE {where} ORDER BY number {order} LIMIT ?"
         with self._decoding():
-            return sum_exactly(
-                Decimal(row["amount"])
-                for number, row in found
-                if number != but and names & {row["service"], row["site"]}
-            )
+            found = self._db.execute(query, (*values, limit)).fetchall()
+        return [self._unsealed(row) for row in found]
 
     def stands(self, number: int, tokens: frozenset[int]) -> bool:
         """Whether an entry is kept under each of the tokens, in both trees."""
@@ -245,7 +253,7 @@ class Store:
         self._db.execute("PRAGMA synchronous = EXTRA")
         version = schema.version_of(self._db)
         if version > schema.VERSION:
-            raise self._unusable(f"it was made by a newer escrowctl (format {version})")
+            raise unusable(self.path, f"it was made by a newer escrowctl (format {version})")
         if version < schema.VERSION:
             with self.transaction():
                 self._bring_up_to_date(made_at)
@@ -256,8 +264,8 @@ class Store:
         if version == 0:
             schema.make_tables(self._db, made_at=made_at)
         elif version < schema.VERSION:
-            schema.extend_tables(self._db)
-            for row in self._db.execute("SELECT * FROM entries").fetchall():
+            schema.extend_tables(self._db, version=version)
+            for row in self._db.execute("SELECT * FROM entries WHERE seal = ''").fetchall():
                 columns = dict(row)
                 number = columns.pop("number")
                 del columns["seal"]
@@ -279,7 +287,7 @@ class Store:
 
     def _change(self, number: int, kind: str, at: str, facts: Columns) -> None:
         """Derive the entry's row from a record."""
-        found = self._select("number = ?", (number,), limit=1)
+        found = self.rows_where("number = ?", (number,), limit=1)
         before = found[0][1] if found else {}
         self._put(number, rows.apply(before, kind, at, facts), before=before)
 
@@ -306,7 +314,7 @@ class Store:
                 raise self._damaged("its indexes do not agree on what stands against this write")
             numbers |= once
         found = [
-            one for number in sorted(numbers, reverse=True) for one in self._select("number = ?", (number,), limit=1)
+            one for number in sorted(numbers, reverse=True) for one in self.rows_where("number = ?", (number,), limit=1)
         ]
         with self._decoding():
             standing = [number for number, row in found if tokens & rows.tokens_of(row)]
@@ -318,15 +326,6 @@ class Store:
         with self._decoding():
             found = self._db.execute(f"SELECT entry FROM {tree} WHERE token = ?", (token,)).fetchall()
         return {row["entry"] for row in found}
-
-    def _select(
-        self, where: str, values: tuple[object, ...], *, limit: int, order: str = "DESC"
-    ) -> list[tuple[int, Columns]]:
-        # The texts are this module's own and `Selection`'s; values are bound.
-        query = f"SELECT * FROM entries WHERE {where} ORDER BY number {order} LIMIT ?"
-        with self._decoding():
-            found = self._db.execute(query, (*values, limit)).fetchall()
-        return [self._unsealed(row) for row in found]
 
     def _unsealed(self, row: sqlite3.Row) -> tuple[int, Columns]:
         with self._decoding():
@@ -353,7 +352,8 @@ class Store:
     def _commit(self) -> None:
         try:
             self._db.execute("COMMIT")
-        except sqlite3.Error:
+        except sqlite3.Error as error:
+            self._failed = error.sqlite_errorcode != sqlite3.SQLITE_BUSY
             self._roll_back()
             raise
 
@@ -367,28 +367,11 @@ class Store:
         with contextlib.suppress(sqlite3.Error):
             self._db.execute("ROLLBACK")
 
-    @contextlib.contextmanager
-    def _translated(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.Error, OSError) as error:
-            raise self._unusable(str(error)) from error
+    def _translated(self) -> AbstractContextManager[None]:
+        return translated(self.path)
 
-    @contextlib.contextmanager
-    def _decoding(self) -> Iterator[None]:
-        with self._translated():
-            try:
-                yield
-            except _UNDECODABLE as error:
-                raise self._damaged("a value in it is not what was recorded") from error
+    def _decoding(self) -> AbstractContextManager[None]:
+        return decoding(self.path)
 
     def _damaged(self, why: str) -> EscrowctlError:
-        return self._unusable(f"it is damaged: {why}", hint=("what is wrong with it: escrowctl journal verify",))
-
-    def _unusable(self, why: str, *, hint: tuple[str, ...] = ()) -> EscrowctlError:
-        return EscrowctlError(
-            ErrorCode.JOURNAL_UNUSABLE,
-            f"the journal {self._path} cannot be used: {why}. {NOTHING_SENT}",
-            hint=hint or "no write is sent without a journal; set ESCROWCTL_HOME to use a folder elsewhere",
-            sending=Sending.NOT_SENT,
-        )
+        return damaged(self.path, why)

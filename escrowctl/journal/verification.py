@@ -4,6 +4,7 @@ It finds accidents and careless edits. Who can write the file can also write a c
 only a head that was kept elsewhere shows that (`journal export --head`).
 """
 
+import contextlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,14 +29,22 @@ class Verification:
 
 
 def verify(store: Store, *, expected: Head | None = None) -> Verification:
-    """Check the whole journal, a bounded page at a time; `expected` is a head that it must still hold.
+    """Check a copy of the whole journal, taken at one moment, so that nobody's writing is waited for or seen half.
 
-    Raises EscrowctlError `journal_unusable` only where the file cannot be read at all.
+    `expected` is a head that it must still hold. Raises EscrowctlError `journal_unusable` only where the
+    file cannot be read at all.
     """
+    # Read before the copy is taken: what is written meanwhile only puts the chain ahead of it.
+    behind = store.behind_head_file()
+    with contextlib.closing(store.copy()) as frozen:
+        return _verify(frozen, behind=behind, expected=expected)
+
+
+def _verify(store: Store, *, behind: str | None, expected: Head | None) -> Verification:
     head, problem = _walk_chain(store)
     entries = 0
     if problem is None:
-        problem = store.behind_head_file() or (store.contradiction(expected) if expected else None)
+        problem = behind or (store.contradiction(expected) if expected else None)
     if problem is None:
         entries, problem = _walk_entries(store)
     return Verification(head.sequence, entries, head, problem or store.find_damage())
@@ -91,7 +100,8 @@ def _compare(store: Store, number: int, columns: Columns) -> str | None:
     try:
         made = fold(store.links_of(number))
         tokens = rows.tokens_of(made)
-    except (ValueError, KeyError, TypeError):
+        rows.entry_of(number, made)
+    except (ValueError, KeyError, TypeError, ArithmeticError):
         return f"the records of entry j{number} cannot be read"
     if made != columns:
         return f"entry j{number} is not what its records make of it"

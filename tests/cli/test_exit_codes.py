@@ -145,7 +145,7 @@ def test_a_signal_in_place_of_a_confirmation_ends_in_its_own_code(
     ended = main(RELEASE[:3], Surroundings(environ=environ, stdin=_Stopping(number), stdout=out, stderr=err))
 
     assert (ended, out.getvalue(), server.writes) == (code, "", [])
-    assert "stopped. No write was left unknown." in err.getvalue()
+    assert "stopped. tx_1 was not released. Nothing was sent." in err.getvalue()
 
 
 def test_help_has_every_code_once_in_order(run: Run) -> None:

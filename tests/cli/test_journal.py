@@ -4,8 +4,12 @@ import csv
 import hashlib
 import io
 import json
+import os
 import shutil
+import socket
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +17,7 @@ from typing import Any
 
 import pytest
 from conftest import Run
-from wire_server import Behave, WireServer, by_method, hang_up
+from wire_server import Behave, Seen, WireServer, by_method, hang_up
 
 from cli.conftest import Journal
 from cli.replies import CREATE, HELD, RELEASE, in_turn, json_reply, writes_meet
@@ -64,6 +68,7 @@ def written(at: At) -> tuple[WireServer, Run]:
         (("--unknown",), ["j6", "j5"]),
         (("--state", "refused"), ["j4"]),
         (("--state", "done"), ["j3", "j2", "j1"]),
+        (("--state", "unknown"), ["j6", "j5"]),
         (("--operation", "create"), ["j5", "j4", "j2", "j1"]),
         (("--operation", "release"), ["j3"]),
         (("--operation", "create", "--state", "done"), ["j2", "j1"]),
@@ -75,7 +80,6 @@ def written(at: At) -> tuple[WireServer, Run]:
         (("--until", "2026-11-21T12:00:01+00:00"), ["j6", "j5", "j4", "j3", "j2", "j1"]),
         (("--since", "1h"), ["j6", "j5", "j4", "j3", "j2", "j1"]),
         (("-p", "127.0.0.1"), ["j6", "j5", "j4", "j3", "j2", "j1"]),
-        (("-p", "other"), []),
         (("--limit", "2"), ["j6", "j5"]),
     ],
     ids=" ".join,
@@ -97,6 +101,10 @@ def test_a_list_shows_what_is_asked_for(
         (("--operation", "pay"), '--operation "pay" is none of create, release, update, webhook, call.'),
         (("--unknown", "--state", "done"), "exclude each other"),
         (("--limit", "0"), "--limit 0 is not from 1 to 10000."),
+        (("-p", "other"), 'there is no profile "other", and no entry in the journal under that name.'),
+        (("--since", "999999d"), '--since "999999d" is not a time'),
+        (("--since", "0001-01-01T00:00:00+14:00"), "is not a time"),
+        (("--until", "9999-12-31T23:59:59-14:00"), "is not a time"),
     ],
 )
 def test_a_selection_that_cannot_be_meant_is_a_usage_error(run: Run, options: tuple[str, ...], sentence: str) -> None:
@@ -109,8 +117,81 @@ def test_a_selection_that_cannot_be_meant_is_a_usage_error(run: Run, options: tu
 def test_looking_makes_nothing(run: Run, home: Path) -> None:
     lines = (("list",), ("totals",), ("verify",), ("export",), ("export", "--head"), ("show", "j1"))
 
-    assert [run("journal", *line).code for line in lines] == [0, 0, 0, 0, 0, 6]
+    results = [run("journal", *line, "--json") for line in lines]
+
+    assert [result.code for result in results] == [0, 0, 6, 6, 6, 6]
+    assert results[3].error["message"].startswith("there is no journal yet: the first write makes ")
     assert not home.exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "code"), [(("list",), 17), (("totals",), 17), (("show", "j7"), 17), (("verify",), 16)]
+)
+def test_an_older_copy_is_not_read_as_all_there_is(
+    written: tuple[WireServer, Run], home: Path, line: tuple[str, ...], code: int
+) -> None:
+    _, run = written
+    path = home / "state" / "journal.db"
+    older = path.read_bytes()
+    run(*create("9", "EUR"))
+    path.write_bytes(older)
+
+    result = run("journal", *line, "--json")
+
+    assert (result.code, result.out) == (code, "")
+    assert "it is an older copy, or was cut" in result.error["message"]
+
+
+@pytest.mark.parametrize("line", [("list",), ("totals",), ("show", "j6"), ("verify",), ("export", "--head")])
+def test_a_journal_that_is_gone_is_not_read_as_an_empty_one(
+    written: tuple[WireServer, Run], home: Path, line: tuple[str, ...]
+) -> None:
+    _, run = written
+    (home / "state" / "journal.db").unlink()
+
+    result = run("journal", *line, "--json")
+
+    assert (result.code, result.out) == (17, "")
+    assert "it is gone, and its head is still there" in result.error["message"]
+
+
+@pytest.mark.parametrize(
+    ("options", "entries"),
+    [(("--state", "unknown"), ["j1"]), (("--unknown",), ["j1"]), (("--state", "in_flight"), []), ((), ["j1"])],
+)
+def test_an_unknown_that_a_crash_left_is_listed_as_unknown(
+    at: At, home: Path, tmp_path: Path, options: tuple[str, ...], entries: list[str]
+) -> None:
+    def keep_as_in_flight(seen: Seen, connection: socket.socket) -> None:
+        shutil.copytree(home / "state", tmp_path / "crashed" / "state")
+        hang_up(seen, connection)
+
+    _, run = at(writes_meet(keep_as_in_flight))
+    run(*create("9"))
+
+    listed = run("journal", "list", *options, "--json", environ={"ESCROWCTL_HOME": str(tmp_path / "crashed")})
+
+    assert [(entry["entry"], entry["state"]) for entry in listed.json] == [(name, "unknown") for name in entries]
+
+
+_WRITER = """
+from escrowctl.main import main
+for _ in range(60):
+    assert main(["--sandbox", "-q", "tx", "create", "--amount", "1", "--currency", "USD"]) == 0
+"""
+
+
+def test_a_journal_that_is_being_written_is_sound(run: Run, home: Path) -> None:
+    environ = {"ESCROWCTL_HOME": str(home), "PATH": os.environ["PATH"]}
+    codes = []
+    assert run("--sandbox", "tx", "create", "--amount", "1", "--currency", "USD").code == 0
+
+    with subprocess.Popen([sys.executable, "-c", _WRITER], env=environ, stdout=subprocess.DEVNULL) as writer:
+        while writer.poll() is None:
+            codes.append(run("--sandbox", "journal", "verify").code)
+
+    assert writer.returncode == 0
+    assert (set(codes), len(codes) > 5) == ({0}, True)
 
 
 # Sums
@@ -134,7 +215,8 @@ def test_totals_are_exact_and_keep_done_and_unknown_apart(written: tuple[WireSer
     assert tuple(result.json[0]) == TOTALS
     assert '"done_amount": 101.00,' in result.out
     assert json.loads(result.err)["note"]["message"] == (
-        "covers 5 writes of this journal alone, from its beginning to now: what was written elsewhere is not in it"
+        "covers 5 writes in this journal, from its beginning to now: what was written elsewhere and not imported is "
+        "not in it"
     )
 
 
@@ -158,7 +240,8 @@ def test_a_journal_that_is_whole_is_said_to_be(written: tuple[WireServer, Run], 
         digest, journal_id = database.execute(
             "SELECT (SELECT digest FROM records ORDER BY sequence DESC LIMIT 1), id FROM journal"
         ).fetchone()
-    assert (result.code, result.json) == (0, {"journal_id": journal_id, "records": 12, "entries": 6, "head": digest})
+    assert result.code == 0
+    assert result.json == {"journal_id": journal_id, "sound": True, "records": 12, "entries": 6, "head": digest}
 
 
 @pytest.mark.parametrize(
@@ -329,7 +412,7 @@ def test_importing_again_changes_nothing_but_what_was_settled_since(
     _, run, there, exported = elsewhere
     run("journal", "import", str(exported), environ=there)
     again = run("journal", "import", str(exported), "--json", environ=there).json
-    run("journal", "resolve", "j5", "--not-applied", "--reason", "desk")
+    run("journal", "resolve", "j5", "--not-applied", "--unread", "--reason", "desk")
     exported.write_text(run("journal", "export").out)
 
     later = run("journal", "import", str(exported), "--json", environ=there).json
@@ -342,7 +425,7 @@ def test_importing_again_changes_nothing_but_what_was_settled_since(
 def test_what_was_settled_here_stays_as_it_is(elsewhere: tuple[WireServer, Run, dict[str, str], Path]) -> None:
     _, run, there, exported = elsewhere
     run("journal", "import", str(exported), environ=there)
-    run("journal", "resolve", "j5", "--not-applied", "--reason", "desk", environ=there)
+    run("journal", "resolve", "j5", "--not-applied", "--unread", "--reason", "desk", environ=there)
 
     assert run("journal", "import", str(exported), "--json", environ=there).json["updated"] == 0
     assert run("journal", "show", "j5", "--json", environ=there).json["state"] == "not_applied"

@@ -745,7 +745,7 @@ complete -c escrowctl -n '__escrowctl_at completion install' -l help -s h -d 'Sh
 complete -c escrowctl -n '__escrowctl_at journal' -a list -d 'List the newest writes and their outcomes; -p NAME lists those of one profile.'
 complete -c escrowctl -n '__escrowctl_at journal' -a show -d 'Show one write: what was sent, when, why, and what is known of it.'
 complete -c escrowctl -n '__escrowctl_at journal' -a resolve -d 'Settle a write whose outcome is unknown: by reading, or by a verdict.'
-complete -c escrowctl -n '__escrowctl_at journal' -a totals -d 'Add up what was written from here, by month, profile, operation and currency.'
+complete -c escrowctl -n '__escrowctl_at journal' -a totals -d 'Add up what this journal knows of, by month, profile, operation and currency.'
 complete -c escrowctl -n '__escrowctl_at journal' -a verify -d 'Check that the journal is what was written; names the first thing that is not (16).'
 complete -c escrowctl -n '__escrowctl_at journal' -a export -d 'Print the whole journal: JSON lines that can be imported, or CSV for a spreadsheet.'
 complete -c escrowctl -n '__escrowctl_at journal' -a import -d 'Take over what another journal knows, so that it is not done again from here.'

@@ -1,0 +1,282 @@
+"""Two journals become one: what may have happened stands, and what a file says is checked before it is believed."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Result, Run
+from wire_server import Behave, WireServer, hang_up
+
+from cli.replies import CREATE, HELD, RELEASE, in_turn, json_reply, writes_meet
+
+At = Callable[[Behave], tuple[WireServer, Run]]
+Here = Callable[..., Result]
+WHY = ("--reason", "desk")
+JOURNAL_ID = "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"
+LATER = json_reply(b"", "429 Later", "Retry-After: 999")
+
+
+@pytest.fixture
+def machines(at: At, tmp_path: Path) -> Callable[[Behave], tuple[WireServer, Here, Here]]:
+    """Start a service that two machines write to, each with a journal of its own."""
+
+    def start(write: Behave) -> tuple[WireServer, Here, Here]:
+        server, run = at(writes_meet(write))
+
+        def on(home: str) -> Here:
+            return lambda *line: run(*line, environ={"ESCROWCTL_HOME": str(tmp_path / home)})
+
+        return server, on("one"), on("other")
+
+    return start
+
+
+@pytest.fixture
+def carry(tmp_path: Path) -> Callable[[Here, Here], tuple[int, int, int]]:
+    """Import one machine's journal on the other; returns how many were added, updated and known."""
+
+    def move(source: Here, target: Here) -> tuple[int, int, int]:
+        exported = tmp_path / "export.jsonl"
+        exported.write_text(source("journal", "export").out)
+        result = target("journal", "import", str(exported), "--json")
+        assert result.code == 0, result.err
+        return result.json["added"], result.json["updated"], result.json["known"]
+
+    return move
+
+
+Machines = Callable[[Behave], tuple[WireServer, Here, Here]]
+Carry = Callable[[Here, Here], tuple[int, int, int]]
+
+
+def test_one_key_on_two_machines_is_two_writes_and_both_stand(machines: Machines, carry: Carry) -> None:
+    server, one, other = machines(json_reply(HELD))
+    assert one(*RELEASE, "--idempotency-key", "nightly").code == 0
+    assert other(*CREATE, "--idempotency-key", "nightly").code == 0
+
+    assert carry(one, other) == (1, 0, 0)
+
+    assert (other(*RELEASE).code, len(server.writes)) == (7, 2)
+    assert other("journal", "verify").code == 0
+
+
+def test_a_line_that_was_refused_here_and_done_there_is_not_sent_again(machines: Machines, carry: Carry) -> None:
+    keyed = (*CREATE, "--idempotency-key", "invoice-551")
+    server, one, other = machines(in_turn(LATER, json_reply(HELD)))
+    assert (other(*keyed).code, one(*keyed).code) == (9, 0)
+
+    carry(one, other)
+
+    again = other(*keyed, "--json")
+    assert (again.code, again.json["id"], len(server.writes)) == (0, "tx_1", 2)
+
+
+@pytest.mark.parametrize("then", [json_reply(HELD), hang_up], ids=["done", "unknown"])
+def test_what_became_possible_there_since_the_last_import_is_known_here(
+    machines: Machines, carry: Carry, then: Behave
+) -> None:
+    keyed = (*RELEASE, "--idempotency-key", "k1")
+    server, one, other = machines(in_turn(LATER, then))
+    one(*keyed)
+    assert carry(one, other) == (1, 0, 0)
+    one(*keyed)
+
+    assert carry(one, other) == (0, 1, 0)
+
+    assert (other(*RELEASE).code in (7, 12), len(server.writes)) == (True, 2)
+
+
+def test_their_word_is_not_about_what_was_sent_again_from_here(machines: Machines, carry: Carry) -> None:
+    server, one, other = machines(hang_up)
+    assert one(*RELEASE).code == 12
+    carry(one, other)
+    assert other("journal", "resolve", "j1", "--resend", "--yes", *WHY).code == 12
+    assert one("journal", "resolve", "j1", "--not-applied", *WHY).code == 0
+
+    assert carry(one, other) == (0, 0, 1)
+
+    assert (other(*RELEASE).code, len(server.writes)) == (12, 2)
+
+
+def test_a_word_given_here_stands_against_an_older_unknown_and_falls_to_a_later_done(
+    machines: Machines, carry: Carry
+) -> None:
+    _, one, other = machines(hang_up)
+    one(*RELEASE)
+    carry(one, other)
+    assert other("journal", "resolve", "j1", "--not-applied", *WHY).code == 0
+    assert carry(one, other) == (0, 0, 1)
+    assert one("journal", "resolve", "j1", "--applied", *WHY).code == 0
+
+    assert carry(one, other) == (0, 1, 0)
+
+    assert other("journal", "show", "j1", "--json").json["state"] == "done"
+
+
+def test_an_entry_that_comes_home_is_known_as_its_own(machines: Machines, carry: Carry) -> None:
+    _, one, other = machines(hang_up)
+    one(*RELEASE)
+    carry(one, other)
+    assert carry(other, one) == (0, 0, 1)
+    assert other("journal", "resolve", "j1", "--applied", *WHY).code == 0
+
+    assert carry(other, one) == (0, 1, 0)
+
+    assert [entry["state"] for entry in one("journal", "list", "--json").json] == ["done"]
+
+
+def test_consent_given_there_names_their_entries_and_frees_nothing_here(machines: Machines, carry: Carry) -> None:
+    server, one, other = machines(hang_up)
+    assert (one(*CREATE).code, one(*CREATE, "--despite", "j1").code, other(*CREATE).code) == (12, 12, 12)
+    assert carry(one, other) == (2, 0, 0)
+    assert other("journal", "resolve", "j2", "--not-applied", "--unread", *WHY).code == 0
+
+    result = other("journal", "resolve", "j3", "--resend", "--yes", *WHY, "--json")
+
+    assert (result.code, result.error["code"], len(server.writes)) == (12, "earlier_unknown", 3)
+    assert "--despite" not in str(result.error["hint"])
+
+
+def test_a_journal_is_not_restored_as_less_than_it_was(machines: Machines, tmp_path: Path) -> None:
+    server, one, _ = machines(json_reply(HELD))
+    one(*CREATE)
+    exported = tmp_path / "early.jsonl"
+    exported.write_text(one("journal", "export").out)
+    one(*RELEASE)
+    (tmp_path / "one" / "state" / "journal.db").unlink()
+
+    result = one("journal", "import", str(exported), "--restore", "--json")
+
+    assert (result.code, result.out, len(server.writes)) == (7, "", 2)
+    assert "had 4 records, and the export ends with 2" in result.error["message"]
+    (tmp_path / "one" / "state" / "journal.head").unlink()
+    assert one("journal", "import", str(exported), "--restore").code == 0
+
+
+# Files that no journal wrote
+
+
+def forge(
+    *records: tuple[int, str, dict[str, Any]], journal_id: object = "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"
+) -> str:
+    """Return an export whose chain is whole, whatever its records say."""
+    digest, lines = "0" * 64, [{"escrowctl_journal": 1, "journal_id": journal_id}]
+    for sequence, (entry, kind, facts) in enumerate(records, start=1):
+        at = "2026-11-21T03:12:44.000Z"
+        text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
+        digest = hashlib.sha256(json.dumps([digest, sequence, entry, kind, at, text]).encode()).hexdigest()
+        lines.append({"sequence": sequence, "entry": entry, "kind": kind, "at": at, "facts": facts, "digest": digest})
+    lines.append({"head": {"sequence": len(records), "digest": digest}})
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+INTENT: dict[str, Any] = {
+    "operation": "release_transaction",
+    "service": "https://escrow.example.com",
+    "site": "https://escrow.example.com",
+    "profile": "a",
+    "method": "PUT",
+    "url": "https://escrow.example.com/api/v1/transactions/tx_1/release",
+    "body": None,
+    "idempotency_key": "k1",
+    "likeness": "tx_1",
+    "resource_id": "tx_1",
+    "amount": "100",
+    "currency": "USD",
+    "reference": None,
+    "reason": None,
+    "despite": "",
+    "operator": "root",
+    "attempt": 1,
+    "request_id": "r1",
+}
+DONE: dict[str, Any] = {
+    "state": "done",
+    "detail": "200",
+    "http_status": 200,
+    "result_id": None,
+    "reply": None,
+    "may_repeat": 0,
+    "verified": 0,
+}
+
+
+def test_a_forged_chain_that_is_sound_is_imported(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "f.jsonl"
+    path.write_text(forge((1, "intent", INTENT), (1, "verdict", DONE)))
+
+    assert run("journal", "import", str(path)).code == 0
+    assert run("journal", "list", "--json").json[0]["state"] == "done"
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [(1, "intent", INTENT | {"number": 1})],
+        [(1, "intent", INTENT | {"state,seal) SELECT 1 --": "x"})],
+        [(1, "intent", {})],
+        [(1, "intent", {name: value for name, value in INTENT.items() if name != "url"})],
+        [(1, "intent", INTENT | {"url": 5})],
+        [(1, "intent", INTENT | {"resource_id": 5})],
+        [(1, "intent", INTENT | {"amount": "abc"})],
+        [(1, "intent", INTENT | {"currency": None})],
+        [(1, "intent", INTENT | {"despite": "x"})],
+        [(1, "intent", INTENT | {"attempt": 10**30})],
+        [(1, "intent", INTENT | {"attempt": True})],
+        [(1, "intent", INTENT | {"profile": "\udc80"})],
+        [(1, "verdict", DONE)],
+        [(1, "intent", INTENT), (1, "verdict", DONE | {"state": "paid"})],
+        [(1, "intent", INTENT), (1, "verdict", {})],
+        [(1, "word", INTENT)],
+        [(0, "intent", INTENT)],
+        [(1, "import", INTENT | DONE | {"origin": "x j1", "sent_at": "yesterday", "settled_at": None})],
+    ],
+)
+def test_a_whole_chain_of_what_no_journal_writes_is_refused_whole(
+    run: Run, home: Path, tmp_path: Path, records: list[tuple[int, str, dict[str, Any]]]
+) -> None:
+    path = tmp_path / "f.jsonl"
+    path.write_text(forge(*records))
+
+    for option in ((), ("--restore",)):
+        result = run("journal", "import", str(path), *option, "--json")
+        assert (result.code, result.out) == (2, "")
+        assert "Nothing was imported." in result.error["message"]
+    assert not home.exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        forge((1, "intent", INTENT), journal_id="short"),
+        forge((1, "intent", INTENT), journal_id=[1]),
+        forge((1, "intent", INTENT), journal_id=""),
+        "[" * 200_000,
+        json.dumps({"escrowctl_journal": 1, "journal_id": JOURNAL_ID}) + "\n" + "[" * 200_000,
+        "\ufffe\x00",
+    ],
+    ids=["short id", "id is a list", "no id", "deep", "deep later", "no text"],
+)
+def test_a_file_that_is_no_export_is_a_bad_value(run: Run, home: Path, tmp_path: Path, text: str) -> None:
+    path = tmp_path / "f.jsonl"
+    path.write_text(text)
+
+    result = run("journal", "import", str(path), "--json")
+
+    assert (result.code, result.out, home.exists()) == (2, "", False)
+
+
+def test_what_is_not_text_or_not_a_file_is_a_bad_value(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "f.jsonl"
+    path.write_bytes(b"\xff\xfe\n")
+
+    results = [run("journal", "import", str(name), "--json") for name in (path, tmp_path, "/dev/zero")]
+    deep = run("journal", "verify", "--head", "-", "--json", stdin="[" * 100_000)
+
+    assert [result.code for result in results] == [2, 2, 2]
+    assert "is not text" in results[0].error["message"]
+    assert "is not a file" in results[2].error["message"]
+    assert deep.code == 6

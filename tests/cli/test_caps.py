@@ -102,7 +102,55 @@ def test_an_update_counts_only_where_it_sets_an_amount(profile: Profile, run: Ru
     assert (codes, len(server.writes)) == ([0, 0, 5], 2)
 
 
-def test_what_moves_no_money_is_not_profile(profile: Profile, run: Run) -> None:
+@pytest.mark.parametrize(
+    "data", ['{"amount":-1000000}', '{"amount":0}', '{"data":{"amount":9}}', '{"Amount":9}', '{"amount":"9e5"}']
+)
+def test_an_update_of_an_amount_that_cannot_be_counted_is_refused_under_caps(
+    profile: Profile, run: Run, data: str
+) -> None:
+    server = profile('caps.USD = "100"')
+
+    result = run("tx", "update", "tx_1", "--data", data, "--yes", "--json")
+
+    assert (result.code, server.writes, result.error["code"]) == (5, [], "capped")
+
+
+def test_less_than_nothing_frees_nothing(profile: Profile, run: Run) -> None:
+    server = profile('caps.USD = "100"', behave=json_reply(HELD.replace(b"100", b"-1000000")))
+
+    result = run("tx", "release", "tx_1", "--yes", "--json")
+
+    assert (result.code, server.writes) == (5, [])
+    assert "moves -1000000 USD, which frees nothing." in result.error["message"]
+
+
+def test_what_was_sent_again_on_a_word_counts_as_often_as_it_was_sent(profile: Profile, run: Run) -> None:
+    server = profile('caps.USD = "150"', behave=hang_up)
+    resend = ("journal", "resolve", "j1", "--resend", "--yes", "--unread", "--reason", "desk")
+
+    codes = [run(*line).code for line in (create("60"), resend, create("31"), create("30"), resend)]
+
+    assert (codes, len(server.writes)) == ([12, 12, 5, 12, 5], 3)
+
+
+def test_what_is_sent_again_with_the_clock_set_back_still_counts(profile: Profile, run: Run) -> None:
+    profile('caps.USD = "100"', behave=in_turn(hang_up, json_reply(HELD)))
+    resend = ("journal", "resolve", "j1", "--resend", "--yes", "--unread", "--reason", "desk")
+
+    codes = [run(*create("50"), now=lambda: DAY).code, run(*resend, now=lambda: EVE).code]
+
+    assert [*codes, run(*create("1"), now=lambda: DAY).code] == [12, 0, 5]
+
+
+def test_what_is_sent_while_the_clock_is_set_back_counts_once_it_is_right_again(profile: Profile, run: Run) -> None:
+    profile('caps.USD = "100"')
+
+    codes = [run(*create(amount), now=lambda at=at: at).code for amount, at in (("1", DAY), ("99", EVE), ("1", DAY))]
+
+    assert codes == [0, 0, 5]
+
+
+def test_what_moves_no_money_is_not_capped(profile: Profile, run: Run) -> None:
     server = profile('caps.USD = "1"')
 
     assert run("tx", "get", "tx_1").code == 0

@@ -1,23 +1,30 @@
 """Settling what is unknown: readings that prove it, verdicts that are recorded, and nothing sent by surprise."""
 
-import functools
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import KEY as API_KEY
 from conftest import Run
 from wire_server import Behave, WireServer, by_method, hang_up
 
-from cli.conftest import Journal
+from cli.conftest import Journal, Profile
 from cli.replies import CREATE, HELD, RELEASE, RELEASED, in_turn, json_reply, writes_meet
 
 At = Callable[[Behave], tuple[WireServer, Run]]
 NOW = datetime(2026, 11, 21, 3, 12, 44, tzinfo=UTC)
 KEY = "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"
 WHY = ("--reason", "desk ticket 5512")
+KNOWN_WORD = 'status.released = ["released"]'
 
 
 def listing(*items: dict[str, Any]) -> Behave:
@@ -145,25 +152,12 @@ def test_any_other_reading_of_a_release_proves_nothing(
     assert journal() == [("release_transaction", "unknown")]
 
 
-@pytest.fixture
-def known_word(serve: Any, write_config: Any, run: Run) -> Callable[[Behave], tuple[WireServer, Run]]:
-    """Start a server under a profile that knows what released is called."""
-
-    def start(behave: Behave) -> tuple[WireServer, Run]:
-        server = serve(behave)
-        write_config(f'[profiles.a]\nbase_url = "{server.base_url}"\nstatus.released = ["released"]\n')
-        around = {"ESCROWCTL_API_KEY": "sk_test_1", "ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_PROFILE": "a"}
-        return server, functools.partial(run, environ=around)
-
-    return start
-
-
 @pytest.mark.parametrize("answer", [hang_up, json_reply(b"", "500 Oh"), json_reply(b"<html>")])
 def test_what_another_escrow_has_become_settles_no_release(
-    known_word: Callable[[Behave], tuple[WireServer, Run]], journal: Journal, answer: Behave
+    profile: Profile, run: Run, journal: Journal, answer: Behave
 ) -> None:
     another = json_reply(RELEASED.replace(b"tx_1", b"tx_2"))
-    server, run = known_word(writes_meet(answer, reads=in_turn(json_reply(HELD), another)))
+    server = profile(KNOWN_WORD, behave=writes_meet(answer, reads=in_turn(json_reply(HELD), another)))
 
     assert run(*RELEASE).code == 12
     result = run("journal", "resolve", "j1")
@@ -173,11 +167,9 @@ def test_what_another_escrow_has_become_settles_no_release(
     assert journal() == [("release_transaction", "unknown")]
 
 
-def test_a_release_is_not_verified_by_what_another_escrow_has_become(
-    known_word: Callable[[Behave], tuple[WireServer, Run]],
-) -> None:
+def test_a_release_is_not_verified_by_what_another_escrow_has_become(profile: Profile, run: Run) -> None:
     another = json_reply(RELEASED.replace(b"tx_1", b"tx_2"))
-    _, run = known_word(writes_meet(json_reply(HELD), reads=in_turn(json_reply(HELD), another)))
+    profile(KNOWN_WORD, behave=writes_meet(json_reply(HELD), reads=in_turn(json_reply(HELD), another)))
 
     result = run(*RELEASE, "--json")
 
@@ -393,6 +385,160 @@ def test_an_entry_is_settled_only_at_the_service_that_it_was_sent_to(
         assert "j1 was sent to http://127.0.0.1:" in result.error["message"]
 
 
+def test_a_release_that_reads_as_held_cannot_be_said_to_be_done(profile: Profile, run: Run, journal: Journal) -> None:
+    profile(KNOWN_WORD, behave=writes_meet(hang_up))
+    run(*RELEASE)
+    line = ("journal", "resolve", "j1", "--applied", *WHY)
+
+    result = run(*line, "--json")
+
+    assert (result.code, result.error["message"]) == (
+        3,
+        "tx_1 reads as held 100 USD, not as released. Nothing was recorded.",
+    )
+    assert journal() == [("release_transaction", "unknown")]
+    assert run(*line, "--unread").code == 0
+    again = run(*RELEASE, "--json")
+    assert (again.code, "on record as applied, on an operator's word" in again.error["message"]) == (7, True)
+
+
+@pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])
+def test_what_cannot_be_read_is_called_not_applied_only_unread(
+    unknown: Callable[..., tuple[WireServer, Run]], journal: Journal, line: tuple[str, ...]
+) -> None:
+    refused = json_reply(b"", "404 No")
+    one = in_turn(json_reply(HELD), refused) if line == RELEASE else refused
+    server, run = unknown(line, by_path(listed=refused, one=one))
+    verdict = ("journal", "resolve", "j1", "--not-applied", *WHY)
+
+    result = run(*verdict, "--json")
+
+    assert (result.code, result.error["hint"]) == (6, "to record it without reading: --unread")
+    assert result.error["message"].endswith("Nothing was recorded.")
+    assert journal() == [(f"{line[1]}_transaction", "unknown")]
+    assert (run(*verdict, "--unread").code, server.writes) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("data", "record"),
+    [
+        (f'{{"order":"{KEY}"}}', item("tx_old", order=KEY)),
+        ("{}", item("tx_1", 999, metadata=KEY)),
+        ("{}", item("tx_1", currency="EUR", metadata=KEY)),
+    ],
+    ids=["the key stands in what was sent", "another amount", "another currency"],
+)
+def test_a_key_that_something_else_explains_proves_nothing(
+    unknown: Callable[..., tuple[WireServer, Run]], journal: Journal, data: str, record: dict[str, Any]
+) -> None:
+    line = (*CREATE, "--data", data, "--idempotency-key", KEY)
+    _, run = unknown(line, by_path(listed=listing(record), one=json_reply(HELD)))
+
+    assert run("journal", "resolve", "j1").code == 12
+    assert journal() == [("create_transaction", "unknown")]
+
+
+def test_one_escrow_is_not_read_as_what_two_creates_made(at: At, journal: Journal) -> None:
+    listed = listing(item("tx_1", metadata=KEY))
+    _, run = at(by_path(listed=listed, one=json_reply(HELD), write=in_turn(json_reply(HELD), hang_up)))
+    assert [run(*CREATE).code, run(*CREATE, new_uuid=lambda: KEY).code] == [0, 12]
+
+    assert run("journal", "resolve", "j2").code == 12
+    assert journal() == [("create_transaction", "done"), ("create_transaction", "unknown")]
+
+
+def test_one_release_is_not_read_as_two(profile: Profile, run: Run, journal: Journal) -> None:
+    reads = in_turn(json_reply(HELD), json_reply(HELD), json_reply(RELEASED))
+    profile(KNOWN_WORD, behave=writes_meet(in_turn(hang_up, json_reply(HELD)), reads=reads))
+    assert [run(*RELEASE).code, run(*RELEASE, "--despite", "j1").code] == [12, 0]
+
+    result = run("journal", "resolve", "j1")
+
+    assert (result.code, "tx_1 reads as released, which j2 did" in result.err) == (12, True)
+    assert journal() == [("release_transaction", "done"), ("release_transaction", "unknown")][::-1]
+
+
+def test_the_line_that_was_settled_since_prints_what_is_known_under_its_key(at: At) -> None:
+    failed = json_reply(b'{"error":"internal","id":"err_77"}', "500 Oh")
+    server, run = at(by_path(listed=listing(), one=json_reply(HELD), write=failed))
+    keyed = (*CREATE, "--idempotency-key", "order-9")
+    assert run(*keyed).code == 12
+    assert run("journal", "list", "--json").json[0]["id"] is None
+    assert run("journal", "resolve", "j1", "--applied", "--id", "tx_1", *WHY).code == 0
+
+    again, quiet = run(*keyed, "--json"), run(*keyed, "-q")
+
+    assert (again.code, again.json, quiet.code, quiet.out) == (0, {"id": "tx_1"}, 0, "tx_1\n")
+    assert "The service's reply is not known here." in again.err
+    assert len(server.writes) == 1
+
+
+def test_the_key_never_stands_in_a_verdict(
+    unknown: Callable[..., tuple[WireServer, Run]], home: Path, journal: Journal
+) -> None:
+    server, run = unknown(CREATE, by_path(listed=listing(), one=json_reply(HELD)))
+
+    told = run("journal", "resolve", "j1", "--not-applied", "--reason", f"oops {API_KEY}", "--json")
+    named = run("journal", "resolve", "j1", "--applied", "--id", API_KEY, *WHY, "--json")
+
+    assert (told.code, named.code, server.seen) == (2, 2, [])
+    assert API_KEY not in told.out + told.err + named.out + named.err
+    assert API_KEY.encode() not in (home / "state" / "journal.db").read_bytes()
+    assert journal() == [("create_transaction", "unknown")]
+
+
+def test_a_reading_does_not_overwrite_what_was_recorded_meanwhile(
+    unknown: Callable[..., tuple[WireServer, Run]], home: Path, journal: Journal
+) -> None:
+    word = ("journal", "resolve", "j1", "--applied", "--id", "tx_9", "--unread", *WHY)
+
+    def list_late(seen: Any, connection: Any) -> None:
+        environ = {**os.environ, "ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": API_KEY}
+        subprocess.run([sys.executable, "-m", "escrowctl", *word], env=environ, check=True, stdout=subprocess.DEVNULL)
+        listing(item("tx_8", metadata=KEY))(seen, connection)
+
+    server, run = unknown(CREATE, by_path(listed=list_late, one=json_reply(HELD)), new_uuid=lambda: KEY)
+
+    result = run("journal", "resolve", "j1", "--json")
+
+    assert (result.code, result.error["code"]) == (7, "busy")
+    shown = run("journal", "show", "j1", "--json").json
+    assert (shown["state"], shown["id"]) == ("done", "tx_9")
+
+
+def test_a_signal_during_a_reading_says_how_the_entry_stands(unknown: Callable[..., tuple[WireServer, Run]]) -> None:
+    def interrupt(_seen: Any, _connection: Any) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.5)
+
+    _, run = unknown(CREATE, by_path(listed=interrupt, one=json_reply(HELD)))
+
+    result = run("journal", "resolve", "j1", "--json")
+
+    assert (result.code, result.error["message"]) == (130, "stopped. j1 stays unknown: nothing was sent or recorded.")
+
+
+def test_an_entry_is_asked_about_only_under_the_profile_that_sent_it(
+    serve: Any, run: Run, write_config: Any, journal: Journal
+) -> None:
+    server = serve(by_path(listed=listing(), one=json_reply(HELD)))
+    write_config(
+        f'[profiles.a]\nbase_url = "{server.base_url}"\n[profiles.b]\nbase_url = "{server.base_url}"\n'
+        'service_id = "new"\n'
+    )
+    around = {"ESCROWCTL_API_KEY": API_KEY, "ESCROWCTL_BASE_URL": server.base_url}
+    assert run(*CREATE, environ=around | {"ESCROWCTL_PROFILE": "a"}).code == 12
+    sent = len(server.seen)
+    other = around | {"ESCROWCTL_PROFILE": "b"}
+
+    for verdict in ((), ("--resend", "--yes", *WHY), ("--resend", "--yes", "--unread", *WHY)):
+        result = run("journal", "resolve", "j1", *verdict, "--json", environ=other)
+        assert (result.code, result.error["hint"]) == (2, "escrowctl -p a journal resolve j1")
+
+    assert len(server.seen) == sent
+    assert run("journal", "resolve", "j1", "--not-applied", "--unread", *WHY, environ=other).code == 0
+
+
 # Sending it again
 
 
@@ -456,6 +602,55 @@ def test_what_a_reading_settles_is_not_sent_again(run: Run, serve: Any, write_co
     result = run("journal", "resolve", "j1", "--resend", "--yes", *WHY, environ=around)
 
     assert (result.code, len(server.writes)) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("one", "code", "sentence"),
+    [
+        (HELD.replace(b"100", b"5000"), 3, "tx_1 holds 5000 USD now, and j1 was to release 100 USD."),
+        (HELD.replace(b"tx_1", b"tx_9"), 3, "the record read as tx_1 says that it is tx_9"),
+        (b"<html>", 10, "get transaction: the service answered 200"),
+    ],
+    ids=["another amount", "another escrow", "unreadable"],
+)
+def test_a_release_is_sent_again_only_while_it_is_what_was_agreed_to(
+    unknown: Callable[..., tuple[WireServer, Run]], journal: Journal, one: bytes, code: int, sentence: str
+) -> None:
+    reads = in_turn(json_reply(HELD), json_reply(one))
+    server, run = unknown(RELEASE, writes_meet(in_turn(hang_up, json_reply(HELD)), reads=reads))
+    line = ("journal", "resolve", "j1", "--resend", "--yes", *WHY)
+
+    result = run(*line, "--json")
+
+    assert (result.code, server.writes) == (code, [])
+    assert result.error["message"].startswith(sentence)
+    assert journal() == [("release_transaction", "unknown")]
+    assert (run(*line, "--unread").code, len(server.writes)) == (0, 1)
+
+
+def test_what_changed_while_somebody_thought_is_not_sent_again(
+    unknown: Callable[..., tuple[WireServer, Run]], journal: Journal
+) -> None:
+    reads = in_turn(json_reply(HELD), json_reply(HELD), json_reply(HELD.replace(b"100", b"5000")))
+    server, run = unknown(RELEASE, writes_meet(hang_up, reads=reads))
+
+    result = run("journal", "resolve", "j1", "--resend", *WHY, stdin="j1\n", terminal=True)
+
+    assert (result.code, server.writes) == (3, [])
+    assert journal() == [("release_transaction", "unknown")]
+
+
+def test_a_read_only_profile_sends_nothing_again_and_asks_nothing(profile: Profile, run: Run, home: Path) -> None:
+    server = profile(behave=writes_meet(hang_up))
+    assert run(*CREATE).code == 12
+    config = home / "config.toml"
+    config.write_text(config.read_text() + "read_only = true\n")
+    before = len(server.seen)
+
+    result = run("journal", "resolve", "j1", "--resend", *WHY, stdin="j1\n", terminal=True)
+
+    assert (result.code, len(server.seen)) == (5, before)
+    assert "Type" not in result.err
 
 
 def test_what_the_journal_holds_only_as_hashes_cannot_be_sent_again_from_it(

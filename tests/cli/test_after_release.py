@@ -1,0 +1,143 @@
+"""After the PUT of a release: what is read back, recorded and told, whatever fails then."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Run
+from wire_server import Seen, hang_up
+
+from cli.conftest import Journal, Profile
+from cli.replies import HELD, RELEASE, RELEASED, in_turn, json_reply, writes_meet
+
+KNOWN_WORD = 'status.released = ["released"]'
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"), [(json_reply(RELEASED), 0), (json_reply(b"", "500 Oh"), 12)], ids=["accepted", "unknown"]
+)
+def test_a_journal_that_fails_after_the_put_never_makes_it_unsent(
+    profile: Profile, run: Run, home: Path, answer: Any, code: int
+) -> None:
+    def read_back(seen: Seen, connection: socket.socket) -> None:
+        # What was recorded so far is on disk; from here on nothing can be written.
+        (home / "state" / "journal.db-journal").unlink(missing_ok=True)
+        (home / "state" / "journal.db-journal").mkdir()
+        json_reply(RELEASED)(seen, connection)
+
+    server = profile(KNOWN_WORD, behave=writes_meet(answer, reads=in_turn(json_reply(HELD), read_back)))
+
+    result = run(*RELEASE, "--json")
+
+    assert (result.code, len(server.writes)) == (code, 1), result.err
+    assert "Nothing was sent" not in result.err
+    if code == 0:
+        assert result.json["verified"] is True
+
+
+def test_an_outcome_that_could_not_be_judged_nor_recorded_is_unknown(
+    profile: Profile, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(seen: Seen, connection: socket.socket) -> None:
+        (home / "state" / "journal.db-journal").unlink(missing_ok=True)
+        (home / "state" / "journal.db-journal").mkdir()
+        json_reply(RELEASED)(seen, connection)
+
+    def fail(*_words: Any, **_named: Any) -> None:
+        raise RuntimeError("a defect")
+
+    server = profile(behave=writes_meet(answer))
+    monkeypatch.setattr("escrowctl.client.writing.judge_write", fail)
+
+    result = run(*RELEASE, "--json")
+
+    assert (result.code, len(server.writes)) == (12, 1), result.err
+    assert result.error["outcome"] == "unknown"
+    assert result.error["request"]["method"] == "PUT"
+    assert '"code": "defect"' in result.err
+    assert len(list((home / "state" / "crashes").iterdir())) == 1
+
+
+def test_a_signal_during_the_wait_says_first_that_the_release_was_accepted(profile: Profile, run: Run) -> None:
+    def interrupt(_seconds: float) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    profile(KNOWN_WORD, behave=writes_meet(json_reply(HELD)))
+
+    result = run(*RELEASE, "--wait", "--json", sleep=interrupt)
+
+    assert (result.code, result.json["id"], result.json["verified"]) == (130, "tx_1", False)
+
+
+def test_a_conflict_is_told_with_what_the_service_holds_now(profile: Profile, run: Run, journal: Journal) -> None:
+    reads = in_turn(json_reply(HELD), json_reply(RELEASED))
+    server = profile(KNOWN_WORD, behave=writes_meet(json_reply(b"", "409 No"), reads=reads))
+
+    result = run(*RELEASE, "--json")
+
+    assert (result.code, result.error["code"], len(server.writes)) == (7, "conflict", 1)
+    assert result.error["hint"] == "tx_1 reads as released 100 USD now"
+    assert journal() == [("release_transaction", "refused")]
+
+
+@pytest.mark.parametrize(("now", "code"), [(RELEASED, 0), (HELD, 7)])
+def test_a_conflict_is_success_where_released_is_enough_and_it_reads_so(
+    profile: Profile, run: Run, now: bytes, code: int
+) -> None:
+    reads = in_turn(json_reply(HELD), json_reply(now))
+    profile(KNOWN_WORD, behave=writes_meet(json_reply(b"", "409 No"), reads=reads))
+
+    assert run(*RELEASE, "--ok-if-released", "--json").code == code
+
+
+@pytest.mark.parametrize(("answer", "code"), [(json_reply(RELEASED), 7), (hang_up, 12)], ids=["done", "unknown"])
+def test_who_comes_while_another_sends_waits_and_reports_what_became_of_it(
+    profile: Profile, run: Run, answer: Any, code: int
+) -> None:
+    sent, gate = threading.Event(), threading.Event()
+
+    def hold(seen: Seen, connection: socket.socket) -> None:
+        sent.set()
+        assert gate.wait(20)
+        answer(seen, connection)
+
+    reads = in_turn(json_reply(HELD), json_reply(HELD))
+    server = profile(behave=writes_meet(hold, reads=reads))
+    first = subprocess.Popen(
+        [sys.executable, "-m", "escrowctl", *RELEASE], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    assert sent.wait(20)
+    slept = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        gate.set()
+        first.wait(20)
+
+    result = run(*RELEASE, "--json", sleep=sleep)
+
+    assert (result.code, len(server.writes), len(slept)) == (code, 1, 1), result.err
+    assert result.error["code"] == {7: "already_done", 12: "earlier_unknown"}[code]
+
+
+def test_several_releases_stop_where_the_journal_fails(profile: Profile, run: Run, home: Path) -> None:
+    def answer(seen: Seen, connection: socket.socket) -> None:
+        (home / "state" / "journal.db-journal").unlink(missing_ok=True)
+        (home / "state" / "journal.db-journal").mkdir()
+        json_reply(RELEASED)(seen, connection)
+
+    def by_id(seen: Seen, connection: socket.socket) -> None:
+        json_reply(HELD.replace(b"tx_1", seen.target.rsplit("/", 1)[-1].encode()))(seen, connection)
+
+    server = profile(behave=writes_meet(answer, reads=by_id))
+
+    result = run("tx", "release", "tx_1", "tx_2", "tx_3", "--yes", "--json")
+
+    assert (result.code, len(server.writes)) == (12, 1)
+    assert result.error["message"] == "of 3: 0 released, 1 failed, 1 unknown, 1 not attempted."

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import typer
 
     from escrowctl.client.client import EscrowClient
+    from escrowctl.client.exchange import Exchange, Request
     from escrowctl.client.transport import Wire
     from escrowctl.config.folders import Folders
     from escrowctl.config.secrets import Secret
@@ -296,13 +297,21 @@ class Session:
             return open_in_process_wire(app, observe=self._observer(service))
         return open_wire(service, monotonic=self.surroundings.monotonic, observe=self._observer(service))
 
-    def _observer(self, service: "Service") -> "Observer | None":
+    def _observer(self, service: "Service") -> "Observer":
+        from escrowctl.client.sunset import Announcement
         from escrowctl.client.trace import Trace
 
+        announcement = Announcement(lambda message: self.console.note("deprecated", message, word="warning"))
         options = self.options
         if not (options.verbose or options.debug):
-            return None
-        return Trace(self.console.trace, whole=options.debug, secret=service.key).observe
+            return announcement.observe
+        trace = Trace(self.console.trace, whole=options.debug, secret=service.key)
+
+        def observe(request: "Request", exchange: "Exchange", seconds: float) -> None:
+            trace.observe(request, exchange, seconds)
+            announcement.observe(request, exchange, seconds)
+
+        return observe
 
     def _with_ways_on(self, error: EscrowctlError) -> EscrowctlError:
         """Name both ways on where nothing is configured: an account, or the sandbox."""

@@ -15,7 +15,6 @@ from escrowctl.contract.operations import (
 from escrowctl.contract.reply import Broken
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
 from escrowctl.journal.entries import Entry, State
-from escrowctl.journal.guards import describe
 
 _REQUEST_TIMEOUT = 408
 _TOO_EARLY = 425
@@ -23,7 +22,9 @@ _SERVER_ERROR = 500
 _NOT_FOUND = 404
 
 
-def read_failure(service: Service, operation: Operation, exchange: Exchange, request_id: str) -> EscrowctlError:
+def read_failure(
+    service: Service, operation: Operation, exchange: Exchange, *, resource_id: str | None, request_id: str
+) -> EscrowctlError:
     """Return why a read brought no record: by its status, or by where the connection failed."""
     facts: dict[str, object] = {"request_id": request_id}
     if exchange.answer is None:
@@ -31,33 +32,36 @@ def read_failure(service: Service, operation: Operation, exchange: Exchange, req
     answer = exchange.answer
     facts["http_status"] = answer.status
     code = _read_code(answer.status)
-    verb = operation.name.replace("_", " ")
     return EscrowctlError(
         code,
-        f"{verb}: the service answered {describe_refusal(answer)}.",
+        f"{_label(operation, resource_id)}: the service answered {describe_refusal(answer)}.",
         hint=refusal_hint(service, answer.status),
         sending=Sending.REFUSED if code is not ErrorCode.READ_FAILED else None,
         facts=facts,
     )
 
 
-def unreadable(operation: Operation, answer: Answer, broken: Broken, request_id: str) -> EscrowctlError:
+def unreadable(
+    operation: Operation, answer: Answer, broken: Broken, *, resource_id: str | None, request_id: str
+) -> EscrowctlError:
     """Return the failure (10) of a read that was answered with something that is not a document."""
     excerpt = f': "{" ".join(broken.excerpt.split())[:80]}"' if broken.excerpt else ""
     return EscrowctlError(
         ErrorCode.UNREADABLE_REPLY,
-        f"{operation.name.replace('_', ' ')}: the service answered {answer.status}, "
+        f"{_label(operation, resource_id)}: the service answered {answer.status}, "
         f"but the reply {broken.defect.value}{excerpt}.",
         facts={"request_id": request_id, "http_status": answer.status},
     )
 
 
-def denied(operation: Operation, answer: Answer, document: JsonValue, request_id: str) -> EscrowctlError:
+def denied(
+    operation: Operation, answer: Answer, document: JsonValue, *, resource_id: str | None, request_id: str
+) -> EscrowctlError:
     """Return the failure (10) of a read whose 2xx reply says in its body that it failed."""
     said = describe_document(document)
     return EscrowctlError(
         ErrorCode.READ_FAILED,
-        f"{operation.name.replace('_', ' ')}: the service answered {answer.status}, "
+        f"{_label(operation, resource_id)}: the service answered {answer.status}, "
         + (f'but says: "{said}".' if said else "but the reply is shaped like an error."),
         hint="to see the whole reply: escrowctl api GET, with the same path",
         facts={"request_id": request_id, "http_status": answer.status},
@@ -80,7 +84,7 @@ def write_failure(
 
     `replayed`: it was sent by an earlier command, nothing by this one.
     """
-    verb = describe(entry.intent)
+    verb = entry.intent.verb
     facts = entry.facts
     match entry.state:
         case State.NOT_SENT:
@@ -122,6 +126,10 @@ def refusal_hint(service: Service, status: int) -> str | tuple[str, ...]:
             return f"correct the base URL (from {service.url_source}): redirects are not followed"
         case _:
             return ()
+
+
+def _label(operation: Operation, resource_id: str | None) -> str:
+    return " ".join((*operation.name.split("_"), *([resource_id] if resource_id else [])))
 
 
 def _read_code(status: int) -> ErrorCode:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from escrowctl.client.reading import Reader
+from escrowctl.client.records import describe
 from escrowctl.contract.operations import GET_TRANSACTION
 from escrowctl.contract.record import Located
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
@@ -64,20 +65,6 @@ def require_unchanged(resource_id: str, before: Located | None, now: Located | N
             f"{resource_id} changed while you were asked: {describe(before)} then, {describe(now)} now. {NOTHING_SENT}",
             sending=Sending.NOT_SENT,
         )
-
-
-def describe(located: Located | None) -> str:
-    """Return a record in a few words: status, amount, currency."""
-    if located is None:
-        return "unreadable"
-    return " ".join(part for part in (located.status, describe_money(located)) if part) or "nothing known"
-
-
-def describe_money(located: Located | None) -> str:
-    """Return `100 USD`, as far as it is known."""
-    if located is None or located.amount is None:
-        return ""
-    return f"{located.amount} {located.currency or ''}".rstrip()
 
 
 def _not_sent(error: EscrowctlError, *, unreadable: bool, verb: str) -> EscrowctlError:

@@ -40,14 +40,14 @@ class Reader:
         record = make_record(document, service=self._service, noun=operation.noun)
         # A record may well have a field `error`; an error has no id.
         if record.located.id is None and _says_no(document, record.value, noun=operation.noun):
-            raise denied(operation, answer, document, request_id)
+            raise denied(operation, answer, document, resource_id=resource_id, request_id=request_id)
         return record
 
     def read_list(self, operation: Operation) -> Records:
         """Return the items of a collection, whatever envelope it came in; raises as `read` does."""
         document, answer, request_id = self._fetch(operation, None, limit=self._service.list_limit)
         if _says_no(document, unwrap(document, noun=operation.noun), noun=operation.noun):
-            raise denied(operation, answer, document, request_id)
+            raise denied(operation, answer, document, resource_id=None, request_id=request_id)
         items = find_items(document, noun=operation.noun)
         if items is None:
             raise no_list(operation, request_id)
@@ -58,9 +58,9 @@ class Reader:
         answer, request_id = self._ask(operation, None, limit=self._service.list_limit)
         reply = answer.read()
         if isinstance(reply, Broken) and reply.defect is not Defect.EMPTY:
-            raise unreadable(operation, answer, reply, request_id)
+            raise unreadable(operation, answer, reply, resource_id=None, request_id=request_id)
         if not isinstance(reply, Broken) and _says_no(reply.value, noun=operation.noun):
-            raise denied(operation, answer, reply.value, request_id)
+            raise denied(operation, answer, reply.value, resource_id=None, request_id=request_id)
 
     def fetch(self, call: Call) -> "JsonValue | bytes":
         """Return what a call typed by hand reads: a JSON document, or the bytes of anything else that came whole.
@@ -73,14 +73,14 @@ class Reader:
         if not isinstance(reply, Broken):
             return reply.value
         if answer.defect is not None:
-            raise unreadable(call.operation, answer, reply, request_id)
+            raise unreadable(call.operation, answer, reply, resource_id=call.resource_id, request_id=request_id)
         return answer.body
 
     def _fetch(self, operation: Operation, resource_id: str | None, *, limit: int) -> tuple[JsonValue, Answer, str]:
         answer, request_id = self._ask(operation, resource_id, limit=limit)
         reply = answer.read()
         if isinstance(reply, Broken):
-            raise unreadable(operation, answer, reply, request_id)
+            raise unreadable(operation, answer, reply, resource_id=resource_id, request_id=request_id)
         return reply.value, answer, request_id
 
     def _ask(self, operation: Operation, resource_id: str | None, *, limit: int, query: str = "") -> tuple[Answer, str]:
@@ -92,7 +92,7 @@ class Reader:
         )
         exchange = self._exchange(request, limit=limit)
         if exchange.answer is None or exchange.answer.status not in _SUCCESS:
-            raise read_failure(service, operation, exchange, request_id)
+            raise read_failure(service, operation, exchange, resource_id=resource_id, request_id=request_id)
         return exchange.answer, request_id
 
     def _exchange(self, request: Request, *, limit: int) -> Exchange:

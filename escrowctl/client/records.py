@@ -56,3 +56,17 @@ class Released:
     money: str
     entry: "Entry | None"
     replayed: bool = False
+
+
+def describe(located: "Located | None") -> str:
+    """Return a record in a few words: status, amount, currency."""
+    if located is None:
+        return "unreadable"
+    return " ".join(part for part in (located.status, describe_money(located)) if part) or "nothing known"
+
+
+def describe_money(located: "Located | None") -> str:
+    """Return `100 USD`, as far as it is known."""
+    if located is None or located.amount is None:
+        return ""
+    return f"{located.amount} {located.currency or ''}".rstrip()

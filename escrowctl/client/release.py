@@ -5,10 +5,10 @@ second reading, and which words mean released only the profile knows (interface.
 """
 
 from escrowctl.client.failures import write_failure
-from escrowctl.client.inspection import Confirm, describe, describe_money, inspect, is_another, require_unchanged
+from escrowctl.client.inspection import Confirm, inspect, is_another, require_unchanged
 from escrowctl.client.orders import Circumstances, Order, Terms, order_release
 from escrowctl.client.reading import Reader
-from escrowctl.client.records import Released
+from escrowctl.client.records import Released, describe, describe_money
 from escrowctl.client.writing import Writer, Written
 from escrowctl.config.service import Service
 from escrowctl.contract.operations import GET_TRANSACTION, Operation

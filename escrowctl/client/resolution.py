@@ -9,10 +9,10 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from escrowctl.client.inspection import describe, describe_money, inspect, is_another
+from escrowctl.client.inspection import inspect, is_another
 from escrowctl.client.orders import Order, order_again
 from escrowctl.client.reading import Reader
-from escrowctl.client.records import Record
+from escrowctl.client.records import Record, describe, describe_money
 from escrowctl.client.writing import Writer, Written
 from escrowctl.config.service import Service
 from escrowctl.contract.number import JsonValue
@@ -28,7 +28,6 @@ from escrowctl.contract.operations import (
 from escrowctl.contract.record import Located
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, bad_value
 from escrowctl.journal.entries import APPLIED_ON_WORD, Entry, Selection, State, Verdict
-from escrowctl.journal.guards import describe as describe_intent
 from escrowctl.journal.journal import Journal, Word
 
 NOT_APPLIED_ON_WORD = "not applied, on an operator's word"
@@ -91,7 +90,7 @@ class Resolution:
             case _:
                 if entry.intent.resource_id is not None:
                     self._read(entry.intent.resource_id, sending=sending)
-                return Finding(entry, f"no reading can tell whether this {describe_intent(entry.intent)} was applied.")
+                return Finding(entry, f"no reading can tell whether this {entry.intent.verb} was applied.")
 
     def record_applied(self, entry: Entry, word: Word, *, resource_id: str | None, unread: bool) -> Entry:
         """Record that an unknown write was applied; the record it made or changed is read first.

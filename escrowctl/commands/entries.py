@@ -2,7 +2,6 @@
 
 from escrowctl.contract.number import JsonValue, Number
 from escrowctl.journal.entries import Entry, Event, State
-from escrowctl.journal.guards import describe
 from escrowctl.output.view import View, flatten
 
 COLUMNS = ("entry", "sent", "operation", "state", "amount", "currency", "id", "reference", "profile")
@@ -31,7 +30,7 @@ def view_entry(entry: Entry) -> View:
 def view_resolved(entry: Entry) -> View:
     """Return an entry as what became of it: `j197   create   2500 EUR   tx_88F2   applied, ...`."""
     document, money = _whole(entry), entry.intent.money
-    parts = (entry.name, describe(entry.intent), str(money or ""), _id(entry) or "", describe_state(entry))
+    parts = (entry.name, entry.intent.verb, str(money or ""), _id(entry) or "", describe_state(entry))
     line = "   ".join(part for part in parts if part)
     return View(document, entry.name, flatten(document), line=line, named=_named(entry), record=document)
 
@@ -47,7 +46,7 @@ def _named(entry: Entry) -> dict[str, JsonValue]:
     values = (
         entry.name,
         f"{entry.sent_at[:19]}Z" if entry.state is not State.NOT_SENT else None,
-        describe(intent),
+        intent.verb,
         entry.state.value,
         money.amount if money else None,
         money.currency if money else None,

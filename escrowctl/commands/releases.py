@@ -3,7 +3,7 @@
 import json
 from typing import TYPE_CHECKING
 
-from escrowctl.client.records import Released
+from escrowctl.client.records import Released, describe_money
 from escrowctl.commands.several import run_several
 from escrowctl.contract.number import JsonValue, Number
 from escrowctl.contract.record import Located
@@ -37,7 +37,7 @@ def ask_release(session: Session, body: str | None, *, yes: bool) -> "Confirm":
         if yes:
             return False
         service = session.service
-        amount = f"{found.amount} {found.currency or ''}".rstrip() if found and found.amount else "unknown"
+        amount = describe_money(found) or "unknown"
         word = str(found.amount) if service.live and found and found.amount else resource_id
         what = "amount" if word != resource_id else "id"
         session.dialogue.confirm(
@@ -58,7 +58,7 @@ def ask_release(session: Session, body: str | None, *, yes: bool) -> "Confirm":
 def describe_target(session: Session, resource_id: str, found: Located | None) -> str:
     """Return the line that shows what is about to be written to."""
     service = session.service
-    amount = f"{found.amount} {found.currency or ''}".rstrip() if found and found.amount else "unknown"
+    amount = describe_money(found) or "unknown"
     line = f"  id {resource_id}   amount {amount}   status {(found.status if found else None) or 'unknown'}"
     return line if service.sandbox else f"{line}   profile {service.name}   host {service.origin}"
 

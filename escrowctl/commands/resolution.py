@@ -11,7 +11,7 @@ from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK, RELEASE_TRANSACTION
 from escrowctl.errors import ErrorCode, EscrowctlError, Sending, Stopped, bad_value
 from escrowctl.journal.entries import Entry, State, parse_entry_name
-from escrowctl.journal.guards import busy, describe
+from escrowctl.journal.guards import busy
 from escrowctl.session import Session, session_of
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _ANSWERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Verdict:
+class _Ruling:
     """What the operator says: at most one of the three, and why."""
 
     applied: bool
@@ -88,7 +88,7 @@ def resolve(
     """
     session = session_of(context)
     made = parse_id(resource_id) if resource_id is not None else None
-    verdict = _Verdict(applied, not_applied, resend, made, check_text(reason, name="--reason"), unread, yes)
+    verdict = _Ruling(applied, not_applied, resend, made, check_text(reason, name="--reason"), unread, yes)
     verdict.check()
     found = session.find_entry(parse_entry_name(entry))
     if found.state is not State.UNKNOWN:
@@ -106,7 +106,7 @@ def resolve(
         session.show(view_resolved(settled), done=f"{settled.name} is recorded as {settled.state.value}")
 
 
-def _settle(session: Session, entry: Entry, verdict: _Verdict) -> Entry:
+def _settle(session: Session, entry: Entry, verdict: _Ruling) -> Entry:
     resolution = session.client.resolve(
         announce=lambda: _say_reading(session, verdict),
         tell=lambda message: session.console.note("found", message, word="found"),
@@ -125,19 +125,19 @@ def _settle(session: Session, entry: Entry, verdict: _Verdict) -> Entry:
     return _resend(session, resolution, entry, verdict, asked=asked)
 
 
-def _say_reading(session: Session, verdict: _Verdict) -> None:
+def _say_reading(session: Session, verdict: _Ruling) -> None:
     what = "before anything is sent" if verdict.resend else "sending no write"
     session.console.note("reading", f"{session.service.origin}, {what}", word="reading")
 
 
-def _record(resolution: "Resolution", entry: Entry, verdict: _Verdict) -> Entry:
+def _record(resolution: "Resolution", entry: Entry, verdict: _Ruling) -> Entry:
     word = _word(verdict)
     if verdict.applied:
         return resolution.record_applied(entry, word, resource_id=verdict.resource_id, unread=verdict.unread)
     return resolution.record_not_applied(entry, word, unread=verdict.unread)
 
 
-def _resend(session: Session, resolution: "Resolution", entry: Entry, verdict: _Verdict, *, asked: bool) -> Entry:
+def _resend(session: Session, resolution: "Resolution", entry: Entry, verdict: _Ruling, *, asked: bool) -> Entry:
     from escrowctl.client.failures import write_failure
 
     written = resolution.send_again(entry, _word(verdict), asked=asked, unread=verdict.unread)
@@ -146,7 +146,7 @@ def _resend(session: Session, resolution: "Resolution", entry: Entry, verdict: _
     return written.entry
 
 
-def _word(verdict: _Verdict) -> "Word":
+def _word(verdict: _Ruling) -> "Word":
     from escrowctl.client.writing import operator_name
     from escrowctl.journal.journal import Word
 
@@ -154,7 +154,7 @@ def _word(verdict: _Verdict) -> "Word":
     return Word(operator_name(), verdict.reason)
 
 
-def _confirm_resend(session: Session, entry: Entry, verdict: _Verdict) -> bool:
+def _confirm_resend(session: Session, entry: Entry, verdict: _Ruling) -> bool:
     """Ask for consent where it was not given on the line; returns whether somebody was asked."""
     if verdict.yes:
         return False
@@ -164,7 +164,7 @@ def _confirm_resend(session: Session, entry: Entry, verdict: _Verdict) -> bool:
     doubled = "hold the money twice" if entry.intent.operation == CREATE_TRANSACTION.name else "do it twice"
     session.dialogue.confirm(
         [
-            f"  {entry.name}   {describe(entry.intent)}   {money or entry.intent.resource_id or entry.intent.url}"
+            f"  {entry.name}   {entry.intent.verb}   {money or entry.intent.resource_id or entry.intent.url}"
             f"   sent {entry.sent_at}",
             f"Sending it again may {doubled}. Type the {what} to send it again: {word}",
         ],
@@ -175,7 +175,7 @@ def _confirm_resend(session: Session, entry: Entry, verdict: _Verdict) -> bool:
     return True
 
 
-def _show_settled(session: Session, entry: Entry, verdict: _Verdict) -> None:
+def _show_settled(session: Session, entry: Entry, verdict: _Ruling) -> None:
     """Show an entry about which nothing is unknown; raises EscrowctlError 7 where a verdict was given on it."""
     if entry.state is State.IN_FLIGHT:
         raise busy(entry)
@@ -190,7 +190,7 @@ def _show_settled(session: Session, entry: Entry, verdict: _Verdict) -> None:
     session.show(view_resolved(entry))
 
 
-def _require_own_service(session: Session, entry: Entry, verdict: _Verdict) -> None:
+def _require_own_service(session: Session, entry: Entry, verdict: _Ruling) -> None:
     """Refuse (2) to settle an entry elsewhere than where it was sent to, or to ask there under another key."""
     service, intent = session.service, entry.intent
     at_origin = service.sandbox or intent.url.startswith(f"{service.origin.base_url.rstrip('/')}/")

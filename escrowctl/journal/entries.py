@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from escrowctl.contract.money import Money
-from escrowctl.contract.operations import RELEASE_TRANSACTION
+from escrowctl.contract.operations import RELEASE_TRANSACTION, VERBS
 from escrowctl.errors import bad_value
 
 APPLIED_ON_WORD = "applied, on an operator's word"
@@ -71,6 +71,11 @@ class Intent:
         """What it is the same write by: a release by the id as typed too, for an echo may change."""
         typed = (self.resource_id,) if self.is_once_only and self.resource_id is not None else ()
         return tuple(dict.fromkeys((self.likeness, *typed)))
+
+    @property
+    def verb(self) -> str:
+        """The write in a word or two for a sentence: `create`, `release`, `DELETE call` where it is foreign."""
+        return VERBS.get(self.operation, f"{self.method} call")
 
     @property
     def is_create(self) -> bool:

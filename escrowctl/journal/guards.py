@@ -5,7 +5,6 @@ from datetime import datetime
 from decimal import Decimal
 
 from escrowctl.contract.money import Money, sum_exactly
-from escrowctl.contract.operations import VERBS
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, bad_value
 from escrowctl.journal.entries import APPLIED_ON_WORD, Entry, Intent, State
 from escrowctl.surroundings import ago
@@ -64,10 +63,10 @@ def require_countable(intent: Intent, caps: Mapping[str, Decimal]) -> Money:
     limited = f"the profile {intent.profile} has caps"
     if intent.money is None:
         raise _capped(
-            intent, f"{limited}, and what this {describe(intent)} moves is not known, so that it cannot be counted."
+            intent, f"{limited}, and what this {intent.verb} moves is not known, so that it cannot be counted."
         )
     if intent.money.amount <= 0:
-        raise _capped(intent, f"{limited}, and this {describe(intent)} moves {intent.money}, which frees nothing.")
+        raise _capped(intent, f"{limited}, and this {intent.verb} moves {intent.money}, which frees nothing.")
     if intent.money.currency not in caps:
         raise _capped(intent, f"{limited}, and none for {intent.money.currency}.")
     return intent.money
@@ -76,7 +75,7 @@ def require_countable(intent: Intent, caps: Mapping[str, Decimal]) -> Money:
 def check_cap(intent: Intent, money: Money, *, cap: Decimal, spent: Decimal, day: str) -> None:
     """Refuse (5) a write that would bring a day's writes of its operation above the profile's cap."""
     if sum_exactly((spent, money.amount)) > cap:
-        verb = describe(intent)
+        verb = intent.verb
         raise _capped(
             intent,
             f"the profile {intent.profile} caps {verb}s at {cap} {money.currency} a day (UTC): {spent} are done or "
@@ -118,13 +117,8 @@ def changed(entry: Entry) -> EscrowctlError:
 def busy(entry: Entry) -> EscrowctlError:
     """Return the refusal (7) of a write whose equal another process is sending now."""
     return _refusal(
-        ErrorCode.BUSY, f"the same {describe(entry.intent)} is being sent by another process now ({entry.name}).", entry
+        ErrorCode.BUSY, f"the same {entry.intent.verb} is being sent by another process now ({entry.name}).", entry
     )
-
-
-def describe(intent: Intent) -> str:
-    """Return the write in a word or two for a sentence: `create`, `release`, `DELETE call` where it is foreign."""
-    return VERBS.get(intent.operation, f"{intent.method} call")
 
 
 def _already_done(entry: Entry, intent: Intent, invocation: str, now: datetime) -> EscrowctlError:
@@ -139,12 +133,12 @@ def _already_done(entry: Entry, intent: Intent, invocation: str, now: datetime) 
         else f"the release of {typed} was already sent {where} and accepted, {when}; no reading has shown it yet."
     )
     alias = "" if typed == then else f" It was sent as {then}."
-    hint = f"what the service says of it: {invocation} tx get {typed}"
+    hint = "" if entry.verdict.verified else f"what the service says of it: {invocation} tx get {typed}"
     return _refusal(ErrorCode.ALREADY_DONE, f"{sentence}{alias}", entry, hint=hint)
 
 
 def _like(entry: Entry) -> str:
-    verb = describe(entry.intent)
+    verb = entry.intent.verb
     return f"the {verb} of {entry.intent.resource_id}" if entry.intent.is_once_only else f"an equal {verb}"
 
 
@@ -173,7 +167,7 @@ def _capped(intent: Intent, sentence: str, *, hint: str = "") -> EscrowctlError:
 
 
 def _made(entry: Entry) -> str:
-    return entry.verdict.result_id or f"a {describe(entry.intent)} that is done"
+    return entry.verdict.result_id or f"a {entry.intent.verb} that is done"
 
 
 def _refusal(code: ErrorCode, sentence: str, entry: Entry, *, hint: str = "") -> EscrowctlError:

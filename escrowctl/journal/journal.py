@@ -196,7 +196,7 @@ class Journal:
         return self._living(self.store.by_number(number))
 
     def require_whole(self) -> None:
-        """Raise EscrowctlError (17) where the file is gone, or older than it once was: what it lists would not be all."""
+        """Raise EscrowctlError (17) where the file is gone, or older than it was: what it lists is not all there is."""
         kept_beside = self.store.behind_head_file()
         if kept_beside is not None:
             raise damaged(self.store.path, kept_beside if self.is_there else "it is gone, and its head is still there")

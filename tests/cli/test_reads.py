@@ -14,7 +14,7 @@ from cli.replies import HELD, break_off, bytes_then_close, json_reply
 
 At = Callable[[Behave], tuple[WireServer, Run]]
 GET = ("tx", "get", "tx_1")
-SAID = "get transaction: the service answered"
+SAID = "get transaction tx_1: the service answered"
 
 
 def failed(code: str, exit_code: int, message: str, status: int | None, outcome: str | None) -> dict[str, Any]:

@@ -240,7 +240,7 @@ def test_the_key_of_what_was_not_applied_serves_for_its_next_attempt(
     [
         (json_reply(b'{"id":"tx_2","amount":99,"currency":"USD"}'), 3, "tx_2 has amount 99, sent was 100."),
         (json_reply(b'{"id":"tx_2","amount":100,"currency":"EUR"}'), 3, "tx_2 has currency EUR, sent was USD."),
-        (json_reply(b"", "404 No"), 6, "tx_2 could not be read: get transaction: the service answered 404."),
+        (json_reply(b"", "404 No"), 6, "tx_2 could not be read: get transaction tx_2: the service answered 404."),
         (hang_up, 10, "tx_2 could not be read: "),
     ],
 )
@@ -609,7 +609,7 @@ def test_what_a_reading_settles_is_not_sent_again(run: Run, serve: Any, write_co
     [
         (HELD.replace(b"100", b"5000"), 3, "tx_1 holds 5000 USD now, and j1 was to release 100 USD."),
         (HELD.replace(b"tx_1", b"tx_9"), 3, "the record read as tx_1 says that it is tx_9"),
-        (b"<html>", 10, "get transaction: the service answered 200"),
+        (b"<html>", 10, "get transaction tx_1: the service answered 200"),
     ],
     ids=["another amount", "another escrow", "unreadable"],
 )

@@ -144,7 +144,7 @@ def test_ctrl_c_at_the_confirmation_releases_nothing(program: Program, serve: Se
     release.answer("> ", "\x03")
     code, shown = release.finish()
     assert code == 130
-    assert plain(shown).endswith("error: stopped. No write was left unknown.\n")
+    assert plain(shown).endswith("error: stopped. tx_1 was not released. Nothing was sent.\n")
     assert server.writes == []
     assert there.journal() == []
 
@@ -152,7 +152,7 @@ def test_ctrl_c_at_the_confirmation_releases_nothing(program: Program, serve: Se
 @pytest.mark.parametrize(
     ("keys", "last"),
     [
-        ("\x03", "error: stopped. No write was left unknown."),
+        ("\x03", "error: stopped. tx_1 was not released. Nothing was sent."),
         ("\x04", "error: declined; tx_1 was not released. Nothing was sent."),
     ],
 )

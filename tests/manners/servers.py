@@ -214,13 +214,13 @@ TEXT_ERRORS = Manner(
     },
     expected=(
         Expected(CREATE, 5, "", 'error: the service refused the create: 403 "scope missing: escrow.write".'),
-        Expected("tx get tx_2", 6, "", 'error: get transaction: the service answered 404 "no such route".'),
+        Expected("tx get tx_2", 6, "", 'error: get transaction tx_2: the service answered 404 "no such route".'),
         Expected("tx list", 10, "", 'error: list transactions: the service answered 500 "boom \\u{1b}[2J".'),
         Expected(
             "tx update tx_1 --data '{}' --yes", 7, "", 'error: the service refused the update: 409 "locked by a job".'
         ),
         Expected("tx release tx_1 --yes", 8, "", 'error: the service refused the release: 422 "beneficiary blocked".'),
-        Expected("user get u_1", 4, "", 'error: get user: the service answered 401 "who are you?".'),
+        Expected("user get u_1", 4, "", 'error: get user u_1: the service answered 401 "who are you?".'),
         Expected(
             "webhook create --url https://x.example",
             9,
@@ -341,12 +341,12 @@ SUCCESS_FALSE = Manner(
     expected=(
         Expected(CREATE, 12, "", "the service answered 200, but the reply is shaped like an error."),
         Expected("tx get tx_1", 0, "id\ttx_1\nstatus\theld\nerror\t\n"),
-        Expected("tx get tx_2", 10, "", 'get transaction: the service answered 200, but says: "not today".'),
+        Expected("tx get tx_2", 10, "", 'get transaction tx_2: the service answered 200, but says: "not today".'),
         Expected("tx get tx_3 --json", 0, '{"id": "tx_3", "status": "failed", "error": "card declined"}\n'),
         Expected("tx list", 10, "", 'list transactions: the service answered 200, but says: "not today".'),
         Expected("tx update tx_1 --data '{}' --yes", 12, "", "tx_1 may be updated, or not."),
         Expected("tx release tx_1 --yes", 12, "", "tx_1 may be released, or not."),
-        Expected("user get u_1", 10, "", 'get user: the service answered 200, but says: "no such user".'),
+        Expected("user get u_1", 10, "", 'get user u_1: the service answered 200, but says: "no such user".'),
         Expected("webhook create --url https://x.example", 12, "", "The endpoint may be registered, or not."),
         Expected(
             "webhook list", 10, "", "list webhooks: the service answered 200, but the reply is shaped like an error."

@@ -1,0 +1,43 @@
+"""A call that is announced to end: said once in a run, whatever else comes of it."""
+
+import pytest
+from wire_server import Behave
+
+from cli.replies import HELD, json_reply
+from cli.test_import import At
+
+TWICE = ("tx", "get", "tx_1", "tx_2")
+
+
+@pytest.mark.parametrize(
+    ("headers", "said"),
+    [
+        (("Deprecation: @1688169599",), "deprecated since 2023-06-30"),
+        (("Sunset: Wed, 31 Dec 2026 23:59:59 GMT",), "ends 2026-12-31"),
+        (("Deprecation: @1688169599", "Sunset: Wed, 31 Dec 2026 23:59:59 GMT"), "deprecated since 2023-06-30, ends"),
+    ],
+)
+def test_an_announced_end_is_said_once(at: At, headers: tuple[str, ...], said: str) -> None:
+    server, run = at(json_reply(HELD, "200 OK", *headers))
+
+    result = run(*TWICE)
+
+    assert result.code == 0
+    assert result.err.count("warning: the service says of GET ") == 1
+    assert f"{server.base_url}/api/v1/transactions/tx_1: {said}" in result.err
+
+
+@pytest.mark.parametrize(
+    "behave",
+    [
+        json_reply(HELD),
+        json_reply(HELD, "200 OK", "Deprecation: true", "Sunset: soon"),
+        json_reply(HELD, "200 OK", "Deprecation: @999999999999", "Sunset: Sat, 99 Nov 2026 03:00:00 GMT"),
+    ],
+)
+def test_what_is_no_announcement_is_not_said(at: At, behave: Behave) -> None:
+    _, run = at(behave)
+
+    result = run(*TWICE)
+
+    assert (result.code, result.err) == (0, "")

@@ -1,9 +1,12 @@
 """Kill -9 at random moments, and what must hold afterwards.
 
 The witness counts; the journal is read through SQLite as well as by escrowctl itself. A violated
-invariant raises `ViolationError` with the seed.
+invariant raises `ViolationError` with the seed. A release has a profile that says which word means
+released, and so ends with one more commit: what reading it back has shown. A create does without: a
+config file doubles the time of a run.
 """
 
+import json
 import os
 import random
 import signal
@@ -15,12 +18,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from faults.audit import find_fault
 from faults.witness import Witness
 
 UNKNOWN = 12
 KEY = "sk_test_0123456789abcdef"
+MANNERS: tuple[tuple[str, ...], ...] = ((), ("--json",))
+"""What is added to a line: its end is told to a person, or to a program."""
+PROFILE = '[profiles.harness]\nbase_url = "{url}"\nstatus.released = ["released"]\n'
 
 
 class Violation(StrEnum):
@@ -88,6 +95,19 @@ class Ended:
     def killed(self) -> bool:
         return self.code == -signal.SIGKILL
 
+    @property
+    def error(self) -> dict[str, Any] | None:
+        """The error that was told to a program; None where none was, or not to its end."""
+        for line in self.err.splitlines():
+            try:
+                document = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(document, dict) and isinstance(document.get("error"), dict):
+                error: dict[str, Any] = document["error"]
+                return error
+        return None
+
 
 def go_on() -> None:
     """Change nothing between a command and its repetition."""
@@ -107,6 +127,9 @@ class Harness:
         self.witness = Witness(self.chance)
         self.seconds = 0.5
         self._round = 0
+        # Beside the home, which others copy, fill and throw away.
+        self._config = self.home.with_name(f"{self.home.name}.toml")
+        self._config.write_text(PROFILE.format(url=self.witness.server.base_url))
 
     def close(self) -> None:
         self.witness.server.close()
@@ -134,6 +157,7 @@ class Harness:
         moment = moment or self.chance.choice(("any", "intent", "request", "request"))
         self.witness.kind = kind
         line, likeness = self._draw_line()
+        line = (*line, *self.chance.choice(MANNERS))
         self.judge(line, likeness, lambda: self._kill(line, moment))
 
     def judge(
@@ -160,7 +184,7 @@ class Harness:
         """Run one command to its end, `under` another program where one is given."""
         command = [*under, *self.command(line)]
         done = subprocess.run(
-            command, env=self._environ(), capture_output=True, check=False, text=True, timeout=60, errors="replace"
+            command, env=self._environ(line), capture_output=True, check=False, text=True, timeout=60, errors="replace"
         )
         return Ended(done.returncode, done.stdout, done.stderr)
 
@@ -177,7 +201,7 @@ class Harness:
         before = self._journal_mark()
         # With no answer coming, the process would wait: its time-out outlasts the round.
         process = subprocess.Popen(
-            self.command(("--timeout", "20", *line)), env=self._environ(), stdout=subprocess.PIPE,
+            self.command(("--timeout", "20", *line)), env=self._environ(line), stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         self._await(moment, before, process)
@@ -215,6 +239,8 @@ class Harness:
         said = any(word in ended.out for word in ("tx_", "released"))
         if said and not (applied and applied[0][2] in ended.out):
             self._fail(Violation.SAID_FALSELY, repr(ended.out))
+        if applied:
+            self._check_claims(ended)
         if not ended.killed:
             self._check_ending(ended, applied)
         if entry is not None and entry["state"] == "done" and not applied:
@@ -224,13 +250,22 @@ class Harness:
 
     def _check_ending(self, ended: Ended, applied: list[tuple[str, str, str]]) -> None:
         """A process that ended by itself says what is so, in a sentence."""
-        sentence = ended.code == 0 or ended.err.startswith(("error: ", "unknown: "))
+        error = ended.error
+        told = error is not None and error["exit_code"] == ended.code
+        sentence = ended.code == 0 or told or ended.err.startswith(("error: ", "unknown: "))
         if "Traceback" in ended.err or ended.code in (1, 2) or ended.code < 0 or not sentence:
             self._fail(Violation.BROKE, f"exit {ended.code}: {ended.err[-2000:]}")
         if (ended.code == 0 and not applied) or (ended.code not in (0, UNKNOWN) and applied):
             self._fail(Violation.SAID_FALSELY, f"exit {ended.code}, and {len(applied)} arrived: {ended.err}")
-        if "Nothing was sent" in ended.err and applied:
-            self._fail(Violation.SAID_FALSELY, ended.err)
+
+    def _check_claims(self, ended: Ended) -> None:
+        """A run that sent a write never says that nothing was sent, nor that it was refused: the witness refuses none.
+
+        Whatever its exit code, and though it was killed right after it said so.
+        """
+        outcome = (ended.error or {}).get("outcome", "done")
+        if "nothing was sent" in (ended.out + ended.err).lower() or outcome not in ("done", "unknown"):
+            self._fail(Violation.SAID_FALSELY, f"exit {ended.code}, and it arrived: {ended.out}{ended.err}")
 
     def _check_key(self, ended: Ended) -> None:
         """The key is in nothing that was printed or kept."""
@@ -301,8 +336,8 @@ class Harness:
         )
         return [sys.executable, "-c", code, *line]
 
-    def _environ(self) -> dict[str, str]:
-        return {
+    def _environ(self, line: tuple[str, ...]) -> dict[str, str]:
+        environ = {
             "PATH": os.defpath,
             "HOME": str(self.home),
             "ESCROWCTL_HOME": str(self.home),
@@ -310,3 +345,6 @@ class Harness:
             "ESCROWCTL_API_KEY": KEY,
             "BROKEN_MARK": str(self.mark),
         }
+        if "release" in line:
+            environ |= {"ESCROWCTL_CONFIG": str(self._config), "ESCROWCTL_PROFILE": "harness"}
+        return environ

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from faults.kills import Ended, Harness, HarnessError
+from faults.kills import MANNERS, Ended, Harness, HarnessError
 from faults.tracing import NAMES, Point, injecting, points_in, recording
 
 CREATE = (("tx", "create", "--amount", "1000", "--currency", "USD"), '"amount":1000,')
@@ -53,16 +53,20 @@ class Sweep:
             raise HarnessError(f"an undisturbed {self.line} ended with {ended}")
         return points_in(log)
 
-    def play(self, point: Point, fault: str) -> Ended:
-        """Run the line with a fault at a point, and check everything; raises ViolationError, which names the point."""
+    def play(self, point: Point, fault: str, *, manner: tuple[str, ...] | None = None) -> Ended:
+        """Run the line with a fault at a point, and check everything; raises ViolationError, which names the point.
+
+        `manner`: one of MANNERS; drawn where none is given.
+        """
         self.renew()
         harness = self.harness
         harness.witness.kind = "answer"
+        line = (*self.line, *(harness.chance.choice(MANNERS) if manner is None else manner))
         under = injecting(harness.home, point, fault, self.names)
         try:
-            ended = harness.judge(self.line, self.likeness, lambda: harness.run(self.line, under=under))
+            ended = harness.judge(line, self.likeness, lambda: harness.run(line, under=under))
         except AssertionError as violation:
-            violation.args = (f"at {point} ({fault}): {violation}",)
+            violation.args = (f"at {point} ({fault}) of {' '.join(line)}: {violation}",)
             raise
         self.codes[ended.code] += 1
         self.hit += ended.killed

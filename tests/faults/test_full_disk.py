@@ -1,5 +1,6 @@
 """A disk that is full, failing, or read-only: nothing is sent without a durable intent, and all resumes."""
 
+import itertools
 import random
 import shutil
 from collections import Counter
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from faults.disks import Disk, small_disk
-from faults.kills import Harness, Violation, ViolationError
+from faults.kills import MANNERS, Harness, Violation, ViolationError
 from faults.sweep import CREATE, RELEASE, draw_seed, sweeping
 from faults.tracing import READING, WRITING, Point, needs_strace
 
@@ -48,6 +49,7 @@ def fill_to(levels: list[tuple[int, bool, str]], disk: Disk, harness: Harness) -
         harness.witness.kind = "answer"
         harness.witness.applied.clear()
         line, likeness = CREATE if verb == "create" else RELEASE
+        line = (*line, *harness.chance.choice(MANNERS))
         ended = harness.judge(line, likeness, lambda line=line: harness.run(line), between=disk.make_room)  # type: ignore[misc] # bound for B023
         assert ended.code in (0, 12, 17), ended
         assert harness.run(("journal", "list")).code == 0
@@ -87,8 +89,10 @@ def fail_at(folder: Path, verb: str, *, share: int | None, calls: frozenset[str]
             rare = [fault for fault in faults if fault[0].call not in ("pwrite64", "newfstatat", "pread64")]
             chance = swept.harness.chance
             faults = [*chance.sample(rare, share // 2), *chance.sample(faults, share - share // 2)]
-        for point, fault in faults:
-            ended = swept.play(point, fault)
+        # Each in one manner, or each in both.
+        manners: tuple[tuple[str, ...] | None, ...] = (None,) if share is not None else MANNERS
+        for (point, fault), manner in itertools.product(faults, manners):
+            ended = swept.play(point, fault, manner=manner)
             assert ended.code in (0, 12, 17), (point, fault, ended)
         print(f"{verb}: {len(faults)} faults at {len(points)} calls")
 
@@ -135,6 +139,21 @@ def test_a_create_that_was_told_as_unknown_is_held_back_whatever_sync_failed(tmp
     with sweeping(tmp_path, "create") as swept:
         last = [point for point in swept.points() if point.call == "fdatasync"][-1]
         swept.play(last, "error=EIO")
+
+
+@needs_strace
+def test_an_accepted_release_is_told_as_accepted_though_what_its_reading_showed_cannot_be_recorded(
+    tmp_path: Path,
+) -> None:
+    with sweeping(tmp_path, "release") as swept:
+        points = swept.points()
+        syncs, ends = ([one for one in points if one.call == call] for call in ("fdatasync", "ftruncate"))
+        # The intent, the outcome, what reading it back showed: three commits alike.
+        assert (len(syncs) % 3, len(ends)) == (0, 3)
+        first = syncs[2 * len(syncs) // 3]
+        for point, manner in zip((first, replace(first, onwards=True), ends[-1]), (*MANNERS, ()), strict=True):
+            ended = swept.play(point, "error=EIO", manner=manner)
+            assert ended.code == 0, (point, ended)
 
 
 @needs_strace

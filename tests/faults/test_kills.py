@@ -10,7 +10,7 @@ import pytest
 
 from faults.kills import Harness, HarnessError, Violation, ViolationError
 
-SHORT, LONG = 14, 1000
+SHORT, LONG = 12, 1000
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ The fuzz itself is `faults.reply_fuzz`; a child process runs it, so that its mem
 come from a raw socket to the program as a process of its own: its most memory is what the kernel says.
 """
 
+import functools
 import json
 import os
 import random
@@ -138,22 +139,24 @@ def test_a_key_that_comes_back_in_what_is_not_http_is_not_shown_or_kept(manner: 
     assert not any(KEY.encode() in path.read_bytes() for path in home.rglob("*") if path.is_file())
 
 
-def test_envelopes_in_envelopes_are_searched_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[object] = []
-    search = contract_record.find_items
+@pytest.mark.parametrize("name", ["data", "transactions", "unusual"])
+def test_envelopes_in_envelopes_are_searched_once_each(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[Any] = []
+    search = contract_record._find_array
 
-    def counting(document: Any, *, noun: str) -> Any:
-        calls.append(document)
-        return search(document, noun=noun)
+    def counting(document: Any, *more: Any, **keywords: Any) -> Any:
+        searched.append(document)
+        return search(document, *more, **keywords)
 
-    monkeypatch.setattr(contract_record, "find_items", counting)
-    nested: Any = {}
-    for _ in range(12):
-        nested = {"data": nested}
+    monkeypatch.setattr(contract_record, "_find_array", counting)
+    innermost: Any = {}
+    nested = functools.reduce(lambda inner, _: {name: inner}, range(12), innermost)
 
-    counting(nested, noun="transaction")
+    found = contract_record.find_items(nested, noun="transaction")
 
-    assert len(calls) < 30
+    assert found is None
+    # The document, and the envelopes in it as deep as anybody looks: none of them twice.
+    assert searched == [nested, nested[name], nested[name][name], nested[name][name][name]]
 
 
 # Bombs and drips, in a process of its own

@@ -16,7 +16,7 @@ from rich.markup import render
 from escrowctl.client import decoding, exchange, outcome, transport, writing
 from escrowctl.client.exchange import Fault
 from escrowctl.client.outcome import Outcome
-from escrowctl.contract.reply import Document, Reply
+from escrowctl.contract.reply import Document, Reply, read_reply
 from escrowctl.errors import Sending
 from escrowctl.output import console, terminal, trouble, tsv
 
@@ -127,6 +127,19 @@ def reads_carelessly(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
         return Document(json.loads(body))
 
     monkeypatch.setattr(exchange, "read_reply", careless)
+
+
+def tells_less_than_was_said(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
+    """Leave the amount out of a record."""
+
+    def forgetful(body: bytes) -> Reply:
+        reply = read_reply(body)
+        if not isinstance(reply, Document) or not isinstance(reply.value, dict):
+            return reply
+        reached()
+        return Document({name: value for name, value in reply.value.items() if name != "amount"})
+
+    monkeypatch.setattr(exchange, "read_reply", forgetful)
 
 
 def has_no_deadline(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:

@@ -170,7 +170,10 @@ def renumbered(command: Command, number: int) -> Command:
         f"{word}{number}"
         for word in command.line
     )  # fmt: skip
-    return replace(command, line=line)
+    right = command.right
+    for word, renamed in zip(command.line, line, strict=True):
+        right = right.replace(b'"id":"%s"' % word.encode(), b'"id":"%s"' % renamed.encode())
+    return replace(command, line=line, right=right)
 
 
 def test_a_tunnel_changes_nothing(play: Play) -> None:
@@ -275,6 +278,7 @@ RAISING = Row("raises", says(b""), every(12))
         (broken.sends_again_after_a_reset, "straight", "reset after reading", "create", "3 writes, 1 to 1 were right"),
         (broken.follows_redirects, "straight", "307 elsewhere", "create", "the key or the request went elsewhere"),
         (broken.lets_decoding_raise, "straight", "not gzip", "get", "exit 1, right is 10"),
+        (broken.tells_less_than_was_said, "straight", "two replies at once", "update", "it prints"),
         (broken.counts_the_tunnel_as_sent, "at the proxy", "hang up", "create", "exit 12, right is 11"),
         (broken.forgets_the_call, "in-process", "raises", "create", "exit 1, right is 12"),
     ],

@@ -1,0 +1,183 @@
+"""A canary for a key: at no place but its origin, wherever a redirect, a proxy or a URL would lead it."""
+
+import itertools
+import socket
+import ssl
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import trustme
+from conftest import Run
+from wire_server import Seen, http_reply, say_nothing, serving
+
+from faults.canary import KEYS, LINES, RECORD
+from faults.misbehaving import Connection, MisbehavingServer, misbehaving
+
+
+@dataclass
+class Place:
+    """One way in which a key might be led elsewhere: where the tool is pointed, and what the origin answers."""
+
+    name: str
+    environ: dict[str, str] = field(default_factory=dict)
+    location: str | None = None
+    status: str = "307 There"
+
+    @property
+    def is_refused(self) -> bool:
+        """A base URL that means one thing to one reader and another to the next is none: exit 2."""
+        return "ESCROWCTL_BASE_URL" in self.environ
+
+
+def _places() -> list[Place]:
+    statuses = ("301 Moved", "302 Found", "303 See Other", "307 There", "308 There", "300 Choices", "201 Created")
+    locations = ("BEYOND/x", "//BEYOND_HOST/x", "http://KEY@BEYOND_HOST/", "ORIGIN@BEYOND_HOST/", "\\\\BEYOND_HOST\\x")
+    redirects = [
+        Place(f"{status} to {location}", location=location, status=status)
+        for status, location in itertools.product(statuses, locations)
+    ]
+    proxies = [
+        Place(f"{name}={value}", {name: value})
+        for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
+        for value in ("BEYOND", "BEYOND_HOST", "socks5://BEYOND_HOST")
+    ]
+    urls = [
+        Place(f"base URL {url}", {"ESCROWCTL_BASE_URL": url})
+        for url in (
+            "http://user:pass@BEYOND_HOST", "http://BEYOND_HOST#@ORIGIN_HOST", "http://ORIGIN_HOST@BEYOND_HOST",
+            "http://BEYOND_HOST\\@ORIGIN_HOST", "http://ORIGIN_HOST/?x=http://BEYOND_HOST",
+            "http://ORIGIN_HOST/../@BEYOND_HOST", "http://ORIGIN_HOST\r\nHost: BEYOND_HOST", "//BEYOND_HOST",
+            "http://ORIGIN_HOST%40BEYOND_HOST", "http:///BEYOND_HOST",
+        )
+    ]  # fmt: skip
+    return [*redirects, *proxies, *urls]
+
+
+PLACES = _places()
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.name)
+def test_the_key_goes_to_its_origin_and_nowhere_else(run: Run, home: Path, place: Place) -> None:
+    with serving(say_nothing) as beyond, serving(say_nothing) as origin:
+
+        def filled(text: str) -> str:
+            host, there = f"127.0.0.1:{origin.port}", f"127.0.0.1:{beyond.port}"
+            for word, value in (("BEYOND_HOST", there), ("ORIGIN_HOST", host), ("BEYOND", beyond.base_url)):
+                text = text.replace(word, value)
+            return text.replace("ORIGIN", origin.base_url).replace("KEY", KEYS[0])
+
+        def behave(_seen: Seen, connection: socket.socket) -> None:
+            head = (f"Location: {filled(place.location)}",) if place.location else ()
+            connection.sendall(http_reply(place.status if place.location else "200 OK", RECORD, *head))
+
+        origin.behave = behave
+        environ = {"ESCROWCTL_BASE_URL": origin.base_url, "ESCROWCTL_API_KEY": KEYS[0]}
+        environ |= {name: filled(value) for name, value in place.environ.items()}
+        for line in (LINES[0], LINES[1], LINES[3]):
+            result = run(*line, "--timeout", "5", environ=environ)
+            if place.is_refused:
+                assert (result.code, result.out, result.err.count("Nothing was sent.")) == (2, "", 1), result.err
+            assert result.code != 1, result.err
+
+        if place.is_refused:
+            assert origin.seen == []
+        else:
+            assert {seen.header("Authorization") for seen in origin.seen} == {f"Bearer {KEYS[0]}"}
+        assert [seen for seen in beyond.seen if KEYS[0] in str(seen)] == []
+        assert beyond.seen == []
+
+
+# Through a proxy, in TLS
+
+HOST = "escrow.test"
+
+
+def answer(connection: Connection) -> None:
+    connection.send(http_reply("200 OK", RECORD, "Connection: close"))
+
+
+def ask_through(run: Run, server: MisbehavingServer, bundle: Path, proxy: str) -> list[int]:
+    """Run lines against https://HOST through a proxy (`PORT` is the server's), and return their exit codes."""
+    environ = {
+        "ESCROWCTL_BASE_URL": f"https://{HOST}",
+        "ESCROWCTL_API_KEY": KEYS[0],
+        "ESCROWCTL_CA_BUNDLE": str(bundle),
+        "HTTPS_PROXY": proxy.replace("PORT", str(server.port)),
+    }
+    lines = ((*LINES[0], "--idempotency-key", "a"), LINES[1], LINES[4])
+    return [run(*line, "--timeout", "5", environ=environ).code for line in lines]
+
+
+def tunnel_to(authority: trustme.CA, name: str) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(name).configure_cert(context)
+    return context
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> tuple[trustme.CA, Path]:
+    authority, path = trustme.CA(), tmp_path / "ca.pem"
+    authority.cert_pem.write_to_path(str(path))
+    return authority, path
+
+
+@pytest.mark.parametrize("proxy", ["http://127.0.0.1:PORT", "http://someone:pass@127.0.0.1:PORT"], ids=["", "userinfo"])
+def test_a_proxy_sees_no_key_of_an_https_origin(run: Run, bundle: tuple[trustme.CA, Path], proxy: str) -> None:
+    authority, path = bundle
+    server = MisbehavingServer(answer, b"", tunnel=tunnel_to(authority, HOST))
+    with misbehaving(server):
+        codes = ask_through(run, server, path, proxy)
+
+    assert codes == [0, 0, 10]  # the record is no list
+    assert {seen.header("Authorization") for seen in server.seen} == {f"Bearer {KEYS[0]}"}
+    assert len(server.tunnels) == len(server.seen) == 3
+    assert [line for head in server.tunnels for line in head if KEYS[0].encode() in line] == []
+
+
+@pytest.mark.parametrize("stranger", ["another name", "another authority"])
+def test_a_proxy_that_answers_in_the_place_of_an_https_origin_gets_no_key(
+    run: Run, bundle: tuple[trustme.CA, Path], stranger: str
+) -> None:
+    authority, path = bundle
+    tls = tunnel_to(authority, "other.test") if stranger == "another name" else tunnel_to(trustme.CA(), HOST)
+    server = MisbehavingServer(answer, b"", tunnel=tls)
+    with misbehaving(server):
+        codes = ask_through(run, server, path, "http://127.0.0.1:PORT")
+
+    assert codes == [11, 11, 11]
+    assert (server.seen, [line for head in server.tunnels for line in head if KEYS[0].encode() in line]) == ([], [])
+
+
+@pytest.mark.parametrize("status", ["302 Found", "307 There", "407 Proxy Authentication Required"])
+def test_a_proxy_that_sends_elsewhere_gets_no_key(run: Run, bundle: tuple[trustme.CA, Path], status: str) -> None:
+    with serving(say_nothing) as beyond:
+        reply = http_reply(status, b"", f"Location: {beyond.base_url}", 'Proxy-Authenticate: Basic realm="the API key"')
+        server = MisbehavingServer(answer, b"", at_proxy=lambda connection: connection.send(reply))
+        with misbehaving(server):
+            codes = ask_through(run, server, bundle[1], "http://127.0.0.1:PORT")
+
+    assert codes == [11, 11, 11]
+    assert (beyond.seen, server.seen) == ([], [])
+    assert [line for head in server.tunnels for line in head if KEYS[0].encode() in line] == []
+
+
+@pytest.mark.parametrize("location", ["http://BEYOND/x", "https://BEYOND/x", "http://escrow.test/x"])
+def test_an_https_origin_behind_a_proxy_that_redirects_leads_no_key_away(
+    run: Run, bundle: tuple[trustme.CA, Path], location: str
+) -> None:
+    authority, path = bundle
+    with serving(say_nothing) as beyond:
+        there = location.replace("BEYOND", f"127.0.0.1:{beyond.port}")
+        reply = http_reply("307 There", b"", f"Location: {there}", "Connection: close")
+        server = MisbehavingServer(lambda one: one.send(reply), b"", tunnel=tunnel_to(authority, HOST))
+        with misbehaving(server):
+            codes = ask_through(run, server, path, "http://127.0.0.1:PORT")
+
+    assert codes == [8, 8, 8]
+    assert (beyond.seen, len(server.seen)) == ([], 3)
+    assert {head[0] for head in server.tunnels} == {f"CONNECT {HOST}:443 HTTP/1.1".encode()}
+
+
+def test_there_are_as_many_places_as_were_asked_for() -> None:
+    assert len(PLACES) >= 60

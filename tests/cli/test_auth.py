@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Run
+from conftest import KEY, Run
 from keyring_stub import KeyringStub
 from wire_server import Behave, Seen, WireServer, http_reply, say_nothing
 
@@ -16,7 +16,6 @@ from cli.replies import json_reply
 
 Serve = Callable[[Behave], WireServer]
 
-KEY = "sk_test_0123456789abcdef"
 OTHER_KEY = "sk_live_fedcba9876543210"
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from conftest import Run
+from conftest import KEY, Run
 from wire_server import Behave, WireServer, by_method
 
 from cli.replies import CREATE, HELD, RELEASE, RELEASED, in_turn, json_reply
@@ -46,7 +46,7 @@ def test_a_done_write_that_escrowctl_fails_to_show_is_not_a_defect_to_repeat(
 
 
 def test_debug_shows_why_a_done_write_could_not_be_shown(at: At, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(View, "only", _failing_to_show("the key is sk_test_0123456789abcdef"))
+    monkeypatch.setattr(View, "only", _failing_to_show(f"the key is {KEY}"))
     _server, run = at(json_reply(HELD))
 
     result = run(*CREATE, "--fields", "id", "--debug")

@@ -17,7 +17,7 @@ from escrowctl.client.client import EscrowClient
 from escrowctl.main import main
 
 def break_down(*_arguments):
-    raise ValueError("a place that nobody thought of, with sk_test_0123456789abcdef in it")
+    raise ValueError("a place that nobody thought of, with {key} in it")
 
 EscrowClient.{method} = break_down
 sys.exit(main())
@@ -36,7 +36,7 @@ def there(program: Program, serve: Callable[[Behave], WireServer]) -> Program:
     [("get_transaction", ("tx", "get", "tx_1")), ("make", ("tx", "create", "--amount", "1", "--currency", "USD"))],
 )
 def test_a_defect_is_one_sentence_and_never_a_traceback(there: Program, method: str, words: tuple[str, ...]) -> None:
-    ended = there.python(_BROKEN.format(method=method), *words)
+    ended = there.python(_BROKEN.format(key=KEY, method=method), *words)
     assert (ended.code, ended.out) == (1, "")
     first, hint, report = ended.err.splitlines()
     assert (f"{first}\n", hint[:6]) == (_SENTENCE, "hint: ")
@@ -51,13 +51,13 @@ def test_a_defect_is_one_sentence_and_never_a_traceback(there: Program, method: 
 
 
 def test_the_newest_twenty_reports_are_kept(there: Program, tmp_path: Path) -> None:
-    code = _BROKEN.format(method="get_transaction").replace("sys.exit(main())", "for _ in range(25): main()")
+    code = _BROKEN.format(key=KEY, method="get_transaction").replace("sys.exit(main())", "for _ in range(25): main()")
     there.python(code, "tx", "get", "tx_1")
     assert 1 <= len(list(tmp_path.rglob("crashes/*.json"))) <= 20
 
 
 def test_a_defect_under_debug_has_its_traceback_before_the_sentence(there: Program) -> None:
-    ended = there.python(_BROKEN.format(method="get_transaction"), "tx", "get", "tx_1", "--debug")
+    ended = there.python(_BROKEN.format(key=KEY, method="get_transaction"), "tx", "get", "tx_1", "--debug")
     assert (ended.code, ended.out) == (1, "")
     assert ended.err.startswith("Traceback (most recent call last):\n")
     assert "in break_down\n" in ended.err
@@ -65,12 +65,12 @@ def test_a_defect_under_debug_has_its_traceback_before_the_sentence(there: Progr
 
 
 def test_a_traceback_does_not_tell_the_key(there: Program) -> None:
-    ended = there.python(_BROKEN.format(method="get_transaction"), "tx", "get", "tx_1", "--debug")
+    ended = there.python(_BROKEN.format(key=KEY, method="get_transaction"), "tx", "get", "tx_1", "--debug")
     assert KEY not in ended.err
 
 
 def test_a_defect_under_json_is_a_document(there: Program) -> None:
-    ended = there.python(_BROKEN.format(method="get_transaction"), "tx", "get", "tx_1", "--json")
+    ended = there.python(_BROKEN.format(key=KEY, method="get_transaction"), "tx", "get", "tx_1", "--json")
     assert (ended.code, ended.out) == (1, "")
     assert (ended.error["code"], ended.error["exit_code"]) == ("defect", 1)
 

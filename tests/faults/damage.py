@@ -21,12 +21,13 @@ from typing import Any
 from unittest import mock
 
 import typer
+from conftest import KEY
 from wire_server import Seen, WireServer, hang_up, http_reply
 
 from escrowctl import app
 from escrowctl.main import main
 from escrowctl.surroundings import Surroundings
-from faults.kills import KEY, HarnessError, Violation, ViolationError
+from faults.kills import HarnessError, Violation, ViolationError
 
 DONE, UNKNOWN = ("tx", "release", "tx_done", "--yes"), ("tx", "release", "tx_unknown", "--yes")
 CREATE = ("tx", "create", "--amount", "77", "--currency", "USD")

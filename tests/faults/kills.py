@@ -20,11 +20,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from conftest import KEY
+
 from faults.audit import find_fault
 from faults.witness import Witness
 
 UNKNOWN = 12
-KEY = "sk_test_0123456789abcdef"
 MANNERS: tuple[tuple[str, ...], ...] = ((), ("--json",))
 """What is added to a line: its end is told to a person, or to a program."""
 PROFILE = '[profiles.harness]\nbase_url = "{url}"\nstatus.released = ["released"]\n'

@@ -20,9 +20,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from conftest import KEY
 from wire_server import Seen, WireServer, http_reply
 
-from faults.kills import KEY, HarnessError, Violation, ViolationError
+from faults.kills import HarnessError, Violation, ViolationError
 
 HANDS = 8
 _SECONDS = 20.0

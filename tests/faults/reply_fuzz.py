@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from typing import Any, NoReturn
 
 import httpcore
+from conftest import KEY
 
 from escrowctl.client import outcome
 from escrowctl.client.exchange import Evidence, Exchange, Request
@@ -61,7 +62,6 @@ WRITES = (CREATE_TRANSACTION, RELEASE_TRANSACTION, CREATE_WEBHOOK, UPDATE_TRANSA
 READS = (GET_TRANSACTION, GET_USER, LIST_TRANSACTIONS, LIST_WEBHOOKS)
 LIMIT = 1024 * 1024
 NOW = datetime(2026, 11, 21, 4, tzinfo=UTC)
-KEY = "sk_test_0123456789abcdef"
 
 
 class UnsoundError(AssertionError):

@@ -1,7 +1,5 @@
 """One command, broken at one system call on the journal: a create on a fresh home, a release on a used one."""
 
-import os
-import random
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -10,15 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from faults.kills import MANNERS, Ended, Harness, HarnessError
+from faults.seeds import draw_seed
 from faults.tracing import NAMES, Point, injecting, points_in, recording
 
 CREATE = (("tx", "create", "--amount", "1000", "--currency", "USD"), '"amount":1000,')
 RELEASE = (("tx", "release", "tx_swept", "--yes"), "/tx_swept/release")
-
-
-def draw_seed() -> int:
-    """Return the seed that is asked for, or a new one."""
-    return int(os.environ.get("ESCROWCTL_TEST_SEED") or random.SystemRandom().randrange(2**32))
 
 
 @dataclass

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from faults.damage import FILES, KINDS, Damage, Damages, Replacement, whole
-from faults.sweep import draw_seed
+from faults.seeds import draw_seed
 
 SHORT_CUTS, SHORT_TURNS, LONG_TURNS, SLICES = 120, 160, 5000, 8
 

@@ -12,7 +12,8 @@ import pytest
 
 from faults.disks import Disk, small_disk
 from faults.kills import MANNERS, Harness, Violation, ViolationError
-from faults.sweep import CREATE, RELEASE, draw_seed, sweeping
+from faults.seeds import draw_seed
+from faults.sweep import CREATE, RELEASE, sweeping
 from faults.tracing import READING, WRITING, Point, needs_strace
 
 PAGE = 4096

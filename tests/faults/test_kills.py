@@ -1,27 +1,25 @@
 """Kill -9 at random moments of creates and releases; and the proof that the harness would notice."""
 
 import contextlib
-import os
-import random
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from faults.kills import Harness, HarnessError, Violation, ViolationError
+from faults.seeds import draw_seed
 
 SHORT, LONG = 12, 1000
 
 
 @contextlib.contextmanager
 def harness(home: Path, *, variant: str | None = None) -> Iterator[Harness]:
-    seed = int(os.environ.get("ESCROWCTL_TEST_SEED") or random.SystemRandom().randrange(2**32))
-    played = Harness(home, seed, variant)
+    played = Harness(home, draw_seed(), variant)
     try:
         yield played
     finally:
         played.close()
-        print(f"ESCROWCTL_TEST_SEED={seed}: {played.tally}")
+        print(f"ESCROWCTL_TEST_SEED={played.seed}: {played.tally}")
 
 
 def play(home: Path, kills: int) -> None:

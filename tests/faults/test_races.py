@@ -17,7 +17,7 @@ from escrowctl.journal.locks import LockFile
 from escrowctl.journal.store import Store
 from faults.kills import Violation, ViolationError
 from faults.races import Course, Races, Starter
-from faults.sweep import draw_seed
+from faults.seeds import draw_seed
 
 SHORT, SHORT_OF_OTHERS, LONG = 6, 2, 200
 

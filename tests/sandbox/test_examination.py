@@ -1,10 +1,9 @@
 """Schemathesis finds nothing wrong with the sandbox, and finds each of those that are broken on purpose."""
 
-import os
-import random
 from pathlib import Path
 
 import pytest
+from faults.seeds import draw_seed
 
 from escrowctl.sandbox.service import Sandbox
 from sandbox.broken import FAULTS, Fault
@@ -33,19 +32,13 @@ def assert_found(examination: Examination, fault: Fault) -> None:
     assert examination.code == 1
 
 
-def chosen_seed() -> int:
-    seed = int(os.environ.get("ESCROWCTL_TEST_SEED") or random.SystemRandom().randrange(2**32))
-    print(f"ESCROWCTL_TEST_SEED={seed}")
-    return seed
-
-
 def test_the_sandbox_is_as_its_document_says(sandbox: Sandbox, tmp_path: Path) -> None:
     assert_nothing_found(examine(sandbox, tmp_path / "run", *SHORT, seed=SEED), sandbox, requests=400)
 
 
 @pytest.mark.long
 def test_the_sandbox_is_as_its_document_says_at_length(sandbox: Sandbox, tmp_path: Path) -> None:
-    assert_nothing_found(examine(sandbox, tmp_path / "run", *LONG, seed=chosen_seed()), sandbox, requests=5_000)
+    assert_nothing_found(examine(sandbox, tmp_path / "run", *LONG, seed=draw_seed()), sandbox, requests=5_000)
 
 
 @pytest.mark.parametrize("name", list(FAULTS)[:4])

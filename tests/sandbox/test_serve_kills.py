@@ -6,7 +6,6 @@ opened again in-process. A seed drives it: ESCROWCTL_TEST_SEED=N runs it once mo
 
 import contextlib
 import http.client
-import os
 import random
 import signal
 import threading
@@ -18,6 +17,7 @@ from typing import Any
 
 import pytest
 from e2e.script import Program, clean_environment
+from faults.seeds import draw_seed
 
 from escrowctl.sandbox.service import open_sandbox
 from sandbox.conftest import judged_client
@@ -85,7 +85,7 @@ def look(folder: Path, tally: Tally) -> None:
 
 
 def run_rounds(tmp_path: Path, rounds: int, *, broken: str = "") -> Tally:
-    seed = int(os.environ.get("ESCROWCTL_TEST_SEED", random.SystemRandom().randrange(2**32)))
+    seed = draw_seed()
     program = Program(clean_environment(tmp_path / "home"))
     folder = program.home / "state" / "sandbox"
     total = Tally()

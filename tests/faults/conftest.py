@@ -1,5 +1,6 @@
 """What the harnesses of this folder may ask for."""
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,24 @@ from conftest import Run
 from wire_server import Seen, serving
 
 from faults.screens import Service
+
+SECONDS_TO_NOTICE = 60
+
+
+@pytest.fixture
+def in_time() -> Iterator[None]:
+    """Fail a test that takes longer than a harness may take to notice that escrowctl is broken."""
+
+    def give_up(_signal: int, _frame: object) -> None:
+        raise AssertionError(f"nothing was noticed within {SECONDS_TO_NOTICE} s")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(SECONDS_TO_NOTICE)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture

@@ -116,7 +116,7 @@ def go_on() -> None:
 
 @dataclass
 class Harness:
-    """Kills `tx create` and `tx release` in one home; `variant` names a function of `faults.variants`."""
+    """Kills `tx create` and `tx release` in one home; `variant` is for `variants.apply`."""
 
     home: Path
     seed: int
@@ -332,7 +332,8 @@ class Harness:
             return [sys.executable, "-m", "escrowctl", *line]
         tests = str(Path(__file__).parents[1])
         code = (
-            f"import sys; sys.path.insert(0, {tests!r}); from faults import variants; variants.{self.variant}(); "
+            f"import sys; sys.path.insert(0, {tests!r}); "
+            f"from faults import variants; variants.apply({self.variant!r}); "
             "from escrowctl.main import main; sys.exit(main())"
         )
         return [sys.executable, "-c", code, *line]

@@ -158,6 +158,7 @@ def test_an_accepted_release_is_told_as_accepted_though_what_its_reading_showed_
 
 
 @needs_strace
+@pytest.mark.usefixtures("in_time")
 def test_a_failing_sync_shows_a_program_that_goes_on_after_it(tmp_path: Path) -> None:
     with sweeping(tmp_path, "release", variant="goes_on_after_a_failed_commit") as swept:
         with pytest.raises(ViolationError) as noticed:

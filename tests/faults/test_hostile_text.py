@@ -194,6 +194,7 @@ def test_what_no_terminal_shows_is_shown_by_its_code(service: Service) -> None:
 
 
 @pytest.mark.parametrize("place", PLACES)
+@pytest.mark.usefixtures("in_time")
 def test_the_harness_notices_that_nothing_is_made_safe(
     place: str, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,6 +208,7 @@ def test_the_harness_notices_that_nothing_is_made_safe(
     assert reached
 
 
+@pytest.mark.usefixtures("in_time")
 def test_the_harness_notices_markup(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     reached: list[bool] = []
     broken.reads_markup(monkeypatch, lambda: reached.append(True))

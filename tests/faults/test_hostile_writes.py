@@ -174,6 +174,7 @@ def test_twenty_thousand_hostile_strings_make_no_formula_in_a_spreadsheet(servic
 
 
 @pytest.mark.parametrize("place", PLACES)
+@pytest.mark.usefixtures("in_time")
 def test_the_harness_notices_that_nothing_is_made_safe_around_a_write(
     place: str, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:

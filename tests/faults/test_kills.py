@@ -62,13 +62,14 @@ def notice(home: Path, variant: str, *, moment: str, kind: str) -> Violation | N
     ("variant", "moment", "kind", "noticed"),
     [
         ("intent_after_sending", "request", "hang", Violation.NO_INTENT),
-        ("resends_when_broken_off", "any", "drop", Violation.SENT_TWICE),
+        ("sends_again_after_a_reset", "any", "drop", Violation.SENT_TWICE),
         ("forgets_what_was_in_flight", "request", "hang", Violation.NOT_HELD_BACK),
         ("speaks_too_soon", "request", "hang", Violation.SAID_FALSELY),
-        ("classifies_by_exception_type", "any", "drop", Violation.SAID_FALSELY),
+        ("judges_by_exception", "any", "drop", Violation.SAID_FALSELY),
         ("shows_the_key", "any", "echo", Violation.SHOWED_THE_KEY),
     ],
 )
+@pytest.mark.usefixtures("in_time")
 def test_the_harness_notices_a_broken_variant(
     tmp_path: Path, variant: str, moment: str, kind: str, noticed: Violation
 ) -> None:
@@ -79,6 +80,7 @@ def test_the_harness_notices_a_broken_variant(
     ("variant", "why"),
     [("never_starts", "an undisturbed create ended with 0, and 0 arrived"), ("is_never_reached", "never reached")],
 )
+@pytest.mark.usefixtures("in_time")
 def test_the_harness_is_not_content_with_a_variant_that_proves_nothing(tmp_path: Path, variant: str, why: str) -> None:
     with pytest.raises(HarnessError, match=why):
         notice(tmp_path, variant, moment="request", kind="hang")

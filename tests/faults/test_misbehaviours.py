@@ -284,6 +284,7 @@ RAISING = Row("raises", says(b""), every(12))
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
+@pytest.mark.usefixtures("in_time")
 def test_the_harness_notices_a_broken_variant(
     variant: broken.Variant,
     how: str,

@@ -35,6 +35,7 @@ def test_nothing_is_sent_before_its_intent_is_synced(tmp_path: Path, verb: str) 
 
 @pytest.mark.parametrize("verb", ["create", "release"])
 @pytest.mark.parametrize("variant", ["never_syncs", "intent_after_sending"])
+@pytest.mark.usefixtures("in_time")
 def test_the_order_shows_a_broken_variant(tmp_path: Path, verb: str, variant: str) -> None:
     with pytest.raises(ViolationError) as noticed:
         follow(tmp_path, verb, variant=variant)

@@ -110,6 +110,7 @@ def test_three_thousand_mutated_replies_end_whole_commands_as_known(run: Run) ->
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
+@pytest.mark.usefixtures("in_time")
 def test_the_fuzz_notices_a_broken_variant(
     variant: broken.Variant, noticed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -309,6 +310,7 @@ def test_a_bomb_for_a_list_is_read_in_bounded_memory(name: str, tmp_path: Path) 
     [("has_no_limit", streams(GZIPPED, lambda: bomb(0.2))), ("has_no_deadline", ENDLESS["a drip in the body"])],
     ids=["has_no_limit", "has_no_deadline"],
 )
+@pytest.mark.usefixtures("in_time")
 def test_the_bounds_notice_a_broken_variant(variant: str, behave: Misbehave, tmp_path: Path) -> None:
     seconds = "10" if variant == "has_no_limit" else "1"
     ended = run_against(behave, tmp_path / "home", *GET, variant=variant, seconds=seconds)

@@ -1,4 +1,7 @@
-"""escrowctl broken on purpose, patched in by the harness's own tests only."""
+"""escrowctl broken on purpose for a whole process, patched in by the harness's own tests only.
+
+What breaks the reading of a reply is in `faults.broken`; `apply` takes the name of either.
+"""
 
 import os
 import sqlite3
@@ -8,11 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from escrowctl.client import writing
-from escrowctl.client.exchange import Answer, Exchange, Fault
+from escrowctl.client.exchange import Answer
 from escrowctl.client.orders import Order
-from escrowctl.client.outcome import Outcome, judge_write
-from escrowctl.client.transport import Wire
 from escrowctl.client.writing import Writer
 from escrowctl.journal.entries import Entry, State, Verdict
 from escrowctl.journal.journal import NO_CAPS, Begun, Journal
@@ -24,6 +24,18 @@ from escrowctl.surroundings import timestamp
 def leave_mark() -> None:
     """Prove that what was broken is what ran."""
     Path(os.environ["BROKEN_MARK"]).touch()
+
+
+def apply(name: str) -> None:
+    """Break this process as the function of that name does, here or in `faults.broken`."""
+    if name in globals():
+        globals()[name]()
+        return
+    import pytest
+
+    from faults import broken
+
+    getattr(broken, name)(pytest.MonkeyPatch(), leave_mark)
 
 
 def intent_after_sending() -> None:
@@ -40,20 +52,6 @@ def intent_after_sending() -> None:
 
     Journal.begin = late_begin  # type: ignore[method-assign] # broken on purpose
     Journal.settle = late_settle  # type: ignore[method-assign] # as above
-
-
-def resends_when_broken_off() -> None:
-    """Try once more when the connection breaks, as a naive client does."""
-    exchange = Wire.exchange
-
-    def twice(self: Any, request: Any, **keywords: Any) -> Any:
-        first = exchange(self, request, **keywords)
-        if first.fault is not Fault.BROKEN_OFF:
-            return first
-        leave_mark()
-        return exchange(self, request, **keywords)
-
-    Wire.exchange = twice  # type: ignore[method-assign] # as above
 
 
 def forgets_what_was_in_flight() -> None:
@@ -81,18 +79,6 @@ def speaks_too_soon() -> None:
         return send(self, entry, order, **keywords)
 
     Writer._send = hasty  # type: ignore[method-assign] # as above
-
-
-def classifies_by_exception_type() -> None:
-    """Take a connection that broke for one that never was, as its exception's name suggests."""
-
-    def by_type(operation: Any, exchange: Exchange, *, attempt: int = 1) -> Outcome:
-        if exchange.fault is Fault.BROKEN_OFF:
-            leave_mark()
-            exchange = replace(exchange, sent=False)
-        return judge_write(operation, exchange, attempt=attempt)
-
-    writing.judge_write = by_type  # type: ignore[attr-defined] # as above
 
 
 def shows_the_key() -> None:

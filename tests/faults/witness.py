@@ -22,6 +22,8 @@ class Witness:
     applied: list[tuple[str, str, str]] = field(default_factory=list)
     """(idempotency key, target, id) of each write, in order."""
     received: threading.Event = field(default_factory=threading.Event)
+    note: str = ""
+    """A text in the record of each write: the more of it, the more there is to record of an outcome."""
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
@@ -44,7 +46,7 @@ class Witness:
         if kind == "late":
             time.sleep(self.chance.uniform(0, 0.05))  # a service takes its time; the kill may come meanwhile
         if kind in ("answer", "late"):
-            connection.sendall(_record(resource_id, amount, held=seen.method == "POST"))
+            connection.sendall(_record(resource_id, amount, held=seen.method == "POST", note=self.note))
         elif kind == "echo":
             # As a service does that mirrors what it was sent: the key is in it.
             connection.sendall(_record(resource_id, amount, held=True, seen=dict(seen.headers)))
@@ -61,8 +63,9 @@ class Witness:
             return resource_id, body.get("amount", 500)
 
 
-def _record(resource_id: str, amount: int, *, held: bool, seen: dict[str, str] | None = None) -> bytes:
+def _record(resource_id: str, amount: int, *, held: bool, note: str = "", seen: dict[str, str] | None = None) -> bytes:
     status = "held" if held else "released"
     record = {"id": resource_id, "status": status, "amount": amount, "currency": "USD"}
     record |= {"seen": seen} if seen else {}
+    record |= {"note": note} if note else {}
     return http_reply("200 OK", json.dumps(record).encode())

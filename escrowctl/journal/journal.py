@@ -84,6 +84,7 @@ class Journal:
             earlier = self._under_key(intent)
             if earlier is not None and not _may_be_sent_again(earlier):
                 return Begun(earlier, replayed=True)
+            self._check_guards(intent, but=earlier.number if earlier else None)
             self._check_caps(intent, caps, but=earlier)
             begun = self._attempt(intent, earlier, request_id=request_id, hold=hold)
         return Begun(self._reread(begun), replayed=False)
@@ -98,6 +99,7 @@ class Journal:
             self._require_unchanged(entry)
             if word is not None:
                 self._record_word(entry, replace(entry.verdict, detail=RESENT_ON_WORD), word)
+            self._check_guards(entry.intent, but=entry.number)
             self._check_caps(entry.intent, caps, but=entry)
             begun = self._attempt(entry.intent, entry, request_id=request_id, hold=hold)
         return self._reread(begun)
@@ -263,7 +265,6 @@ class Journal:
 
     def _attempt(self, intent: Intent, earlier: Entry | None, *, request_id: str, hold: Callable[[int], None]) -> Entry:
         """Record the next attempt, or the first, and return it. Only inside a transaction."""
-        self._check_guards(intent, but=earlier.number if earlier else None)
         number = earlier.number if earlier else self.store.next_number()
         attempt = earlier.attempt + 1 if earlier else 1
         at = timestamp(self._now())

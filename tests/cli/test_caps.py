@@ -186,6 +186,13 @@ def test_a_new_utc_day_frees_the_cap_and_a_clock_set_back_does_not(
     assert run(*create("100"), now=lambda: second).code == code
 
 
+def test_that_an_equal_one_is_unknown_is_said_before_the_cap(profile: Profile, run: Run) -> None:
+    profile('caps.USD = "100"', behave=hang_up)
+    assert run(*create("100")).code == 12
+
+    assert run(*create("100"), "--json").error["code"] == "earlier_unknown"
+
+
 def test_a_retry_of_one_write_counts_once(profile: Profile, run: Run) -> None:
     server = profile('caps.USD = "100"', behave=in_turn(json_reply(b"", "429 Later"), json_reply(HELD)))
 

@@ -224,14 +224,16 @@ def _still_unknown(session: Session, entry: Entry, sentence: str) -> EscrowctlEr
     made = " --id ID" if is_create else ""
     twice = "may hold the money twice" if is_create else "may do it twice"
     was, was_not = _ANSWERS.get(intent.operation, ("it was done", "it was not"))
+    again = "send it again"
+    width = max(len(was), len(was_not), len(again)) + 3
     return EscrowctlError(
         ErrorCode.OUTCOME_UNKNOWN,
         f"{name} stays unknown: {sentence}",
         hint=(
             "ask the service's desk, quoting key, time and request, then record the answer:",
-            f"  {was:<16}{invocation} journal resolve {name} --applied{made} --reason TEXT",
-            f"  {was_not:<16}{invocation} journal resolve {name} --not-applied --reason TEXT",
-            f"  send it again   {invocation} journal resolve {name} --resend --reason TEXT      {twice}; asks first",
+            f"  {was:<{width}}{invocation} journal resolve {name} --applied{made} --reason TEXT",
+            f"  {was_not:<{width}}{invocation} journal resolve {name} --not-applied --reason TEXT",
+            f"  {again:<{width}}{invocation} journal resolve {name} --resend --reason TEXT      {twice}; asks first",
         ),
         sending=Sending.UNKNOWN,
         facts=entry.facts,

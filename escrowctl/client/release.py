@@ -65,9 +65,7 @@ class Release:
             asked = self._confirm(resource_id, before)
             return self._release_alone(resource_id, before, asked=asked)
         except EscrowctlError as error:
-            # A 409 may say just that; then only a reading can tell.
-            conflict = error.code is ErrorCode.CONFLICT and bool(self._service.released)
-            if self._terms.if_released and (conflict or error.code is ErrorCode.ALREADY_DONE):
+            if self._terms.if_released and error.code is ErrorCode.ALREADY_DONE:
                 return self._released_before(resource_id, error)
             raise
 
@@ -120,15 +118,18 @@ class Release:
     def _conclude(self, resource_id: str, before: Located | None, written: Written) -> Released:
         entry = written.entry
         known = entry.state is State.DONE
-        if not known and not (entry.state is State.UNKNOWN and written.answered):
-            raise self._conflict(resource_id, written) if written.code is ErrorCode.CONFLICT else self._failure(written)
+        contradicts = written.code is ErrorCode.CONFLICT
+        if not (known or contradicts or (entry.state is State.UNKNOWN and written.answered)):
+            raise self._failure(written)
         after = self._read_back(resource_id)
+        if contradicts and not (self._terms.if_released and self._verdict(after) is True):
+            raise self._conflict(resource_id, written, after)
         if known and self._terms.wait is not None:
             after = self._wait(resource_id, after, written)
         verified = self._verdict(after)
         if not known and verified is not True:
             raise self._failure(written)
-        if verified is True and not entry.verdict.verified:
+        if verified is True and not (entry.verdict.verified or contradicts):
             entry = self._settle_as_read(written, after)
         return Released(
             id=resource_id,
@@ -157,10 +158,9 @@ class Release:
             self._service, written.entry, written.code, invocation=self._invocation, replayed=written.replayed
         )
 
-    def _conflict(self, resource_id: str, written: Written) -> EscrowctlError:
+    def _conflict(self, resource_id: str, written: Written, after: Located | None) -> EscrowctlError:
         """Return the refusal of a release that contradicts what the service holds, with what that is now."""
         failure = self._failure(written)
-        after = self._read_back(resource_id)
         if after is not None:
             failure.hint = (*failure.hint, f"{resource_id} reads as {describe(after)} now")
         return failure

@@ -89,7 +89,7 @@ class Resolution:
                 return self._look_for(entry, self._fits_webhook, "equal URL")
             case _:
                 if entry.intent.resource_id is not None:
-                    self._read(entry.intent.resource_id, sending=sending)
+                    self._read(entry, entry.intent.resource_id, sending=sending)
                 return Finding(entry, f"no reading can tell whether this {entry.intent.verb} was applied.")
 
     def record_applied(self, entry: Entry, word: Word, *, resource_id: str | None, unread: bool) -> Entry:
@@ -154,7 +154,7 @@ class Resolution:
 
     def _look_at_release(self, entry: Entry, *, sending: bool) -> Finding:
         resource_id = entry.intent.resource_id or ""
-        located = self._read(resource_id, sending=sending)
+        located = self._read(entry, resource_id, sending=sending)
         if located is None:
             return Finding(entry, f"whether {resource_id} was released is not known.")
         if not self._service.means_released(located.status):
@@ -165,11 +165,11 @@ class Resolution:
             return Finding(entry, f"{resource_id} reads as {located.status}, which {other.name} did.")
         return Finding(self._writer.settle_by_reading(entry, f"read back as {located.status}"))
 
-    def _read(self, resource_id: str, *, sending: bool = False) -> Located | None:
+    def _read(self, entry: Entry, resource_id: str, *, sending: bool) -> Located | None:
         """Read a transaction and tell of it; None where it cannot be read, or is another one."""
         self._announce()
         if sending:
-            located = inspect(self._reader, resource_id, unread=False, verb="send")
+            located = inspect(self._reader, resource_id, unread=False, verb=entry.intent.verb)
             self._tell(f"{resource_id}: {describe(located)}")
             return located
         try:

@@ -52,8 +52,8 @@ def list_entries(
     if unknown and state is not None:
         raise bad_value("--unknown and --state exclude each other: give one.")
     states = ["unknown", "in_flight"] if unknown else [state] if state is not None else []
-    selection = select(session, limit, states, operation, since, until, reference, resource_id)
     session.journal_to_read.require_whole()
+    selection = select(session, limit, states, operation, since, until, reference, resource_id)
     entries = session.journal_to_read.select(selection)
     session.console.show_listing(Listing(COLUMNS, tuple(view_row(entry) for entry in entries)))
     if len(entries) == limit:
@@ -83,8 +83,8 @@ def totals(context: typer.Context, since: SinceOption = None, until: UntilOption
       escrowctl -p acme-live journal totals --since 2026-11-01
     """
     session = session_of(context)
-    selection = select(session, _PAGE, [], None, since, until, None, None)
     session.journal_to_read.require_whole()
+    selection = select(session, _PAGE, [], None, since, until, None, None)
     sums = add_up(session.journal_to_read.all(selection))
     session.console.show_listing(Listing(_TOTALS, tuple(_row(group, found) for group, found in sums.items())))
     count = sum(found.done + found.unknown for found in sums.values())

@@ -7,6 +7,7 @@ from escrowctl.client.records import Released, describe_money
 from escrowctl.commands.several import run_several
 from escrowctl.contract.number import JsonValue, Number
 from escrowctl.contract.record import Located
+from escrowctl.journal.entries import State
 from escrowctl.output.view import View, flatten
 from escrowctl.session import Session
 
@@ -18,12 +19,12 @@ if TYPE_CHECKING:
 def release_all(session: Session, prepared: "Release", ids: list[str], *, several: bool) -> None:
     """Release each id and show what became of it."""
     if several:
-        run_several(session, ids, lambda one: _release_one(session, prepared, one), done="was released")
+        run_several(session, ids, lambda one: _release_one(session, prepared, one), done="was accepted")
         return
     with session.signals.held():
         released = prepared.release(ids[0])
         _note_release(session, released)
-        session.show(_view(released), done=f"{released.id} was released ({released.http_status})")
+        session.show(_view(released), done=f"{released.id} was accepted for release ({released.http_status})")
         session.remember("transaction", ids)
 
 
@@ -111,6 +112,9 @@ def _note_release(session: Session, released: Released) -> None:
     if released.entry is None:
         how = "was released already" if released.verified else "was accepted for release before, not verified"
         session.console.note("already_released", f"{released.id} {how}. Nothing was sent now.")
+    elif released.entry.state is State.REFUSED:
+        how = f"the service answered {released.http_status} ({released.entry.name})"
+        session.console.note("already_released", f"{how}; {released.id} reads as {released.status_after} now")
     elif released.replayed:
         entry = released.entry
         session.console.note(

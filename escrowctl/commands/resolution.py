@@ -15,6 +15,8 @@ from escrowctl.journal.guards import busy
 from escrowctl.session import Session, session_of
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from escrowctl.client.resolution import Resolution
     from escrowctl.journal.journal import Word
 
@@ -194,13 +196,14 @@ def _require_own_service(session: Session, entry: Entry, verdict: _Ruling) -> No
     """Refuse (2) to settle an entry elsewhere than where it was sent to, or to ask there under another key."""
     service, intent = session.service, entry.intent
     at_origin = service.sandbox or intent.url.startswith(f"{service.origin.base_url.rstrip('/')}/")
-    if not at_origin or not set(service.names) & set(intent.names):
+    is_known_here = bool({service.identity, service.site} & set(intent.names))
+    if not is_known_here or (verdict.resend and not at_origin):
         raise bad_value(
             f"{entry.name} was sent to {intent.url} (profile {intent.profile}), and this is {service.origin}.",
             hint=_way_there(session, entry),
         )
     is_word_alone = verdict.unread and not verdict.resend
-    if service.name != intent.profile and not is_word_alone:
+    if intent.profile != service.name and not is_word_alone and intent.profile in _profiles(session):
         raise bad_value(
             f"{entry.name} was sent under the profile {intent.profile}, and this is {service.name}: another key may "
             "see other escrows.",
@@ -210,11 +213,15 @@ def _require_own_service(session: Session, entry: Entry, verdict: _Ruling) -> No
 
 def _way_there(session: Session, entry: Entry) -> str:
     """Return how to reach the service that an entry was sent to."""
-    intent = entry.intent
-    config = session.resolver.config if not session.options.sandbox else None
-    if config is not None and intent.profile in config.profiles:
-        return f"{session.program} -p {intent.profile} journal resolve {entry.name}"
-    return f"with ESCROWCTL_BASE_URL and the key as they were then: {session.program} journal resolve {entry.name}"
+    profile, resolve = entry.intent.profile, f"journal resolve {entry.name}"
+    if profile in _profiles(session) and profile != session.service.name:
+        return f"{session.program} -p {profile} {resolve}"
+    return f"with the base URL and the key that it was sent with: {session.program} {resolve}"
+
+
+def _profiles(session: Session) -> "Collection[str]":
+    config = None if session.options.sandbox else session.resolver.config
+    return config.profiles if config is not None else ()
 
 
 def _still_unknown(session: Session, entry: Entry, sentence: str) -> EscrowctlError:

@@ -86,7 +86,7 @@ def read_archive(lines: Iterable[str], *, source: str) -> Archive:
                     )
                 found.append(link)
                 head = Head(link.record.sequence, link.digest)
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
             raise _not_one(source, number, "is no line of a journal's export") from error
     if not whole:
         raise bad_value(f"{source} is not whole: it was cut, or its last line was changed. Nothing was imported.")
@@ -96,7 +96,7 @@ def read_archive(lines: Iterable[str], *, source: str) -> Archive:
             columns = fold(records)
             rows.entry_of(number, columns)
             rows.tokens_of(columns)
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, ArithmeticError) as error:
             raise bad_value(f"the records of j{number} in {source} make no entry. Nothing was imported.") from error
     return archive
 

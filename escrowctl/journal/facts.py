@@ -4,14 +4,20 @@ A record that was written from here holds it by construction. One that comes fro
 its facts become columns, and what stands in them decides what is sent.
 """
 
+import json
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
+from escrowctl.contract.number import Number
 from escrowctl.journal.chain import Kind, Record
 from escrowctl.journal.entries import State
 
 _MAX_INTEGER = 2**63 - 1
+_MAX_ATTEMPTS = 1_000_000
+_MAX_ENTRY = 2**48 - 1
+"""Above these numbers, bytes of the lock file stand for other things (`journal.locks`)."""
 _TEXT, _TEXT_OR_NONE = (str,), (str, type(None))
 _INTEGER, _INTEGER_OR_NONE = (int,), (int, type(None))
 
@@ -54,10 +60,10 @@ _NOT_IN_FORMAT_1 = frozenset({"site", "verified"})
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _TIME = re.compile(r"[0-9]{4}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2}){2}\.[0-9]{3}Z", re.ASCII)
-_AMOUNT = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?", re.ASCII)
+_AMOUNT = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
 _NUMBERS = re.compile(r"([1-9][0-9]{0,17}(,[1-9][0-9]{0,17})*)?", re.ASCII)
 _ORIGIN = re.compile(r"[0-9a-f-]{36} j[1-9][0-9]{0,17}", re.ASCII)
-_SPELLED = {"sent_at": _TIME, "settled_at": _TIME, "amount": _AMOUNT, "despite": _NUMBERS, "origin": _ORIGIN}
+_SPELLED = {"amount": _AMOUNT, "despite": _NUMBERS, "origin": _ORIGIN}
 
 
 def check_journal_id(text: object) -> str:
@@ -68,16 +74,21 @@ def check_journal_id(text: object) -> str:
 
 
 def check_record(record: Record, facts: Mapping[str, Any]) -> None:
-    """Raise ValueError where a record that was read from a file cannot have been written by a journal."""
+    """Raise ValueError or ArithmeticError where a record that was read from a file is none that a journal writes."""
     expected = _OF_KIND[Kind(record.kind)]
     if not expected.keys() - _NOT_IN_FORMAT_1 <= facts.keys() <= expected.keys():
         raise ValueError(record.kind)
-    if not (_TIME.fullmatch(record.at) and 1 <= record.entry <= _MAX_INTEGER):
-        raise ValueError(record.at)
+    _check_time(record.at)
+    if not 1 <= record.entry <= _MAX_ENTRY or facts.get("attempt", 1) > _MAX_ATTEMPTS:
+        raise ValueError(record.entry)
     for name, value in facts.items():
         _check_value(name, value, expected[name])
     if "state" in facts:
         State(facts["state"])
+    if facts.get("amount") is not None:
+        Number(facts["amount"])
+    if facts.get("body") is not None:
+        json.loads(facts["body"])
     if "amount" in facts and (facts["amount"] is None) != (facts["currency"] is None):
         raise ValueError("amount")
 
@@ -91,5 +102,13 @@ def _check_value(name: str, value: object, kinds: tuple[type, ...]) -> None:
     if isinstance(value, str):
         # A lone surrogate is no text that a file can hold.
         value.encode()
+        if name in ("sent_at", "settled_at"):
+            _check_time(value)
         if name in _SPELLED and not _SPELLED[name].fullmatch(value):
             raise ValueError(name)
+
+
+def _check_time(text: str) -> None:
+    if not _TIME.fullmatch(text):
+        raise ValueError(text)
+    datetime.fromisoformat(text)

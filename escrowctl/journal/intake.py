@@ -31,8 +31,8 @@ class Intake:
 def merge(store: Store, archive: Archive, *, at: str) -> Intake:
     """Take an archive's entries over in one transaction; again is harmless.
 
-    An entry is one with the entry that it was imported from, and with no other: two that used one
-    idempotency key are two writes, and both stand. Raises EscrowctlError: 7 where the archive is an
+    Two entries are one where one's attempts go on from the other's: neither an idempotency key nor a
+    number makes them so, for both may be used twice. Raises EscrowctlError: 7 where the archive is an
     earlier state of this very journal that contradicts it, and `journal_unusable`.
     """
     if archive.journal_id == store.journal_id:
@@ -42,9 +42,10 @@ def merge(store: Store, archive: Archive, *, at: str) -> Intake:
         store.check_tail()
         for number, links in archive.by_entry().items():
             theirs = fold(links)
-            earlier = _here(store, theirs, origin := f"{archive.journal_id} j{number}")
+            origin = f"{archive.journal_id} j{number}"
+            earlier = _here(store, theirs, links, origin)
             if earlier is None:
-                store.add_import(store.next_number(), _as_imported(theirs, origin=theirs["origin"] or origin), at=at)
+                store.add_import(store.next_number(), _as_imported(theirs, origin=origin), at=at)
                 added += 1
             elif _outweighs(theirs, links, earlier, store.links_of(earlier.number)):
                 store.add_import(earlier.number, _as_imported(theirs, origin=earlier.origin or origin), at=at)
@@ -99,13 +100,22 @@ def _require_reaching(store: Store, archive: Archive) -> None:
         raise _refusal(f"the export is not of the journal that stood here: {path.name} beside it says otherwise.")
 
 
-def _here(store: Store, theirs: Columns, origin: str) -> Entry | None:
-    """Return the entry that another journal's entry is: taken over before, or first written from here."""
+def _here(store: Store, theirs: Columns, their_links: list[Link], origin: str) -> Entry | None:
+    """Return the entry that another journal's entry is: taken over before, or first written from here.
+
+    What was sent from both since they parted is two writes, and a journal that was restored may have
+    given a number again: only a shared attempt shows that they are one.
+    """
     first = theirs["origin"] or origin
+    candidates = [*store.by_origin(first), *(store.by_origin(origin) if first != origin else [])]
     journal_id, _, name = first.partition(" j")
-    if journal_id == store.journal_id:
-        return store.by_number(int(name))
-    return store.by_origin(first) or store.by_origin(origin)
+    if journal_id == store.journal_id and (own := store.by_number(int(name))) is not None:
+        candidates.append(own)
+    for earlier in candidates:
+        ours = _requests(store.links_of(earlier.number))
+        if theirs["request_id"] in ours or earlier.request_id in _requests(their_links):
+            return earlier
+    return None
 
 
 def _outweighs(theirs: Columns, their_links: list[Link], ours: Entry, our_links: list[Link]) -> bool:

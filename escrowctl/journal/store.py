@@ -203,10 +203,9 @@ class Store:
         """Return the entries under a reference that may have happened, newest first."""
         return self._standing(rows.reference_tokens(names, reference))
 
-    def by_origin(self, origin: str) -> Entry | None:
-        """Return the entry that was imported from that journal and entry."""
-        found = self.rows_where("origin = ?", (origin,), limit=1)
-        return self._entry(*found[0]) if found else None
+    def by_origin(self, origin: str) -> list[Entry]:
+        """Return the entries that were imported from that journal and entry."""
+        return [self._entry(*found) for found in self.rows_where("origin = ?", (origin,))]
 
     def select(self, selection: Selection, *, before: int | None = None) -> list[Entry]:
         """Return the newest entries of a selection, newest first; read whole and closed before anyone prints.

@@ -93,7 +93,13 @@ def test_a_conflict_is_success_where_released_is_enough_and_it_reads_so(
     reads = in_turn(json_reply(HELD), json_reply(now))
     profile(KNOWN_WORD, behave=writes_meet(json_reply(b"", "409 No"), reads=reads))
 
-    assert run(*RELEASE, "--ok-if-released", "--json").code == code
+    result = run(*RELEASE, "--ok-if-released", "--json")
+
+    assert (result.code, "Nothing was sent" in result.err) == (code, False)
+    if code == 0:
+        told = result.json
+        assert (told["http_status"], told["status_before"], told["status_after"]) == (409, "held", "released")
+        assert "the service answered 409 (j1); tx_1 reads as released now" in result.err
 
 
 @pytest.mark.parametrize(("answer", "code"), [(json_reply(RELEASED), 7), (hang_up, 12)], ids=["done", "unknown"])
@@ -140,4 +146,4 @@ def test_several_releases_stop_where_the_journal_fails(profile: Profile, run: Ru
     result = run("tx", "release", "tx_1", "tx_2", "tx_3", "--yes", "--json")
 
     assert (result.code, len(server.writes)) == (12, 1)
-    assert result.error["message"] == "of 3: 0 released, 1 failed, 1 unknown, 1 not attempted."
+    assert result.error["message"] == "of 3: 0 accepted, 1 failed, 1 unknown, 1 not attempted."

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -140,6 +141,40 @@ def test_consent_given_there_names_their_entries_and_frees_nothing_here(machines
     assert "--despite" not in str(result.error["hint"])
 
 
+def test_a_number_that_a_restored_journal_gave_again_is_not_the_same_write(
+    machines: Machines, carry: Carry, tmp_path: Path
+) -> None:
+    server, one, other = machines(json_reply(HELD))
+    one(*CREATE)
+    early = tmp_path / "early.jsonl"
+    early.write_text(one("journal", "export").out)
+    one(*RELEASE)
+    assert carry(one, other) == (2, 0, 0)
+    shutil.rmtree(tmp_path / "one" / "state")
+    assert one("journal", "import", str(early), "--restore").code == 0
+    one("tx", "create", "--amount", "7", "--currency", "EUR")
+
+    assert carry(other, one) == (1, 0, 1)
+    assert carry(one, other) == (1, 0, 2)
+
+    assert (one(*RELEASE).code, other(*RELEASE).code, len(server.writes)) == (7, 7, 3)
+    assert [one("journal", "verify").code, other("journal", "verify").code] == [0, 0]
+
+
+def test_what_both_sent_since_they_parted_is_two_writes(machines: Machines, carry: Carry) -> None:
+    keyed = (*RELEASE, "--idempotency-key", "k")
+    server, one, other = machines(in_turn(LATER, json_reply(HELD), hang_up))
+    assert one(*keyed).code == 9
+    carry(one, other)
+    assert (other(*keyed).code, one(*keyed).code) == (0, 12)
+
+    assert carry(other, one) == (1, 0, 0)
+    assert carry(other, one) == (0, 0, 1)
+
+    assert one("journal", "resolve", "j1", "--not-applied", *WHY).code == 0
+    assert (one(*RELEASE).code, len(server.writes)) == (7, 3)
+
+
 def test_a_journal_is_not_restored_as_less_than_it_was(machines: Machines, tmp_path: Path) -> None:
     server, one, _ = machines(json_reply(HELD))
     one(*CREATE)
@@ -204,6 +239,19 @@ DONE: dict[str, Any] = {
 }
 
 
+@pytest.mark.parametrize("amount", ["1e0005", "1E+3", "-0", "0e5", "1e999", "9" * 50])
+def test_whatever_amount_a_record_had_its_export_can_be_restored(at: At, tmp_path: Path, amount: str) -> None:
+    record = f'{{"id":"tx_1","status":"held","amount":{amount},"currency":"USD"}}'.encode()
+    _, run = at(writes_meet(json_reply(b"", "204 No Content"), reads=json_reply(record)))
+    assert run(*RELEASE).code == 0
+    exported = tmp_path / "export.jsonl"
+    exported.write_text(run("journal", "export").out)
+
+    result = run("journal", "import", str(exported), "--restore", environ={"ESCROWCTL_HOME": str(tmp_path / "other")})
+
+    assert result.code == 0, result.err
+
+
 def test_a_forged_chain_that_is_sound_is_imported(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "f.jsonl"
     path.write_text(forge((1, "intent", INTENT), (1, "verdict", DONE)))
@@ -232,6 +280,18 @@ def test_a_forged_chain_that_is_sound_is_imported(run: Run, tmp_path: Path) -> N
         [(1, "intent", INTENT), (1, "verdict", {})],
         [(1, "word", INTENT)],
         [(0, "intent", INTENT)],
+        [(2**48, "intent", INTENT)],
+        [(1, "intent", INTENT | {"attempt": 2**62})],
+        [(1, "intent", INTENT | {"body": "{nojson"})],
+        [
+            (
+                1,
+                "import",
+                INTENT
+                | DONE
+                | {"origin": f"{JOURNAL_ID} j1", "sent_at": "9999-99-99T99:99:99.999Z", "settled_at": None},
+            )
+        ],
         [(1, "import", INTENT | DONE | {"origin": "x j1", "sent_at": "yesterday", "settled_at": None})],
     ],
 )

@@ -142,7 +142,9 @@ def test_an_older_copy_is_not_read_as_all_there_is(
     assert "it is an older copy, or was cut" in result.error["message"]
 
 
-@pytest.mark.parametrize("line", [("list",), ("totals",), ("show", "j6"), ("verify",), ("export", "--head")])
+@pytest.mark.parametrize(
+    "line", [("list",), ("list", "-p", "127.0.0.1"), ("totals",), ("show", "j6"), ("verify",), ("export", "--head")]
+)
 def test_a_journal_that_is_gone_is_not_read_as_an_empty_one(
     written: tuple[WireServer, Run], home: Path, line: tuple[str, ...]
 ) -> None:

@@ -539,6 +539,28 @@ def test_an_entry_is_asked_about_only_under_the_profile_that_sent_it(
     assert run("journal", "resolve", "j1", "--not-applied", "--unread", *WHY, environ=other).code == 0
 
 
+@pytest.mark.parametrize(
+    "now",
+    ['[profiles.new]\nbase_url = "{url}"\n', '[profiles.a]\nbase_url = "{local}"\n'],
+    ids=["the profile has another name", "its host is spelled otherwise"],
+)
+def test_an_entry_is_still_settled_where_its_profile_was_changed(
+    serve: Any, run: Run, write_config: Any, journal: Journal, now: str
+) -> None:
+    server = serve(by_path(listed=listing(), one=json_reply(HELD)))
+    local = server.base_url.replace("127.0.0.1", "localhost")
+    write_config(f'[profiles.a]\nbase_url = "{server.base_url}"\n')
+    around = {"ESCROWCTL_API_KEY": API_KEY, "ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_PROFILE": "a"}
+    assert run(*CREATE, environ=around).code == 12
+    text = now.format(url=server.base_url, local=local)
+    write_config(text)
+    around |= {"ESCROWCTL_PROFILE": text[10:].partition("]")[0], "ESCROWCTL_BASE_URL": text.split('"')[1]}
+
+    assert run("journal", "resolve", "j1", environ=around).code == 12
+    assert run("journal", "resolve", "j1", "--not-applied", *WHY, environ=around).code == 0
+    assert journal() == [("create_transaction", "not_applied")]
+
+
 # Sending it again
 
 

@@ -23,8 +23,8 @@ def _failing_to_show(name: str) -> Callable[..., object]:
     ("line", "said"),
     [
         (CREATE, "created tx_1 (200)"),
-        (RELEASE, "tx_1 was released (200)"),
-        ((*RELEASE[:2], "tx_1", "tx_2", "--yes"), "tx_1 was released"),
+        (RELEASE, "tx_1 was accepted for release (200)"),
+        ((*RELEASE[:2], "tx_1", "tx_2", "--yes"), "tx_1 was accepted"),
         (("tx", "update", "tx_1", "--data", '{"note":"x"}', "--yes"), "tx_1 was updated"),
     ],
 )

@@ -39,9 +39,9 @@ REFUSE = json_reply(b'{"detail":"disputed"}', "400 Bad Request")
 @pytest.mark.parametrize(
     ("puts", "code", "counts"),
     [
-        ({"tx_1": hang_up, "tx_2": hang_up}, 12, "of 2: 0 released, 0 failed, 2 unknown, 0 not attempted."),
-        ({"tx_2": REFUSE}, 15, "of 2: 1 released, 1 failed, 0 unknown, 0 not attempted."),
-        ({"tx_1": REFUSE, "tx_2": hang_up}, 12, "of 2: 0 released, 1 failed, 1 unknown, 0 not attempted."),
+        ({"tx_1": hang_up, "tx_2": hang_up}, 12, "of 2: 0 accepted, 0 failed, 2 unknown, 0 not attempted."),
+        ({"tx_2": REFUSE}, 15, "of 2: 1 accepted, 1 failed, 0 unknown, 0 not attempted."),
+        ({"tx_1": REFUSE, "tx_2": hang_up}, 12, "of 2: 0 accepted, 1 failed, 1 unknown, 0 not attempted."),
     ],
 )
 def test_the_counts_of_several_releases_add_up(puts: dict[str, Behave], code: int, counts: str, at: At) -> None:

@@ -345,7 +345,7 @@ def test_a_signal_after_an_earlier_of_several_became_unknown_is_still_12(program
     second_read.wait()
     process.send_signal(signal.SIGINT)
     ended = finish(process)
-    assert ended.error["message"] == "of 3: 0 released, 0 failed, 1 unknown, 2 not attempted."
+    assert ended.error["message"] == "of 3: 0 accepted, 0 failed, 1 unknown, 2 not attempted."
     assert ended.code == 12
     assert [seen.target for seen in server.writes] == [FIRST]
     assert there.journal() == [("release_transaction", "unknown")]

@@ -45,7 +45,9 @@ def merge(store: Store, archive: Archive, *, at: str) -> Intake:
             origin = f"{archive.journal_id} j{number}"
             earlier = _here(store, theirs, links, origin)
             if earlier is None:
-                store.add_import(store.next_number(), _as_imported(theirs, origin=origin), at=at)
+                first = theirs["origin"] or origin
+                known_as = origin if _is_of(store, first) else first
+                store.add_import(store.next_number(), _as_imported(theirs, origin=known_as), at=at)
                 added += 1
             elif _outweighs(theirs, links, earlier, store.links_of(earlier.number)):
                 store.add_import(earlier.number, _as_imported(theirs, origin=earlier.origin or origin), at=at)
@@ -108,14 +110,18 @@ def _here(store: Store, theirs: Columns, their_links: list[Link], origin: str) -
     """
     first = theirs["origin"] or origin
     candidates = [*store.by_origin(first), *(store.by_origin(origin) if first != origin else [])]
-    journal_id, _, name = first.partition(" j")
-    if journal_id == store.journal_id and (own := store.by_number(int(name))) is not None:
+    if _is_of(store, first) and (own := store.by_number(int(first.partition(" j")[2]))) is not None:
         candidates.append(own)
     for earlier in candidates:
         ours = _requests(store.links_of(earlier.number))
         if theirs["request_id"] in ours or earlier.request_id in _requests(their_links):
             return earlier
     return None
+
+
+def _is_of(store: Store, origin: str) -> bool:
+    """Whether an entry was first written from this journal."""
+    return origin.partition(" j")[0] == store.journal_id
 
 
 def _outweighs(theirs: Columns, their_links: list[Link], ours: Entry, our_links: list[Link]) -> bool:

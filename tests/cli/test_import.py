@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Result, Run
+from conftest import KEY, Result, Run
 from wire_server import Behave, WireServer, hang_up
 
 from cli.replies import CREATE, HELD, RELEASE, in_turn, json_reply, writes_meet
@@ -21,16 +21,29 @@ LATER = json_reply(b"", "429 Later", "Retry-After: 999")
 
 
 @pytest.fixture
-def machines(at: At, tmp_path: Path) -> Callable[[Behave], tuple[WireServer, Here, Here]]:
-    """Start a service that two machines write to, each with a journal of its own."""
+def on(run: Run, tmp_path: Path) -> Callable[[WireServer, str], Here]:
+    """Return a machine, by its name, that writes to a service with a journal of its own."""
+
+    def there(server: WireServer, home: str) -> Here:
+        environ = {
+            "ESCROWCTL_HOME": str(tmp_path / home),
+            "ESCROWCTL_BASE_URL": server.base_url,
+            "ESCROWCTL_API_KEY": KEY,
+        }
+        return lambda *line: run(*line, environ=environ)
+
+    return there
+
+
+@pytest.fixture
+def machines(
+    serve: Callable[[Behave], WireServer], on: Callable[[WireServer, str], Here]
+) -> Callable[[Behave], tuple[WireServer, Here, Here]]:
+    """Start a service that two machines write to."""
 
     def start(write: Behave) -> tuple[WireServer, Here, Here]:
-        server, run = at(writes_meet(write))
-
-        def on(home: str) -> Here:
-            return lambda *line: run(*line, environ={"ESCROWCTL_HOME": str(tmp_path / home)})
-
-        return server, on("one"), on("other")
+        server = serve(writes_meet(write))
+        return server, on(server, "one"), on(server, "other")
 
     return start
 
@@ -127,6 +140,23 @@ def test_an_entry_that_comes_home_is_known_as_its_own(machines: Machines, carry:
     assert carry(other, one) == (0, 1, 0)
 
     assert [entry["state"] for entry in one("journal", "list", "--json").json] == ["done"]
+
+
+def test_what_comes_by_two_ways_is_one_entry(
+    machines: Machines, carry: Carry, on: Callable[[WireServer, str], Here]
+) -> None:
+    server, one, other = machines(hang_up)
+    third = on(server, "third")
+    one(*RELEASE)
+    other(*CREATE)
+    carry(one, other)
+
+    assert carry(other, third) == (2, 0, 0)
+    assert carry(one, third) == (0, 0, 1)
+    assert carry(third, one) == (1, 0, 1)
+    assert carry(third, other) == (0, 0, 2)
+    shown = third("journal", "show", "j2", "--json").json
+    assert shown["origin"] == f"{one('journal', 'verify', '--json').json['journal_id']} j1"
 
 
 def test_consent_given_there_names_their_entries_and_frees_nothing_here(machines: Machines, carry: Carry) -> None:

@@ -55,8 +55,10 @@ def _ask_fish(line: str, environ: Mapping[str, str]) -> set[str]:
 def _ask_zsh(line: str, environ: Mapping[str, str]) -> set[str]:
     """Ask until something is listed: zsh lists nothing where the next keys are there before it begins to."""
     for _ in range(_ZSH_TRIES):
-        if words := _ask_zsh_once(line, environ):
-            return words
+        # Keys that come while zsh takes the terminal over are lost with it: then it never gets ready.
+        with contextlib.suppress(pexpect.TIMEOUT):
+            if words := _ask_zsh_once(line, environ):
+                return words
     return set()
 
 
@@ -72,7 +74,9 @@ def _ask_zsh_once(line: str, environ: Mapping[str, str]) -> set[str]:
         echo=False,
     )
     with contextlib.closing(shell):
-        shell.sendline(f"unsetopt zle; autoload -U compinit; compinit -u -D; source '{FOLDER}/_escrowctl'")
+        shell.sendline("unsetopt zle; echo pla''in")
+        shell.expect_exact("plain")
+        shell.sendline(f"autoload -U compinit; compinit -u -D; source '{FOLDER}/_escrowctl'")
         shell.sendline("PROMPT=; LISTMAX=10000; zstyle ':completion:*' verbose no; bindkey '^I' list-choices")
         shell.sendline("setopt zle list_rows_first; zstyle ':completion:*' list-packed no; echo rea''dy")
         shell.expect_exact("ready")

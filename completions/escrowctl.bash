@@ -42,7 +42,7 @@ _escrowctl() {
       -p | --profile) skip=profile ;;
       --profile=*) scope=${word#*=} ;;
       --sandbox) scope=@sandbox ;;
-      --base-url | --config | --timeout | --fields | --color | --data | --reason | --idempotency-key | --despite | --amount | --currency | --reference | --expect-amount | --expect-currency | --deadline | --url | --event | --mode | --api-prefix | --port | --ready-file | --limit | --state | --operation | --since | --until | --id | --format) skip=value ;;
+      --base-url | --config | --timeout | --fields | --color | --data | --reason | --idempotency-key | --allow-duplicate | --amount | --currency | --reference | --expect-amount | --expect-currency | --deadline | --url | --event | --mode | --api-prefix | --port | --ready-file | --limit | --state | --operation | --since | --until | --id | --format) skip=value ;;
       -*) ;;
       *)
         case "${path:+$path }$word" in
@@ -70,7 +70,7 @@ _escrowctl() {
     --data)  ;;
     --reason)  ;;
     --idempotency-key)  ;;
-    --despite)  ;;
+    --allow-duplicate)  ;;
     --amount)  ;;
     --currency) _escrowctl_offer 'AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BMD BND BOB BOV BRL BSD BTN BWP BYN BZD CAD CDF CHE CHF CHW CLF CLP CNY COP COU CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MXV MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD USN UYI UYU UYW UZS VED VES VND VUV WST XAD XAF XCD XCG XOF XPF YER ZAR ZMW ZWG' ;;
     --reference)  ;;
@@ -96,7 +96,7 @@ _escrowctl() {
           [[ $only ]] || _escrowctl_offer 'api help tx user webhook auth config sandbox completion journal --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'api')
-          [[ $only ]] || _escrowctl_offer '--data --yes -y --reason --idempotency-key --despite --dry-run --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $only ]] || _escrowctl_offer '--data --yes -y --reason --idempotency-key --allow-duplicate --dry-run --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'help')
           [[ $only ]] || _escrowctl_offer 'exit-codes environment api help tx user webhook auth config sandbox completion journal --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
@@ -105,21 +105,21 @@ _escrowctl() {
           [[ $only ]] || _escrowctl_offer 'create get release list update --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'tx create')
-          [[ $only ]] || _escrowctl_offer '--amount --currency --reference --reason --data --idempotency-key --despite --dry-run --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $only ]] || _escrowctl_offer '--amount --currency --reference --reason --data --idempotency-key --allow-duplicate --dry-run --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'tx get')
           [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           [[ $cur == -* && -z $only ]] || _escrowctl_cached "$scope/transaction"
           ;;
         'tx release')
-          [[ $only ]] || _escrowctl_offer '--yes -y --expect-amount --expect-currency --ok-if-released --unread --wait --deadline --reason --data --idempotency-key --despite --dry-run --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $only ]] || _escrowctl_offer '--yes -y --expect-amount --expect-currency --skip-released --allow-unreadable --wait --deadline --reason --data --idempotency-key --allow-duplicate --dry-run --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           [[ $cur == -* && -z $only ]] || _escrowctl_cached "$scope/transaction"
           ;;
         'tx list')
           [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'tx update')
-          [[ $only ]] || _escrowctl_offer '--data --yes -y --unread --reason --idempotency-key --despite --dry-run --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $only ]] || _escrowctl_offer '--data --yes -y --allow-unreadable --reason --idempotency-key --allow-duplicate --dry-run --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           [[ $cur == -* && -z $only ]] || _escrowctl_cached "$scope/transaction"
           ;;
         'user')
@@ -133,7 +133,7 @@ _escrowctl() {
           [[ $only ]] || _escrowctl_offer 'create list --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'webhook create')
-          [[ $only ]] || _escrowctl_offer '--url --event --reason --data --idempotency-key --despite --dry-run --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $only ]] || _escrowctl_offer '--url --event --reason --data --idempotency-key --allow-duplicate --dry-run --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'webhook list')
           [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
@@ -164,13 +164,13 @@ _escrowctl() {
           [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'config get')
-          [[ $only ]] || _escrowctl_offer 'default_profile key_store base_url mode api_prefix api_key_file read_only timeout status.released reply.id reply.status reply.amount reply.currency webhook.scheme webhook.url_field webhook.events_field reference_field currencies idempotency retry_refused service_id journal_id reply_limit list_limit profile ca_bundle proxy --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $only ]] || _escrowctl_offer 'default_profile key_store base_url mode api_prefix api_key_file read_only timeout status.released reply.id reply.status reply.amount reply.currency webhook.scheme webhook.url_field webhook.events_field reference_field currencies idempotency retry_throttled service_id journal_id reply_limit list_limit profile ca_bundle proxy --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'config set')
-          [[ $only ]] || _escrowctl_offer 'default_profile key_store base_url mode api_prefix api_key_file read_only timeout status.released reply.id reply.status reply.amount reply.currency webhook.scheme webhook.url_field webhook.events_field reference_field currencies idempotency retry_refused service_id journal_id reply_limit list_limit --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $only ]] || _escrowctl_offer 'default_profile key_store base_url mode api_prefix api_key_file read_only timeout status.released reply.id reply.status reply.amount reply.currency webhook.scheme webhook.url_field webhook.events_field reference_field currencies idempotency retry_throttled service_id journal_id reply_limit list_limit --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'config unset')
-          [[ $only ]] || _escrowctl_offer 'default_profile key_store base_url mode api_prefix api_key_file read_only timeout status.released reply.id reply.status reply.amount reply.currency webhook.scheme webhook.url_field webhook.events_field reference_field currencies idempotency retry_refused service_id journal_id reply_limit list_limit --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $only ]] || _escrowctl_offer 'default_profile key_store base_url mode api_prefix api_key_file read_only timeout status.released reply.id reply.status reply.amount reply.currency webhook.scheme webhook.url_field webhook.events_field reference_field currencies idempotency retry_throttled service_id journal_id reply_limit list_limit --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'sandbox')
           [[ $only ]] || _escrowctl_offer 'serve status reset --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
@@ -209,7 +209,7 @@ _escrowctl() {
           [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'journal resolve')
-          [[ $only ]] || _escrowctl_offer '--applied --id --not-applied --resend --reason --unread --yes --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $only ]] || _escrowctl_offer '--applied --id --not-applied --resend --reason --allow-unreadable --yes --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'journal totals')
           [[ $only ]] || _escrowctl_offer '--since --until --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'

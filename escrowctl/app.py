@@ -87,6 +87,9 @@ _KEY_OPTIONS = frozenset(
 )
 """Under which people look for an option that takes the key; there is none."""
 
+_RENAMED = {"--despite": "--allow-duplicate", "--unread": "--allow-unreadable", "--ok-if-released": "--skip-released"}
+"""Option names of earlier versions, and what they are called now."""
+
 _NO_KEY_HERE = "a key never stands on the line, where other programs and the shell's history keep it"
 _WAYS_OF_A_KEY = (
     "escrowctl auth login asks for it",
@@ -182,7 +185,9 @@ def _as_expected(error: typer.TyperException) -> EscrowctlError:
     message = error.format_message()
     hint: tuple[str, ...] = (_usage_hint(error),)
     option = getattr(error, "option_name", None)
-    if option in _KEY_OPTIONS:
+    if option in _RENAMED:
+        message = f"there is no {option} any more: it is {_RENAMED[option]} now"
+    elif option in _KEY_OPTIONS:
         message, hint = f"there is no {option}: {_NO_KEY_HERE}", _WAYS_OF_A_KEY
     elif "extra argument" in message and hint == ("escrowctl auth login --help",):
         # Whatever was typed may be a key: it is not told again.

@@ -196,7 +196,7 @@ DataOption = Annotated[
 ]
 DespiteOption = Annotated[
     list[str] | None,
-    typer.Option("--despite", metavar="ENTRY", help="Send although this equal journal entry is unknown."),
+    typer.Option("--allow-duplicate", metavar="ENTRY", help="Send although this equal journal entry is unknown."),
 ]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the exact request; send and read nothing.")]

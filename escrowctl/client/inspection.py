@@ -69,7 +69,7 @@ def require_unchanged(resource_id: str, before: Located | None, now: Located | N
 
 def _not_sent(error: EscrowctlError, *, unreadable: bool, verb: str) -> EscrowctlError:
     message = error.message.removesuffix(NOTHING_SENT).removesuffix("It was only a read.").strip()
-    hint = (f"to {verb} it all the same: --unread",) if unreadable else error.hint
+    hint = (f"to {verb} it all the same: --allow-unreadable",) if unreadable else error.hint
     return EscrowctlError(
         error.code, f"{message} The {verb} was not sent.", hint=hint, sending=Sending.NOT_SENT, facts=error.facts
     )

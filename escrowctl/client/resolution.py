@@ -128,7 +128,7 @@ class Resolution:
         if order is None:
             raise bad_value(
                 f"{entry.name} cannot be sent again from the journal, which keeps no text of it that may be secret.",
-                hint=f"repeat the command itself with --despite {entry.name}",
+                hint=f"repeat the command itself with --allow-duplicate {entry.name}",
             )
         self._writer.check(order)
         return order
@@ -338,7 +338,7 @@ def _unreadable(what: str, error: EscrowctlError) -> EscrowctlError:
     return EscrowctlError(
         error.code,
         f"{what} could not be read: {_reason(error)} {NOTHING_RECORDED}",
-        hint="to record it without reading: --unread",
+        hint="to record it without reading: --allow-unreadable",
         facts=error.facts,
     )
 
@@ -347,7 +347,7 @@ def _contradicted(sentence: str) -> EscrowctlError:
     return EscrowctlError(
         ErrorCode.EXPECTATION_FAILED,
         f"{sentence} {NOTHING_RECORDED}",
-        hint="to record it without reading: --unread",
+        hint="to record it without reading: --allow-unreadable",
         sending=Sending.NOT_SENT,
     )
 

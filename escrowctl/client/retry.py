@@ -109,7 +109,7 @@ def may_read_again(exchange: Exchange) -> bool:
 def may_write_again(exchange: Exchange, *, refused_for_now: bool, deduplicated: bool) -> bool:
     """Whether a write may be sent again: it was never sent, it was refused before processing, or it is deduplicated.
 
-    `refused_for_now`: the profile lets a 425 or 429 be tried again (`retry_refused`). `deduplicated`:
+    `refused_for_now`: the profile lets a 425 or 429 be tried again (`retry_throttled`). `deduplicated`:
     the profile's service recognises a key (`idempotency = "header"`); a 409 then says that the first
     request is still being worked on.
     """

@@ -132,7 +132,7 @@ class Writer:
     def _may_send_again(self, exchange: Exchange) -> bool:
         service = self._service
         return may_write_again(
-            exchange, refused_for_now=service.retry_refused, deduplicated=service.idempotency == "header"
+            exchange, refused_for_now=service.retry_throttled, deduplicated=service.idempotency == "header"
         )
 
     def _begin_again(self, entry: Entry, order: Order, word: Word | None = None) -> Entry:
@@ -255,7 +255,7 @@ class Writer:
             http_status=answer.status if answer else None,
             result_id=record.located.id if record and outcome.sending is Sending.DONE else None,
             reply=self._keep_reply(entry, order, record) if record else None,
-            may_repeat=outcome.may_repeat and self._service.retry_refused,
+            may_repeat=outcome.may_repeat and self._service.retry_throttled,
         )
         return self._record_outcome(entry, verdict)
 

@@ -139,7 +139,7 @@ def parse_moment(text: str, *, name: str, now: datetime) -> str:
 
 
 def parse_despite(names: list[str] | None) -> tuple[int, ...]:
-    """Return the numbers of the journal entries that `--despite` names."""
+    """Return the numbers of the journal entries that `--allow-duplicate` names."""
     return tuple(parse_entry_name(name) for name in names or [])
 
 

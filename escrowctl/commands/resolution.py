@@ -75,7 +75,9 @@ def resolve(
     not_applied: Annotated[bool, typer.Option("--not-applied", help="Record that the service did not do it.")] = False,
     resend: Annotated[bool, typer.Option("--resend", help="Send it once more, under the same key.")] = False,
     reason: Annotated[str | None, typer.Option(metavar="TEXT", help="Why: kept in the journal.")] = None,
-    unread: Annotated[bool, typer.Option("--unread", help="Record the verdict without reading first.")] = False,
+    unread: Annotated[
+        bool, typer.Option("--allow-unreadable", help="Record the verdict without reading first.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Send it again without being asked.")] = False,
 ) -> None:
     """Settle a write whose outcome is unknown: by reading, or by a verdict.

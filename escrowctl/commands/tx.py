@@ -103,9 +103,11 @@ def release(
         str | None, typer.Option(metavar="CODE", help="Refuse unless it is in this currency.")
     ] = None,
     ok_if_released: Annotated[
-        bool, typer.Option("--ok-if-released", help="Succeed where it is released already.")
+        bool, typer.Option("--skip-released", help="Succeed where it is released already.")
     ] = False,
-    unread: Annotated[bool, typer.Option("--unread", help="Release although its record cannot be read.")] = False,
+    unread: Annotated[
+        bool, typer.Option("--allow-unreadable", help="Release although its record cannot be read.")
+    ] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until it reads as released.")] = False,
     deadline: Annotated[str, typer.Option(metavar="TIME", help="How long --wait waits: 90s, 10m, 2h.")] = "10m",
     reason: ReasonOption = None,
@@ -154,7 +156,9 @@ def update(
     transaction_id: Annotated[str, typer.Argument(metavar="ID", help="A transaction id.")],
     data: Annotated[str, typer.Option(metavar="JSON", help="The JSON object to send; @FILE or @- reads one.")],
     yes: YesOption = False,
-    unread: Annotated[bool, typer.Option("--unread", help="Update although its record cannot be read.")] = False,
+    unread: Annotated[
+        bool, typer.Option("--allow-unreadable", help="Update although its record cannot be read.")
+    ] = False,
     reason: ReasonOption = None,
     idempotency_key: KeyOption = None,
     despite: DespiteOption = None,

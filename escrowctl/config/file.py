@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 CONFIG_NAME = "config.toml"
 
+_RENAMED = {"retry_refused": "retry_throttled"}
+"""Settings of earlier versions, and what they are called now."""
+
 
 def find_config_path(named: str | None, environ: Mapping[str, str], folders: Folders) -> tuple[Path, bool]:
     """Return where config.toml is, and whether somebody named it (`--config`, ESCROWCTL_CONFIG)."""
@@ -102,6 +105,8 @@ def _unknown(where: str, name: str, known: Sequence[str]) -> EscrowctlError:
 
     if name.lower() in SECRET_NAMES:
         return bad_config(f"{where}: a key does not stand in config.toml.", hint=USE_LOGIN)
+    if name in _RENAMED:
+        return bad_config(f"{where}: it is called {_RENAMED[name]} now.")
     return bad_config(f"{where}: there is no such setting{nearest(name, known)}.")
 
 

@@ -82,7 +82,7 @@ class Profile(_Strict):
     reference_field: _Text | None = Field(default=None, description="the name of the field that takes --reference")
     currencies: list[_CurrencyCode] = Field(default=[], description='a list of currency codes, such as ["XTS"]')
     idempotency: Literal["none", "header"] = Field(default="none", description='"none" or "header"')
-    retry_refused: bool = Field(default=True, description=_TRUTH)
+    retry_throttled: bool = Field(default=True, description=_TRUTH)
     service_id: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,64}$")] | None = Field(
         default=None, description="1 to 64 letters, digits, points, hyphens and underscores"
     )

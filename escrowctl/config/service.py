@@ -71,7 +71,7 @@ class Service:
     currencies: frozenset[str] = frozenset()
     reference_field: str | None = None
     idempotency: str = "none"
-    retry_refused: bool = True
+    retry_throttled: bool = True
     pointers: Pointers = field(default_factory=Pointers)
     released: frozenset[str] = frozenset()
     webhooks: Webhooks = field(default_factory=Webhooks)

@@ -213,7 +213,7 @@ def _with_profile(service: Service, profile: "Profile") -> Service:
         currencies=frozenset(profile.currencies),
         reference_field=profile.reference_field,
         idempotency=profile.idempotency,
-        retry_refused=profile.retry_refused,
+        retry_throttled=profile.retry_throttled,
         pointers=Pointers(reply.id, reply.status, reply.amount, reply.currency),
         released=frozenset(word.casefold() for word in profile.status.released),
         webhooks=Webhooks(profile.webhook.scheme, profile.webhook.url_field, profile.webhook.events_field),

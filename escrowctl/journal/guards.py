@@ -85,8 +85,10 @@ def check_cap(intent: Intent, money: Money, *, cap: Decimal, spent: Decimal, day
 
 
 def no_such_entry(number: int, *, invocation: str) -> EscrowctlError:
-    """Return the refusal (2) of `--despite` an entry that is not there: a digit too many must not pass for consent."""
-    return bad_value(f"--despite j{number}: there is no such entry in this journal.", hint=f"{invocation} journal list")
+    """Return the refusal (2) of `--allow-duplicate` with an entry that does not exist: a typing error is no consent."""
+    return bad_value(
+        f"--allow-duplicate j{number}: there is no such entry in this journal.", hint=f"{invocation} journal list"
+    )
 
 
 def busy_elsewhere(seconds: float, *, invocation: str) -> EscrowctlError:
@@ -145,7 +147,7 @@ def _like(entry: Entry) -> str:
 def _earlier_unknown(entry: Entry, like: str, invocation: str, now: datetime) -> EscrowctlError:
     what = f"({entry.intent.money}) " if entry.intent.money else ""
     settle = f"settle it:                                  {invocation} journal resolve {entry.name}"
-    despite = f"if this one is meant besides, on purpose:   repeat the command with --despite {entry.name}"
+    despite = f"to create a second one anyway:              repeat the command with --allow-duplicate {entry.name}"
     return EscrowctlError(
         ErrorCode.EARLIER_UNKNOWN,
         f"{like} {what}is unknown since {entry.sent_at}, {ago(entry.sent_at, now)} ({entry.name}). "

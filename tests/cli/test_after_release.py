@@ -93,7 +93,7 @@ def test_a_conflict_is_success_where_released_is_enough_and_it_reads_so(
     reads = in_turn(json_reply(HELD), json_reply(now))
     profile(KNOWN_WORD, behave=writes_meet(json_reply(b"", "409 No"), reads=reads))
 
-    result = run(*RELEASE, "--ok-if-released", "--json")
+    result = run(*RELEASE, "--skip-released", "--json")
 
     assert (result.code, "Nothing was sent" in result.err) == (code, False)
     if code == 0:

@@ -89,8 +89,8 @@ def test_a_release_is_refused_by_the_id_that_was_typed_whatever_the_service_echo
     server, run = at(writes_meet(json_reply(b""), reads=reads))
 
     first = run(*RELEASE)
-    again = run(*RELEASE, "--unread")
-    as_echoed = run("tx", "release", "TX_1", "--yes", "--unread")
+    again = run(*RELEASE, "--allow-unreadable")
+    as_echoed = run("tx", "release", "TX_1", "--yes", "--allow-unreadable")
 
     assert ([first.code, again.code, as_echoed.code], len(server.writes)) == ([0, 7, 7], 1)
 
@@ -370,7 +370,7 @@ def test_ok_if_released_is_not_content_with_a_record_that_says_otherwise(
     around = {"ESCROWCTL_PROFILE": "a", "ESCROWCTL_BASE_URL": server.base_url}
     run(*RELEASE, environ=around)
 
-    codes = [run(*RELEASE, "--ok-if-released", environ=around).code for _ in range(2)]
+    codes = [run(*RELEASE, "--skip-released", environ=around).code for _ in range(2)]
 
     assert (codes, len(server.writes)) == ([7, 0], 1)
 

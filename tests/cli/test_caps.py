@@ -126,7 +126,7 @@ def test_less_than_nothing_frees_nothing(profile: Profile, run: Run) -> None:
 
 def test_what_was_sent_again_on_a_word_counts_as_often_as_it_was_sent(profile: Profile, run: Run) -> None:
     server = profile('caps.USD = "150"', behave=hang_up)
-    resend = ("journal", "resolve", "j1", "--resend", "--yes", "--unread", "--reason", "desk")
+    resend = ("journal", "resolve", "j1", "--resend", "--yes", "--allow-unreadable", "--reason", "desk")
 
     codes = [run(*line).code for line in (create("60"), resend, create("31"), create("30"), resend)]
 
@@ -135,7 +135,7 @@ def test_what_was_sent_again_on_a_word_counts_as_often_as_it_was_sent(profile: P
 
 def test_what_is_sent_again_with_the_clock_set_back_still_counts(profile: Profile, run: Run) -> None:
     profile('caps.USD = "100"', behave=in_turn(hang_up, json_reply(HELD)))
-    resend = ("journal", "resolve", "j1", "--resend", "--yes", "--unread", "--reason", "desk")
+    resend = ("journal", "resolve", "j1", "--resend", "--yes", "--allow-unreadable", "--reason", "desk")
 
     codes = [run(*create("50"), now=lambda: DAY).code, run(*resend, now=lambda: EVE).code]
 

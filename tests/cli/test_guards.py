@@ -57,10 +57,10 @@ def test_a_create_in_spite_of_the_entry_it_names_is_sent(at: At, journal: Journa
     server, run = at(in_turn(hang_up, json_reply(HELD)))
 
     run(*CREATE)
-    missing, right = run(*CREATE, "--despite", "j9", "--json"), run(*CREATE, "--despite", "j1")
+    missing, right = run(*CREATE, "--allow-duplicate", "j9", "--json"), run(*CREATE, "--allow-duplicate", "j1")
 
     assert (missing.code, right.code, len(server.writes)) == (2, 0, 2)
-    assert missing.error["message"] == "--despite j9: there is no such entry in this journal. Nothing was sent."
+    assert missing.error["message"] == "--allow-duplicate j9: there is no such entry in this journal. Nothing was sent."
     assert journal() == [("create_transaction", "unknown"), ("create_transaction", "done")]
 
 
@@ -195,12 +195,12 @@ def test_a_release_known_as_done_is_refused_without_a_request(here: Callable[...
     run(*RELEASE)
     before = len(server.seen)
 
-    again, allowed = run(*RELEASE, "--json"), run(*RELEASE, "--ok-if-released", "--json")
+    again, allowed = run(*RELEASE, "--json"), run(*RELEASE, "--skip-released", "--json")
 
     assert (again.code, again.error["code"], again.error["entry"]) == (7, "already_done", "j1")
     assert (allowed.code, allowed.json["verified"]) == (0, True)
     assert len(server.writes) == 1
-    assert len(server.seen) == before + 1, "only --ok-if-released read it again"
+    assert len(server.seen) == before + 1, "only --skip-released read it again"
 
 
 def test_the_same_key_again_prints_the_stored_release(here: Callable[..., tuple[WireServer, Run]]) -> None:
@@ -219,7 +219,7 @@ def test_the_same_key_again_prints_the_stored_release(here: Callable[..., tuple[
 def test_what_somebody_else_released_is_refused_after_one_reading(here: Callable[..., tuple[WireServer, Run]]) -> None:
     server, run = here(json_reply(RELEASED))
 
-    again, allowed = run(*RELEASE), run(*RELEASE, "--ok-if-released")
+    again, allowed = run(*RELEASE), run(*RELEASE, "--skip-released")
 
     assert (again.code, allowed.code, server.writes) == (7, 0, [])
 
@@ -282,7 +282,7 @@ def test_nothing_is_released_where_waiting_could_never_end(at: At) -> None:
 def test_an_unknown_release_is_not_sent_again(at: At, journal: Journal) -> None:
     server, run = at(writes_meet(say_nothing))
 
-    codes = [run(*RELEASE, "--timeout", "0.3").code, run(*RELEASE).code, run(*RELEASE, "--ok-if-released").code]
+    codes = [run(*RELEASE, "--timeout", "0.3").code, run(*RELEASE).code, run(*RELEASE, "--skip-released").code]
 
     assert (codes, len(server.writes)) == ([12, 12, 12], 1)
     assert journal() == [("release_transaction", "unknown")]
@@ -316,10 +316,10 @@ def test_an_expectation_is_met_as_a_decimal_or_nothing_is_sent(expect: tuple[str
 def test_a_record_that_cannot_be_read_is_released_only_unread(at: At) -> None:
     server, run = at(by_method(GET=json_reply(b"<html>"), PUT=json_reply(b"", "204 No Content")))
 
-    refused, unread = run(*RELEASE), run(*RELEASE, "--unread", "--json")
+    refused, unread = run(*RELEASE), run(*RELEASE, "--allow-unreadable", "--json")
 
     assert (refused.code, refused.out) == (10, "")
-    assert "--unread" in refused.err
+    assert "--allow-unreadable" in refused.err
     assert unread.code == 0
     assert unread.json == {
         "id": "tx_1",
@@ -335,7 +335,7 @@ def test_a_record_that_cannot_be_read_is_released_only_unread(at: At) -> None:
 def test_an_escrow_that_is_not_there_is_not_released(at: At) -> None:
     server, run = at(json_reply(b'{"detail":"no such escrow"}', "404 Not Found"))
 
-    result = run(*RELEASE, "--unread")
+    result = run(*RELEASE, "--allow-unreadable")
 
     assert (result.code, server.writes) == (6, [])
 

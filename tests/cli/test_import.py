@@ -161,14 +161,14 @@ def test_what_comes_by_two_ways_is_one_entry(
 
 def test_consent_given_there_names_their_entries_and_frees_nothing_here(machines: Machines, carry: Carry) -> None:
     server, one, other = machines(hang_up)
-    assert (one(*CREATE).code, one(*CREATE, "--despite", "j1").code, other(*CREATE).code) == (12, 12, 12)
+    assert (one(*CREATE).code, one(*CREATE, "--allow-duplicate", "j1").code, other(*CREATE).code) == (12, 12, 12)
     assert carry(one, other) == (2, 0, 0)
-    assert other("journal", "resolve", "j2", "--not-applied", "--unread", *WHY).code == 0
+    assert other("journal", "resolve", "j2", "--not-applied", "--allow-unreadable", *WHY).code == 0
 
     result = other("journal", "resolve", "j3", "--resend", "--yes", *WHY, "--json")
 
     assert (result.code, result.error["code"], len(server.writes)) == (12, "earlier_unknown", 3)
-    assert "--despite" not in str(result.error["hint"])
+    assert "--allow-duplicate" not in str(result.error["hint"])
 
 
 def test_a_number_that_a_restored_journal_gave_again_is_not_the_same_write(

@@ -414,7 +414,7 @@ def test_importing_again_changes_nothing_but_what_was_settled_since(
     _, run, there, exported = elsewhere
     run("journal", "import", str(exported), environ=there)
     again = run("journal", "import", str(exported), "--json", environ=there).json
-    run("journal", "resolve", "j5", "--not-applied", "--unread", "--reason", "desk")
+    run("journal", "resolve", "j5", "--not-applied", "--allow-unreadable", "--reason", "desk")
     exported.write_text(run("journal", "export").out)
 
     later = run("journal", "import", str(exported), "--json", environ=there).json
@@ -427,7 +427,7 @@ def test_importing_again_changes_nothing_but_what_was_settled_since(
 def test_what_was_settled_here_stays_as_it_is(elsewhere: tuple[WireServer, Run, dict[str, str], Path]) -> None:
     _, run, there, exported = elsewhere
     run("journal", "import", str(exported), environ=there)
-    run("journal", "resolve", "j5", "--not-applied", "--unread", "--reason", "desk", environ=there)
+    run("journal", "resolve", "j5", "--not-applied", "--allow-unreadable", "--reason", "desk", environ=there)
 
     assert run("journal", "import", str(exported), "--json", environ=there).json["updated"] == 0
     assert run("journal", "show", "j5", "--json", environ=there).json["state"] == "not_applied"

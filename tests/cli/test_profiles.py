@@ -36,7 +36,7 @@ webhook = { scheme = "none", url_field = "endpoint", events_field = "topics" }
 reference_field = "externalRef"
 currencies = ["XTS"]
 idempotency = "header"
-retry_refused = false
+retry_throttled = false
 service_id = "acme"
 journal_id = "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"
 reply_limit = 2048
@@ -64,7 +64,7 @@ list_limit = 4096
         currencies=frozenset({"XTS"}),
         reference_field="externalRef",
         idempotency="header",
-        retry_refused=False,
+        retry_throttled=False,
         pointers=Pointers("/ref", "/s", "/value/amt", "/value/ccy"),
         released=frozenset({"released", "paid"}),
         webhooks=Webhooks("none", "endpoint", "topics"),
@@ -84,6 +84,7 @@ list_limit = 4096
     ("line", "part"),
     [
         ("reed_only = true", 'profiles.a.reed_only: there is no such setting; the nearest is "read_only".'),
+        ("retry_refused = true", "profiles.a.retry_refused: it is called retry_throttled now."),
         ("xyzzy = true", "profiles.a.xyzzy: there is no such setting; there are: base_url, mode,"),
         ("reply.statsu = '/s'", 'profiles.a.reply.statsu: there is no such setting; the nearest is "status".'),
         ("webhook.url = 'x'", 'profiles.a.webhook.url: there is no such setting; the nearest is "url_field".'),
@@ -211,7 +212,7 @@ def test_a_write_whose_reply_is_over_the_limit_is_unknown(profile: Profile, run:
 def test_whether_a_refusal_for_now_may_be_tried_again_is_for_the_profile_to_say(
     profile: Profile, run: Run, setting: str, sent: int
 ) -> None:
-    server = profile(f"retry_refused = {setting}", behave=json_reply(b"", "429 Too Many Requests"))
+    server = profile(f"retry_throttled = {setting}", behave=json_reply(b"", "429 Too Many Requests"))
 
     codes = [run(*CREATE, "--idempotency-key", "k1").code for _ in range(2)]
 

@@ -256,7 +256,7 @@ def test_a_word_that_a_reading_contradicts_is_not_recorded_but_by_unread(
     assert result.error["message"].startswith(sentence)
     assert result.error["message"].endswith("Nothing was recorded.")
     assert journal() == [("create_transaction", "unknown")]
-    assert run(*line, "--unread").code == 0
+    assert run(*line, "--allow-unreadable").code == 0
     assert journal() == [("create_transaction", "done")]
 
 
@@ -284,7 +284,7 @@ def test_a_create_whose_key_a_record_carries_cannot_be_said_not_to_be(
     assert (result.code, result.error["code"]) == (3, "expectation_failed")
     assert result.error["message"] == "tx_88F2 carries the key of j1. Nothing was recorded."
     assert journal() == [("create_transaction", "unknown")]
-    assert (run(*line, "--unread").code, server.writes) == (0, [])
+    assert (run(*line, "--allow-unreadable").code, server.writes) == (0, [])
     assert journal() == [("create_transaction", "not_applied")]
 
 
@@ -326,7 +326,7 @@ def test_one_escrow_cannot_be_what_two_creates_made(at: At, journal: Journal) ->
     server, run = at(by_path(listed=listing(), one=json_reply(HELD), write=in_turn(json_reply(HELD), hang_up)))
     assert [run(*CREATE).code, run(*CREATE).code] == [0, 12]
 
-    result = run("journal", "resolve", "j2", "--applied", "--id", "tx_1", *WHY, "--unread", "--json")
+    result = run("journal", "resolve", "j2", "--applied", "--id", "tx_1", *WHY, "--allow-unreadable", "--json")
 
     assert (result.code, result.error["code"], len(server.writes)) == (7, "already_done", 2)
     assert result.error["message"].startswith("tx_1 is what j1 made, ")
@@ -397,7 +397,7 @@ def test_a_release_that_reads_as_held_cannot_be_said_to_be_done(profile: Profile
         "tx_1 reads as held 100 USD, not as released. Nothing was recorded.",
     )
     assert journal() == [("release_transaction", "unknown")]
-    assert run(*line, "--unread").code == 0
+    assert run(*line, "--allow-unreadable").code == 0
     again = run(*RELEASE, "--json")
     assert (again.code, "on record as applied, on an operator's word" in again.error["message"]) == (7, True)
 
@@ -413,10 +413,10 @@ def test_what_cannot_be_read_is_called_not_applied_only_unread(
 
     result = run(*verdict, "--json")
 
-    assert (result.code, result.error["hint"]) == (6, "to record it without reading: --unread")
+    assert (result.code, result.error["hint"]) == (6, "to record it without reading: --allow-unreadable")
     assert result.error["message"].endswith("Nothing was recorded.")
     assert journal() == [(f"{line[1]}_transaction", "unknown")]
-    assert (run(*verdict, "--unread").code, server.writes) == (0, [])
+    assert (run(*verdict, "--allow-unreadable").code, server.writes) == (0, [])
 
 
 @pytest.mark.parametrize(
@@ -450,7 +450,7 @@ def test_one_escrow_is_not_read_as_what_two_creates_made(at: At, journal: Journa
 def test_one_release_is_not_read_as_two(profile: Profile, run: Run, journal: Journal) -> None:
     reads = in_turn(json_reply(HELD), json_reply(HELD), json_reply(RELEASED))
     profile(KNOWN_WORD, behave=writes_meet(in_turn(hang_up, json_reply(HELD)), reads=reads))
-    assert [run(*RELEASE).code, run(*RELEASE, "--despite", "j1").code] == [12, 0]
+    assert [run(*RELEASE).code, run(*RELEASE, "--allow-duplicate", "j1").code] == [12, 0]
 
     result = run("journal", "resolve", "j1")
 
@@ -490,7 +490,7 @@ def test_the_key_never_stands_in_a_verdict(
 def test_a_reading_does_not_overwrite_what_was_recorded_meanwhile(
     unknown: Callable[..., tuple[WireServer, Run]], home: Path, journal: Journal
 ) -> None:
-    word = ("journal", "resolve", "j1", "--applied", "--id", "tx_9", "--unread", *WHY)
+    word = ("journal", "resolve", "j1", "--applied", "--id", "tx_9", "--allow-unreadable", *WHY)
 
     def list_late(seen: Any, connection: Any) -> None:
         environ = {**os.environ, "ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": API_KEY}
@@ -531,12 +531,12 @@ def test_an_entry_is_asked_about_only_under_the_profile_that_sent_it(
     sent = len(server.seen)
     other = around | {"ESCROWCTL_PROFILE": "b"}
 
-    for verdict in ((), ("--resend", "--yes", *WHY), ("--resend", "--yes", "--unread", *WHY)):
+    for verdict in ((), ("--resend", "--yes", *WHY), ("--resend", "--yes", "--allow-unreadable", *WHY)):
         result = run("journal", "resolve", "j1", *verdict, "--json", environ=other)
         assert (result.code, result.error["hint"]) == (2, "escrowctl -p a journal resolve j1")
 
     assert len(server.seen) == sent
-    assert run("journal", "resolve", "j1", "--not-applied", "--unread", *WHY, environ=other).code == 0
+    assert run("journal", "resolve", "j1", "--not-applied", "--allow-unreadable", *WHY, environ=other).code == 0
 
 
 @pytest.mark.parametrize(
@@ -647,7 +647,7 @@ def test_a_release_is_sent_again_only_while_it_is_what_was_agreed_to(
     assert (result.code, server.writes) == (code, [])
     assert result.error["message"].startswith(sentence)
     assert journal() == [("release_transaction", "unknown")]
-    assert (run(*line, "--unread").code, len(server.writes)) == (0, 1)
+    assert (run(*line, "--allow-unreadable").code, len(server.writes)) == (0, 1)
 
 
 def test_what_changed_while_somebody_thought_is_not_sent_again(
@@ -683,7 +683,7 @@ def test_what_the_journal_holds_only_as_hashes_cannot_be_sent_again_from_it(
     result = run("journal", "resolve", "j1", "--resend", "--yes", *WHY, "--json")
 
     assert (result.code, server.writes) == (2, [])
-    assert result.error["hint"] == "repeat the command itself with --despite j1"
+    assert result.error["hint"] == "repeat the command itself with --allow-duplicate j1"
 
 
 def test_in_the_sandbox_an_unknown_is_settled_in_its_own_journal(run: Run) -> None:

@@ -34,7 +34,7 @@ CASES = (
         | {"api", "help"},
     ),
     ("escrowctl config get p", {"profile", "proxy"}),
-    ("escrowctl config set re", {"read_only", "reference_field", "retry_refused", "reply_limit"} | REPLY),
+    ("escrowctl config set re", {"read_only", "reference_field", "retry_throttled", "reply_limit"} | REPLY),
     ("escrowctl config unset de", {"default_profile"}),
 )
 

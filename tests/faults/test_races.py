@@ -68,7 +68,7 @@ OTHERS = {
     "127.0.0.1 and localhost": course(a=(AT_FIRST,), b=("http://localhost:{first}",)),
     "the id as typed where one way cannot read the record": Course(
         profiles(a=(AT_FIRST,), unreadable=(AT_FIRST, 'api_prefix = "/unreadable"')),
-        (("a", ("--unread",)), ("unreadable", ("--unread",))),
+        (("a", ("--allow-unreadable",)), ("unreadable", ("--allow-unreadable",))),
         lambda resource_id, _way: resource_id.upper(),
     ),
 }

@@ -60,12 +60,12 @@ def test_a_hundred_thousand_mutated_replies_are_all_classified(tmp_path: Path) -
 LINES = (
     ("tx", "create", "--amount", "{}", "--currency", "USD"),
     ("tx", "get", "tx_{}"),
-    ("tx", "release", "tx_{}", "--yes", "--unread"),
+    ("tx", "release", "tx_{}", "--yes", "--allow-unreadable"),
     ("tx", "list"),
     ("webhook", "create", "--url", "https://hooks.example.net/{}"),
     ("webhook", "list"),
     ("user", "get", "u_{}"),
-    ("tx", "update", "tx_u{}", "--data", '{"note":"x"}', "--yes", "--unread"),
+    ("tx", "update", "tx_u{}", "--data", '{"note":"x"}', "--yes", "--allow-unreadable"),
 )
 WRITE_CODES, READ_CODES = {0, 3, 4, 5, 6, 7, 8, 9, 10, 12}, {0, 4, 5, 6, 7, 8, 9, 10}
 

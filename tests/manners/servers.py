@@ -260,7 +260,7 @@ PROBLEMS = Manner(
         Expected("tx list", 0, "tx_1\treleased\t\t\t\n"),
         Expected("tx update tx_1 --data '{}' --yes", 8, "", 'refused the update: 405 "no PUT".'),
         Expected("tx release tx_1 --yes", 7, "", "error: tx_1 is released already. Nothing was sent."),
-        Expected("tx release tx_1 --yes --ok-if-released --fields status_after", 0, "status_after\treleased\n"),
+        Expected("tx release tx_1 --yes --skip-released --fields status_after", 0, "status_after\treleased\n"),
         Expected("user get u_1", 8, "", 'the service answered 410 "the user left".'),
         Expected(
             "webhook create --url https://x.example --fields status,url",
@@ -376,10 +376,16 @@ SPEECHLESS = Manner(
         Expected("tx list", 10, "", "the service answered 204, but the reply is empty."),
         Expected("tx update tx_1 --data '{}' --yes", 10, "", "The update was not sent."),
         Expected(
-            "tx release tx_1 --yes", 10, "", "The release was not sent.\nhint: to release it all the same: --unread"
+            "tx release tx_1 --yes",
+            10,
+            "",
+            "The release was not sent.\nhint: to release it all the same: --allow-unreadable",
         ),
         Expected(
-            "tx release tx_1 --yes --unread", 12, "", "the service answered 200, but the reply is HTML, not JSON."
+            "tx release tx_1 --yes --allow-unreadable",
+            12,
+            "",
+            "the service answered 200, but the reply is HTML, not JSON.",
         ),
         Expected("user get u_1", 10, "", "the service answered 200, but the reply is empty."),
         Expected(

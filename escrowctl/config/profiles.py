@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from escrowctl.config.service import LIST_LIMIT, MAX_TIMEOUT, REPLY_LIMIT
+from escrowctl.config.service import FAILED, LIST_LIMIT, MAX_TIMEOUT, PENDING, REPLY_LIMIT
 from escrowctl.contract.money import check_minor_digits, parse_amount, parse_currency
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.errors import EscrowctlError
@@ -48,6 +48,8 @@ class StatusWords(_Strict):
     """Which of the service's status words mean what."""
 
     released: list[_Text] = Field(default=[], description='a list of words, such as ["released"]')
+    pending: list[_Text] = Field(default=[*PENDING], description='a list of statuses, such as ["queued"]')
+    failed: list[_Text] = Field(default=[*FAILED], description='a list of statuses, such as ["declined"]')
 
 
 class WebhookManner(_Strict):

@@ -20,6 +20,12 @@ MAX_TIMEOUT = 3600.0
 REPLY_LIMIT = 1024 * 1024
 """Most bytes of a single record's reply, as sent and as decoded, unless the profile says otherwise."""
 
+FAILED = ("failed", "declined", "rejected", "cancelled", "canceled")
+"""Statuses of an escrow that was created and came to nothing, unless the profile lists others."""
+
+PENDING = ("pending", "processing", "releasing", "queued", "in_progress")
+"""Statuses of a release that is accepted and not done, unless the profile lists others."""
+
 LIST_LIMIT = 64 * 1024 * 1024
 """Most bytes of a list's reply, unless the profile says otherwise."""
 
@@ -54,6 +60,7 @@ class Service:
     """One service under one name. `identity` is what local guards are keyed by: the normalised
     origin, the profile's `service_id`, or a sandbox store's own id. Time-outs are seconds, limits
     bytes. `idempotency` is "header" where the service deduplicates by Idempotency-Key, else "none".
+    `released`, `failed` and `pending` are statuses, case-folded.
     """
 
     name: str
@@ -74,6 +81,8 @@ class Service:
     retry_throttled: bool = True
     pointers: Pointers = field(default_factory=Pointers)
     released: frozenset[str] = frozenset()
+    failed: frozenset[str] = frozenset(FAILED)
+    pending: frozenset[str] = frozenset(PENDING)
     webhooks: Webhooks = field(default_factory=Webhooks)
     journal_pins: tuple[JournalPin, ...] = ()
     read_timeout: float = READ_TIMEOUT

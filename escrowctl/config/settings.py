@@ -215,11 +215,17 @@ def _with_profile(service: Service, profile: "Profile") -> Service:
         idempotency=profile.idempotency,
         retry_throttled=profile.retry_throttled,
         pointers=Pointers(reply.id, reply.status, reply.amount, reply.currency),
-        released=frozenset(word.casefold() for word in profile.status.released),
+        released=_folded(profile.status.released),
+        failed=_folded(profile.status.failed),
+        pending=_folded(profile.status.pending),
         webhooks=Webhooks(profile.webhook.scheme, profile.webhook.url_field, profile.webhook.events_field),
         reply_limit=profile.reply_limit,
         list_limit=profile.list_limit,
     )
+
+
+def _folded(statuses: list[str]) -> frozenset[str]:
+    return frozenset(status.casefold() for status in statuses)
 
 
 def _contradiction(source: str, origin: Origin, profile: str, profile_origin: Origin) -> EscrowctlError:

@@ -31,6 +31,8 @@ read_only = true
 caps = { EUR = "5000", USD = 99, XTS = "1.23456" }
 timeout = 12.5
 status.released = ["Released", "PAID"]
+status.failed = ["VOID"]
+status.pending = ["Payout_Queued"]
 reply = { id = "/ref", status = "/s", amount = "/value/amt", currency = "/value/ccy" }
 webhook = { scheme = "none", url_field = "endpoint", events_field = "topics" }
 reference_field = "externalRef"
@@ -67,6 +69,8 @@ list_limit = 4096
         retry_throttled=False,
         pointers=Pointers("/ref", "/s", "/value/amt", "/value/ccy"),
         released=frozenset({"released", "paid"}),
+        failed=frozenset({"void"}),
+        pending=frozenset({"payout_queued"}),
         webhooks=Webhooks("none", "endpoint", "topics"),
         journal_pins=(
             JournalPin("other", "ESCROWCTL_JOURNAL_ID"),
@@ -108,6 +112,8 @@ list_limit = 4096
         ("idempotency = 'yes'", 'profiles.a.idempotency: it should be "none" or "header".'),
         ("journal_id = 'j1'", "profiles.a.journal_id: it should be a journal's id"),
         ("status.released = 'released'", "profiles.a.status.released: it should be a list of words"),
+        ("status.failed = 'void'", "profiles.a.status.failed: it should be a list of statuses"),
+        ("status.pending = 'queued'", "profiles.a.status.pending: it should be a list of statuses"),
         ("status = 'released'", "profiles.a.status: it should be a table of status words."),
         ("[profiles.'a b']\nbase_url = 'https://x.example.com'", "profiles.a b: it should be tables named by"),
         ("[profile.a]\nmode = 'test'", 'profile: there is no such setting; the nearest is "profiles".'),

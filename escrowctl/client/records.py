@@ -43,8 +43,9 @@ class Made:
 class Released:
     """A release that was accepted.
 
-    `verified`: read back as released (True), as another word or one nobody vouches for (False), or
-    not readable (None). `entry` is None where it had been released before: nothing was sent now.
+    `verified`: read back as released (True) or as another status (False); None where that cannot be
+    told: the profile names no status for released, or the record could not be read. `entry` is None
+    where it had been released before: nothing was sent now.
     """
 
     id: str

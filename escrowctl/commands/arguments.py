@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TextIO
 
 from escrowctl.client.orders import Circumstances
-from escrowctl.contract.identifiers import parse_ids
+from escrowctl.contract.identifiers import fold_reference, parse_ids
 from escrowctl.contract.money import may_be_listed, parse_currency
 from escrowctl.contract.number import JsonValue
 from escrowctl.contract.reply import Broken, Defect, read_reply
@@ -44,7 +44,7 @@ def check_text(value: str | None, *, name: str) -> str | None:
     """Return a text for the journal: not empty, one line, at most 500 characters."""
     if value is None:
         return None
-    if not value.strip() or not value.isprintable() or len(value) > _MAX_TEXT:
+    if not fold_reference(value) or not value.isprintable() or len(value) > _MAX_TEXT:
         raise bad_value(f"{name} is one line of 1 to {_MAX_TEXT} printable characters.")
     return value
 

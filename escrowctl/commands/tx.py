@@ -13,7 +13,7 @@ from escrowctl.commands.releases import ask_release, release_all
 from escrowctl.commands.updates import refuse_release
 from escrowctl.commands.updates import update as update_transaction
 from escrowctl.contract.body import encode
-from escrowctl.contract.identifiers import parse_id
+from escrowctl.contract.identifiers import parse_id, refuse_confusable
 from escrowctl.contract.money import check_minor_digits, parse_amount
 from escrowctl.contract.operations import UPDATE_TRANSACTION
 from escrowctl.dialogue import confirmation_needed
@@ -131,6 +131,7 @@ def release(
         raise confirmation_needed(
             "a release needs a confirmation, and ids from standard input leave nobody to ask", "--yes"
         )
+    refuse_confusable(wanted)
     if several and idempotency_key is not None:
         raise bad_value("--idempotency-key is for one release: give one id.")
     terms = Terms(

@@ -17,6 +17,7 @@ from escrowctl.errors import EscrowctlError
 PROFILE_NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
 API_PREFIX = r"^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$"
 _UUID = r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
+_NAME = r"^[A-Za-z0-9._-]{1,64}$"
 _LEAST_LIMIT, _MOST_LIMIT = 1024, 1024**3
 
 _Text = Annotated[str, StringConstraints(min_length=1)]
@@ -27,6 +28,7 @@ _Limit = Annotated[int, Field(ge=_LEAST_LIMIT, le=_MOST_LIMIT)]
 
 _POINTER = "a JSON Pointer such as /data/id"
 _LIMIT = f"a whole number of bytes from {_LEAST_LIMIT} to {_MOST_LIMIT}"
+_NAME_IS = "1 to 64 letters, digits, points, hyphens and underscores"
 _FIELD_NAME = "the name of a field, such as url"
 _TRUTH = "true or false, without quotes"
 
@@ -84,10 +86,9 @@ class Profile(_Strict):
     reference_field: _Text | None = Field(default=None, description="the name of the field that takes --reference")
     currencies: list[_CurrencyCode] = Field(default=[], description='a list of currency codes, such as ["XTS"]')
     idempotency: Literal["none", "header"] = Field(default="none", description='"none" or "header"')
-    retry_throttled: bool = Field(default=True, description=_TRUTH)
-    service_id: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,64}$")] | None = Field(
-        default=None, description="1 to 64 letters, digits, points, hyphens and underscores"
-    )
+    retry_throttled: bool = Field(default=False, description=_TRUTH)
+    account: Annotated[str, StringConstraints(pattern=_NAME)] | None = Field(default=None, description=_NAME_IS)
+    service_id: Annotated[str, StringConstraints(pattern=_NAME)] | None = Field(default=None, description=_NAME_IS)
     journal_id: Annotated[str, StringConstraints(pattern=_UUID)] | None = Field(
         default=None, description="a journal's id, as `escrowctl config path` prints it"
     )

@@ -75,10 +75,11 @@ class Service:
     api_prefix: str = DEFAULT_API_PREFIX
     read_only: bool = False
     caps: Mapping[str, Number] = field(default_factory=dict)
+    account: str | None = None
     currencies: frozenset[str] = frozenset()
     reference_field: str | None = None
     idempotency: str = "none"
-    retry_throttled: bool = True
+    retry_throttled: bool = False
     pointers: Pointers = field(default_factory=Pointers)
     released: frozenset[str] = frozenset()
     failed: frozenset[str] = frozenset(FAILED)
@@ -103,6 +104,16 @@ class Service:
         """The names that local guards know it by: a profile's `service_id` joins origins, and parts none."""
         return tuple(dict.fromkeys((self.identity, self.site or self.identity)))
 
+    @property
+    def deduplicates(self) -> bool:
+        """Whether it recognises a repeated Idempotency-Key: one request and its repetitions are then one write."""
+        return self.idempotency == "header"
+
+    @property
+    def repeats_throttled(self) -> bool:
+        """Whether a write answered with 425 or 429 may be sent again under its key."""
+        return self.retry_throttled or self.deduplicates
+
     def url(self, path: str) -> str:
         """Return the whole URL of an operation's filled path."""
         return f"{self.origin.base_url}{self.api_prefix}{path}"
@@ -116,6 +127,10 @@ class Service:
             self.key.reveal() in unquote(text) for text in texts if text
         ):
             raise bad_value("the API key stands in what is to be sent or recorded: it never belongs there.")
+
+    def is_pending(self, status: str | None) -> bool:
+        """Whether this status means that a release is accepted and not done yet; compared case-blind."""
+        return status is not None and status.casefold() in self.pending
 
     def means_released(self, status: str | None) -> bool:
         """Whether the profile says that this status word means released; compared case-blind."""

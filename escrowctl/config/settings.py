@@ -210,6 +210,7 @@ def _with_profile(service: Service, profile: "Profile") -> Service:
         api_prefix=profile.api_prefix,
         read_only=profile.read_only,
         caps={currency: Number(str(cap)) for currency, cap in profile.caps.items()},
+        account=profile.account,
         currencies=frozenset(profile.currencies),
         reference_field=profile.reference_field,
         idempotency=profile.idempotency,

@@ -5,7 +5,7 @@ import os
 import sqlite3
 from pathlib import Path
 
-from escrowctl.config.folders import make_private_folder
+from escrowctl.config.folders import make_private_folder, sync_folder
 
 BUSY_SECONDS = 10.0
 
@@ -26,6 +26,21 @@ def open_database_to_read(path: Path) -> sqlite3.Connection:
         return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
     # What a crash left half done is undone by whoever opens the file next, and that takes writing.
     return open_database(path)
+
+
+def keep_copy(path: Path) -> None:
+    """Copy the file to `journal.db.bak` as it is on disk, durably, before it is brought to a newer format.
+
+    The copy is SQLite's own: closing the file by hand would free this process's locks on it (fcntl(2)).
+    """
+    unfinished, copy = path.with_name(f"{path.name}.bak.new"), path.with_name(f"{path.name}.bak")
+    unfinished.unlink(missing_ok=True)
+    _make_private_file(unfinished)
+    source = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    with contextlib.closing(source), contextlib.closing(sqlite3.connect(unfinished)) as target:
+        source.backup(target)
+    unfinished.replace(copy)
+    sync_folder(path.parent)
 
 
 def _make_private_file(path: Path) -> None:

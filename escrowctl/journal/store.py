@@ -20,7 +20,7 @@ from escrowctl.journal.chain import EMPTY, Head, Kind, Link, Record, canonical
 from escrowctl.journal.entries import Entry, Intent, Selection, Verdict
 from escrowctl.journal.failures import damaged, decoding, translated, unusable
 from escrowctl.journal.head import HeadFile, KeptHead, UnreadableHeadError
-from escrowctl.journal.opening import open_database, open_database_to_read
+from escrowctl.journal.opening import keep_copy, open_database, open_database_to_read
 from escrowctl.journal.rows import Columns
 
 _TREES = ("guards", "guards_again")
@@ -263,6 +263,7 @@ class Store:
         if version == 0:
             schema.make_tables(self._db, made_at=made_at)
         elif version < schema.VERSION:
+            keep_copy(self.path)
             schema.extend_tables(self._db, version=version)
             for row in self._db.execute("SELECT * FROM entries WHERE seal = ''").fetchall():
                 columns = dict(row)

@@ -194,7 +194,8 @@ def test_that_an_equal_one_is_unknown_is_said_before_the_cap(profile: Profile, r
 
 
 def test_a_retry_of_one_write_counts_once(profile: Profile, run: Run) -> None:
-    server = profile('caps.USD = "100"', behave=in_turn(json_reply(b"", "429 Later"), json_reply(HELD)))
+    throttled_once = in_turn(json_reply(b"", "429 Later"), json_reply(HELD))
+    server = profile('caps.USD = "100"', "retry_throttled = true", behave=throttled_once)
 
     assert run(*create("100")).code == 0
     assert len(server.writes) == 2

@@ -519,6 +519,25 @@ def test_a_journal_of_an_earlier_version_is_brought_up_to_date_and_guards_as_bef
     assert (codes, len(server.writes)) == ([7, 12, 0], 1)
 
 
+def test_journal_of_format_3_is_copied_brought_up_to_date_and_valid(at: At, home: Path) -> None:
+    server, run = at(writes_meet(json_reply(b"")))
+    (home / "state").mkdir(parents=True, mode=0o700)
+    path, copy = home / "state" / "journal.db", home / "state" / "journal.db.bak"
+    with sqlite3.connect(path) as database:
+        database.executescript(Path(__file__).with_name("journal-format-3.sql").read_text())
+
+    verified = run("journal", "verify")
+
+    assert verified.code == 0, verified.err
+    with sqlite3.connect(copy) as database:
+        assert database.execute("PRAGMA user_version").fetchone() == (3,)
+        assert database.execute("SELECT count(*) FROM records").fetchone() == (6,)
+    assert copy.stat().st_mode & 0o777 == 0o600
+    around = {"ESCROWCTL_BASE_URL": "http://127.0.0.1:4999"}
+    lines = (("tx", "release", "tx_aB", "--yes"), create("7", "EUR", "--reference", " order-7"), create("2500", "EUR"))
+    assert [run(*line, environ=around).code for line in lines] == [7, 7, 12]
+
+
 def test_a_journal_of_a_later_version_is_refused(run: Run, at: At, home: Path) -> None:
     server, there = at(json_reply(HELD))
     there(*CREATE)

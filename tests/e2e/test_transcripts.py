@@ -62,7 +62,7 @@ def test_an_escrow_is_created_released_with_its_id_typed_and_refused_the_second_
         f"  id {resource_id}   amount 100 USD   status held\n"
         f"A release cannot be undone. Type the id to release 100 USD: {resource_id}\n"
         f"> {resource_id}\n"
-        f"{resource_id}   held -> released   verified by reading it back\n",
+        f"{resource_id}   held -> released   confirmed by reading it back\n",
     )
 
     code, shown = program.terminal("--sandbox", "tx", "release", resource_id, "--yes").finish()

@@ -520,7 +520,7 @@ def test_a_journal_of_an_earlier_version_is_brought_up_to_date_and_guards_as_bef
 
 
 def test_journal_of_format_3_is_copied_brought_up_to_date_and_valid(at: At, home: Path) -> None:
-    server, run = at(writes_meet(json_reply(b"")))
+    _server, run = at(writes_meet(json_reply(b"")))
     (home / "state").mkdir(parents=True, mode=0o700)
     path, copy = home / "state" / "journal.db", home / "state" / "journal.db.bak"
     with sqlite3.connect(path) as database:

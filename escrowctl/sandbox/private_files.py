@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import tempfile
 from pathlib import Path
 
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
@@ -22,13 +23,15 @@ def unusable(path: Path, reason: str, *, hint: str | tuple[str, ...] = _ELSEWHER
 def private_folder(folder: Path) -> None:
     """Make the folder if it is missing, its missing parents too, all 0700 whatever the umask.
 
-    Raise STATE_UNUSABLE if that fails, or if what stands there is not a folder of ours alone.
+    The mode of an existing folder is checked, never changed: another process may create one
+    between the look and the mkdir(2).
+
+    Raises `ErrorCode.STATE_UNUSABLE` if the folder cannot be created, or is not private to this user.
     """
     try:
         for place in reversed((folder, *folder.parents)):
             if not place.exists():
-                place.mkdir(mode=FOLDER_MODE, exist_ok=True)
-                place.chmod(FOLDER_MODE)
+                _make_folder(place)
         if not folder.is_dir():
             raise unusable(folder, "it is not a folder")
         _require_private(folder, mode=FOLDER_MODE)
@@ -58,15 +61,23 @@ def write_private(path: Path, text: str) -> None:
 
     Raise STATE_UNUSABLE if that fails.
     """
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, FILE_MODE)
+        # O_EXCL and a random name: what already exists, or is a link, is never opened.
+        handle, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             os.fchmod(handle, FILE_MODE)
             file.write(text)
-        draft.replace(path)
+        Path(draft).replace(path)
     except OSError as error:
         raise unusable(path, error.strerror or "it cannot be written", hint=()) from error
+
+
+def _make_folder(place: Path) -> None:
+    try:
+        place.mkdir(mode=FOLDER_MODE)
+    except FileExistsError:
+        return  # another process was first: its mode is that process's to choose
+    place.chmod(FOLDER_MODE)
 
 
 def _create(path: Path) -> None:

@@ -278,15 +278,18 @@ def test_a_link_to_nowhere_is_refused(tmp_path: Path, now: Now, place: str) -> N
     refusal(tmp_path / "sandbox", now)
 
 
+@pytest.mark.parametrize("late", ["", "sandbox", "sandbox/sandbox.db"], ids=["parent", "folder", "store"])
 def test_what_another_process_makes_first_is_used(
-    folder: Path, store_file: Path, now: Now, monkeypatch: pytest.MonkeyPatch
+    folder: Path, store_file: Path, now: Now, late: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # As if all had been missing at the look, and had appeared before the making.
-    monkeypatch.setattr(Path, "exists", lambda _self: False)
+    # One path is missing at the look and exists at the creation; never all: that would reach / and /tmp.
+    missing, exists = folder.parent / late, Path.exists
+    monkeypatch.setattr(Path, "exists", lambda path: path != missing and exists(path))
+    folder.parent.chmod(0o2775)
 
     open_sandbox(folder, now=now).close()
 
-    assert mode(store_file) == 0o600
+    assert [mode(path) for path in (folder.parent, folder, store_file)] == [0o2775, 0o700, 0o600]
 
 
 def test_a_folder_below_a_file_is_refused(tmp_path: Path, now: Now) -> None:

@@ -127,6 +127,7 @@ def test_a_conflict_is_success_where_released_is_enough_and_it_reads_so(
         assert "the service answered 409 (j1); tx_1 reads as released now" in result.err
 
 
+@pytest.mark.representative("unknown")
 @pytest.mark.parametrize(("answer", "code"), [(json_reply(RELEASED), 7), (hang_up, 12)], ids=["done", "unknown"])
 def test_who_comes_while_another_sends_waits_and_reports_what_became_of_it(
     profile: Profile, run: Run, answer: Any, code: int

@@ -123,6 +123,7 @@ def profiles(serve: Serve, write_config: Callable[[str], Path], run: Run) -> Cal
     return write
 
 
+@pytest.mark.representative("*-first0-*", "key-*")
 @pytest.mark.parametrize(
     ("first", "second"),
     [
@@ -378,6 +379,7 @@ def test_ok_if_released_is_not_content_with_a_record_that_says_otherwise(
 # Replies that say no with a 2xx
 
 
+@pytest.mark.representative("create-*")
 @pytest.mark.parametrize(
     "body",
     [

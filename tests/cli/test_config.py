@@ -497,6 +497,7 @@ def test_a_symbolic_link_stays_one_and_the_mode_stays(run: Run, home: Path, tmp_
     assert [path.name for path in dotfiles.iterdir()] == ["escrowctl.toml"]
 
 
+@pytest.mark.thorough
 def test_two_who_change_it_at_once_lose_nothing(run: Run, write_config: WriteConfig) -> None:
     path = write_config(ACME)
 

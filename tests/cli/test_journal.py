@@ -61,6 +61,9 @@ def written(at: At) -> tuple[WireServer, Run]:
 # Lists
 
 
+@pytest.mark.representative(
+    "-j6*", "--unknown-*", "--operation create --state done-*", "--reference *", "--id *", "--since 1h-*", "--limit *"
+)
 @pytest.mark.parametrize(
     ("options", "entries"),
     [
@@ -124,6 +127,7 @@ def test_looking_makes_nothing(run: Run, home: Path) -> None:
     assert not home.exists()
 
 
+@pytest.mark.representative("line0-17", "line3-16")
 @pytest.mark.parametrize(
     ("line", "code"), [(("list",), 17), (("totals",), 17), (("show", "j7"), 17), (("verify",), 16)]
 )
@@ -142,6 +146,7 @@ def test_an_older_copy_is_not_read_as_all_there_is(
     assert "it is an older copy, or was cut" in result.error["message"]
 
 
+@pytest.mark.representative("line0", "line4")
 @pytest.mark.parametrize(
     "line", [("list",), ("list", "-p", "127.0.0.1"), ("totals",), ("show", "j6"), ("verify",), ("export", "--head")]
 )
@@ -183,6 +188,7 @@ for _ in range(60):
 """
 
 
+@pytest.mark.thorough
 def test_a_journal_that_is_being_written_is_sound(run: Run, home: Path) -> None:
     environ = {"ESCROWCTL_HOME": str(home), "PATH": os.environ["PATH"]}
     codes = []
@@ -246,6 +252,12 @@ def test_a_journal_that_is_whole_is_said_to_be(written: tuple[WireServer, Run], 
     assert result.json == {"journal_id": journal_id, "sound": True, "records": 12, "entries": 6, "head": digest}
 
 
+@pytest.mark.representative(
+    "UPDATE records SET facts*",
+    "DELETE FROM records WHERE sequence*",
+    "UPDATE entries SET amount*",
+    "INSERT INTO guards*",
+)
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
@@ -287,6 +299,7 @@ def test_an_entry_sealed_anew_is_not_what_its_records_make(written: tuple[WireSe
     assert "entry j1 is not what its records make of it" in run("journal", "verify", "--json").error["message"]
 
 
+@pytest.mark.representative("UPDATE entries SET state*", "DELETE FROM entries*", "DELETE FROM guards WHERE*")
 @pytest.mark.parametrize(
     "change",
     [
@@ -473,6 +486,7 @@ def _changed(lines: list[str], change: str) -> list[str]:
             return []
 
 
+@pytest.mark.representative("cut", "amount")
 @pytest.mark.parametrize(
     "change", ["cut", "cut in a line", "line missing", "amount", "not one", "a later format", "empty"]
 )

@@ -151,6 +151,7 @@ def make_journal(home: Path) -> None:
     OwnJournal(home / "state", now=lambda: datetime(2026, 11, 21, tzinfo=UTC)).close()
 
 
+@pytest.mark.representative("profile-create", "variable-release")
 @pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])
 @pytest.mark.parametrize("by", ["profile", "variable", "both, one wrong"])
 def test_a_live_write_is_refused_on_another_journal(

@@ -333,6 +333,7 @@ def test_one_escrow_cannot_be_what_two_creates_made(at: At, journal: Journal) ->
     assert journal() == [("create_transaction", "done"), ("create_transaction", "unknown")]
 
 
+@pytest.mark.representative("line0-*", "line4-*", "line10-*")
 @pytest.mark.parametrize(
     ("line", "code", "sentence"),
     [

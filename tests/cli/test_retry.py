@@ -64,6 +64,7 @@ def test_a_read_that_took_its_whole_time_is_not_tried_again(at: At) -> None:
 # Retry-After: seconds or a date; by the service's clock, not ours
 
 
+@pytest.mark.representative("line1-*", "line*-429 Later-Retry-After: 7-", "line0-503 Busy-Retry-After: 7-")
 @pytest.mark.parametrize(
     ("headers", "waits"),
     [

@@ -115,6 +115,7 @@ def test_a_key_that_is_refused_is_not_stored_and_not_shown(program: Program, ser
     assert not program.home.exists()
 
 
+@pytest.mark.representative("at the key-Ctrl-D")
 @pytest.mark.parametrize(("typed", "code"), [("\x03", 130), ("\x04", 3)], ids=["Ctrl-C", "Ctrl-D"])
 @pytest.mark.parametrize("answers", [0, 1], ids=["at the first question", "at the key"])
 def test_leaving_stores_nothing_and_leaves_the_terminal_as_it_was(
@@ -128,6 +129,7 @@ def test_leaving_stores_nothing_and_leaves_the_terminal_as_it_was(
     assert not program.home.exists()
 
 
+@pytest.mark.thorough
 def test_the_terminal_shows_what_is_typed_again_after_an_interrupt(program: Program, server: WireServer) -> None:
     shell = pexpect.spawn("bash", ["--norc", "--noprofile"], env=dict(program.environ), encoding="utf-8", timeout=30)
     shell.sendline("PS1='$ '; bind 'set enable-bracketed-paste off'; clear")
@@ -170,6 +172,7 @@ def _command_lines() -> Iterator[str]:
             continue
 
 
+@pytest.mark.representative("077")
 @pytest.mark.parametrize("umask", ["000", "022", "077", "777"])
 def test_what_is_stored_is_its_owner_s_alone_whatever_the_umask(
     program: Program, server: WireServer, umask: str
@@ -195,6 +198,7 @@ def test_bytes_that_are_no_text_are_no_key(program: Program, server: WireServer)
     assert (server.seen, program.home.exists()) == ([], False)
 
 
+@pytest.mark.thorough
 def test_killed_at_any_moment_the_file_is_the_old_or_the_new_one(program: Program, server: WireServer) -> None:
     """SIGKILL during edits: config.toml parses, and holds a prefix of what was written."""
     program.run("config", "set", "profiles.a.base_url", server.base_url)
@@ -222,6 +226,7 @@ def test_killed_at_any_moment_the_file_is_the_old_or_the_new_one(program: Progra
     assert sorted(path.name for path in program.home.iterdir()) == ["config.toml"]
 
 
+@pytest.mark.thorough
 def test_two_logins_at_once_lose_no_key(program: Program, server: WireServer) -> None:
     processes = []
     for number in range(6):

@@ -31,6 +31,7 @@ def there(program: Program, serve: Serve) -> Program:
 # A reader that leaves early
 
 
+@pytest.mark.representative("seq*")
 @pytest.mark.parametrize(
     ("line", "first"),
     [
@@ -97,6 +98,7 @@ def test_a_create_whose_stdout_is_full_is_told_as_json(there: Program) -> None:
     )
 
 
+@pytest.mark.representative("escrowctl tx get tx_1")
 @pytest.mark.parametrize("line", ["escrowctl tx get tx_1", "escrowctl journal list", "escrowctl --help"])
 def test_a_read_whose_stdout_is_full_is_an_error_of_this_machine(there: Program, line: str) -> None:
     assert there.run("tx", "create", "--amount", "100", "--currency", "USD").code == 0
@@ -104,6 +106,7 @@ def test_a_read_whose_stdout_is_full_is_an_error_of_this_machine(there: Program,
     assert (ended.code, ended.err) == (17, "error: the output could not be written: No space left on device.\n")
 
 
+@pytest.mark.representative("tx get tx_1", "journal list")
 @pytest.mark.parametrize("line", ["--version", "--help", "tx get tx_1", "journal list", "help exit-codes"])
 def test_a_read_whose_stdout_is_closed_is_no_defect(there: Program, line: str) -> None:
     assert there.run("tx", "create", "--amount", "100", "--currency", "USD").code == 0
@@ -168,6 +171,7 @@ def polish(program: Program, serve: Serve) -> Program:
     )
 
 
+@pytest.mark.representative("variables0")
 @pytest.mark.parametrize(
     "variables", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}]
 )
@@ -183,6 +187,7 @@ def test_letters_that_the_locale_lacks_are_shown_by_their_codes(polish: Program,
     )
 
 
+@pytest.mark.representative("variables0")
 @pytest.mark.parametrize("variables", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C"}, {"LC_ALL": "C.UTF-8"}])
 def test_json_is_ascii_and_whole_in_every_locale(polish: Program, variables: dict[str, str]) -> None:
     ended = polish.with_environ(**variables).run("tx", "get", "tx_1", "--json")

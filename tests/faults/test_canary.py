@@ -64,6 +64,7 @@ def break_now_and_then(chance: random.Random, key: str, patch: pytest.MonkeyPatc
     patch.setattr(chance.choice(DEFECTS), fail)
 
 
+@pytest.mark.representative("sk_canary_plus*")
 @pytest.mark.parametrize("key", KEYS)
 def test_over_five_hundred_failing_runs_the_key_is_in_no_byte(
     run: Run, home: Path, key: str, children: list[str], monkeypatch: pytest.MonkeyPatch
@@ -105,6 +106,7 @@ def run_script(folder: Path, way: str, key: str, lines: Sequence[tuple[str, ...]
     assert any(b"\0".join((b"tx", b"create", b"--amount")) in seen for seen in watch.lines)
 
 
+@pytest.mark.representative("variable")
 @needs_strace
 @pytest.mark.parametrize("way", WAYS)
 def test_the_key_is_in_no_command_line_and_in_nothing_that_a_child_is_given(way: str, tmp_path: Path) -> None:

@@ -113,6 +113,7 @@ def play(service: Service, place: str, strings: list[str]) -> None:
         assert len(shown) > 10
 
 
+@pytest.mark.representative("creates", "updates", "refused releases")
 @pytest.mark.parametrize("place", PLACES)
 def test_a_few_hundred_hostile_strings_around_a_write_do_a_terminal_no_harm(place: str, service: Service) -> None:
     chance = random.Random(draw_seed())

@@ -31,6 +31,7 @@ def play(home: Path, kills: int) -> None:
     assert played.tally.in_flight >= 0.3 * played.tally.kills, played.tally
 
 
+@pytest.mark.thorough
 def test_a_few_kills_leave_nothing_unrecorded_nothing_twice_and_nothing_untrue(tmp_path: Path) -> None:
     play(tmp_path, SHORT)
 
@@ -58,6 +59,7 @@ def notice(home: Path, variant: str, *, moment: str, kind: str) -> Violation | N
     return None
 
 
+@pytest.mark.representative("intent_after_sending*", "forgets_what_was_in_flight*", "speaks_too_soon*")
 @pytest.mark.parametrize(
     ("variant", "moment", "kind", "noticed"),
     [

@@ -97,6 +97,7 @@ def test_a_conversation_asks_checks_each_answer_and_shows_no_key(program: Progra
     assert f'key = "{KEY}"' in credentials.read_text()
 
 
+@pytest.mark.thorough
 def test_what_the_line_says_is_not_asked_for(program: Program, server: WireServer) -> None:
     terminal = program.terminal("auth", "login", "--base-url", server.base_url, "--mode", "test", "-p", "a", "-q")
     code, shown = answer_all(terminal, f"{KEY}\n")
@@ -172,7 +173,7 @@ def _command_lines() -> Iterator[str]:
             continue
 
 
-@pytest.mark.representative("077")
+@pytest.mark.thorough
 @pytest.mark.parametrize("umask", ["000", "022", "077", "777"])
 def test_what_is_stored_is_its_owner_s_alone_whatever_the_umask(
     program: Program, server: WireServer, umask: str
@@ -189,6 +190,7 @@ def test_what_is_stored_is_its_owner_s_alone_whatever_the_umask(
     assert modes == {"escrowctl": "drwx------", "config.toml": "-rw-------", "credentials.toml": "-rw-------"}
 
 
+@pytest.mark.thorough
 def test_bytes_that_are_no_text_are_no_key(program: Program, server: WireServer) -> None:
     line = f"escrowctl auth login --base-url {server.base_url} --mode test -p a"
     for given in (r"printf '\xff\xfe\x00'", "head -c 100000 /dev/zero", "cat /dev/null", "cat /bin/ls"):
@@ -247,6 +249,7 @@ def test_two_logins_at_once_lose_no_key(program: Program, server: WireServer) ->
     ]
 
 
+@pytest.mark.thorough
 def test_of_two_logins_at_once_under_one_name_one_wins_and_nothing_is_mixed(program: Program, serve: Serve) -> None:
     """Both keys are taken, and both answers wait for each other: both logins come to storing at once."""
     both = threading.Barrier(2)

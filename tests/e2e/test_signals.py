@@ -96,7 +96,7 @@ def connecting(process: "subprocess.Popen[str]", port: int) -> bool:
 # Before a byte left
 
 
-@pytest.mark.representative("2-*")
+@pytest.mark.thorough
 @pytest.mark.parametrize(("number", "code"), STOPS)
 def test_a_signal_during_the_tls_handshake_leaves_the_write_not_sent(
     program: Program, number: signal.Signals, code: int
@@ -128,6 +128,7 @@ def test_a_signal_while_connecting_leaves_the_write_not_sent(
     assert there.journal() == [("create_transaction", "not_sent")]
 
 
+@pytest.mark.thorough
 def test_what_a_signal_kept_from_being_sent_is_sent_by_the_same_line_again(program: Program, serve: Serve) -> None:
     with deaf_to_handshakes() as (url, hello):
         process = program.with_environ(ESCROWCTL_BASE_URL=url, ESCROWCTL_API_KEY=KEY).start(*CREATE)

@@ -46,6 +46,7 @@ def test_head_takes_its_line_and_nobody_complains(there: Program, line: str, fir
     assert (ended.out, ended.err) == (f"{first}\n0\n", "")
 
 
+@pytest.mark.thorough
 def test_head_takes_the_newest_entry_of_the_journal(there: Program) -> None:
     for amount in ("100", "200"):
         assert there.run("tx", "create", "--amount", amount, "--currency", "USD", "-q").code == 0
@@ -82,6 +83,7 @@ def test_a_create_whose_stdout_is_full_names_the_id(there: Program) -> None:
     assert there.journal() == [("create_transaction", "done")]
 
 
+@pytest.mark.thorough
 def test_a_create_whose_stdout_is_full_is_told_as_json(there: Program) -> None:
     ended = there.bash(f"escrowctl {CREATE} --json > /dev/full")
     assert (ended.code, json.loads(ended.err.splitlines()[-1])["error"]) == (
@@ -171,7 +173,7 @@ def polish(program: Program, serve: Serve) -> Program:
     )
 
 
-@pytest.mark.representative("variables0")
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "variables", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}]
 )
@@ -201,6 +203,7 @@ def test_json_is_ascii_and_whole_in_every_locale(polish: Program, variables: dic
 # What a pipe never gets
 
 
+@pytest.mark.thorough
 def test_no_piped_output_has_an_escape_byte(there: Program) -> None:
     program = there.with_environ(COLUMNS="20", COLORTERM="truecolor")
     assert program.run(*CREATE.split()).code == 0

@@ -96,6 +96,7 @@ def test_a_thousands_separator_is_refused_with_the_amount_to_write(program: Prog
     )
 
 
+@pytest.mark.thorough
 def test_an_id_caught_by_a_shell_is_read_back_through_a_pipe(program: Program) -> None:
     result = program.bash(
         "id=$(escrowctl --sandbox tx create --amount 100 --currency USD -q); "

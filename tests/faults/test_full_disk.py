@@ -132,7 +132,7 @@ def test_every_open_and_read_that_can_fail_is_told_in_a_sentence(tmp_path: Path,
     fail_at(tmp_path, verb, share=None, calls=READING)
 
 
-@pytest.mark.representative("close")
+@pytest.mark.thorough
 @needs_strace
 @pytest.mark.parametrize("call", ["fcntl", "close"])
 def test_a_lock_that_cannot_be_taken_or_given_back_is_told_in_a_sentence(tmp_path: Path, call: str) -> None:
@@ -177,6 +177,7 @@ def test_a_failing_sync_shows_a_program_that_goes_on_after_it(tmp_path: Path) ->
         assert (noticed.value.kind, swept.harness.mark.exists()) == (Violation.DAMAGED, True)
 
 
+@pytest.mark.thorough
 def test_on_a_read_only_disk_everything_can_be_read_and_nothing_is_sent(disk: Disk, harness: Harness) -> None:
     template = harness.home
     harness.home = disk.path / "home"

@@ -37,7 +37,7 @@ from faults.misbehaviours import (
 from faults.playing import HOST, LINES, READING, Answers, Application, Command, Play, faults_of
 from faults.seeds import draw_seed
 
-SHORT, FOR_ALL = 50, 45
+FOR_ALL = 45
 
 
 @pytest.fixture(scope="module")
@@ -208,7 +208,7 @@ def test_a_tunnel_changes_nothing_for_any_row(play: Play) -> None:
     through_a_tunnel(play, None)
 
 
-@pytest.mark.representative("407", "hang up", "a tunnel to nowhere")
+@pytest.mark.representative("407", "hang up")
 @pytest.mark.parametrize("row", AT_THE_PROXY, ids=lambda row: row.name)
 def test_a_proxy_that_makes_no_tunnel_is_no_service(row: Row, play: Play) -> None:
     for command, end in meetings(row):
@@ -235,8 +235,10 @@ def in_process(play: Play, application: Application, count: int | None) -> None:
     play.finish("--sandbox")
 
 
-def test_the_sandbox_meets_the_same_in_process(play: Play, application: Application) -> None:
-    in_process(play, application, SHORT)
+@pytest.mark.representative("15")
+@pytest.mark.parametrize("count", [15, 50])
+def test_the_sandbox_meets_the_same_in_process(play: Play, application: Application, count: int) -> None:
+    in_process(play, application, count)
 
 
 @pytest.mark.long

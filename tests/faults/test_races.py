@@ -122,7 +122,7 @@ def test_eight_processes_release_one_escrow_once_in_two_hundred_rounds(tmp_path:
     play(tmp_path, ONE, starter, LONG)
 
 
-@pytest.mark.representative("127.0.0.1 and localhost", "two spellings of the id*")
+@pytest.mark.representative("two spellings of the id*")
 @pytest.mark.parametrize("ways", OTHERS)
 def test_two_ways_to_one_escrow_are_one(tmp_path: Path, starter: Starter, ways: str) -> None:
     play(tmp_path, OTHERS[ways], starter, SHORT_OF_OTHERS)

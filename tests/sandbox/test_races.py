@@ -103,6 +103,7 @@ def test_eight_processes_that_find_no_store_make_one(folder: Path, start: Start)
     assert said[0].startswith("sbx_")
 
 
+@pytest.mark.thorough
 def test_what_was_answered_outlives_the_process(folder: Path, start: Start, now: Now, connect: Connect) -> None:
     answered: list[str] = []
     for count in (1, 3, 7):

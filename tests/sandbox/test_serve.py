@@ -283,6 +283,7 @@ def test_only_what_is_addressed_to_this_machine_is_answered(served: Served, host
     assert served.call("GET", "/transactions", Host=host)[0] == status
 
 
+@pytest.mark.thorough
 def test_a_port_that_is_taken_is_named(program: Program, served: Served, tmp_path: Path) -> None:
     other = program.with_environ(ESCROWCTL_HOME=str(tmp_path / "other"))
 
@@ -337,6 +338,7 @@ def test_a_reset_at_a_terminal_is_typed(program: Program) -> None:
     assert program.run("--sandbox", "tx", "list", "-q").out == ""
 
 
+@pytest.mark.thorough
 def test_status_while_it_is_served_comes_from_the_server(program: Program, served: Served) -> None:
     assert program.run(*CREATE).code == 0
 

@@ -298,6 +298,7 @@ def test_a_folder_below_a_file_is_refused(tmp_path: Path, now: Now) -> None:
     assert "Not a directory" in refusal(tmp_path / "file" / "sandbox", now).message
 
 
+@pytest.mark.thorough
 def test_a_store_that_cannot_grow_is_refused_and_can_be_made_later(folder: Path, now: Now, start: Start) -> None:
     process = start("open-with-little-room", folder)
     said, _ = process.communicate("go\n", timeout=60)

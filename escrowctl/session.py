@@ -245,7 +245,7 @@ class Session:
 
     def close(self) -> None:
         """Close what was opened."""
-        for name in ("client", "journal", "journal_to_read", "_sandbox"):
+        for name in ("client", "journal", "journal_to_read", "_sandbox", "console"):
             opened = self.__dict__.get(name)
             if opened is not None and hasattr(opened, "close"):
                 opened.close()

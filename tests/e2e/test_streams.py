@@ -130,6 +130,29 @@ def test_with_stderr_closed_an_unknown_is_still_12(program: Program, serve: Serv
     assert program.journal() == [("create_transaction", "unknown")]
 
 
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("--sandbox tx create --amount 100 --currency USD", 0),
+        ("tx create --amount 1,000 --currency USD", 2),
+        ("--sandbox tx get tx_0", 6),
+        (CREATE, 12),
+    ],
+)
+def test_full_stderr_leaves_the_exit_code(program: Program, serve: Serve, line: str, code: int) -> None:
+    there = program.at(serve(lambda _seen, connection: connection.shutdown(2)))
+    assert there.bash(f"escrowctl {line} 2> /dev/full").code == code
+
+
+def test_unknown_write_with_both_readers_gone_ends_with_12(program: Program, serve: Serve) -> None:
+    there = program.at(serve(lambda _seen, connection: connection.shutdown(2)))
+    readable, writable = os.pipe()
+    os.close(readable)
+    process = there.start(*CREATE.split(), stdout=writable, stderr=writable)
+    os.close(writable)
+    assert finish(process).code == 12
+
+
 def test_with_stdin_closed_nobody_is_there_to_confirm(there: Program) -> None:
     ended = there.bash("escrowctl tx release tx_1 <&-")
     assert (ended.code, ended.out, ended.err) == (

@@ -299,6 +299,18 @@ def test_a_list_of_many_small_things_is_read_in_bounded_memory(tmp_path: Path) -
     assert ended.megabytes < MEGABYTES
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize("one", [b'{"a":' * 29 + b"1" + b"}" * 29, b"[" * 30 + b"]" * 30], ids=["objects", "arrays"])
+def test_a_list_of_nested_values_is_read_in_bounded_memory(one: bytes, tmp_path: Path) -> None:
+    nested = b"[" + b",".join([one] * (60_000_000 // len(one))) + b"]"
+
+    ended = run_against(sends(whole(nested)), tmp_path / "home", *LIST, seconds="20")
+
+    print(ended)
+    assert ended.code == 10
+    assert ended.megabytes < 2 * MEGABYTES
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["a gzip bomb of 10 GiB", "10 GiB of spaces"])
 def test_a_bomb_for_a_list_is_read_in_bounded_memory(name: str, tmp_path: Path) -> None:

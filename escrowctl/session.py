@@ -13,7 +13,7 @@ from escrowctl.errors import ErrorCode, EscrowctlError, Sending
 from escrowctl.options import SharedOptions
 from escrowctl.output.console import Console, Manner, require_ids
 from escrowctl.signals import Signals
-from escrowctl.surroundings import Surroundings
+from escrowctl.surroundings import Surroundings, timestamp
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -223,7 +223,16 @@ class Session:
 
         Raises EscrowctlError `journal_unusable` (17).
         """
-        return self._open_journal(reading=False)
+        journal = self._open_journal(reading=False)
+        if last := journal.long_silence():
+            self.console.note(
+                "clock",
+                f"the clock says {timestamp(self.surroundings.now())}, more than 400 days after the journal's last "
+                f"record ({last}). Check the clock.",
+                word="warning",
+                important=True,
+            )
+        return journal
 
     @cached_property
     def journal_to_read(self) -> "Journal":

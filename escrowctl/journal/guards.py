@@ -5,9 +5,10 @@ from datetime import datetime
 from decimal import Decimal
 
 from escrowctl.contract.identifiers import fold_reference
-from escrowctl.contract.money import Money, sum_exactly
+from escrowctl.contract.money import Money
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, bad_value
 from escrowctl.journal.entries import APPLIED_ON_WORD, Entry, Intent, State, Verdict
+from escrowctl.journal.spending import Ahead
 from escrowctl.surroundings import ago
 
 
@@ -94,16 +95,27 @@ def require_countable(intent: Intent, caps: Mapping[str, Decimal]) -> Money:
     return intent.money
 
 
-def check_cap(intent: Intent, money: Money, *, cap: Decimal, spent: Decimal, day: str) -> None:
-    """Refuse (5) a write that would bring a day's writes of its operation above the profile's cap."""
-    if sum_exactly((spent, money.amount)) > cap:
-        verb = intent.verb
-        raise _capped(
+def over_cap(
+    intent: Intent, money: Money, *, cap: Decimal, spent: Decimal, day: str, ahead: Ahead | None, invocation: str
+) -> EscrowctlError:
+    """Return the refusal (5) of a write that would bring a day's writes of its operation above the profile's cap."""
+    verb, limit = intent.verb, f"the profile {intent.profile} caps {intent.verb}s at {cap} {money.currency} a day (UTC)"
+    if ahead is None:
+        return _capped(
             intent,
-            f"the profile {intent.profile} caps {verb}s at {cap} {money.currency} a day (UTC): {spent} are done or "
-            f"unknown since {day}, and this one is {money.amount}.",
+            f"{limit}: {spent} are done or unknown since {day}, and this one is {money.amount}.",
             hint=f"what was counted: escrowctl journal list --since {day} --operation {verb}",
         )
+    names = [f"j{number}" for number in ahead.numbers]
+    dated = (
+        f"{', '.join(names)}{' and others are' if ahead.more else ' is' if len(names) == 1 else ' are'} dated after now"
+    )
+    return _capped(
+        intent,
+        f"{limit}: {spent} count, and this one is {money.amount}. {ahead.amount} of them count only because "
+        f"{dated} ({ahead.date}): the clock was ahead then, or is behind now.",
+        hint=tuple(f"{invocation} journal show {name}" for name in names),
+    )
 
 
 def no_such_entry(number: int, *, invocation: str) -> EscrowctlError:
@@ -233,7 +245,7 @@ def _earlier_unknown(entry: Entry, like: str, invocation: str, now: datetime) ->
     )
 
 
-def _capped(intent: Intent, sentence: str, *, hint: str = "") -> EscrowctlError:
+def _capped(intent: Intent, sentence: str, *, hint: str | tuple[str, ...] = ()) -> EscrowctlError:
     return EscrowctlError(
         ErrorCode.CAPPED,
         f"{sentence} {NOTHING_SENT}",

@@ -4,7 +4,7 @@ import contextlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from itertools import islice
 from pathlib import Path
@@ -17,12 +17,13 @@ from escrowctl.journal.accounts import Account
 from escrowctl.journal.entries import RESENT_ON_WORD, Entry, Intent, Selection, State, Verdict
 from escrowctl.journal.failures import damaged
 from escrowctl.journal.locks import AskedLockFile, LockFile, place_of
-from escrowctl.journal.spending import count_resends, sum_since
+from escrowctl.journal.spending import count_resends, find_ahead, sum_since
 from escrowctl.journal.store import Store
 from escrowctl.surroundings import timestamp
 
 LOST_IN_FLIGHT = "the process that sent it ended before it could record an outcome"
 _POLL_SECONDS = 0.05
+_LONG_SILENCE = timedelta(days=400)
 
 Caps = Mapping[str, Decimal]
 """Currency -> the most that writes of one operation may come to in a UTC day. Empty: no caps."""
@@ -73,6 +74,15 @@ class Journal:
     def journal_id(self) -> str:
         """The journal's own id."""
         return self.store.journal_id
+
+    def long_silence(self) -> str | None:
+        """Return the date of the last record where it is more than 400 days before now, else None.
+
+        A clock that jumped ahead looks like that, and caps count what it dates until that date has come.
+        """
+        last = self.store.links(after=self.store.head().sequence - 1, limit=1)
+        dates = [link.record.at for link in last if link.record.at < timestamp(self._now() - _LONG_SILENCE)]
+        return dates[0] if dates else None
 
     def begin(self, intent: Intent, *, request_id: str, caps: Caps = NO_CAPS, repeats_throttled: bool = False) -> Begun:
         """Make the intent durable, so that its bytes may leave; or refuse it.
@@ -339,12 +349,17 @@ class Journal:
         if not caps:
             return
         money = guards.require_countable(intent, caps)
-        day = timestamp(self._now())[:10]
-        number = but.number if but else None
-        spent = sum_since(self.store, intent, money.currency, since=f"{day}T00:00:00.000Z", but=number)
+        now = timestamp(self._now())
+        since, number = f"{now[:10]}T00:00:00.000Z", but.number if but else None
+        spent = sum_since(self.store, intent, money.currency, since=since, but=number)
         if but is not None and but.is_open:
             spent = sum_exactly((spent, *[money.amount] * count_resends(self.store, but.number)))
-        guards.check_cap(intent, money, cap=caps[money.currency], spent=spent, day=day)
+        cap = caps[money.currency]
+        if sum_exactly((spent, money.amount)) > cap:
+            ahead = find_ahead(self.store, intent, money.currency, since=since, now=now, but=number)
+            raise guards.over_cap(
+                intent, money, cap=cap, spent=spent, day=now[:10], ahead=ahead, invocation=self._invocation
+            )
 
     def _require_unchanged(self, entry: Entry) -> None:
         """Refuse (7) to go on with an entry that is not as it was read."""

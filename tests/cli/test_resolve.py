@@ -67,7 +67,7 @@ def test_a_create_stays_unknown_where_only_its_amount_is_found(
     listed = listing(item("tx_88F2"), item("tx_other", 7))
     server, run = unknown(CREATE, by_path(listed=listed, one=json_reply(HELD)), new_uuid=lambda: KEY)
 
-    result = run("journal", "resolve", "j1")
+    result = run("journal", "resolve", "j1", now=lambda: NOW)
 
     assert (result.code, result.out, server.writes) == (12, "", [])
     assert result.err == (

@@ -40,6 +40,19 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True)
+class Updated:
+    """An update that is done, and what was read before and after it (None: nothing).
+
+    `unread` says why the record could not be read back.
+    """
+
+    made: Made
+    before: "Located | None" = None
+    after: Record | None = None
+    unread: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Released:
     """A release that was accepted.
 

@@ -10,7 +10,6 @@ from escrowctl.commands.creations import record_of, show_made
 from escrowctl.commands.preview import show_request
 from escrowctl.commands.records import show_by_id, show_list, view_record
 from escrowctl.commands.releases import ask_release, release_all
-from escrowctl.commands.updates import refuse_release
 from escrowctl.commands.updates import update as update_transaction
 from escrowctl.contract.body import encode
 from escrowctl.contract.identifiers import parse_id, refuse_confusable
@@ -49,8 +48,6 @@ def create(
     session = session_of(context)
     money = check_minor_digits(parse_amount(amount), check_currency(session, currency))
     added = read_data(data, session.surroundings.stdin)
-    if added:
-        refuse_release(session, added)
     circumstances = check_circumstances(idempotency_key, reason, despite, reference=reference)
     order = order_creation(money, session.service, added, circumstances)
     if dry_run:

@@ -60,6 +60,8 @@ def install(
       escrowctl completion install bash
     """
     session = session_of(context)
+    if session.options.sandbox:
+        raise bad_value("completion install writes a file for your shell: leave --sandbox out.")
     environ = session.surroundings.environ
     name = shell if shell is not None else Path(environ.get("SHELL", "")).name
     if name not in SHELLS:

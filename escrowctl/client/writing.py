@@ -10,6 +10,7 @@ A process that dies between the first and the last leaves an entry that reads as
 """
 
 import getpass
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -347,9 +348,9 @@ def _unrecorded(entry: Entry, verdict: Verdict, error: EscrowctlError) -> Escrow
 
 
 def operator_name() -> str:
-    """Return who runs this, for the record; a machine without user names has none."""
+    """Return who runs this, for the record: the user's name, or the uid where the machine has no name for it."""
     try:
         # A name may come from the environment as bytes that are no text.
         return getpass.getuser().encode("utf-8", "replace").decode()
-    except (OSError, KeyError, ImportError):
-        return ""
+    except (OSError, KeyError):
+        return f"uid={os.geteuid()}"

@@ -209,6 +209,21 @@ def test_an_operators_word_that_it_exists_is_recorded_after_reading_it(
     assert journal() == [("create_transaction", "done")]
 
 
+def test_a_decision_by_a_user_without_a_name_records_the_uid(
+    unknown: Callable[..., tuple[WireServer, Run]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 2**31 - 5)  # no passwd entry
+    one = json_reply(HELD.replace(b"tx_1", b"tx_88F2"))
+    _, run = unknown(CREATE, by_path(listed=listing(), one=one))
+
+    run("journal", "resolve", "j1", "--applied", "--id", "tx_88F2", *WHY)
+
+    last = run("journal", "show", "j1", "--json").json["history"][-1]
+    assert last["detail"] == f"applied, on an operator's word (uid={os.geteuid()}: desk ticket 5512)"
+
+
 def test_an_operators_word_that_it_does_not_exist_lets_the_same_line_be_sent(
     unknown: Callable[..., tuple[WireServer, Run]], journal: Journal
 ) -> None:

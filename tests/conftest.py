@@ -29,6 +29,8 @@ from wire_server import Behave, WireServer, serving
 from escrowctl.main import main
 from escrowctl.surroundings import Surroundings
 
+pytest_plugins = ("machine",)
+
 KEY = "sk_test_0123456789abcdef"
 
 

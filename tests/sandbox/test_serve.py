@@ -293,7 +293,7 @@ def test_a_port_that_is_taken_is_named(program: Program, served: Served, tmp_pat
     assert result.err.startswith(f"error: 127.0.0.1:{served.port} cannot be listened on: Address already in use.")
 
 
-@pytest.mark.representative("words0")
+@pytest.mark.representative("words0-*")
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -5,7 +5,7 @@ This is the one lazy door: nothing costly is imported or opened until a command 
 
 import shlex
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -105,15 +105,17 @@ class Session:
         options = self.options
         if options.base_url is None:
             named = options.profile or self.surroundings.environ.get("ESCROWCTL_PROFILE") or DEFAULT
-            remember_ids(self.folders.cache, SANDBOX if options.sandbox else named, kind, ids)
+            with suppress(EscrowctlError):
+                remember_ids(self.folders.cache, SANDBOX if options.sandbox else named, kind, ids)
 
     def remember_profiles(self) -> None:
         """Keep the names of the profiles for the shells to offer at TAB, those of the user's own file."""
         from escrowctl.completion.cache import remember_profiles
 
-        config = self.resolver.config
-        if config is not None and self.options.config is None:
-            remember_profiles(self.folders.cache, config.profiles)
+        with suppress(EscrowctlError):
+            config = self.resolver.config
+            if config is not None and self.options.config is None:
+                remember_profiles(self.folders.cache, config.profiles)
 
     def next_step(self, command: str) -> None:
         """Suggest the command that usually follows."""
@@ -156,10 +158,10 @@ class Session:
 
     @cached_property
     def folders(self) -> "Folders":
-        """The config and state folders of this run."""
-        from escrowctl.config.folders import find_folders
+        """The config, state and cache folders of this run; each is looked for when it is asked for."""
+        from escrowctl.config.folders import Folders
 
-        return find_folders(self.surroundings.environ)
+        return Folders(self.surroundings.environ)
 
     @cached_property
     def line(self) -> "LineValues":
@@ -274,6 +276,8 @@ class Session:
         from escrowctl.journal.journal import Journal
 
         folder = self.sandbox_folder if self.options.sandbox else self.folders.state
+        if not self.options.sandbox:
+            self.folders.require_safe_home()
         return Journal(folder, now=self.surroundings.now, invocation=self.invocation, reading=reading)
 
     @property

@@ -2,10 +2,10 @@
 
 import os
 import shlex
-import tempfile
 from pathlib import Path
 
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
+from escrowctl.files import make_file, make_folder
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
@@ -29,9 +29,7 @@ def private_folder(folder: Path) -> None:
     Raises `ErrorCode.STATE_UNUSABLE` if the folder cannot be created, or is not private to this user.
     """
     try:
-        for place in reversed((folder, *folder.parents)):
-            if not place.exists():
-                _make_folder(place)
+        make_folder(folder)
         if not folder.is_dir():
             raise unusable(folder, "it is not a folder")
         _require_private(folder, mode=FOLDER_MODE)
@@ -47,8 +45,7 @@ def private_file(path: Path) -> None:
     try:
         # An existing file is never opened here: closing any descriptor of it would drop the locks
         # that SQLite holds on it in this process (POSIX advisory locks).
-        if not path.exists():
-            _create(path)
+        make_file(path)
         if not path.is_file():
             raise unusable(path, "it is not a regular file")
         _require_private(path, mode=FILE_MODE)
@@ -61,34 +58,16 @@ def write_private(path: Path, text: str) -> None:
 
     Raise STATE_UNUSABLE if that fails.
     """
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        # O_EXCL and a random name: what already exists, or is a link, is never opened.
-        handle, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        draft.unlink(missing_ok=True)
+        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             os.fchmod(handle, FILE_MODE)
             file.write(text)
-        Path(draft).replace(path)
+        draft.replace(path)
     except OSError as error:
         raise unusable(path, error.strerror or "it cannot be written", hint=()) from error
-
-
-def _make_folder(place: Path) -> None:
-    try:
-        place.mkdir(mode=FOLDER_MODE)
-    except FileExistsError:
-        return  # another process was first: its mode is that process's to choose
-    place.chmod(FOLDER_MODE)
-
-
-def _create(path: Path) -> None:
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
-    except FileExistsError:
-        return  # another process was first, which is as good
-    try:
-        os.fchmod(handle, FILE_MODE)
-    finally:
-        os.close(handle)
 
 
 def _require_private(path: Path, *, mode: int) -> None:

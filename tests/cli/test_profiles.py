@@ -48,7 +48,7 @@ list_limit = 4096
     (home / "acme.key").write_text(KEY)
     (home / "acme.key").chmod(0o600)
 
-    folders = Folders(home, home / "state", home / "cache")
+    folders = Folders({"ESCROWCTL_HOME": str(home)})
     found = Resolver(LineValues(profile="acme"), {"ESCROWCTL_JOURNAL_ID": "other"}, folders).resolve()
 
     assert found == Service(

@@ -316,6 +316,7 @@ def test_a_disk_without_room_for_one_more_file_is_named(
     def refuse(*_: object) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
+    folder.mkdir(mode=0o700, parents=True)
     monkeypatch.setattr(os, "open", refuse)
 
     assert refusal(folder, now).message.endswith("sandbox.lock: No space left on device. Nothing was sent.")

@@ -211,7 +211,7 @@ class Session:
         return EscrowClient(
             service,
             self._open_wire(service),
-            open_journal=lambda: self.journal,
+            open_journal=lambda: self._open_journal_of(service),
             surroundings=self.surroundings,
             signals=self.signals,
             tell=lambda message: self.console.note("waiting", message),
@@ -271,6 +271,20 @@ class Session:
         for secret in (*(one.reveal() for one in self._secrets), *([given] if given else [])):
             text = star(text, secret)
         return text
+
+    def _open_journal_of(self, service: "Service") -> "Journal":
+        """Return the journal for writes to a service; for live ones, warn where its locks may not be shared."""
+        from escrowctl.journal.mounts import find_unshared_locks
+
+        if service.live and (kind := find_unshared_locks(self.folders.state)) is not None:
+            self.console.note(
+                "unshared_locks",
+                f"the journal's folder {self.folders.state} is on a mount of type {kind}. Its locks may not be shared "
+                "with another path or machine: use one path only",
+                word="warning",
+                important=True,
+            )
+        return self.journal
 
     def _open_journal(self, *, reading: bool) -> "Journal":
         from escrowctl.journal.journal import Journal

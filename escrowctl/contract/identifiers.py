@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Iterable
 
 from escrowctl.errors import bad_value
 
@@ -32,13 +33,15 @@ def parse_id(text: str, *, noun: str = "transaction") -> str:
     return text
 
 
-def parse_ids(texts: list[str], *, noun: str = "transaction") -> list[str]:
+def parse_ids(texts: Iterable[str], *, noun: str = "transaction") -> list[str]:
     """Return several ids in the order given; the same id twice is refused (exit 2)."""
-    ids = [parse_id(text, noun=noun) for text in texts]
-    for position, resource_id in enumerate(ids):
-        if resource_id in ids[:position]:
+    ids: dict[str, None] = {}
+    for text in texts:
+        resource_id = parse_id(text, noun=noun)
+        if resource_id in ids:
             raise bad_value(f"{noun} id {resource_id} is given twice: name it once.")
-    return ids
+        ids[resource_id] = None
+    return list(ids)
 
 
 def refuse_confusable(ids: list[str], *, noun: str = "transaction") -> None:

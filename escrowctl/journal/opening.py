@@ -1,5 +1,6 @@
 """Opening the journal's file: for its owner alone, and for those who only look without making or needing anything."""
 
+import contextlib
 import os
 import shlex
 import sqlite3

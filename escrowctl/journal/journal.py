@@ -15,7 +15,7 @@ from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
 from escrowctl.journal import guards, signing_secrets
 from escrowctl.journal.accounts import Account
 from escrowctl.journal.entries import RESENT_ON_WORD, Entry, Intent, Selection, State, Verdict
-from escrowctl.journal.failures import damaged
+from escrowctl.journal.failures import behind, damaged
 from escrowctl.journal.locks import AskedLockFile, LockFile, place_of
 from escrowctl.journal.spending import count_resends, find_ahead, sum_since
 from escrowctl.journal.store import Store
@@ -253,8 +253,11 @@ class Journal:
     def require_whole(self) -> None:
         """Raise EscrowctlError (17) where the file is gone, or older than it was: what it lists is not all there is."""
         kept_beside = self.store.behind_head_file()
-        if kept_beside is not None:
-            raise damaged(self.store.path, kept_beside if self.is_there else "it is gone, and its head is still there")
+        if kept_beside is None:
+            return
+        if not self.is_there:
+            raise damaged(self.store.path, "it is gone, and its head is still there")
+        raise behind(self.store.path, kept_beside)
 
     @property
     def is_there(self) -> bool:

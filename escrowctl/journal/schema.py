@@ -11,6 +11,8 @@ import sqlite3
 import uuid
 
 VERSION = 4
+FIRST_WITH_HEAD = 3
+"""Journals of earlier formats may have no head file."""
 
 _TABLES = """
 CREATE TABLE journal (id TEXT NOT NULL, made_at TEXT NOT NULL) STRICT;

@@ -539,6 +539,9 @@ def test_journal_of_format_3_is_copied_brought_up_to_date_and_valid(at: At, home
     path, copy = home / "state" / "journal.db", home / "state" / "journal.db.bak"
     with sqlite3.connect(path) as database:
         database.executescript(Path(__file__).with_name("journal-format-3.sql").read_text())
+        (journal_id,) = database.execute("SELECT id FROM journal").fetchone()
+        sequence, digest = database.execute("SELECT sequence, digest FROM records ORDER BY sequence DESC").fetchone()
+    path.with_suffix(".head").write_text(f"escrowctl-head {journal_id} {sequence:020d} {digest}\n")
 
     verified = run("journal", "verify")
 

@@ -9,12 +9,14 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from escrowctl.client.creation import settle_by_reply
 from escrowctl.client.inspection import inspect, is_another
 from escrowctl.client.orders import Order, order_again
 from escrowctl.client.reading import Reader
 from escrowctl.client.records import Record, describe, describe_money
 from escrowctl.client.writing import Writer, Written
 from escrowctl.config.service import Service
+from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.number import JsonValue
 from escrowctl.contract.operations import (
     CREATE_TRANSACTION,
@@ -85,7 +87,10 @@ class Resolution:
             case RELEASE_TRANSACTION.name:
                 return self._look_at_release(entry, sending=sending)
             case CREATE_TRANSACTION.name:
-                return self._look_for(entry, self._fits_transaction, "equal amount")
+                settled = settle_by_reply(entry, service=self._service, writer=self._writer, read=self._read_made)
+                return (
+                    Finding(settled.entry) if settled else self._look_for(entry, self._fits_transaction, "equal amount")
+                )
             case CREATE_WEBHOOK.name:
                 return self._look_for(entry, self._fits_webhook, "equal URL")
             case _:
@@ -184,6 +189,17 @@ class Resolution:
             return None
         self._tell(f"{resource_id}: {describe(located)}")
         return located
+
+    def _read_made(self, resource_id: str) -> Record | None:
+        """Read what an accepted create says that it made, and tell of it; None where it cannot be read."""
+        self._announce()
+        try:
+            record = self._reader.read(GET_TRANSACTION, parse_id(resource_id))
+        except EscrowctlError as error:
+            self._tell(f"{resource_id} could not be read: {_reason(error)}")
+            return None
+        self._tell(f"{resource_id}: {describe(record.located)}")
+        return record
 
     def _list(self, operation: Operation) -> Sequence[Record]:
         self._announce()

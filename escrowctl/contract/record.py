@@ -20,6 +20,7 @@ _TRANSACTION, _TRANSACTION_STEMS = "transaction", ("transaction", "escrow", "tx"
 _NO_ID = re.compile(r"[ 0.-]*|-[0-9.]+|null|none|nil|undefined", re.ASCII | re.IGNORECASE)
 _LIKE_AN_ID = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_-]{3,128}", re.ASCII)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_HTTP_ERROR = re.compile(r"[45][0-9]{2}", re.ASCII)
 _OK_CODE = re.compile(r"0|00|2[0-9]{2}", re.ASCII)
 _ERROR_WORDS = frozenset({"error", "errors", "fail", "failed", "failure", "denied", "rejected"})
 _SUCCESS_NAMES = ("success", "succeeded", "successful", "ok")
@@ -192,8 +193,9 @@ def _fails(name: str, value: JsonValue, *, alone: bool, code_is_data: bool) -> b
             return not _is_nothing(value)
         case "success" | "ok" | "issuccess":
             return _says_no(value)
-        case "status":
-            return value is False or (isinstance(value, str) and value.casefold() in ("false", "error", "fail"))
+        case "status" | "status_code" | "statuscode":
+            text = "false" if value is False else (_as_text(value) or "").casefold()
+            return text in ("false", "error", "fail") or bool(_HTTP_ERROR.fullmatch(text) and not code_is_data)
         case "code" | "errcode" | "responsecode":
             return not (code_is_data or value in (None, "") or _OK_CODE.fullmatch(_as_text(value) or ""))
         case _:

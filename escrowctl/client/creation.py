@@ -20,6 +20,7 @@ from escrowctl.client.writing import Writer, Written
 from escrowctl.config.service import Service
 from escrowctl.contract.body import encode
 from escrowctl.contract.identifiers import parse_id
+from escrowctl.contract.money import Money
 from escrowctl.contract.number import JsonValue
 from escrowctl.contract.operations import CREATE_TRANSACTION, GET_TRANSACTION
 from escrowctl.contract.record import Located, find_id_pointers
@@ -32,6 +33,9 @@ FOUND_IN_REPLY = "id found in the stored reply"
 
 Read = Callable[[str], Record | None]
 """Reads what a create made, by its id; returns None where it cannot be read."""
+
+Taken = Callable[[str], bool]
+"""Whether another entry of the journal made an id: one escrow cannot be what two creates made."""
 
 
 def make(order: Order, *, service: Service, reader: Reader, writer: Writer, signals: Signals, invocation: str) -> Made:
@@ -56,13 +60,15 @@ def make(order: Order, *, service: Service, reader: Reader, writer: Writer, sign
     return Made(written.entry, record, written.replayed, find_difference(service, written.entry, invocation=invocation))
 
 
-def settle_by_reply(entry: Entry, *, service: Service, writer: Writer, read: Read) -> Written | None:
+def settle_by_reply(
+    entry: Entry, *, service: Service, writer: Writer, read: Read, taken: Taken = lambda _: False
+) -> Written | None:
     """Settle an unknown create whose stored reply proves it by the profile as it is now; None where it does not.
 
-    `read` returns the record of the id in a 202, or None. Raises EscrowctlError as `Journal.settle_unknown` does.
+    The record of a 202 is read first. Raises EscrowctlError as `Journal.settle_unknown` does.
     """
     outcome = judge_stored(service, entry)
-    if outcome is None or outcome.result_id is None:
+    if outcome is None or outcome.result_id is None or taken(outcome.result_id):
         return None
     verdict = replace(entry.verdict, state=State.DONE, result_id=outcome.result_id)
     if outcome.sending is Sending.DONE:
@@ -82,13 +88,7 @@ def find_difference(service: Service, entry: Entry, *, invocation: str) -> Escro
     if not isinstance(reply, Document) or made is None or entry.intent.operation != CREATE_TRANSACTION.name:
         return None
     found = make_record(reply.value, service=service, noun=CREATE_TRANSACTION.noun).located
-    differences = []
-    if found.status is not None and found.status.casefold() in service.failed:
-        differences.append(f"its status is {found.status}")
-    if sent is not None and found.amount is not None and found.amount != sent.amount:
-        differences.append(f"its amount is {found.amount} ({sent.amount} was sent)")
-    if sent is not None and found.currency is not None and found.currency.casefold() != sent.currency.casefold():
-        differences.append(f"its currency is {found.currency} ({sent.currency} was sent)")
+    differences = _list_differences(found, sent, service.failed)
     if not differences:
         return None
     return EscrowctlError(
@@ -98,6 +98,17 @@ def find_difference(service: Service, entry: Entry, *, invocation: str) -> Escro
         sending=Sending.DONE,
         facts={**entry.facts, "id": made},
     )
+
+
+def _list_differences(found: Located, sent: Money | None, failed: frozenset[str]) -> list[str]:
+    differences = []
+    if found.status is not None and found.status.casefold() in failed:
+        differences.append(f"its status is {found.status}")
+    if sent is not None and found.amount is not None and found.amount != sent.amount:
+        differences.append(f"its amount is {found.amount} ({sent.amount} was sent)")
+    if sent is not None and found.currency is not None and found.currency.casefold() != sent.currency.casefold():
+        differences.append(f"its currency is {found.currency} ({sent.currency} was sent)")
+    return differences
 
 
 def _read(resource_id: str, *, reader: Reader, signals: Signals) -> Record | None:

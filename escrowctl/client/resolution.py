@@ -87,10 +87,7 @@ class Resolution:
             case RELEASE_TRANSACTION.name:
                 return self._look_at_release(entry, sending=sending)
             case CREATE_TRANSACTION.name:
-                settled = settle_by_reply(entry, service=self._service, writer=self._writer, read=self._read_made)
-                return (
-                    Finding(settled.entry) if settled else self._look_for(entry, self._fits_transaction, "equal amount")
-                )
+                return self._judge_reply(entry) or self._look_for(entry, self._fits_transaction, "equal amount")
             case CREATE_WEBHOOK.name:
                 return self._look_for(entry, self._fits_webhook, "equal URL")
             case _:
@@ -189,6 +186,23 @@ class Resolution:
             return None
         self._tell(f"{resource_id}: {describe(located)}")
         return located
+
+    def _judge_reply(self, entry: Entry) -> Finding | None:
+        """Settle a create by its stored reply where the profile now finds an id in it."""
+        settled = settle_by_reply(
+            entry,
+            service=self._service,
+            writer=self._writer,
+            read=self._read_made,
+            taken=lambda made: self._is_taken(entry, made),
+        )
+        return Finding(settled.entry) if settled else None
+
+    def _is_taken(self, entry: Entry, made: str) -> bool:
+        other = self._other_maker(entry, made)
+        if other is not None:
+            self._tell(f"the stored reply has the id {made}, which {other.name} made")
+        return other is not None
 
     def _read_made(self, resource_id: str) -> Record | None:
         """Read what an accepted create says that it made, and tell of it; None where it cannot be read."""

@@ -289,7 +289,7 @@ def test_with_an_absolute_home_of_its_own_nothing_else_is_examined(
 def test_an_empty_home_is_refused() -> None:
     # Not by a command: it would write into the root folder if this failed.
     with pytest.raises(EscrowctlError, match='HOME is "", which is not an absolute path'):
-        assert Folders({"HOME": ""}).state
+        _ = Folders({"HOME": ""}).state
 
 
 # Who says where a key goes

@@ -6,16 +6,14 @@ settled by that reply later, and one that is done is compared with what was sent
 
 import shlex
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 
 from escrowctl.client.failures import write_failure
 from escrowctl.client.inspection import is_another
 from escrowctl.client.orders import Order
 from escrowctl.client.outcome import NO_ID, judge_stored
 from escrowctl.client.reading import Reader, make_record
-from escrowctl.client.records import Made, Record
+from escrowctl.client.records import Made, Record, describe
 from escrowctl.client.writing import Writer, Written
 from escrowctl.config.service import Service
 from escrowctl.contract.body import encode
@@ -31,11 +29,9 @@ from escrowctl.signals import Signals
 
 FOUND_IN_REPLY = "id found in the stored reply"
 
-Read = Callable[[str], Record | None]
-"""Reads what a create made, by its id; returns None where it cannot be read."""
-
-Taken = Callable[[str], bool]
-"""Whether another entry of the journal made an id: one escrow cannot be what two creates made."""
+Tell = Callable[[str], None]
+MakerOf = Callable[[str], Entry | None]
+"""Returns another entry of the journal that made an id: one escrow cannot be what two creates made."""
 
 
 def make(order: Order, *, service: Service, reader: Reader, writer: Writer, signals: Signals, invocation: str) -> Made:
@@ -48,9 +44,7 @@ def make(order: Order, *, service: Service, reader: Reader, writer: Writer, sign
     with writer.alone(order):
         written = writer.perform(order)
         if written.entry.state is State.UNKNOWN and not written.replayed:
-            read = partial(_read, reader=reader, signals=signals)
-            with suppress(EscrowctlError):
-                written = settle_by_reply(written.entry, service=service, writer=writer, read=read) or written
+            written = _read_accepted(written, service=service, reader=reader, writer=writer, signals=signals)
     if written.entry.state is not State.DONE:
         raise _failure(service, written, invocation)
     is_create = order.operation.name == CREATE_TRANSACTION.name
@@ -61,22 +55,32 @@ def make(order: Order, *, service: Service, reader: Reader, writer: Writer, sign
 
 
 def settle_by_reply(
-    entry: Entry, *, service: Service, writer: Writer, read: Read, taken: Taken = lambda _: False
+    entry: Entry,
+    *,
+    service: Service,
+    reader: Reader,
+    writer: Writer,
+    tell: Tell = lambda _: None,
+    maker_of: MakerOf = lambda _: None,
 ) -> Written | None:
     """Settle an unknown create whose stored reply proves it by the profile as it is now; None where it does not.
 
-    The record of a 202 is read first. Raises EscrowctlError as `Journal.settle_unknown` does.
+    The record of a 202 is read first; `tell` is told why it settles nothing. Raises EscrowctlError as
+    `Journal.settle_unknown` does.
     """
     outcome = judge_stored(service, entry)
-    if outcome is None or outcome.result_id is None or taken(outcome.result_id):
+    made = outcome.result_id if outcome else None
+    if outcome is None or made is None:
         return None
-    verdict = replace(entry.verdict, state=State.DONE, result_id=outcome.result_id)
+    if (other := maker_of(made)) is not None:
+        tell(f"the stored reply has the id {made}, which {other.name} made")
+        return None
+    verdict = replace(entry.verdict, state=State.DONE, result_id=made)
     if outcome.sending is Sending.DONE:
         return Written(writer.settle_unknown(entry, replace(verdict, detail=FOUND_IN_REPLY)), None)
-    record = read(outcome.result_id)
-    if record is None or record.located.id is None or is_another(outcome.result_id, record.located):
+    if (record := _read_made(made, reader, tell)) is None:
         return None
-    detail = f"{verdict.http_status}; read as {record.located.status or outcome.result_id}"
+    detail = f"{verdict.http_status}; read as {record.located.status or made}"
     verdict = replace(verdict, detail=detail, reply=encode(record.document), verified=True)
     return Written(writer.settle_unknown(entry, verdict), record)
 
@@ -94,7 +98,7 @@ def find_difference(service: Service, entry: Entry, *, invocation: str) -> Escro
     return EscrowctlError(
         ErrorCode.CHECK_FAILED,
         f"{made} was created, but {' and '.join(differences)}.",
-        hint=f"{invocation} tx get {made}",
+        hint=f"{invocation} tx get {shlex.quote(made)}",
         sending=Sending.DONE,
         facts={**entry.facts, "id": made},
     )
@@ -111,15 +115,28 @@ def _list_differences(found: Located, sent: Money | None, failed: frozenset[str]
     return differences
 
 
-def _read(resource_id: str, *, reader: Reader, signals: Signals) -> Record | None:
+def _read_accepted(written: Written, *, service: Service, reader: Reader, writer: Writer, signals: Signals) -> Written:
+    """Settle a create that was answered with 202 by one reading; without it, it stays unknown."""
     try:
-        return reader.read(GET_TRANSACTION, parse_id(resource_id))
+        settled = settle_by_reply(written.entry, service=service, reader=reader, writer=writer)
     except EscrowctlError:
-        return None
+        return written
     except Stopped as stopped:
         # What is known of the write is reported first; the stop comes after.
         signals.remember(stopped)
+        return written
+    return settled or written
+
+
+def _read_made(made: str, reader: Reader, tell: Tell) -> Record | None:
+    """Return the record that says it has this id; None where none can be read."""
+    try:
+        record = reader.read(GET_TRANSACTION, parse_id(made))
+    except EscrowctlError as error:
+        tell(f"{made} could not be read: {error.message}")
         return None
+    tell(f"{made}: {describe(record.located)}")
+    return None if record.located.id is None or is_another(made, record.located) else record
 
 
 def _failure(service: Service, written: Written, invocation: str) -> EscrowctlError:

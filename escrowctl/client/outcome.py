@@ -45,13 +45,14 @@ REFUSAL_CODES: dict[int, ErrorCode] = {
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What a reply is held against: the URL that was written to, and the ids that the request itself held.
+    """What a reply is held against: where the request went to, its body, and the ids that it held itself.
 
     A reply that returns one of `own_ids` has named nothing: it may be an echo. `pointers` say where
     the profile finds an id.
     """
 
     url: str = ""
+    body: JsonValue = None
     own_ids: frozenset[str] = frozenset()
     pointers: Pointers = field(default_factory=Pointers)
 
@@ -148,7 +149,7 @@ def _find_error(
 ) -> str | None:
     code_is_data = sent.pointers.id is not None and located.id is not None
     for part in (document, record):
-        if name := find_error(part, code_is_data=code_is_data):
+        if name := find_error(part, sent=sent.body, code_is_data=code_is_data):
             return f'is shaped like an error (field "{name[:40]}")'
         if located.id is None and looks_like_error(part, noun=operation.noun):
             return "is shaped like an error"
@@ -207,7 +208,7 @@ def describe_sent(service: "Service", entry: "Entry") -> Sent:
     body = reply.value if isinstance(reply, Document) else None
     in_body = (locate(part, noun=noun, pointers=pointers).id for part in (body, unwrap(body, noun=noun)))
     own = (intent.idempotency_key, intent.reference, entry.request_id, *in_body)
-    return Sent(intent.url, frozenset(name.casefold() for name in own if name), pointers)
+    return Sent(intent.url, body, frozenset(name.casefold() for name in own if name), pointers)
 
 
 def judge_stored(service: "Service", entry: "Entry") -> Outcome | None:

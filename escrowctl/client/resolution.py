@@ -16,7 +16,6 @@ from escrowctl.client.reading import Reader
 from escrowctl.client.records import Record, describe, describe_money
 from escrowctl.client.writing import Writer, Written
 from escrowctl.config.service import Service
-from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.number import JsonValue
 from escrowctl.contract.operations import (
     CREATE_TRANSACTION,
@@ -189,31 +188,20 @@ class Resolution:
 
     def _judge_reply(self, entry: Entry) -> Finding | None:
         """Settle a create by its stored reply where the profile now finds an id in it."""
+
+        def tell(message: str) -> None:
+            self._announce()
+            self._tell(message)
+
         settled = settle_by_reply(
             entry,
             service=self._service,
+            reader=self._reader,
             writer=self._writer,
-            read=self._read_made,
-            taken=lambda made: self._is_taken(entry, made),
+            tell=tell,
+            maker_of=lambda made: self._other_maker(entry, made),
         )
         return Finding(settled.entry) if settled else None
-
-    def _is_taken(self, entry: Entry, made: str) -> bool:
-        other = self._other_maker(entry, made)
-        if other is not None:
-            self._tell(f"the stored reply has the id {made}, which {other.name} made")
-        return other is not None
-
-    def _read_made(self, resource_id: str) -> Record | None:
-        """Read what an accepted create says that it made, and tell of it; None where it cannot be read."""
-        self._announce()
-        try:
-            record = self._reader.read(GET_TRANSACTION, parse_id(resource_id))
-        except EscrowctlError as error:
-            self._tell(f"{resource_id} could not be read: {_reason(error)}")
-            return None
-        self._tell(f"{resource_id}: {describe(record.located)}")
-        return record
 
     def _list(self, operation: Operation) -> Sequence[Record]:
         self._announce()

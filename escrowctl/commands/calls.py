@@ -136,7 +136,8 @@ def _make(session: Session, order: Order, *, dry_run: bool, verb: str) -> None:
         note_replayed(session, made, verb=verb)
         document = made.record.document if made.record else None
         done = f"{made.entry.intent.method} {made.entry.intent.url} was done ({made.entry.verdict.http_status})"
-        session.show(_view(document, noun=order.operation.noun), done=done)
+        view = _view(document, noun=order.operation.noun)
+        session.show(replace(view, id=view.id or made.entry.verdict.result_id), done=done)
         if made.failure is not None:
             raise made.failure
 

@@ -170,17 +170,20 @@ def resolve_pointer(document: JsonValue, pointer: str) -> JsonValue:
     return value
 
 
-def find_error(document: JsonValue, *, code_is_data: bool = False) -> str | None:
+def find_error(document: JsonValue, *, sent: JsonValue = None, code_is_data: bool = False) -> str | None:
     """Return the field by which the 2xx reply to a write says that it failed, or None.
 
-    The list is closed, and outranks an id: what else a record may hold is no error. `code_is_data`:
-    the profile says where the id is, and it is there; then a code is a field like any other.
+    The list is closed, and outranks an id: what else a record may hold is no error, nor is a field
+    that comes back as it was `sent`. `code_is_data`: the profile says where the id is, and it is
+    there; then a code is a field like any other.
     """
     if not isinstance(document, dict):
         return None
+    echoed = sent if isinstance(sent, dict) else {}
     alone = len(document) == 1
     for name, value in document.items():
-        if _fails(name.casefold(), value, alone=alone, code_is_data=code_is_data):
+        fails = _fails(name.casefold(), value, alone=alone, code_is_data=code_is_data)
+        if fails and (name not in echoed or echoed[name] != value):
             return name
     return None
 

@@ -358,7 +358,7 @@ ROWS: tuple[Row, ...] = (
     Row("403", Reply("403 Forbidden", (), b'{"detail":"no"}'), every(5)),
     Row("404", Reply("404 Not Found", (), HTML), every(6)),
     Row("408", Reply("408 Request Timeout"), NOBODY_KNOWS),
-    Row("409", Reply("409 Conflict", (), b'{"detail":"no"}'), every(7)),
+    Row("409", Reply("409 Conflict", (), b'{"detail":"no"}'), (12, 7, 7, 7, 12, 7)),
     Row("418", Reply("418 I'm a teapot"), (12, 8, 12, 8, 12, 12)),
     Row("422 with a lone surrogate", Reply("422 No", (), rb'{"detail":"\udc00"}'), every(8)),
     Row("425", Reply("425 Too Early"), every(9), tries=3),

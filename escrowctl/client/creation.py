@@ -131,7 +131,7 @@ def _read_accepted(written: Written, *, service: Service, reader: Reader, writer
 def _read_made(made: str, reader: Reader, tell: Tell) -> Record | None:
     """Return the record that says it has this id; None where none can be read."""
     try:
-        record = reader.read(GET_TRANSACTION, parse_id(made))
+        record = reader.read(GET_TRANSACTION, parse_id(made), decides=True)
     except EscrowctlError as error:
         tell(f"{made} could not be read: {error.message}")
         return None

@@ -121,7 +121,7 @@ def locate(
     )
     return Located(
         id=_as_text(at(named.id)) if named.id else _first_text(fields, _id_names(noun)),
-        status=_as_text(at(named.status)) if named.status else _first_text(fields, _STATUS_NAMES),
+        status=_as_text(at(named.status)) if named.status else _first_text(fields, _status_names(noun)),
         amount=amount,
         currency=currency,
         created=_first_text(fields, _CREATED_NAMES),
@@ -258,6 +258,12 @@ def _stems(noun: str) -> tuple[str, ...]:
 def _id_names(noun: str) -> tuple[str, ...]:
     own = (f"{stem}{ending}" for stem in _stems(noun) for ending in ("id", "_id"))
     return ("id", *own, "uuid", "guid", "uid", "_id")
+
+
+def _status_names(noun: str) -> tuple[str, ...]:
+    """Return the usual names of a status: the record's own first, since `status` may be that of the call."""
+    own = (f"{stem}{ending}" for stem in _stems(noun) for ending in ("status", "_status"))
+    return (*own, *_STATUS_NAMES)
 
 
 def _folded(record: dict[str, JsonValue]) -> dict[str, JsonValue]:

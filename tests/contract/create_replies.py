@@ -341,6 +341,18 @@ NOTHING_CREATED: tuple[CreateReply, ...] = (
         },
     ),
     failed(
+        "Nuvei: REST API, /payment, output parameters transactionStatus and errCode (docs.nuvei.com)",
+        "1110000000004146935",
+        {
+            "transactionId": "1110000000004146935",
+            "transactionStatus": "DECLINED",
+            "gwErrorReason": "Insufficient funds",
+            "status": "SUCCESS",
+            "errCode": 0,
+            "reason": "",
+        },
+    ),
+    failed(
         "Cybersource: Payments, 201 confirms the id only (developer.cybersource.com, Response codes, 201 DECLINED)",
         "6461731521426399003473",
         {

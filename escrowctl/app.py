@@ -173,8 +173,12 @@ def run(argv: Sequence[str], session: Session) -> None:
     Ctrl-C is meant to end has told so, and whatever the command raises.
     """
     command = typer.main.get_command(make_app())
+    # Typer's own completion would take the run over where _ESCROWCTL_COMPLETE is set. No variable has this name.
+    no_variable = "="
     try:
-        ended = command.main(args=list(argv), prog_name="escrowctl", standalone_mode=False, obj=session)
+        ended = command.main(
+            args=list(argv), prog_name="escrowctl", complete_var=no_variable, standalone_mode=False, obj=session
+        )
     except typer.TyperException as error:
         raise _as_expected(error) from error
     if ended == ExitCode.INTERRUPTED:

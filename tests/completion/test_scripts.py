@@ -69,3 +69,13 @@ def test_tab_in_zsh_completes_what_is_certain(tmp_path: Path) -> None:
         shell.expect_exact("ready")
         shell.send("\t")
         shell.expect_exact("--currency")
+
+
+@pytest.mark.parametrize("value", ["x", "source_bash", "complete_zsh"])
+def test_the_variable_of_typers_own_completion_is_ignored(
+    run: Run, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = run("help", "exit-codes")
+    monkeypatch.setenv("_ESCROWCTL_COMPLETE", value)
+
+    assert run("help", "exit-codes") == usual

@@ -26,9 +26,12 @@ class Signals:
     def installed(self, *, for_good: bool) -> Iterator[None]:
         """Handle both signals inside the block; afterwards put back what was there before.
 
+        A signal that is ignored at the start stays ignored: a shell sets SIGINT so for a background job
+        of a script (POSIX.1-2017, XCU 2.11).
         `for_good`: the process ends next, and a late signal must not change the code it ends with.
         """
-        before = {number: signal.signal(number, self._handle) for number in _CODES}
+        ignored = {number for number in _CODES if signal.getsignal(number) is signal.SIG_IGN}
+        before = {number: signal.signal(number, self._handle) for number in _CODES.keys() - ignored}
         try:
             yield
         finally:

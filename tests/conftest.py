@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -33,6 +34,10 @@ from escrowctl.main import main
 from escrowctl.surroundings import Surroundings
 
 pytest_plugins = ("machine",)
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A background job of a script: its programs would ignore SIGINT too, and the tests of Ctrl-C with them.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 KEY = "sk_test_0123456789abcdef"
 

@@ -1,6 +1,8 @@
 """The exit-code list, row by row: what ends in it today, and what `help exit-codes` says of it."""
 
+import os
 import signal
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,7 +10,7 @@ from typing import Any
 
 import pytest
 from conftest import Run, Terminal
-from wire_server import Behave, WireServer, hang_up
+from wire_server import Behave, Seen, WireServer, hang_up, http_reply
 
 from cli.replies import CREATE, HELD, RELEASE, RELEASED, in_turn, json_reply, writes_meet
 from escrowctl.exits import ExitCode
@@ -149,6 +151,23 @@ def test_a_signal_in_place_of_a_confirmation_ends_in_its_own_code(
 
     assert (ended, out.getvalue(), server.writes) == (code, "", [])
     assert "stopped. tx_1 was not released. Nothing was sent." in err.getvalue()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_is_ignored_at_the_start_stays_ignored(
+    number: signal.Signals, at: Callable[[Behave], tuple[WireServer, Run]]
+) -> None:
+    def answer(_seen: Seen, connection: socket.socket) -> None:
+        os.kill(os.getpid(), number)
+        connection.sendall(http_reply("200 OK", b'{"id":"tx_1","status":"held","amount":100,"currency":"USD"}'))
+
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        _server, run = at(answer)
+        result = run("tx", "create", "--amount", "100", "--currency", "USD", "-q")
+        assert (result.code, result.out, signal.getsignal(number)) == (0, "tx_1\n", signal.SIG_IGN)
+    finally:
+        signal.signal(number, before)
 
 
 def test_help_has_every_code_once_in_order(run: Run) -> None:

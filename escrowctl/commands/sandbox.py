@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -48,10 +47,14 @@ def serve(
     _refuse_elsewhere(session)
     if not 0 <= port <= _MAX_PORT:
         raise bad_value(f"--port {port} is not from 0 to {_MAX_PORT}.")
-    from escrowctl.sandbox.ownership import ServedSandbox, announce  # noqa: PLC0415 - for those who serve
+    from escrowctl.sandbox import ready_file as ready_files  # noqa: PLC0415 - for those who serve
+    from escrowctl.sandbox.ownership import ServedSandbox, announce  # noqa: PLC0415
     from escrowctl.sandbox.server import SandboxServer  # noqa: PLC0415
     from escrowctl.sandbox.service import open_sandbox_alone  # noqa: PLC0415
 
+    if ready_file is not None:
+        ready_file = ready_file.absolute()
+        ready_files.refuse_other_file(ready_file)
     with session.signals.held(), contextlib.ExitStack() as ending:
         sandbox = open_sandbox_alone(session.sandbox_folder, now=session.surroundings.now)
         ending.callback(sandbox.close)
@@ -60,7 +63,8 @@ def serve(
         served = ServedSandbox(server.base_url, sandbox.key, sandbox.identity, os.getpid())
         ending.callback(announce(session.sandbox_folder, served))
         document = _served_document(served)
-        ending.enter_context(_ready(ready_file, document))
+        if ready_file is not None:
+            ending.enter_context(ready_files.ready_file(ready_file, encode(document) + "\n"))
         session.show(_served_view(session, document))
         _tell(session, served)
         interrupted = _run(session, server)
@@ -115,22 +119,6 @@ def _run(session: Session, server: "SandboxServer") -> bool:
     server.run(lambda: signals.pending is not None)
     ended, signals.pending = signals.pending, None
     return ended is ErrorCode.INTERRUPTED
-
-
-@contextlib.contextmanager
-def _ready(path: Path | None, document: JsonValue) -> Iterator[None]:
-    """Say in a file that the server can be called, for the length of the block."""
-    if path is None:
-        yield
-        return
-    from escrowctl.sandbox.private_files import write_private  # noqa: PLC0415 - for those who serve
-
-    write_private(path.absolute(), encode(document) + "\n")
-    try:
-        yield
-    finally:
-        with contextlib.suppress(OSError):
-            path.unlink()
 
 
 def _served_document(served: "ServedSandbox") -> dict[str, JsonValue]:

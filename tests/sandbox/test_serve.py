@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from e2e.script import Program, clean_environment
+from e2e.script import Program, clean_environment, finish
 from wire_server import say_nothing
 from wire_server import serving as serving_wire
 
@@ -308,6 +308,71 @@ def test_what_it_cannot_mean_is_refused(program: Program, words: tuple[str, ...]
 
     assert (result.code, result.out) == (2, "")
     assert message in result.err
+
+
+READY = {"base_url": "http://127.0.0.1:1", "api_prefix": "/api/v1", "key": "sk_sandbox_1", "openapi": "x", "pid": 1}
+"""What an older server left in its ready file."""
+
+
+def occupy(path: Path, kind: str) -> None:
+    """Put something at a path that is no ready file of escrowctl."""
+    others = {"config": '[profiles.a]\nbase_url = "https://a.example"\n', "json": '{"pid": 1}', "nested": "[" * 5000}
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "link":
+        path.with_name("older.json").write_text(json.dumps(READY))
+        path.symlink_to("older.json")
+    else:
+        path.write_text(others.get(kind, ""))
+
+
+def look(folder: Path) -> list[tuple[object, ...]]:
+    found = sorted((path, path.lstat()) for path in folder.iterdir())
+    return [(path.name, at.st_ino, at.st_mode, at.st_mtime_ns, at.st_size) for path, at in found]
+
+
+@pytest.mark.representative("config", "link", "fifo")
+@pytest.mark.parametrize("kind", ["config", "json", "nested", "empty", "folder", "fifo", "link"])
+def test_a_ready_file_in_the_place_of_something_else_is_refused(program: Program, tmp_path: Path, kind: str) -> None:
+    place = tmp_path / "work" / "ready.json"
+    place.parent.mkdir()
+    occupy(place, kind)
+    before = look(place.parent)
+
+    result = program.run("sandbox", "serve", "--port", "0", "--ready-file", str(place))
+
+    assert (result.code, result.out, look(place.parent)) == (2, "", before)
+    assert result.err == (
+        f"error: --ready-file {place} exists and is not a ready file of escrowctl: name another file. "
+        "Nothing was sent.\n"
+    )
+    assert not program.home.exists()
+
+
+def test_an_older_ready_file_is_replaced_and_deleted_at_the_end(program: Program, tmp_path: Path) -> None:
+    place = tmp_path / "ready.json"
+    place.write_text(json.dumps(READY))
+
+    process = program.start("sandbox", "serve", "--port", "0", "--ready-file", str(place), "--json")
+    assert process.stdout is not None
+    announced = json.loads(process.stdout.readline())
+    written = json.loads(place.read_text())
+    process.terminate()
+
+    assert finish(process).code == 0
+    assert written == announced
+    assert not place.exists()
+
+
+@pytest.mark.thorough
+def test_a_ready_file_that_somebody_replaced_is_not_deleted(program: Program, tmp_path: Path) -> None:
+    with serving(program, tmp_path) as served:
+        served.ready_file.write_text(json.dumps(READY))
+        assert served.end(signal.SIGTERM) == 0
+
+        assert json.loads(served.ready_file.read_text()) == READY
 
 
 @pytest.mark.thorough

@@ -41,7 +41,7 @@ class Retry:
     def __init__(self, surroundings: Surroundings, signals: Signals, tell: Callable[[str], None]) -> None:
         self._surroundings = surroundings
         self._signals = signals
-        self._tell = tell
+        self.tell = tell
         self._tokens = _TOKENS
 
     def attempts(self, seconds: float) -> "Attempts":
@@ -59,7 +59,7 @@ class Retry:
         self._tokens -= 1
         seconds = max(asked or 0.0, self._backoff(attempt))
         if seconds >= _TOLD_SECONDS:
-            self._tell(f"{_what_happened(exchange)}; trying again in {seconds:.0f} s")
+            self.tell(f"{_what_happened(exchange)}; trying again in {seconds:.0f} s")
         with self._signals.let_through():
             self._surroundings.sleep(seconds)
         return True

@@ -35,6 +35,8 @@ from escrowctl.journal.journal import NO_CAPS, Caps, Journal, Word
 from escrowctl.signals import Signals
 from escrowctl.surroundings import Surroundings
 
+_REPORTED_SECONDS = 1.0
+
 _STATES = {
     Sending.NOT_SENT: State.NOT_SENT,
     Sending.REFUSED: State.REFUSED,
@@ -167,13 +169,22 @@ class Writer:
     def alone(self, order: Order) -> Iterator[bool]:
         """Hold what an order locks across processes; yields whether somebody else had it first.
 
-        Signals may end the wait. Raises EscrowctlError `busy` (exit 7) after twice a write's time-out.
+        A wait of a second is reported at a terminal. Signals may end it. Raises `ErrorCode.BUSY` after
+        twice a write's time-out.
         """
+        patience, start = 2 * self._service.write_timeout, self._surroundings.monotonic()
+
+        def wait(seconds: float) -> None:
+            if self._surroundings.stderr.isatty() and self._surroundings.monotonic() - start >= _REPORTED_SECONDS:
+                verb = order.operation.verb
+                self._retry.tell(f"another process is working on the same {verb}; waiting up to {patience:g} s")
+            self._sleep(seconds)
+
         with self._journal.exclusive(
             [f"{name}\n{lock}" for name in self._service.names for lock in order.locks],
             monotonic=self._surroundings.monotonic,
-            sleep=self._sleep,
-            patience=2 * self._service.write_timeout,
+            sleep=wait,
+            patience=patience,
         ) as waited:
             yield waited
 

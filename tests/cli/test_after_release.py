@@ -14,7 +14,7 @@ from conftest import Run
 from wire_server import Behave, Seen, hang_up
 
 from cli.conftest import Journal, Profile
-from cli.replies import HELD, RELEASE, RELEASED, in_turn, json_reply, writes_meet
+from cli.replies import CREATE, HELD, RELEASE, RELEASED, in_turn, json_reply, writes_meet
 
 KNOWN_WORD = 'status.released = ["released"]'
 
@@ -156,6 +156,32 @@ def test_who_comes_while_another_sends_waits_and_reports_what_became_of_it(
 
     assert (result.code, len(server.writes), len(slept)) == (code, 1, 1), result.err
     assert result.error["code"] == {7: "already_done", 12: "earlier_unknown"}[code]
+
+
+@pytest.mark.parametrize(("terminal", "options", "reported"), [(True, (), 1), (True, ("-q",), 0), (False, (), 0)])
+def test_wait_for_another_process_is_reported_once_at_a_terminal(
+    profile: Profile,
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    terminal: bool,
+    options: tuple[str, ...],
+    reported: int,
+) -> None:
+    profile(behave=json_reply(HELD))
+    passed = [0.0]
+    monkeypatch.setattr("escrowctl.journal.journal.Journal._hold", lambda _journal, _place: passed[0] > 5)
+
+    result = run(
+        *CREATE,
+        *options,
+        terminal=terminal,
+        monotonic=lambda: passed[0],
+        sleep=lambda seconds: passed.__setitem__(0, passed[0] + max(seconds, 0.4)),
+    )
+
+    line = "note: another process is working on the same create; waiting up to 120 s\n"
+    assert (result.code, result.err.count("waiting"), result.err.count(line)) == (0, reported, reported)
 
 
 def test_several_releases_stop_where_the_journal_fails(profile: Profile, run: Run, home: Path) -> None:

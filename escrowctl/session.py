@@ -253,7 +253,7 @@ class Session:
     # Inside
 
     def _starred(self, text: str) -> str:
-        from escrowctl.contract.redaction import star
+        from escrowctl.contract.key_search import star
 
         # A defect may come before the key was asked for: the environment holds it all the same.
         given = self.surroundings.environ.get("ESCROWCTL_API_KEY", "").strip()
@@ -294,10 +294,10 @@ class Session:
 
         app = getattr(self._sandbox, "app", None) if service.sandbox else None
         if app is not None:
-            return open_in_process_wire(app, observe=self._observer(service))
-        return open_wire(service, monotonic=self.surroundings.monotonic, observe=self._observer(service))
+            return open_in_process_wire(app, observe=self._observer())
+        return open_wire(service, monotonic=self.surroundings.monotonic, observe=self._observer())
 
-    def _observer(self, service: "Service") -> "Observer":
+    def _observer(self) -> "Observer":
         from escrowctl.client.sunset import Announcement
         from escrowctl.client.trace import Trace
 
@@ -305,7 +305,7 @@ class Session:
         options = self.options
         if not (options.verbose or options.debug):
             return announcement.observe
-        trace = Trace(self.console.trace, whole=options.debug, secret=service.key)
+        trace = Trace(self.console.trace, whole=options.debug)
 
         def observe(request: "Request", exchange: "Exchange", seconds: float) -> None:
             trace.observe(request, exchange, seconds)

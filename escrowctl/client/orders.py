@@ -183,8 +183,7 @@ def order_webhook(
     operation: Operation = CREATE_WEBHOOK,
 ) -> Order:
     """Return the order to register an endpoint; of its body the journal keeps no text that may be a secret."""
-    harmless = frozenset({service.webhooks.url_field, service.webhooks.events_field})
-    recorded = redact(body, harmless=harmless)
+    recorded = redact(body, harmless=service.webhooks.field_names)
     likeness = encode(normalise(recorded))
     return Order(
         operation=operation,

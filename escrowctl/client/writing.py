@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from escrowctl.client.exchange import Evidence, Exchange, Fault, Request
+from escrowctl.client.exchange import Answer, Evidence, Exchange, Fault, Request
 from escrowctl.client.headers import make_headers
 from escrowctl.client.orders import Order
 from escrowctl.client.outcome import Outcome, document_of, judge_write
@@ -24,8 +24,8 @@ from escrowctl.client.retry import Retry, may_write_again
 from escrowctl.client.transport import Wire
 from escrowctl.config.service import Service
 from escrowctl.contract.body import encode
-from escrowctl.contract.operations import Operation
-from escrowctl.contract.redaction import find_secret, redact
+from escrowctl.contract.operations import CREATE_WEBHOOK, Operation
+from escrowctl.contract.redaction import find_secret, hide_values, may_hold_secret, redact
 from escrowctl.contract.reply import Document, read_reply
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, Stopped
 from escrowctl.journal.entries import Entry, Intent, State, Verdict
@@ -39,6 +39,8 @@ _STATES = {
     Sending.UNKNOWN: State.UNKNOWN,
     Sending.DONE: State.DONE,
 }
+
+_SUCCESS = range(200, 300)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +251,8 @@ class Writer:
 
     def _settle(self, entry: Entry, order: Order, outcome: Outcome, exchange: Exchange, record: Record | None) -> Entry:
         answer = exchange.answer
+        if record is None and answer is not None:
+            self._keep_unread(entry, order, answer)
         verdict = Verdict(
             state=_STATES[outcome.sending],
             detail=self._in_seconds(outcome.detail, exchange),
@@ -266,14 +270,19 @@ class Writer:
             raise _unrecorded(entry, verdict, error) from error
 
     def _keep_reply(self, entry: Entry, order: Order, record: Record) -> str:
-        """Return what the journal keeps of a reply; a signing secret in it goes to a file of its own."""
-        if not order.operation.is_confidential:
-            return encode(record.document)
-        if secret := find_secret(record.value):
-            self._journal.keep_secret(entry, secret, resource_id=record.located.id)
-        service = self._service
-        harmless = frozenset({service.webhooks.url_field, service.webhooks.events_field})
-        return encode(redact(record.document, harmless=harmless))
+        """Return what the journal keeps of a reply; one that may hold a signing secret goes to a file of its own."""
+        operation, document = order.operation, record.document
+        if not operation.is_confidential:
+            return encode(hide_values(document))
+        harmless = self._service.webhooks.field_names
+        if find_secret(document) or (operation.makes_record and may_hold_secret(document, harmless=harmless)):
+            self._journal.keep_secret(entry, document, resource_id=record.located.id)
+        return encode(redact(document, harmless=harmless))
+
+    def _keep_unread(self, entry: Entry, order: Order, answer: Answer) -> None:
+        """Store the reply to a new endpoint that cannot be read: no other reply holds its secret."""
+        if order.operation.name == CREATE_WEBHOOK.name and answer.status in _SUCCESS and answer.body:
+            self._journal.keep_secret(entry, answer.body.decode("utf-8", errors="replace"), resource_id=None)
 
     def _in_seconds(self, detail: str, exchange: Exchange) -> str:
         if exchange.fault is Fault.TIMEOUT:

@@ -164,13 +164,13 @@ _escrowctl() {
           [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'config get')
-          [[ $only ]] || _escrowctl_offer 'default_profile key_store base_url mode api_prefix api_key_file read_only timeout status.released reply.id reply.status reply.amount reply.currency webhook.scheme webhook.url_field webhook.events_field reference_field currencies idempotency retry_throttled service_id journal_id reply_limit list_limit profile ca_bundle proxy --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $only ]] || _escrowctl_offer 'default_profile key_store base_url mode api_prefix api_key_file read_only timeout status.released status.pending status.failed reply.id reply.status reply.amount reply.currency webhook.scheme webhook.url_field webhook.events_field reference_field currencies idempotency retry_throttled account service_id journal_id reply_limit list_limit profile ca_bundle proxy --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'config set')
-          [[ $only ]] || _escrowctl_offer 'default_profile key_store base_url mode api_prefix api_key_file read_only timeout status.released reply.id reply.status reply.amount reply.currency webhook.scheme webhook.url_field webhook.events_field reference_field currencies idempotency retry_throttled service_id journal_id reply_limit list_limit --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $only ]] || _escrowctl_offer 'default_profile key_store base_url mode api_prefix api_key_file read_only timeout status.released status.pending status.failed reply.id reply.status reply.amount reply.currency webhook.scheme webhook.url_field webhook.events_field reference_field currencies idempotency retry_throttled account service_id journal_id reply_limit list_limit --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'config unset')
-          [[ $only ]] || _escrowctl_offer 'default_profile key_store base_url mode api_prefix api_key_file read_only timeout status.released reply.id reply.status reply.amount reply.currency webhook.scheme webhook.url_field webhook.events_field reference_field currencies idempotency retry_throttled service_id journal_id reply_limit list_limit --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $only ]] || _escrowctl_offer 'default_profile key_store base_url mode api_prefix api_key_file read_only timeout status.released status.pending status.failed reply.id reply.status reply.amount reply.currency webhook.scheme webhook.url_field webhook.events_field reference_field currencies idempotency retry_throttled account service_id journal_id reply_limit list_limit --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'sandbox')
           [[ $only ]] || _escrowctl_offer 'serve status reset --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
@@ -215,7 +215,7 @@ _escrowctl() {
           [[ $only ]] || _escrowctl_offer '--since --until --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'journal verify')
-          [[ $only ]] || _escrowctl_offer '--head --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $only ]] || _escrowctl_offer '--head --accept-head --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'journal export')
           [[ $only ]] || _escrowctl_offer '--format --head --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'

@@ -10,6 +10,7 @@ from escrowctl.surroundings import Surroundings, without_echo
 if TYPE_CHECKING:
     from escrowctl.output.console import Console
 
+_MAX_ANSWER = 8192
 _MAX_ECHO = 80
 """How many characters of a wrong answer are shown again."""
 
@@ -81,7 +82,7 @@ class Dialogue:
         try:
             with self._signals.let_through(), without_echo(stdin):
                 self._console.ask(list(lines))
-                return _given(stdin.readline())
+                return _given(stdin.readline(_MAX_ANSWER))
         finally:
             # The line end was not shown either.
             self._console.report("")
@@ -91,7 +92,7 @@ class Dialogue:
         try:
             with self._signals.let_through():
                 self._console.ask(lines)
-                answer = self._surroundings.stdin.readline()
+                answer = self._surroundings.stdin.readline(_MAX_ANSWER)
         finally:
             if not answer.endswith("\n"):
                 # Ctrl-C and Ctrl-D leave the cursor behind the question.

@@ -72,6 +72,7 @@ class ErrorCode(StrEnum):
     SOME_UNKNOWN = "some_unknown", ExitCode.UNKNOWN
     SOME_FAILED = "some_failed", ExitCode.PARTIAL
     CHECK_FAILED = "check_failed", ExitCode.CHECK_FAILED
+    NOT_RELEASED = "not_released", ExitCode.CHECK_FAILED
     JOURNAL_UNUSABLE = "journal_unusable", ExitCode.LOCAL_STATE
     STATE_UNUSABLE = "state_unusable", ExitCode.LOCAL_STATE
     OUTPUT_UNUSABLE = "output_unusable", ExitCode.LOCAL_STATE

@@ -5,7 +5,7 @@ This is the one lazy door: nothing costly is imported or opened until a command 
 
 import shlex
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from escrowctl.errors import ErrorCode, EscrowctlError, Sending
 from escrowctl.options import SharedOptions
 from escrowctl.output.console import Console, Manner, require_ids
 from escrowctl.signals import Signals
-from escrowctl.surroundings import Surroundings
+from escrowctl.surroundings import Surroundings, timestamp
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -113,13 +113,15 @@ class Session:
 
     def learn_stored_keys(self) -> None:
         """Remember every key that is stored: what follows could quote one."""
-        if not self.options.sandbox:
-            from escrowctl.config.file import CONFIG_NAME
+        from escrowctl.config.file import CONFIG_NAME
 
-            resolver = self.resolver
+        if self.options.sandbox:
+            return
+        with suppress(EscrowctlError):
+            folder, named = self.folders.config, self.resolver.config_path
             # A key in the place of the config file's name hides the file that is meant.
-            for config in {resolver.config_path, self.folders.config / CONFIG_NAME}:
-                self.keys.learn_files(config, resolver.credentials.path)
+            for config in {named, folder / CONFIG_NAME}:
+                self.keys.learn_files(config, self.resolver.credentials.path)
 
     def remember(self, kind: str, ids: "Iterable[str | None]") -> None:
         """Keep ids (`transaction`, `user`) for the shells to offer at TAB; it never fails a command."""
@@ -128,15 +130,17 @@ class Session:
         options = self.options
         if options.base_url is None:
             named = options.profile or self.surroundings.environ.get("ESCROWCTL_PROFILE") or DEFAULT
-            remember_ids(self.folders.cache, SANDBOX if options.sandbox else named, kind, ids)
+            with suppress(EscrowctlError):
+                remember_ids(self.folders.cache, SANDBOX if options.sandbox else named, kind, ids)
 
     def remember_profiles(self) -> None:
         """Keep the names of the profiles for the shells to offer at TAB, those of the user's own file."""
         from escrowctl.completion.cache import remember_profiles
 
-        config = self.resolver.config
-        if config is not None and self.options.config is None:
-            remember_profiles(self.folders.cache, config.profiles)
+        with suppress(EscrowctlError):
+            config = self.resolver.config
+            if config is not None and self.options.config is None:
+                remember_profiles(self.folders.cache, config.profiles)
 
     def next_step(self, command: str) -> None:
         """Suggest the command that usually follows."""
@@ -179,10 +183,10 @@ class Session:
 
     @cached_property
     def folders(self) -> "Folders":
-        """The config and state folders of this run."""
-        from escrowctl.config.folders import find_folders
+        """The config, state and cache folders of this run; each is looked for when it is asked for."""
+        from escrowctl.config.folders import Folders
 
-        return find_folders(self.surroundings.environ)
+        return Folders(self.surroundings.environ)
 
     @cached_property
     def line(self) -> "LineValues":
@@ -214,7 +218,7 @@ class Session:
         except EscrowctlError as error:
             raise self._with_ways_on(error) from error
         self.keep_secret(service.key)
-        service.refuse_key(service.url(""), service.name, service.identity)
+        service.refuse_key(service.url(""), service.name, service.identity, service.account)
         self.remember_profiles()
         if service.live:
             self.console.note("live", f"{service.name}, {service.origin}", word="live", important=True)
@@ -233,7 +237,7 @@ class Session:
         return EscrowClient(
             service,
             self._open_wire(service),
-            open_journal=lambda: self.journal,
+            open_journal=lambda: self._open_journal_of(service),
             surroundings=self.surroundings,
             signals=self.signals,
             tell=lambda message: self.console.note("waiting", message),
@@ -247,7 +251,16 @@ class Session:
 
         Raises EscrowctlError `journal_unusable` (17).
         """
-        return self._open_journal(reading=False)
+        journal = self._open_journal(reading=False)
+        if last := journal.long_silence():
+            self.console.note(
+                "clock",
+                f"the clock says {timestamp(self.surroundings.now())}, more than 400 days after the journal's last "
+                f"record ({last}). Check the clock.",
+                word="warning",
+                important=True,
+            )
+        return journal
 
     @cached_property
     def journal_to_read(self) -> "Journal":
@@ -269,17 +282,33 @@ class Session:
 
     def close(self) -> None:
         """Close what was opened."""
-        for name in ("client", "journal", "journal_to_read", "_sandbox"):
+        for name in ("client", "journal", "journal_to_read", "_sandbox", "console"):
             opened = self.__dict__.get(name)
             if opened is not None and hasattr(opened, "close"):
                 opened.close()
 
     # Inside
 
+    def _open_journal_of(self, service: "Service") -> "Journal":
+        """Return the journal for writes to a service; for live ones, warn where its locks may not be shared."""
+        from escrowctl.journal.mounts import find_unshared_locks
+
+        if service.live and (kind := find_unshared_locks(self.folders.state)) is not None:
+            self.console.note(
+                "unshared_locks",
+                f"the journal's folder {self.folders.state} is on a mount of type {kind}. Its locks may not be shared "
+                "with another path or machine: use one path only",
+                word="warning",
+                important=True,
+            )
+        return self.journal
+
     def _open_journal(self, *, reading: bool) -> "Journal":
         from escrowctl.journal.journal import Journal
 
         folder = self.sandbox_folder if self.options.sandbox else self.folders.state
+        if not self.options.sandbox:
+            self.folders.require_safe_home()
         return Journal(folder, now=self.surroundings.now, invocation=self.invocation, reading=reading)
 
     @property

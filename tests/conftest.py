@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,18 @@ from wire_server import Behave, WireServer, serving
 from escrowctl.main import main
 from escrowctl.surroundings import Surroundings
 
+pytest_plugins = ("machine",)
+
 KEY = "sk_test_0123456789abcdef"
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark a case as thorough where its test names others as representative."""
+    named = item.get_closest_marker("representative")
+    if named and isinstance(item, pytest.Function):
+        item_id = item.callspec.id
+        if not any(fnmatchcase(item_id, pattern) for pattern in named.args):
+            item.add_marker(pytest.mark.thorough)
 
 
 @dataclass(frozen=True)

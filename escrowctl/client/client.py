@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from escrowctl.client.exchange import Request
 from escrowctl.client.orders import Circumstances, Order, Terms
 from escrowctl.client.reading import Reader
-from escrowctl.client.records import Made, Record, Records
+from escrowctl.client.records import Made, Record, Records, Updated
 from escrowctl.client.retry import Retry
 from escrowctl.client.transport import Wire
 from escrowctl.config.service import Service
@@ -98,12 +98,17 @@ class EscrowClient:
         """GET any path; see `Reader.fetch` for what it raises."""
         return self._reader.fetch(call)
 
-    def update(self, resource_id: str, order_for: "OrderFor", confirm: "Confirm", *, unread: bool) -> Made:
+    def update(self, resource_id: str, order_for: "OrderFor", confirm: "Confirm", *, unread: bool) -> Updated:
         """PUT /transactions/:id, observed and not published; see `Update.update` for what it raises."""
         from escrowctl.client.update import Update
 
         update = Update(
-            self._service, reader=self._reader, writer=self._writer(), confirm=confirm, invocation=self._invocation
+            self._service,
+            reader=self._reader,
+            writer=self._writer(),
+            confirm=confirm,
+            invocation=self._invocation,
+            signals=self._signals,
         )
         return update.update(resource_id, order_for, unread=unread)
 

@@ -16,6 +16,7 @@ from escrowctl.contract.reply import Broken
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
 from escrowctl.journal.entries import Entry, State
 
+_THROTTLED_HINT = "if the service rejects throttled requests unprocessed: set retry_throttled = true in the profile"
 _REQUEST_TIMEOUT = 408
 _TOO_EARLY = 425
 _SERVER_ERROR = 500
@@ -68,6 +69,17 @@ def denied(
     )
 
 
+def cached(
+    operation: Operation, answer: Answer, age: str, *, resource_id: str | None, request_id: str
+) -> EscrowctlError:
+    """Return the failure (10) of a read that decides about a write, and that a cache answered."""
+    return EscrowctlError(
+        ErrorCode.READ_FAILED,
+        f"{_label(operation, resource_id)}: the answer is {age} s old, from a cache between here and the service.",
+        facts={"request_id": request_id, "http_status": answer.status},
+    )
+
+
 def no_list(operation: Operation, request_id: str) -> EscrowctlError:
     """Return the failure (10) of a list that was answered with JSON in which no list can be found."""
     return EscrowctlError(
@@ -99,8 +111,9 @@ def write_failure(
             status = entry.verdict.http_status or 0
             return EscrowctlError(
                 code or REFUSAL_CODES.get(status, ErrorCode.REFUSED),
-                f"the service refused the {verb}: {entry.verdict.detail}.",
-                hint=refusal_hint(service, status),
+                f"the service refused the {verb}: {entry.verdict.detail}."
+                + (" Nothing was sent now." if replayed else ""),
+                hint=_THROTTLED_HINT if entry.verdict.may_repeat else refusal_hint(service, status),
                 sending=Sending.REFUSED,
                 facts=facts,
             )

@@ -19,7 +19,7 @@ def inspect(reader: Reader, resource_id: str, *, unread: bool, verb: str) -> Loc
     Raises EscrowctlError, as a reading does, that says the write was not sent; `verb` names it.
     """
     try:
-        record = reader.read(GET_TRANSACTION, resource_id)
+        record = reader.read(GET_TRANSACTION, resource_id, decides=True)
         if not isinstance(record.value, dict):
             raise EscrowctlError(
                 ErrorCode.UNREADABLE_REPLY, f"get transaction: the reply is JSON, but no record. {NOTHING_SENT}"

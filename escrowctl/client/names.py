@@ -1,4 +1,4 @@
-"""Looking a host's name up within a deadline: getaddrinfo(3) itself takes no time-out."""
+"""A host's addresses within a deadline: getaddrinfo(3) itself takes no time-out, and an address may never answer."""
 
 import socket
 import threading
@@ -6,6 +6,14 @@ import time
 
 _LONGEST_WAIT = 0.2
 """Seconds. A signal that comes just before a wait is noticed only when the wait ends: none is long."""
+
+_ADDRESS_SECONDS = 3.0
+"""Seconds for one address while there are others: two SYNs, the second after one second (RFC 6298 section 2)."""
+
+
+def share_of(seconds: float, *, others: int) -> float:
+    """Return how many of the `seconds` left a connection to one address may take, with `others` still to try."""
+    return min(seconds / (others + 1), _ADDRESS_SECONDS) if others else seconds
 
 
 def resolve_name(host: str, port: int, *, seconds: float) -> list[str]:

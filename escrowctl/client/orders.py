@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from escrowctl.contract.body import encode, normalise
+from escrowctl.contract.identifiers import fold_id, fold_reference
 from escrowctl.contract.money import Money
 from escrowctl.contract.number import JsonValue, Number
 from escrowctl.contract.operations import (
@@ -254,8 +255,8 @@ def _speaks_of_amount(body: JsonValue) -> bool:
 
 
 def _transaction_locks(*ids: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(f"transaction\n{resource_id}" for resource_id in ids))
+    return tuple(dict.fromkeys(f"transaction\n{fold_id(resource_id)}" for resource_id in ids))
 
 
 def _create_locks(likeness: str, reference: str | None) -> tuple[str, ...]:
-    return (f"create\n{likeness}\n{reference or ''}",)
+    return (f"create\n{likeness}\n{fold_reference(reference or '')}",)

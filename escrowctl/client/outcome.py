@@ -5,11 +5,11 @@ repeat a method that is not idempotent without knowing that it was not applied, 
 promises no deduplication (interface.md: not shown). What is not listed is unknown.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from escrowctl.client.exchange import Answer, Exchange, Fault
 from escrowctl.client.problem import describe_refusal
-from escrowctl.contract.operations import Operation
+from escrowctl.contract.operations import UPDATE_TRANSACTION, Operation
 from escrowctl.contract.record import looks_like_error, unwrap
 from escrowctl.contract.reply import Broken, Defect, Document
 from escrowctl.errors import ErrorCode, Sending
@@ -51,22 +51,26 @@ class Outcome:
 
         Only that it is done settles that: a service that refuses the second may have done the first.
         """
-        if self.sending in (Sending.DONE, Sending.UNKNOWN):
+        if self.sending is Sending.DONE:
             return self
+        if self.sending is Sending.UNKNOWN:
+            return replace(self, code=None)
         what = "was not sent" if self.sending is Sending.NOT_SENT else "was refused"
         detail = f"no attempt was answered with what became of it; the last one {what}: {self.detail}"
         return Outcome(Sending.UNKNOWN, detail, answered=self.answered)
 
 
-def judge_write(operation: Operation, exchange: Exchange, *, attempt: int = 1) -> Outcome:
+def judge_write(operation: Operation, exchange: Exchange) -> Outcome:
     """Return what the exchange proves about a write.
 
-    A 409 to a later attempt may be the service's memory of an earlier one: then it proves nothing.
+    A 409 says that the service knows the write: a proxy between may have sent it before, and that one
+    may have been applied. Only an update's says no more than that the record is in another state.
     """
     if exchange.answer is not None:
         outcome = _judge_answer(operation, exchange.answer)
-        if outcome.code is ErrorCode.CONFLICT and attempt > 1:
-            return Outcome(Sending.UNKNOWN, f"the service answered {outcome.detail}", answered=True)
+        if outcome.code is ErrorCode.CONFLICT and operation.name != UPDATE_TRANSACTION.name:
+            detail = f"the service answered {outcome.detail}: it may have received it before"
+            return Outcome(Sending.UNKNOWN, detail, ErrorCode.CONFLICT, answered=True)
         return outcome
     fault = exchange.fault or Fault.BROKEN_OFF
     detail = f"{fault.value} ({exchange.detail})" if exchange.detail else fault.value

@@ -1,7 +1,7 @@
 """Reads: one record, or an error that says why there is none; tried again where that may help."""
 
 from escrowctl.client.exchange import Answer, Evidence, Exchange, Request
-from escrowctl.client.failures import denied, no_list, read_failure, unreadable
+from escrowctl.client.failures import cached, denied, no_list, read_failure, unreadable
 from escrowctl.client.headers import make_headers
 from escrowctl.client.records import Record, Records
 from escrowctl.client.retry import Retry, may_read_again
@@ -17,6 +17,9 @@ from escrowctl.surroundings import Surroundings
 
 _SUCCESS = range(200, 300)
 
+_FROM_THE_ORIGIN = ("Cache-Control", "no-cache")
+"""Asks caches between to answer with nothing that they have stored (RFC 9111 section 5.2.1.4)."""
+
 
 class Reader:
     """Reads from one service. Signals may end a read at any time, even between two writes."""
@@ -30,22 +33,26 @@ class Reader:
         self._surroundings = surroundings
         self._signals = signals
 
-    def read(self, operation: Operation, resource_id: str | None = None) -> Record:
-        """Return one record.
+    def read(self, operation: Operation, resource_id: str | None = None, *, decides: bool = False) -> Record:
+        """Return one record. `decides`: whether a write depends on it, so that a cache's answer is none.
 
         Raises EscrowctlError: 4 to 9 by the status, 10 where the service failed or its reply cannot
         be read, 11 where no connection came about.
         """
         document, answer, request_id = self._fetch(operation, resource_id, limit=self._service.reply_limit)
+        if decides:
+            _refuse_cached(operation, answer, resource_id, request_id)
         record = make_record(document, service=self._service, noun=operation.noun)
         # A record may well have a field `error`; an error has no id.
         if record.located.id is None and _says_no(document, record.value, noun=operation.noun):
             raise denied(operation, answer, document, resource_id=resource_id, request_id=request_id)
         return record
 
-    def read_list(self, operation: Operation) -> Records:
-        """Return the items of a collection, whatever envelope it came in; raises as `read` does."""
+    def read_list(self, operation: Operation, *, decides: bool = False) -> Records:
+        """Return the items of a collection, whatever envelope it came in; `decides` and errors as in `read`."""
         document, answer, request_id = self._fetch(operation, None, limit=self._service.list_limit)
+        if decides:
+            _refuse_cached(operation, answer, None, request_id)
         if _says_no(document, unwrap(document, noun=operation.noun), noun=operation.noun):
             raise denied(operation, answer, document, resource_id=None, request_id=request_id)
         items = find_items(document, noun=operation.noun)
@@ -88,7 +95,7 @@ class Reader:
         request = Request(
             operation.method,
             service.url(operation.fill(resource_id)) + (f"?{query}" if query else ""),
-            make_headers(service.key, request_id=request_id, has_body=False),
+            (*make_headers(service.key, request_id=request_id, has_body=False), _FROM_THE_ORIGIN),
         )
         exchange = self._exchange(request, limit=limit)
         if exchange.answer is None or exchange.answer.status not in _SUCCESS:
@@ -105,6 +112,13 @@ class Reader:
                 exchange = self._wire.exchange(request, evidence=Evidence(), seconds=seconds, limit=limit)
             if not attempts.again(exchange, allowed=may_read_again(exchange)):
                 return exchange
+
+
+def _refuse_cached(operation: Operation, answer: Answer, resource_id: str | None, request_id: str) -> None:
+    """Raise EscrowctlError `ErrorCode.READ_FAILED` for a stored answer: its Age is above 0 (RFC 9111 section 5.1)."""
+    age = (answer.header("Age") or "").strip()
+    if age.isascii() and age.isdigit() and int(age[:12]) > 0:
+        raise cached(operation, answer, age[:12], resource_id=resource_id, request_id=request_id)
 
 
 def _says_no(*documents: JsonValue, noun: str) -> bool:

@@ -40,11 +40,25 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True)
+class Updated:
+    """An update that is done, and what was read before and after it (None: nothing).
+
+    `unread` says why the record could not be read back.
+    """
+
+    made: Made
+    before: "Located | None" = None
+    after: Record | None = None
+    unread: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Released:
     """A release that was accepted.
 
-    `verified`: read back as released (True), as another word or one nobody vouches for (False), or
-    not readable (None). `entry` is None where it had been released before: nothing was sent now.
+    `verified`: read back as released (True) or as another status (False); None where that cannot be
+    told: the profile names no status for released, or the record could not be read. `entry` is None
+    where it had been released before: nothing was sent now.
     """
 
     id: str

@@ -4,9 +4,13 @@ A release cannot be undone. *Accepted* is not *released*: what the record says a
 second reading, and which words mean released only the profile knows (interface.md: not shown).
 """
 
+import shlex
+from dataclasses import replace
+
 from escrowctl.client.failures import write_failure
 from escrowctl.client.inspection import Confirm, inspect, is_another, require_unchanged
 from escrowctl.client.orders import Circumstances, Order, Terms, order_release
+from escrowctl.client.problem import describe_refusal
 from escrowctl.client.reading import Reader
 from escrowctl.client.records import Released, describe, describe_money
 from escrowctl.client.writing import Writer, Written
@@ -116,22 +120,18 @@ class Release:
     # After
 
     def _conclude(self, resource_id: str, before: Located | None, written: Written) -> Released:
-        entry = written.entry
-        known = entry.state is State.DONE
-        contradicts = written.code is ErrorCode.CONFLICT
-        if not (known or contradicts or (entry.state is State.UNKNOWN and written.answered)):
+        if not _is_worth_reading(written):
             raise self._failure(written)
         after = self._read_back(resource_id)
-        if contradicts and not (self._terms.if_released and self._verdict(after) is True):
-            raise self._conflict(resource_id, written, after)
-        if known and self._terms.wait is not None:
+        entry = written.entry
+        if entry.state is State.DONE and self._terms.wait is not None:
             after = self._wait(resource_id, after, written)
-        verified = self._verdict(after)
-        if not known and verified is not True:
-            raise self._failure(written)
-        if verified is True and not (entry.verdict.verified or contradicts):
+        verified = self._verified(after)
+        if verified is True and not entry.verdict.verified:
             entry = self._settle_as_read(written, after)
-        return Released(
+        if entry.state is not State.DONE:
+            raise self._not_done(resource_id, before, after, written)
+        released = Released(
             id=resource_id,
             http_status=entry.verdict.http_status,
             reply=written.record.document if written.record else None,
@@ -142,6 +142,41 @@ class Release:
             entry=entry,
             replayed=written.replayed,
         )
+        is_open = not self._service.released or self._service.is_pending(released.status_after)
+        # A stop cuts the reading or the wait short: that it was accepted is shown, and the stop comes after.
+        if verified is True or is_open or self._signals.pending is not None:
+            return released
+        raise self._not_released(released)
+
+    def _not_released(self, released: Released) -> EscrowctlError:
+        """Return the error (16) of a release that was accepted, and whose record does not show it."""
+        entry, status = released.entry, released.status_after
+        assert entry is not None, "it was sent"
+        reads = "its record cannot be read" if status is None else f"its status is {status}"
+        return EscrowctlError(
+            ErrorCode.NOT_RELEASED,
+            f"{released.id}: the release was accepted ({released.http_status}), but {reads}. Do not release it again.",
+            hint=(
+                *([_way_to_say(self._invocation, status)] if status not in (None, released.status_before) else []),
+                f"to read it again:              {self._invocation} journal resolve {entry.name}",
+            ),
+            sending=Sending.DONE,
+            facts=entry.facts | {"status_before": released.status_before, "status_after": status},
+        )
+
+    def _not_done(
+        self, resource_id: str, before: Located | None, after: Located | None, written: Written
+    ) -> EscrowctlError:
+        """Return why a release is not done that the service answered; a 409 that changed nothing is a refusal (7)."""
+        is_conflict = written.code is ErrorCode.CONFLICT
+        unchanged = before is not None and after is not None and before.status == after.status
+        if is_conflict and unchanged and written.answer and written.entry.state is State.UNKNOWN:
+            detail = f"{describe_refusal(written.answer)}; read back unchanged, {describe(after)}"
+            written = replace(written, entry=self._writer.refuse_by_reading(written.entry, detail))
+        failure = self._failure(written)
+        if is_conflict and after is not None:
+            failure.hint = (*failure.hint, f"{resource_id} reads as {describe(after)} now")
+        return failure
 
     def _settle_as_read(self, written: Written, after: Located | None) -> Entry:
         entry = written.entry
@@ -158,13 +193,6 @@ class Release:
             self._service, written.entry, written.code, invocation=self._invocation, replayed=written.replayed
         )
 
-    def _conflict(self, resource_id: str, written: Written, after: Located | None) -> EscrowctlError:
-        """Return the refusal of a release that contradicts what the service holds, with what that is now."""
-        failure = self._failure(written)
-        if after is not None:
-            failure.hint = (*failure.hint, f"{resource_id} reads as {describe(after)} now")
-        return failure
-
     def _wait(self, resource_id: str, after: Located | None, written: Written) -> Located | None:
         """Read until a word means released; a reading that fails is one that has not shown it yet.
 
@@ -172,7 +200,7 @@ class Release:
         """
         around, seconds = self._surroundings, self._terms.wait or 0.0
         end = around.monotonic() + seconds
-        while self._verdict(after) is not True:
+        while self._verified(after) is not True:
             if around.monotonic() >= end:
                 raise EscrowctlError(
                     ErrorCode.WAIT_EXPIRED,
@@ -194,7 +222,7 @@ class Release:
 
     def _read_back(self, resource_id: str) -> Located | None:
         try:
-            located = self._reader.read(GET_TRANSACTION, resource_id).located
+            located = self._reader.read(GET_TRANSACTION, resource_id, decides=True).located
             # What another escrow has become says nothing of this one.
             return None if is_another(resource_id, located) else located
         except EscrowctlError:
@@ -204,8 +232,9 @@ class Release:
             self._signals.remember(stopped)
             return None
 
-    def _verdict(self, after: Located | None) -> bool | None:
-        return None if after is None else self._service.means_released(after.status)
+    def _verified(self, after: Located | None) -> bool | None:
+        """Return whether a record reads as released; None where that cannot be told."""
+        return None if after is None or not self._service.released else self._service.means_released(after.status)
 
     def _released_before(self, resource_id: str, error: EscrowctlError) -> Released:
         """Return that it was released before; raises `error` where a reading says otherwise, or nothing.
@@ -213,11 +242,29 @@ class Release:
         Where the profile names no word for released, that it was accepted before is all that there is.
         """
         after = self._read_back(resource_id)
-        if after is None or (self._service.released and self._verdict(after) is not True):
+        if after is None or self._verified(after) is False:
             raise error
         return Released(
-            resource_id, None, None, _status(after), _status(after), self._verdict(after), describe_money(after), None
+            resource_id, None, None, _status(after), _status(after), self._verified(after), describe_money(after), None
         )
+
+
+def _is_worth_reading(written: Written) -> bool:
+    """Whether a reading may show more than the answer: a refusal too may be one of a proxy's second try."""
+    match written.entry.state:
+        case State.DONE:
+            return True
+        case State.UNKNOWN:
+            return written.answer is not None
+        case State.REFUSED:
+            return written.code is ErrorCode.REFUSED
+        case _:
+            return False
+
+
+def _way_to_say(invocation: str, status: str | None) -> str:
+    # Which status means released is never suggested: a wrong one would report what did not happen.
+    return f'if {status} means "on its way":  {invocation} config set status.pending {shlex.quote(status or "")}'
 
 
 def _status(located: Located | None) -> str | None:

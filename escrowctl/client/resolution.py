@@ -27,6 +27,7 @@ from escrowctl.contract.operations import (
 )
 from escrowctl.contract.record import Located
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, bad_value
+from escrowctl.journal.accounts import account_of
 from escrowctl.journal.entries import APPLIED_ON_WORD, Entry, Selection, State, Verdict
 from escrowctl.journal.journal import Journal, Word
 
@@ -43,7 +44,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a reading came to: the entry as it stands now, and a sentence for an entry still unknown."""
+    """What a reading showed: the entry as it is now, and a sentence where that settles nothing."""
 
     entry: Entry
     sentence: str = ""
@@ -51,7 +52,7 @@ class Finding:
     @property
     def is_settled(self) -> bool:
         """Whether nothing remains to be asked."""
-        return self.entry.state is not State.UNKNOWN
+        return not self.sentence
 
 
 class Resolution:
@@ -108,10 +109,11 @@ class Resolution:
         return self._journal.decide(entry, verdict, word)
 
     def record_not_applied(self, entry: Entry, word: Word, *, unread: bool) -> Entry:
-        """Record that an unknown write was not applied: the same line may then be sent again.
+        """Record that a write was not applied, an unknown one or one that no reading verified as done.
 
-        Raises EscrowctlError: 3 where a release reads as released, or a record carries the key of a
-        create, and as a reading does where that cannot be read.
+        The same line may then be sent again. Raises EscrowctlError: 3 where a release reads as released,
+        what a create made can be read, or a record carries the key of a create, and as a reading does
+        where that cannot be read.
         """
         proof = None if unread else self._find_proof(entry)
         if proof is not None:
@@ -173,7 +175,7 @@ class Resolution:
             self._tell(f"{resource_id}: {describe(located)}")
             return located
         try:
-            located = self._reader.read(GET_TRANSACTION, resource_id).located
+            located = self._reader.read(GET_TRANSACTION, resource_id, decides=True).located
         except EscrowctlError as error:
             self._tell(f"{resource_id} could not be read: {_reason(error)}")
             return None
@@ -185,7 +187,7 @@ class Resolution:
 
     def _list(self, operation: Operation) -> Sequence[Record]:
         self._announce()
-        items = self._reader.read_list(operation).items
+        items = self._reader.read_list(operation, decides=True).items
         self._tell(
             f"GET {operation.path}: {len(items)} {'item' if len(items) == 1 else 'items'}, perhaps one page of several"
         )
@@ -257,16 +259,17 @@ class Resolution:
         return self._other(entry, resource_id, lambda other: other.intent.is_create)
 
     def _other(self, entry: Entry, resource_id: str, is_like: Callable[[Entry], bool]) -> Entry | None:
-        names = set(entry.intent.names)
+        names, account = set(entry.intent.names), account_of(self._service)
         for other in self._journal.all(Selection(_PAGE, states=(State.DONE,), resource_id=resource_id)):
-            if other.number != entry.number and is_like(other) and names & set(other.intent.names):
+            is_elsewhere = not names & set(other.intent.names) or account.is_other(other.intent.account)
+            if other.number != entry.number and is_like(other) and not is_elsewhere:
                 return other
         return None
 
     # Checking a word
 
     def _find_proof(self, entry: Entry) -> str | None:
-        """Return the sentence of a reading which shows that an unknown write was applied; None: nothing shows it.
+        """Return the sentence of a reading which shows that a write was applied; None: nothing shows it.
 
         Raises EscrowctlError, as a reading does, where nothing could be read.
         """
@@ -276,6 +279,8 @@ class Resolution:
             located = self._require_readable(resource_id)
             self._tell(f"{resource_id}: {describe(located)}")
             return f"{resource_id} reads as {located.status}." if self._service.means_released(located.status) else None
+        if (made := entry.verdict.result_id) is not None and intent.operation == CREATE_TRANSACTION.name:
+            return f"{made} exists: {describe(self._require_readable(made))}."
         if (listing := _LISTINGS.get(intent.operation)) is None:
             return None
         try:
@@ -297,7 +302,7 @@ class Resolution:
     def _require_readable(self, resource_id: str) -> Located:
         self._announce()
         try:
-            located = self._reader.read(GET_TRANSACTION, resource_id).located
+            located = self._reader.read(GET_TRANSACTION, resource_id, decides=True).located
         except EscrowctlError as error:
             raise _unreadable(resource_id, error) from error
         if is_another(resource_id, located):

@@ -1,9 +1,9 @@
 """When a request is sent again: on proof that nothing was done, within bounds, and never in step with others.
 
 Reads are harmless and are repeated where another try may help. A write is repeated only where it is
-proven that it was not applied: never sent, or refused before processing (425, RFC 8470 section 5.2;
-429, RFC 6585 section 4); or where the profile says that its service deduplicates by Idempotency-Key.
-RFC 9110 section 9.2.2 forbids the rest.
+proven that it was not applied: never sent, or, where the profile says that its service refuses so
+before processing, answered with 425 (RFC 8470 section 5.2) or 429 (RFC 6585 section 4); or where the
+profile says that its service deduplicates by Idempotency-Key. RFC 9110 section 9.2.2 forbids the rest.
 """
 
 from collections.abc import Callable
@@ -109,9 +109,9 @@ def may_read_again(exchange: Exchange) -> bool:
 def may_write_again(exchange: Exchange, *, refused_for_now: bool, deduplicated: bool) -> bool:
     """Whether a write may be sent again: it was never sent, it was refused before processing, or it is deduplicated.
 
-    `refused_for_now`: the profile lets a 425 or 429 be tried again (`retry_throttled`). `deduplicated`:
-    the profile's service recognises a key (`idempotency = "header"`); a 409 then says that the first
-    request is still being worked on.
+    `refused_for_now`: the profile lets a 425 or 429 be tried again (`Service.repeats_throttled`).
+    `deduplicated`: the profile's service recognises a key (`idempotency = "header"`); a 409 then says
+    that the first request is still being worked on.
     """
     answer = exchange.answer
     if answer is None:

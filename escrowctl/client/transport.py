@@ -21,7 +21,7 @@ import httpx
 
 from escrowctl.client.decoding import BodyError, collect
 from escrowctl.client.exchange import Answer, Evidence, Exchange, Fault, Request
-from escrowctl.client.names import resolve_name
+from escrowctl.client.names import resolve_name, share_of
 from escrowctl.client.tls import make_context, make_empty_context
 from escrowctl.config.service import Service
 from escrowctl.contract.key_search import star
@@ -114,7 +114,7 @@ class _NameError(httpcore.ConnectError):
 
 
 class _WatchedBackend(httpcore.NetworkBackend):
-    """Connects within the attempt's deadline, name resolution included, and hands out watched streams."""
+    """Connects to the first address that answers, within the attempt's deadline, and hands out watched streams."""
 
     def __init__(self, line: _Line, layers: int) -> None:
         self._line = line
@@ -131,11 +131,11 @@ class _WatchedBackend(httpcore.NetworkBackend):
     ) -> httpcore.NetworkStream:
         addresses = _resolve(host, port, self._line.attempt.left(httpcore.ConnectTimeout))
         failure: Exception = _NameError(f"{host} has no address")
-        for address in addresses:
-            left = self._line.attempt.left(httpcore.ConnectTimeout)
+        for others, address in zip(reversed(range(len(addresses))), addresses, strict=True):
+            seconds = share_of(self._line.attempt.left(httpcore.ConnectTimeout), others=others)
             try:
-                stream = self._sockets.connect_tcp(address, port, left, local_address, socket_options)
-            except httpcore.ConnectError as error:
+                stream = self._sockets.connect_tcp(address, port, seconds, local_address, socket_options)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failure = error
                 continue
             return _WatchedStream(stream, self._line, self._layers)

@@ -10,6 +10,7 @@ A process that dies between the first and the last leaves an entry that reads as
 """
 
 import getpass
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from escrowctl.contract.operations import CREATE_WEBHOOK, Operation
 from escrowctl.contract.redaction import find_secret, hide_values, may_hold_secret, redact
 from escrowctl.contract.reply import Document, read_reply
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, Stopped
+from escrowctl.journal.accounts import account_of
 from escrowctl.journal.entries import Entry, Intent, State, Verdict
 from escrowctl.journal.journal import NO_CAPS, Caps, Journal, Word
 from escrowctl.signals import Signals
@@ -47,15 +49,15 @@ _SUCCESS = range(200, 300)
 class Written:
     """What became of an order. `record` is what the service said, if it could be read.
 
-    `replayed`: nothing was sent now, an earlier attempt's result stands. `answered`: the service
-    sent a status, so that reading back may settle an unknown.
+    `replayed`: nothing was sent now, an earlier attempt's result stands. `answer`: the service sent a
+    status, so that reading back may settle an unknown.
     """
 
     entry: Entry
     record: Record | None
     code: ErrorCode | None = None
     replayed: bool = False
-    answered: bool = False
+    answer: Answer | None = None
 
 
 class Writer:
@@ -92,7 +94,12 @@ class Writer:
         """
         self.check(order)
         request_id = self._surroundings.new_uuid()
-        begun = self._journal.begin(self._intent(order), request_id=request_id, caps=self._caps(order))
+        begun = self._journal.begin(
+            self._intent(order),
+            request_id=request_id,
+            caps=self._caps(order),
+            repeats_throttled=self._service.repeats_throttled,
+        )
         return self._replayed(begun.entry, order) if begun.replayed else self._send_while_allowed(begun.entry, order)
 
     def perform_again(self, entry: Entry, order: Order, word: Word) -> Written:
@@ -133,21 +140,20 @@ class Writer:
 
     def _may_send_again(self, exchange: Exchange) -> bool:
         service = self._service
-        return may_write_again(
-            exchange, refused_for_now=service.retry_throttled, deduplicated=service.idempotency == "header"
-        )
+        return may_write_again(exchange, refused_for_now=service.repeats_throttled, deduplicated=service.deduplicates)
 
     def _begin_again(self, entry: Entry, order: Order, word: Word | None = None) -> Entry:
         request_id = self._surroundings.new_uuid()
-        return self._journal.begin_again(entry, request_id=request_id, caps=self._caps(order), word=word)
+        account = account_of(self._service)
+        return self._journal.begin_again(entry, account, request_id=request_id, caps=self._caps(order), word=word)
 
     def _judge(self, entry: Entry, order: Order, exchange: Exchange, *, unsettled: bool) -> Written:
-        outcome = judge_write(order.operation, exchange, attempt=entry.attempt)
+        outcome = judge_write(order.operation, exchange)
         if unsettled:
             outcome = outcome.after_unknown()
         record = self._record(document_of(exchange.answer), order.operation)
         settled = self._settle(entry, order, outcome, exchange, record)
-        return Written(settled, record, outcome.code, answered=outcome.answered)
+        return Written(settled, record, outcome.code, answer=exchange.answer)
 
     def _give_up(self, entry: Entry, exchange: Exchange, error: Exception) -> Written:
         """Record as unknown what was sent and could not be judged: a defect of ours, which must not lose the write."""
@@ -181,7 +187,7 @@ class Writer:
         """
         self.check(order)
         intent = self._intent(order)
-        sent = self._journal.find_sent(intent)
+        sent = self._journal.find_sent(intent, repeats_throttled=self._service.repeats_throttled)
         if sent is not None:
             return self._replayed(sent, order)
         self._journal.refuse_known(intent)
@@ -198,6 +204,10 @@ class Writer:
     def settle_by_reading(self, entry: Entry, detail: str, *, result_id: str | None = None) -> Entry:
         """Record what a reading showed; see `Journal.settle_by_reading`."""
         return self._journal.settle_by_reading(entry, detail, result_id=result_id)
+
+    def refuse_by_reading(self, entry: Entry, detail: str) -> Entry:
+        """Record that a reading showed a write to have changed nothing; see `Journal.refuse_by_reading`."""
+        return self._journal.refuse_by_reading(entry, detail)
 
     def _sleep(self, seconds: float) -> None:
         with self._signals.let_through():
@@ -259,7 +269,7 @@ class Writer:
             http_status=answer.status if answer else None,
             result_id=record.located.id if record and outcome.sending is Sending.DONE else None,
             reply=self._keep_reply(entry, order, record) if record else None,
-            may_repeat=outcome.may_repeat and self._service.retry_throttled,
+            may_repeat=outcome.may_repeat,
         )
         return self._record_outcome(entry, verdict)
 
@@ -267,6 +277,8 @@ class Writer:
         try:
             return self._journal.settle(entry, verdict)
         except EscrowctlError as error:
+            if error.code is ErrorCode.OUTCOME_UNKNOWN:
+                raise
             raise _unrecorded(entry, verdict, error) from error
 
     def _keep_reply(self, entry: Entry, order: Order, record: Record) -> str:
@@ -319,6 +331,7 @@ def make_intent(service: Service, order: Order, *, idempotency_key: str) -> Inte
         reason=order.circumstances.reason,
         despite=order.circumstances.despite,
         operator=operator_name(),
+        account=account_of(service),
     )
 
 
@@ -344,9 +357,9 @@ def _unrecorded(entry: Entry, verdict: Verdict, error: EscrowctlError) -> Escrow
 
 
 def operator_name() -> str:
-    """Return who runs this, for the record; a machine without user names has none."""
+    """Return who runs this, for the record: the user's name, or the uid where the machine has no name for it."""
     try:
         # A name may come from the environment as bytes that are no text.
         return getpass.getuser().encode("utf-8", "replace").decode()
-    except (OSError, KeyError, ImportError):
-        return ""
+    except (OSError, KeyError):
+        return f"uid={os.geteuid()}"

@@ -1,7 +1,7 @@
 """`escrowctl journal verify|export|import`: whether the journal is whole, and the journal as text."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -15,8 +15,9 @@ from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, bad_value
 from escrowctl.journal.archive import read_archive, write_archive
 from escrowctl.journal.chain import Head
 from escrowctl.journal.entries import Selection
+from escrowctl.journal.failures import ACCEPT
 from escrowctl.journal.intake import Intake, merge, restore
-from escrowctl.journal.verification import Verification, verify
+from escrowctl.journal.verification import Verification, accept_head, verify
 from escrowctl.output.csv import render_csv
 from escrowctl.output.view import View, flatten
 from escrowctl.session import Session, session_of
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _FORMATS = ("jsonl", "csv")
 _PAGE = 500
+_MAX_HEAD = 4096
 _MAX_LINE = 128 * 1024 * 1024
 
 
@@ -35,34 +37,60 @@ def verify_journal(
     head: Annotated[
         str | None, typer.Option("--head", metavar="FILE", help="What journal export --head printed once; - for stdin.")
     ] = None,
+    accept: Annotated[
+        bool, typer.Option("--accept-head", help="Go on with the journal as it is, whatever journal.head says.")
+    ] = False,
 ) -> None:
     """Check that the journal is what was written; names the first thing that is not (16).
 
     It finds accidents and careless edits. Who can write the file can forge it: a head that was kept
-    elsewhere (journal export --head) shows that too.
+    elsewhere (journal export --head) shows that too. Before --accept-head, look for writes that the
+    journal does not have: they are not known here afterwards, and could be done again.
 
     \b
-    Example:
+    Examples:
       escrowctl journal verify --head last-week.json
+      escrowctl journal verify --accept-head
     """
     session = session_of(context)
     store = _require_journal(session).store
-    found = verify(store, expected=_read_head(session, head, journal_id=store.journal_id))
+    expected = _read_head(session, head, journal_id=store.journal_id)
+    found = verify(store, expected=expected, any_head=accept)
     if found.problem is not None:
-        raise EscrowctlError(
-            ErrorCode.CHECK_FAILED,
-            f"the journal is not what was written: {found.problem.removesuffix(NOTHING_SENT).strip().rstrip('.')}.",
-            hint=(
-                f"to bring it back: move {store.path} away, then escrowctl journal import FILE --restore, with the "
-                "newest export",
-                "settle by hand what was sent since that export",
-            ),
-            facts={"records": found.records, "entries": found.entries},
-        )
+        raise _not_as_written(found, store.path)
+    if accept and found.behind is not None:
+        _accept_head(session, found.behind)
     document = _verified(store.journal_id, found)
     if head is not None:
         session.console.note("head", f"it holds the head in {_name(head)}")
     session.show(View(document, store.journal_id, flatten(document)))
+
+
+def _not_as_written(found: Verification, path: Path) -> EscrowctlError:
+    ways_on = (
+        f"to bring it back: move {path} away, then escrowctl journal import FILE --restore, with the newest export",
+        "settle by hand what was sent since that export",
+    )
+    return EscrowctlError(
+        ErrorCode.CHECK_FAILED,
+        f"the journal is not what was written: {_bare(found.problem or '')}.",
+        hint=(*ways_on, ACCEPT) if found.problem == found.behind else ways_on,
+        facts={"records": found.records, "entries": found.entries},
+    )
+
+
+def _accept_head(session: Session, behind: str) -> None:
+    head = accept_head(session.journal.store)
+    session.console.note(
+        "head_accepted",
+        f"the journal goes on after record {head.sequence}, although {_bare(behind)}",
+        word="accepted",
+        important=True,
+    )
+
+
+def _bare(problem: str) -> str:
+    return problem.removesuffix(NOTHING_SENT).strip().rstrip(".")
 
 
 def export(
@@ -106,8 +134,8 @@ def import_file(
       escrowctl journal import journal.jsonl --restore
     """
     session = session_of(context)
-    with _lines(session, file) as lines:
-        archive = read_archive(lines, source=_name(file))
+    with _opened(session, file) as stream:
+        archive = read_archive(_lines(stream), source=_name(file))
     journal = session.journal
     at = timestamp(session.surroundings.now())
     taken = restore(journal.store, archive) if whole else merge(journal.store, archive, at=at)
@@ -166,8 +194,8 @@ def _read_head(session: Session, file: str | None, *, journal_id: str) -> Head |
     """Return the head in a file that `journal export --head` printed; raises EscrowctlError (exit 2) for another."""
     if file is None:
         return None
-    with _lines(session, file) as lines:
-        text = "".join(lines)
+    with _opened(session, file) as stream:
+        text = stream.read(_MAX_HEAD)
     try:
         document = json.loads(text)
         head = Head(int(document["sequence"]), str(document["digest"]))
@@ -180,24 +208,26 @@ def _read_head(session: Session, file: str | None, *, journal_id: str) -> Head |
 
 
 @contextmanager
-def _lines(session: Session, file: str) -> Iterator[Iterable[str]]:
+def _opened(session: Session, file: str) -> Iterator[TextIO]:
     try:
         if file == "-":
-            yield _bounded(session.surroundings.stdin)
+            yield session.surroundings.stdin
             return
         # A pipe or a device is not waited for, and has no end that could be trusted.
         if Path(file).exists() and not Path(file).is_file():
             raise bad_value(f"{file} is not a file.", hint="to read from a pipe: -")
-        with Path(file).open(encoding="utf-8") as lines:
-            yield _bounded(lines)
+        with Path(file).open(encoding="utf-8") as stream:
+            yield stream
     except OSError as error:
         raise bad_value(f"{file}: {error.strerror or error}.") from error
     except UnicodeDecodeError as error:
         raise bad_value(f"{_name(file)} is not text.") from error
 
 
-def _bounded(lines: TextIO) -> Iterator[str]:
-    return iter(partial(lines.readline, _MAX_LINE), "")
+def _lines(stream: TextIO) -> Iterator[str]:
+    # What is no export shows that in its first line.
+    yield stream.readline(_MAX_HEAD)
+    yield from iter(partial(stream.readline, _MAX_LINE), "")
 
 
 def _name(file: str) -> str:

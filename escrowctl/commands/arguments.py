@@ -1,24 +1,29 @@
 """Typed values that several commands take, checked before anything is opened or sent."""
 
 import json
-import os
 import re
-import stat
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
 from typing import TextIO
 
 from escrowctl.client.orders import Circumstances
-from escrowctl.contract.identifiers import parse_ids
+from escrowctl.contract.identifiers import fold_reference, parse_ids
 from escrowctl.contract.money import may_be_listed, parse_currency
 from escrowctl.contract.number import JsonValue
 from escrowctl.contract.reply import Broken, Defect, read_reply
 from escrowctl.errors import bad_value
+from escrowctl.files import NotRegularError, TooLargeError, read_regular
 from escrowctl.journal.entries import parse_entry_name
 from escrowctl.session import Session
 from escrowctl.surroundings import timestamp
 
 _MAX_TEXT = 500
 _MAX_KEY = 255
+_MAX_LINE = 1024
+_MAX_LINES = 1_000_000
+_MAX_DATA = 16 * 1024 * 1024
 _BYTE_ORDER_MARK = "\ufeff"
 
 
@@ -33,18 +38,29 @@ def read_ids(arguments: list[str] | None, stdin: TextIO, *, noun: str = "transac
         if "-" in arguments:
             raise bad_value('"-" reads the ids from standard input: give it alone.')
         return parse_ids(arguments, noun=noun), len(arguments) > 1
-    lines = [line.strip().strip(_BYTE_ORDER_MARK) for line in stdin]
-    ids = [line for line in lines if line]
+    try:
+        ids = parse_ids(_id_lines(stdin), noun=noun)
+    except UnicodeDecodeError as error:
+        raise bad_value("standard input is not text: give one id a line.") from error
     if not ids:
         raise bad_value("there is no id on standard input: give one a line.")
-    return parse_ids(ids, noun=noun), True
+    return ids, True
+
+
+def _id_lines(stdin: TextIO) -> Iterator[str]:
+    """Yield what stands on each line but the blank ones; a line too long for an id is cut, and refused as one."""
+    for number, line in enumerate(iter(partial(stdin.readline, _MAX_LINE), ""), start=1):
+        if number > _MAX_LINES:
+            raise bad_value(f"standard input has more than {_MAX_LINES} lines: give fewer ids at once.")
+        if text := line.strip().strip(_BYTE_ORDER_MARK):
+            yield text
 
 
 def check_text(value: str | None, *, name: str) -> str | None:
     """Return a text for the journal: not empty, one line, at most 500 characters."""
     if value is None:
         return None
-    if not value.strip() or not value.isprintable() or len(value) > _MAX_TEXT:
+    if not fold_reference(value) or not value.isprintable() or len(value) > _MAX_TEXT:
         raise bad_value(f"{name} is one line of 1 to {_MAX_TEXT} printable characters.")
     return value
 
@@ -90,13 +106,20 @@ def _read_source(value: str, stdin: TextIO) -> bytes:
         return value.encode("utf-8", "surrogateescape")
     if value == "@-":
         buffer = getattr(stdin, "buffer", None)
-        return buffer.read() if buffer is not None else stdin.read().encode("utf-8", "surrogateescape")
+        read = (
+            stdin.read(_MAX_DATA + 1).encode("utf-8", "surrogateescape")
+            if buffer is None
+            else buffer.read(_MAX_DATA + 1)
+        )
+        if len(read) > _MAX_DATA:
+            raise bad_value(f"--data @-: standard input is larger than {_MAX_DATA} bytes.")
+        return read
     try:
-        # To open a FIFO that nobody writes to would wait for ever.
-        with open(value[1:], "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise bad_value(f"--data {value} is not a regular file: @- reads standard input.")
-            return file.read()
+        return read_regular(Path(value[1:]), limit=_MAX_DATA)[0]
+    except NotRegularError as error:
+        raise bad_value(f"--data {value} {error.strerror}: @- reads standard input.") from error
+    except TooLargeError as error:
+        raise bad_value(f"--data {value} {error.strerror}.") from error
     except OSError as error:
         raise bad_value(f"--data {value}: {error.strerror or error}.") from error
 

@@ -7,7 +7,7 @@ from escrowctl.commands.arguments import check_currency
 from escrowctl.commands.creations import note_difference, note_replayed
 from escrowctl.commands.preview import show_request
 from escrowctl.commands.releases import ask_release, release_all
-from escrowctl.commands.updates import refuse_release, update
+from escrowctl.commands.updates import update
 from escrowctl.commands.webhook import register
 from escrowctl.contract.body import encode
 from escrowctl.contract.money import check_minor_digits, parse_amount
@@ -83,7 +83,6 @@ def write(session: Session, writing: Writing) -> None:
 
 def _check_creation(session: Session, body: JsonValue) -> None:
     """Refuse (exit 2) by hand what tx create refuses: amounts and currencies that could be read two ways."""
-    refuse_release(session, body)
     fields = body if isinstance(body, dict) else {}
     amount, currency = fields.get("amount"), fields.get("currency")
     if amount is not None and not isinstance(amount, Number):
@@ -111,7 +110,6 @@ def _release(session: Session, writing: Writing) -> None:
 
 def _call_foreign(session: Session, writing: Writing) -> None:
     operation, body = writing.call.operation, writing.body
-    refuse_release(session, body)
     order = order_call(
         operation.method, operation.path, body, writing.circumstances, resource_id=writing.call.resource_id
     )

@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from escrowctl.config.folders import base_folder
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, bad_value
+from escrowctl.files import open_regular
 from escrowctl.session import session_of
 
 SHELLS = ("bash", "zsh", "fish")
@@ -60,6 +62,8 @@ def install(
       escrowctl completion install bash
     """
     session = session_of(context)
+    if session.options.sandbox:
+        raise bad_value("completion install writes a file for your shell: leave --sandbox out.")
     environ = session.surroundings.environ
     name = shell if shell is not None else Path(environ.get("SHELL", "")).name
     if name not in SHELLS:
@@ -83,28 +87,31 @@ def _render(context: typer.Context, shell: str) -> str:
 
 def _place(shell: str, environ: Mapping[str, str]) -> Path:
     """Return where a shell looks: bash-completion(1)'s user folder, fish's own, a site-functions folder for zsh."""
-    home = Path(environ.get("HOME") or Path.home())
-    data = Path(environ.get("XDG_DATA_HOME") or home / ".local/share")
-    config = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
     match shell:
+        case "bash" if environ.get("BASH_COMPLETION_USER_DIR"):
+            return base_folder(environ, "BASH_COMPLETION_USER_DIR", "") / "completions" / "escrowctl"
         case "bash":
-            folder = Path(environ.get("BASH_COMPLETION_USER_DIR") or data / "bash-completion")
-            return folder / "completions" / "escrowctl"
+            return base_folder(environ, "XDG_DATA_HOME", ".local/share") / "bash-completion/completions/escrowctl"
         case "fish":
-            return config / "fish" / "completions" / "escrowctl.fish"
+            return base_folder(environ, "XDG_CONFIG_HOME", ".config") / "fish/completions/escrowctl.fish"
         case _:
-            return data / "zsh" / "site-functions" / "_escrowctl"
+            return base_folder(environ, "XDG_DATA_HOME", ".local/share") / "zsh/site-functions/_escrowctl"
 
 
 def _write(path: Path, text: str, *, force: bool) -> None:
     try:
-        if path.exists() and not force and _MARK not in path.read_text("utf-8", errors="replace")[:500]:
+        if path.exists() and not force and not _is_ours(path):
             raise bad_value(f"{path} is there, and escrowctl did not write it.", hint="to replace it: --force")
         _put(path, text)
     except OSError as error:
         raise EscrowctlError(
             ErrorCode.STATE_UNUSABLE, f"{path} cannot be written: {error.strerror or error}. {NOTHING_SENT}"
         ) from error
+
+
+def _is_ours(path: Path) -> bool:
+    with os.fdopen(open_regular(path, os.O_RDONLY, follow=True), encoding="utf-8", errors="replace") as file:
+        return _MARK in file.read(500)
 
 
 def _put(path: Path, text: str) -> None:

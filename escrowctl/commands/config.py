@@ -116,7 +116,7 @@ def set_value(
     value = parse_value(place, values)
     if place[0] == "profiles" and place[2:] != ("base_url",):
         _require_profile(session, place[1])
-    _editor(session).set(place, value)
+    value = _editor(session).set(place, value)
     _say(session, f"{'.'.join(place)} = {encode(_as_json(value), spaced=True)} in {session.resolver.config_path}")
     if place[2:] == ("base_url",):
         _warn_of_key(session, place[1], str(value))

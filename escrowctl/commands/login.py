@@ -10,6 +10,7 @@ from escrowctl.commands.account import Account, Form, agree, ask_until
 from escrowctl.commands.key_check import not_stored, say_not_stored, try_key
 from escrowctl.config import keyrings
 from escrowctl.config.credentials import KEYRING, StoredKey
+from escrowctl.config.file import require_trusted
 from escrowctl.config.known_keys import refuse_in_base_url
 from escrowctl.config.replacing import locked_together
 from escrowctl.config.secrets import MAX_KEY_CHARS, Secret, read_key
@@ -118,6 +119,7 @@ def _check(session: Session, account: Account, key: Secret) -> None:
 
 def _rehearse(session: Session, account: Account) -> None:
     """Raise what is wrong with the files before a key is asked for, and before the service is."""
+    require_trusted(session.resolver.config_path)
     session.resolver.credentials.check_writable()
     profile = _Profile(session, account)
     profile.editor.rehearse(profile.decide)

@@ -1,19 +1,20 @@
 """Releases: how consent is asked for, and what is said of one that was accepted."""
 
-import json
+import shlex
 from typing import TYPE_CHECKING
 
 from escrowctl.client.records import Released, describe_money
 from escrowctl.commands.several import run_several
 from escrowctl.contract.number import JsonValue, Number
 from escrowctl.contract.record import Located
-from escrowctl.journal.entries import State
 from escrowctl.output.view import View, flatten
 from escrowctl.session import Session
 
 if TYPE_CHECKING:
     from escrowctl.client.inspection import Confirm
     from escrowctl.client.release import Release
+
+_SUCCESS = range(200, 300)
 
 
 def release_all(session: Session, prepared: "Release", ids: list[str], *, several: bool) -> None:
@@ -99,35 +100,44 @@ def _view(released: Released, *, outcome: str | None = None) -> View:
 
 
 def _how_verified(released: Released) -> str:
-    match released.verified:
-        case True:
-            return "verified by reading it back"
-        case False:
-            return "accepted, not verified"
-        case None:
-            return "accepted; could not be read back"
+    if released.verified is True:
+        return "confirmed by reading it back"
+    if released.verified is False:
+        return "accepted, not yet released"
+    return (
+        "accepted; could not be read back" if released.status_after is None else "accepted, not confirmed as released"
+    )
 
 
 def _note_release(session: Session, released: Released) -> None:
-    if released.entry is None:
-        how = "was released already" if released.verified else "was accepted for release before, not verified"
+    entry = released.entry
+    if entry is None:
+        how = "was released already" if released.verified else "was accepted for release before, not confirmed"
         session.console.note("already_released", f"{released.id} {how}. Nothing was sent now.")
-    elif released.entry.state is State.REFUSED:
-        how = f"the service answered {released.http_status} ({released.entry.name})"
-        session.console.note("already_released", f"{how}; {released.id} reads as {released.status_after} now")
     elif released.replayed:
-        entry = released.entry
         session.console.note(
             "replayed", f"this was released before, {entry.settled_at} ({entry.name}). Nothing was sent now."
         )
+    elif released.http_status not in _SUCCESS:
+        how = f"the service answered {released.http_status} ({entry.name})"
+        session.console.note("released_all_the_same", f"{how}; {released.id} reads as {released.status_after} now")
     elif released.verified is False:
-        known = ", ".join(sorted(session.service.released))
-        word = json.dumps(released.status_after, ensure_ascii=False)
-        why = (
-            f"the profile's words for it are {known}, not {word}"
-            if known
-            else "no word for it is set: config set status.released WORD"
+        session.console.note(
+            "not_yet_released",
+            f"accepted, not yet released: the status is {released.status_after}; --wait waits for it",
         )
-        session.console.note("not_verified", f"accepted; whether it is released is not known ({why})")
     elif released.verified is None:
-        session.console.note("not_verified", "accepted; its record could not be read back")
+        session.console.note(
+            "not_confirmed", f"accepted, but not confirmed as released: {_why_open(session, released)}"
+        )
+
+
+def _why_open(session: Session, released: Released) -> str:
+    """Return why it cannot be told whether an escrow is released, and how to say what its status means."""
+    status = released.status_after
+    if status is None:
+        return "its record could not be read back"
+    why = f"the status is now {status}"
+    if session.service.profile is None or session.service.is_pending(status):
+        return why
+    return f'{why}; if that means "on its way": {session.invocation} config set status.pending {shlex.quote(status)}'

@@ -10,6 +10,7 @@ from escrowctl.commands.entries import view_resolved
 from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK, RELEASE_TRANSACTION
 from escrowctl.errors import ErrorCode, EscrowctlError, Sending, Stopped, bad_value
+from escrowctl.journal.accounts import account_of
 from escrowctl.journal.entries import Entry, State, parse_entry_name
 from escrowctl.journal.guards import busy
 from escrowctl.session import Session, session_of
@@ -95,7 +96,7 @@ def resolve(
     verdict = _Ruling(applied, not_applied, resend, made, check_text(reason, name="--reason"), unread, yes)
     verdict.check()
     found = session.find_entry(parse_entry_name(entry))
-    if found.state is not State.UNKNOWN:
+    if not _is_open(found, verdict):
         _show_settled(session, found, verdict)
         return
     verdict.check_id(found)
@@ -123,10 +124,33 @@ def _settle(session: Session, entry: Entry, verdict: _Ruling) -> Entry:
     finding = None if verdict.unread else resolution.look(entry, sending=verdict.resend)
     if finding is not None and finding.is_settled:
         return finding.entry
+    sentence = finding.sentence if finding else "nothing was read."
+    if entry.state is State.DONE:
+        raise _still_unconfirmed(session, entry, sentence)
     if not verdict.resend:
-        raise _still_unknown(session, entry, finding.sentence if finding else "nothing was read.")
+        raise _still_unknown(session, entry, sentence)
     asked = _confirm_resend(session, entry, verdict)
     return _resend(session, resolution, entry, verdict, asked=asked)
+
+
+def _is_open(entry: Entry, verdict: _Ruling) -> bool:
+    """Whether there is something to settle: an unknown outcome, or a done one that no reading has verified.
+
+    Such a release is read again; `--not-applied` overturns any.
+    """
+    if entry.state is not State.DONE or entry.verdict.verified:
+        return entry.state is State.UNKNOWN
+    return verdict.not_applied or (not verdict.is_given and entry.intent.is_once_only)
+
+
+def _still_unconfirmed(session: Session, entry: Entry, sentence: str) -> EscrowctlError:
+    return EscrowctlError(
+        ErrorCode.NOT_RELEASED,
+        f"{entry.name} was accepted, but is not confirmed as released: {sentence}",
+        hint=f"if it was not released: {session.invocation} journal resolve {entry.name} --not-applied --reason TEXT",
+        sending=Sending.DONE,
+        facts=entry.facts,
+    )
 
 
 def _say_reading(session: Session, verdict: _Ruling) -> None:
@@ -205,11 +229,14 @@ def _require_own_service(session: Session, entry: Entry, verdict: _Ruling) -> No
             hint=_way_there(session, entry),
         )
     is_word_alone = verdict.unread and not verdict.resend
-    if intent.profile != service.name and not is_word_alone and intent.profile in _profiles(session):
+    if not (is_word_alone or account_of(service).is_same(intent.account)):
         raise bad_value(
-            f"{entry.name} was sent under the profile {intent.profile}, and this is {service.name}: another key may "
-            "see other escrows.",
-            hint=_way_there(session, entry),
+            f"{entry.name} was sent with another API key, or with none on record (profile {intent.profile}): this one "
+            "may see other escrows.",
+            hint=(
+                _way_there(session, entry),
+                "to record a decision without reading: add --applied or --not-applied, --allow-unreadable and --reason",
+            ),
         )
 
 

@@ -10,10 +10,9 @@ from escrowctl.commands.creations import record_of, show_made
 from escrowctl.commands.preview import show_request
 from escrowctl.commands.records import show_by_id, show_list, view_record
 from escrowctl.commands.releases import ask_release, release_all
-from escrowctl.commands.updates import refuse_release
 from escrowctl.commands.updates import update as update_transaction
 from escrowctl.contract.body import encode
-from escrowctl.contract.identifiers import parse_id
+from escrowctl.contract.identifiers import parse_id, refuse_confusable
 from escrowctl.contract.money import check_minor_digits, parse_amount
 from escrowctl.contract.operations import UPDATE_TRANSACTION
 from escrowctl.dialogue import confirmation_needed
@@ -49,8 +48,6 @@ def create(
     session = session_of(context)
     money = check_minor_digits(parse_amount(amount), check_currency(session, currency))
     added = read_data(data, session.surroundings.stdin)
-    if added:
-        refuse_release(session, added)
     circumstances = check_circumstances(idempotency_key, reason, despite, reference=reference)
     order = order_creation(money, session.service, added, circumstances)
     if dry_run:
@@ -131,6 +128,7 @@ def release(
         raise confirmation_needed(
             "a release needs a confirmation, and ids from standard input leave nobody to ask", "--yes"
         )
+    refuse_confusable(wanted)
     if several and idempotency_key is not None:
         raise bad_value("--idempotency-key is for one release: give one id.")
     terms = Terms(

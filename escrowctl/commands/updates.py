@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from escrowctl.client.orders import Circumstances, Order, order_update
-from escrowctl.client.records import Made
+from escrowctl.client.records import Updated
 from escrowctl.commands.creations import note_replayed
 from escrowctl.commands.preview import show_request
 from escrowctl.commands.records import view_record
@@ -13,8 +13,6 @@ from escrowctl.contract.body import encode
 from escrowctl.contract.number import JsonValue
 from escrowctl.contract.operations import Operation
 from escrowctl.contract.record import Located
-from escrowctl.contract.status import find_release
-from escrowctl.errors import EscrowctlError, bad_value
 from escrowctl.output.view import View
 from escrowctl.session import Session
 
@@ -33,11 +31,7 @@ def update(
     unread: bool,
     dry_run: bool,
 ) -> None:
-    """Update one escrow and show its record.
-
-    Raises EscrowctlError: exit 2 for a body that would release it, and whatever the client raises.
-    """
-    refuse_release(session, body)
+    """Update one escrow, show its record, and warn where it reads as released since; raises what the client raises."""
 
     def order_for(found: Located | None) -> Order:
         return order_update(resource_id, body, circumstances, found=found, operation=operation)
@@ -48,18 +42,29 @@ def update(
     session.service.refuse_key(*order_for(None).texts)
     session.console.note("observed", "PUT /transactions/:id was observed, not published: what it changes is not known")
     with session.signals.held():
-        made = session.client.update(resource_id, order_for, _ask(session, body, yes=yes), unread=unread)
-        note_replayed(session, made, verb="updated")
-        session.show(_view(session, made, resource_id), done=f"{resource_id} was updated")
+        updated = session.client.update(resource_id, order_for, _ask(session, body, yes=yes), unread=unread)
+        note_replayed(session, updated.made, verb="updated")
+        _note_reading(session, updated, resource_id)
+        session.show(_view(session, updated, resource_id), done=f"{resource_id} was updated")
 
 
-def refuse_release(session: Session, body: JsonValue) -> None:
-    """Raise EscrowctlError (exit 2) for a body that holds a word which means released: it would be a release
-    without its guards.
-    """
-    word = find_release(body, session.service.released)
-    if word is not None:
-        raise bad_value(f'--data says "{word}", which means released: use tx release.')
+def _note_reading(session: Session, updated: Updated, resource_id: str) -> None:
+    """Warn of an escrow that reads as released and did not before; say where it could not be read back."""
+    made, before = updated.made, updated.before
+    if made.record is None:
+        session.console.note("empty_reply", f"accepted ({made.entry.verdict.http_status}), with no reply body")
+    if updated.unread is not None:
+        session.console.note("not_read_back", f"{resource_id} could not be read back: {updated.unread}")
+    record, released = updated.after or made.record, session.service.means_released
+    status = record.located.status if record else None
+    if not made.replayed and released(status) and not released(before.status if before else None):
+        session.console.note(
+            "now_released",
+            f"{resource_id} now reads as {status}, and did not before this update. "
+            f"Check it: {session.invocation} tx get {resource_id}",
+            word="warning",
+            important=True,
+        )
 
 
 def _ask(session: Session, body: JsonValue, *, yes: bool) -> "Confirm":
@@ -81,13 +86,9 @@ def _ask(session: Session, body: JsonValue, *, yes: bool) -> "Confirm":
     return confirm
 
 
-def _view(session: Session, made: Made, resource_id: str) -> View:
+def _view(session: Session, updated: Updated, resource_id: str) -> View:
     """Return the record in the reply; where the reply was empty, as it reads now."""
-    if made.record is not None:
-        return view_record(session, made.record, resource_id)
-    session.console.note("empty_reply", f"accepted ({made.entry.verdict.http_status}), with no reply body")
-    try:
-        return view_record(session, session.client.get_transaction(resource_id), resource_id)
-    except EscrowctlError as error:
-        session.console.note("not_read_back", f"{resource_id} could not be read back: {error.message}")
+    record = updated.made.record or updated.after
+    if record is None:
         return replace(View({"id": resource_id}, resource_id), fields=(("id", resource_id),))
+    return view_record(session, record, resource_id)

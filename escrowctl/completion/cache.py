@@ -46,7 +46,8 @@ def _write(path: Path, first: list[str], then: list[str], *, known: list[str] | 
     with contextlib.suppress(OSError, EscrowctlError):
         make_private_folder(path.parent)
         draft = path.with_name(f".{path.name}.{os.getpid()}")
-        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        draft.unlink(missing_ok=True)
+        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(handle, "w", encoding="ascii") as file:
             os.fchmod(handle, 0o600)
             file.writelines(f"{name}\n" for name in names)

@@ -11,6 +11,7 @@ change is refused.
 import contextlib
 import json
 import re
+import shlex
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -21,7 +22,8 @@ from escrowctl.config import keyrings
 from escrowctl.config.folders import make_private_folder
 from escrowctl.config.replacing import drafted, locked, replace_file
 from escrowctl.config.secrets import Secret, read_key, read_private_text
-from escrowctl.errors import bad_config
+from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, bad_config
+from escrowctl.files import NotRegularError, check_regular
 from escrowctl.surroundings import Surroundings
 
 FILE_NAME = "credentials.toml"
@@ -45,7 +47,8 @@ class StoredKey:
 
 class Credentials:
     """The stored keys of one config folder. Every method may raise EscrowctlError (exit 2) for a file
-    that is not its owner's alone or holds something else, and 4 for an empty key.
+    that is not its owner's alone or holds something else, 17 for what is no regular file, and 4 for an
+    empty key.
     """
 
     def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
@@ -99,10 +102,7 @@ class Credentials:
             self.path.unlink(missing_ok=True)
 
     def check_writable(self) -> None:
-        """Raise EscrowctlError (exit 2) where keys could not be written: over a link, or over what is no such file."""
-        if self.path.is_symlink():
-            # Following it could overwrite any file of this user's.
-            raise bad_config(f"{self.path} is a symbolic link: keys are written to a plain file only.")
+        """Raise EscrowctlError (exit 2, 17) where keys could not be written: over what `read` refuses."""
         self.read()
 
     def make_folder(self) -> Path:
@@ -127,9 +127,17 @@ class Credentials:
     def read(self) -> dict[str, Any]:
         """Return all that is stored, entry by profile; nothing where there is no such file."""
         try:
-            self.path.lstat()
+            check_regular(self.path)
         except (FileNotFoundError, NotADirectoryError):
             return {}
+        except NotRegularError as error:
+            # A link could lead to any file of this user's, and writing keys would overwrite it.
+            raise EscrowctlError(
+                ErrorCode.STATE_UNUSABLE,
+                f"{self.path} {error.strerror}: keys are stored in a regular file. {NOTHING_SENT}",
+                hint=f"look at it, then remove it: ls -l {shlex.quote(str(self.path))}",
+                sending=Sending.NOT_SENT,
+            ) from error
         except OSError as error:
             raise bad_config(f"{self.path}: {error.strerror or error}.") from error
         try:

@@ -19,10 +19,12 @@ from escrowctl.config.names import Value
 from escrowctl.config.origin import parse_base_url, refuse_prefix
 from escrowctl.config.profiles import ConfigFile
 from escrowctl.config.replacing import drafted, locked
+from escrowctl.config.service import PENDING
 from escrowctl.errors import EscrowctlError, bad_config
 from escrowctl.surroundings import Surroundings
 
 _PROFILES, _BASE_URL = "profiles", "base_url"
+_ADDED_TO = ("status", "pending")
 _Change = tuple[Sequence[str], Value | None]
 
 
@@ -39,19 +41,27 @@ class ConfigEditor:
         self._path = Path(os.path.realpath(path))
         self._around = around
 
-    def set(self, path: Sequence[str], value: Value) -> None:
-        """Set one setting; tables that it needs are made.
+    def set(self, path: Sequence[str], value: Value) -> Value:
+        """Set one setting, tables that it needs are made, and return its value in the file.
 
         A base URL is not moved to another origin under a profile that names a key file (exit 2): the
-        key in it was given for where the profile is now.
+        key in it was given for where the profile is now. `status.pending` is added to: its built-in
+        statuses stay.
         """
 
+        written = value
+
         def change(tables: dict[str, Any]) -> list[_Change]:
+            nonlocal written
+            if tuple(path[2:]) == _ADDED_TO and isinstance(value, list):
+                listed = find(tables, path)
+                written = list(dict.fromkeys([*(PENDING if listed is None else listed), *value]))
             if path[-1] == _BASE_URL:
                 _refuse_to_take_key_along(find(tables, path[:-1]) or {}, path, str(value))
-            return [(path, value)]
+            return [(path, written)]
 
         self.apply(change)
+        return written
 
     def unset(self, path: Sequence[str]) -> None:
         """Take one setting out, or a whole profile; raises EscrowctlError (exit 2) where it is not there."""

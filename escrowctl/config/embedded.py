@@ -31,6 +31,7 @@ def describe_sandbox(line: LineValues, *, identity: str, key: str, served_at: st
         key_source="the sandbox's own store",
         live=False,
         sandbox=True,
+        retry_throttled=True,
         released=frozenset({"released"}),
         read_timeout=line.timeout or READ_TIMEOUT,
         write_timeout=line.timeout or WRITE_TIMEOUT,

@@ -1,7 +1,6 @@
 """Reading config.toml, with errors that name the file and the line or the key."""
 
 import os
-import stat
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from escrowctl.config.folders import Folders
 from escrowctl.errors import NOTHING_SENT, EscrowctlError, bad_config
+from escrowctl.files import NotRegularError, TooLargeError, find_flaw, find_folder_flaw, read_regular
 
 if TYPE_CHECKING:
     from escrowctl.config.profiles import ConfigFile
 
 CONFIG_NAME = "config.toml"
+MAX_BYTES = 1024 * 1024
 
 _RENAMED = {"retry_refused": "retry_throttled"}
 """Settings of earlier versions, and what they are called now."""
@@ -36,21 +37,38 @@ def read_config(path: Path) -> "ConfigFile | None":
 
 
 def read_text(path: Path) -> str | None:
-    """Return the file's text, or None where there is none; raises EscrowctlError (exit 2).
-
-    A pipe that nobody writes to would be waited for at the opening itself: O_NONBLOCK.
-    """
+    """Return the file's text, or None where there is none; raises EscrowctlError (exit 2)."""
     try:
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise bad_config(f"{path}: it is not a regular file.")
-            return file.read().decode("utf-8")
+        return read_regular(path, limit=MAX_BYTES)[0].decode("utf-8")
     except (FileNotFoundError, NotADirectoryError):
         return None
     except UnicodeDecodeError as error:
         raise bad_config(f"{path}: not UTF-8 at byte {error.start}.") from error
+    except (NotRegularError, TooLargeError) as error:
+        raise bad_config(f"{path} {error.strerror}.") from error
     except OSError as error:
         raise bad_config(f"{path}: {error.strerror or error}.") from error
+
+
+def require_trusted(path: Path) -> None:
+    """Raise EscrowctlError (exit 2) where others can decide what config.toml says: they would get the key.
+
+    The file counts and its folder; of a link, also what it leads to.
+    """
+    target = Path(os.path.realpath(path))
+    for place in dict.fromkeys((path.parent, target.parent, target)):
+        try:
+            folder = place.is_dir()
+            flaw = find_folder_flaw(place, sticky=True) if folder else find_flaw(place.stat(), place)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise bad_config(f"{place}: {error.strerror or error}.") from error
+        if flaw is not None:
+            raise bad_config(
+                f"{place} {flaw.reason}: an API key is not used with a config file that others control.",
+                hint=flaw.fix or "use a file of your own: --config FILE",
+            )
 
 
 def read_profile_names(path: Path) -> tuple[str, ...]:

@@ -1,63 +1,117 @@
 """The folders that escrowctl keeps its config, state and cache in."""
 
+import contextlib
 import os
-import stat
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
+from escrowctl.files import Flaw, find_folder_flaw, make_folder
 
 APP_NAME = "escrowctl"
+HOME_VARIABLE = "ESCROWCTL_HOME"
+_VARIABLES = {"config": "XDG_CONFIG_HOME", "state": "XDG_STATE_HOME", "cache": "XDG_CACHE_HOME"}
+_OWN_FOLDER = "set ESCROWCTL_HOME to the absolute path of a folder of your own"
 
 
-@dataclass(frozen=True, slots=True)
 class Folders:
-    """Config, state and cache folders; they need not exist yet."""
+    """Config, state and cache folders: all inside ESCROWCTL_HOME where it is set, else the platform's own.
 
-    config: Path
-    state: Path
-    cache: Path
+    They need not exist yet. Each raises EscrowctlError (`ErrorCode.STATE_UNUSABLE`) where it would
+    depend on the working folder: the same line there and elsewhere would know nothing of each other.
+    """
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+
+    @cached_property
+    def config(self) -> Path:
+        """The folder of config.toml and the stored keys."""
+        return self._find("config")
+
+    @cached_property
+    def state(self) -> Path:
+        """The folder of the journal, the sandbox and crash reports."""
+        return self._find("state")
+
+    @cached_property
+    def cache(self) -> Path:
+        """The folder of what the shells offer at TAB."""
+        return self._find("cache")
+
+    def require_safe_home(self) -> None:
+        """Raise EscrowctlError (`ErrorCode.STATE_UNUSABLE`) where others can replace what is in ESCROWCTL_HOME."""
+        if self._environ.get(HOME_VARIABLE):
+            with _translated(self.config), contextlib.suppress(FileNotFoundError):
+                _refuse(self.config, find_folder_flaw(self.config, sticky=True))
+
+    def _find(self, kind: str) -> Path:
+        if home := self._environ.get(HOME_VARIABLE):
+            root = _absolute(home, HOME_VARIABLE)
+            return root if kind == "config" else root / kind
+        # Else platformdirs would take a relative folder as it is, or fail, or ignore it: that differs by version.
+        base_folder(self._environ, _VARIABLES[kind], "")
+        # platformdirs costs a tenth of a command's start-up, and is needed only without ESCROWCTL_HOME.
+        import platformdirs  # noqa: PLC0415
+
+        return Path(getattr(platformdirs, f"user_{kind}_path")(APP_NAME))
 
 
-def find_folders(environ: Mapping[str, str]) -> Folders:
-    """Return the folders: all inside ESCROWCTL_HOME where it is set, else the platform's own."""
-    home = environ.get("ESCROWCTL_HOME")
-    if home:
-        root = Path(home).absolute()
-        return Folders(config=root, state=root / "state", cache=root / "cache")
-    # platformdirs costs a tenth of a command's start-up, and is needed only without ESCROWCTL_HOME.
-    from platformdirs import user_cache_path, user_config_path, user_state_path  # noqa: PLC0415
+def base_folder(environ: Mapping[str, str], variable: str, default: str) -> Path:
+    """Return the folder that a variable names, else `default` in the home folder; raises as `find_home` does."""
+    if named := environ.get(variable):
+        return _absolute(named, variable)
+    return find_home(environ) / default
 
-    return Folders(user_config_path(APP_NAME), user_state_path(APP_NAME), user_cache_path(APP_NAME))
+
+def find_home(environ: Mapping[str, str]) -> Path:
+    """Return the user's home folder: HOME, else the passwd entry's.
+
+    Raises EscrowctlError (`ErrorCode.STATE_UNUSABLE`) where there is none, or a relative one.
+    """
+    if (home := environ.get("HOME")) is not None:
+        return _absolute(home, "HOME")
+    import pwd  # noqa: PLC0415 - for those without HOME
+
+    try:
+        return _absolute(pwd.getpwuid(os.getuid()).pw_dir, "the home folder in the passwd entry")
+    except KeyError:
+        raise _unusable(f"HOME is not set, and user {os.getuid()} has no passwd entry.", _OWN_FOLDER) from None
 
 
 def make_private_folder(folder: Path) -> None:
-    """Make `folder` and its missing parents, 0700 whatever the umask, and make the entries durable.
+    """Create `folder` and its missing parents, 0700 whatever the umask, durably; one that exists stays as it is.
 
-    Raises EscrowctlError (exit 17) where that cannot be done.
+    Raises EscrowctlError (`ErrorCode.STATE_UNUSABLE`) where that fails, and where others own or can
+    change a folder that exists. A link is followed, and what it leads to is checked.
     """
+    with _translated(folder):
+        make_folder(folder)
+        _refuse(folder, find_folder_flaw(folder))
+
+
+@contextlib.contextmanager
+def _translated(folder: Path) -> Iterator[None]:
     try:
-        missing = [path for path in (folder, *folder.parents) if not path.exists()]
-        for path in reversed(missing):
-            path.mkdir(mode=0o700, exist_ok=True)
-            path.chmod(0o700)
-            sync_folder(path.parent)
-        if stat.S_IMODE(folder.stat().st_mode) & 0o077 and not missing:
-            folder.chmod(0o700)
+        yield
     except OSError as error:
-        raise EscrowctlError(
-            ErrorCode.STATE_UNUSABLE,
-            f"the folder {folder} cannot be made or used: {error.strerror or error}. {NOTHING_SENT}",
-            hint="set ESCROWCTL_HOME to a folder that can be written",
-            sending=Sending.NOT_SENT,
+        raise _unusable(
+            f"the folder {folder} cannot be made or used: {error.strerror or error}.", _OWN_FOLDER
         ) from error
 
 
-def sync_folder(folder: Path) -> None:
-    """Make a new entry survive a power failure: the entry lives in its parent, fsync(2)."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def _refuse(folder: Path, flaw: Flaw | None) -> None:
+    if flaw is not None:
+        raise _unusable(f"the folder {folder} {flaw.reason}.", flaw.fix or _OWN_FOLDER)
+
+
+def _absolute(text: str, source: str) -> Path:
+    path = Path(text)
+    if not path.is_absolute():
+        raise _unusable(f'{source} is "{text}", which is not an absolute path.', f"set {source} to an absolute path")
+    return path
+
+
+def _unusable(message: str, hint: str) -> EscrowctlError:
+    return EscrowctlError(ErrorCode.STATE_UNUSABLE, f"{message} {NOTHING_SENT}", hint=hint, sending=Sending.NOT_SENT)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from escrowctl.config.credentials import Credentials
+from escrowctl.config.file import require_trusted
 from escrowctl.config.known_keys import refuse_in_base_url
 from escrowctl.config.origin import Origin, parse_base_url
 from escrowctl.config.secrets import Secret, read_key, read_key_file
@@ -40,7 +41,7 @@ class FoundKey:
 
 
 class KeyFinder:
-    """Finds the key for a choice.
+    """Finds the key for a choice; `credentials` and `config_path` are asked only where a profile is chosen.
 
     `origin_of` returns the origin of a profile by its name, as the environment means it; None where
     the config file was named on the line: what stands there is not the environment's word.
@@ -49,13 +50,13 @@ class KeyFinder:
     def __init__(
         self,
         environ: Mapping[str, str],
-        credentials: Credentials,
-        config_folder: Path,
+        credentials: Callable[[], Credentials],
+        config_path: Callable[[], Path],
         origin_of: Callable[[str], Origin] | None,
     ) -> None:
         self._environ = environ
         self._credentials = credentials
-        self._config_folder = config_folder
+        self._config_path = config_path
         self._origin_of = origin_of
 
     def find(self, choice: Choice) -> FoundKey:
@@ -63,6 +64,7 @@ class KeyFinder:
 
         Raises EscrowctlError: exit 4 where no key fits, exit 2 for one that cannot be used.
         """
+        self._require_trusted(choice)
         environ_key = self._environ_key(choice)
         own = self.stored(choice) if environ_key is None or choice.level == LINE else None
         found = own or environ_key
@@ -75,17 +77,28 @@ class KeyFinder:
         """Return the key that the chosen profile has of its own, in a file it names or by `auth login`."""
         if choice.profile_name is None or choice.profile is None:
             return None
+        self._require_trusted(choice)
         if choice.profile.api_key_file:
-            path = self._config_folder / Path(choice.profile.api_key_file).expanduser()
             source = f"api_key_file of profile {choice.profile_name}"
+            path = self._key_file(choice.profile.api_key_file, source=source)
             return FoundKey(read_key_file(path, source=source), f"{source} ({path})")
-        stored = self._credentials.find(choice.profile_name)
-        if stored is None or str(parse_base_url(stored.origin, source=str(self._credentials.path))) != str(
-            choice.origin
-        ):
+        credentials = self._credentials()
+        stored = credentials.find(choice.profile_name)
+        if stored is None or str(parse_base_url(stored.origin, source=str(credentials.path))) != str(choice.origin):
             return None
-        source = "the keyring" if stored.in_keyring else str(self._credentials.path)
-        return FoundKey(self._credentials.reveal(stored), source)
+        source = "the keyring" if stored.in_keyring else str(credentials.path)
+        return FoundKey(credentials.reveal(stored), source)
+
+    def _require_trusted(self, choice: Choice) -> None:
+        """Refuse (exit 2) a profile of a config file that others control: they say where the key goes."""
+        if choice.profile is not None:
+            require_trusted(self._config_path())
+
+    def _key_file(self, named: str, *, source: str) -> Path:
+        try:
+            return self._config_path().parent / Path(named).expanduser()
+        except RuntimeError:
+            raise bad_config(f"{source}: {named} starts with a home folder that is not known.") from None
 
     def _environ_key(self, choice: Choice) -> FoundKey | None:
         """Return the environment's key if the environment gives it for the chosen origin."""

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from escrowctl.config.service import LIST_LIMIT, MAX_TIMEOUT, REPLY_LIMIT
+from escrowctl.config.service import FAILED, LIST_LIMIT, MAX_TIMEOUT, PENDING, REPLY_LIMIT
 from escrowctl.contract.money import check_minor_digits, parse_amount, parse_currency
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.errors import EscrowctlError
@@ -17,6 +17,7 @@ from escrowctl.errors import EscrowctlError
 PROFILE_NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
 API_PREFIX = r"^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$"
 _UUID = r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
+_NAME = r"^[A-Za-z0-9._-]{1,64}$"
 _LEAST_LIMIT, _MOST_LIMIT = 1024, 1024**3
 
 _Text = Annotated[str, StringConstraints(min_length=1)]
@@ -27,6 +28,7 @@ _Limit = Annotated[int, Field(ge=_LEAST_LIMIT, le=_MOST_LIMIT)]
 
 _POINTER = "a JSON Pointer such as /data/id"
 _LIMIT = f"a whole number of bytes from {_LEAST_LIMIT} to {_MOST_LIMIT}"
+_NAME_IS = "1 to 64 letters, digits, points, hyphens and underscores"
 _FIELD_NAME = "the name of a field, such as url"
 _TRUTH = "true or false, without quotes"
 
@@ -48,6 +50,8 @@ class StatusWords(_Strict):
     """Which of the service's status words mean what."""
 
     released: list[_Text] = Field(default=[], description='a list of words, such as ["released"]')
+    pending: list[_Text] = Field(default=[*PENDING], description='a list of statuses, such as ["queued"]')
+    failed: list[_Text] = Field(default=[*FAILED], description='a list of statuses, such as ["declined"]')
 
 
 class WebhookManner(_Strict):
@@ -82,10 +86,9 @@ class Profile(_Strict):
     reference_field: _Text | None = Field(default=None, description="the name of the field that takes --reference")
     currencies: list[_CurrencyCode] = Field(default=[], description='a list of currency codes, such as ["XTS"]')
     idempotency: Literal["none", "header"] = Field(default="none", description='"none" or "header"')
-    retry_throttled: bool = Field(default=True, description=_TRUTH)
-    service_id: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,64}$")] | None = Field(
-        default=None, description="1 to 64 letters, digits, points, hyphens and underscores"
-    )
+    retry_throttled: bool = Field(default=False, description=_TRUTH)
+    account: Annotated[str, StringConstraints(pattern=_NAME)] | None = Field(default=None, description=_NAME_IS)
+    service_id: Annotated[str, StringConstraints(pattern=_NAME)] | None = Field(default=None, description=_NAME_IS)
     journal_id: Annotated[str, StringConstraints(pattern=_UUID)] | None = Field(
         default=None, description="a journal's id, as `escrowctl config path` prints it"
     )

@@ -8,8 +8,8 @@ import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from escrowctl.config.folders import sync_folder
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
+from escrowctl.files import sync_folder
 from escrowctl.surroundings import Surroundings
 
 _PATIENCE = 10.0

@@ -1,16 +1,14 @@
 """API keys: where they are read from, and a wrapper that no output shows."""
 
-import os
 import re
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 
 from escrowctl.contract.key_search import shown
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, bad_config
+from escrowctl.files import OTHERS_ACCESS, NotRegularError, TooLargeError, find_flaw, read_regular
 
 _KEY = re.compile(r"[\x21-\x7e]+", re.ASCII)
-_LOOSE = stat.S_IRWXG | stat.S_IRWXO
 MIN_KEY_CHARS = 8
 """Shorter ones could not be told from other words, and so not be kept out of what is shown."""
 
@@ -67,28 +65,18 @@ def read_key_file(path: Path, *, source: str) -> Secret:
 def read_private_text(path: Path, *, source: str) -> str:
     """Return the text of a file, refusing one that others than its owner can read or change.
 
-    The mode is asked of the opened file, so that it cannot be exchanged in between. A pipe that
-    nobody writes to would be waited for at the opening itself: O_NONBLOCK.
+    The mode is asked of the opened file, so that it cannot be exchanged in between.
     """
     try:
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
-            status = os.fstat(file.fileno())
-            if status.st_uid not in (os.geteuid(), 0):
-                raise bad_config(f"{source}: {path} belongs to another user.")
-            if not stat.S_ISREG(status.st_mode):
-                raise bad_config(f"{source}: {path} is not a regular file.")
-            if status.st_mode & _LOOSE:
-                mode = stat.S_IMODE(status.st_mode)
-                raise bad_config(
-                    f"{source}: {path} can be read or changed by others (mode {mode:04o}).", hint=f"chmod 600 {path}"
-                )
-            text = file.read(_MAX_FILE_BYTES + 1)
-        if len(text) > _MAX_FILE_BYTES:
-            raise bad_config(f"{source}: {path} is larger than {_MAX_FILE_BYTES} bytes.")
-        return text.decode("utf-8")
+        content, status = read_regular(path, limit=_MAX_FILE_BYTES)
+        if flaw := find_flaw(status, path, refused=OTHERS_ACCESS):
+            raise bad_config(f"{source}: {path} {flaw.reason}.", hint=flaw.fix)
+        return content.decode("utf-8")
     except FileNotFoundError as error:
         raise bad_config(f"{source}: there is no file {shown(str(path))}.") from error
     except UnicodeDecodeError as error:
         raise bad_config(f"{source}: {path} is not text.") from error
+    except (NotRegularError, TooLargeError) as error:
+        raise bad_config(f"{source}: {path} {error.strerror}.") from error
     except OSError as error:
         raise bad_config(f"{source}: {path}: {error.strerror or error}.") from error

@@ -19,6 +19,12 @@ MAX_TIMEOUT = 3600.0
 REPLY_LIMIT = 1024 * 1024
 """Most bytes of a single record's reply, as sent and as decoded, unless the profile says otherwise."""
 
+FAILED = ("failed", "declined", "rejected", "cancelled", "canceled")
+"""Statuses of an escrow that was created and came to nothing, unless the profile lists others."""
+
+PENDING = ("pending", "processing", "releasing", "queued", "in_progress")
+"""Statuses of a release that is accepted and not done, unless the profile lists others."""
+
 LIST_LIMIT = 64 * 1024 * 1024
 """Most bytes of a list's reply, unless the profile says otherwise."""
 
@@ -58,6 +64,7 @@ class Service:
     """One service under one name. `identity` is what local guards are keyed by: the normalised
     origin, the profile's `service_id`, or a sandbox store's own id. Time-outs are seconds, limits
     bytes. `idempotency` is "header" where the service deduplicates by Idempotency-Key, else "none".
+    `released`, `failed` and `pending` are statuses, case-folded.
     """
 
     name: str
@@ -72,12 +79,15 @@ class Service:
     api_prefix: str = DEFAULT_API_PREFIX
     read_only: bool = False
     caps: Mapping[str, Number] = field(default_factory=dict)
+    account: str | None = None
     currencies: frozenset[str] = frozenset()
     reference_field: str | None = None
     idempotency: str = "none"
-    retry_throttled: bool = True
+    retry_throttled: bool = False
     pointers: Pointers = field(default_factory=Pointers)
     released: frozenset[str] = frozenset()
+    failed: frozenset[str] = frozenset(FAILED)
+    pending: frozenset[str] = frozenset(PENDING)
     webhooks: Webhooks = field(default_factory=Webhooks)
     journal_pins: tuple[JournalPin, ...] = ()
     read_timeout: float = READ_TIMEOUT
@@ -98,6 +108,16 @@ class Service:
         """The names that local guards know it by: a profile's `service_id` joins origins, and parts none."""
         return tuple(dict.fromkeys((self.identity, self.site or self.identity)))
 
+    @property
+    def deduplicates(self) -> bool:
+        """Whether it recognises a repeated Idempotency-Key: one request and its repetitions are then one write."""
+        return self.idempotency == "header"
+
+    @property
+    def repeats_throttled(self) -> bool:
+        """Whether a write answered with 425 or 429 may be sent again under its key."""
+        return self.retry_throttled or self.deduplicates
+
     def url(self, path: str) -> str:
         """Return the whole URL of an operation's filled path."""
         return f"{self.origin.base_url}{self.api_prefix}{path}"
@@ -109,6 +129,10 @@ class Service:
         """
         if any(holds_key(text, self.key.reveal()) for text in texts if text):
             raise bad_value("the API key stands in what is to be sent or recorded: it never belongs there.")
+
+    def is_pending(self, status: str | None) -> bool:
+        """Whether this status means that a release is accepted and not done yet; compared case-blind."""
+        return status is not None and status.casefold() in self.pending
 
     def means_released(self, status: str | None) -> bool:
         """Whether the profile says that this status word means released; compared case-blind."""

@@ -8,6 +8,7 @@ key from another.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from escrowctl.config.credentials import Credentials
@@ -43,15 +44,24 @@ class Resolver:
     def __init__(self, line: LineValues, environ: Mapping[str, str], folders: Folders) -> None:
         self._line = line
         self._environ = environ
-        self.config_path, self._named = find_config_path(line.config, environ, folders)
-        self.credentials = Credentials(folders.config, environ)
+        self._folders = folders
         # A file that the line names is not the environment's: a profile in it says nothing of the environment's key.
         origin_of = self._origin_of if line.config is None else None
-        self.keys = KeyFinder(environ, self.credentials, self.config_path.parent, origin_of)
+        self.keys = KeyFinder(environ, lambda: self.credentials, lambda: self.config_path, origin_of)
+
+    @property
+    def config_path(self) -> Path:
+        """Where config.toml is; raises EscrowctlError (exit 17) as `Folders` does."""
+        return find_config_path(self._line.config, self._environ, self._folders)[0]
+
+    @cached_property
+    def credentials(self) -> Credentials:
+        """The stored keys; raises EscrowctlError (exit 17) as `Folders` does."""
+        return Credentials(self._folders.config, self._environ)
 
     @cached_property
     def config(self) -> "ConfigFile | None":
-        """What config.toml says, None where there is none; raises EscrowctlError (exit 2)."""
+        """What config.toml says, None where there is none; raises EscrowctlError (exit 2, 17)."""
         return read_config(self.config_path)
 
     def resolve(self) -> Service:
@@ -84,11 +94,11 @@ class Resolver:
 
     def choose(self) -> Choice:
         """Return which service the line, the environment or the default profile means; raises as `resolve`."""
-        line, environ, config = self._line, self._environ, self.config
-        if config is None and self._named:
-            raise bad_config(f"{self.config_path}: there is no such file.")
+        line, environ = self._line, self._environ
         # A variable that is set to nothing is as good as none; an empty word on the line is a mistake.
         env_profile, env_url = environ.get("ESCROWCTL_PROFILE") or None, environ.get("ESCROWCTL_BASE_URL") or None
+        by_url_alone = bool(line.base_url or env_url) and not (line.profile or env_profile)
+        self._require_config(optional=by_url_alone)
         if line.base_url is not None:
             return self._from_url(LINE, line.base_url, "--base-url", line.profile)
         if line.profile is not None:
@@ -98,10 +108,22 @@ class Resolver:
             return self._from_url(ENVIRONMENT, env_url, "ESCROWCTL_BASE_URL", env_profile)
         if env_profile:
             return self._from_profile(ENVIRONMENT, env_profile, f"ESCROWCTL_PROFILE ({env_profile})")
-        if config is not None and config.default_profile:
-            name = config.default_profile
+        if self.config is not None and self.config.default_profile:
+            name = self.config.default_profile
             return self._from_profile(DEFAULT, name, f"default profile {name}")
         raise self._nothing_configured()
+
+    def _require_config(self, *, optional: bool) -> None:
+        """Refuse a config file that cannot be used, and a named one that does not exist.
+
+        `optional`: no folder to look in is as good as no file.
+        """
+        try:
+            if self.config is None and find_config_path(self._line.config, self._environ, self._folders)[1]:
+                raise bad_config(f"{self.config_path}: there is no such file.")
+        except EscrowctlError as error:
+            if not (optional and error.code is ErrorCode.STATE_UNUSABLE):
+                raise
 
     def _from_url(self, level: str, url: str, source: str, profile_name: str | None) -> Choice:
         origin = parse_base_url(url, source=source)
@@ -211,16 +233,23 @@ def _with_profile(service: Service, profile: "Profile") -> Service:
         api_prefix=profile.api_prefix,
         read_only=profile.read_only,
         caps={currency: Number(str(cap)) for currency, cap in profile.caps.items()},
+        account=profile.account,
         currencies=frozenset(profile.currencies),
         reference_field=profile.reference_field,
         idempotency=profile.idempotency,
         retry_throttled=profile.retry_throttled,
         pointers=Pointers(reply.id, reply.status, reply.amount, reply.currency),
-        released=frozenset(word.casefold() for word in profile.status.released),
+        released=_folded(profile.status.released),
+        failed=_folded(profile.status.failed),
+        pending=_folded(profile.status.pending),
         webhooks=Webhooks(profile.webhook.scheme, profile.webhook.url_field, profile.webhook.events_field),
         reply_limit=profile.reply_limit,
         list_limit=profile.list_limit,
     )
+
+
+def _folded(statuses: list[str]) -> frozenset[str]:
+    return frozenset(status.casefold() for status in statuses)
 
 
 def _contradiction(source: str, origin: Origin, profile: str, profile_origin: Origin) -> EscrowctlError:

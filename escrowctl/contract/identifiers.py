@@ -1,10 +1,17 @@
 """Ids in paths: an allow-list, because percent-encoding does not keep `..` out of a route."""
 
 import re
+import unicodedata
+from collections.abc import Iterable
 
 from escrowctl.errors import bad_value
 
 _ALLOWED = re.compile(r"[A-Za-z0-9_-]{1,128}", re.ASCII)
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0]"
+)
+"""Characters that show nothing (Unicode, Default_Ignorable_Code_Point), those of the first plane."""
+
 _EMPTY_WORDS = frozenset({"null", "none", "undefined", "nil"})
 
 
@@ -26,10 +33,34 @@ def parse_id(text: str, *, noun: str = "transaction") -> str:
     return text
 
 
-def parse_ids(texts: list[str], *, noun: str = "transaction") -> list[str]:
+def parse_ids(texts: Iterable[str], *, noun: str = "transaction") -> list[str]:
     """Return several ids in the order given; the same id twice is refused (exit 2)."""
-    ids = [parse_id(text, noun=noun) for text in texts]
-    for position, resource_id in enumerate(ids):
-        if resource_id in ids[:position]:
+    ids: dict[str, None] = {}
+    for text in texts:
+        resource_id = parse_id(text, noun=noun)
+        if resource_id in ids:
             raise bad_value(f"{noun} id {resource_id} is given twice: name it once.")
-    return ids
+        ids[resource_id] = None
+    return list(ids)
+
+
+def refuse_confusable(ids: list[str], *, noun: str = "transaction") -> None:
+    """Raise EscrowctlError (exit 2) where two ids differ only in case: a service may take them for one."""
+    seen: dict[str, str] = {}
+    for resource_id in ids:
+        other = seen.setdefault(fold_id(resource_id), resource_id)
+        if other != resource_id:
+            raise bad_value(
+                f"{noun} ids {other} and {resource_id} differ only in case: some services take them for one.",
+                hint="if they are two: use one command for each",
+            )
+
+
+def fold_id(text: str) -> str:
+    """Return an id without case and Unicode form (UAX 15): a service may take ids that share it for one."""
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+def fold_reference(text: str) -> str:
+    """Return a reference as a person sees it: composed (UAX 15, NFC), trimmed, without invisible characters."""
+    return _INVISIBLE.sub("", unicodedata.normalize("NFC", text)).strip()

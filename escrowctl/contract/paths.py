@@ -1,8 +1,9 @@
 """Paths typed by hand: an allow-list of what may stand in one, and which operation a path really is.
 
 A service may take `/Transactions/x/release.json` for the release of x, and stand under another
-prefix than the profile says. What ends like one of the contract's writes is treated as one, so that
-no spelling gets round its guards.
+prefix than the profile says. What ends like one of the contract's writes is treated as one, and what
+lies beneath a transaction and has a segment that starts with `release` as its release, so that no
+spelling gets round its guards. Nothing is guessed from a body.
 """
 
 import re
@@ -10,14 +11,24 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from escrowctl.contract.identifiers import parse_id
-from escrowctl.contract.operations import OPERATIONS, READING_METHODS, Access, Operation, make_foreign
+from escrowctl.contract.operations import (
+    OPERATIONS,
+    READING_METHODS,
+    RELEASE_TRANSACTION,
+    Access,
+    Operation,
+    make_foreign,
+)
 from escrowctl.errors import bad_value
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _SEGMENT = re.compile(r"[A-Za-z0-9_~-][A-Za-z0-9._~-]*", re.ASCII)
+_ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})", re.ASCII)
+_UNESCAPED = re.compile(r"[A-Za-z0-9_~-]", re.ASCII)
 _QUERY = re.compile(r"[A-Za-z0-9._~=&%+,:@/-]+", re.ASCII)
 _MAX_CHARS = 4000
 _RELEASE_METHODS = frozenset({"POST", "PUT", "PATCH"})
+"""Methods by which a service may take a release: a guard too many sends nothing twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +52,7 @@ def parse_call(method: str, text: str, *, base: str = "", prefix: str) -> Call:
     if verb not in METHODS:
         raise bad_value(f'"{method}" is not one of {", ".join(METHODS)}.')
     path, mark, query = text.partition("?")
+    path = _ESCAPE.sub(_unescape, path)
     if mark and (verb not in READING_METHODS or not _QUERY.fullmatch(query)):
         raise bad_value(
             f'the query "{query}" has characters that cannot stand in one.'
@@ -51,6 +63,15 @@ def parse_call(method: str, text: str, *, base: str = "", prefix: str) -> Call:
     call = _recognise(verb, segments)
     _require_whole(text, call, _recognise(verb, [*_parts(base), *_parts(prefix), *segments]), verb)
     return replace(call, query=query)
+
+
+def _unescape(escape: re.Match[str]) -> str:
+    """Return the letter, digit or mark that needed no percent-encoding (RFC 3986 section 2.3), or else the escape.
+
+    A dot stays encoded, and is refused as such: it could lead elsewhere.
+    """
+    char = chr(int(escape[1], 16))
+    return char if _UNESCAPED.fullmatch(char) else escape[0]
 
 
 def _require_whole(text: str, call: Call, whole: Call, method: str) -> None:
@@ -75,16 +96,32 @@ def _segments(text: str, path: str) -> list[str]:
 
 
 def _recognise(method: str, segments: list[str]) -> Call:
+    position = _releases(segments) if method in _RELEASE_METHODS else None
+    if position is not None:
+        path = "/" + "/".join([*segments[:position], "{id}", *segments[position + 1 :]])
+        return Call(replace(RELEASE_TRANSACTION, method=method, path=path), parse_id(segments[position]))
     for operation in OPERATIONS:
         resource_id = _fits(operation, method, segments)
         if resource_id is not None:
             named = operation.path.count("{id}") == 1
             spelled = _spelled(segments, operation) if named else "/" + "/".join(segments)
-            typed = replace(operation, method=method, path=spelled)
-            return Call(typed, parse_id(resource_id, noun=operation.noun) if named else None)
+            return Call(replace(operation, path=spelled), parse_id(resource_id, noun=operation.noun) if named else None)
     foreign = make_foreign(method, "/" + "/".join(segments))
     beneath = _id_beneath(segments) if foreign.access is Access.WRITE else None
     return Call(foreign, parse_id(beneath) if beneath is not None else None)
+
+
+def _releases(segments: list[str]) -> int | None:
+    """Return where the id of the transaction is that a path may release, or None.
+
+    It lies beneath that transaction, with a segment that starts with `release`: `/transactions/ID/release-funds`.
+    """
+    beneath = False
+    for position in reversed(range(1, len(segments))):
+        if beneath and _bare(segments[position - 1]) == "transactions":
+            return position
+        beneath = beneath or segments[position].casefold().startswith("release")
+    return None
 
 
 def _id_beneath(segments: list[str]) -> str | None:
@@ -95,17 +132,12 @@ def _id_beneath(segments: list[str]) -> str | None:
 def _fits(operation: Operation, method: str, segments: list[str]) -> str | None:
     """Return the id where the path is this operation's ("" where it has none), else None."""
     parts = operation.path[1:].split("/")
-    if len(parts) > len(segments) or not _same_method(operation, method):
+    if len(parts) > len(segments) or method != operation.method:
         return None
     pairs = list(zip(parts, segments[-len(parts) :], strict=True))
     if any(part != "{id}" and _bare(segment) != part for part, segment in pairs):
         return None
     return next((segment for part, segment in pairs if part == "{id}"), "")
-
-
-def _same_method(operation: Operation, method: str) -> bool:
-    # A release by another method is a release all the same, where a service takes it for one.
-    return method == operation.method or (operation.path.endswith("/release") and method in _RELEASE_METHODS)
 
 
 def _spelled(segments: list[str], operation: Operation) -> str:

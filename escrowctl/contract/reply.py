@@ -20,7 +20,7 @@ MAX_DEPTH = 32
 
 
 MAX_VALUES = 500_000
-"""Most values that a reply may hold: a number takes some hundred bytes once read, and two on the wire."""
+"""Most values in a row, and most objects and arrays, that a reply may hold: read, each takes some hundred bytes."""
 
 
 class Defect(StrEnum):
@@ -138,8 +138,7 @@ def _parse(text: str) -> JsonValue:
 
 def read_reply(body: bytes) -> Reply:
     """Read one reply body of any size the transport let through; never raises."""
-    # Commas stand between values; those in texts are counted too, which only makes the bound stricter.
-    if body.count(b",") >= MAX_VALUES:
+    if _holds_too_many(body):
         return Broken(Defect.TOO_MANY, excerpt_of(body))
     try:
         text = body.decode("utf-8")
@@ -149,6 +148,15 @@ def read_reply(body: bytes) -> Reply:
         return Document(_parse(text))
     except _DefectError as found:
         return Broken(found.defect, excerpt_of(body))
+
+
+def _holds_too_many(body: bytes) -> bool:
+    """Whether a body may hold more than can be read in bounded memory.
+
+    A value follows a comma or the bracket that it is in, and a key precedes a value: these two counts bound all
+    three. Those in texts are counted too, which only makes the bound stricter.
+    """
+    return body.count(b",") >= MAX_VALUES or body.count(b"{") + body.count(b"[") > MAX_VALUES
 
 
 def excerpt_of(body: bytes, limit: int = 200) -> str:

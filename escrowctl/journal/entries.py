@@ -7,6 +7,7 @@ from enum import StrEnum
 from escrowctl.contract.money import Money
 from escrowctl.contract.operations import RELEASE_TRANSACTION, VERBS
 from escrowctl.errors import bad_value
+from escrowctl.journal.accounts import NO_ACCOUNT, Account
 
 APPLIED_ON_WORD = "applied, on an operator's word"
 """Detail of the decision that an unknown write was applied."""
@@ -60,6 +61,7 @@ class Intent:
     despite: tuple[int, ...] = ()
     operator: str = ""
     site: str | None = None
+    account: Account = NO_ACCOUNT
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -86,6 +88,10 @@ class Intent:
     def is_once_only(self) -> bool:
         """Whether doing it twice is always wrong: a release is; an equal create or update may be meant."""
         return self.operation == RELEASE_TRANSACTION.name
+
+    def is_of_same_id(self, other: "Intent") -> bool:
+        """Whether two releases name one id exactly; the guards also compare ids without case and Unicode form."""
+        return bool(set(self.likenesses) & set(other.likenesses))
 
 
 @dataclass(frozen=True, slots=True)

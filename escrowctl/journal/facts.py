@@ -38,6 +38,8 @@ _INTENT: Mapping[str, tuple[type, ...]] = {
     "reason": _TEXT_OR_NONE,
     "despite": _TEXT,
     "operator": _TEXT,
+    "account": _TEXT_OR_NONE,
+    "key_fingerprint": _TEXT_OR_NONE,
     "attempt": _INTEGER,
     "request_id": _TEXT,
 }
@@ -56,14 +58,16 @@ _OF_KIND: Mapping[str, Mapping[str, tuple[type, ...]]] = {
     Kind.DECISION: {**_VERDICT, "operator": _TEXT, "reason": _TEXT},
     Kind.IMPORT: {**_INTENT, **_VERDICT, "origin": _TEXT, "sent_at": _TEXT, "settled_at": _TEXT_OR_NONE},
 }
-_NOT_IN_FORMAT_1 = frozenset({"site", "verified"})
+_ADDED_LATER = frozenset({"site", "verified", "account", "key_fingerprint"})
+"""Names that records of earlier formats do not have."""
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _TIME = re.compile(r"[0-9]{4}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2}){2}\.[0-9]{3}Z", re.ASCII)
 _AMOUNT = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
 _NUMBERS = re.compile(r"([1-9][0-9]{0,17}(,[1-9][0-9]{0,17})*)?", re.ASCII)
 _ORIGIN = re.compile(r"[0-9a-f-]{36} j[1-9][0-9]{0,17}", re.ASCII)
-_SPELLED = {"amount": _AMOUNT, "despite": _NUMBERS, "origin": _ORIGIN}
+_FINGERPRINT = re.compile(r"[0-9a-f]{16}:[0-9a-f]{8}", re.ASCII)
+_SPELLED = {"amount": _AMOUNT, "despite": _NUMBERS, "origin": _ORIGIN, "key_fingerprint": _FINGERPRINT}
 
 
 def check_journal_id(text: object) -> str:
@@ -76,7 +80,7 @@ def check_journal_id(text: object) -> str:
 def check_record(record: Record, facts: Mapping[str, Any]) -> None:
     """Raise ValueError or ArithmeticError where a record that was read from a file is none that a journal writes."""
     expected = _OF_KIND[Kind(record.kind)]
-    if not expected.keys() - _NOT_IN_FORMAT_1 <= facts.keys() <= expected.keys():
+    if not expected.keys() - _ADDED_LATER <= facts.keys() <= expected.keys():
         raise ValueError(record.kind)
     _check_time(record.at)
     if not 1 <= record.entry <= _MAX_ENTRY or facts.get("attempt", 1) > _MAX_ATTEMPTS:

@@ -15,6 +15,8 @@ _WHEN_DAMAGED = (
     "to bring it back: move it away, then escrowctl journal import FILE --restore, with the newest export",
 )
 
+ACCEPT = "if no write is missing from it: escrowctl journal verify --accept-head"
+
 
 def unusable(path: Path, why: str, *, hint: tuple[str, ...] = ()) -> EscrowctlError:
     """Return the error (17) that the file cannot be used; `why` ends the sentence."""
@@ -29,6 +31,11 @@ def unusable(path: Path, why: str, *, hint: tuple[str, ...] = ()) -> EscrowctlEr
 def damaged(path: Path, why: str) -> EscrowctlError:
     """Return the error (17) that the file is not what was written."""
     return unusable(path, f"it is damaged: {why}", hint=_WHEN_DAMAGED)
+
+
+def behind(path: Path, why: str) -> EscrowctlError:
+    """Return the error (17) that the file and the head stored next to it disagree."""
+    return unusable(path, f"it is damaged: {why}", hint=(*_WHEN_DAMAGED, ACCEPT))
 
 
 @contextlib.contextmanager

@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
 
-from escrowctl.contract.money import Money, sum_exactly
+from escrowctl.contract.identifiers import fold_reference
+from escrowctl.contract.money import Money
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, bad_value
-from escrowctl.journal.entries import APPLIED_ON_WORD, Entry, Intent, State
+from escrowctl.journal.entries import APPLIED_ON_WORD, Entry, Intent, State, Verdict
+from escrowctl.journal.spending import Ahead
 from escrowctl.surroundings import ago
 
 
@@ -23,22 +25,43 @@ def check_key(earlier: Entry, intent: Intent) -> None:
         )
 
 
+def check_account(earlier: Entry, intent: Intent, *, invocation: str) -> None:
+    """Refuse (7) to report an earlier write as this one's result unless both were certainly made under one account."""
+    if intent.account.is_same(earlier.intent.account):
+        return
+    resource_id = earlier.verdict.result_id or earlier.intent.resource_id
+    raise _refusal(
+        ErrorCode.KEY_REUSED,
+        f"the idempotency key {intent.idempotency_key} was used with another API key ({earlier.name}, "
+        f"{earlier.sent_at}): this may be another account.",
+        earlier,
+        hint=(
+            *([f"what this account has:  {invocation} tx get {resource_id}"] if resource_id else []),
+            "for a new request:      use another --idempotency-key",
+        ),
+    )
+
+
 def check_alike(alike: list[Entry], intent: Intent, *, invocation: str, now: datetime) -> None:
     """Refuse a write that is the same as one which may have happened.
 
     A release that is done is refused (7); one in flight elsewhere is busy (7); one that is unknown
     refuses its equal (12) until it is settled, or named in `despite` on purpose. Any other write may
-    be equal to one that is done: the same amount twice is legitimate.
+    be equal to one that is done: the same amount twice is legitimate. Releases of ids that differ only
+    in case or Unicode form refuse each other (7), unless named in `despite`.
     """
     for entry in alike:
-        if intent.is_create and entry.intent.reference != intent.reference:
+        if intent.is_create and _folded_reference(entry.intent) != _folded_reference(intent):
             continue
-        if entry.state is State.DONE and intent.is_once_only:
-            raise _already_done(entry, intent, invocation, now)
-        if entry.state is State.UNKNOWN and entry.number not in intent.despite:
-            raise _earlier_unknown(entry, _like(entry), invocation, now)
         if entry.state is State.IN_FLIGHT:
             raise busy(entry)
+        if intent.is_once_only and not intent.is_of_same_id(entry.intent):
+            if entry.number not in intent.despite:
+                raise _confusable(entry, intent, invocation, now)
+        elif entry.state is State.DONE and intent.is_once_only:
+            raise _already_done(entry, intent, invocation, now)
+        elif entry.state is State.UNKNOWN and entry.number not in intent.despite:
+            raise _earlier_unknown(entry, _like(entry), invocation, now)
 
 
 def check_reference(under_reference: list[Entry], intent: Intent, *, invocation: str, now: datetime) -> None:
@@ -72,16 +95,27 @@ def require_countable(intent: Intent, caps: Mapping[str, Decimal]) -> Money:
     return intent.money
 
 
-def check_cap(intent: Intent, money: Money, *, cap: Decimal, spent: Decimal, day: str) -> None:
-    """Refuse (5) a write that would bring a day's writes of its operation above the profile's cap."""
-    if sum_exactly((spent, money.amount)) > cap:
-        verb = intent.verb
-        raise _capped(
+def over_cap(
+    intent: Intent, money: Money, *, cap: Decimal, spent: Decimal, day: str, ahead: Ahead | None, invocation: str
+) -> EscrowctlError:
+    """Return the refusal (5) of a write that would bring a day's writes of its operation above the profile's cap."""
+    verb, limit = intent.verb, f"the profile {intent.profile} caps {intent.verb}s at {cap} {money.currency} a day (UTC)"
+    if ahead is None:
+        return _capped(
             intent,
-            f"the profile {intent.profile} caps {verb}s at {cap} {money.currency} a day (UTC): {spent} are done or "
-            f"unknown since {day}, and this one is {money.amount}.",
+            f"{limit}: {spent} are done or unknown since {day}, and this one is {money.amount}.",
             hint=f"what was counted: escrowctl journal list --since {day} --operation {verb}",
         )
+    names = [f"j{number}" for number in ahead.numbers]
+    dated = (
+        f"{', '.join(names)}{' and others are' if ahead.more else ' is' if len(names) == 1 else ' are'} dated after now"
+    )
+    return _capped(
+        intent,
+        f"{limit}: {spent} count, and this one is {money.amount}. {ahead.amount} of them count only because "
+        f"{dated} ({ahead.date}): the clock was ahead then, or is behind now.",
+        hint=tuple(f"{invocation} journal show {name}" for name in names),
+    )
 
 
 def no_such_entry(number: int, *, invocation: str) -> EscrowctlError:
@@ -116,6 +150,33 @@ def changed(entry: Entry) -> EscrowctlError:
     return _refusal(ErrorCode.BUSY, f"another process has worked on {entry.name} meanwhile.", entry)
 
 
+def overwritten(entry: Entry) -> EscrowctlError:
+    """Return the refusal (7) to send an intent that another process overwrote right after its commit."""
+    return _refusal(
+        ErrorCode.BUSY,
+        f"another process overwrote journal entry {entry.name}: the journal is reached by two paths that do not "
+        "share locks.",
+        entry,
+        hint="use one path to the journal's folder",
+    )
+
+
+def taken_over(entry: Entry, verdict: Verdict, *, invocation: str) -> EscrowctlError:
+    """Return the error (12) of an attempt whose entry another process took over while it was being sent."""
+    made = f", id {verdict.result_id}" if verdict.result_id else ""
+    return EscrowctlError(
+        ErrorCode.OUTCOME_UNKNOWN,
+        f"the {entry.intent.verb} ended as {verdict.state.value} ({verdict.detail}{made}), but another process changed "
+        f"{entry.name} meanwhile and may have sent it too. Do not send it again.",
+        hint=(
+            f"both attempts are on record:  {invocation} journal list",
+            "use one path to the journal's folder: two paths may not share locks",
+        ),
+        sending=Sending.UNKNOWN,
+        facts={**entry.facts, "http_status": verdict.http_status, "result_id": verdict.result_id},
+    )
+
+
 def busy(entry: Entry) -> EscrowctlError:
     """Return the refusal (7) of a write whose equal another process is sending now."""
     return _refusal(
@@ -123,9 +184,34 @@ def busy(entry: Entry) -> EscrowctlError:
     )
 
 
+def _confusable(entry: Entry, intent: Intent, invocation: str, now: datetime) -> EscrowctlError:
+    typed, then = intent.resource_id, entry.intent.resource_id
+    state = "was released" if entry.state is State.DONE else "may have been released"
+    return _refusal(
+        ErrorCode.CONFLICT,
+        f"{then} {state} {ago(entry.settled_at or entry.sent_at, now)} ({entry.name}). {typed} differs from it only in "
+        "case: some services take them for one escrow.",
+        entry,
+        hint=(
+            f"what the service says:    {invocation} tx get {typed}",
+            f"if they are two escrows:  repeat the command with --allow-duplicate {entry.name}",
+        ),
+    )
+
+
 def _already_done(entry: Entry, intent: Intent, invocation: str, now: datetime) -> EscrowctlError:
     when = f"{ago(entry.settled_at or entry.sent_at, now)} (journal {entry.name})"
     typed, then = intent.resource_id, entry.intent.resource_id
+    if not intent.account.is_same(entry.intent.account):
+        return _refusal(
+            ErrorCode.CONFLICT,
+            f"{typed} was released with another API key, {when}: this may be another account's escrow of that id.",
+            entry,
+            hint=(
+                f"what this account has:  {invocation} tx get {typed}",
+                "for two accounts:       give each profile its own account, such as account = NAME",
+            ),
+        )
     where = f"elsewhere (imported: {entry.origin})" if entry.origin else "from here"
     sentence = (
         f"{typed} was already released {where}, {when}."
@@ -159,7 +245,7 @@ def _earlier_unknown(entry: Entry, like: str, invocation: str, now: datetime) ->
     )
 
 
-def _capped(intent: Intent, sentence: str, *, hint: str = "") -> EscrowctlError:
+def _capped(intent: Intent, sentence: str, *, hint: str | tuple[str, ...] = ()) -> EscrowctlError:
     return EscrowctlError(
         ErrorCode.CAPPED,
         f"{sentence} {NOTHING_SENT}",
@@ -172,7 +258,11 @@ def _made(entry: Entry) -> str:
     return entry.verdict.result_id or f"a {entry.intent.verb} that is done"
 
 
-def _refusal(code: ErrorCode, sentence: str, entry: Entry, *, hint: str = "") -> EscrowctlError:
+def _folded_reference(intent: Intent) -> str | None:
+    return None if intent.reference is None else fold_reference(intent.reference)
+
+
+def _refusal(code: ErrorCode, sentence: str, entry: Entry, *, hint: str | tuple[str, ...] = "") -> EscrowctlError:
     return EscrowctlError(
         code, f"{sentence} {NOTHING_SENT}", hint=hint or (), sending=Sending.NOT_SENT, facts=entry.facts
     )

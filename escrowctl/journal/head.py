@@ -1,8 +1,8 @@
-"""The head of the chain, kept in a file beside the journal.
+"""The head of the chain, stored in a file next to the journal.
 
-An older copy of a journal has an intact chain: only what is kept elsewhere shows that records are
-missing. Written after each commit and not synced, it may lag one commit behind, or more after a
-power failure; it is never ahead of a journal that is whole.
+An older copy of a journal has an intact chain: only what is stored elsewhere shows that records are
+missing. The file is created before the first record. Then it is written after each commit and not
+synced: it may lag one commit behind, or more after a power failure; it is never ahead of the journal.
 """
 
 import contextlib
@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from escrowctl.config.replacing import replace_file
+from escrowctl.files import TooLargeError, open_regular, read_regular
 from escrowctl.journal.chain import Head
 
 _LINE = re.compile(r"escrowctl-head ([0-9a-f-]{36}) ([0-9]{20}) ([0-9a-f]{64})\n", re.ASCII)
@@ -30,33 +32,47 @@ class KeptHead:
 
 
 class HeadFile:
-    """The file; missing or empty, it knows nothing."""
+    """The file: it exists from before the first record on."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
+    @property
+    def is_there(self) -> bool:
+        """Whether anything is there, readable or not."""
+        return os.path.lexists(self.path)
+
+    def replace(self, kept: KeptHead) -> None:
+        """Write the head as a new file, durably and in one step: at no moment is it empty.
+
+        Raises EscrowctlError (`ErrorCode.STATE_UNUSABLE`); then what was there is still there.
+        """
+        replace_file(self.path, _line(kept), private=True)
+
     def keep(self, kept: KeptHead) -> None:
         """Write the head in place, one line of fixed length; a file that cannot be written only lags."""
-        line = f"escrowctl-head {kept.journal_id} {kept.head.sequence:020d} {kept.head.digest}\n".encode()
-        assert len(line) == _LENGTH, "one length, so that a shorter write never leaves two lines mixed"
         with contextlib.suppress(OSError):
-            handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            handle = open_regular(self.path, os.O_WRONLY)
             try:
-                # Whatever the umask took away when the file was made.
-                os.fchmod(handle, 0o600)
-                os.pwrite(handle, line, 0)
+                os.pwrite(handle, _line(kept).encode(), 0)
             finally:
                 os.close(handle)
 
     def read(self) -> KeptHead | None:
-        """Return what was kept, None where nothing was; raises `UnreadableHeadError`, or OSError."""
+        """Return what is stored, None where the file is missing; raises `UnreadableHeadError`, or OSError."""
         try:
-            text = self.path.read_bytes()[: _LENGTH + 1].decode("ascii", "replace")
+            content, _ = read_regular(self.path, limit=_LENGTH, follow=False)
         except FileNotFoundError:
             return None
-        if not text:
-            return None
-        found = _LINE.fullmatch(text)
+        except TooLargeError as error:
+            raise UnreadableHeadError from error
+        found = _LINE.fullmatch(content.decode("ascii", "replace"))
         if found is None:
             raise UnreadableHeadError
         return KeptHead(found[1], Head(int(found[2]), found[3]))
+
+
+def _line(kept: KeptHead) -> str:
+    line = f"escrowctl-head {kept.journal_id} {kept.head.sequence:020d} {kept.head.digest}\n"
+    assert len(line) == _LENGTH, "one length, so that a shorter write never leaves two lines mixed"
+    return line

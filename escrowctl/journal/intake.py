@@ -11,7 +11,7 @@ from escrowctl.errors import ErrorCode, EscrowctlError, Sending
 from escrowctl.journal.archive import Archive
 from escrowctl.journal.chain import EMPTY, Link
 from escrowctl.journal.entries import Entry, State
-from escrowctl.journal.head import UnreadableHeadError
+from escrowctl.journal.head import KeptHead, UnreadableHeadError
 from escrowctl.journal.rows import Columns
 from escrowctl.journal.store import Store
 from escrowctl.journal.verification import fold
@@ -60,8 +60,8 @@ def merge(store: Store, archive: Archive, *, at: str) -> Intake:
 def restore(store: Store, archive: Archive) -> Intake:
     """Bring an archive back as the journal that it was, into one that holds nothing.
 
-    Raises EscrowctlError (7) where this journal holds records, and where the head that was kept
-    beside it says that more was written than the archive holds.
+    Raises EscrowctlError (7) where this journal holds records, and where the head next to it is
+    unreadable, of another journal, or says that more was written than the archive holds.
     """
     with store.transaction():
         if store.head() != EMPTY:
@@ -70,6 +70,8 @@ def restore(store: Store, archive: Archive) -> Intake:
         store.take_identity(archive.journal_id)
         for link in archive.links:
             store.add_link(link)
+        # Before the commit: a kill in between leaves an empty journal, into which the same file can be restored.
+        store.head_file.replace(KeptHead(archive.journal_id, archive.head))
     return Intake(added=len(archive.by_entry()))
 
 
@@ -83,13 +85,21 @@ def _recognise(store: Store, archive: Archive) -> Intake:
 
 
 def _require_reaching(store: Store, archive: Archive) -> None:
-    """Refuse an archive that is older than the journal that stood here once."""
+    """Refuse an archive that is of another journal than was here before, or older."""
     path = store.head_file.path
+    by_hand = f"to restore it all the same: settle by hand what was written here, then remove {path}"
     try:
         kept = store.head_file.read()
     except UnreadableHeadError:
+        raise _refusal(f"{path} holds no head: which journal was here is not known.", hint=by_hand) from None
+    if kept is None or kept == KeptHead(store.journal_id, EMPTY):
         return
-    if kept is None or kept.journal_id != archive.journal_id or kept.head == EMPTY:
+    if kept.journal_id != archive.journal_id:
+        raise _refusal(
+            f"{path} is of journal {kept.journal_id}, and the export is of journal {archive.journal_id}.",
+            hint=(f"import an export of journal {kept.journal_id}", by_hand),
+        )
+    if kept.head == EMPTY:
         return
     last = archive.head.sequence
     if kept.head.sequence > last:

@@ -1,9 +1,10 @@
 """The journal as the client and the commands use it: begin, settle, and look back."""
 
 import contextlib
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from itertools import islice
 from pathlib import Path
@@ -13,15 +14,17 @@ from escrowctl.contract.money import sum_exactly
 from escrowctl.contract.number import JsonValue
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
 from escrowctl.journal import guards, signing_secrets
+from escrowctl.journal.accounts import Account
 from escrowctl.journal.entries import RESENT_ON_WORD, Entry, Intent, Selection, State, Verdict
-from escrowctl.journal.failures import damaged
+from escrowctl.journal.failures import behind, damaged
 from escrowctl.journal.locks import AskedLockFile, LockFile, place_of
-from escrowctl.journal.spending import count_resends, sum_since
+from escrowctl.journal.spending import count_resends, find_ahead, sum_since
 from escrowctl.journal.store import Store
 from escrowctl.surroundings import timestamp
 
 LOST_IN_FLIGHT = "the process that sent it ended before it could record an outcome"
 _POLL_SECONDS = 0.05
+_LONG_SILENCE = timedelta(days=400)
 
 Caps = Mapping[str, Decimal]
 """Currency -> the most that writes of one operation may come to in a UTC day. Empty: no caps."""
@@ -73,26 +76,38 @@ class Journal:
         """The journal's own id."""
         return self.store.journal_id
 
-    def begin(self, intent: Intent, *, request_id: str, caps: Caps = NO_CAPS) -> Begun:
+    def long_silence(self) -> str | None:
+        """Return the date of the last record where it is more than 400 days before now, else None.
+
+        A clock that jumped ahead looks like that, and caps count what it dates until that date has come.
+        """
+        last = self.store.links(after=self.store.head().sequence - 1, limit=1)
+        dates = [link.record.at for link in last if link.record.at < timestamp(self._now() - _LONG_SILENCE)]
+        return dates[0] if dates else None
+
+    def begin(self, intent: Intent, *, request_id: str, caps: Caps = NO_CAPS, repeats_throttled: bool = False) -> Begun:
         """Make the intent durable, so that its bytes may leave; or refuse it.
 
         An intent whose idempotency key and request were sent before is not sent again: the earlier
-        entry is returned as replayed, unless it is known not to have happened, or was refused for
-        now (425, 429); then it gets its next attempt. Raises EscrowctlError 5, 7 or 12 as
-        `journal.guards` says.
+        entry is returned as replayed, unless it is known not to have happened, or was answered with
+        425 or 429 and `repeats_throttled`; then it gets its next attempt. Raises EscrowctlError 5, 7
+        or 12 as `journal.guards` says.
         """
         with self._bringing_to_life() as hold:
-            earlier = self._under_key(intent)
-            if earlier is not None and not _may_be_sent_again(earlier):
+            earlier = self._under_key(intent, repeats_throttled=repeats_throttled)
+            if earlier is not None and not _may_be_sent_again(earlier, repeats_throttled=repeats_throttled):
                 return Begun(earlier, replayed=True)
             self._check_guards(intent, but=earlier.number if earlier else None)
             self._check_caps(intent, caps, but=earlier)
             begun = self._attempt(intent, earlier, request_id=request_id, hold=hold)
-        return Begun(self._reread(begun), replayed=False)
+        return Begun(self._begun(begun), replayed=False)
 
-    def begin_again(self, entry: Entry, *, request_id: str, caps: Caps = NO_CAPS, word: Word | None = None) -> Entry:
+    def begin_again(
+        self, entry: Entry, account: Account, *, request_id: str, caps: Caps = NO_CAPS, word: Word | None = None
+    ) -> Entry:
         """Make the next attempt of an entry durable: a service that deduplicates, or an operator's word, allows it.
 
+        `account` is the one that it is sent under now.
         Raises EscrowctlError 7 where somebody else has worked on the entry since it was read, and
         otherwise as `begin` does.
         """
@@ -100,10 +115,11 @@ class Journal:
             self._require_unchanged(entry)
             if word is not None:
                 self._record_word(entry, replace(entry.verdict, detail=RESENT_ON_WORD), word)
-            self._check_guards(entry.intent, but=entry.number)
-            self._check_caps(entry.intent, caps, but=entry)
-            begun = self._attempt(entry.intent, entry, request_id=request_id, hold=hold)
-        return self._reread(begun)
+            intent = replace(entry.intent, account=account)
+            self._check_guards(intent, but=entry.number)
+            self._check_caps(intent, caps, but=entry)
+            begun = self._attempt(intent, entry, request_id=request_id, hold=hold)
+        return self._begun(begun)
 
     def decide(self, entry: Entry, verdict: Verdict, word: Word) -> Entry:
         """Record an operator's word on what became of an entry; raises EscrowctlError 7 as `begin_again` does."""
@@ -119,23 +135,57 @@ class Journal:
         reply = known.reply if known.state is State.DONE else None
         made = result_id or known.result_id
         verdict = replace(known, state=State.DONE, detail=detail, result_id=made, reply=reply, verified=True)
+        return self._record_reading(entry, verdict)
+
+    def refuse_by_reading(self, entry: Entry, detail: str) -> Entry:
+        """Record that a reading showed a write to have changed nothing; raises as `decide` does."""
+        return self._record_reading(entry, replace(entry.verdict, state=State.REFUSED, detail=detail))
+
+    def _record_reading(self, entry: Entry, verdict: Verdict) -> Entry:
         with self._alone():
             self._require_unchanged(entry)
             self.store.add_verdict(entry.number, verdict, at=timestamp(self._now()))
         return self._reread(replace(entry, verdict=verdict))
 
     def settle(self, entry: Entry, verdict: Verdict) -> Entry:
-        """Record what became of an attempt of ours, durably, and give its liveness back."""
+        """Record what became of an attempt of ours, durably, and give its liveness back.
+
+        Raises EscrowctlError `ErrorCode.OUTCOME_UNKNOWN` where the attempt is not the entry's current one
+        any more (fencing): what another process recorded since is not overwritten.
+        """
+        taken_over = False
         try:
             with self.store.transaction():
-                self.store.add_verdict(entry.number, verdict, at=timestamp(self._now()))
+                taken_over = not self._is_current(entry)
+                if not taken_over:
+                    self.store.add_verdict(entry.number, verdict, at=timestamp(self._now()))
+                elif not self._is_on_record(entry):
+                    self._record_lost(entry, verdict)
         except EscrowctlError:
             # Where only the commit's very last sync failed, it stands all the same. Should a power failure
             # undo it, the entry is in flight again and reads as unknown: nothing is sent twice for it.
             if not self._stands(entry, verdict):
                 raise
         self._locks.free(entry.number)
+        if taken_over:
+            raise guards.taken_over(entry, verdict, invocation=self._invocation)
         return self._reread(replace(entry, verdict=verdict, settled_at=timestamp(self._now())))
+
+    def _is_current(self, entry: Entry) -> bool:
+        """Whether an attempt of ours is still the one that its entry is in flight with."""
+        now = self.store.by_number(entry.number)
+        return now is not None and (now.request_id, now.state) == (entry.request_id, State.IN_FLIGHT)
+
+    def _is_on_record(self, entry: Entry) -> bool:
+        """Whether the entry's records hold our attempt, though a later one is current."""
+        facts = (json.loads(link.record.facts) for link in self.store.links_of(entry.number))
+        return any(found.get("request_id") == entry.request_id for found in facts)
+
+    def _record_lost(self, entry: Entry, verdict: Verdict) -> None:
+        """Record an attempt, whose intent another process overwrote, as an entry of its own."""
+        at, number = timestamp(self._now()), self.store.next_number()
+        self.store.add_intent(number, entry.intent, attempt=1, request_id=entry.request_id, at=at)
+        self.store.add_verdict(number, verdict, at=at)
 
     def _stands(self, entry: Entry, verdict: Verdict) -> bool:
         """Whether an outcome is on record, to one who opens the journal anew."""
@@ -177,14 +227,17 @@ class Journal:
         with self._alone():
             self._check_guards(intent_like)
 
-    def find_sent(self, intent: Intent) -> Entry | None:
+    def find_sent(self, intent: Intent, *, repeats_throttled: bool) -> Entry | None:
         """Return the entry that this intent would be a repetition of, by its idempotency key, or None.
 
-        Raises EscrowctlError 7 where the key stood for another request, or is in flight elsewhere.
+        Raises EscrowctlError 7 where the key stood for another request, is in flight elsewhere, or may be
+        another account's.
         """
         with self._alone():
-            earlier = self._under_key(intent)
-        return earlier if earlier is not None and not _may_be_sent_again(earlier) else None
+            earlier = self._under_key(intent, repeats_throttled=repeats_throttled)
+        if earlier is None or _may_be_sent_again(earlier, repeats_throttled=repeats_throttled):
+            return None
+        return earlier
 
     def keep_secret(self, entry: Entry, reply: JsonValue, *, resource_id: str | None) -> None:
         """Store the reply that holds the signing secret of an entry's endpoint; the journal itself never holds it."""
@@ -201,8 +254,11 @@ class Journal:
     def require_whole(self) -> None:
         """Raise EscrowctlError (17) where the file is gone, or older than it was: what it lists is not all there is."""
         kept_beside = self.store.behind_head_file()
-        if kept_beside is not None:
-            raise damaged(self.store.path, kept_beside if self.is_there else "it is gone, and its head is still there")
+        if kept_beside is None:
+            return
+        if not self.is_there:
+            raise damaged(self.store.path, "it is gone, and its head is still there")
+        raise behind(self.store.path, kept_beside)
 
     @property
     def is_there(self) -> bool:
@@ -252,17 +308,22 @@ class Journal:
                 self._locks.free(number)
             raise
 
-    def _under_key(self, intent: Intent) -> Entry | None:
+    def _under_key(self, intent: Intent, *, repeats_throttled: bool) -> Entry | None:
         """Return the entry under an intent's idempotency key: of several, one that may have happened.
 
-        There are several only where another journal's was imported.
+        There are several only where another journal's was imported, or another account used the key.
         """
-        found = [self._alive_or_unknown(entry) for entry in self.store.by_key(intent.names, intent.idempotency_key)]
+        found = self._alive(self.store.by_key(intent.names, intent.idempotency_key), intent)
         for earlier in found:
             guards.check_key(earlier, intent)
             if earlier.state is State.IN_FLIGHT:
                 raise guards.busy(earlier)
-        return next((entry for entry in found if not _may_be_sent_again(entry)), found[0] if found else None)
+        sent = next(
+            (entry for entry in found if not _may_be_sent_again(entry, repeats_throttled=repeats_throttled)), None
+        )
+        if sent is not None:
+            guards.check_account(sent, intent, invocation=self._invocation)
+        return sent or (found[0] if found else None)
 
     def _attempt(self, intent: Intent, earlier: Entry | None, *, request_id: str, hold: Callable[[int], None]) -> Entry:
         """Record the next attempt, or the first, and return it. Only inside a transaction."""
@@ -278,12 +339,10 @@ class Journal:
         for number in intent.despite:
             if self.store.by_number(number) is None:
                 raise guards.no_such_entry(number, invocation=self._invocation)
-        alike = self.store.alike(intent)
-        alive = [self._alive_or_unknown(entry) for entry in alike if entry.number != but]
-        guards.check_alike(alive, intent, invocation=self._invocation, now=self._now())
+        alike = self._alive(self.store.alike(intent), intent, but=but)
+        guards.check_alike(alike, intent, invocation=self._invocation, now=self._now())
         if intent.is_create and intent.reference is not None:
-            under = self.store.by_reference(intent.names, intent.reference)
-            under = [self._alive_or_unknown(entry) for entry in under if entry.number != but]
+            under = self._alive(self.store.by_reference(intent.names, intent.reference), intent, but=but)
             guards.check_reference(under, intent, invocation=self._invocation, now=self._now())
 
     def _check_caps(self, intent: Intent, caps: Caps, *, but: Entry | None) -> None:
@@ -294,12 +353,17 @@ class Journal:
         if not caps:
             return
         money = guards.require_countable(intent, caps)
-        day = timestamp(self._now())[:10]
-        number = but.number if but else None
-        spent = sum_since(self.store, intent, money.currency, since=f"{day}T00:00:00.000Z", but=number)
+        now = timestamp(self._now())
+        since, number = f"{now[:10]}T00:00:00.000Z", but.number if but else None
+        spent = sum_since(self.store, intent, money.currency, since=since, but=number)
         if but is not None and but.is_open:
             spent = sum_exactly((spent, *[money.amount] * count_resends(self.store, but.number)))
-        guards.check_cap(intent, money, cap=caps[money.currency], spent=spent, day=day)
+        cap = caps[money.currency]
+        if sum_exactly((spent, money.amount)) > cap:
+            ahead = find_ahead(self.store, intent, money.currency, since=since, now=now, but=number)
+            raise guards.over_cap(
+                intent, money, cap=cap, spent=spent, day=now[:10], ahead=ahead, invocation=self._invocation
+            )
 
     def _require_unchanged(self, entry: Entry) -> None:
         """Refuse (7) to go on with an entry that is not as it was read."""
@@ -323,6 +387,25 @@ class Journal:
         except EscrowctlError:
             return entry
 
+    def _begun(self, entry: Entry) -> Entry:
+        """Return an intent as it is on record; raises EscrowctlError 7 where another process has overwritten it.
+
+        That happens where one journal is reached by two paths that do not share locks.
+        """
+        found = self._reread(entry)
+        if found.request_id != entry.request_id:
+            self._locks.free(entry.number)
+            raise guards.overwritten(entry)
+        return found
+
+    def _alive(self, entries: list[Entry], intent: Intent, *, but: int | None = None) -> list[Entry]:
+        """Return the entries as they are now, without those of another account."""
+        return [
+            self._alive_or_unknown(entry)
+            for entry in entries
+            if entry.number != but and not intent.account.is_other(entry.intent.account)
+        ]
+
     def _living(self, entry: Entry | None) -> Entry | None:
         return None if entry is None else self._alive_or_unknown(entry)
 
@@ -343,8 +426,8 @@ def _as_stored(states: tuple[State, ...]) -> tuple[State, ...]:
     return (*states, State.IN_FLIGHT) if State.UNKNOWN in states and State.IN_FLIGHT not in states else states
 
 
-def _may_be_sent_again(entry: Entry) -> bool:
-    refused_for_now = entry.state is State.REFUSED and entry.verdict.may_repeat
+def _may_be_sent_again(entry: Entry, *, repeats_throttled: bool) -> bool:
+    refused_for_now = repeats_throttled and entry.state is State.REFUSED and entry.verdict.may_repeat
     return entry.state in (State.NOT_SENT, State.NOT_APPLIED) or refused_for_now
 
 

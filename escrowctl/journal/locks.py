@@ -11,12 +11,12 @@ import errno
 import fcntl
 import hashlib
 import os
-import stat
 import struct
 import threading
 from pathlib import Path
 
-_MODE = 0o600
+from escrowctl.files import make_file, open_regular
+
 _FIRST_HASHED = 1 << 48
 _HASH_BITS = 60
 _HAS_OFD = hasattr(fcntl, "F_OFD_SETLK")
@@ -36,11 +36,8 @@ class LockFile:
         self._guard = threading.Lock()
 
     def _open(self, path: Path) -> int:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
-        if stat.S_IMODE(os.fstat(handle).st_mode) != _MODE:
-            # The umask took something away.
-            os.fchmod(handle, _MODE)
-        return handle
+        make_file(path)
+        return open_regular(path, os.O_RDWR)
 
     def hold(self, place: int) -> bool:
         """Take one byte; False where another process, or another thread of this one, has it."""
@@ -97,7 +94,7 @@ class AskedLockFile(LockFile):
     def _open(self, path: Path) -> int:
         for access in (os.O_RDWR, os.O_RDONLY):
             try:
-                return os.open(path, access | os.O_CLOEXEC)
+                return open_regular(path, access)
             except FileNotFoundError:
                 return _NO_FILE
             except OSError:

@@ -5,9 +5,11 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from escrowctl.contract.identifiers import fold_id, fold_reference
 from escrowctl.contract.money import Money
 from escrowctl.contract.number import Number
 from escrowctl.contract.operations import RELEASE_TRANSACTION
+from escrowctl.journal.accounts import Account
 from escrowctl.journal.chain import Kind, canonical
 from escrowctl.journal.entries import Entry, Event, Intent, State, Verdict
 
@@ -28,6 +30,9 @@ _NO_VERDICT: Columns = {
     "verified": 0,
     "settled_at": None,
 }
+_ADDED_LATER: Columns = {"origin": None, "site": None, "account": None, "key_fingerprint": None}
+"""Columns that records of earlier formats do not have."""
+
 _OF_VERDICT = ("state", "detail", "http_status", "result_id", "reply", "may_repeat", "verified")
 
 
@@ -35,9 +40,9 @@ def apply(columns: Columns, kind: str, at: str, facts: Mapping[str, Any]) -> Col
     """Return the row that a record makes of an entry's row (empty for a new entry)."""
     match kind:
         case Kind.INTENT:
-            return {"origin": None, "site": None, **columns, **facts, "sent_at": at, **_NO_VERDICT}
+            return {**_ADDED_LATER, **columns, **facts, "sent_at": at, **_NO_VERDICT}
         case Kind.IMPORT:
-            return {**facts}
+            return {**_ADDED_LATER, **facts}
         case _:
             # Records of format 1 do not say whether a reading showed it.
             said = {"verified": 0, **facts}
@@ -51,6 +56,7 @@ def seal_of(number: int, columns: Columns) -> str:
 
 def facts_of_intent(intent: Intent, *, attempt: int, request_id: str) -> Columns:
     """Return what a record of an intent holds."""
+    account = intent.account.of_entry
     return {
         "operation": intent.operation,
         "service": intent.service,
@@ -68,6 +74,8 @@ def facts_of_intent(intent: Intent, *, attempt: int, request_id: str) -> Columns
         "reason": intent.reason,
         "despite": ",".join(str(number) for number in intent.despite),
         "operator": intent.operator,
+        "account": account.name,
+        "key_fingerprint": account.fingerprint,
         "attempt": attempt,
         "request_id": request_id,
     }
@@ -107,6 +115,7 @@ def entry_of(number: int, columns: Mapping[str, Any], history: tuple[Event, ...]
             reason=row["reason"],
             despite=tuple(int(one) for one in row["despite"].split(",") if one),
             operator=row["operator"],
+            account=Account(row["account"], row["key_fingerprint"]),
         ),
         verdict=Verdict(
             State(row["state"]),
@@ -164,14 +173,18 @@ def key_tokens(names: Iterable[str], idempotency_key: str) -> frozenset[int]:
 
 
 def likeness_tokens(names: Iterable[str], operation: str, likenesses: Iterable[str]) -> frozenset[int]:
-    """Return the tokens of a write that is the same write: one for each name of its service and of itself."""
-    given = list(likenesses)
+    """Return the tokens of a write that is the same write: one for each name of its service and of itself.
+
+    Ids that differ only in case or Unicode form share a token.
+    """
+    is_release = operation == RELEASE_TRANSACTION.name
+    given = [fold_id(likeness) if is_release else likeness for likeness in likenesses]
     return frozenset(_token("likeness", name, operation, likeness) for name in names for likeness in given)
 
 
 def reference_tokens(names: Iterable[str], reference: str) -> frozenset[int]:
-    """Return the tokens of an operator's reference at a service."""
-    return frozenset(_token("reference", name, reference) for name in names)
+    """Return the tokens of an operator's reference at a service; references that look alike share them."""
+    return frozenset(_token("reference", name, fold_reference(reference)) for name in names)
 
 
 def _token(*words: str) -> int:

@@ -10,7 +10,9 @@ indexes of one table would not do: SQLite asks the one that it likes better, wha
 import sqlite3
 import uuid
 
-VERSION = 3
+VERSION = 4
+FIRST_WITH_HEAD = 3
+"""Journals of earlier formats may have no head file."""
 
 _TABLES = """
 CREATE TABLE journal (id TEXT NOT NULL, made_at TEXT NOT NULL) STRICT;
@@ -72,6 +74,18 @@ CREATE INDEX entries_by_origin ON entries (origin) WHERE origin IS NOT NULL;
 """
 """Two journals may have used one key: both their entries stand where one was imported into the other."""
 
+_SINCE_FORMAT_4 = """
+ALTER TABLE entries ADD COLUMN account TEXT;
+ALTER TABLE entries ADD COLUMN key_fingerprint TEXT;
+"""
+
+_FORGET_DERIVED = """
+UPDATE entries SET seal = '';
+DELETE FROM guards;
+DELETE FROM guards_again;
+"""
+"""Seals cover the new columns, and since format 4 ids and references are compared without case and form."""
+
 
 def version_of(database: sqlite3.Connection) -> int:
     """Return the file's format: 0 for an empty file."""
@@ -80,14 +94,15 @@ def version_of(database: sqlite3.Connection) -> int:
 
 def make_tables(database: sqlite3.Connection, *, made_at: str) -> None:
     """Make today's tables in an empty file, with an identity of its own; only inside a transaction."""
-    _execute_all(database, _TABLES + _SINCE_FORMAT_2 + _SINCE_FORMAT_3)
+    _execute_all(database, _TABLES + _SINCE_FORMAT_2 + _SINCE_FORMAT_3 + _SINCE_FORMAT_4)
     database.execute("INSERT INTO journal VALUES (?, ?)", (str(uuid.uuid4()), made_at))
     _mark(database)
 
 
 def extend_tables(database: sqlite3.Connection, *, version: int) -> None:
-    """Bring a file of an earlier format to today's tables; seals and guards, since 2, are the caller's to write."""
-    _execute_all(database, (_SINCE_FORMAT_2 if version == 1 else "") + _SINCE_FORMAT_3)
+    """Bring a file of an earlier format to today's tables; every seal and guard is the caller's to write anew."""
+    steps = ((1, _SINCE_FORMAT_2), (2, _SINCE_FORMAT_3), (3, _SINCE_FORMAT_4))
+    _execute_all(database, "".join(step for last, step in steps if version <= last) + _FORGET_DERIVED)
     _mark(database)
 
 

@@ -18,9 +18,9 @@ from escrowctl.errors import EscrowctlError
 from escrowctl.journal import rows, schema
 from escrowctl.journal.chain import EMPTY, Head, Kind, Link, Record, canonical
 from escrowctl.journal.entries import Entry, Intent, Selection, Verdict
-from escrowctl.journal.failures import damaged, decoding, translated, unusable
+from escrowctl.journal.failures import behind, damaged, decoding, translated, unusable
 from escrowctl.journal.head import HeadFile, KeptHead, UnreadableHeadError
-from escrowctl.journal.opening import open_database, open_database_to_read
+from escrowctl.journal.opening import keep_copy, open_database, open_database_to_read
 from escrowctl.journal.rows import Columns
 
 _TREES = ("guards", "guards_again")
@@ -47,6 +47,8 @@ class Store:
         with decoding(path):
             store = cls(path, open_database_to_read(path) if reading else open_database(path))
             store._prepare(made_at)
+            if not reading:
+                store._make_head()
             return store
 
     def copy(self) -> "Store":
@@ -114,7 +116,7 @@ class Store:
         if row["number"] != row["entry"]:
             raise self._damaged("its entries and its records do not end with the same one")
         if why := self.behind_head_file():
-            raise self._damaged(why)
+            raise behind(self.path, why)
 
     def behind_head_file(self) -> str | None:
         """Return in what the chain contradicts the head that was kept beside it; None where it does not."""
@@ -122,9 +124,9 @@ class Store:
             with self._translated():
                 kept = self.head_file.read()
         except UnreadableHeadError:
-            return f"{self.head_file.path.name} beside it holds no head"
+            return f"{self.head_file.path.name} next to it holds no head"
         if kept is None:
-            return None
+            return None if self.head() == EMPTY else f"{self.head_file.path.name} next to it is missing"
         if kept.journal_id != self.journal_id:
             return f"{self.head_file.path.name} beside it is of another journal, {kept.journal_id}"
         return self.contradiction(kept.head)
@@ -257,12 +259,23 @@ class Store:
             with self.transaction():
                 self._bring_up_to_date(made_at)
 
+    def _make_head(self) -> None:
+        """Create the head file of a journal without records: with records, a missing one shows a loss."""
+        if not self.head_file.is_there:
+            # Alone, so that no record comes in between.
+            with self.transaction():
+                if self.head() == EMPTY:
+                    self.head_file.replace(KeptHead(self.journal_id, EMPTY))
+
     def _bring_up_to_date(self, made_at: str) -> None:
         # Asked again: another process may have been first.
         version = schema.version_of(self._db)
         if version == 0:
             schema.make_tables(self._db, made_at=made_at)
         elif version < schema.VERSION:
+            keep_copy(self.path)
+            if version < schema.FIRST_WITH_HEAD and not self.head_file.is_there:
+                self.head_file.replace(KeptHead(self.journal_id, self.head()))
             schema.extend_tables(self._db, version=version)
             for row in self._db.execute("SELECT * FROM entries WHERE seal = ''").fetchall():
                 columns = dict(row)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from escrowctl.errors import EscrowctlError
 from escrowctl.journal import rows
 from escrowctl.journal.chain import EMPTY, Head, Link
+from escrowctl.journal.head import KeptHead
 from escrowctl.journal.rows import Columns
 from escrowctl.journal.store import Store
 
@@ -20,34 +21,49 @@ _PAGE = 500
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was looked at, and the first thing that is wrong (None: nothing)."""
+    """What was looked at, and the first thing that is wrong (None: nothing).
+
+    `behind` is in what the chain contradicts the head file, where that is a problem or not.
+    """
 
     records: int
     entries: int
     head: Head
     problem: str | None
+    behind: str | None
 
 
-def verify(store: Store, *, expected: Head | None = None) -> Verification:
+def verify(store: Store, *, expected: Head | None = None, any_head: bool = False) -> Verification:
     """Check a copy of the whole journal, taken at one moment, so that nobody's writing is waited for or seen half.
 
-    `expected` is a head that it must still hold. Raises EscrowctlError `journal_unusable` only where the
-    file cannot be read at all.
+    `expected` is a head that it must still hold; with `any_head` the head file is no problem. Raises
+    EscrowctlError `journal_unusable` only where the file cannot be read at all.
     """
     # Read before the copy is taken: what is written meanwhile only puts the chain ahead of it.
     behind = store.behind_head_file()
     with contextlib.closing(store.copy()) as frozen:
-        return _verify(frozen, behind=behind, expected=expected)
+        return _verify(frozen, behind=behind, expected=expected, any_head=any_head)
 
 
-def _verify(store: Store, *, behind: str | None, expected: Head | None) -> Verification:
+def _verify(store: Store, *, behind: str | None, expected: Head | None, any_head: bool) -> Verification:
     head, problem = _walk_chain(store)
     entries = 0
     if problem is None:
-        problem = behind or (store.contradiction(expected) if expected else None)
+        problem = (None if any_head else behind) or (store.contradiction(expected) if expected else None)
     if problem is None:
         entries, problem = _walk_entries(store)
-    return Verification(head.sequence, entries, head, problem or store.find_damage())
+    return Verification(head.sequence, entries, head, problem or store.find_damage(), behind)
+
+
+def accept_head(store: Store) -> Head:
+    """Store the head of the chain as it is now, whatever the head file says, and return it.
+
+    Raises EscrowctlError `journal_unusable` or `state_unusable` where it cannot be written.
+    """
+    with store.transaction():
+        head = store.head()
+        store.head_file.replace(KeptHead(store.journal_id, head))
+    return head
 
 
 def links(store: Store) -> Iterator[Link]:

@@ -214,6 +214,16 @@ class Console:
             self._say(safe(self._starred(line)))
         self._write_error("> ")
 
+    def close(self) -> None:
+        """Drop a stream that cannot take what is left in its buffer: the interpreter's own last flush would fail
+        too, and end the process with 120 in place of the program's exit code.
+        """
+        for stream in (self._stdout, self._stderr):
+            try:
+                stream.flush()
+            except (OSError, ValueError):
+                self._drop(stream)
+
     def _show(self, view: "View") -> None:
         from escrowctl.output import terminal, tsv
 

@@ -9,6 +9,8 @@ from escrowctl.contract.number import JsonValue, Number
 from escrowctl.contract.record import resolve_pointer
 from escrowctl.output.safe import safe
 
+_MOST_NAME_CHARS = 200
+"""A dotted name is repeated for every field beneath it: below a longer one, an object is shown as JSON."""
 _PLAIN_KEY = re.compile(r'[^\s."\\](?:[^."\\]*[^\s."\\])?')
 """A key that can stand in a dotted name as it is: no dot, no quote, no backslash, no space at its ends."""
 
@@ -106,7 +108,7 @@ def text_of(value: JsonValue) -> str:
 
 
 def _walk(prefix: str, value: JsonValue) -> Iterator[tuple[str, str]]:
-    if isinstance(value, dict) and value:
+    if isinstance(value, dict) and value and len(prefix) <= _MOST_NAME_CHARS:
         for key, item in value.items():
             yield from _walk(f"{prefix}.{_name(key)}" if prefix else _name(key), item)
     else:

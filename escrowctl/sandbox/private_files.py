@@ -5,6 +5,7 @@ import shlex
 from pathlib import Path
 
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
+from escrowctl.files import make_file, make_folder
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
@@ -22,13 +23,13 @@ def unusable(path: Path, reason: str, *, hint: str | tuple[str, ...] = _ELSEWHER
 def private_folder(folder: Path) -> None:
     """Make the folder if it is missing, its missing parents too, all 0700 whatever the umask.
 
-    Raise STATE_UNUSABLE if that fails, or if what stands there is not a folder of ours alone.
+    The mode of an existing folder is checked, never changed: another process may create one
+    between the look and the mkdir(2).
+
+    Raises `ErrorCode.STATE_UNUSABLE` if the folder cannot be created, or is not private to this user.
     """
     try:
-        for place in reversed((folder, *folder.parents)):
-            if not place.exists():
-                place.mkdir(mode=FOLDER_MODE, exist_ok=True)
-                place.chmod(FOLDER_MODE)
+        make_folder(folder)
         if not folder.is_dir():
             raise unusable(folder, "it is not a folder")
         _require_private(folder, mode=FOLDER_MODE)
@@ -44,8 +45,7 @@ def private_file(path: Path) -> None:
     try:
         # An existing file is never opened here: closing any descriptor of it would drop the locks
         # that SQLite holds on it in this process (POSIX advisory locks).
-        if not path.exists():
-            _create(path)
+        make_file(path)
         if not path.is_file():
             raise unusable(path, "it is not a regular file")
         _require_private(path, mode=FILE_MODE)
@@ -60,24 +60,14 @@ def write_private(path: Path, text: str) -> None:
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, FILE_MODE)
+        draft.unlink(missing_ok=True)
+        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             os.fchmod(handle, FILE_MODE)
             file.write(text)
         draft.replace(path)
     except OSError as error:
         raise unusable(path, error.strerror or "it cannot be written", hint=()) from error
-
-
-def _create(path: Path) -> None:
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
-    except FileExistsError:
-        return  # another process was first, which is as good
-    try:
-        os.fchmod(handle, FILE_MODE)
-    finally:
-        os.close(handle)
 
 
 def _require_private(path: Path, *, mode: int) -> None:

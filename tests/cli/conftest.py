@@ -12,6 +12,7 @@ from cli.replies import HELD, entry_of, json_reply
 
 Journal = Callable[..., list[tuple[str, str]]]
 Profile = Callable[..., WireServer]
+At = Callable[[Behave], tuple[WireServer, Run]]
 
 
 @pytest.fixture
@@ -55,3 +56,13 @@ def profile(serve: Callable[[Behave], WireServer], write_config: Callable[[str],
         return server
 
     return write
+
+
+@pytest.fixture
+def at_retrying(profile: Profile, run: Run) -> At:
+    """As `at`, with a profile whose service refuses throttled requests before it processes them."""
+
+    def start(behave: Behave) -> tuple[WireServer, Run]:
+        return profile("retry_throttled = true", behave=behave), run
+
+    return start

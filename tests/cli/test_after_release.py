@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from conftest import Run
-from wire_server import Seen, hang_up
+from wire_server import Behave, Seen, hang_up
 
 from cli.conftest import Journal, Profile
 from cli.replies import HELD, RELEASE, RELEASED, in_turn, json_reply, writes_meet
@@ -75,15 +75,40 @@ def test_a_signal_during_the_wait_says_first_that_the_release_was_accepted(profi
     assert (result.code, result.json["id"], result.json["verified"]) == (130, "tx_1", False)
 
 
-def test_a_conflict_is_told_with_what_the_service_holds_now(profile: Profile, run: Run, journal: Journal) -> None:
+@pytest.mark.parametrize("status", ["400 No", "409 No", "422 No"])
+def test_release_refused_but_read_as_released_is_done(
+    profile: Profile, run: Run, journal: Journal, status: str
+) -> None:
     reads = in_turn(json_reply(HELD), json_reply(RELEASED))
-    server = profile(KNOWN_WORD, behave=writes_meet(json_reply(b"", "409 No"), reads=reads))
+    server = profile(KNOWN_WORD, behave=writes_meet(json_reply(b"", status), reads=reads))
+
+    result = run(*RELEASE, "--json")
+
+    assert (result.code, result.json["verified"], len(server.writes)) == (0, True, 1)
+    assert f"the service answered {status[:3]} (j1); tx_1 reads as released now" in result.err
+    assert journal() == [("release_transaction", "done")]
+
+
+def test_release_conflict_that_changed_nothing_is_refused(profile: Profile, run: Run, journal: Journal) -> None:
+    server = profile(KNOWN_WORD, behave=writes_meet(json_reply(b"", "409 No"), reads=json_reply(HELD)))
 
     result = run(*RELEASE, "--json")
 
     assert (result.code, result.error["code"], len(server.writes)) == (7, "conflict", 1)
-    assert result.error["hint"] == "tx_1 reads as released 100 USD now"
+    assert result.error["hint"] == "tx_1 reads as held 100 USD now"
     assert journal() == [("release_transaction", "refused")]
+
+
+@pytest.mark.parametrize("then", [json_reply(b'{"id":"tx_1","status":"moving"}'), json_reply(b"", "500 Oh")])
+def test_release_conflict_that_changed_something_is_unknown(
+    profile: Profile, run: Run, journal: Journal, then: Behave
+) -> None:
+    server = profile(KNOWN_WORD, behave=writes_meet(json_reply(b"", "409 No"), reads=in_turn(json_reply(HELD), then)))
+
+    result = run(*RELEASE, "--json", sleep=lambda _seconds: None)
+
+    assert (result.code, result.error["code"], len(server.writes)) == (12, "outcome_unknown", 1)
+    assert journal() == [("release_transaction", "unknown")]
 
 
 @pytest.mark.parametrize(("now", "code"), [(RELEASED, 0), (HELD, 7)])
@@ -102,6 +127,7 @@ def test_a_conflict_is_success_where_released_is_enough_and_it_reads_so(
         assert "the service answered 409 (j1); tx_1 reads as released now" in result.err
 
 
+@pytest.mark.representative("unknown")
 @pytest.mark.parametrize(("answer", "code"), [(json_reply(RELEASED), 7), (hang_up, 12)], ids=["done", "unknown"])
 def test_who_comes_while_another_sends_waits_and_reports_what_became_of_it(
     profile: Profile, run: Run, answer: Any, code: int

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from conftest import KEY, Run
@@ -168,6 +167,9 @@ SPELLINGS = (
     ("PATCH", "/transactions.xml/tx_1/Release"),
     ("PUT", "/v1/transactions/tx_1/release"),
     ("PUT", "/escrow/v2/Transactions/tx_1/release"),
+    ("POST", "/transactions/tx_1/release-funds"),
+    ("POST", "/transactions/tx_1/actions/Release"),
+    ("PUT", "/transactions/tx_1/releases/now"),
 )
 
 
@@ -187,6 +189,32 @@ def test_a_release_spelled_by_hand_is_a_release(method: str, path: str, at: At) 
     assert [(result.code, result.error["code"]) for result in again] == [(7, "already_done")] * 2
     tail = path.removeprefix("/api/v1")
     assert [(seen.method, seen.target) for seen in server.writes] == [(method.upper(), f"/api/v1{tail}")]
+
+
+@pytest.mark.parametrize(
+    ("typed", "sent"),
+    [
+        ("/transactions/tx_1/%72elease", "/transactions/tx_1/release"),
+        ("/%54ransactions/tx%5f1/%52%45lease", "/Transactions/tx_1/RElease"),
+        ("/%61pi/v1/transactions/%74x_1/release", "/transactions/tx_1/release"),
+    ],
+)
+def test_percent_encoded_release_is_a_release(typed: str, sent: str, at: At) -> None:
+    server, run = at(by_method(GET=in_turn(json_reply(HELD), json_reply(RELEASED)), PUT=json_reply(b"{}")))
+
+    asked, first, again = (run("api", "PUT", typed, *words, "--json") for words in ((), ("--yes",), ("--yes",)))
+
+    assert [result.code for result in (asked, first, again)] == [3, 0, 7]
+    assert [seen.target for seen in server.writes] == [f"/api/v1{sent}"]
+
+
+@pytest.mark.parametrize("path", ["/transactions/tx_1/notes", "/escrows/tx_1/release", "/transactions/release/x"])
+def test_other_writes_need_yes_and_are_sent(path: str, at: At) -> None:
+    server, run = at(json_reply(b"{}"))
+
+    codes = [run("api", "POST", path, *words).code for words in ((), ("--yes",))]
+
+    assert (codes, [seen.target for seen in server.seen]) == ([3, 0], [f"/api/v1{path}"])
 
 
 def test_a_release_by_command_is_known_to_the_call_by_hand(at: At) -> None:
@@ -285,21 +313,6 @@ def test_a_dry_run_by_hand_sends_and_reads_nothing(at: At) -> None:
         (0, method, '{"a":1.50}') for method, _ in writes
     ]
     assert [result.json["url"] for result in results] == [f"{server.base_url}/api/v1{path}" for _, path in writes]
-    assert server.seen == []
-
-
-def test_no_write_by_hand_sets_a_status_that_means_released(at: At, write_config: Callable[[str], Path]) -> None:
-    server, run = at(json_reply(b"{}"))
-    write_config(f'[profiles.p]\nbase_url = "{server.base_url}"\nstatus.released = ["released"]\n')
-    calls = (("PATCH", "/transactions/tx_1"), ("PUT", "/transactions/tx_1"), ("POST", "/v9/transactions/tx_1"))
-
-    results = [
-        run("api", *call, "--data", '{"status":"RELEASED"}', "--yes", environ={"ESCROWCTL_PROFILE": "p"})
-        for call in calls
-    ]
-
-    assert [result.code for result in results] == [2, 2, 2]
-    assert all("means released: use tx release" in result.err for result in results)
     assert server.seen == []
 
 

@@ -123,6 +123,7 @@ def profiles(serve: Serve, write_config: Callable[[str], Path], run: Run) -> Cal
     return write
 
 
+@pytest.mark.representative("*-first0-*", "key-*")
 @pytest.mark.parametrize(
     ("first", "second"),
     [
@@ -247,53 +248,7 @@ def test_a_key_that_json_escapes_is_starred_in_replies_and_traces(at: At, home: 
     assert (result.code, key in shown, json.dumps(key)[1:-1] in shown) == (0, False, False)
 
 
-# What would release, and what is no amount
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        '{"status":"released"}',
-        '{"status":"x","state":"released"}',
-        '{"Status":"Released"}',
-        '{"status":" released "}',
-        '{"status":["released"]}',
-        '{"status":{"name":"released"}}',
-        '{"data":{"attributes":{"transactionStatus":"RELEASED"}}}',
-        '{"status":"\uff52eleased"}',
-        '{"status":"paid_out"}',
-        '{"released":true}',
-        '{"action":"release"}',
-    ],
-)
-@pytest.mark.parametrize(
-    "line",
-    [
-        ("tx", "update", "tx_1", "--yes"),
-        ("api", "PUT", "/transactions/tx_1", "--yes"),
-        ("api", "PATCH", "/transactions/tx_1", "--yes"),
-        ("api", "POST", "/transactions"),
-        CREATE,
-    ],
-    ids=" ".join,
-)
-def test_a_body_that_would_release_is_refused_in_every_shape(
-    profiles: Callable[..., tuple[WireServer, Run]], line: tuple[str, ...], body: str
-) -> None:
-    server, run = profiles(json_reply(HELD), a='base_url = "BASE"\nstatus.released = ["PAID_OUT"]')
-    around = {"ESCROWCTL_PROFILE": "a", "ESCROWCTL_BASE_URL": server.base_url}
-
-    result = run(*line, "--data", body, "--json", environ=around)
-
-    assert (result.code, result.out, server.writes) == (2, "", [])
-    assert "which means released: use tx release." in result.error["message"]
-
-
-@pytest.mark.parametrize("body", ['{"note":"goods were released"}', '{"released":false}', '{"status":"held"}'])
-def test_what_only_speaks_of_it_is_sent(at: At, body: str) -> None:
-    server, run = at(json_reply(HELD))
-
-    assert (run("tx", "update", "tx_1", "--data", body, "--yes").code, len(server.writes)) == (0, 1)
+# What is no amount, and paths in parts
 
 
 @pytest.mark.parametrize(
@@ -378,6 +333,7 @@ def test_ok_if_released_is_not_content_with_a_record_that_says_otherwise(
 # Replies that say no with a 2xx
 
 
+@pytest.mark.representative("create-*")
 @pytest.mark.parametrize(
     "body",
     [

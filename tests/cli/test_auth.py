@@ -767,8 +767,9 @@ def test_keys_are_written_to_a_plain_file_only(run: Run, home: Path, tmp_path: P
         "auth", "login", "--base-url", "https://a.example.com", "--mode", "test", "-p", "a", "--no-check", stdin=KEY
     )
 
-    assert (result.code, result.out) == (2, ""), result.err
-    assert ("is a symbolic link: keys are written to a plain file only" in result.err) == (kind == "link")
+    what = {"link": "a symbolic link", "folder": "a folder", "pipe": "a named pipe"}[kind]
+    assert (result.code, result.out) == (17, ""), result.err
+    assert f"{path} is {what}, not a regular file: keys are stored in a regular file." in result.err
     assert precious.read_text() == "# do not overwrite\n"
     assert KEY not in result.err + "".join(one.read_text() for one in home.iterdir() if one.is_file())
 
@@ -799,7 +800,7 @@ def test_a_key_file_that_is_a_pipe_is_refused_and_not_waited_for(run: Run, tmp_p
         environ={"ESCROWCTL_BASE_URL": "https://a.example.com", "ESCROWCTL_API_KEY_FILE": str(pipe)},
     )
     assert (result.code, result.out) == (2, "")
-    assert "is not a regular file" in result.err
+    assert "is a named pipe, not a regular file" in result.err
 
 
 def test_a_folder_that_cannot_be_written_keeps_the_old_key(run: Run, serve: Serve, home: Path) -> None:

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from cli.replies import HELD, in_turn, json_reply
 DAY = datetime(2026, 11, 21, 12, tzinfo=UTC)
 EVE = datetime(2026, 11, 20, 23, 59, 59, tzinfo=UTC)
 NEXT = datetime(2026, 11, 22, tzinfo=UTC)
+AHEAD = datetime(2036, 11, 21, 12, tzinfo=UTC)
 
 
 def create(amount: str, currency: str = "USD") -> tuple[str, ...]:
@@ -186,6 +187,56 @@ def test_a_new_utc_day_frees_the_cap_and_a_clock_set_back_does_not(
     assert run(*create("100"), now=lambda: second).code == code
 
 
+def test_cap_refusal_names_entries_dated_after_now(profile: Profile, run: Run) -> None:
+    profile('caps.USD = "100"')
+    assert [run(*create("1"), now=lambda at=at: at).code for at in (EVE, AHEAD)] == [0, 0]
+    assert [run(*create("40"), now=lambda: DAY).code for _ in range(2)] == [0, 0]
+
+    result = run(*create("99"), "--json", now=lambda: NEXT)
+
+    assert (result.code, result.error["message"], result.error["hint"]) == (
+        5,
+        "the profile a caps creates at 100 USD a day (UTC): 81 count, and this one is 99. 81 of them count only "
+        "because j2 is dated after now (2036-11-21T12:00:00.000Z): the clock was ahead then, or is behind now. "
+        "Nothing was sent.",
+        "escrowctl journal show j2",
+    )
+    assert run("journal", "show", "j2", "--json").json["sent_at"] == "2036-11-21T12:00:00.000Z"
+
+
+def test_cap_refusal_names_three_entries_at_most(profile: Profile, run: Run) -> None:
+    profile('caps.USD = "100"')
+    assert [run(*create("25"), now=lambda: AHEAD).code for _ in range(4)] == [0] * 4
+
+    result = run(*create("1"), "--json", now=lambda: DAY)
+
+    assert "because j1, j2, j3 and others are dated after now" in result.error["message"]
+    assert result.error["hint"].splitlines() == [f"escrowctl journal show j{number}" for number in (1, 2, 3)]
+
+
+def test_cap_refusal_caused_by_today_names_no_clock(profile: Profile, run: Run) -> None:
+    profile('caps.USD = "100"')
+    assert run("webhook", "create", "--url", "https://hooks.example.net/x", now=lambda: AHEAD).code == 0
+    assert run(*create("100"), now=lambda: DAY).code == 0
+
+    assert "100 are done or unknown since 2026-11-21" in run(*create("1"), now=lambda: DAY).err
+
+
+@pytest.mark.parametrize(
+    ("then", "warnings"), [(DAY + timedelta(days=400), 0), (DAY + timedelta(days=400, seconds=1), 1), (EVE, 0)]
+)
+def test_write_long_after_the_last_record_warns_and_is_sent(
+    profile: Profile, run: Run, then: datetime, warnings: int
+) -> None:
+    server = profile()
+    assert run(*create("100"), now=lambda: DAY).err == ""
+
+    results = [run(*create("100"), "-q", now=lambda: then) for _ in range(2)]
+
+    assert ([result.code for result in results], len(server.writes)) == ([0, 0], 3)
+    assert [result.err.count("warning: the clock says ") for result in results] == [warnings, 0]
+
+
 def test_that_an_equal_one_is_unknown_is_said_before_the_cap(profile: Profile, run: Run) -> None:
     profile('caps.USD = "100"', behave=hang_up)
     assert run(*create("100")).code == 12
@@ -194,12 +245,14 @@ def test_that_an_equal_one_is_unknown_is_said_before_the_cap(profile: Profile, r
 
 
 def test_a_retry_of_one_write_counts_once(profile: Profile, run: Run) -> None:
-    server = profile('caps.USD = "100"', behave=in_turn(json_reply(b"", "429 Later"), json_reply(HELD)))
+    throttled_once = in_turn(json_reply(b"", "429 Later"), json_reply(HELD))
+    server = profile('caps.USD = "100"', "retry_throttled = true", behave=throttled_once)
 
     assert run(*create("100")).code == 0
     assert len(server.writes) == 2
 
 
+@pytest.mark.thorough
 def test_eight_processes_at_once_stay_under_the_cap(profile: Profile, home: Path) -> None:
     """Reserved inside the intent's commit: between asking and sending nobody else can slip in."""
     import threading

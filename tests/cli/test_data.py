@@ -99,9 +99,9 @@ def test_data_from_what_is_no_regular_file_is_refused_and_does_not_hang(tmp_path
 
     fifo, folder = (run(*CREATE, "--data", f"@{path}") for path in (tmp_path / "fifo", tmp_path))
 
-    said = f"--data @{tmp_path / 'fifo'} is not a regular file: @- reads standard input. Nothing was sent."
-    assert (fifo.code, fifo.err) == (2, f"error: {said}\n")
-    assert (folder.code, folder.err) == (2, f"error: --data @{tmp_path}: Is a directory. Nothing was sent.\n")
+    for result, path, kind in ((fifo, tmp_path / "fifo", "a named pipe"), (folder, tmp_path, "a folder")):
+        said = f"--data @{path} is {kind}, not a regular file: @- reads standard input. Nothing was sent."
+        assert (result.code, result.err) == (2, f"error: {said}\n")
     assert server.seen == []
 
 

@@ -119,10 +119,10 @@ def test_the_same_key_stays_unknown_while_its_create_is(at: At) -> None:
 
 
 @pytest.mark.parametrize("status", ["425 Too Early", "429 Too Many Requests"])
-def test_a_refusal_before_processing_may_be_tried_again_with_the_same_key(
-    status: str, at: At, journal: Journal
+def test_throttled_create_is_sent_again_with_the_same_key_where_allowed(
+    status: str, at_retrying: At, journal: Journal
 ) -> None:
-    server, run = at(in_turn(*[json_reply(b"", status)] * 3, json_reply(HELD)))
+    server, run = at_retrying(in_turn(*[json_reply(b"", status)] * 3, json_reply(HELD)))
     keyed = (*CREATE, "--idempotency-key", "order-1")
 
     codes = [run(*keyed).code, run(*keyed).code]
@@ -132,8 +132,30 @@ def test_a_refusal_before_processing_may_be_tried_again_with_the_same_key(
     assert journal() == [("create_transaction", "done")]
 
 
-def test_a_conflict_on_a_later_attempt_proves_nothing(at: At, journal: Journal) -> None:
-    server, run = at(in_turn(json_reply(b"", "429 Later"), json_reply(b"", "409 Conflict")))
+@pytest.mark.parametrize("status", ["425 Too Early", "429 Too Many Requests"])
+def test_throttled_create_is_not_repeated_under_its_key_by_default(status: str, at: At, journal: Journal) -> None:
+    """A proxy that sent it twice may have had the first one applied."""
+    server, run = at(in_turn(json_reply(b"", status), json_reply(HELD)))
+    keyed = (*CREATE, "--idempotency-key", "order-1")
+
+    first, second = run(*keyed), run(*keyed, "--json")
+
+    assert (first.code, second.code, len(server.writes)) == (9, 9, 1)
+    assert "retry_throttled" in second.error["hint"]
+    assert journal() == [("create_transaction", "refused")]
+
+
+@pytest.mark.parametrize("line", [CREATE, ("webhook", "create", "--url", "https://hooks.example.net/x")])
+def test_conflict_to_a_create_with_a_fresh_key_is_unknown(at: At, line: tuple[str, ...]) -> None:
+    server, run = at(json_reply(b"", "409 Conflict"))
+
+    codes = [run(*line).code, run(*line).code]
+
+    assert (codes, len(server.writes)) == ([12, 12], 1)
+
+
+def test_a_conflict_on_a_later_attempt_proves_nothing(at_retrying: At, journal: Journal) -> None:
+    server, run = at_retrying(in_turn(json_reply(b"", "429 Later"), json_reply(b"", "409 Conflict")))
     keyed = (*CREATE, "--idempotency-key", "order-1")
 
     codes = [run(*keyed).code, run(*keyed).code]
@@ -376,7 +398,7 @@ def test_a_release_asks_for_the_id(answer: str, code: int, at: At) -> None:
     assert "id tx_1   amount 100 USD   status held   profile 127.0.0.1   host http://127.0.0.1" in result.err
 
 
-@pytest.mark.parametrize(("answer", "code"), [("100\n", 0), ("tx_1\n", 3), ("100.00\n", 3)])
+@pytest.mark.parametrize(("answer", "code"), [("100\n", 16), ("tx_1\n", 3), ("100.00\n", 3)])
 def test_a_live_release_asks_for_the_amount(
     answer: str, code: int, here: Callable[..., tuple[WireServer, Run]]
 ) -> None:
@@ -384,7 +406,7 @@ def test_a_live_release_asks_for_the_amount(
 
     result = run("tx", "release", "tx_1", terminal=True, stdin=answer)
 
-    assert (result.code, len(server.writes)) == (code, 1 if code == 0 else 0)
+    assert (result.code, len(server.writes)) == (code, 1 if code == 16 else 0)
     assert result.err.startswith("live: here, http://127.0.0.1")
 
 

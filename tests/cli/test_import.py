@@ -25,7 +25,11 @@ def on(run: Run, tmp_path: Path) -> Callable[[WireServer, str], Here]:
     """Return a machine, by its name, that writes to a service with a journal of its own."""
 
     def there(server: WireServer, home: str) -> Here:
+        (tmp_path / home).mkdir(mode=0o700, exist_ok=True)
+        config = f'[profiles.p]\nbase_url = "{server.base_url}"\nretry_throttled = true\n'
+        (tmp_path / home / "config.toml").write_text(config)
         environ = {
+            "ESCROWCTL_PROFILE": "p",
             "ESCROWCTL_HOME": str(tmp_path / home),
             "ESCROWCTL_BASE_URL": server.base_url,
             "ESCROWCTL_API_KEY": KEY,

@@ -61,6 +61,9 @@ def written(at: At) -> tuple[WireServer, Run]:
 # Lists
 
 
+@pytest.mark.representative(
+    "-j6*", "--unknown-*", "--operation create --state done-*", "--reference *", "--id *", "--since 1h-*", "--limit *"
+)
 @pytest.mark.parametrize(
     ("options", "entries"),
     [
@@ -124,6 +127,7 @@ def test_looking_makes_nothing(run: Run, home: Path) -> None:
     assert not home.exists()
 
 
+@pytest.mark.representative("line0-17", "line3-16")
 @pytest.mark.parametrize(
     ("line", "code"), [(("list",), 17), (("totals",), 17), (("show", "j7"), 17), (("verify",), 16)]
 )
@@ -142,6 +146,7 @@ def test_an_older_copy_is_not_read_as_all_there_is(
     assert "it is an older copy, or was cut" in result.error["message"]
 
 
+@pytest.mark.representative("line0", "line4")
 @pytest.mark.parametrize(
     "line", [("list",), ("list", "-p", "127.0.0.1"), ("totals",), ("show", "j6"), ("verify",), ("export", "--head")]
 )
@@ -183,6 +188,7 @@ for _ in range(60):
 """
 
 
+@pytest.mark.thorough
 def test_a_journal_that_is_being_written_is_sound(run: Run, home: Path) -> None:
     environ = {"ESCROWCTL_HOME": str(home), "PATH": os.environ["PATH"]}
     codes = []
@@ -246,6 +252,12 @@ def test_a_journal_that_is_whole_is_said_to_be(written: tuple[WireServer, Run], 
     assert result.json == {"journal_id": journal_id, "sound": True, "records": 12, "entries": 6, "head": digest}
 
 
+@pytest.mark.representative(
+    "UPDATE records SET facts*",
+    "DELETE FROM records WHERE sequence*",
+    "UPDATE entries SET amount*",
+    "INSERT INTO guards*",
+)
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
@@ -287,6 +299,7 @@ def test_an_entry_sealed_anew_is_not_what_its_records_make(written: tuple[WireSe
     assert "entry j1 is not what its records make of it" in run("journal", "verify", "--json").error["message"]
 
 
+@pytest.mark.representative("UPDATE entries SET state*", "DELETE FROM entries*", "DELETE FROM guards WHERE*")
 @pytest.mark.parametrize(
     "change",
     [
@@ -340,7 +353,7 @@ def test_a_head_kept_elsewhere_is_held_against_the_journal(
     assert run("journal", "verify", "--head", str(head)).code == 0
     head.write_text(run("journal", "export", "--head").out)
     shutil.copy(tmp_path / "older.db", path)
-    (home / "state" / "journal.head").unlink()
+    assert run("journal", "verify", "--accept-head").code == 0
 
     assert run("journal", "verify").code == 0
     result = run("journal", "verify", "--head", str(head), "--json")
@@ -473,6 +486,7 @@ def _changed(lines: list[str], change: str) -> list[str]:
             return []
 
 
+@pytest.mark.representative("cut", "amount")
 @pytest.mark.parametrize(
     "change", ["cut", "cut in a line", "line missing", "amount", "not one", "a later format", "empty"]
 )
@@ -517,6 +531,28 @@ def test_a_journal_of_an_earlier_version_is_brought_up_to_date_and_guards_as_bef
     ]
     codes = [run(*line).code for line in (RELEASE, create("2500", "EUR"), create("3", "EUR"))]
     assert (codes, len(server.writes)) == ([7, 12, 0], 1)
+
+
+def test_journal_of_format_3_is_copied_brought_up_to_date_and_valid(at: At, home: Path) -> None:
+    _server, run = at(writes_meet(json_reply(b"")))
+    (home / "state").mkdir(parents=True, mode=0o700)
+    path, copy = home / "state" / "journal.db", home / "state" / "journal.db.bak"
+    with sqlite3.connect(path) as database:
+        database.executescript(Path(__file__).with_name("journal-format-3.sql").read_text())
+        (journal_id,) = database.execute("SELECT id FROM journal").fetchone()
+        sequence, digest = database.execute("SELECT sequence, digest FROM records ORDER BY sequence DESC").fetchone()
+    path.with_suffix(".head").write_text(f"escrowctl-head {journal_id} {sequence:020d} {digest}\n")
+
+    verified = run("journal", "verify")
+
+    assert verified.code == 0, verified.err
+    with sqlite3.connect(copy) as database:
+        assert database.execute("PRAGMA user_version").fetchone() == (3,)
+        assert database.execute("SELECT count(*) FROM records").fetchone() == (6,)
+    assert copy.stat().st_mode & 0o777 == 0o600
+    around = {"ESCROWCTL_BASE_URL": "http://127.0.0.1:4999"}
+    lines = (("tx", "release", "tx_aB", "--yes"), create("7", "EUR", "--reference", " order-7"), create("2500", "EUR"))
+    assert [run(*line, environ=around).code for line in lines] == [7, 7, 12]
 
 
 def test_a_journal_of_a_later_version_is_refused(run: Run, at: At, home: Path) -> None:

@@ -19,6 +19,7 @@ def journal_bytes(home: Path) -> bytes:
     return b"".join(path.read_bytes() for path in home.rglob("*") if path.is_file())
 
 
+@pytest.mark.representative("*-()", "*--debug*")
 @pytest.mark.parametrize("how", [(), ("--json",), ("--debug",), ("-v",), ("-q",), ("--dry-run",)], ids=str)
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line[1])
 def test_no_output_and_no_file_has_the_key(line: tuple[str, ...], how: tuple[str, ...], at: At, home: Path) -> None:

@@ -31,6 +31,8 @@ read_only = true
 caps = { EUR = "5000", USD = 99, XTS = "1.23456" }
 timeout = 12.5
 status.released = ["Released", "PAID"]
+status.failed = ["VOID"]
+status.pending = ["Payout_Queued"]
 reply = { id = "/ref", status = "/s", amount = "/value/amt", currency = "/value/ccy" }
 webhook = { scheme = "none", url_field = "endpoint", events_field = "topics" }
 reference_field = "externalRef"
@@ -46,7 +48,7 @@ list_limit = 4096
     (home / "acme.key").write_text(KEY)
     (home / "acme.key").chmod(0o600)
 
-    folders = Folders(home, home / "state", home / "cache")
+    folders = Folders({"ESCROWCTL_HOME": str(home)})
     found = Resolver(LineValues(profile="acme"), {"ESCROWCTL_JOURNAL_ID": "other"}, folders).resolve()
 
     assert found == Service(
@@ -67,6 +69,8 @@ list_limit = 4096
         retry_throttled=False,
         pointers=Pointers("/ref", "/s", "/value/amt", "/value/ccy"),
         released=frozenset({"released", "paid"}),
+        failed=frozenset({"void"}),
+        pending=frozenset({"payout_queued"}),
         webhooks=Webhooks("none", "endpoint", "topics"),
         journal_pins=(
             JournalPin("other", "ESCROWCTL_JOURNAL_ID"),
@@ -108,6 +112,8 @@ list_limit = 4096
         ("idempotency = 'yes'", 'profiles.a.idempotency: it should be "none" or "header".'),
         ("journal_id = 'j1'", "profiles.a.journal_id: it should be a journal's id"),
         ("status.released = 'released'", "profiles.a.status.released: it should be a list of words"),
+        ("status.failed = 'void'", "profiles.a.status.failed: it should be a list of statuses"),
+        ("status.pending = 'queued'", "profiles.a.status.pending: it should be a list of statuses"),
         ("status = 'released'", "profiles.a.status: it should be a table of status words."),
         ("[profiles.'a b']\nbase_url = 'https://x.example.com'", "profiles.a b: it should be tables named by"),
         ("[profile.a]\nmode = 'test'", 'profile: there is no such setting; the nearest is "profiles".'),
@@ -145,6 +151,7 @@ def make_journal(home: Path) -> None:
     OwnJournal(home / "state", now=lambda: datetime(2026, 11, 21, tzinfo=UTC)).close()
 
 
+@pytest.mark.representative("profile-create", "variable-release")
 @pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])
 @pytest.mark.parametrize("by", ["profile", "variable", "both, one wrong"])
 def test_a_live_write_is_refused_on_another_journal(

@@ -77,3 +77,81 @@ def test_the_table_of_commands_is_the_command_tree() -> None:
     assert {noun: re.findall(r"`(\S+)`", words) for noun, words in rows.items()} == {
         noun: list(verbs) for noun, (_, verbs) in NOUNS.items()
     }
+
+
+LINES = {
+    "tx create": "--amount 5 --currency USD",
+    "tx get": "ID",
+    "tx release": "ID --yes",
+    "tx list": "",
+    "tx update": "ID --data {} --yes",
+    "user get": "usr_PAYER001",
+    "webhook create": "--url https://hooks.example.net/x",
+    "webhook list": "",
+    "auth login": "--base-url https://escrow.example.com --mode test",
+    "auth logout": "-p acme",
+    "auth status": "",
+    "auth switch": "acme",
+    "config path": "",
+    "config list": "",
+    "config get": "timeout",
+    "config set": "timeout 5",
+    "config unset": "timeout",
+    "sandbox serve": "--port 0",
+    "sandbox status": "",
+    "sandbox reset": "--yes",
+    "completion bash": "",
+    "completion zsh": "",
+    "completion fish": "",
+    "completion install": "bash",
+    "journal list": "",
+    "journal show": "j1",
+    "journal resolve": "j1",
+    "journal totals": "",
+    "journal verify": "",
+    "journal export": "",
+    "journal import": "FILE",
+    "api": "GET /transactions",
+}
+
+
+def commands_refusing_sandbox() -> set[str]:
+    """Return the commands that README says cannot be rehearsed; a noun alone stands for all of its verbs."""
+    (sentence,) = re.findall(
+        r"every command can be rehearsed with `--sandbox`, except(.*?)which refuse it", README, re.DOTALL
+    )
+    names = re.findall(r"`([a-z ]+)`", sentence)
+    return {line for line in LINES for name in names if line == name or line.startswith(f"{name} ")}
+
+
+@pytest.mark.filterwarnings("ignore:send_bytes will be removed")  # waitress warns of its own option
+@pytest.mark.parametrize("command", LINES)
+def test_command_runs_with_sandbox_unless_the_readme_says_no(
+    command: str, run: Run, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("escrowctl.commands.sandbox._run", lambda _session, server: server.run(lambda: True))
+    words = LINES[command]
+    if "ID" in words or command.startswith("journal "):
+        made = run("--sandbox", "tx", "create", "--amount", "100", "--currency", "USD", "-q").out.strip()
+        export = tmp_path / "export.jsonl"
+        export.write_text(run("--sandbox", "journal", "export").out)
+        words = words.replace("ID", made).replace("FILE", str(export))
+    before = files_outside_sandbox(home)
+
+    result = run("--sandbox", *command.split(), *words.split())
+
+    refuses = command in commands_refusing_sandbox()
+    code = 2 if refuses else 8 if command == "tx update" else 0
+    assert (result.code, "leave --sandbox out" in result.err) == (code, refuses), result.err
+    assert files_outside_sandbox(home) == before
+
+
+def files_outside_sandbox(home: Path) -> set[Path]:
+    """Return every file below HOME but those of the sandbox and the cache of names for TAB."""
+    own = (home / "state" / "sandbox", home / "cache")
+    files = {path for path in home.parent.rglob("*") if path.is_file()}
+    return {path for path in files if not any(path.is_relative_to(folder) for folder in own)}
+
+
+def test_every_command_is_tried_with_sandbox() -> None:
+    assert set(LINES) == {f"{noun} {verb}" for noun, (_, verbs) in NOUNS.items() for verb in verbs} | {"api"}

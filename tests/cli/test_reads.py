@@ -92,6 +92,7 @@ def test_a_reply_that_cannot_be_read_is_a_failed_read_and_shows_how_it_starts(be
     assert error | {"message": ""} == failed("unreadable_reply", 10, "", status, None)
 
 
+@pytest.mark.representative("reset", "hang up", "not HTTP")
 @pytest.mark.parametrize(
     ("behave", "why", "tries"),
     [

@@ -64,6 +64,7 @@ def test_a_read_that_took_its_whole_time_is_not_tried_again(at: At) -> None:
 # Retry-After: seconds or a date; by the service's clock, not ours
 
 
+@pytest.mark.representative("line1-*", "line*-429 Later-Retry-After: 7-", "line0-503 Busy-Retry-After: 7-")
 @pytest.mark.parametrize(
     ("headers", "waits"),
     [
@@ -90,9 +91,9 @@ def test_a_read_that_took_its_whole_time_is_not_tried_again(at: At) -> None:
 )
 @pytest.mark.parametrize(("line", "status"), [(GET, "503 Busy"), (GET, "429 Later"), (CREATE, "429 Later")])
 def test_the_wait_is_what_the_service_asks_for_within_bounds(
-    at: At, line: tuple[str, ...], status: str, headers: tuple[str, ...], waits: list[float]
+    at_retrying: At, line: tuple[str, ...], status: str, headers: tuple[str, ...], waits: list[float]
 ) -> None:
-    server, run = at(json_reply(b"", status, *(text.encode().decode("latin-1") for text in headers)))
+    server, run = at_retrying(json_reply(b"", status, *(text.encode().decode("latin-1") for text in headers)))
     clock = Clock()
 
     run(*line, **clock.injected)
@@ -123,9 +124,9 @@ def test_a_wait_that_is_too_long_is_left_to_the_operator_and_named(at: At) -> No
 @pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])
 @pytest.mark.parametrize("status", ["425 Too Early", "429 Later"])
 def test_a_write_refused_before_processing_is_sent_again_under_the_same_key(
-    at: At, journal: Journal, line: tuple[str, ...], status: str
+    at_retrying: At, journal: Journal, line: tuple[str, ...], status: str
 ) -> None:
-    server, run = at(writes_meet(in_turn(json_reply(b"", status), json_reply(HELD))))
+    server, run = at_retrying(writes_meet(in_turn(json_reply(b"", status), json_reply(HELD))))
 
     result = run(*line, **Clock().injected)
 

@@ -69,7 +69,7 @@ def test_several_releases_at_a_terminal_are_each_said_in_a_line(run: Run) -> Non
 
     result = run("--sandbox", "tx", "release", *ids, "--yes", terminal=True)
 
-    assert result.out == "".join(f"{one}   held -> released   verified by reading it back\n" for one in ids)
+    assert result.out == "".join(f"{one}   held -> released   confirmed by reading it back\n" for one in ids)
 
 
 def test_several_reads_at_a_terminal_are_rows_under_one_header(at: At) -> None:

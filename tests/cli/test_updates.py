@@ -1,14 +1,17 @@
-"""Updates of an escrow: observed, not published, so confirmed, locked, sent once and never a way to release."""
+"""Updates of an escrow: observed, not published, so confirmed, locked, sent once and read back."""
 
 import json
+import os
+import signal
+import socket
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from conftest import Run
-from wire_server import Behave, WireServer, by_method, hang_up, http_reply
+from wire_server import Behave, Seen, WireServer, by_method, hang_up, http_reply
 
-from cli.replies import HELD, RELEASED, in_turn, json_reply
+from cli.conftest import Profile
+from cli.replies import CREATE, HELD, RELEASED, in_turn, json_reply
 
 At = Callable[[Behave], tuple[WireServer, Run]]
 
@@ -61,15 +64,79 @@ def test_nobody_is_there_to_ask(at: At) -> None:
     assert (result.code, result.error["code"], server.writes) == (3, "confirmation_needed", [])
 
 
-@pytest.mark.parametrize("data", ['{"status":"Released"}', '{"state":"RELEASED","note":"x"}'])
-def test_an_update_cannot_release(data: str, at: At, write_config: Callable[[str], Path]) -> None:
-    server, run = at(by_method(GET=json_reply(HELD), PUT=json_reply(UPDATED)))
-    write_config(f'[profiles.p]\nbase_url = "{server.base_url}"\nstatus.released = ["released"]\n')
+WORDS = 'status.released = ["released"]'
+WARNING = "warning: tx_1 now reads as released, and did not before this update. Check it: escrowctl tx get tx_1\n"
 
-    result = run("tx", "update", "tx_1", "--data", data, "--yes", environ={"ESCROWCTL_PROFILE": "p"})
 
-    assert (result.code, server.seen) == (2, [])
-    assert "which means released: use tx release. Nothing was sent.\n" in result.err
+@pytest.mark.parametrize(
+    ("readings", "words", "warnings"),
+    [
+        ((HELD, RELEASED), WORDS, 1),
+        ((RELEASED, RELEASED), WORDS, 0),
+        ((HELD, HELD), WORDS, 0),
+        ((HELD, RELEASED), "", 0),
+        ((b"<html>", RELEASED), WORDS, 1),
+        ((HELD, RELEASED.replace(b"tx_1", b"tx_2")), WORDS, 0),
+    ],
+)
+def test_update_after_which_the_record_reads_as_released_warns(
+    profile: Profile, run: Run, readings: tuple[bytes, bytes], words: str, warnings: int
+) -> None:
+    server = profile(
+        words, behave=by_method(GET=in_turn(*(json_reply(reading) for reading in readings)), PUT=json_reply(HELD))
+    )
+
+    result = run(*UPDATE, "--yes", "--allow-unreadable", "-q")
+
+    assert (result.code, result.out, len(server.writes)) == (0, "tx_1\n", 1)
+    assert result.err.count(WARNING) == warnings
+
+
+def test_update_whose_read_back_fails_is_done_and_says_so(profile: Profile, run: Run) -> None:
+    profile(WORDS, behave=by_method(GET=in_turn(json_reply(HELD), json_reply(b"<html>")), PUT=json_reply(UPDATED)))
+
+    result = run(*UPDATE, "--yes", "--json")
+
+    assert (result.code, result.json) == (0, json.loads(UPDATED))
+    assert '"code": "not_read_back", "message": "tx_1 could not be read back: ' in result.err
+
+
+def test_update_interrupted_while_reading_back_is_shown_first(profile: Profile, run: Run) -> None:
+    def interrupt(_seen: Seen, _connection: socket.socket) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    profile(WORDS, behave=by_method(GET=in_turn(json_reply(HELD), interrupt), PUT=json_reply(UPDATED)))
+
+    result = run(*UPDATE, "--yes", "--json")
+
+    assert (result.code, result.json) == (130, json.loads(UPDATED))
+    assert "tx_1 could not be read back: it was interrupted" in result.err
+
+
+def test_replayed_update_is_not_read_back(profile: Profile, run: Run) -> None:
+    server = profile(WORDS, behave=by_method(GET=json_reply(HELD), PUT=json_reply(UPDATED)))
+    assert run(*UPDATE, "--yes", "--idempotency-key", "k").code == 0
+    server.seen.clear()
+
+    assert (run(*UPDATE, "--yes", "--idempotency-key", "k").code, server.seen) == (0, [])
+
+
+@pytest.mark.parametrize("body", ['{"note":"release"}', '{"release_immediately":true}', '{"status":"released"}'])
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("tx", "update", "tx_1", "--yes"),
+        ("api", "PUT", "/transactions/tx_1", "--yes"),
+        ("api", "PATCH", "/transactions/tx_1", "--yes"),
+        ("api", "POST", "/transactions"),
+        CREATE,
+    ],
+    ids=" ".join,
+)
+def test_texts_in_a_body_refuse_no_write(profile: Profile, run: Run, line: tuple[str, ...], body: str) -> None:
+    server = profile(WORDS, behave=json_reply(HELD))
+
+    assert (run(*line, "--data", body).code, len(server.writes)) == (0, 1)
 
 
 def test_an_empty_reply_is_accepted_and_the_record_read_back(at: At) -> None:

@@ -52,6 +52,7 @@ def there(cache: Path) -> dict[str, str]:
     return {"ESCROWCTL_HOME": str(home), "HOME": str(home)}
 
 
+@pytest.mark.representative("*-bash", "escrowctl tx get -fish", "escrowctl tx get -zsh")
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize(("line", "expected"), CASES, ids=[line for line, _ in CASES])
 def test_names_are_offered_where_they_belong(shell: str, line: str, expected: set[str], cache: Path) -> None:
@@ -71,6 +72,7 @@ def test_bash_splits_a_line_at_an_equals_sign(cache: Path) -> None:
     assert offer("bash", "escrowctl --profile = acme tx get tx_", there(cache)) == {"tx_A1", "tx_A2"}
 
 
+@pytest.mark.representative("bash", "fish")
 @pytest.mark.parametrize("shell", SHELLS)
 def test_without_a_home_of_its_own_the_users_cache_is_read(shell: str, cache: Path, tmp_path: Path) -> None:
     (tmp_path / "xdg").mkdir()
@@ -86,6 +88,7 @@ HOSTILE = (
 )
 
 
+@pytest.mark.representative("escrowctl tx get -*")
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize("line", ["escrowctl tx get ", "escrowctl tx get tx_", "escrowctl -p "])
 def test_what_is_planted_in_the_cache_does_nothing(shell: str, line: str, cache: Path, tmp_path: Path) -> None:
@@ -99,6 +102,7 @@ def test_what_is_planted_in_the_cache_does_nothing(shell: str, line: str, cache:
     assert not (cache.parents[1] / "X").exists()
 
 
+@pytest.mark.representative("bash", "fish")
 @pytest.mark.parametrize("shell", SHELLS)
 def test_no_name_that_begins_with_a_dash_is_offered_even_for_a_dash(shell: str, cache: Path) -> None:
     (cache / "@default" / "transaction").write_text("--planted\n-rf\ntx_GOOD\n")
@@ -106,6 +110,7 @@ def test_no_name_that_begins_with_a_dash_is_offered_even_for_a_dash(shell: str, 
     assert "--planted" not in offer(shell, "escrowctl tx get -- --pl", there(cache))
 
 
+@pytest.mark.representative("*-bash", "*-fish")
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize("instead", ["folder", "fifo", "nothing", "empty"])
 def test_whatever_stands_in_its_place_tab_neither_hangs_nor_complains(shell: str, instead: str, cache: Path) -> None:

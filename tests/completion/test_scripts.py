@@ -82,6 +82,7 @@ def test_fish_completes(line: str, expected: set[str]) -> None:
     assert {word for word in words if not word.startswith("-") or _last(line).startswith("-")} == expected
 
 
+@pytest.mark.representative("escrowctl tx ", "escrowctl tx create --currency US")
 @pytest.mark.parametrize(("line", "expected"), CASES, ids=[line for line, _ in CASES])
 def test_zsh_completes(line: str, expected: set[str], tmp_path: Path) -> None:
     environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "TERM": "dumb"}

@@ -50,6 +50,7 @@ def test_a_defect_is_one_sentence_and_never_a_traceback(there: Program, method: 
     assert "nobody thought of" not in told.read_text()
 
 
+@pytest.mark.thorough
 def test_the_newest_twenty_reports_are_kept(there: Program, tmp_path: Path) -> None:
     code = _BROKEN.format(key=KEY, method="get_transaction").replace("sys.exit(main())", "for _ in range(25): main()")
     there.python(code, "tx", "get", "tx_1")

@@ -22,6 +22,7 @@ def server(serve: Serve) -> WireServer:
     return serve(lambda _seen, connection: connection.sendall(http_reply("200 OK", CREATED)))
 
 
+@pytest.mark.representative("000", "777")
 @pytest.mark.parametrize("umask", ["000", "077", "777"])
 def test_every_file_is_for_its_owner_alone_whatever_the_umask(program: Program, server: WireServer, umask: str) -> None:
     there = program.at(server)
@@ -54,6 +55,7 @@ def test_every_file_is_for_its_owner_alone_whatever_the_umask(program: Program, 
     assert {mode for name, mode in modes.items() if name.endswith("-journal")} <= {"-rw-------"}
 
 
+@pytest.mark.representative("words0-{file}", "words1-/dev/null")
 @pytest.mark.parametrize("home", ["/proc/nowhere/escrowctl", "{file}", "{file}/escrowctl", "/dev/null"])
 @pytest.mark.parametrize("words", [CREATE, ("tx", "release", "tx_1", "--yes")])
 def test_without_a_folder_for_the_journal_nothing_is_sent(
@@ -74,6 +76,7 @@ def test_a_read_needs_no_folder_at_all(program: Program, server: WireServer) -> 
     assert (ended.code, ended.out, ended.err) == (0, "tx_1\n", "")
 
 
+@pytest.mark.representative("my own*")
 @pytest.mark.parametrize("name", ['my own "home" of it\'s', "-q", "ünï 漢字", "$(touch pwned) `touch pwned`; #"])
 def test_a_folder_may_have_any_name(tmp_path: Path, server: WireServer, name: str) -> None:
     folder = tmp_path / name
@@ -84,6 +87,7 @@ def test_a_folder_may_have_any_name(tmp_path: Path, server: WireServer, name: st
     assert {path.name for path in tmp_path.iterdir()} == {name}
 
 
+@pytest.mark.thorough
 def test_a_config_path_with_spaces_and_quotes_is_quoted_in_what_can_be_pasted(
     program: Program, serve: Serve, tmp_path: Path
 ) -> None:

@@ -97,6 +97,7 @@ def test_a_conversation_asks_checks_each_answer_and_shows_no_key(program: Progra
     assert f'key = "{KEY}"' in credentials.read_text()
 
 
+@pytest.mark.thorough
 def test_what_the_line_says_is_not_asked_for(program: Program, server: WireServer) -> None:
     terminal = program.terminal("auth", "login", "--base-url", server.base_url, "--mode", "test", "-p", "a", "-q")
     code, shown = answer_all(terminal, f"{KEY}\n")
@@ -115,6 +116,7 @@ def test_a_key_that_is_refused_is_not_stored_and_not_shown(program: Program, ser
     assert not program.home.exists()
 
 
+@pytest.mark.representative("at the key-Ctrl-D")
 @pytest.mark.parametrize(("typed", "code"), [("\x03", 130), ("\x04", 3)], ids=["Ctrl-C", "Ctrl-D"])
 @pytest.mark.parametrize("answers", [0, 1], ids=["at the first question", "at the key"])
 def test_leaving_stores_nothing_and_leaves_the_terminal_as_it_was(
@@ -128,6 +130,7 @@ def test_leaving_stores_nothing_and_leaves_the_terminal_as_it_was(
     assert not program.home.exists()
 
 
+@pytest.mark.thorough
 def test_the_terminal_shows_what_is_typed_again_after_an_interrupt(program: Program, server: WireServer) -> None:
     shell = pexpect.spawn("bash", ["--norc", "--noprofile"], env=dict(program.environ), encoding="utf-8", timeout=30)
     shell.sendline("PS1='$ '; bind 'set enable-bracketed-paste off'; clear")
@@ -170,6 +173,7 @@ def _command_lines() -> Iterator[str]:
             continue
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("umask", ["000", "022", "077", "777"])
 def test_what_is_stored_is_its_owner_s_alone_whatever_the_umask(
     program: Program, server: WireServer, umask: str
@@ -186,6 +190,7 @@ def test_what_is_stored_is_its_owner_s_alone_whatever_the_umask(
     assert modes == {"escrowctl": "drwx------", "config.toml": "-rw-------", "credentials.toml": "-rw-------"}
 
 
+@pytest.mark.thorough
 def test_bytes_that_are_no_text_are_no_key(program: Program, server: WireServer) -> None:
     line = f"escrowctl auth login --base-url {server.base_url} --mode test -p a"
     for given in (r"printf '\xff\xfe\x00'", "head -c 100000 /dev/zero", "cat /dev/null", "cat /bin/ls"):
@@ -195,6 +200,7 @@ def test_bytes_that_are_no_text_are_no_key(program: Program, server: WireServer)
     assert (server.seen, program.home.exists()) == ([], False)
 
 
+@pytest.mark.thorough
 def test_killed_at_any_moment_the_file_is_the_old_or_the_new_one(program: Program, server: WireServer) -> None:
     """SIGKILL during edits: config.toml parses, and holds a prefix of what was written."""
     program.run("config", "set", "profiles.a.base_url", server.base_url)
@@ -222,6 +228,7 @@ def test_killed_at_any_moment_the_file_is_the_old_or_the_new_one(program: Progra
     assert sorted(path.name for path in program.home.iterdir()) == ["config.toml"]
 
 
+@pytest.mark.thorough
 def test_two_logins_at_once_lose_no_key(program: Program, server: WireServer) -> None:
     processes = []
     for number in range(6):
@@ -242,6 +249,7 @@ def test_two_logins_at_once_lose_no_key(program: Program, server: WireServer) ->
     ]
 
 
+@pytest.mark.thorough
 def test_of_two_logins_at_once_under_one_name_one_wins_and_nothing_is_mixed(program: Program, serve: Serve) -> None:
     """Both keys are taken, and both answers wait for each other: both logins come to storing at once."""
     both = threading.Barrier(2)

@@ -140,6 +140,7 @@ def test_an_unknown_outcome(program: Program) -> None:
         assert len(server.writes) == 1
 
 
+@pytest.mark.thorough
 def test_an_unknown_is_settled_as_shown(program: Program) -> None:
     lines = [line.partition("    #")[0] for line in block("sh", "journal resolve").splitlines()]
     assert len(lines) == 3
@@ -170,6 +171,7 @@ def test_an_unknown_is_settled_as_shown(program: Program) -> None:
     assert (states, len(server.writes)) == (["done", "not_applied", "done"], 4)
 
 
+@pytest.mark.thorough
 def test_settings_are_set_and_listed(program: Program, tmp_path: Path) -> None:
     home = tmp_path / "home" / "escrowctl"
     home.mkdir(parents=True, mode=0o700)

@@ -61,6 +61,7 @@ def server(serve: Callable[[Behave], WireServer]) -> WireServer:
     return serve(lambda _seen, connection: connection.sendall(http_reply("200 OK", b'{"id":"tx_wrong"}')))
 
 
+@pytest.mark.representative("broken")
 @pytest.mark.parametrize("files", ["none", "default profile", "broken"])
 def test_under_every_hostile_environment_no_connection_is_made(
     program: Program, server: WireServer, tmp_path: Path, files: str

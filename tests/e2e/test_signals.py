@@ -96,6 +96,7 @@ def connecting(process: "subprocess.Popen[str]", port: int) -> bool:
 # Before a byte left
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("number", "code"), STOPS)
 def test_a_signal_during_the_tls_handshake_leaves_the_write_not_sent(
     program: Program, number: signal.Signals, code: int
@@ -111,6 +112,7 @@ def test_a_signal_during_the_tls_handshake_leaves_the_write_not_sent(
     assert there.journal() == [("create_transaction", "not_sent")]
 
 
+@pytest.mark.representative("2-*")
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="only Linux says who is connecting")
 @pytest.mark.parametrize(("number", "code"), STOPS)
 def test_a_signal_while_connecting_leaves_the_write_not_sent(
@@ -126,6 +128,7 @@ def test_a_signal_while_connecting_leaves_the_write_not_sent(
     assert there.journal() == [("create_transaction", "not_sent")]
 
 
+@pytest.mark.thorough
 def test_what_a_signal_kept_from_being_sent_is_sent_by_the_same_line_again(program: Program, serve: Serve) -> None:
     with deaf_to_handshakes() as (url, hello):
         process = program.with_environ(ESCROWCTL_BASE_URL=url, ESCROWCTL_API_KEY=KEY).start(*CREATE)
@@ -169,6 +172,7 @@ def test_what_follows_a_question_without_an_answer_starts_a_line_of_its_own(
 # After bytes left
 
 
+@pytest.mark.representative("15")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_after_a_release_was_received_says_unknown_and_how_to_look(
     program: Program, serve: Serve, number: signal.Signals
@@ -248,6 +252,7 @@ def test_ctrl_c_held_down_is_still_unknown(program: Program, serve: Serve) -> No
     assert len(server.writes) == 1
 
 
+@pytest.mark.representative("2")
 @pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
 def test_a_second_signal_while_unknown_is_being_told_does_not_change_the_exit_code(
     program: Program, serve: Serve, second: signal.Signals
@@ -321,6 +326,7 @@ THREE = ("tx", "release", "tx_1", "tx_2", "tx_3", "--yes", "--json")
 FIRST = "/api/v1/transactions/tx_1/release"
 
 
+@pytest.mark.representative("15")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_while_one_of_several_is_unanswered_releases_no_other(
     program: Program, serve: Serve, number: signal.Signals
@@ -392,6 +398,7 @@ def test_a_signal_between_two_of_several_keeps_the_line_of_the_first(program: Pr
 # Reads
 
 
+@pytest.mark.representative("15-*")
 @pytest.mark.parametrize(("number", "code"), STOPS)
 def test_a_signal_during_a_read_says_so_and_records_nothing(
     program: Program, serve: Serve, number: signal.Signals, code: int

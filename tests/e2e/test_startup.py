@@ -44,6 +44,7 @@ def test_the_version_imports_nothing_at_all(program: Program, words: str) -> Non
     assert imported(program, *words.split()) == {"escrowctl", "escrowctl.main"}
 
 
+@pytest.mark.representative("tx create-2", "--help-0", "-0")
 @pytest.mark.parametrize(
     ("words", "code"),
     [
@@ -70,6 +71,7 @@ def test_help_loads_no_format_of_output(program: Program) -> None:
     )
 
 
+@pytest.mark.representative("tx get tx_1")
 @pytest.mark.parametrize("words", ["tx get tx_1", "tx get tx_1 --json", "tx get tx_1 tx_2 -q"])
 def test_a_read_loads_http_and_neither_storage_nor_models(there: Program, words: str) -> None:
     loaded = imported(there, *words.split())

@@ -31,6 +31,7 @@ def there(program: Program, serve: Serve) -> Program:
 # A reader that leaves early
 
 
+@pytest.mark.representative("seq*")
 @pytest.mark.parametrize(
     ("line", "first"),
     [
@@ -45,6 +46,7 @@ def test_head_takes_its_line_and_nobody_complains(there: Program, line: str, fir
     assert (ended.out, ended.err) == (f"{first}\n0\n", "")
 
 
+@pytest.mark.thorough
 def test_head_takes_the_newest_entry_of_the_journal(there: Program) -> None:
     for amount in ("100", "200"):
         assert there.run("tx", "create", "--amount", amount, "--currency", "USD", "-q").code == 0
@@ -81,6 +83,7 @@ def test_a_create_whose_stdout_is_full_names_the_id(there: Program) -> None:
     assert there.journal() == [("create_transaction", "done")]
 
 
+@pytest.mark.thorough
 def test_a_create_whose_stdout_is_full_is_told_as_json(there: Program) -> None:
     ended = there.bash(f"escrowctl {CREATE} --json > /dev/full")
     assert (ended.code, json.loads(ended.err.splitlines()[-1])["error"]) == (
@@ -97,6 +100,7 @@ def test_a_create_whose_stdout_is_full_is_told_as_json(there: Program) -> None:
     )
 
 
+@pytest.mark.representative("escrowctl tx get tx_1")
 @pytest.mark.parametrize("line", ["escrowctl tx get tx_1", "escrowctl journal list", "escrowctl --help"])
 def test_a_read_whose_stdout_is_full_is_an_error_of_this_machine(there: Program, line: str) -> None:
     assert there.run("tx", "create", "--amount", "100", "--currency", "USD").code == 0
@@ -104,6 +108,7 @@ def test_a_read_whose_stdout_is_full_is_an_error_of_this_machine(there: Program,
     assert (ended.code, ended.err) == (17, "error: the output could not be written: No space left on device.\n")
 
 
+@pytest.mark.representative("tx get tx_1", "journal list")
 @pytest.mark.parametrize("line", ["--version", "--help", "tx get tx_1", "journal list", "help exit-codes"])
 def test_a_read_whose_stdout_is_closed_is_no_defect(there: Program, line: str) -> None:
     assert there.run("tx", "create", "--amount", "100", "--currency", "USD").code == 0
@@ -123,6 +128,29 @@ def test_with_stderr_closed_an_unknown_is_still_12(program: Program, serve: Serv
     ended = program.at(server).bash(f"escrowctl {CREATE} 2>&-")
     assert (ended.code, ended.out, ended.err) == (12, "", "")
     assert program.journal() == [("create_transaction", "unknown")]
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("--sandbox tx create --amount 100 --currency USD", 0),
+        ("tx create --amount 1,000 --currency USD", 2),
+        ("--sandbox tx get tx_0", 6),
+        (CREATE, 12),
+    ],
+)
+def test_full_stderr_leaves_the_exit_code(program: Program, serve: Serve, line: str, code: int) -> None:
+    there = program.at(serve(lambda _seen, connection: connection.shutdown(2)))
+    assert there.bash(f"escrowctl {line} 2> /dev/full").code == code
+
+
+def test_unknown_write_with_both_readers_gone_ends_with_12(program: Program, serve: Serve) -> None:
+    there = program.at(serve(lambda _seen, connection: connection.shutdown(2)))
+    readable, writable = os.pipe()
+    os.close(readable)
+    process = there.start(*CREATE.split(), stdout=writable, stderr=writable)
+    os.close(writable)
+    assert finish(process).code == 12
 
 
 def test_with_stdin_closed_nobody_is_there_to_confirm(there: Program) -> None:
@@ -168,6 +196,7 @@ def polish(program: Program, serve: Serve) -> Program:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "variables", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}]
 )
@@ -183,6 +212,7 @@ def test_letters_that_the_locale_lacks_are_shown_by_their_codes(polish: Program,
     )
 
 
+@pytest.mark.representative("variables0")
 @pytest.mark.parametrize("variables", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C"}, {"LC_ALL": "C.UTF-8"}])
 def test_json_is_ascii_and_whole_in_every_locale(polish: Program, variables: dict[str, str]) -> None:
     ended = polish.with_environ(**variables).run("tx", "get", "tx_1", "--json")
@@ -196,6 +226,7 @@ def test_json_is_ascii_and_whole_in_every_locale(polish: Program, variables: dic
 # What a pipe never gets
 
 
+@pytest.mark.thorough
 def test_no_piped_output_has_an_escape_byte(there: Program) -> None:
     program = there.with_environ(COLUMNS="20", COLORTERM="truecolor")
     assert program.run(*CREATE.split()).code == 0

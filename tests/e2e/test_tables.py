@@ -34,6 +34,7 @@ def test_a_record_is_two_columns_at_a_terminal_and_tabs_in_a_pipe(there: Program
     assert (piped.code, piped.out) == (0, "id\ttx_7K2M9QHD\nstatus\theld\namount\t100\ncurrency\tUSD\n")
 
 
+@pytest.mark.thorough
 def test_a_listing_has_a_header_at_a_terminal_and_none_in_a_pipe(there: Program) -> None:
     code, shown = there.terminal("journal", "list", columns=120).finish()
     header, row = plain(shown).splitlines()
@@ -45,6 +46,7 @@ def test_a_listing_has_a_header_at_a_terminal_and_none_in_a_pipe(there: Program)
     assert (piped.code, _TIME.sub("TIME", piped.out)) == (0, "\t".join(cells) + "\n")
 
 
+@pytest.mark.representative("NO_COLOR")
 @pytest.mark.parametrize("variable", ["NO_COLOR", "TERM"])
 def test_a_terminal_without_colour_gets_none(there: Program, variable: str) -> None:
     value = {"NO_COLOR": "1", "TERM": "dumb"}[variable]
@@ -52,6 +54,7 @@ def test_a_terminal_without_colour_gets_none(there: Program, variable: str) -> N
     assert "\x1b" not in shown
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("words", [("tx", "get", "tx_7K2M9QHD"), ("journal", "list"), ("journal", "show", "j1")])
 def test_ids_are_whole_at_every_width(there: Program, words: tuple[str, ...]) -> None:
     cut = {}
@@ -64,6 +67,7 @@ def test_ids_are_whole_at_every_width(there: Program, words: tuple[str, ...]) ->
     assert "tx_7K2M9QHD" in there.with_environ(COLUMNS="20").run(*words).out
 
 
+@pytest.mark.representative("20")
 @pytest.mark.parametrize("columns", [20, 80])
 def test_a_long_id_is_whole_even_where_it_is_wider_than_the_terminal(
     program: Program, serve: Serve, columns: int
@@ -99,6 +103,7 @@ def wide(program: Program, serve: Serve, resource_id: str = "tx_7K2M9QHD") -> Pr
     return there
 
 
+@pytest.mark.representative("80-*")
 @pytest.mark.parametrize(
     ("columns", "header", "hidden"),
     [
@@ -131,6 +136,7 @@ def test_chosen_columns_are_all_shown_however_narrow_it_is(program: Program, ser
     assert {"j1", LONG_ID, "1284000.50", "USD"} <= set(rows[0].split())
 
 
+@pytest.mark.representative("80-words0", "200-words2")
 @pytest.mark.parametrize("words", [("journal", "list"), ("tx", "list"), ("webhook", "list")])
 @pytest.mark.parametrize("columns", [80, 120, 200])
 def test_every_line_of_a_listing_fits_and_a_long_id_in_it_is_whole(
@@ -146,6 +152,7 @@ def test_every_line_of_a_listing_fits_and_a_long_id_in_it_is_whole(
     assert sum(LONG_ID in line for line in lines) == 1
 
 
+@pytest.mark.thorough
 def test_an_empty_list_says_so_at_a_terminal_alone(program: Program, serve: Serve) -> None:
     there = program.at(serve(lambda _seen, connection: connection.sendall(http_reply("200 OK", b"[]"))))
     assert [plain(there.terminal(*words).finish()[1]) for words in (("webhook", "list"), ("journal", "list"))] == [

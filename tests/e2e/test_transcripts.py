@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import pytest
 from conftest import KEY
 from wire_server import say_nothing, serving
 
@@ -62,7 +63,7 @@ def test_an_escrow_is_created_released_with_its_id_typed_and_refused_the_second_
         f"  id {resource_id}   amount 100 USD   status held\n"
         f"A release cannot be undone. Type the id to release 100 USD: {resource_id}\n"
         f"> {resource_id}\n"
-        f"{resource_id}   held -> released   verified by reading it back\n",
+        f"{resource_id}   held -> released   confirmed by reading it back\n",
     )
 
     code, shown = program.terminal("--sandbox", "tx", "release", resource_id, "--yes").finish()
@@ -74,6 +75,7 @@ def test_an_escrow_is_created_released_with_its_id_typed_and_refused_the_second_
     assert program.journal("--sandbox") == [("create_transaction", "done"), ("release_transaction", "done")]
 
 
+@pytest.mark.thorough
 def test_another_word_than_the_id_releases_nothing(program: Program) -> None:
     resource_id = create_on_sandbox(program)
     release = program.terminal("--sandbox", "tx", "release", resource_id)
@@ -94,6 +96,7 @@ def test_a_thousands_separator_is_refused_with_the_amount_to_write(program: Prog
     )
 
 
+@pytest.mark.thorough
 def test_an_id_caught_by_a_shell_is_read_back_through_a_pipe(program: Program) -> None:
     result = program.bash(
         "id=$(escrowctl --sandbox tx create --amount 100 --currency USD -q); "
@@ -103,6 +106,7 @@ def test_an_id_caught_by_a_shell_is_read_back_through_a_pipe(program: Program) -
     assert (result.code, result.out, result.err) == (0, "held\n", "")
 
 
+@pytest.mark.thorough
 def test_a_create_that_times_out_cannot_be_sent_again_by_arrow_up_and_enter(program: Program, tmp_path: Path) -> None:
     with serving(say_nothing) as server:
         configure_live(program, tmp_path, base_url=server.base_url)

@@ -5,6 +5,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 
+import pytest
 from wire_server import Behave, Seen, WireServer, by_method, http_reply, say_nothing
 
 from e2e.script import SECONDS, Program, finish
@@ -35,6 +36,7 @@ def test_eight_hands_release_once(program: Program, serve: Serve) -> None:
     assert there.journal() == [("release_transaction", "done")]
 
 
+@pytest.mark.thorough
 def test_after_a_first_equal_create_without_an_answer_nobody_sends_another(program: Program, serve: Serve) -> None:
     server = serve(say_nothing)
     there = program.at(server)

@@ -182,7 +182,7 @@ def right_document(row: Row, command: Command) -> object:
     said, status = said_by(row, command.right), int(row.what.status[:3]) if isinstance(row.what, Reply) else 200
     if command.name == "release":
         # The readings before and after are answered well, and no word for released is known.
-        known = {"status_before": "held", "status_after": "held", "verified": False}
+        known = {"status_before": "held", "status_after": "held", "verified": None}
         return {"id": command.line[2], "http_status": status, "reply": None if said is NO_REPLY else said, **known}
     if command.name == "update" and said is NO_REPLY:
         return json.loads(record(command.line[2]))

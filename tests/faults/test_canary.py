@@ -17,8 +17,6 @@ from faults.seeds import draw_seed
 from faults.tracing import needs_strace
 from faults.watching import Watch
 
-RUNS = 500
-
 MANNERS = ((), ("--json",), ("--debug",), ("--debug", "--json"), ("-v",), ("-q",))
 
 DEFECTS = (
@@ -64,14 +62,16 @@ def break_now_and_then(chance: random.Random, key: str, patch: pytest.MonkeyPatc
     patch.setattr(chance.choice(DEFECTS), fail)
 
 
+@pytest.mark.representative("sk_canary_plus*-50")
+@pytest.mark.parametrize("runs", [50, 170])
 @pytest.mark.parametrize("key", KEYS)
 def test_over_five_hundred_failing_runs_the_key_is_in_no_byte(
-    run: Run, home: Path, key: str, children: list[str], monkeypatch: pytest.MonkeyPatch
+    run: Run, home: Path, key: str, runs: int, children: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chance, canary = random.Random(draw_seed()), Canary(key, home)
     codes: list[int] = []
     with serving(behave_badly(chance, key)) as server:
-        while sum(code != 0 for code in codes) < RUNS // len(KEYS) + 1:
+        while sum(code != 0 for code in codes) < runs:
             environ = WAYS[chance.choice([*WAYS])](home, server.base_url, key)
             line = (*chance.choice(LINES), *chance.choice(MANNERS), "--timeout", "5")
             line = tuple(word.replace("{url}", server.base_url) for word in line)
@@ -105,6 +105,7 @@ def run_script(folder: Path, way: str, key: str, lines: Sequence[tuple[str, ...]
     assert any(b"\0".join((b"tx", b"create", b"--amount")) in seen for seen in watch.lines)
 
 
+@pytest.mark.representative("variable")
 @needs_strace
 @pytest.mark.parametrize("way", WAYS)
 def test_the_key_is_in_no_command_line_and_in_nothing_that_a_child_is_given(way: str, tmp_path: Path) -> None:

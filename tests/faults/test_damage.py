@@ -12,7 +12,7 @@ import pytest
 from faults.damage import FILES, KINDS, Damage, Damages, Replacement, whole
 from faults.seeds import draw_seed
 
-SHORT_CUTS, SHORT_TURNS, LONG_TURNS, SLICES = 120, 160, 5000, 8
+LONG_TURNS, SLICES = 5000, 8
 
 
 @pytest.fixture
@@ -28,15 +28,19 @@ def damages(home: Path) -> Iterator[Damages]:
             made.close()
 
 
-def test_a_journal_cut_off_anywhere_lets_nothing_be_written_twice(damages: Damages) -> None:
+@pytest.mark.representative("20")
+@pytest.mark.parametrize("count", [20, 120])
+def test_a_journal_cut_off_anywhere_lets_nothing_be_written_twice(damages: Damages, count: int) -> None:
     cuts = list(damages.cuts())
     pages = [cut for cut in cuts if cut.name == "journal.db" and cut.offset % 4096 in (0, 1, 4095)]
     damages.play_all([Damage("journal.db", 0), Damage("journal.head", 0), *damages.chance.sample(pages, 20)])
-    damages.play_all(damages.chance.sample(cuts, SHORT_CUTS))
+    damages.play_all(damages.chance.sample(cuts, count))
 
 
-def test_a_journal_with_one_bit_turned_anywhere_lets_nothing_be_written_twice(damages: Damages) -> None:
-    damages.play_all(damages.turns(SHORT_TURNS))
+@pytest.mark.representative("20")
+@pytest.mark.parametrize("count", [20, 160])
+def test_a_journal_with_one_bit_turned_anywhere_lets_nothing_be_written_twice(damages: Damages, count: int) -> None:
+    damages.play_all(damages.turns(count))
 
 
 @pytest.mark.long
@@ -57,6 +61,7 @@ def test_an_emptied_journal_beside_its_head_is_not_a_fresh_one(damages: Damages)
     assert damages.codes - before == {17: 3}
 
 
+@pytest.mark.representative("nothing-*", "folder-*", "older-journal.db")
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_file_that_is_gone_or_is_something_else_lets_nothing_be_written_twice(

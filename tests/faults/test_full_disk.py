@@ -23,7 +23,6 @@ NOTHING, THE_INTENT, ALL = (0, False, "create"), (26 * PAGE, False, "create"), (
 """Levels with room for so much: exits 17, 12 and 0."""
 NOTE = "x" * 20_000
 """What the service says takes more room than what it is asked: a disk may have room for the one alone."""
-SHORT = 6
 
 
 @pytest.fixture
@@ -64,11 +63,13 @@ def fill_to(levels: list[tuple[int, bool, str]], disk: Disk, harness: Harness) -
     assert set(codes) == {0, 12, 17}, codes
 
 
+@pytest.mark.representative("3")
+@pytest.mark.parametrize("count", [3, 6])
 def test_on_a_disk_that_is_nearly_full_nothing_is_sent_without_an_intent_and_all_resumes(
-    disk: Disk, harness: Harness
+    disk: Disk, harness: Harness, count: int
 ) -> None:
     fixed = [NOTHING, THE_INTENT, ALL]
-    fill_to([*fixed, *random.Random(harness.seed).sample(LEVELS, SHORT - len(fixed))], disk, harness)
+    fill_to([*fixed, *random.Random(harness.seed).sample(LEVELS, count - len(fixed))], disk, harness)
 
 
 @pytest.mark.long
@@ -103,6 +104,7 @@ def fail_at(folder: Path, verb: str, *, share: int | None, calls: frozenset[str]
         print(f"{verb}: {len(faults)} faults at {len(points)} calls")
 
 
+@pytest.mark.thorough
 @needs_strace
 @pytest.mark.parametrize("verb", ["create", "release"])
 def test_a_write_or_sync_that_fails_leaves_nothing_sent_without_an_intent(tmp_path: Path, verb: str) -> None:
@@ -116,6 +118,7 @@ def test_every_write_and_sync_that_can_fail_leaves_nothing_sent_without_an_inten
     fail_at(tmp_path, verb, share=None)
 
 
+@pytest.mark.thorough
 @needs_strace
 @pytest.mark.parametrize("verb", ["create", "release"])
 def test_a_file_that_cannot_be_opened_or_read_is_told_in_a_sentence(tmp_path: Path, verb: str) -> None:
@@ -129,6 +132,7 @@ def test_every_open_and_read_that_can_fail_is_told_in_a_sentence(tmp_path: Path,
     fail_at(tmp_path, verb, share=None, calls=READING)
 
 
+@pytest.mark.thorough
 @needs_strace
 @pytest.mark.parametrize("call", ["fcntl", "close"])
 def test_a_lock_that_cannot_be_taken_or_given_back_is_told_in_a_sentence(tmp_path: Path, call: str) -> None:
@@ -147,6 +151,7 @@ def test_a_create_that_was_told_as_unknown_is_held_back_whatever_sync_failed(tmp
         swept.play(last, "error=EIO")
 
 
+@pytest.mark.thorough
 @needs_strace
 def test_an_accepted_release_is_told_as_accepted_though_what_its_reading_showed_cannot_be_recorded(
     tmp_path: Path,
@@ -172,6 +177,7 @@ def test_a_failing_sync_shows_a_program_that_goes_on_after_it(tmp_path: Path) ->
         assert (noticed.value.kind, swept.harness.mark.exists()) == (Violation.DAMAGED, True)
 
 
+@pytest.mark.thorough
 def test_on_a_read_only_disk_everything_can_be_read_and_nothing_is_sent(disk: Disk, harness: Harness) -> None:
     template = harness.home
     harness.home = disk.path / "home"

@@ -15,7 +15,7 @@ from faults import broken
 from faults.screens import UNSEEN, Service, harm_in, hostile
 from faults.seeds import draw_seed
 
-SHORT, LONG = 2_000, 20_000
+LONG = 20_000
 IN_ONE_REPLY = 250
 
 # Every place where a service's text is shown. Each takes strings, and shows them all.
@@ -119,11 +119,13 @@ def play_everywhere(service: Service, count: int) -> None:
         strings = [hostile(chance) for _ in range(IN_ONE_REPLY)]
         play(service, MANY_TO_A_RUN[(number // IN_ONE_REPLY) % 3], strings)
     for place in PLACES:
-        play(service, place, [hostile(chance) for _ in range(60 if count == SHORT else 600)])
+        play(service, place, [hostile(chance) for _ in range(600 if count == LONG else 60)])
 
 
-def test_two_thousand_hostile_strings_do_a_terminal_no_harm(service: Service) -> None:
-    play_everywhere(service, SHORT)
+@pytest.mark.representative("750")
+@pytest.mark.parametrize("count", [750, 2_000])
+def test_thousands_of_hostile_strings_do_a_terminal_no_harm(service: Service, count: int) -> None:
+    play_everywhere(service, count)
 
 
 @pytest.mark.long
@@ -193,6 +195,7 @@ def test_what_no_terminal_shows_is_shown_by_its_code(service: Service) -> None:
 # Teeth
 
 
+@pytest.mark.representative("records", "lists", "webhooks", "errors", "no JSON")
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.usefixtures("in_time")
 def test_the_harness_notices_that_nothing_is_made_safe(

@@ -8,7 +8,6 @@ from faults.sweep import sweeping
 from faults.tracing import needs_strace
 
 pytestmark = needs_strace
-SHORT = 6
 
 
 def sweep(folder: Path, verb: str, *, share: int | None) -> None:
@@ -23,11 +22,13 @@ def sweep(folder: Path, verb: str, *, share: int | None) -> None:
         print(f"{verb}: {len(chosen)} of {len(points)} points")
 
 
+@pytest.mark.representative("2-create")
 @pytest.mark.parametrize("verb", ["create", "release"])
+@pytest.mark.parametrize("share", [2, 6])
 def test_a_kill_at_some_calls_on_the_journal_leaves_nothing_unrecorded_nothing_twice_and_nothing_untrue(
-    tmp_path: Path, verb: str
+    tmp_path: Path, verb: str, share: int
 ) -> None:
-    sweep(tmp_path, verb, share=SHORT)
+    sweep(tmp_path, verb, share=share)
 
 
 @pytest.mark.long

@@ -31,6 +31,7 @@ def play(home: Path, kills: int) -> None:
     assert played.tally.in_flight >= 0.3 * played.tally.kills, played.tally
 
 
+@pytest.mark.thorough
 def test_a_few_kills_leave_nothing_unrecorded_nothing_twice_and_nothing_untrue(tmp_path: Path) -> None:
     play(tmp_path, SHORT)
 
@@ -58,6 +59,7 @@ def notice(home: Path, variant: str, *, moment: str, kind: str) -> Violation | N
     return None
 
 
+@pytest.mark.representative("intent_after_sending*", "speaks_too_soon*")
 @pytest.mark.parametrize(
     ("variant", "moment", "kind", "noticed"),
     [
@@ -76,6 +78,7 @@ def test_the_harness_notices_a_broken_variant(
     assert notice(tmp_path, variant, moment=moment, kind=kind) is noticed
 
 
+@pytest.mark.representative("never_starts*")
 @pytest.mark.parametrize(
     ("variant", "why"),
     [("never_starts", "an undisturbed create ended with 0, and 0 arrived"), ("is_never_reached", "never reached")],

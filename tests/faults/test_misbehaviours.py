@@ -37,7 +37,7 @@ from faults.misbehaviours import (
 from faults.playing import HOST, LINES, READING, Answers, Application, Command, Play, faults_of
 from faults.seeds import draw_seed
 
-SHORT, FOR_ALL = 50, 45
+FOR_ALL = 45
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +85,26 @@ def drawn(rows: tuple[Row, ...], count: int | None) -> list[tuple[Row, Command, 
 # Straight
 
 
+@pytest.mark.representative(
+    "silence",
+    "429, wait for nonsense",
+    "401",
+    "404",
+    "408",
+    "504",
+    "302 elsewhere",
+    "an error and 200",
+    "HTML and 200",
+    "two replies at once",
+    "hang up after reading",
+    "reset after reading",
+    "a chunk cut short",
+    "half a status line",
+    "100 Continue without end",
+    "500 after the commit",
+    "not gzip",
+    "TLS on the plain port",
+)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_each_command_ends_as_it_must_and_writes_once_at_most(row: Row, play: Play) -> None:
     """The writes of money meet every row; the other commands as many as the seed draws."""
@@ -116,6 +136,7 @@ def test_who_is_not_there_was_sent_nothing(command: Command, play: Play) -> None
     play.finish()
 
 
+@pytest.mark.representative("create")
 @pytest.mark.parametrize("command", LINES.values(), ids=LINES)
 def test_who_never_takes_the_connection_was_sent_nothing(command: Command, play: Play) -> None:
     row = Row("a full backlog", Connection.reset, NEVER_SENT)
@@ -176,8 +197,10 @@ def renumbered(command: Command, number: int) -> Command:
     return replace(command, line=line, right=right)
 
 
-def test_a_tunnel_changes_nothing(play: Play) -> None:
-    through_a_tunnel(play, SHORT)
+@pytest.mark.representative("10")
+@pytest.mark.parametrize("count", [10, 50])
+def test_a_tunnel_changes_nothing(play: Play, count: int) -> None:
+    through_a_tunnel(play, count)
 
 
 @pytest.mark.long
@@ -185,6 +208,7 @@ def test_a_tunnel_changes_nothing_for_any_row(play: Play) -> None:
     through_a_tunnel(play, None)
 
 
+@pytest.mark.representative("407", "hang up")
 @pytest.mark.parametrize("row", AT_THE_PROXY, ids=lambda row: row.name)
 def test_a_proxy_that_makes_no_tunnel_is_no_service(row: Row, play: Play) -> None:
     for command, end in meetings(row):
@@ -211,8 +235,10 @@ def in_process(play: Play, application: Application, count: int | None) -> None:
     play.finish("--sandbox")
 
 
-def test_the_sandbox_meets_the_same_in_process(play: Play, application: Application) -> None:
-    in_process(play, application, SHORT)
+@pytest.mark.representative("15")
+@pytest.mark.parametrize("count", [15, 50])
+def test_the_sandbox_meets_the_same_in_process(play: Play, application: Application, count: int) -> None:
+    in_process(play, application, count)
 
 
 @pytest.mark.long
@@ -220,6 +246,7 @@ def test_the_sandbox_meets_every_row_in_process(play: Play, application: Applica
     in_process(play, application, None)
 
 
+@pytest.mark.representative("create-*", "release-raises")
 @pytest.mark.parametrize("how", ["raises", "raises half-way", "never starts", "no status", "no bytes", "nothing"])
 @pytest.mark.parametrize("name", WRITES)
 def test_a_write_that_the_application_itself_fails_is_unknown(

@@ -28,11 +28,13 @@ def follow(folder: Path, verb: str, *, variant: str | None = None) -> Order:
         return order
 
 
+@pytest.mark.representative("create")
 @pytest.mark.parametrize("verb", ["create", "release"])
 def test_nothing_is_sent_before_its_intent_is_synced(tmp_path: Path, verb: str) -> None:
     assert follow(tmp_path, verb).sent == 1
 
 
+@pytest.mark.representative("*-create")
 @pytest.mark.parametrize("verb", ["create", "release"])
 @pytest.mark.parametrize("variant", ["never_syncs", "intent_after_sending"])
 @pytest.mark.usefixtures("in_time")

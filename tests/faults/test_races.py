@@ -122,6 +122,7 @@ def test_eight_processes_release_one_escrow_once_in_two_hundred_rounds(tmp_path:
     play(tmp_path, ONE, starter, LONG)
 
 
+@pytest.mark.representative("two spellings of the id*")
 @pytest.mark.parametrize("ways", OTHERS)
 def test_two_ways_to_one_escrow_are_one(tmp_path: Path, starter: Starter, ways: str) -> None:
     play(tmp_path, OTHERS[ways], starter, SHORT_OF_OTHERS)
@@ -205,6 +206,7 @@ def test_the_races_notice_a_program_that_takes_no_locks(tmp_path: Path) -> None:
         assert run.mark.exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("in_time")
 def test_the_races_notice_a_cap_that_is_checked_outside_the_commit(tmp_path: Path) -> None:
     starter = Starter("checks_caps_outside_the_commit")

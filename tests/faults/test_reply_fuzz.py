@@ -27,8 +27,7 @@ from faults.misbehaving import Connection, Misbehave, MisbehavingServer, misbeha
 from faults.misbehaviours import sends, whole
 from faults.seeds import draw_seed
 
-SHORT, LONG = 10_000, 100_000
-THROUGH_MAIN, THROUGH_MAIN_LONG = 100, 3_000
+LONG, THROUGH_MAIN_LONG = 100_000, 3_000
 MEGABYTES = 150
 GIBIBYTES = 10
 TESTS = Path(__file__).parents[1]
@@ -48,8 +47,10 @@ def fuzz(count: int, folder: Path) -> None:
     assert done.megabytes < MEGABYTES
 
 
-def test_ten_thousand_mutated_replies_are_all_classified(tmp_path: Path) -> None:
-    fuzz(SHORT, tmp_path)
+@pytest.mark.representative("1000")
+@pytest.mark.parametrize("count", [1_000, 10_000])
+def test_thousands_of_mutated_replies_are_all_classified(tmp_path: Path, count: int) -> None:
+    fuzz(count, tmp_path)
 
 
 @pytest.mark.long
@@ -91,8 +92,10 @@ def fuzz_through_main(run: Run, count: int) -> None:
         assert KEY not in said, where
 
 
-def test_a_hundred_mutated_replies_end_whole_commands_as_known(run: Run) -> None:
-    fuzz_through_main(run, THROUGH_MAIN)
+@pytest.mark.representative("20")
+@pytest.mark.parametrize("count", [20, 100])
+def test_mutated_replies_end_whole_commands_as_known(run: Run, count: int) -> None:
+    fuzz_through_main(run, count)
 
 
 @pytest.mark.long
@@ -272,6 +275,7 @@ def end_within_bounds(name: str, line: tuple[str, ...], home: Path) -> None:
     assert ended.megabytes < MEGABYTES
 
 
+@pytest.mark.representative("a drip in the body", "a gzip bomb of 10 GiB")
 @pytest.mark.parametrize("name", ENDLESS)
 def test_what_has_no_end_ends_within_its_bounds(name: str, tmp_path: Path) -> None:
     end_within_bounds(name, GET if "gzip" in name else CREATE, tmp_path / "home")
@@ -295,6 +299,18 @@ def test_a_list_of_many_small_things_is_read_in_bounded_memory(tmp_path: Path) -
     assert ended.megabytes < MEGABYTES
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize("one", [b'{"a":' * 29 + b"1" + b"}" * 29, b"[" * 30 + b"]" * 30], ids=["objects", "arrays"])
+def test_a_list_of_nested_values_is_read_in_bounded_memory(one: bytes, tmp_path: Path) -> None:
+    nested = b"[" + b",".join([one] * (60_000_000 // len(one))) + b"]"
+
+    ended = run_against(sends(whole(nested)), tmp_path / "home", *LIST, seconds="20")
+
+    print(ended)
+    assert ended.code == 10
+    assert ended.megabytes < 2 * MEGABYTES
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["a gzip bomb of 10 GiB", "10 GiB of spaces"])
 def test_a_bomb_for_a_list_is_read_in_bounded_memory(name: str, tmp_path: Path) -> None:
@@ -305,6 +321,7 @@ def test_a_bomb_for_a_list_is_read_in_bounded_memory(name: str, tmp_path: Path) 
     assert ended.megabytes < MEGABYTES
 
 
+@pytest.mark.representative("has_no_limit")
 @pytest.mark.parametrize(
     ("variant", "behave"),
     [("has_no_limit", streams(GZIPPED, lambda: bomb(0.2))), ("has_no_deadline", ENDLESS["a drip in the body"])],

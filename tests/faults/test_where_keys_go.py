@@ -57,6 +57,16 @@ def _places() -> list[Place]:
 PLACES = _places()
 
 
+@pytest.mark.representative(
+    "HTTP_PROXY=BEYOND",
+    "ALL_PROXY=socks5*",
+    "https_proxy=BEYOND",
+    "301 Moved to BEYOND/x",
+    "302 Found to //*",
+    "307 There to ORIGIN@*",
+    "308 There to http://KEY@*",
+    "201 Created to BEYOND/x",
+)
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.name)
 def test_the_key_goes_to_its_origin_and_nowhere_else(run: Run, home: Path, place: Place) -> None:
     with serving(say_nothing) as beyond, serving(say_nothing) as origin:

@@ -129,11 +129,11 @@ def checks_caps_outside_the_commit() -> None:
     """Count before the transaction that reserves, as two who ask at once should not."""
     begin = Journal.begin
 
-    def late(self: Any, intent: Any, *, request_id: str, caps: Any = NO_CAPS) -> Begun:
+    def late(self: Any, intent: Any, *, request_id: str, caps: Any = NO_CAPS, repeats_throttled: bool = False) -> Begun:
         leave_mark()
         self._check_caps(intent, caps, but=None)
         time.sleep(0.3)  # what a slow disk does
-        return begin(self, intent, request_id=request_id)
+        return begin(self, intent, request_id=request_id, repeats_throttled=repeats_throttled)
 
     Journal.begin = late  # type: ignore[method-assign] # as above
 

@@ -24,6 +24,13 @@ def configure(home: Path, manner: Manner, server: WireServer) -> None:
     keys.write_text(f'[p]\norigin = "{server.base_url}"\nkey = "{KEY}"\n')
 
 
+@pytest.mark.representative(
+    "bare records, as observed",
+    "ids as integers*",
+    "strange names, unknown",
+    "errors with status 200",
+    "pages and empty replies",
+)
 @pytest.mark.parametrize("manner", MANNERS, ids=lambda manner: manner.name)
 def test_every_command_says_what_was_written_by_hand(
     manner: Manner, home: Path, serve: Callable[[Behave], WireServer], run: Run

@@ -99,6 +99,7 @@ values = st.recursive(
 )
 
 
+@pytest.mark.thorough
 @settings(max_examples=200, derandomize=True, database=None, deadline=None)
 @given(st.dictionaries(names, values, max_size=5))
 def test_any_json_object_is_200_or_400_and_never_a_500(shared_client: httpx.Client, body: dict[str, object]) -> None:

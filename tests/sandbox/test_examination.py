@@ -32,6 +32,7 @@ def assert_found(examination: Examination, fault: Fault) -> None:
     assert examination.code == 1
 
 
+@pytest.mark.thorough
 def test_the_sandbox_is_as_its_document_says(sandbox: Sandbox, tmp_path: Path) -> None:
     assert_nothing_found(examine(sandbox, tmp_path / "run", *SHORT, seed=SEED), sandbox, requests=400)
 
@@ -41,6 +42,7 @@ def test_the_sandbox_is_as_its_document_says_at_length(sandbox: Sandbox, tmp_pat
     assert_nothing_found(examine(sandbox, tmp_path / "run", *LONG, seed=draw_seed()), sandbox, requests=5_000)
 
 
+@pytest.mark.representative("a 200 where the document says 400")
 @pytest.mark.parametrize("name", list(FAULTS)[:4])
 def test_a_broken_sandbox_is_found(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest

@@ -20,7 +20,7 @@ def loaded() -> set[str]:
     return set(done.stdout.split())
 
 
-def test_of_escrowctl_the_sandbox_loads_the_operations_the_errors_and_itself() -> None:
+def test_sandbox_loads_operations_errors_files_and_itself() -> None:
     ours = {name for name in loaded() if name.startswith("escrowctl") and ".sandbox" not in name}
 
     assert ours == {
@@ -29,6 +29,7 @@ def test_of_escrowctl_the_sandbox_loads_the_operations_the_errors_and_itself() -
         "escrowctl.contract.operations",
         "escrowctl.errors",
         "escrowctl.exits",
+        "escrowctl.files",
     }
 
 

@@ -95,6 +95,7 @@ def test_creates_from_many_threads_are_all_kept(sandbox: Sandbox, client: httpx.
     assert [balance.hold for balance in sandbox.check_ledger()] == [64 * 250_000]
 
 
+@pytest.mark.thorough
 def test_eight_processes_that_find_no_store_make_one(folder: Path, start: Start) -> None:
     said = together([start("open", folder) for _ in range(8)])
 
@@ -102,6 +103,7 @@ def test_eight_processes_that_find_no_store_make_one(folder: Path, start: Start)
     assert said[0].startswith("sbx_")
 
 
+@pytest.mark.thorough
 def test_what_was_answered_outlives_the_process(folder: Path, start: Start, now: Now, connect: Connect) -> None:
     answered: list[str] = []
     for count in (1, 3, 7):

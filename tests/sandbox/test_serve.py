@@ -65,6 +65,7 @@ def test_commands_and_other_programs_see_one_store_before_while_and_after(progra
     assert (while_served.code, while_served.err) == (0, "")
 
 
+@pytest.mark.thorough
 def test_a_release_is_known_to_the_journal_whoever_serves_it(program: Program, tmp_path: Path) -> None:
     one = program.run(*CREATE).out.strip()
     with serving(program, tmp_path):
@@ -91,6 +92,7 @@ def test_while_it_is_served_no_variable_leads_anywhere_else(program: Program, se
         assert (result.code, trap.seen) == (0, [])
 
 
+@pytest.mark.representative("words0")
 @pytest.mark.parametrize("words", [("sandbox", "serve", "--port", "0"), ("sandbox", "reset", "--yes")])
 def test_it_has_one_owner_at_a_time(program: Program, served: Served, words: tuple[str, ...]) -> None:
     result = program.run(*words)
@@ -215,6 +217,7 @@ def test_a_server_that_has_not_begun_to_listen_has_left_no_word_and_nobody_elses
     claim.release()
 
 
+@pytest.mark.representative("15-0")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 def test_a_signal_ends_it_and_leaves_nothing_behind(served: Served, program: Program, number: int, code: int) -> None:
     assert served.end(number) == code
@@ -223,6 +226,7 @@ def test_a_signal_ends_it_and_leaves_nothing_behind(served: Served, program: Pro
     assert (left, served.ready_file.exists()) == (["sandbox.db", "sandbox.lock"], False)
 
 
+@pytest.mark.representative("words0")
 @pytest.mark.parametrize("words", [(), ("--json",)])
 def test_an_interrupt_is_how_it_is_stopped_and_no_error(
     program: Program, tmp_path: Path, words: tuple[str, ...]
@@ -255,6 +259,7 @@ def test_what_was_begun_is_answered_before_it_ends(served: Served) -> None:
     assert [end.startswith(b"TTP/1.1 200 OK") and end.rstrip().endswith(b"}") for end in ends] == [True] * 20
 
 
+@pytest.mark.thorough
 def test_after_a_kill_what_was_acknowledged_is_there_and_the_word_it_left_means_nothing(
     program: Program, tmp_path: Path
 ) -> None:
@@ -270,6 +275,7 @@ def test_after_a_kill_what_was_acknowledged_is_there_and_the_word_it_left_means_
         assert served.call("GET", f"/transactions/{made['id']}")[0] == 200
 
 
+@pytest.mark.representative("evil.example-421")
 @pytest.mark.parametrize(
     ("host", "status"), [("evil.example", 421), ("127.0.0.1.evil.example:80", 421), ("[::1]", 200)]
 )
@@ -277,6 +283,7 @@ def test_only_what_is_addressed_to_this_machine_is_answered(served: Served, host
     assert served.call("GET", "/transactions", Host=host)[0] == status
 
 
+@pytest.mark.thorough
 def test_a_port_that_is_taken_is_named(program: Program, served: Served, tmp_path: Path) -> None:
     other = program.with_environ(ESCROWCTL_HOME=str(tmp_path / "other"))
 
@@ -286,6 +293,7 @@ def test_a_port_that_is_taken_is_named(program: Program, served: Served, tmp_pat
     assert result.err.startswith(f"error: 127.0.0.1:{served.port} cannot be listened on: Address already in use.")
 
 
+@pytest.mark.representative("words0-*")
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -302,6 +310,7 @@ def test_what_it_cannot_mean_is_refused(program: Program, words: tuple[str, ...]
     assert message in result.err
 
 
+@pytest.mark.thorough
 def test_a_reset_empties_it_and_gives_it_another_identity(program: Program) -> None:
     one = program.run(*CREATE).out.strip()
     assert program.run("--sandbox", "tx", "release", one, "--yes").code == 0
@@ -329,6 +338,7 @@ def test_a_reset_at_a_terminal_is_typed(program: Program) -> None:
     assert program.run("--sandbox", "tx", "list", "-q").out == ""
 
 
+@pytest.mark.thorough
 def test_status_while_it_is_served_comes_from_the_server(program: Program, served: Served) -> None:
     assert program.run(*CREATE).code == 0
 
@@ -355,6 +365,7 @@ def keep_dripping(connections: list[socket.socket], ended: threading.Event) -> N
                 connection.sendall(b"x")
 
 
+@pytest.mark.representative("GET*")
 @pytest.mark.parametrize("first", [b"", b"GET / HTTP/1.1\r\nX: ", b"POST / HTTP/1.1\r\nContent-Length: 999\r\n\r\n"])
 def test_hundreds_that_send_a_byte_now_and_then_keep_nobody_out(served: Served, first: bytes) -> None:
     ended = threading.Event()
@@ -375,6 +386,7 @@ def test_hundreds_that_send_a_byte_now_and_then_keep_nobody_out(served: Served, 
     assert (answers, took < 20) == ([200] * 3, True), took
 
 
+@pytest.mark.thorough
 def test_a_request_that_never_ends_is_given_up_and_one_that_comes_in_time_is_answered(served: Served) -> None:
     ended = threading.Event()
     slow = drip(served.port, first=b"GET /api/v1/webhooks HTTP/1.1\r\nX: ")

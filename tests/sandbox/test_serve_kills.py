@@ -101,6 +101,7 @@ def run_rounds(tmp_path: Path, rounds: int, *, broken: str = "") -> Tally:
     return total
 
 
+@pytest.mark.thorough
 def test_after_a_few_kills_everything_acknowledged_is_there(tmp_path: Path) -> None:
     tally = run_rounds(tmp_path, 4)
 
@@ -117,6 +118,7 @@ def test_after_a_hundred_kills_everything_acknowledged_is_there(tmp_path: Path) 
     assert len(tally.creates) > 1000
 
 
+@pytest.mark.representative("answers before the commit*")
 @pytest.mark.parametrize(
     ("broken", "finding"),
     [

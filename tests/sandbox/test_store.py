@@ -278,15 +278,18 @@ def test_a_link_to_nowhere_is_refused(tmp_path: Path, now: Now, place: str) -> N
     refusal(tmp_path / "sandbox", now)
 
 
+@pytest.mark.parametrize("late", ["", "sandbox", "sandbox/sandbox.db"], ids=["parent", "folder", "store"])
 def test_what_another_process_makes_first_is_used(
-    folder: Path, store_file: Path, now: Now, monkeypatch: pytest.MonkeyPatch
+    folder: Path, store_file: Path, now: Now, late: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # As if all had been missing at the look, and had appeared before the making.
-    monkeypatch.setattr(Path, "exists", lambda _self: False)
+    # One path is missing at the look and exists at the creation; never all: that would reach / and /tmp.
+    missing, exists = folder.parent / late, Path.exists
+    monkeypatch.setattr(Path, "exists", lambda path: path != missing and exists(path))
+    folder.parent.chmod(0o2775)
 
     open_sandbox(folder, now=now).close()
 
-    assert mode(store_file) == 0o600
+    assert [mode(path) for path in (folder.parent, folder, store_file)] == [0o2775, 0o700, 0o600]
 
 
 def test_a_folder_below_a_file_is_refused(tmp_path: Path, now: Now) -> None:
@@ -295,6 +298,7 @@ def test_a_folder_below_a_file_is_refused(tmp_path: Path, now: Now) -> None:
     assert "Not a directory" in refusal(tmp_path / "file" / "sandbox", now).message
 
 
+@pytest.mark.thorough
 def test_a_store_that_cannot_grow_is_refused_and_can_be_made_later(folder: Path, now: Now, start: Start) -> None:
     process = start("open-with-little-room", folder)
     said, _ = process.communicate("go\n", timeout=60)
@@ -312,6 +316,7 @@ def test_a_disk_without_room_for_one_more_file_is_named(
     def refuse(*_: object) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
+    folder.mkdir(mode=0o700, parents=True)
     monkeypatch.setattr(os, "open", refuse)
 
     assert refusal(folder, now).message.endswith("sandbox.lock: No space left on device. Nothing was sent.")

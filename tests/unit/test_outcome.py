@@ -4,12 +4,12 @@ import pytest
 
 from escrowctl.client.exchange import Answer, Exchange, Fault
 from escrowctl.client.outcome import judge_write
-from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION, Operation
+from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION, UPDATE_TRANSACTION, Operation
 from escrowctl.contract.reply import Defect
-from escrowctl.errors import Sending
+from escrowctl.errors import ErrorCode, Sending
 
 WRITES = pytest.mark.parametrize(
-    "operation", [CREATE_TRANSACTION, RELEASE_TRANSACTION], ids=lambda operation: operation.name
+    "operation", [CREATE_TRANSACTION, RELEASE_TRANSACTION, UPDATE_TRANSACTION], ids=lambda operation: operation.name
 )
 
 
@@ -45,12 +45,11 @@ def test_only_what_comes_before_processing_may_be_repeated(operation: Operation)
 
 
 @WRITES
-def test_a_conflict_is_a_refusal_of_a_first_attempt_and_proves_nothing_after_it(operation: Operation) -> None:
-    conflict = Exchange(sent=True, answer=Answer(409, (), b""))
+def test_conflict_of_any_write_but_update_proves_nothing(operation: Operation) -> None:
+    found = judge_write(operation, Exchange(sent=True, answer=Answer(409, (), b"")))
 
-    found = [judge_write(operation, conflict, attempt=attempt).sending for attempt in (1, 2, 3)]
-
-    assert found == [Sending.REFUSED, Sending.UNKNOWN, Sending.UNKNOWN]
+    refused = operation is UPDATE_TRANSACTION
+    assert (found.sending, found.code) == (Sending.REFUSED if refused else Sending.UNKNOWN, ErrorCode.CONFLICT)
 
 
 @WRITES

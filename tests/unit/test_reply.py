@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from escrowctl.contract.body import encode, normalise
 from escrowctl.contract.number import Number
-from escrowctl.contract.reply import Broken, Defect, Document, read_reply
+from escrowctl.contract.reply import MAX_VALUES, Broken, Defect, Document, read_reply
 
 
 @pytest.mark.parametrize(
@@ -62,6 +62,21 @@ def test_whole_characters_of_two_escapes_are_read() -> None:
 
 def test_thirty_two_levels_are_read() -> None:
     assert isinstance(read_reply(b"[" * 32 + b"]" * 32), Document)
+
+
+@pytest.mark.parametrize("one", [b'{"a":' * 29 + b"1" + b"}" * 29, b"[" * 30 + b"]" * 30])
+def test_nested_values_beyond_the_limit_are_not_read(one: bytes) -> None:
+    reply = read_reply(b"[" + b",".join([one] * (MAX_VALUES // 29 + 1)) + b"]")
+
+    assert isinstance(reply, Broken)
+    assert reply.defect is Defect.TOO_MANY
+
+
+def test_as_many_values_as_the_limit_are_read() -> None:
+    most = b"[" + b",".join([b"[]"] * (MAX_VALUES - 1)) + b"]"
+
+    assert isinstance(read_reply(most), Document)
+    assert isinstance(read_reply(most.replace(b"[]", b"[[]]", 1)), Broken)
 
 
 @settings(max_examples=400, derandomize=True, deadline=None)

@@ -1,5 +1,6 @@
 """Records as lines: dotted names, the record's own order, nothing left out, numbers as they stood."""
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -37,6 +38,15 @@ def test_a_record_is_flattened_in_its_own_order(body: bytes, lines: tuple[tuple[
 
     assert isinstance(reply, Document)
     assert flatten(reply.value) == lines
+
+
+def test_fields_below_a_long_name_are_shown_as_json() -> None:
+    key = "K" * 20_000
+    body = json.dumps({key: {str(number): number for number in range(2_000)}}, separators=(",", ":"))
+    reply = read_reply(body.encode())
+
+    assert isinstance(reply, Document)
+    assert flatten(reply.value) == ((key, body.removeprefix(f'{{"{key}":').removesuffix("}")),)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,61 @@
+"""Which account a write was made under: a claim of success holds for that account only."""
+
+import hashlib
+import os
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from escrowctl.config.secrets import Secret
+from escrowctl.config.service import Service
+
+_SALT_BYTES = 8
+_DIGEST_CHARS = 8
+"""32 bits tell a user's keys apart, and are too few to test guesses of a short key against."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """An account at a service, as far as the journal knows it.
+
+    `name` is the profile's `account`, `fingerprint` is that of the API key: `SALT:DIGEST`, both
+    hexadecimal. `key` is there only for the account of this run, and is never stored.
+    """
+
+    name: str | None = None
+    fingerprint: str | None = None
+    key: Secret | None = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def of_entry(self) -> "Account":
+        """What an entry stores of the account of this run: the key as a fingerprint with a new salt."""
+        salt = os.urandom(_SALT_BYTES).hex()
+        return Account(self.name, _fingerprint(salt, self.key) if self.key else self.fingerprint)
+
+    def is_same(self, earlier: "Account") -> bool:
+        """Whether an entry was certainly made under this account: by the same key, or under the same name."""
+        if self.key is not None and earlier.fingerprint is not None:
+            salt = earlier.fingerprint.partition(":")[0]
+            if _fingerprint(salt, self.key) == earlier.fingerprint:
+                return True
+        return self.name is not None and self.name == earlier.name
+
+    def is_other(self, earlier: "Account") -> bool:
+        """Whether an entry was certainly made under another account: both have a name, and the names differ.
+
+        One key belongs to one account, whatever two profiles call it.
+        """
+        return None not in (self.name, earlier.name) and not self.is_same(earlier)
+
+
+def account_of(service: Service) -> Account:
+    """Return the account that this run reads and writes under."""
+    return Account(service.account, key=service.key)
+
+
+NO_ACCOUNT = Account()
+"""What entries of earlier formats say of their account: nothing."""
+
+
+def _fingerprint(salt: str, key: Secret) -> str:
+    digest = hashlib.sha256(f"{salt}:{key.reveal()}".encode()).hexdigest()
+    return f"{salt}:{digest[:_DIGEST_CHARS]}"

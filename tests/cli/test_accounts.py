@@ -1,0 +1,149 @@
+"""Two accounts at one origin: refusals hold across their keys, a claim of success holds for one of them only."""
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Result, Run
+from wire_server import Behave, WireServer, hang_up
+
+from cli.replies import CREATE, HELD, RELEASE, in_turn, json_reply, writes_meet
+
+EU, US = "sk_live_of_the_eu_account", "sk_live_of_the_us_account"
+KEYED = (*CREATE, "--idempotency-key", "payroll-2026-11")
+Under = Callable[..., Result]
+
+
+@pytest.fixture
+def under(serve: Callable[[Behave], WireServer], run: Run, write_config: Callable[[str], Path]) -> Any:
+    """Start a service, and return it with what runs a line under a key: `line_under(EU, *words, account="eu")`."""
+
+    def start(behave: Behave, *lines: str) -> tuple[WireServer, Under]:
+        server = serve(behave)
+
+        def line_under(key: str, *words: str, account: str | None = None) -> Result:
+            named = f'account = "{account}"\n' if account else ""
+            more = "\n".join(lines)
+            write_config(f'[profiles.p]\nbase_url = "{server.base_url}"\n{named}{more}\n')
+            environ = {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_PROFILE": "p", "ESCROWCTL_API_KEY": key}
+            return run(*words, environ=environ)
+
+        return server, line_under
+
+    return start
+
+
+def test_idempotency_key_of_another_account_is_refused(under: Any) -> None:
+    server, line = under(json_reply(HELD))
+    assert line(EU, *KEYED).code == 0
+
+    other = line(US, *KEYED, "--json")
+
+    assert (other.code, other.out, other.error["code"]) == (7, "", "key_reused")
+    assert (other.error["outcome"], len(server.writes)) == ("not_sent", 1)
+    assert "escrowctl tx get tx_1" in other.error["hint"]
+
+
+def test_idempotency_key_of_one_account_is_replayed_after_its_key_rotated(under: Any) -> None:
+    server, line = under(json_reply(HELD))
+    assert line(EU, *KEYED, account="eu").code == 0
+
+    again = line("sk_live_of_the_eu_account_rotated", *KEYED, "--json", account="eu")
+
+    assert (again.code, again.json["id"], len(server.writes)) == (0, "tx_1", 1)
+
+
+def test_idempotency_key_is_replayed_under_the_same_key(under: Any) -> None:
+    server, line = under(json_reply(HELD))
+
+    codes = [line(EU, *KEYED).code, line(EU, *KEYED, account="eu").code]
+
+    assert (codes, len(server.writes)) == ([0, 0], 1)
+
+
+def test_two_named_accounts_do_not_refuse_each_other(under: Any) -> None:
+    server, line = under(writes_meet(json_reply(HELD)))
+    reference = (*KEYED, "--reference", "order-1")
+
+    codes = [
+        line(key, *words, account=name).code for words in (reference, RELEASE) for key, name in ((EU, "eu"), (US, "us"))
+    ]
+
+    assert (codes, len(server.writes)) == ([0, 0, 0, 0], 4)
+
+
+def test_one_key_under_two_account_names_is_one_account(under: Any) -> None:
+    server, line = under(writes_meet(json_reply(HELD)))
+
+    codes = [line(EU, *RELEASE, account=name).code for name in ("eu", "us")]
+
+    assert (codes, len(server.writes)) == ([0, 7], 1)
+
+
+@pytest.mark.parametrize("named", [(None, None), ("eu", None), (None, "us")])
+def test_release_of_the_same_id_with_another_key_is_refused_and_not_called_done(
+    under: Any, named: tuple[str | None, str | None]
+) -> None:
+    server, line = under(writes_meet(json_reply(b""), reads=json_reply(HELD)))
+    assert line(EU, *RELEASE, account=named[0]).code == 0
+
+    refused = line(US, *RELEASE, "--json", account=named[1])
+    skipped = line(US, *RELEASE, "--skip-released", account=named[1])
+
+    assert (refused.code, skipped.code, len(server.writes)) == (7, 7, 1)
+    assert refused.error["code"] == "conflict"
+    assert "was released with another API key" in refused.error["message"]
+
+
+def test_unknown_create_of_another_key_refuses_an_identical_one(under: Any) -> None:
+    server, line = under(in_turn(hang_up, json_reply(HELD)))
+    assert line(EU, *CREATE).code == 12
+
+    assert (line(US, *CREATE).code, len(server.writes)) == (12, 1)
+
+
+def test_unknown_is_not_resolved_with_another_key(under: Any) -> None:
+    server, line = under(writes_meet(hang_up, reads=json_reply(HELD)))
+    assert line(EU, *RELEASE).code == 12
+    decision = ("journal", "resolve", "j1", "--not-applied", "--reason", "desk")
+    reads = len(server.seen)
+
+    refused = [line(US, "journal", "resolve", "j1").code, line(US, *decision).code]
+    decided = line(US, *decision, "--allow-unreadable").code
+
+    assert (refused, decided, len(server.seen)) == ([2, 2], 0, reads)
+
+
+def test_entries_of_an_older_journal_refuse_and_claim_nothing(under: Any, home: Path) -> None:
+    server, line = under(json_reply(HELD))
+    older = (
+        Path(__file__).with_name("journal-format-1.sql").read_text().replace("http://127.0.0.1:4999", server.base_url)
+    )
+    (home / "state").mkdir(parents=True, mode=0o700)
+    with sqlite3.connect(home / "state" / "journal.db") as database:
+        database.executescript(older)
+        key, result_id = database.execute(
+            "SELECT idempotency_key, result_id FROM entries WHERE state = 'done'"
+        ).fetchone()
+
+    seven_euro = ("tx", "create", "--amount", "7", "--currency", "EUR")
+    replayed = line(EU, *seven_euro, "--idempotency-key", key, "--json")
+    skipped = line(EU, *RELEASE, "--skip-released", "--json")
+
+    assert (replayed.code, replayed.error["code"]) == (7, "key_reused")
+    assert f"escrowctl tx get {result_id}" in replayed.error["hint"]
+    assert (skipped.code, skipped.error["code"], server.writes) == (7, "conflict", [])
+
+
+def test_key_is_not_readable_from_the_journal(under: Any, home: Path) -> None:
+    _, line = under(json_reply(HELD))
+    line(EU, *KEYED, account="eu")
+
+    with sqlite3.connect(home / "state" / "journal.db") as database:
+        account, fingerprint = database.execute("SELECT account, key_fingerprint FROM entries").fetchone()
+
+    salt, _, digest = fingerprint.partition(":")
+    assert (account, len(salt), len(digest)) == ("eu", 16, 8)
+    assert EU.encode() not in (home / "state" / "journal.db").read_bytes()

@@ -1,0 +1,138 @@
+"""Nothing is read without a limit: endless input ends with a sentence."""
+
+import io
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import KEY, Run
+from wire_server import Behave, WireServer
+
+from cli.replies import CREATE, HELD, json_reply
+from escrowctl.commands import arguments
+from escrowctl.main import main
+from escrowctl.surroundings import Surroundings
+
+At = Callable[[Behave], tuple[WireServer, Run]]
+MOST = 64 * 1024 * 1024
+"""More characters than any line of input needs."""
+
+
+class Endless(io.TextIOBase):
+    """A text stream that repeats one text for ever, as `yes` does; it fails the test that reads too much of it."""
+
+    def __init__(self, text: str, *, terminal: bool = False) -> None:
+        self.text = text
+        self.terminal = terminal
+        self.count = 0
+
+    def isatty(self) -> bool:
+        return self.terminal
+
+    def read(self, size: int | None = -1, /) -> str:
+        return self._take(size)
+
+    def readline(self, size: int = -1, /) -> str:  # type: ignore[override] # the base class's is of bytes or text
+        return self.text if self.text.endswith("\n") else self._take(size)
+
+    def _take(self, size: int | None) -> str:
+        assert size is not None
+        assert 0 <= size <= MOST, "read without a limit"
+        self.count += size
+        assert self.count <= MOST, "read without end"
+        return (self.text * size)[:size]
+
+
+class EndlessTerminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+Endlessly = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def endlessly(home: Path, serve: Callable[[Behave], WireServer]) -> Endlessly:
+    """Run a line whose standard input never ends; returns the exit code and what it said."""
+    server = serve(json_reply(HELD))
+
+    def run_line(*words: str, text: str = "\0", terminal: bool = False) -> tuple[int, str]:
+        err = EndlessTerminal() if terminal else io.StringIO()
+        environ = dict(os.environ)
+        if "login" not in words:
+            environ |= {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": KEY}
+        stdin = Endless(text, terminal=terminal)
+        around = Surroundings(environ=environ, stdin=stdin, stdout=io.StringIO(), stderr=err)  # type: ignore[arg-type] # a stream as good as TextIO
+        return int(main(words, around)), err.getvalue()
+
+    return run_line
+
+
+LOGIN = ("auth", "login", "--base-url", "https://a.example.com", "--mode", "test", "-p", "a", "--no-check")
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        (("tx", "get", "-"), "has 1024 characters: at most 128 can be one."),
+        (("tx", "release", "-", "--yes"), "has 1024 characters: at most 128 can be one."),
+        (("user", "get", "-"), "has 1024 characters: at most 128 can be one."),
+        ((*CREATE, "--data", "@-"), "--data @-: standard input is larger than 16777216 bytes."),
+        (("journal", "import", "-"), "line 1 of standard input is no line of a journal's export."),
+        (LOGIN, "has spaces, line breaks or control characters in it"),
+    ],
+)
+def test_endless_input_is_refused_in_a_sentence(endlessly: Endlessly, line: tuple[str, ...], sentence: str) -> None:
+    code, said = endlessly(*line)
+
+    assert (code, "defect" in said) == (2, False)
+    assert sentence in said
+
+
+def test_a_head_is_not_read_from_endless_input(endlessly: Endlessly) -> None:
+    assert endlessly(*CREATE, text="1")[0] == 0
+
+    assert endlessly("journal", "verify", "--head", "-") == (
+        2,
+        "error: standard input holds no head: journal export --head prints one. Nothing was sent.\n",
+    )
+
+
+@pytest.mark.parametrize("text", ["\n", "tx_1\n"])
+def test_lines_without_end_are_refused(endlessly: Endlessly, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr(arguments, "_MAX_LINES", 1000)
+
+    code, said = endlessly("tx", "get", "-", text=text)
+
+    assert code == 2
+    assert "standard input has more than 1000 lines" in said or "is given twice" in said
+
+
+def test_an_endless_answer_is_no_confirmation(endlessly: Endlessly) -> None:
+    code, said = endlessly("tx", "release", "tx_1", text="x", terminal=True)
+
+    assert code == 3
+    assert "is not tx_1" in said
+
+
+def test_data_from_a_file_of_any_size_is_not_read_whole(at: At, tmp_path: Path) -> None:
+    server, run = at(json_reply(HELD))
+    path = tmp_path / "data"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+
+    result = run(*CREATE, "--data", f"@{path}", "--json")
+
+    assert (result.code, server.seen) == (2, [])
+    assert f"--data @{path} is larger than 16777216 bytes." in result.error["message"]
+
+
+def test_many_ids_from_standard_input_are_read_in_no_time(run: Run) -> None:
+    """Comparing each id with all before it would take minutes."""
+    ids = "".join(f"tx_{number}\n" for number in range(60_000))
+
+    result = run("tx", "get", "-", stdin=ids + "tx_1\n", environ={"ESCROWCTL_BASE_URL": "https://a.example.com"})
+
+    assert result.code == 2
+    assert "transaction id tx_1 is given twice" in result.err

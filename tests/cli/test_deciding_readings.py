@@ -1,0 +1,166 @@
+"""Readings that a write depends on: a cache's answer is none, and a decision may overturn what none verified."""
+
+import pytest
+from conftest import Run
+from wire_server import hang_up
+
+from cli.conftest import At, Journal, Profile
+from cli.replies import CREATE, HELD, RELEASE, RELEASED, in_turn, json_reply, writes_meet
+
+RELEASED_IS_KNOWN = 'status.released = ["released"]'
+STALE = json_reply(RELEASED, "200 OK", "Age: 40")
+NOT_APPLIED = ("journal", "resolve", "j1", "--not-applied", "--reason", "desk")
+
+
+@pytest.mark.parametrize("line", [("tx", "get", "tx_1"), ("tx", "list"), RELEASE])
+def test_every_read_asks_caches_for_no_stored_answer(at: At, line: tuple[str, ...]) -> None:
+    server, run = at(writes_meet(json_reply(b"[]"), reads=json_reply(b"[]" if line[1] == "list" else HELD)))
+
+    run(*line)
+
+    reads = [seen for seen in server.seen if not seen.is_write]
+    assert {seen.header("Cache-Control") for seen in reads} == {"no-cache"}
+    assert {seen.header("Cache-Control") for seen in server.writes} <= {None}
+
+
+def test_plain_read_shows_a_cached_answer(at: At) -> None:
+    _, run = at(STALE)
+
+    assert run("tx", "get", "tx_1").code == 0
+
+
+@pytest.mark.parametrize("age", ["40", "1", " 7 "])
+def test_release_is_not_sent_on_a_cached_reading(at: At, age: str) -> None:
+    server, run = at(writes_meet(json_reply(b""), reads=json_reply(HELD, "200 OK", f"Age: {age}")))
+
+    result = run(*RELEASE, "--json")
+
+    assert (result.code, result.error["outcome"], server.writes) == (10, "not_sent", [])
+    assert f"{age.strip()} s old" in result.error["message"]
+    assert "--allow-unreadable" in result.error["hint"]
+
+
+@pytest.mark.parametrize("age", ["0", "", "soon", "-1"])
+def test_release_is_sent_where_age_says_nothing(at: At, age: str) -> None:
+    server, run = at(writes_meet(json_reply(b""), reads=json_reply(HELD, "200 OK", f"Age: {age}")))
+
+    assert (run(*RELEASE).code, len(server.writes)) == (0, 1)
+
+
+def test_release_is_not_confirmed_by_a_cached_reading(profile: Profile, run: Run) -> None:
+    profile(RELEASED_IS_KNOWN, behave=writes_meet(json_reply(b""), reads=in_turn(json_reply(HELD), STALE)))
+
+    result = run(*RELEASE, "--json")
+
+    assert (result.code, result.error["code"], result.error["status_after"]) == (16, "not_released", None)
+
+
+def test_unknown_release_is_not_settled_by_a_cached_reading(profile: Profile, run: Run, journal: Journal) -> None:
+    profile(RELEASED_IS_KNOWN, behave=writes_meet(hang_up, reads=in_turn(json_reply(HELD), STALE)))
+    assert run(*RELEASE).code == 12
+
+    codes = [run("journal", "resolve", "j1").code, run(*NOT_APPLIED).code]
+
+    assert codes == [12, 10]
+    assert journal() == [("release_transaction", "unknown")]
+
+
+# Accepted, but not shown by the record
+
+
+@pytest.mark.parametrize("status", ["held", "failed", "settled_elsewhere"])
+def test_release_whose_record_does_not_show_it_ends_with_16(
+    profile: Profile, run: Run, journal: Journal, status: str
+) -> None:
+    after = HELD.replace(b"held", status.encode())
+    reads = in_turn(json_reply(HELD), json_reply(after))
+    server = profile(RELEASED_IS_KNOWN, behave=writes_meet(json_reply(b"", "202 Accepted"), reads=reads))
+
+    result, again = run(*RELEASE, "--json"), run(*RELEASE, "--json")
+
+    assert (result.code, result.out, result.error["code"], result.error["outcome"]) == (16, "", "not_released", "done")
+    assert (result.error["status_before"], result.error["status_after"]) == ("held", status)
+    assert ("config set status.pending" in result.error["hint"]) == (status != "held")
+    assert "status.released" not in result.error["hint"]
+    assert (again.code, again.error["code"], len(server.writes)) == (7, "already_done", 1)
+    assert journal() == [("release_transaction", "done")]
+
+
+@pytest.mark.parametrize("status", ["pending", "PROCESSING", "in_progress"])
+def test_release_whose_status_is_pending_is_accepted(profile: Profile, run: Run, status: str) -> None:
+    reads = in_turn(json_reply(HELD), json_reply(HELD.replace(b"held", status.encode())))
+    profile(RELEASED_IS_KNOWN, behave=writes_meet(json_reply(b""), reads=reads))
+
+    result = run(*RELEASE, "--json")
+
+    assert (result.code, result.json["verified"], result.json["status_after"]) == (0, False, status)
+    assert "accepted, not yet released" in result.err
+
+
+def test_several_releases_count_those_that_are_not_confirmed(profile: Profile, run: Run) -> None:
+    profile(RELEASED_IS_KNOWN, behave=writes_meet(json_reply(b""), reads=json_reply(b'{"status":"held"}')))
+
+    result = run("tx", "release", "tx_1", "tx_2", "--yes", "--json")
+
+    assert (result.code, result.error["code"]) == (15, "some_failed")
+    assert "of 2: 0 accepted, 2 accepted and not verified, 0 failed, 0 unknown" in result.error["message"]
+
+
+def test_resolve_reads_an_unconfirmed_release_again(profile: Profile, run: Run, journal: Journal) -> None:
+    reads = in_turn(*[json_reply(HELD)] * 3, json_reply(RELEASED))
+    server = profile(RELEASED_IS_KNOWN, behave=writes_meet(json_reply(b""), reads=reads))
+    assert run(*RELEASE).code == 16
+
+    first, second = run("journal", "resolve", "j1", "--json"), run("journal", "resolve", "j1", "--json")
+
+    assert (first.code, first.error["code"], second.code, len(server.writes)) == (16, "not_released", 0, 1)
+    assert "released from here" in run(*RELEASE).err
+    assert journal() == [("release_transaction", "done")]
+
+
+# Decisions
+
+
+def test_decision_overturns_a_release_that_no_reading_verified(profile: Profile, run: Run) -> None:
+    server = profile(RELEASED_IS_KNOWN, behave=writes_meet(json_reply(b"")))
+    assert run(*RELEASE).code == 16
+
+    assert run(*NOT_APPLIED).code == 0
+    assert (run(*RELEASE).code, len(server.writes)) == (16, 2)
+
+
+def test_decision_does_not_overturn_a_verified_release(profile: Profile, run: Run) -> None:
+    reads = in_turn(json_reply(HELD), json_reply(RELEASED))
+    server = profile(RELEASED_IS_KNOWN, behave=writes_meet(json_reply(b""), reads=reads))
+    assert run(*RELEASE).code == 0
+
+    result = run(*NOT_APPLIED, "--allow-unreadable", "--json")
+
+    assert (result.code, result.error["code"], len(server.writes)) == (7, "already_done", 1)
+
+
+def test_decision_does_not_overturn_a_create_that_can_be_read(at: At) -> None:
+    _, run = at(json_reply(HELD))
+    run(*CREATE, "--reference", "order-1")
+
+    result = run(*NOT_APPLIED, "--json")
+
+    assert (result.code, result.error["message"]) == (3, "tx_1 exists: held 100 USD. Nothing was recorded.")
+
+
+def test_decision_overturns_a_create_and_frees_its_reference(at: At) -> None:
+    server, run = at(writes_meet(json_reply(HELD), reads=json_reply(b"", "404 Not Found")))
+    line = (*CREATE, "--reference", "order-1")
+    assert run(*line).code == 0
+
+    codes = [run(*NOT_APPLIED).code, run(*NOT_APPLIED, "--allow-unreadable").code, run(*line).code]
+
+    assert (codes, len(server.writes)) == ([6, 0, 0], 2)
+
+
+def test_decision_overturns_an_earlier_decision(at: At) -> None:
+    _, run = at(writes_meet(hang_up))
+    run(*RELEASE)
+    assert run("journal", "resolve", "j1", "--applied", "--reason", "desk").code == 0
+
+    assert run(*NOT_APPLIED).code == 0

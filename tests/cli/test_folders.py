@@ -1,0 +1,404 @@
+"""Which folders and files are used, created and refused: escrowctl changes the mode of nothing that existed."""
+
+import os
+import pwd
+import shlex
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from conftest import Run
+from wire_server import Behave, WireServer
+
+from cli.conftest import Profile
+from cli.replies import CREATE, HELD, json_reply
+from escrowctl import files
+from escrowctl.config.folders import make_private_folder
+
+At = Callable[[Behave], tuple[WireServer, Run]]
+GET = ("tx", "get", "tx_1")
+JOURNAL_FILES = ("journal.db", "journal.db-journal", "journal.lock", "journal.head")
+NOBODY = 65_534
+TERMINAL = Path(os.ttyname(os.openpty()[1]))
+"""A device of this process: if it is changed by mistake, nothing else is affected."""
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def give_away(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a file belong to another user than the one who runs escrowctl."""
+    if os.geteuid() == 0:
+        os.chown(path, NOBODY, -1)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: NOBODY)
+
+
+def put(kind: str, path: Path) -> None:
+    """Put something that is no regular file at a path."""
+    match kind:
+        case "link":
+            path.with_name("target").touch(0o640)
+            path.symlink_to(path.with_name("target"))
+        case "device link":
+            path.symlink_to(TERMINAL)
+        case "pipe":
+            os.mkfifo(path)
+        case _:
+            path.mkdir()
+
+
+KINDS = {"link": "a symbolic link", "device link": "a symbolic link", "pipe": "a named pipe", "folder": "a folder"}
+
+
+@pytest.fixture
+def state(home: Path) -> Path:
+    folder = home / "state"
+    folder.mkdir(mode=0o700, parents=True)
+    return folder
+
+
+@pytest.fixture
+def loose_umask() -> Iterator[None]:
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+# What escrowctl creates, and what it leaves as it is
+
+
+def test_a_folder_that_another_process_creates_first_keeps_its_mode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared, mkdir = tmp_path / "team", os.mkdir
+
+    def slower(path: Path, *words: int, **more: int) -> None:
+        if Path(path) == shared:
+            mkdir(path)
+            shared.chmod(0o2755)
+        mkdir(path, *words, **more)
+
+    monkeypatch.setattr(os, "mkdir", slower)
+
+    make_private_folder(shared / "escrowctl")
+
+    assert (mode(shared), mode(shared / "escrowctl") & 0o777) == (0o2755, 0o700)
+
+
+@pytest.mark.usefixtures("loose_umask")
+def test_a_linked_state_folder_is_used_and_keeps_its_mode(at: At, home: Path, tmp_path: Path) -> None:
+    _, run = at(json_reply(HELD))
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "disk").chmod(0o755)
+    home.mkdir(parents=True, mode=0o700)
+    (home / "state").symlink_to(tmp_path / "disk")
+
+    assert run(*CREATE).code == 0
+
+    assert mode(tmp_path / "disk") == 0o755
+    assert {path.name: mode(path) for path in (tmp_path / "disk").glob("journal.*")} == dict.fromkeys(
+        JOURNAL_FILES, 0o600
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", JOURNAL_FILES)
+def test_what_is_no_regular_file_in_the_journals_place_is_refused(at: At, state: Path, name: str, kind: str) -> None:
+    server, run = at(json_reply(HELD))
+    put(kind, state / name)
+    before = mode(TERMINAL)
+
+    results = [run(*words, "--json") for words in (CREATE, ("journal", "list"))]
+
+    for result in results:
+        assert (result.code, result.error["code"]) == (17, "journal_unusable"), result.err
+        assert result.error["message"] == (f"{state / name} is {KINDS[kind]}, not a regular file. Nothing was sent.")
+    assert (server.seen, mode(TERMINAL)) == ([], before)
+    assert kind != "link" or mode(state / "target") == 0o640
+
+
+@pytest.mark.parametrize("name", ["state", ""])
+@pytest.mark.parametrize("loose", [0o775, 0o777, 0o720])
+def test_a_folder_that_others_can_change_is_refused(at: At, home: Path, state: Path, name: str, loose: int) -> None:
+    server, run = at(json_reply(HELD))
+    folder = home / name
+    folder.chmod(loose)
+
+    result = run(*CREATE, "--json")
+
+    assert (result.code, result.error["code"], server.seen) == (17, "state_unusable", [])
+    assert f"the folder {folder} can be changed by others (mode {loose:04o})." in result.error["message"]
+    assert result.error["hint"] == f"chmod go-w {shlex.quote(str(folder))}"
+    assert mode(folder) == loose
+
+
+def test_a_folder_that_belongs_to_somebody_else_is_refused(
+    at: At, home: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, run = at(json_reply(HELD))
+    give_away(state, monkeypatch)
+
+    result = run(*CREATE, "--json")
+
+    assert (result.code, server.seen) == (17, [])
+    assert " belongs to another user (uid " in result.error["message"]
+
+
+@pytest.mark.parametrize("readable", [0o755, 0o750, 0o711])
+def test_a_folder_that_others_can_only_read_is_used_as_it_is(at: At, state: Path, readable: int) -> None:
+    _, run = at(json_reply(HELD))
+    state.chmod(readable)
+
+    assert run(*CREATE).code == 0
+
+    assert (mode(state), mode(state / "journal.db")) == (readable, 0o600)
+
+
+def test_a_home_where_everybody_removes_only_their_own_is_used(at: At, home: Path, state: Path) -> None:
+    _, run = at(json_reply(HELD))
+    home.chmod(0o1777)
+
+    assert run(*CREATE).code == 0
+
+
+@pytest.mark.parametrize("name", ["journal.db", "journal.head", "journal.lock"])
+def test_a_file_of_the_journal_that_others_can_change_is_refused(at: At, state: Path, name: str) -> None:
+    server, run = at(json_reply(HELD))
+    assert run(*CREATE).code == 0
+    (state / name).chmod(0o666)
+
+    result = run(*CREATE, "--json")
+
+    assert (result.code, len(server.writes)) == (17, 1)
+    assert f"{state / name} can be changed by others (mode 0666)." in result.error["message"]
+    assert mode(state / name) == 0o666
+
+
+def test_a_read_goes_by_no_state_folder(at: At, state: Path) -> None:
+    _, run = at(json_reply(HELD))
+    state.chmod(0o777)
+
+    assert run(*GET).code == 0
+
+
+def test_the_sandbox_is_not_affected_by_who_can_change_the_config(run: Run, home: Path) -> None:
+    home.mkdir(parents=True)
+    (home / "config.toml").touch()
+    (home / "config.toml").chmod(0o666)
+    home.chmod(0o777)
+
+    assert run("--sandbox", *CREATE).code == 0
+
+
+# Where the folders are
+
+
+@pytest.fixture
+def without_passwd(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this user have no passwd entry."""
+
+    def unknown(uid: int) -> None:
+        raise KeyError(uid)
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+
+
+HOMES = [
+    ("ESCROWCTL_HOME", "state"),
+    ("ESCROWCTL_HOME", "~/escrowctl"),
+    ("HOME", "home"),
+    ("HOME", "."),
+    ("HOME", ""),
+    ("HOME", "~"),
+    ("XDG_STATE_HOME", "state"),
+]
+
+
+@pytest.mark.parametrize(("variable", "value"), HOMES)
+def test_a_folder_that_follows_the_working_folder_is_refused(
+    at: At, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    server, run = at(json_reply(HELD))
+    monkeypatch.chdir(tmp_path)
+    without = ("ESCROWCTL_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
+    # platformdirs asks the process, not what a command is given.
+    for name in without:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable, value)
+
+    result = run(*CREATE, "--json")
+
+    assert (result.code, result.error["code"], server.seen) == (17, "state_unusable", [])
+    assert f'{variable} is "{value}", which is not an absolute path.' in result.error["message"]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("without_passwd")
+def test_without_home_and_passwd_entry_no_write_is_sent_and_a_read_is(
+    at: At, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, run = at(json_reply(HELD))
+    monkeypatch.chdir(tmp_path)
+    for name in ("HOME", "ESCROWCTL_HOME"):
+        monkeypatch.delenv(name)
+
+    results = [run(*words, "--json") for words in (CREATE, ("config", "path"), ("journal", "list"), GET)]
+
+    assert [result.code for result in results] == [17, 17, 17, 0]
+    assert f"HOME is not set, and user {os.getuid()} has no passwd entry." in results[0].error["message"]
+    assert (server.writes, list(tmp_path.iterdir())) == ([], [])
+
+
+def test_without_home_the_passwd_entry_counts(at: At, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, run = at(json_reply(HELD))
+    for name in ("HOME", "ESCROWCTL_HOME"):
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(pwd, "getpwuid", lambda uid: pwd.struct_passwd(("op", "x", uid, uid, "", str(tmp_path), "")))
+
+    assert run(*CREATE).code == 0
+    assert (tmp_path / ".local/state/escrowctl/journal.db").exists()
+
+
+@pytest.mark.parametrize(("variable", "value"), HOMES)
+def test_what_needs_no_folder_works_without_one(
+    at: At, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    _, run = at(json_reply(HELD))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ESCROWCTL_HOME")
+    monkeypatch.setenv(variable, value)
+
+    lines = (GET, ("--version",), ("tx", "--help"), ("completion", "bash"), ("help", "exit-codes"))
+    assert [run(*words).code for words in lines] == [0] * len(lines)
+
+
+def test_with_an_absolute_home_of_its_own_nothing_else_is_examined(
+    at: At, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, run = at(json_reply(HELD))
+    for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, "relative")
+
+    assert run(*CREATE).code == 0
+    assert (home / "state" / "journal.db").exists()
+
+
+# Who says where a key goes
+
+
+@pytest.mark.parametrize("loose", [0o666, 0o664, 0o602])
+def test_a_config_file_that_others_can_change_gets_no_key(profile: Profile, run: Run, home: Path, loose: int) -> None:
+    server = profile()
+    (home / "config.toml").chmod(loose)
+
+    results = [run(*words, "--json") for words in (GET, CREATE)]
+
+    for result in results:
+        assert (result.code, result.error["code"]) == (2, "bad_config")
+        assert f"config.toml can be changed by others (mode {loose:04o}): " in result.error["message"]
+        assert result.error["hint"].startswith("chmod go-w ")
+    assert (server.seen, mode(home / "config.toml")) == ([], loose)
+
+
+@pytest.mark.parametrize("name", ["config.toml", ""])
+def test_a_config_file_or_folder_of_somebody_else_gets_no_key(
+    profile: Profile, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    server = profile()
+    give_away(home / name, monkeypatch)
+
+    result = run(*GET, "--json")
+
+    assert (result.code, server.seen) == (2, [])
+    assert " belongs to another user (uid " in result.error["message"]
+
+
+@pytest.mark.parametrize("key", ["ESCROWCTL_API_KEY", "file"])
+def test_a_config_in_a_folder_that_others_can_change_gets_no_key(
+    profile: Profile, run: Run, home: Path, key: str
+) -> None:
+    server = profile()
+    home.chmod(0o777)
+    environ = {key: "sk_test_0123456789abcdef", "ESCROWCTL_PROFILE": "a"} if key != "file" else {}
+
+    result = run(*GET, environ=environ)
+
+    assert (result.code, server.seen) == (2, [])
+    assert f"{home} can be changed by others (mode 0777)" in result.err
+
+
+@pytest.mark.parametrize("loose", ["target", "folder"])
+def test_a_linked_config_is_judged_by_what_it_leads_to(
+    profile: Profile, run: Run, home: Path, tmp_path: Path, loose: str
+) -> None:
+    server = profile()
+    target = tmp_path / "dotfiles" / "escrowctl.toml"
+    target.parent.mkdir(mode=0o700)
+    (home / "config.toml").rename(target)
+    (home / "config.toml").symlink_to(target)
+    assert run(*GET).code == 0
+    (target if loose == "target" else target.parent).chmod(0o777)
+
+    result = run(*GET)
+
+    assert (result.code, len(server.seen)) == (2, 1)
+    assert f"{target if loose == 'target' else target.parent} can be changed by others" in result.err
+
+
+@pytest.mark.parametrize("loose", ["config.toml", ""])
+def test_no_login_tries_a_key_where_others_say_what_the_profile_is(
+    serve: Callable[[Behave], WireServer], write_config: Callable[[str], Path], run: Run, home: Path, loose: str
+) -> None:
+    server = serve(json_reply(HELD))
+    write_config(f'[profiles.a]\nbase_url = "{server.base_url}"\nmode = "test"\n')
+    (home / loose).chmod(0o777)
+
+    result = run("-p", "a", "auth", "login", stdin="sk_test_0123456789abcdef")
+
+    assert (result.code, server.seen) == (2, [])
+    assert f"{home / loose} can be changed by others" in result.err
+
+
+def test_settings_can_be_seen_in_a_config_file_that_others_can_change(profile: Profile, run: Run, home: Path) -> None:
+    profile()
+    (home / "config.toml").chmod(0o666)
+
+    result = run("config", "list")
+
+    assert result.code == 0
+    assert "can be changed by others (mode 0666)" in result.out
+
+
+def test_a_key_of_the_environment_alone_goes_by_no_config_file(at: At, home: Path) -> None:
+    _, run = at(json_reply(HELD))
+    home.mkdir(parents=True)
+    (home / "config.toml").touch()
+    (home / "config.toml").chmod(0o666)
+
+    assert run(*GET).code == 0
+
+
+# Read within a limit
+
+
+def test_a_config_file_of_any_size_is_not_read_whole(run: Run, home: Path) -> None:
+    home.mkdir(parents=True, mode=0o700)
+    with (home / "config.toml").open("wb") as file:
+        file.truncate(1 << 40)
+
+    result = run(*GET, "--json")
+
+    assert (result.code, result.error["code"]) == (2, "bad_config")
+    assert "config.toml is larger than 1048576 bytes." in result.error["message"]
+
+
+def test_a_regular_file_is_read_as_far_as_its_limit(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"12345")
+
+    assert files.read_regular(path, limit=5)[0] == b"12345"
+    with pytest.raises(files.TooLargeError, match="is larger than 4 bytes"):
+        files.read_regular(path, limit=4)

@@ -1,0 +1,295 @@
+"""The head next to the journal: created before the first record, and from then on missed where it is not there."""
+
+import os
+import re
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Result, Run
+from wire_server import Behave, WireServer
+
+from cli.replies import CREATE, HELD, RELEASE, json_reply, writes_meet
+from escrowctl.config import replacing
+
+At = Callable[[Behave], tuple[WireServer, Run]]
+OTHER = ("tx", "create", "--amount", "101", "--currency", "USD")
+VERIFY, ACCEPT = ("journal", "verify"), ("journal", "verify", "--accept-head")
+
+
+@pytest.fixture
+def state(home: Path) -> Path:
+    return home / "state"
+
+
+@pytest.fixture
+def used(at: At) -> tuple[WireServer, Run]:
+    """A journal of one release, done."""
+    server, run = at(writes_meet(json_reply(HELD)))
+    assert run(*RELEASE).code == 0
+    return server, run
+
+
+def records(state: Path) -> int:
+    with sqlite3.connect(state / "journal.db") as database:
+        return int(database.execute("SELECT count(*) FROM records").fetchone()[0])
+
+
+def sequence(state: Path) -> int:
+    return int((state / "journal.head").read_text().split()[2])
+
+
+LOST = {
+    "missing": "journal.head next to it is missing",
+    "empty": "journal.head next to it holds no head",
+    "garbage": "journal.head next to it holds no head",
+    "too long": "journal.head next to it holds no head",
+    "another journal's": "journal.head beside it is of another journal",
+    "ahead": "it ends with record 2, and had 5: it is an older copy, or was cut",
+}
+
+
+def spoil(head: Path, how: str) -> None:
+    text = head.read_text()
+    match how:
+        case "missing":
+            head.unlink()
+        case "empty":
+            head.write_text("")
+        case "garbage":
+            head.write_text("x" * len(text))
+        case "too long":
+            head.write_text(text + "\n")
+        case "another journal's":
+            head.write_text(re.sub(r" [0-9a-f]{8}-", " 00000000-", text))
+        case _:
+            head.write_text(text.replace(f"{2:020d}", f"{5:020d}"))
+
+
+@pytest.mark.parametrize("how", LOST)
+def test_no_write_is_sent_where_the_head_is_not_that_of_the_journal(
+    used: tuple[WireServer, Run], state: Path, how: str
+) -> None:
+    server, run = used
+    spoil(state / "journal.head", how)
+
+    write, listed, verified = (run(*words, "--json") for words in (OTHER, ("journal", "list"), VERIFY))
+
+    assert (write.code, listed.code, verified.code, len(server.writes)) == (17, 17, 16, 1)
+    for result in (write, listed, verified):
+        assert LOST[how] in result.error["message"]
+        assert "escrowctl journal verify --accept-head" in result.error["hint"]
+
+
+@pytest.mark.parametrize("how", LOST)
+def test_writes_go_on_once_the_head_is_accepted(used: tuple[WireServer, Run], state: Path, how: str) -> None:
+    server, run = used
+    spoil(state / "journal.head", how)
+
+    accepted = run(*ACCEPT)
+
+    assert accepted.code == 0
+    assert f"accepted: the journal goes on after record 2, although {LOST[how]}" in accepted.err
+    assert sequence(state) == 2
+    assert (run(*VERIFY).code, run(*RELEASE).code, run(*OTHER).code, len(server.writes)) == (0, 7, 0, 2)
+
+
+def test_a_head_that_fits_is_accepted_without_a_word(used: tuple[WireServer, Run], state: Path) -> None:
+    _, run = used
+    before = (state / "journal.head").stat().st_mtime_ns
+
+    result = run(*ACCEPT)
+
+    assert (result.code, result.err, (state / "journal.head").stat().st_mtime_ns) == (0, "", before)
+
+
+def test_no_head_is_accepted_of_a_journal_that_is_damaged(used: tuple[WireServer, Run], state: Path) -> None:
+    _, run = used
+    (state / "journal.head").unlink()
+    with sqlite3.connect(state / "journal.db") as database:
+        database.execute("UPDATE records SET at = '2020-01-01T00:00:00.000Z' WHERE sequence = 2")
+
+    result = run(*ACCEPT, "--json")
+
+    assert (result.code, (state / "journal.head").exists()) == (16, False)
+    assert "record 2 is missing or not what was written" in result.error["message"]
+
+
+def test_an_older_copy_without_its_head_is_not_taken_for_all_there_is(
+    used: tuple[WireServer, Run], state: Path, tmp_path: Path
+) -> None:
+    """It would have forgotten the release that was sent since."""
+    server, run = used
+    shutil.copy(state / "journal.db", tmp_path / "older.db")
+    release = ("tx", "release", "tx_1", "--yes")
+    assert run("tx", "create", "--amount", "1", "--currency", "USD").code == 0
+    shutil.copy(tmp_path / "older.db", state / "journal.db")
+    (state / "journal.head").unlink()
+
+    assert (run(*release).code, run(*OTHER).code, len(server.writes)) == (17, 17, 2)
+
+
+# The beginning
+
+
+def test_the_head_is_there_before_the_first_record(at: At, state: Path, tmp_path: Path) -> None:
+    assert _import_nothing(at(json_reply(HELD))[1], tmp_path).code == 0
+
+    assert (records(state), sequence(state)) == (0, 0)
+
+
+@pytest.mark.parametrize("step", ["unlink", "_write", "replace"])
+def test_without_a_head_the_first_write_is_not_sent_and_the_next_one_is(
+    at: At, state: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    server, run = at(json_reply(HELD))
+
+    def fail(*_words: object, **_more: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(replacing if step == "_write" else Path, step, fail)
+        result = run(*CREATE, "--json")
+
+    assert (result.code, server.writes, records(state)) == (17, [], 0)
+    assert "journal.head cannot be written: No space left on device." in result.error["message"]
+    assert (run(*CREATE).code, sequence(state)) == (0, 2)
+
+
+@pytest.mark.parametrize("left", ["nothing", "an empty file", "tables alone", "a draft of the head"])
+def test_a_journal_whose_first_command_was_killed_is_used_by_the_next(
+    at: At, state: Path, left: str, tmp_path: Path
+) -> None:
+    server, run = at(json_reply(HELD))
+    if left == "an empty file":
+        state.mkdir(parents=True, mode=0o700)
+        (state / "journal.db").touch(mode=0o600)
+    elif left != "nothing":
+        _import_nothing(run, tmp_path)
+        (state / "journal.head").unlink()
+    if left == "a draft of the head":
+        (state / ".journal.head.new").write_text("escrowctl-he")
+
+    assert (run(*CREATE).code, len(server.writes), sequence(state)) == (0, 1, 2)
+    assert run(*VERIFY).code == 0
+    assert sorted(path.name for path in state.iterdir()) == [
+        "journal.db", "journal.db-journal", "journal.head", "journal.lock",
+    ]  # fmt: skip
+
+
+def _import_nothing(run: Run, folder: Path) -> Result:
+    """Make a journal, and write nothing into it."""
+    path = folder / "empty.jsonl"
+    path.write_text(
+        '{"escrowctl_journal": 1, "journal_id": "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"}\n'
+        f'{{"head": {{"sequence": 0, "digest": "{"0" * 64}"}}}}\n'
+    )
+    return run("journal", "import", str(path))
+
+
+@pytest.mark.parametrize("emptied", [("journal.db",), ("journal.db", "journal.head")])
+def test_an_emptied_journal_is_not_taken_for_a_new_one(
+    used: tuple[WireServer, Run], state: Path, emptied: tuple[str, ...]
+) -> None:
+    server, run = used
+    for name in emptied:
+        os.truncate(state / name, 0)
+
+    codes = [run(*words).code for words in (RELEASE, OTHER, RELEASE)]
+
+    assert (codes, len(server.writes)) == ([17, 17, 17], 1)
+
+
+def test_a_journal_of_an_earlier_format_gets_a_head_as_it_is_brought_up_to_date(at: At, state: Path) -> None:
+    server, run = at(json_reply(HELD))
+    state.mkdir(parents=True, mode=0o700)
+    with sqlite3.connect(state / "journal.db") as database:
+        database.executescript(Path(__file__).with_name("journal-format-1.sql").read_text())
+    (state / "journal.db").chmod(0o600)
+
+    listed = run("journal", "list")
+
+    assert (listed.code, sequence(state)) == (0, records(state))
+    (state / "journal.head").unlink()
+    assert (run(*CREATE).code, server.writes) == (17, [])
+
+
+def test_a_head_that_cannot_be_written_any_more_only_lags(
+    used: tuple[WireServer, Run], state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, run = used
+    before = sequence(state)
+
+    def fail(*_words: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(os, "pwrite", fail)
+        assert run(*OTHER).code == 0
+
+    assert (sequence(state), records(state)) == (before, before + 2)
+    assert (run(*VERIFY).code, run(*CREATE).code) == (0, 0)
+
+
+# What a lost journal is restored from
+
+
+@pytest.fixture
+def exported(used: tuple[WireServer, Run], tmp_path: Path) -> Path:
+    path = tmp_path / "export.jsonl"
+    path.write_text(used[1]("journal", "export").out)
+    return path
+
+
+def restored(run: Run, exported: Path) -> Result:
+    return run("journal", "import", str(exported), "--restore", "--json")
+
+
+@pytest.mark.parametrize("head", ["another journal's", "empty", "garbage"])
+def test_no_other_journal_is_restored_next_to_the_head_of_a_lost_one(
+    used: tuple[WireServer, Run], exported: Path, state: Path, head: str
+) -> None:
+    server, run = used
+    (state / "journal.db").unlink()
+    spoil(state / "journal.head", head)
+    kept = (state / "journal.head").read_text()
+
+    result = restored(run, exported)
+
+    assert (result.code, result.error["code"]) == (7, "conflict")
+    assert f"remove {state / 'journal.head'}" in result.error["hint"]
+    assert (state / "journal.head").read_text() == kept
+    assert (run(*OTHER).code, len(server.writes)) == (17, 1)
+    (state / "journal.head").unlink()
+    assert restored(run, exported).code == 0
+    assert (run(*RELEASE).code, run(*OTHER).code) == (7, 0)
+
+
+def test_a_journal_is_restored_next_to_its_own_head(used: tuple[WireServer, Run], exported: Path, state: Path) -> None:
+    _, run = used
+    (state / "journal.db").unlink()
+
+    assert restored(run, exported).code == 0
+
+    assert (run(*RELEASE).code, run(*OTHER).code, run(*VERIFY).code) == (7, 0, 0)
+
+
+def test_a_restore_that_was_cut_off_before_its_commit_can_be_repeated(
+    used: tuple[WireServer, Run], exported: Path, state: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    server, run = used
+    for name in ("journal.db", "journal.head"):
+        (state / name).unlink()
+    _import_nothing(run, tmp_path)
+
+    def fail(_self: object) -> None:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    with monkeypatch.context() as failing:
+        failing.setattr("escrowctl.journal.store.Store._commit", fail)
+        assert restored(run, exported).code == 17
+
+    assert (run(*OTHER).code, restored(run, exported).code) == (17, 0)
+    assert (run(*RELEASE).code, run(*OTHER).code, len(server.writes)) == (7, 0, 2)

@@ -1,0 +1,82 @@
+"""Behind a proxy that sends writes twice: escrowctl sends once a line, and calls nothing refused that 409 answers."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import KEY, Result, Run
+
+from faults.proxies import PROXIES, Service, find_program, proxied
+
+pytestmark = pytest.mark.thorough
+
+STATUSES = ("200 OK", "400 No", "409 No", "422 No", "425 No", "429 No", "500 No", "503 No")
+CREATE = ("tx", "create", "--amount", "100", "--currency", "USD", "--json")
+RELEASE = ("tx", "release", "tx_1", "--yes", "--json")
+
+Behind = Callable[..., Any]
+
+
+@pytest.fixture(params=sorted(PROXIES))
+def behind(request: pytest.FixtureRequest, run: Run, home: Path, tmp_path: Path) -> Behind:
+    """Return what starts a service behind a proxy, for a profile with these lines, and runs a line against it."""
+    name: str = request.param
+    if find_program(name) is None:
+        pytest.skip(f"{name} is not installed")
+
+    def start(service: Service, *lines: str) -> Any:
+        def run_lines(*commands: tuple[str, ...]) -> list[Result]:
+            with proxied(name, service, tmp_path) as url:
+                home.mkdir(mode=0o700, parents=True, exist_ok=True)
+                more = "\n".join(lines)
+                config = f'[profiles.p]\nbase_url = "{url}"\nstatus.released = ["released"]\n{more}\n'
+                (home / "config.toml").write_text(config)
+                (home / "config.toml").chmod(0o600)
+                environ = {"ESCROWCTL_PROFILE": "p", "ESCROWCTL_API_KEY": KEY, "ESCROWCTL_BASE_URL": url}
+                return [run(*command, environ=environ) for command in commands]
+
+        return run_lines
+
+    return start
+
+
+@pytest.mark.parametrize(("status", "code"), list(zip(STATUSES, (0, 8, 12, 8, 9, 9, 12, 12), strict=True)))
+def test_create_is_sent_once_whatever_the_second_copy_meets(behind: Behind, status: str, code: int) -> None:
+    service = Service(status)
+
+    (result,) = behind(service)(CREATE)
+
+    assert (result.code, len(service.requests), len(service.made)) == (code, 1, 1), result.err
+
+
+@pytest.mark.parametrize(("status", "code"), list(zip(STATUSES, (0, 0, 0, 0, 9, 9, 0, 0), strict=True)))
+def test_release_is_sent_once_and_settled_by_its_reading(behind: Behind, status: str, code: int) -> None:
+    service = Service(status)
+
+    first, again = behind(service)(RELEASE, RELEASE)
+
+    assert (first.code, again.code, len(service.requests), service.released) == (code, 7, 1, 1), first.err
+
+
+@pytest.mark.parametrize("status", ["425 No", "429 No"])
+def test_throttled_create_is_sent_again_only_where_the_profile_says_so(behind: Behind, status: str) -> None:
+    service = Service(status)
+
+    (result,) = behind(service, "retry_throttled = true")(CREATE)
+
+    assert (result.code, len(service.requests)) == (9, 3)
+
+
+@pytest.mark.parametrize("profile", [(), ('idempotency = "header"',)], ids=["once", "deduplicating"])
+@pytest.mark.parametrize("status", STATUSES)
+def test_line_repeated_with_its_key_makes_one_escrow(behind: Behind, status: str, profile: tuple[str, ...]) -> None:
+    service = Service(status, deduplicates=True)
+    keyed = (*CREATE, "--idempotency-key", "order-1")
+
+    results = behind(service, *profile)(keyed, keyed, keyed)
+
+    assert len(service.made) == 1, [result.err for result in results]
+    assert all(result.code in (0, 8, 9, 12) for result in results)
+    if not profile:
+        assert len(service.requests) == 1

@@ -15,6 +15,9 @@ _WINDOW, _SHORT_WINDOW = 12, 8
 _BLOCK = 6
 """Each window of 12 holds a block of 6 that begins at a multiple of 6: these few are looked for first."""
 
+_PIECE, _OVERLAP = 1 << 20, 1 << 13
+"""Bytes. A key is not spelled in more than the pieces of a body overlap."""
+
 _MOST_LAYERS = 8
 """A text that is still encoded after so many decodings counts as one that holds the key."""
 
@@ -47,10 +50,10 @@ def holds_key(text: str | bytes, key: str) -> bool:
     data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
     if key.encode() in data:
         return True
-    needles, decoded = _needles(key), _decode(data)
-    if decoded is None or any(coded in decoded for coded in needles.coded):
-        return True
-    return any(block in decoded for block in needles.blocks) and any(part in decoded for part in needles.windows)
+    needles = _needles(key)
+    # In pieces, because what decodes a text takes several times its memory.
+    pieces = (data[start : start + _PIECE + _OVERLAP] for start in range(0, len(data), _PIECE))
+    return any(needles.are_in(piece) for piece in pieces)
 
 
 def star(text: str, key: str) -> str:
@@ -77,6 +80,13 @@ class _Needles:
         self.windows = _decode_all(windows)
         self.blocks = _decode_all(_cut(rest, _BLOCK, _BLOCK)) if size == _WINDOW else self.windows
         self.coded = _encode(windows[0].encode())
+
+    def are_in(self, data: bytes) -> bool:
+        """Whether one of them is in a text; one that does not come to an end counts as one that has it."""
+        decoded = _decode(data)
+        if decoded is None or any(coded in decoded for coded in self.coded):
+            return True
+        return any(block in decoded for block in self.blocks) and any(part in decoded for part in self.windows)
 
 
 @lru_cache(maxsize=16)

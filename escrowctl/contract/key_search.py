@@ -6,6 +6,7 @@ is searched. It costs little on ordinary replies: some 0.3 s for 64 MB, 10 us fo
 """
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 
 STARS = "***"
@@ -18,10 +19,13 @@ _BLOCK = 6
 _PIECE, _OVERLAP = 1 << 20, 1 << 13
 """Bytes. A key is not spelled in more than the pieces of a body overlap."""
 
+
 _MOST_LAYERS = 8
 """A text that is still encoded after so many decodings counts as one that holds the key."""
 
-_UNSEEN_BYTES = bytes(byte for byte in range(256) if not 0x21 <= byte <= 0x7E)
+_BLANKS = b" \t\r\n"
+_UNSEEN_BYTES = bytes(byte for byte in range(256) if not 0x21 <= byte <= 0x7E and byte not in _BLANKS)
+_DROPPED = _BLANKS + b"\\"
 _HEX = rb"[0-9A-Fa-f]"
 _SEEN = rb"(?:2[1-9A-Fa-f]|[3-6][0-9A-Fa-f]|7[0-9A-Ea-e])"
 _COULD_BE_A_KEY = r"(?=.*[0-9])(?=.*[A-Za-z])[\x21-\x2d\x30-\x7d][\x21-\x7e]{15,}"
@@ -30,11 +34,17 @@ _HOST = r"(?:[a-z0-9-]+\.)+[a-z]{2,}(?::[0-9]+)?/?"
 _ESCAPES = (
     (
         b"\\",
-        rb"\\u(?!00%b)%b{4}" % (_SEEN, _HEX),
-        rb"\\(?:u\{0*(%b{1,6})\}|u(%b{4})|U(%b{8})|x(%b{2}))" % (_HEX, _HEX, _HEX, _HEX),
+        rb"\\(?<!\\\\)u(?!00%b)%b{4}" % (_SEEN, _HEX),
+        rb"\\(?:(?P<backslash>\\)|u\{0*(%b{1,6})\}|u(%b{4})|U(%b{8})|x(%b{2}))" % (_HEX, _HEX, _HEX, _HEX),
     ),
     (b"%", rb"%%(?!%b)%b{2}" % (_SEEN, _HEX), rb"%%(?:u(%b{4})|(%b{2}))" % (_HEX, _HEX)),
-    (b"&", None, rb"&(?:#[xX]0*(%b{1,6});?|#0*(?P<decimal>[0-9]{1,7});?|(?P<name>[A-Za-z]{2,32});)" % _HEX),
+    (
+        b"&",
+        None,
+        # Without its semicolon, an entity ends before what is encoded again.
+        rb"&(?:#[xX]0*(%b{1,6})(?:;|(?![%%\\]|%b))|#0*(?P<decimal>[0-9]{1,7})(?:;|(?![%%\\0-9]))|(?P<name>[A-Za-z]{2,32});)"
+        % (_HEX, _HEX),
+    ),
 )
 """What begins an escape, the escapes of what is no visible ASCII, and all of them."""
 
@@ -82,11 +92,14 @@ class _Needles:
         self.coded = _encode(windows[0].encode())
 
     def are_in(self, data: bytes) -> bool:
-        """Whether one of them is in a text; one that does not come to an end counts as one that has it."""
-        decoded = _decode(data)
-        if decoded is None or any(coded in decoded for coded in self.coded):
-            return True
-        return any(block in decoded for block in self.blocks) and any(part in decoded for part in self.windows)
+        """Whether one of them is in a text, in any layer of it."""
+        for layer, text in enumerate(_layers(data)):
+            bare = text.translate(None, _DROPPED)
+            if layer == _MOST_LAYERS or any(coded in bare for coded in self.coded):
+                return True
+            if any(block in bare for block in self.blocks) and any(part in bare for part in self.windows):
+                return True
+        return False
 
 
 @lru_cache(maxsize=16)
@@ -99,8 +112,9 @@ def _cut(text: str, size: int, step: int) -> list[str]:
 
 
 def _decode_all(texts: list[str]) -> frozenset[bytes]:
-    # A key of nothing but escapes would leave nothing to look for.
-    return frozenset(_decode(text.encode()) or text.encode() for text in texts)
+    """Return the last layer of each, as it is looked for; a key of nothing but escapes would leave nothing of it."""
+    found = ([*_layers(text.encode())][-1].translate(None, _DROPPED) or text.encode() for text in texts)
+    return frozenset(found)
 
 
 def _encode(start: bytes) -> frozenset[bytes]:
@@ -115,12 +129,13 @@ def _encode(start: bytes) -> frozenset[bytes]:
     return frozenset(found)
 
 
-def _decode(data: bytes) -> bytes | None:
-    """Return the visible ASCII that a text comes to, without backslashes; None where its layers do not end.
+def _layers(data: bytes) -> Iterator[bytes]:
+    """Yield a text in visible ASCII and blanks, and what each of up to 8 decodings makes of it, until none changes it.
 
     What is invisible is dropped, and with it the zeros of UTF-16 and a byte order mark.
     """
     data = data.translate(None, _UNSEEN_BYTES)
+    yield data
     for _ in range(_MOST_LAYERS):
         before = data
         for mark, unseen, escape in _ESCAPES:
@@ -128,12 +143,14 @@ def _decode(data: bytes) -> bytes | None:
                 data = re.sub(unseen, b"", data) if unseen else data
                 data = re.sub(escape, _character, data)
         if data == before:
-            return data.translate(None, b"\\")
-    return None
+            return
+        yield data
 
 
 def _character(escape: re.Match[bytes]) -> bytes:
     digits, kind = escape[escape.lastindex or 0], escape.lastgroup
+    if kind == "backslash":
+        return digits
     if kind == "name":
         return _entities().get(digits, escape[0])
     code = int(digits, 10 if kind == "decimal" else 16)

@@ -7,6 +7,7 @@ documents only known harmless texts are stored, and hashes of the rest.
 
 import hashlib
 import re
+from collections.abc import Callable
 
 from escrowctl.contract.key_search import STARS, holds_key, star
 from escrowctl.contract.number import JsonValue, Number
@@ -74,17 +75,29 @@ def hide_query(text: str) -> str:
     return re.sub(_QUERY_VALUE, rf"\1{STARS}", text)
 
 
-def hide_values(value: JsonValue, name: str = "") -> JsonValue:
+def hide_values(value: JsonValue) -> JsonValue:
     """Return a document with values starred under names like those of secrets, and signing secrets in any text."""
+    return _cover(value, "", lambda _text: STARS, lambda text: re.sub(_SIGNING, STARS, text))
+
+
+def hash_values(value: JsonValue) -> JsonValue:
+    """Return a document with hashes, as `redact` makes them, of the values under names like those of secrets.
+
+    It is the document itself only where there are none: hashes have hashes of their own.
+    """
+    return _cover(value, "", _hash, lambda text: text)
+
+
+def _cover(value: JsonValue, name: str, secret: Callable[[str], str], other: Callable[[str], str]) -> JsonValue:
     match value:
         case dict():
-            return {key: hide_values(item, key) for key, item in value.items()}
+            return {key: _cover(item, key, secret, other) for key, item in value.items()}
         case list():
-            return [hide_values(item, name) for item in value]
+            return [_cover(item, name, secret, other) for item in value]
         case str() | Number() if _is_like_a_secret(name):
-            return STARS
+            return secret(str(value))
         case str():
-            return re.sub(_SIGNING, STARS, value)
+            return other(value)
         case _:
             return value
 
@@ -133,6 +146,10 @@ def _walk(value: JsonValue, name: str, harmless: frozenset[str]) -> JsonValue:
         case list():
             return [_walk(item, name, harmless) for item in value]
         case str() if re.search(_SIGNING, value) or name.casefold() not in harmless:
-            return f"sha256:{hashlib.sha256(value.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+            return _hash(value)
         case _:
             return value
+
+
+def _hash(text: str) -> str:
+    return f"sha256:{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"

@@ -99,6 +99,7 @@ REFUSALS = {
 }
 
 
+@pytest.mark.representative("webhook-*-*debug*", "create-in a sentence-*json*", "get-in a page-()")
 @pytest.mark.parametrize("how", [(), ("--json",), ("--debug",)], ids=str)
 @pytest.mark.parametrize("body", REFUSALS.values(), ids=REFUSALS)
 @pytest.mark.parametrize("line", [ENDPOINT, CREATE, ("tx", "get", "tx_1")], ids=["webhook", "create", "get"])
@@ -159,3 +160,18 @@ def test_key_of_fewer_than_eight_characters_is_refused(key: str, run: Run, home:
     assert [result.code for result in results] == [2] * 4
     assert all("fewer than 8 characters" in result.err for result in results)
     assert run("auth", "logout", "-p", "mine").code == 0
+
+
+@pytest.mark.parametrize(
+    "line", [CREATE, ("tx", "release", "tx_1", "--yes"), ("tx", "update", "tx_1", "--yes")], ids=str
+)
+def test_value_named_like_a_secret_is_sent_and_not_stored(line: tuple[str, ...], home: Path, at: At) -> None:
+    server, run = at(writes_meet(json_reply(b"", "502 Bad Gateway")))
+    own = ("--data", '{"card":{"api_key":"correct horse"}}')
+
+    unknown = run(*line, *own, "--json", "--debug")
+    again = run("journal", "resolve", "j1", "--resend", "--yes", "--reason", "ticket 5512")
+
+    assert (unknown.code, again.code) == (12, 2)
+    assert [json.loads(seen.body)["card"] for seen in server.writes] == [{"api_key": "correct horse"}]
+    assert ("correct horse" in unknown.err, names_of_files_with("correct horse", home)) == (False, [])

@@ -20,7 +20,7 @@ _PIECE, _OVERLAP = 1 << 20, 1 << 13
 """Bytes. A key is not spelled in more than the pieces of a body overlap."""
 
 
-_MOST_LAYERS = 8
+_MOST_LAYERS = 12
 """A text that is still encoded after so many decodings counts as one that holds the key."""
 
 _BLANKS = b" \t\r\n"
@@ -38,15 +38,10 @@ _ESCAPES = (
         rb"\\(?:(?P<backslash>\\)|u\{0*(%b{1,6})\}|u(%b{4})|U(%b{8})|x(%b{2}))" % (_HEX, _HEX, _HEX, _HEX),
     ),
     (b"%", rb"%%(?!%b)%b{2}" % (_SEEN, _HEX), rb"%%(?:u(%b{4})|(%b{2}))" % (_HEX, _HEX)),
-    (
-        b"&",
-        None,
-        # Without its semicolon, an entity ends before what is encoded again.
-        rb"&(?:#[xX]0*(%b{1,6})(?:;|(?![%%\\]|%b))|#0*(?P<decimal>[0-9]{1,7})(?:;|(?![%%\\0-9]))|(?P<name>[A-Za-z]{2,32});)"
-        % (_HEX, _HEX),
-    ),
 )
-"""What begins an escape, the escapes of what is no visible ASCII, and all of them."""
+"""What begins an escape of JSON or of a URL, the escapes of what is no visible ASCII, and all of them."""
+
+_ENTITY = rb"&(?:#[xX]0*(%b{1,6});?|#0*(?P<decimal>[0-9]{1,7});?|(?P<name>[A-Za-z]{2,32});)" % _HEX
 
 
 def holds_key(text: str | bytes, key: str) -> bool:
@@ -54,7 +49,7 @@ def holds_key(text: str | bytes, key: str) -> bool:
 
     As the key count 12 consecutive characters beyond its prefix, which ends at the last `_` within its
     first 12 characters; 8 where fewer than 12 remain, and the whole key where fewer than 8 do. They are
-    found behind escapes of JSON, JavaScript, HTML and URLs in up to 8 layers, between invisible
+    found behind escapes of JSON, JavaScript, HTML and URLs in up to 12 layers, between invisible
     characters and in UTF-16; in base64 and hexadecimal by their beginning.
     """
     data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
@@ -130,7 +125,7 @@ def _encode(start: bytes) -> frozenset[bytes]:
 
 
 def _layers(data: bytes) -> Iterator[bytes]:
-    """Yield a text in visible ASCII and blanks, and what each of up to 8 decodings makes of it, until none changes it.
+    """Yield a text in visible ASCII and blanks, and what each of up to 12 decodings makes of it, until none changes it.
 
     What is invisible is dropped, and with it the zeros of UTF-16 and a byte order mark.
     """
@@ -140,8 +135,10 @@ def _layers(data: bytes) -> Iterator[bytes]:
         before = data
         for mark, unseen, escape in _ESCAPES:
             if mark in data:
-                data = re.sub(unseen, b"", data) if unseen else data
-                data = re.sub(escape, _character, data)
+                data = re.sub(escape, _character, re.sub(unseen, b"", data))
+        if data == before and b"&" in data:
+            # Last, because an entity may end without its semicolon: what is encoded in it comes first.
+            data = re.sub(_ENTITY, _character, data)
         if data == before:
             return
         yield data

@@ -14,6 +14,9 @@ from typing import Any
 
 import pytest
 
+# Under a umask such as 002 the group could change the config files of these tests, and they would be refused.
+os.umask(0o022)
+
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent / "contract")]
 
 if os.environ.get("ESCROWCTL_TEST_HTTPX") == "httpx2":

@@ -72,7 +72,14 @@ class EscrowClient:
         """POST /transactions, POST /webhooks, or a call that no interface knows; see `creation.make`."""
         from escrowctl.client.creation import make
 
-        return make(order, service=self._service, writer=self._writer(), invocation=self._invocation)
+        return make(
+            order,
+            service=self._service,
+            reader=self._reader,
+            writer=self._writer(),
+            signals=self._signals,
+            invocation=self._invocation,
+        )
 
     def get_transaction(self, resource_id: str) -> Record:
         """GET /transactions/:id; see `Reader.read` for what it raises."""

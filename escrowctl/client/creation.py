@@ -1,37 +1,194 @@
-"""Writes that nothing is read for beforehand: an escrow or an endpoint made, a call that no interface knows."""
+"""Writes that nothing is read for beforehand: an escrow or an endpoint created, a call outside the interface.
+
+What proves that an escrow was created is in `outcome.py`; here a create that its reply left unknown is
+settled by that reply later, and one that is done is compared with what was sent.
+"""
+
+import shlex
+from collections.abc import Callable
+from dataclasses import replace
 
 from escrowctl.client.failures import write_failure
+from escrowctl.client.inspection import is_another
 from escrowctl.client.orders import Order
-from escrowctl.client.records import Made, Record
-from escrowctl.client.writing import Writer
+from escrowctl.client.outcome import NO_ID, judge_stored
+from escrowctl.client.reading import Reader, make_record
+from escrowctl.client.records import Made, Record, describe
+from escrowctl.client.writing import Writer, Written
 from escrowctl.config.service import Service
+from escrowctl.contract.body import encode
+from escrowctl.contract.identifiers import parse_id
+from escrowctl.contract.money import Money
 from escrowctl.contract.number import JsonValue
-from escrowctl.contract.record import Located
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
+from escrowctl.contract.operations import CREATE_TRANSACTION, GET_TRANSACTION
+from escrowctl.contract.record import Located, find_id_pointers
+from escrowctl.contract.reply import Document, read_reply
+from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, Stopped
 from escrowctl.journal.entries import Entry, State
+from escrowctl.signals import Signals
+
+FOUND_IN_REPLY = "id found in the stored reply"
+
+Tell = Callable[[str], None]
+MakerOf = Callable[[str], Entry | None]
+"""Returns another entry of the journal that made an id: one escrow cannot be what two creates made."""
 
 
-def make(order: Order, *, service: Service, writer: Writer, invocation: str) -> Made:
+def make(order: Order, *, service: Service, reader: Reader, writer: Writer, signals: Signals, invocation: str) -> Made:
     """Carry out an order once; call inside `signals.held()`.
 
-    Raises EscrowctlError: 12 where its outcome is or was unknown, 11 where nothing was sent, and
-    the refusal's own code otherwise.
+    Raises EscrowctlError: `OUTCOME_UNKNOWN` where its outcome is or was unknown, `NO_CONNECTION` where
+    nothing was sent, and the refusal's own code otherwise.
     """
     # Equal orders wait for each other: the second must see what became of the first.
     with writer.alone(order):
         written = writer.perform(order)
+        if written.entry.state is State.UNKNOWN and not written.replayed:
+            written = _read_accepted(written, service=service, reader=reader, writer=writer, signals=signals)
     if written.entry.state is not State.DONE:
-        raise write_failure(service, written.entry, written.code, invocation=invocation, replayed=written.replayed)
-    record = written.record
+        raise _failure(service, written, invocation)
+    is_create = order.operation.name == CREATE_TRANSACTION.name
+    record = _named(written) if is_create else written.record
     if order.operation.makes_record and record is None:
         record = _known_record(written.entry, invocation)
-    return Made(written.entry, record, written.replayed)
+    return Made(written.entry, record, written.replayed, find_difference(service, written.entry, invocation=invocation))
+
+
+def settle_by_reply(
+    entry: Entry,
+    *,
+    service: Service,
+    reader: Reader,
+    writer: Writer,
+    tell: Tell = lambda _: None,
+    maker_of: MakerOf = lambda _: None,
+) -> Written | None:
+    """Settle an unknown create whose stored reply proves it by the profile as it is now; None where it does not.
+
+    The record of a 202 is read first; `tell` is told why it settles nothing. Raises EscrowctlError as
+    `Journal.settle_unknown` does.
+    """
+    outcome = judge_stored(service, entry)
+    made = outcome.result_id if outcome else None
+    if outcome is None or made is None:
+        return None
+    if (other := maker_of(made)) is not None:
+        tell(f"the stored reply has the id {made}, which {other.name} made")
+        return None
+    verdict = replace(entry.verdict, state=State.DONE, result_id=made)
+    if outcome.sending is Sending.DONE:
+        return Written(writer.settle_unknown(entry, replace(verdict, detail=FOUND_IN_REPLY)), None)
+    if (record := _read_made(made, reader, tell)) is None:
+        return None
+    detail = f"{verdict.http_status}; read as {record.located.status or made}"
+    verdict = replace(verdict, detail=detail, reply=encode(record.document), verified=True)
+    return Written(writer.settle_unknown(entry, verdict), record)
+
+
+def find_difference(service: Service, entry: Entry, *, invocation: str) -> EscrowctlError | None:
+    """Return the error (`CHECK_FAILED`) of a create that is done, but whose stored record is not as it was sent."""
+    reply = read_reply((entry.verdict.reply or "").encode())
+    sent, made = entry.intent.money, entry.verdict.result_id
+    if not isinstance(reply, Document) or made is None or entry.intent.operation != CREATE_TRANSACTION.name:
+        return None
+    found = make_record(reply.value, service=service, noun=CREATE_TRANSACTION.noun).located
+    differences = _list_differences(found, sent, service.failed)
+    if not differences:
+        return None
+    return EscrowctlError(
+        ErrorCode.CHECK_FAILED,
+        f"{made} was created, but {' and '.join(differences)}.",
+        hint=f"{invocation} tx get {shlex.quote(made)}",
+        sending=Sending.DONE,
+        facts={**entry.facts, "id": made},
+    )
+
+
+def _list_differences(found: Located, sent: Money | None, failed: frozenset[str]) -> list[str]:
+    differences = []
+    if found.status is not None and found.status.casefold() in failed:
+        differences.append(f"its status is {found.status}")
+    if sent is not None and found.amount is not None and found.amount != sent.amount:
+        differences.append(f"its amount is {found.amount} ({sent.amount} was sent)")
+    if sent is not None and found.currency is not None and found.currency.casefold() != sent.currency.casefold():
+        differences.append(f"its currency is {found.currency} ({sent.currency} was sent)")
+    return differences
+
+
+def _read_accepted(written: Written, *, service: Service, reader: Reader, writer: Writer, signals: Signals) -> Written:
+    """Settle a create that was answered with 202 by one reading; without it, it stays unknown."""
+    try:
+        settled = settle_by_reply(written.entry, service=service, reader=reader, writer=writer)
+    except EscrowctlError:
+        return written
+    except Stopped as stopped:
+        # What is known of the write is reported first; the stop comes after.
+        signals.remember(stopped)
+        return written
+    return settled or written
+
+
+def _read_made(made: str, reader: Reader, tell: Tell) -> Record | None:
+    """Return the record that says it has this id; None where none can be read."""
+    try:
+        record = reader.read(GET_TRANSACTION, parse_id(made), decides=True)
+    except EscrowctlError as error:
+        tell(f"{made} could not be read: {error.message}")
+        return None
+    tell(f"{made}: {describe(record.located)}")
+    return None if record.located.id is None or is_another(made, record.located) else record
+
+
+def _failure(service: Service, written: Written, invocation: str) -> EscrowctlError:
+    """Return why a write is not done; of a create without proof, with its reply and what would prove it."""
+    entry = written.entry
+    failure = write_failure(service, entry, written.code, invocation=invocation, replayed=written.replayed)
+    outcome = judge_stored(service, entry) if entry.state is State.UNKNOWN else None
+    if outcome is None or written.record is None:
+        return failure
+    failure.facts = {**failure.facts, "body": written.record.document}
+    pointer = _find_pointer(service, entry, written.record)
+    if service.profile is not None and (pointer is not None or NO_ID in outcome.detail):
+        failure.hint = _ways_to_settle(pointer, entry, invocation)
+    return failure
+
+
+def _ways_to_settle(pointer: str | None, entry: Entry, invocation: str) -> tuple[str, str]:
+    named = f"if {pointer} is the id:" if pointer is not None else "if a field of the reply is the id:"
+    then = "then settle this one:"
+    width = max(len(named), len(then)) + 2
+    return (
+        f"{named:<{width}}{invocation} config set reply.id {shlex.quote(pointer or '/FIELD')}",
+        f"{then:<{width}}{invocation} journal resolve {entry.name}",
+    )
+
+
+def _find_pointer(service: Service, entry: Entry, record: Record) -> str | None:
+    """Return the one place in a reply that would prove the create if the profile said that the id is there."""
+    noun = CREATE_TRANSACTION.noun
+    pointers = find_id_pointers(record.value, noun=noun) or find_id_pointers(record.document, noun=noun)
+    proving = [pointer for pointer in pointers if _would_prove(service, entry, pointer)]
+    return proving[0] if len(proving) == 1 else None
+
+
+def _would_prove(service: Service, entry: Entry, pointer: str) -> bool:
+    pointed = replace(service, pointers=replace(service.pointers, id=pointer))
+    outcome = judge_stored(pointed, entry)
+    return outcome is not None and outcome.result_id is not None
+
+
+def _named(written: Written) -> Record | None:
+    """Return the record of a create under the id that the journal has: a Location may have named it alone."""
+    record, made = written.record, written.entry.verdict.result_id
+    if record is None or made is None:
+        return record
+    return replace(record, located=replace(record.located, id=made))
 
 
 def _known_record(entry: Entry, invocation: str) -> Record:
-    """Return what is known of a thing whose making was settled later, by a reading or a word: its id."""
+    """Return what is known of a thing that was created without a reply to show: its id."""
     made = entry.verdict.result_id
-    if made is None:
+    if made is None and entry.intent.operation == CREATE_TRANSACTION.name:
         raise EscrowctlError(
             ErrorCode.ALREADY_DONE,
             f"this is done ({entry.name}: {entry.verdict.detail}), and what it made is not known here. {NOTHING_SENT}",

@@ -111,7 +111,7 @@ def order_creation_of(
     """Return the order to create an escrow with exactly this body."""
     recorded = hash_values(body)
     likeness = encode(normalise(recorded))
-    found = locate(body, noun=operation.noun)
+    found = locate(body, noun=operation.noun, any_case=False)
     return Order(
         operation=operation,
         body=encode(body),
@@ -162,7 +162,7 @@ def order_update(
     Caps speak of it where it sets an amount, and refuse one that is not found where amounts are.
     """
     echoed = (found.id if found else None) or resource_id
-    said = locate(body, noun=operation.noun)
+    said = locate(body, noun=operation.noun, any_case=False)
     currency = said.currency or (found.currency if found else None)
     recorded = hash_values(body)
     return Order(

@@ -5,20 +5,31 @@ repeat a method that is not idempotent without knowing that it was not applied, 
 promises no deduplication (interface.md: not shown). What is not listed is unknown.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
 from escrowctl.client.exchange import Answer, Exchange, Fault
 from escrowctl.client.problem import describe_refusal
-from escrowctl.contract.operations import UPDATE_TRANSACTION, Operation
-from escrowctl.contract.record import looks_like_error, unwrap
-from escrowctl.contract.reply import Broken, Defect, Document
+from escrowctl.contract.number import JsonValue
+from escrowctl.contract.operations import CREATE_TRANSACTION, UPDATE_TRANSACTION, Operation
+from escrowctl.contract.record import Located, Pointers, find_error, is_id, locate, looks_like_error, unwrap
+from escrowctl.contract.reply import Broken, Defect, Document, read_reply
 from escrowctl.errors import ErrorCode, Sending
+
+if TYPE_CHECKING:
+    from escrowctl.config.service import Service
+    from escrowctl.journal.entries import Entry
 
 _REFUSED_OTHERWISE = frozenset({400, 402, 404, 405, 406, *range(410, 416), 417, 421, 422, 424, 428, 431, 451, 501})
 _REDIRECTS_THAT_KEEP_THE_METHOD = frozenset({301, 307, 308})
 _REFUSED_FOR_NOW = frozenset({425, 429})
-_DONE = frozenset({200, 201, 202})
-_NO_CONTENT = 204
+_CREATED, _ACCEPTED, _NO_CONTENT = 201, 202, 204
+_DONE = frozenset({200, _CREATED, _ACCEPTED, _NO_CONTENT})
+_COLLECTION = "transactions"
+
+NO_ID = "escrowctl found no id in the reply"
+_PORTS = {"http": 80, "https": 443}
 
 REFUSAL_CODES: dict[int, ErrorCode] = {
     401: ErrorCode.NOT_AUTHENTICATED,
@@ -33,11 +44,26 @@ REFUSAL_CODES: dict[int, ErrorCode] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Sent:
+    """What a reply is held against: where the request went to, its body, and the ids that it held itself.
+
+    A reply that returns one of `own_ids` has named nothing: it may be an echo. `pointers` say where
+    the profile finds an id.
+    """
+
+    url: str = ""
+    body: JsonValue = None
+    own_ids: frozenset[str] = frozenset()
+    pointers: Pointers = field(default_factory=Pointers)
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """One attempt's class, the sentence that says why, and for a refusal its code.
 
     `may_repeat`: a 425 or 429, which comes before processing. `answered`: a status line arrived, so
-    that reading the resource back may settle an unknown.
+    that reading the resource back may settle an unknown. `result_id` is what a create made; of one
+    that is unknown, the id that a reading would have to show.
     """
 
     sending: Sending
@@ -45,6 +71,7 @@ class Outcome:
     code: ErrorCode | None = None
     may_repeat: bool = False
     answered: bool = False
+    result_id: str | None = None
 
     def after_unknown(self) -> "Outcome":
         """Return what an attempt's outcome says of a write whose earlier attempt may have been applied.
@@ -60,14 +87,17 @@ class Outcome:
         return Outcome(Sending.UNKNOWN, detail, answered=self.answered)
 
 
-def judge_write(operation: Operation, exchange: Exchange) -> Outcome:
+_NOTHING_KNOWN = Sent()
+
+
+def judge_write(operation: Operation, exchange: Exchange, *, sent: Sent = _NOTHING_KNOWN) -> Outcome:
     """Return what the exchange proves about a write.
 
     A 409 says that the service knows the write: a proxy between may have sent it before, and that one
     may have been applied. Only an update's says no more than that the record is in another state.
     """
     if exchange.answer is not None:
-        outcome = _judge_answer(operation, exchange.answer)
+        outcome = _judge_answer(operation, exchange.answer, sent)
         if outcome.code is ErrorCode.CONFLICT and operation.name != UPDATE_TRANSACTION.name:
             detail = f"the service answered {outcome.detail}: it may have received it before"
             return Outcome(Sending.UNKNOWN, detail, ErrorCode.CONFLICT, answered=True)
@@ -79,10 +109,10 @@ def judge_write(operation: Operation, exchange: Exchange) -> Outcome:
     return Outcome(Sending.UNKNOWN, detail)
 
 
-def _judge_answer(operation: Operation, answer: Answer) -> Outcome:
+def _judge_answer(operation: Operation, answer: Answer, sent: Sent) -> Outcome:
     status = answer.status
-    if status in _DONE or status == _NO_CONTENT:
-        return _judge_success(operation, answer)
+    if status in _DONE:
+        return _judge_success(operation, answer, sent)
     code = REFUSAL_CODES.get(status)
     if code is not None or status in _REFUSED_OTHERWISE:
         return Outcome(
@@ -95,27 +125,95 @@ def _judge_answer(operation: Operation, answer: Answer) -> Outcome:
     return Outcome(Sending.UNKNOWN, f"the service answered {describe_refusal(answer)}", answered=True)
 
 
-def _judge_success(operation: Operation, answer: Answer) -> Outcome:
-    """A 2xx is done only if its body says nothing else: a create must name the thing it made."""
+def _judge_success(operation: Operation, answer: Answer, sent: Sent) -> Outcome:
+    """A 2xx is done only if its body says nothing else; a create must name the escrow that it made."""
     reply = answer.read()
-    creates = operation.makes_record
-    if isinstance(reply, Broken):
-        if reply.defect is Defect.EMPTY and not creates:
-            return Outcome(Sending.DONE, f"{answer.status}, no reply body", answered=True)
-        return _unreadable(answer, reply.defect.value)
-    record = unwrap(reply.value, noun=operation.noun)
-    if any(looks_like_error(found, noun=operation.noun) for found in (reply.value, record)):
-        return _unreadable(answer, "is shaped like an error")
-    if creates and not isinstance(record, dict):
-        return _unreadable(answer, "is not a record")
-    return Outcome(Sending.DONE, str(answer.status), answered=True)
+    is_empty = isinstance(reply, Broken) and reply.defect is Defect.EMPTY
+    if isinstance(reply, Broken) and not is_empty:
+        return _unproven(answer, f"the reply {reply.defect.value}")
+    document = None if isinstance(reply, Broken) else reply.value
+    record = unwrap(document, noun=operation.noun, pointers=sent.pointers)
+    located = locate(record, noun=operation.noun, pointers=sent.pointers, document=document)
+    if not is_empty and (error := _find_error(document, record, located, operation, sent)):
+        return _unproven(answer, f"the reply {error}")
+    if operation.name == CREATE_TRANSACTION.name:
+        found = located.id or _id_in_location(answer, sent.url)
+        if is_empty and found is None:
+            return _unproven(answer, f"the reply {Defect.EMPTY.value}")
+        return _judge_create(answer, found, sent)
+    return Outcome(Sending.DONE, f"{answer.status}, no reply body" if is_empty else str(answer.status), answered=True)
 
 
-def _unreadable(answer: Answer, why: str) -> Outcome:
-    return Outcome(Sending.UNKNOWN, f"the service answered {answer.status}, but the reply {why}", answered=True)
+def _find_error(
+    document: JsonValue, record: JsonValue, located: Located, operation: Operation, sent: Sent
+) -> str | None:
+    code_is_data = sent.pointers.id is not None and located.id is not None
+    for part in (document, record):
+        if name := find_error(part, sent=sent.body, code_is_data=code_is_data):
+            return f'is shaped like an error (field "{name[:40]}")'
+        if located.id is None and looks_like_error(part, noun=operation.noun):
+            return "is shaped like an error"
+    return None
+
+
+def _judge_create(answer: Answer, found: str | None, sent: Sent) -> Outcome:
+    """Only an id from the service proves a create; that of a 202 must be read first (RFC 9110 section 15.3.3)."""
+    if found is None or not is_id(found):
+        return _unproven(answer, NO_ID)
+    if found.casefold() in sent.own_ids:
+        return _unproven(answer, f'the id in the reply, "{found[:80]}", is one that the request itself held')
+    if answer.status == _ACCEPTED:
+        why = f"{found[:80]} has not been read yet"
+        return Outcome(Sending.UNKNOWN, _answered(answer, why), answered=True, result_id=found)
+    return Outcome(Sending.DONE, str(answer.status), answered=True, result_id=found)
+
+
+def _id_in_location(answer: Answer, url: str) -> str | None:
+    """Return the id in `Location: .../transactions/ID` of a 201 (RFC 9110 section 15.3.2), of the same origin."""
+    place = answer.header("location") if answer.status == _CREATED else None
+    if not place:
+        return None
+    try:
+        target = urlsplit(urljoin(url, place))
+        same = _origin_of(target) == _origin_of(urlsplit(url))
+    except ValueError:
+        return None
+    *_, collection, found = ["", *target.path.removesuffix("/").split("/")]
+    return unquote(found) if same and collection == _COLLECTION else None
+
+
+def _origin_of(url: SplitResult) -> tuple[str, str | None, int | None]:
+    """Return scheme, host and port (RFC 6454 section 4); raises ValueError for a port that is none."""
+    return url.scheme, url.hostname, url.port or _PORTS.get(url.scheme)
+
+
+def _unproven(answer: Answer, why: str) -> Outcome:
+    return Outcome(Sending.UNKNOWN, _answered(answer, why), answered=True)
+
+
+def _answered(answer: Answer, why: str) -> str:
+    return f"the service answered {answer.status}, but {why}"
 
 
 def document_of(answer: Answer | None) -> Document | None:
     """Return the reply's document where there is one."""
     reply = answer.read() if answer else None
     return reply if isinstance(reply, Document) else None
+
+
+def describe_sent(service: "Service", entry: "Entry") -> Sent:
+    """Return what the reply to an entry's last attempt is held against."""
+    intent, noun, pointers = entry.intent, CREATE_TRANSACTION.noun, service.pointers
+    reply = read_reply((intent.body or "").encode())
+    body = reply.value if isinstance(reply, Document) else None
+    in_body = (locate(part, noun=noun, pointers=pointers).id for part in (body, unwrap(body, noun=noun)))
+    own = (intent.idempotency_key, intent.reference, entry.request_id, *in_body)
+    return Sent(intent.url, body, frozenset(name.casefold() for name in own if name), pointers)
+
+
+def judge_stored(service: "Service", entry: "Entry") -> Outcome | None:
+    """Return what the stored reply of a create proves by the profile as it is now; None where none is stored."""
+    status, reply = entry.verdict.http_status, entry.verdict.reply
+    if entry.intent.operation != CREATE_TRANSACTION.name or status is None or reply is None or status not in _DONE:
+        return None
+    return _judge_success(CREATE_TRANSACTION, Answer(status, (), reply.encode()), describe_sent(service, entry))

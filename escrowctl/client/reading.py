@@ -128,8 +128,8 @@ def _says_no(*documents: JsonValue, noun: str) -> bool:
 
 def make_record(document: JsonValue, *, service: Service, noun: str) -> Record:
     """Take the record out of its envelope and find what escrowctl understands in it."""
-    value = unwrap(document, noun=noun)
-    return Record(document, value, locate(value, noun=noun, pointers=service.pointers))
+    value = unwrap(document, noun=noun, pointers=service.pointers)
+    return Record(document, value, locate(value, noun=noun, pointers=service.pointers, document=document))
 
 
 def make_item(item: JsonValue, *, service: Service, noun: str) -> Record:

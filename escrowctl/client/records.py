@@ -7,6 +7,7 @@ from escrowctl.contract.number import JsonValue
 
 if TYPE_CHECKING:
     from escrowctl.contract.record import Located
+    from escrowctl.errors import EscrowctlError
     from escrowctl.journal.entries import Entry
 
 
@@ -31,12 +32,14 @@ class Records:
 class Made:
     """A write that is done, and what the service said of it (None: nothing).
 
-    `replayed`: an earlier command did it, nothing was sent now.
+    `replayed`: an earlier command did it, nothing was sent now. `failure`: it is done, but not as it
+    was sent; raised once the record is shown.
     """
 
     entry: "Entry"
     record: Record | None
     replayed: bool
+    failure: "EscrowctlError | None" = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,11 +172,14 @@ class Release:
         unchanged = before is not None and after is not None and before.status == after.status
         if is_conflict and unchanged and written.answer and written.entry.state is State.UNKNOWN:
             detail = f"{describe_refusal(written.answer)}; read back unchanged, {describe(after)}"
-            written = replace(written, entry=self._writer.refuse_by_reading(written.entry, detail))
+            written = replace(written, entry=self._refused(written.entry, detail))
         failure = self._failure(written)
         if is_conflict and after is not None:
             failure.hint = (*failure.hint, f"{resource_id} reads as {describe(after)} now")
         return failure
+
+    def _refused(self, entry: Entry, detail: str) -> Entry:
+        return self._writer.settle_unknown(entry, replace(entry.verdict, state=State.REFUSED, detail=detail))
 
     def _settle_as_read(self, written: Written, after: Located | None) -> Entry:
         entry = written.entry

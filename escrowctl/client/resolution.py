@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from escrowctl.client.creation import settle_by_reply
 from escrowctl.client.inspection import inspect, is_another
 from escrowctl.client.orders import Order, order_again
 from escrowctl.client.reading import Reader
@@ -85,7 +86,7 @@ class Resolution:
             case RELEASE_TRANSACTION.name:
                 return self._look_at_release(entry, sending=sending)
             case CREATE_TRANSACTION.name:
-                return self._look_for(entry, self._fits_transaction, "equal amount")
+                return self._judge_reply(entry) or self._look_for(entry, self._fits_transaction, "equal amount")
             case CREATE_WEBHOOK.name:
                 return self._look_for(entry, self._fits_webhook, "equal URL")
             case _:
@@ -184,6 +185,23 @@ class Resolution:
             return None
         self._tell(f"{resource_id}: {describe(located)}")
         return located
+
+    def _judge_reply(self, entry: Entry) -> Finding | None:
+        """Settle a create by its stored reply where the profile now finds an id in it."""
+
+        def tell(message: str) -> None:
+            self._announce()
+            self._tell(message)
+
+        settled = settle_by_reply(
+            entry,
+            service=self._service,
+            reader=self._reader,
+            writer=self._writer,
+            tell=tell,
+            maker_of=lambda made: self._other_maker(entry, made),
+        )
+        return Finding(settled.entry) if settled else None
 
     def _list(self, operation: Operation) -> Sequence[Record]:
         self._announce()

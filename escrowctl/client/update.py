@@ -68,7 +68,7 @@ class Update:
         if made.record is not None and (made.replayed or not self._service.released):
             return updated
         try:
-            after = self._reader.read(GET_TRANSACTION, resource_id)
+            after = self._reader.read(GET_TRANSACTION, resource_id, decides=True)
         except EscrowctlError as error:
             return replace(updated, unread=error.message)
         except Stopped as stopped:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from escrowctl.client.exchange import Answer, Evidence, Exchange, Fault, Request
 from escrowctl.client.headers import make_headers
 from escrowctl.client.orders import Order
-from escrowctl.client.outcome import Outcome, document_of, judge_write
+from escrowctl.client.outcome import Outcome, describe_sent, document_of, judge_write
 from escrowctl.client.reading import make_record
 from escrowctl.client.records import Record
 from escrowctl.client.retry import Retry, may_write_again
@@ -148,7 +148,7 @@ class Writer:
         return self._journal.begin_again(entry, account, request_id=request_id, caps=self._caps(order), word=word)
 
     def _judge(self, entry: Entry, order: Order, exchange: Exchange, *, unsettled: bool) -> Written:
-        outcome = judge_write(order.operation, exchange)
+        outcome = judge_write(order.operation, exchange, sent=describe_sent(self._service, entry))
         if unsettled:
             outcome = outcome.after_unknown()
         record = self._record(document_of(exchange.answer), order.operation)
@@ -205,9 +205,9 @@ class Writer:
         """Record what a reading showed; see `Journal.settle_by_reading`."""
         return self._journal.settle_by_reading(entry, detail, result_id=result_id)
 
-    def refuse_by_reading(self, entry: Entry, detail: str) -> Entry:
-        """Record that a reading showed a write to have changed nothing; see `Journal.refuse_by_reading`."""
-        return self._journal.refuse_by_reading(entry, detail)
+    def settle_unknown(self, entry: Entry, verdict: Verdict) -> Entry:
+        """Record what later evidence showed; see `Journal.settle_unknown`."""
+        return self._journal.settle_unknown(entry, verdict)
 
     def _sleep(self, seconds: float) -> None:
         with self._signals.let_through():
@@ -267,7 +267,7 @@ class Writer:
             state=_STATES[outcome.sending],
             detail=self._in_seconds(outcome.detail, exchange),
             http_status=answer.status if answer else None,
-            result_id=record.located.id if record and outcome.sending is Sending.DONE else None,
+            result_id=_made(outcome, record),
             reply=self._keep_reply(order, record) if record else None,
             may_repeat=outcome.may_repeat,
         )
@@ -314,6 +314,13 @@ class Writer:
             return None
         reply = read_reply(entry.verdict.reply.encode())
         return self._record(reply if isinstance(reply, Document) else None, operation)
+
+
+def _made(outcome: Outcome, record: Record | None) -> str | None:
+    """Return the id of what a write made, or of the record that it changed; None until it is done."""
+    if outcome.sending is not Sending.DONE:
+        return None
+    return outcome.result_id or (record.located.id if record else None)
 
 
 def make_intent(service: Service, order: Order, *, idempotency_key: str) -> Intent:

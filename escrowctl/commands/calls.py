@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from escrowctl.client.orders import Circumstances, Order, Terms, order_call, order_creation_of, order_release
 from escrowctl.commands.arguments import check_currency
-from escrowctl.commands.creations import note_difference, note_replayed
+from escrowctl.commands.creations import note_replayed
 from escrowctl.commands.preview import show_request
 from escrowctl.commands.releases import ask_release, release_all
 from escrowctl.commands.updates import update
@@ -134,10 +134,12 @@ def _make(session: Session, order: Order, *, dry_run: bool, verb: str) -> None:
     with session.signals.held():
         made = session.client.make(order)
         note_replayed(session, made, verb=verb)
-        note_difference(session, made)
         document = made.record.document if made.record else None
         done = f"{made.entry.intent.method} {made.entry.intent.url} was done ({made.entry.verdict.http_status})"
-        session.show(_view(document, noun=order.operation.noun), done=done)
+        view = _view(document, noun=order.operation.noun)
+        session.show(replace(view, id=view.id or made.entry.verdict.result_id), done=done)
+        if made.failure is not None:
+            raise made.failure
 
 
 def _view(document: JsonValue, *, noun: str) -> View:

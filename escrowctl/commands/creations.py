@@ -1,4 +1,4 @@
-"""What is said of a thing that was made: its record, loudly where the id is not found or the amount differs."""
+"""What is shown of a thing that was created: its record, then what is not as it was sent."""
 
 from escrowctl.client.records import Made, Record
 from escrowctl.errors import ErrorCode, EscrowctlError, Sending
@@ -9,14 +9,16 @@ from escrowctl.session import Session
 def show_made(session: Session, made: Made, view: View, *, verb: str) -> None:
     """Show the record of what was made; `verb` is what was done (`created`, `registered`).
 
-    Raises EscrowctlError `id_unknown` (12) where only the id was asked for and none was found.
+    Raises EscrowctlError: `ID_UNKNOWN` where only the id was asked for and none was found, and
+    `CHECK_FAILED` where the thing is not as it was sent.
     """
     entry = made.entry
     note_replayed(session, made, verb=verb)
-    note_difference(session, made)
     if view.id is None:
         _tell_missing_id(session, made, verb=verb)
     session.show(view, done=f"{verb} {view.id or entry.name} ({entry.verdict.http_status})")
+    if made.failure is not None:
+        raise made.failure
 
 
 def record_of(made: Made) -> Record:
@@ -35,17 +37,6 @@ def note_replayed(session: Session, made: Made, *, verb: str) -> None:
         )
 
 
-def note_difference(session: Session, made: Made) -> None:
-    """Say loudly where the service's record holds another amount or currency than was sent."""
-    sent, found = made.entry.intent.money, made.record.located if made.record else None
-    if sent is None or found is None:
-        return
-    if found.amount is not None and found.amount != sent.amount:
-        _warn(session, f"the service's record says amount {found.amount}, sent was {sent.amount}")
-    if found.currency is not None and found.currency != sent.currency:
-        _warn(session, f"the service's record says currency {found.currency}, sent was {sent.currency}")
-
-
 def _tell_missing_id(session: Session, made: Made, *, verb: str) -> None:
     """Say that no id was found: loudly, or as an error (12) where only the id was asked for."""
     entry = made.entry
@@ -60,12 +51,10 @@ def _tell_missing_id(session: Session, made: Made, *, verb: str) -> None:
     record = record_of(made)
     whole = not session.options.fields and (session.options.raw or record.document == record.value)
     found = (
-        "This is the whole reply; no field in it is known to be the id."
+        "The reply has no body."
+        if entry.verdict.reply is None
+        else "This is the whole reply; no field in it is known to be the id."
         if whole
         else f"No field of the reply is known to be the id; all of it: {session.invocation} journal show {entry.name}."
     )
     session.console.note("id_not_found", f"{verb} ({entry.verdict.http_status}). {found} Do not do it again.")
-
-
-def _warn(session: Session, message: str) -> None:
-    session.console.note("differs", f"{message}. Look before anything is released.", word="warning", important=True)

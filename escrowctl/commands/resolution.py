@@ -109,6 +109,7 @@ def resolve(
             standing = stopped.standing or f"{found.name} stays unknown: nothing was sent or recorded."
             raise Stopped(stopped.code, standing) from None
         session.show(view_resolved(settled), done=f"{settled.name} is recorded as {settled.state.value}")
+        _require_as_sent(session, settled)
 
 
 def _settle(session: Session, entry: Entry, verdict: _Ruling) -> Entry:
@@ -151,6 +152,15 @@ def _still_unconfirmed(session: Session, entry: Entry, sentence: str) -> Escrowc
         sending=Sending.DONE,
         facts=entry.facts,
     )
+
+
+def _require_as_sent(session: Session, entry: Entry) -> None:
+    """Raise EscrowctlError `CHECK_FAILED` where what a create made is not as it was sent."""
+    from escrowctl.client.creation import find_difference
+
+    difference = find_difference(session.service, entry, invocation=session.invocation)
+    if difference is not None:
+        raise difference
 
 
 def _say_reading(session: Session, verdict: _Ruling) -> None:

@@ -56,8 +56,8 @@ def create(
     with session.signals.held():
         made = session.client.make(order)
         view = view_record(session, record_of(made))
-        show_made(session, made, view, verb="created")
         session.remember("transaction", (view.id,))
+        show_made(session, made, view, verb="created")
         if view.id is not None and session.service.sandbox:
             session.next_step(f"tx release {view.id}")
 

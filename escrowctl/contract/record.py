@@ -1,10 +1,12 @@
 """Finding the record in a reply, and the id, status, amount and currency in the record.
 
 interface.md section 2 shows no field of any reply, so nothing here is a contract: the usual names
-are tried, the profile may name fields with JSON Pointers (RFC 6901), and what is not found is None.
+are tried in any case (`Id`, `ID`), the profile may name fields with JSON Pointers (RFC 6901), and what
+is not found is None.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import InvalidOperation
 
@@ -13,7 +15,13 @@ from escrowctl.contract.number import JsonValue, Number
 _INDEX = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)
 _AMOUNT = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?", re.ASCII)
 _STATUS_NAMES = ("status", "state")
-_CREATED_NAMES = ("created_at", "createdAt", "created", "created_on", "createdOn", "creation_date")
+_CREATED_NAMES = ("created_at", "createdat", "created", "created_on", "createdon", "creation_date")
+_TRANSACTION, _TRANSACTION_STEMS = "transaction", ("transaction", "escrow", "tx")
+_NO_ID = re.compile(r"[ 0.-]*|-[0-9.]+|null|none|nil|undefined", re.ASCII | re.IGNORECASE)
+_LIKE_AN_ID = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_-]{3,128}", re.ASCII)
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_HTTP_ERROR = re.compile(r"[45][0-9]{2}", re.ASCII)
+_OK_CODE = re.compile(r"0|00|2[0-9]{2}", re.ASCII)
 _ERROR_WORDS = frozenset({"error", "errors", "fail", "failed", "failure", "denied", "rejected"})
 _SUCCESS_NAMES = ("success", "succeeded", "successful", "ok")
 _ERROR_NAMES = ("error", "errors", "errorcode", "errormessage", "errordescription", "fault", "exception", "failure")
@@ -25,7 +33,9 @@ _ENVELOPE_NAMES = ("data", "result", "record", "item", "payload", "response")
 
 @dataclass(frozen=True, slots=True)
 class Pointers:
-    """Where a profile says that fields stand, as JSON Pointers into the record; None: the usual names."""
+    """Where a profile says that fields are, as JSON Pointers into the record or the whole reply; None: the usual
+    names.
+    """
 
     id: str | None = None
     status: str | None = None
@@ -44,12 +54,16 @@ class Located:
     created: str | None = None
 
 
-def unwrap(document: JsonValue, *, noun: str) -> JsonValue:
-    """Return the record inside one envelope (`{"data": {...}}`), or the document itself."""
-    if not isinstance(document, dict) or _first_text(document, _id_names(noun)) is not None:
+def unwrap(document: JsonValue, *, noun: str, pointers: Pointers | None = None) -> JsonValue:
+    """Return the record inside one envelope (`{"data": {...}}`), or the document itself where it has the id."""
+    if not isinstance(document, dict):
         return document
-    for name in (*_ENVELOPE_NAMES, noun):
-        inner = document.get(name)
+    fields = _folded(document)
+    top = pointers.id if pointers and pointers.id and pointers.id.count("/") == 1 else None
+    if _first_text(fields, _id_names(noun)) is not None or (top and _as_text(resolve_pointer(document, top))):
+        return document
+    for name in (*_ENVELOPE_NAMES, *_stems(noun)):
+        inner = fields.get(name)
         if isinstance(inner, dict):
             return inner
     inner = next(iter(document.values())) if len(document) == 1 else None
@@ -83,23 +97,63 @@ def _find_array(document: JsonValue, names: tuple[str, ...], *, envelopes: int) 
     return _find_array(only, names, envelopes=envelopes - 1) if isinstance(only, dict) else None
 
 
-def locate(record: JsonValue, *, noun: str, pointers: Pointers | None = None) -> Located:
+def locate(
+    record: JsonValue, *, noun: str, pointers: Pointers | None = None, document: JsonValue = None, any_case: bool = True
+) -> Located:
     """Return the id, status, amount, currency and time of creation of a record, as far as they can be found.
 
     An id may be text or a number; an amount may be a number, digits in text, or an object that
-    holds both amount and currency.
+    holds both amount and currency. A pointer that leads nowhere in the record is tried in `document`,
+    the whole reply. `any_case` is False for what is sent: a service may not know `Amount`.
     """
     if not isinstance(record, dict):
         return Located()
     named = pointers or Pointers()
-    amount, currency = _money_of(record, named)
+    fields = _folded(record) if any_case else record
+
+    def at(pointer: str) -> JsonValue:
+        found = resolve_pointer(record, pointer)
+        return resolve_pointer(document, pointer) if found is None else found
+
+    amount, currency = _money_of(
+        at(named.amount) if named.amount else fields.get("amount"),
+        at(named.currency) if named.currency else fields.get("currency"),
+    )
     return Located(
-        id=_text_at(record, named.id) if named.id else _first_text(record, _id_names(noun)),
-        status=_text_at(record, named.status) if named.status else _first_text(record, _STATUS_NAMES),
+        id=_as_text(at(named.id)) if named.id else _first_text(fields, _id_names(noun)),
+        status=_as_text(at(named.status)) if named.status else _first_text(fields, _status_names(noun)),
         amount=amount,
         currency=currency,
-        created=_first_text(record, _CREATED_NAMES),
+        created=_first_text(fields, _CREATED_NAMES),
     )
+
+
+def is_id(text: str | None) -> bool:
+    """Whether a text that was found where ids are can be one: zeros, negative numbers and `null` cannot."""
+    return text is not None and not _NO_ID.fullmatch(text)
+
+
+def find_id_pointers(record: JsonValue, *, noun: str) -> list[str]:
+    """Return where the id of a record may be, as JSON Pointers: under a usual name, else at every text like an id."""
+    if not isinstance(record, dict):
+        return []
+    for usual in _id_names(noun):
+        for name, value in record.items():
+            if name.casefold() == usual and is_id(_as_text(value)):
+                return [f"/{_escaped(name)}"]
+    return [*_id_like("", record)]
+
+
+def _id_like(prefix: str, value: JsonValue) -> Iterator[str]:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _id_like(f"{prefix}/{_escaped(name)}", inner)
+    elif isinstance(value, str) and _LIKE_AN_ID.fullmatch(value) and not _DATE.match(value):
+        yield prefix
+
+
+def _escaped(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1")
 
 
 def resolve_pointer(document: JsonValue, pointer: str) -> JsonValue:
@@ -116,6 +170,41 @@ def resolve_pointer(document: JsonValue, pointer: str) -> JsonValue:
     return value
 
 
+def find_error(document: JsonValue, *, sent: JsonValue = None, code_is_data: bool = False) -> str | None:
+    """Return the field by which the 2xx reply to a write says that it failed, or None.
+
+    The list is closed, and outranks an id: what else a record may hold is no error, nor is a field
+    that comes back as it was `sent`. `code_is_data`: the profile says where the id is, and it is
+    there; then a code is a field like any other.
+    """
+    if not isinstance(document, dict):
+        return None
+    echoed = sent if isinstance(sent, dict) else {}
+    alone = len(document) == 1
+    for name, value in document.items():
+        fails = _fails(name.casefold(), value, alone=alone, code_is_data=code_is_data)
+        if fails and (name not in echoed or echoed[name] != value):
+            return name
+    return None
+
+
+def _fails(name: str, value: JsonValue, *, alone: bool, code_is_data: bool) -> bool:
+    match name:
+        case "message" | "msg":
+            return alone and isinstance(value, str)
+        case "error" | "errors":
+            return not _is_nothing(value)
+        case "success" | "ok" | "issuccess":
+            return _says_no(value)
+        case "status" | "status_code" | "statuscode":
+            text = "false" if value is False else (_as_text(value) or "").casefold()
+            return text in ("false", "error", "fail") or bool(_HTTP_ERROR.fullmatch(text) and not code_is_data)
+        case "code" | "errcode" | "responsecode":
+            return not (code_is_data or value in (None, "") or _OK_CODE.fullmatch(_as_text(value) or ""))
+        case _:
+            return False
+
+
 def looks_like_error(document: JsonValue, *, noun: str) -> bool:
     """Whether a 2xx reply is shaped like a refusal: `{"success": false}`, `{"error": ...}` and kin.
 
@@ -130,7 +219,7 @@ def looks_like_error(document: JsonValue, *, noun: str) -> bool:
         return document is False
     # Names are compared without case and separators: no interface shows how this service spells them.
     fields = {name.replace("_", "").replace("-", "").casefold(): value for name, value in document.items()}
-    if _first_text(document, _id_names(noun)) is None and (_says_error(fields) or _is_problem(fields)):
+    if _first_text(_folded(document), _id_names(noun)) is None and (_says_error(fields) or _is_problem(fields)):
         return True
     denied = any(_says_no(fields[name]) for name in _SUCCESS_NAMES if name in fields)
     return denied or any(not _is_nothing(fields[name]) for name in _ERROR_NAMES if name in fields)
@@ -162,16 +251,28 @@ def _is_nothing(value: JsonValue) -> bool:
     return not value
 
 
+def _stems(noun: str) -> tuple[str, ...]:
+    return _TRANSACTION_STEMS if noun == _TRANSACTION else (noun,)
+
+
 def _id_names(noun: str) -> tuple[str, ...]:
-    return ("id", f"{noun}Id", f"{noun}_id", "uuid", "_id", "uid", "guid")
+    own = (f"{stem}{ending}" for stem in _stems(noun) for ending in ("id", "_id"))
+    return ("id", *own, "uuid", "guid", "uid", "_id")
+
+
+def _status_names(noun: str) -> tuple[str, ...]:
+    """Return the usual names of a status: the record's own first, since `status` may be that of the call."""
+    own = (f"{stem}{ending}" for stem in _stems(noun) for ending in ("status", "_status"))
+    return (*own, *_STATUS_NAMES)
+
+
+def _folded(record: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return the fields by their names in lower case; of several, the one that is spelled so."""
+    return {name.casefold(): value for name, value in record.items()} | record
 
 
 def _first_text(record: dict[str, JsonValue], names: tuple[str, ...]) -> str | None:
     return next((text for name in names if (text := _as_text(record.get(name))) is not None), None)
-
-
-def _text_at(record: JsonValue, pointer: str) -> str | None:
-    return _as_text(resolve_pointer(record, pointer))
 
 
 def _as_text(value: JsonValue) -> str | None:
@@ -180,12 +281,11 @@ def _as_text(value: JsonValue) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _money_of(record: dict[str, JsonValue], named: Pointers) -> tuple[Number | None, str | None]:
-    value = resolve_pointer(record, named.amount) if named.amount else record.get("amount")
-    currency = resolve_pointer(record, named.currency) if named.currency else record.get("currency")
+def _money_of(value: JsonValue, currency: JsonValue) -> tuple[Number | None, str | None]:
     if isinstance(value, dict):
-        currency = currency or value.get("currency")
-        value = value.get("value", value.get("amount"))
+        fields = _folded(value)
+        currency = currency or fields.get("currency")
+        value = fields.get("value", fields.get("amount"))
     return _as_number(value), _as_text(currency)
 
 

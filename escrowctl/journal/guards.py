@@ -1,5 +1,6 @@
 """The local refusals: what this journal knows that makes sending a write wrong."""
 
+import shlex
 from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
@@ -36,7 +37,7 @@ def check_account(earlier: Entry, intent: Intent, *, invocation: str) -> None:
         f"{earlier.sent_at}): this may be another account.",
         earlier,
         hint=(
-            *([f"what this account has:  {invocation} tx get {resource_id}"] if resource_id else []),
+            *([f"what this account has:  {invocation} tx get {shlex.quote(resource_id)}"] if resource_id else []),
             "for a new request:      use another --idempotency-key",
         ),
     )
@@ -77,7 +78,9 @@ def check_reference(under_reference: list[Entry], intent: Intent, *, invocation:
                 ErrorCode.REFERENCE_REUSED,
                 f'the reference "{intent.reference}" stands for {_made(entry)} ({entry.name}, {entry.sent_at}).',
                 entry,
-                hint=f"it is there: {invocation} tx get {made}" if made else f"{invocation} journal show {entry.name}",
+                hint=f"it is there: {invocation} tx get {shlex.quote(made)}"
+                if made
+                else f"{invocation} journal show {entry.name}",
             )
 
 

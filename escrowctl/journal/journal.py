@@ -135,13 +135,10 @@ class Journal:
         reply = known.reply if known.state is State.DONE else None
         made = result_id or known.result_id
         verdict = replace(known, state=State.DONE, detail=detail, result_id=made, reply=reply, verified=True)
-        return self._record_reading(entry, verdict)
+        return self.settle_unknown(entry, verdict)
 
-    def refuse_by_reading(self, entry: Entry, detail: str) -> Entry:
-        """Record that a reading showed a write to have changed nothing; raises as `decide` does."""
-        return self._record_reading(entry, replace(entry.verdict, state=State.REFUSED, detail=detail))
-
-    def _record_reading(self, entry: Entry, verdict: Verdict) -> Entry:
+    def settle_unknown(self, entry: Entry, verdict: Verdict) -> Entry:
+        """Record what an entry has become by evidence that came after its attempt; raises as `decide` does."""
         with self._alone():
             self._require_unchanged(entry)
             self.store.add_verdict(entry.number, verdict, at=timestamp(self._now()))

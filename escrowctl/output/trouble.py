@@ -7,6 +7,8 @@ from escrowctl.contract.redaction import star_value
 from escrowctl.errors import ErrorCode, EscrowctlError
 from escrowctl.output.safe import safe
 
+_MAX_REPLY_CHARS = 1000
+
 
 def error_lines(error: EscrowctlError) -> list[str]:
     """Return the lines for a person: class word and sentence, the facts of an unknown, the hints."""
@@ -56,10 +58,13 @@ def _numbered(hints: tuple[str, ...]) -> list[tuple[bool, str]]:
 
 
 def _unknown_block(error: EscrowctlError) -> list[str]:
-    """Return what an operator quotes to the service's desk: time, request, key, entry."""
+    """Return what an operator quotes to the service's support: reply, time, request, key, entry."""
     facts = error.facts
     request = facts.get("request")
     lines = []
+    if "body" in facts:
+        reply = encode(_as_json(facts["body"]))
+        lines.append(f"reply   {reply[:_MAX_REPLY_CHARS]}{'...' if len(reply) > _MAX_REPLY_CHARS else ''}")
     if isinstance(request, dict):
         body = f"  {request['body']}" if request.get("body") else ""
         lines.append(f"sent    {facts.get('sent_at')}  {request.get('method')} {request.get('url')}{body}")

@@ -8,7 +8,7 @@ import pytest
 from conftest import KEY, Run
 from wire_server import Behave, WireServer
 
-from cli.replies import HELD, entry_of, json_reply
+from cli.replies import entry_of, held
 
 Journal = Callable[..., list[tuple[str, str]]]
 Profile = Callable[..., WireServer]
@@ -46,7 +46,7 @@ def profile(serve: Callable[[Behave], WireServer], write_config: Callable[[str],
     """Write a profile `a` with these lines for a server that behaves like this, and make it the default."""
 
     def write(*lines: str, behave: Behave | None = None) -> WireServer:
-        server = serve(behave or json_reply(HELD))
+        server = serve(behave or held)
         text = "\n".join(lines)
         write_config(
             f'default_profile = "a"\n[profiles.a]\nbase_url = "{server.base_url}"\napi_key_file = "a.key"\n{text}\n'

@@ -1,6 +1,7 @@
 """What the raw-socket server of these tests says, byte by byte."""
 
 import os
+import re
 import socket
 import struct
 from typing import Any
@@ -17,6 +18,13 @@ RELEASE = ("tx", "release", "tx_1", "--yes")
 def json_reply(body: bytes, status: str = "200 OK", *headers: str) -> Behave:
     """Return a behaviour that always answers with this body."""
     return answering(http_reply(status, body, *headers))
+
+
+def held(seen: Seen, connection: socket.socket) -> None:
+    """Answer with the record as held; a create with the amount and currency that it sent."""
+    body = re.search(rb'"amount":.*"currency":"[A-Z]+"', seen.body) if seen.method == "POST" else None
+    record = HELD.replace(b'"amount":100,"currency":"USD"', body[0]) if body else HELD
+    connection.sendall(http_reply("200 OK", record))
 
 
 def bytes_then_close(data: bytes) -> Behave:

@@ -239,15 +239,14 @@ def test_a_create_spelled_by_hand_is_sent_exactly_and_guards_its_equals(at: At) 
     assert [seen.body.decode() for seen in server.writes] == [data, '{"value":"1e3"}']
 
 
-def test_a_create_by_hand_shows_the_whole_reply_and_warns_of_another_amount(at: At) -> None:
+def test_create_by_hand_with_another_amount_shows_the_reply_and_fails(at: At) -> None:
     _server, run = at(json_reply(b'{"data":{"id":"tx_1","amount":1,"currency":"USD"},"ok":true}'))
 
     result = run("api", "POST", "/transactions", "--data", '{"amount":100,"currency":"USD"}')
 
     assert result.out == '{"data": {"id": "tx_1", "amount": 1, "currency": "USD"}, "ok": true}\n'
-    assert result.err == (
-        "warning: the service's record says amount 1, sent was 100. Look before anything is released.\n"
-    )
+    assert result.code == 16
+    assert result.err == ("error: tx_1 was created, but its amount is 1 (100 was sent).\nhint: escrowctl tx get tx_1\n")
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])

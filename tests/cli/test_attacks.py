@@ -378,7 +378,7 @@ def test_a_pointer_with_an_absurd_index_finds_nothing_and_loses_nothing(
 
     result = run(*CREATE, environ={"ESCROWCTL_PROFILE": "a", "ESCROWCTL_BASE_URL": server.base_url})
 
-    assert (result.code, len(server.writes), journal()) == (0, 1, [("create_transaction", "done")])
+    assert (result.code, len(server.writes), journal()) == (12, 1, [("create_transaction", "unknown")])
 
 
 @pytest.mark.parametrize("amount", ["007.50", "5.", ".5", "1_0"])

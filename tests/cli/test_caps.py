@@ -11,7 +11,7 @@ from conftest import Run
 from wire_server import Behave, Seen, hang_up, http_reply
 
 from cli.conftest import Profile
-from cli.replies import HELD, in_turn, json_reply
+from cli.replies import HELD, held, in_turn, json_reply
 
 DAY = datetime(2026, 11, 21, 12, tzinfo=UTC)
 EVE = datetime(2026, 11, 20, 23, 59, 59, tzinfo=UTC)
@@ -135,7 +135,7 @@ def test_what_was_sent_again_on_a_word_counts_as_often_as_it_was_sent(profile: P
 
 
 def test_what_is_sent_again_with_the_clock_set_back_still_counts(profile: Profile, run: Run) -> None:
-    profile('caps.USD = "100"', behave=in_turn(hang_up, json_reply(HELD)))
+    profile('caps.USD = "100"', behave=in_turn(hang_up, held))
     resend = ("journal", "resolve", "j1", "--resend", "--yes", "--allow-unreadable", "--reason", "desk")
 
     codes = [run(*create("50"), now=lambda: DAY).code, run(*resend, now=lambda: EVE).code]
@@ -162,13 +162,13 @@ def test_what_moves_no_money_is_not_capped(profile: Profile, run: Run) -> None:
 
 @pytest.mark.parametrize(
     ("behave", "code", "then"),
-    [(hang_up, 12, 5), (json_reply(b"", "400 No"), 8, 0), (json_reply(HELD), 0, 5)],
+    [(hang_up, 12, 5), (json_reply(b"", "400 No"), 8, 0), (held, 0, 5)],
     ids=["unknown", "refused", "done"],
 )
 def test_what_may_have_happened_counts_and_what_was_refused_does_not(
     profile: Profile, run: Run, behave: Behave, code: int, then: int
 ) -> None:
-    profile('caps.USD = "100"', behave=in_turn(behave, json_reply(HELD)))
+    profile('caps.USD = "100"', behave=in_turn(behave, held))
 
     assert [run(*create("100")).code, run(*create("99")).code] == [code, then]
 

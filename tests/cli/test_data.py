@@ -28,7 +28,7 @@ def test_data_is_read_from_stdin(at: At) -> None:
 @pytest.mark.parametrize(
     ("line", "body"),
     [
-        (("tx", "create", "--amount", "5", "--currency", "USD"), b'{"amount":5,"currency":"USD","note":"x"}'),
+        (("tx", "create", "--amount", "100", "--currency", "USD"), b'{"amount":100,"currency":"USD","note":"x"}'),
         (("tx", "update", "tx_1", "--yes"), b'{"note":"x"}'),
         (("tx", "release", "tx_1", "--yes"), b'{"note":"x"}'),
         (("api", "POST", "/payouts", "--yes"), b'{"note":"x"}'),

@@ -16,7 +16,7 @@ from escrowctl.main import main
 from escrowctl.surroundings import Surroundings
 
 GET = ("tx", "get", "tx_1")
-NOT_YET = {ExitCode.SIGNATURE, ExitCode.CHECK_FAILED}
+NOT_YET = {ExitCode.SIGNATURE}
 """Rows whose commands do not exist yet (webhook verify; journal verify, doctor)."""
 
 
@@ -54,6 +54,7 @@ def _answered(status: str) -> Behave:
     return writes_meet(json_reply(b"", status))
 
 
+WEBHOOK = ("webhook", "create", "--url", "https://hooks.example.net/x")
 NAMELESS = writes_meet(hang_up, reads=json_reply(b'{"status":"held"}'))
 """Each id stands for itself: the record echoes none."""
 
@@ -87,7 +88,9 @@ ROWS = (
     Row(ExitCode.NO_ANSWER, (*CREATE, "--base-url", "CLOSED"), hang_up, word="no_connection"),
     Row(ExitCode.UNKNOWN, CREATE, hang_up, 1, word="outcome_unknown"),
     Row(ExitCode.UNKNOWN, CREATE, hang_up, 1, before=CREATE, word="earlier_unknown"),
-    Row(ExitCode.UNKNOWN, (*CREATE, "-q"), json_reply(b'{"ref":"A"}'), 1, word="id_unknown"),
+    Row(ExitCode.UNKNOWN, CREATE, json_reply(b'{"ref":"A"}'), 1, word="outcome_unknown"),
+    Row(ExitCode.UNKNOWN, (*WEBHOOK, "-q"), json_reply(b'{"ref":"A"}'), 1, word="id_unknown"),
+    Row(ExitCode.CHECK_FAILED, CREATE, json_reply(b'{"id":"A","status":"declined"}'), 1, word="check_failed"),
     Row(ExitCode.UNKNOWN, ("tx", "release", "tx_1", "tx_2", "--yes"), NAMELESS, 2, word="some_unknown"),
     Row(
         ExitCode.PARTIAL,

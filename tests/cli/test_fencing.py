@@ -16,7 +16,7 @@ import pytest
 from conftest import KEY, Result, Run
 from wire_server import Behave, Seen, WireServer
 
-from cli.replies import CREATE, HELD, RELEASE, json_reply, writes_meet
+from cli.replies import CREATE, RELEASE, held, writes_meet
 from escrowctl.journal import rows
 from escrowctl.journal.store import Store
 
@@ -42,7 +42,7 @@ def two_paths(run: Run, serve: Callable[[Behave], WireServer], home: Path, tmp_p
             if len(server.writes) == at_write:
                 link(home / "state", other / "state")
                 meanwhile(by_other_path)
-            json_reply(HELD)(seen, connection)
+            held(seen, connection)
 
         server = serve(writes_meet(write))
         environ = {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": KEY}

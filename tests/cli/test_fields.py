@@ -80,9 +80,9 @@ def test_only_a_whole_reply_is_called_one_where_no_id_was_found(
 ) -> None:
     _server, run = at(json_reply(reply))
 
-    result = run(*CREATE, *words)
+    result = run("webhook", "create", "--url", "https://hooks.example.net/x", *words)
 
-    assert (result.code, result.out, result.err) == (0, out, f"note: created (200). {said} Do not do it again.\n")
+    assert (result.code, result.out, result.err) == (0, out, f"note: registered (200). {said} Do not do it again.\n")
 
 
 def test_raw_keeps_the_envelope_of_a_list_and_of_several(at: At) -> None:

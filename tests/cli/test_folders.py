@@ -14,7 +14,8 @@ from wire_server import Behave, WireServer
 from cli.conftest import Profile
 from cli.replies import CREATE, HELD, json_reply
 from escrowctl import files
-from escrowctl.config.folders import make_private_folder
+from escrowctl.config.folders import Folders, make_private_folder
+from escrowctl.errors import EscrowctlError
 
 At = Callable[[Behave], tuple[WireServer, Run]]
 GET = ("tx", "get", "tx_1")
@@ -211,7 +212,6 @@ HOMES = [
     ("ESCROWCTL_HOME", "~/escrowctl"),
     ("HOME", "home"),
     ("HOME", "."),
-    ("HOME", ""),
     ("HOME", "~"),
     ("XDG_STATE_HOME", "state"),
 ]
@@ -284,6 +284,12 @@ def test_with_an_absolute_home_of_its_own_nothing_else_is_examined(
 
     assert run(*CREATE).code == 0
     assert (home / "state" / "journal.db").exists()
+
+
+def test_an_empty_home_is_refused() -> None:
+    # Not by a command: it would write into the root folder if this failed.
+    with pytest.raises(EscrowctlError, match='HOME is "", which is not an absolute path'):
+        _ = Folders({"HOME": ""}).state
 
 
 # Who says where a key goes

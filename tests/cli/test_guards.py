@@ -10,7 +10,7 @@ from conftest import KEY, Run
 from wire_server import Behave, Seen, WireServer, by_method, hang_up, http_reply, say_nothing
 
 from cli.conftest import Journal
-from cli.replies import CREATE, HELD, RELEASE, RELEASED, in_turn, json_reply, writes_meet
+from cli.replies import CREATE, HELD, RELEASE, RELEASED, held, in_turn, json_reply, writes_meet
 
 At = Callable[[Behave], tuple[WireServer, Run]]
 ABOUT_IT = (*CREATE, "--reason", "order 8841")
@@ -39,7 +39,7 @@ def test_an_equal_amount_in_another_spelling_is_the_same_create(amount: str, at:
 
 
 def test_another_amount_currency_or_reference_is_another_create(at: At) -> None:
-    server, run = at(in_turn(hang_up, json_reply(HELD)))
+    server, run = at(in_turn(hang_up, held))
 
     run(*CREATE)
     others = [
@@ -471,25 +471,6 @@ def test_a_read_only_profile_sends_no_write(here: Callable[..., tuple[WireServer
 
 
 # What is said
-
-
-def test_another_amount_in_the_record_than_was_sent_is_a_loud_warning(at: At) -> None:
-    _server, run = at(json_reply(b'{"id":"tx_1","amount":1.00,"currency":"EUR"}'))
-
-    result = run(*CREATE, "-q")
-
-    assert (result.code, result.out) == (0, "tx_1\n")
-    assert [line.split(":")[0] for line in result.err.splitlines()] == ["warning", "warning"]
-
-
-def test_a_record_without_an_id_is_shown_whole_or_an_error_where_only_the_id_was_asked_for(at: At) -> None:
-    _server, run = at(json_reply(b'{"escrowRef":"A-10977","value":{"amt":100.00}}'))
-
-    shown, quiet = run(*CREATE), run(*CREATE, "-q", "--json")
-
-    assert (shown.code, shown.out) == (0, "escrowRef\tA-10977\nvalue.amt\t100.00\n")
-    assert shown.err.startswith("note: created (200). This is the whole reply; no field in it is known to be the id.")
-    assert (quiet.code, quiet.out, quiet.error["code"]) == (12, "", "id_unknown")
 
 
 def test_one_envelope_is_taken_off_and_every_number_stays_as_it_stood(at: At) -> None:

@@ -20,7 +20,7 @@ from conftest import Run
 from wire_server import Behave, Seen, WireServer, by_method, hang_up
 
 from cli.conftest import Journal
-from cli.replies import CREATE, HELD, RELEASE, in_turn, json_reply, writes_meet
+from cli.replies import CREATE, HELD, RELEASE, held, in_turn, json_reply, writes_meet
 
 At = Callable[[Behave], tuple[WireServer, Run]]
 DAY = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -37,12 +37,7 @@ def create(amount: str, currency: str = "USD", *options: str) -> tuple[str, ...]
 def written(at: At) -> tuple[WireServer, Run]:
     """A journal of six: two creates and a release done, a create refused, a create and an update unknown."""
     writes = in_turn(
-        *[json_reply(HELD)] * 3,
-        json_reply(b"", "400 No"),
-        hang_up,
-        hang_up,
-        json_reply(b'{"id":"wh_1"}'),
-        json_reply(HELD),
+        *[held] * 3, json_reply(b"", "400 No"), hang_up, hang_up, json_reply(b'{"id":"wh_1"}'), json_reply(HELD)
     )
     server, run = at(writes_meet(writes))
     lines = (
@@ -517,7 +512,7 @@ _FORMAT_1 = Path(__file__).with_name("journal-format-1.sql")
 def test_a_journal_of_an_earlier_version_is_brought_up_to_date_and_guards_as_before(
     at: At, home: Path, journal: Journal
 ) -> None:
-    server, run = at(by_method(GET=json_reply(HELD), PUT=json_reply(b""), POST=json_reply(HELD)))
+    server, run = at(by_method(GET=json_reply(HELD), PUT=json_reply(b""), POST=held))
     (home / "state").mkdir(parents=True, mode=0o700)
     path = home / "state" / "journal.db"
     with sqlite3.connect(path) as database:

@@ -11,7 +11,7 @@ import pytest
 from conftest import Result, Run
 from wire_server import Behave, WireServer
 
-from cli.replies import CREATE, HELD, RELEASE, json_reply, writes_meet
+from cli.replies import CREATE, RELEASE, held, writes_meet
 from escrowctl.config import replacing
 
 At = Callable[[Behave], tuple[WireServer, Run]]
@@ -27,7 +27,7 @@ def state(home: Path) -> Path:
 @pytest.fixture
 def used(at: At) -> tuple[WireServer, Run]:
     """A journal of one release, done."""
-    server, run = at(writes_meet(json_reply(HELD)))
+    server, run = at(writes_meet(held))
     assert run(*RELEASE).code == 0
     return server, run
 
@@ -135,7 +135,7 @@ def test_an_older_copy_without_its_head_is_not_taken_for_all_there_is(
 
 
 def test_the_head_is_there_before_the_first_record(at: At, state: Path, tmp_path: Path) -> None:
-    assert _import_nothing(at(json_reply(HELD))[1], tmp_path).code == 0
+    assert _import_nothing(at(held)[1], tmp_path).code == 0
 
     assert (records(state), sequence(state)) == (0, 0)
 
@@ -144,7 +144,7 @@ def test_the_head_is_there_before_the_first_record(at: At, state: Path, tmp_path
 def test_without_a_head_the_first_write_is_not_sent_and_the_next_one_is(
     at: At, state: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    server, run = at(json_reply(HELD))
+    server, run = at(held)
 
     def fail(*_words: object, **_more: object) -> None:
         raise OSError(28, "No space left on device")
@@ -162,7 +162,7 @@ def test_without_a_head_the_first_write_is_not_sent_and_the_next_one_is(
 def test_a_journal_whose_first_command_was_killed_is_used_by_the_next(
     at: At, state: Path, left: str, tmp_path: Path
 ) -> None:
-    server, run = at(json_reply(HELD))
+    server, run = at(held)
     if left == "an empty file":
         state.mkdir(parents=True, mode=0o700)
         (state / "journal.db").touch(mode=0o600)
@@ -203,7 +203,7 @@ def test_an_emptied_journal_is_not_taken_for_a_new_one(
 
 
 def test_a_journal_of_an_earlier_format_gets_a_head_as_it_is_brought_up_to_date(at: At, state: Path) -> None:
-    server, run = at(json_reply(HELD))
+    server, run = at(held)
     state.mkdir(parents=True, mode=0o700)
     with sqlite3.connect(state / "journal.db") as database:
         database.executescript(Path(__file__).with_name("journal-format-1.sql").read_text())

@@ -42,6 +42,9 @@ def flood_of_early_hints(_seen: Seen, connection: socket.socket) -> None:
     connection.sendall(b"HTTP/1.1 103 Early Hints\r\n\r\n" * 200)
 
 
+NO_BODY = object()
+
+
 @dataclass(frozen=True)
 class Unknown:
     """A behaviour after which nobody can know: `why` completes "the create was sent, and ..."."""
@@ -51,11 +54,15 @@ class Unknown:
     why: str
     status: int | None = None
     """The status that arrived, where one did."""
+    body: object = NO_BODY
+    """The document that a create's error shows, where one was read."""
 
 
 HTML = b"<!doctype html><title>Maintenance</title>"
 SQUEEZED = gzip.compress(HELD)
 SAID_200 = "the service answered 200, but the reply "
+LIKE_AN_ERROR = "is shaped like an error"
+NO_ID = "the service answered 200, but escrowctl found no id in the reply"
 
 UNKNOWN_EITHER_WAY = (
     Unknown(
@@ -94,12 +101,14 @@ UNKNOWN_EITHER_WAY = (
             f"{SAID_200}has half a character (a lone surrogate)", 200),
     Unknown("half a character, lower case", json_reply(rb'{"id":"\udc00"}'),
             f"{SAID_200}has half a character (a lone surrogate)", 200),
-    Unknown("success false", json_reply(b'{"success":false}'), f"{SAID_200}is shaped like an error", 200),
-    Unknown("ok false", json_reply(b'{"ok":false,"id":"tx_1"}'), f"{SAID_200}is shaped like an error", 200),
-    Unknown("an error", json_reply(b'{"error":{"code":"insufficient_funds"}}'), f"{SAID_200}is shaped like an error",
-            200),
+    Unknown("success false", json_reply(b'{"success":false}'), f"{SAID_200}{LIKE_AN_ERROR} (field \"success\")", 200,
+            {"success": False}),
+    Unknown("ok false", json_reply(b'{"ok":false,"id":"tx_1"}'), f"{SAID_200}{LIKE_AN_ERROR} (field \"ok\")", 200,
+            {"ok": False, "id": "tx_1"}),
+    Unknown("an error", json_reply(b'{"error":{"code":"insufficient_funds"}}'),
+            f"{SAID_200}{LIKE_AN_ERROR} (field \"error\")", 200, {"error": {"code": "insufficient_funds"}}),
     Unknown("an error in an envelope", json_reply(b'{"data":{"error":"insufficient funds"}}'),
-            f"{SAID_200}is shaped like an error", 200),
+            f"{SAID_200}{LIKE_AN_ERROR} (field \"error\")", 200, {"data": {"error": "insufficient funds"}}),
     Unknown("302", json_reply(b"", "302 Found", "Location: /elsewhere"),
             'the service answered 302 "Location: /elsewhere"', 302),
     Unknown("303", json_reply(b"", "303 See Other", "Location: /v1/transactions/tx_1"),
@@ -119,9 +128,10 @@ UNKNOWN_CREATES = (
     Unknown("200 and nothing", json_reply(b""), f"{SAID_200}is empty", 200),
     Unknown("200 and spaces", json_reply(b" \n"), f"{SAID_200}is empty", 200),
     Unknown("204", json_reply(b"", "204 No Content"), "the service answered 204, but the reply is empty", 204),
-    Unknown("a list", json_reply(b"[]"), f"{SAID_200}is not a record", 200),
-    Unknown("a text", json_reply(b'"OK"'), f"{SAID_200}is not a record", 200),
-    Unknown("null", json_reply(b"null"), f"{SAID_200}is not a record", 200),
+    Unknown("an empty record", json_reply(b"{}"), NO_ID, 200, {}),
+    Unknown("a list", json_reply(b"[]"), NO_ID, 200, []),
+    Unknown("a text", json_reply(b'"OK"'), NO_ID, 200, "OK"),
+    Unknown("null", json_reply(b"null"), NO_ID, 200, None),
 )
 
 
@@ -145,6 +155,7 @@ def unknown_error(server: WireServer, case: Unknown, *, creates: bool) -> dict[s
             "url": f"{server.base_url}{place}",
             "body": '{"amount":100,"currency":"USD"}' if creates else None,
         },
+        **({"body": case.body} if creates and case.body is not NO_BODY else {}),
     }
 
 
@@ -393,7 +404,8 @@ def test_a_create_that_was_answered_with_its_record_is_done(
 
     assert (result.code, result.err) == (0, "")
     assert result.json == {"id": "tx_1", "status": "held", "amount": 100, "currency": "USD"}
-    assert len(server.seen) == 1
+    # What was only accepted is read once by its id.
+    assert [seen.method for seen in server.seen] == (["POST", "GET"] if status.startswith("202") else ["POST"])
     assert server.seen[0].header("Accept-Encoding") == "identity"
     assert journal() == [("create_transaction", "done")]
 

@@ -1,9 +1,9 @@
 """What a shell offers for a line, asked of the shell itself."""
 
 import contextlib
-import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,8 +11,7 @@ import pexpect
 import pytest
 
 FOLDER = Path(__file__).parents[2] / "completions"
-SECONDS = 20
-_CONTROL = re.compile(r"\x1b\[[?0-9;]*[A-Za-z]|[\x00-\x1f]")
+SECONDS = 60
 
 
 def needs(program: str) -> str:
@@ -52,43 +51,49 @@ def _ask_fish(line: str, environ: Mapping[str, str]) -> set[str]:
     return {row.split("\t")[0] for row in done.stdout.splitlines()}
 
 
+_ZSHRC = """
+autoload -U compinit; compinit -u -D
+source "$SCRIPT"
+PROMPT=
+compadd() {
+  # Calls that sort or filter candidates offer nothing; each of the others is one that zsh would list.
+  if [[ " ${(j: :)@[1,(i)(-|--)]} " != *\\ -[a-zA-Z]#[OAD]\\ * ]]; then
+    local -a candidates
+    builtin compadd -A candidates "$@"
+    print -rl -- $candidates >>"$ZDOTDIR/offered"
+  fi
+  builtin compadd "$@"
+}
+complete() { _main_complete 2>>"$ZDOTDIR/errors" }
+zle -C complete list-choices complete
+zle -N zle-line-init
+zle-line-init() { BUFFER=$LINE_TO_COMPLETE CURSOR=$#LINE_TO_COMPLETE; zle complete; BUFFER=exit; zle accept-line }
+"""
+
+
 def _ask_zsh(line: str, environ: Mapping[str, str]) -> set[str]:
-    """Ask until something is listed: zsh lists nothing where the next keys are there before it begins to."""
-    for _ in range(_ZSH_TRIES):
-        # Keys that come while zsh takes the terminal over are lost with it: then it never gets ready.
-        with contextlib.suppress(pexpect.TIMEOUT):
-            if words := _ask_zsh_once(line, environ):
-                return words
-    return set()
+    """Let the line editor itself complete as soon as it starts: keys typed before it reads them can be lost."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        shell = start_zsh(folder, _ZSHRC, {**environ, "LINE_TO_COMPLETE": line})
+        with contextlib.closing(shell):
+            shell.expect_exact(pexpect.EOF)
+        assert (folder / "errors").read_text() == ""
+        offered = folder / "offered"
+        return set(offered.read_text().splitlines()) - {""} if offered.exists() else set()
 
 
-def _ask_zsh_once(line: str, environ: Mapping[str, str]) -> set[str]:
-    """List, insert nothing: what is certain is then listed too."""
-    shell = pexpect.spawn(
+def start_zsh(folder: Path, zshrc: str, environ: Mapping[str, str]) -> pexpect.spawn:
+    """Start an interactive zsh with no other start-up file than this `.zshrc`, in a folder made for it."""
+    (folder / ".zshrc").write_text(zshrc)
+    return pexpect.spawn(
         needs("zsh"),
-        ["-f", "-i"],
-        env=dict(environ),
+        ["-d", "-i"],
+        env={**environ, "ZDOTDIR": str(folder), "SCRIPT": str(FOLDER / "_escrowctl")},
         encoding="utf-8",
         timeout=SECONDS,
         dimensions=(600, 40),
-        echo=False,
     )
-    with contextlib.closing(shell):
-        shell.sendline("unsetopt zle; echo pla''in")
-        shell.expect_exact("plain")
-        shell.sendline(f"autoload -U compinit; compinit -u -D; source '{FOLDER}/_escrowctl'")
-        shell.sendline("PROMPT=; LISTMAX=10000; zstyle ':completion:*' verbose no; bindkey '^I' list-choices")
-        shell.sendline("setopt zle list_rows_first; zstyle ':completion:*' list-packed no; echo rea''dy")
-        shell.expect_exact("ready")
-        shell.send(line + "\t")
-        shell.send("\x15echo en''ded\r")
-        shell.expect_exact("ended")
-        shown = str(shell.before)
-    words = set(_CONTROL.sub(" ", shown).split())
-    # The line itself, the command that ends the list, and zsh's mark for a line without an end.
-    return words - set(line.split()) - {"echo", "en''ded", "#", "%"}
 
-
-_ZSH_TRIES = 3
 
 _ASK = {"bash": _ask_bash, "fish": _ask_fish, "zsh": _ask_zsh}

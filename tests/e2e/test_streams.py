@@ -48,8 +48,8 @@ def test_head_takes_its_line_and_nobody_complains(there: Program, line: str, fir
 
 @pytest.mark.thorough
 def test_head_takes_the_newest_entry_of_the_journal(there: Program) -> None:
-    for amount in ("100", "200"):
-        assert there.run("tx", "create", "--amount", amount, "--currency", "USD", "-q").code == 0
+    for _ in range(2):
+        assert there.run(*CREATE.split(), "-q").code == 0
     ended = there.bash('escrowctl journal list -q | head -1; echo "${PIPESTATUS[0]}"')
     assert (ended.out, ended.err) == ("j2\n0\n", "")
 

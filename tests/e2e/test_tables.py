@@ -96,7 +96,7 @@ REFERENCE = "order-8841/2026-11/acme"
 
 def wide(program: Program, serve: Serve, resource_id: str = "tx_7K2M9QHD") -> Program:
     """The program after a create with a long reference at a service of a long name."""
-    reply = CREATED.replace(b"tx_7K2M9QHD", resource_id.encode())
+    reply = CREATED.replace(b"tx_7K2M9QHD", resource_id.encode()).replace(b"100", b"1284000.50")
     there = program.at(serve(lambda _seen, connection: connection.sendall(http_reply("200 OK", reply))))
     create = ("tx", "create", "--amount", "1284000.50", "--currency", "USD", "--reference", REFERENCE)
     assert there.run(*create).code == 0

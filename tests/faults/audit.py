@@ -38,9 +38,9 @@ def _fault_of_chain(records: list[tuple[int, int, str, str, str, str]]) -> str |
 
 
 def _fault_of_head(path: Path, records: list[tuple[int, int, str, str, str, str]]) -> str | None:
-    """The head may lag, and never runs ahead."""
-    if not path.exists() or not path.read_text():
-        return None
+    """The head exists from before the first record on; it may lag, and never runs ahead."""
+    if not path.exists():
+        return "it has records and no head" if records else None
     _, _, sequence, digest = path.read_text().split()
     if int(sequence) > len(records):
         return f"its head is record {int(sequence)}, and there are {len(records)}"

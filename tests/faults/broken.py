@@ -40,7 +40,7 @@ def judges_by_exception(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> No
 def judges_by_status_alone(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
     """Take every 2xx for a success, whatever it says."""
 
-    def credulous(_operation: Any, answer: Any) -> Outcome:
+    def credulous(_operation: Any, answer: Any, _sent: Any) -> Outcome:
         reached()
         return Outcome(Sending.DONE, str(answer.status), answered=True)
 

@@ -23,8 +23,8 @@ WRITES = ("create", "release", "webhook", "update")
 NOBODY_KNOWS: Ends = (12, 10, 12, 10, 12, 12)
 """A write may have been applied; a read has failed."""
 DONE: Ends = (0, 0, 0, 0, 0, 0)
-NO_BODY: Ends = (12, 10, 0, 10, 12, 0)
-"""A 2xx without a body: enough for a release or an update, not for what must name what it made."""
+NO_BODY: Ends = (12, 10, 0, 10, 0, 0)
+"""A 2xx without a body: enough for what moves no money and for a release, not for a create without an id."""
 NEVER_SENT: Ends = (11, 11, 11, 11, 11, 11)
 
 
@@ -329,8 +329,18 @@ ROWS: tuple[Row, ...] = (
     Row("204", Reply("204 No Content"), NO_BODY),
     # A bare `false` says no: nothing was made, nothing is said to be released, nothing was read.
     Row("JSON false", says(b"false"), (12, 0, 12, 10, 12, 12), reading=10),
-    Row("JSON null", says(b"null"), (12, 0, 0, 10, 12, 0), reading=10),
-    Row("a JSON text", says(b'"OK"'), (12, 0, 0, 10, 12, 0), reading=10),
+    Row("JSON null", says(b"null"), (12, 0, 0, 10, 0, 0), reading=10),
+    Row("a JSON text", says(b'"OK"'), (12, 0, 0, 10, 0, 0), reading=10),
+    # What names nothing, or nothing of the service's own, created nothing.
+    Row("an empty record", says(b"{}"), (12, 0, 0, 10, 0, 0)),
+    Row("a code that is no success", says(b'{"code":40001,"msg":"insufficient balance"}'), (12, 0, 12, 10, 12, 12)),
+    Row("a message alone", says(b'{"message":"Welcome to the API"}'), (12, 0, 12, 10, 12, 12)),
+    Row("202 and the record", Reply("202 Accepted", (), lambda right: right), DONE),
+    Row("202 and no id", Reply("202 Accepted", (), b'{"job":7,"state":"queued"}'), (12, 0, 0, 10, 0, 0)),
+    Row("201 and a Location", Reply("201 Created", ("Location: /api/v1/transactions/tx_made",)),
+        (0, 10, 0, 10, 0, 0)),
+    Row("201 and a Location elsewhere",
+        Reply("201 Created", ("Location: https://elsewhere.test/api/v1/transactions/tx_made",)), NO_BODY),
     Row("success false", says(b'{"success":false}'), NOBODY_KNOWS),
     Row("an error and 200", says(b'{"error":{"code":"insufficient_funds"}}'), NOBODY_KNOWS),
     Row("errors in an envelope and 200", says(b'{"data":{"errors":["insufficient funds"]}}'), NOBODY_KNOWS),
@@ -348,7 +358,7 @@ ROWS: tuple[Row, ...] = (
     Row("403", Reply("403 Forbidden", (), b'{"detail":"no"}'), every(5)),
     Row("404", Reply("404 Not Found", (), HTML), every(6)),
     Row("408", Reply("408 Request Timeout"), NOBODY_KNOWS),
-    Row("409", Reply("409 Conflict", (), b'{"detail":"no"}'), every(7)),
+    Row("409", Reply("409 Conflict", (), b'{"detail":"no"}'), (12, 7, 7, 7, 12, 7)),
     Row("418", Reply("418 I'm a teapot"), (12, 8, 12, 8, 12, 12)),
     Row("422 with a lone surrogate", Reply("422 No", (), rb'{"detail":"\udc00"}'), every(8)),
     Row("425", Reply("425 Too Early"), every(9), tries=3),

@@ -184,6 +184,11 @@ def right_document(row: Row, command: Command) -> object:
         # The readings before and after are answered well, and no word for released is known.
         known = {"status_before": "held", "status_after": "held", "verified": None}
         return {"id": command.line[2], "http_status": status, "reply": None if said is NO_REPLY else said, **known}
+    if command.name == "webhook" and said is NO_REPLY:
+        return {"id": None}
+    if command.name == "create" and said is NO_REPLY:
+        # Its Location alone names it.
+        return {"id": "tx_made"}
     if command.name == "update" and said is NO_REPLY:
         return json.loads(record(command.line[2]))
     return said
@@ -194,6 +199,8 @@ NO_REPLY = object()
 
 def said_by(row: Row, right: bytes) -> object:
     """Return the document in a row's reply that is good enough; NO_REPLY where it has no body."""
+    if isinstance(row.what, Reply) and row.what.body == b"":
+        return NO_REPLY
     if row.ends is NO_BODY:
         return NO_REPLY
     body = row.what.body if isinstance(row.what, Reply) and isinstance(row.what.body, bytes) else right

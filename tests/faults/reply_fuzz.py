@@ -89,6 +89,8 @@ EXAMPLES = (
     http(b"[" + RECORD + b"]"),
     http(WEBHOOK, status=b"201 Created"),
     http(b""),
+    http(b"", b"Location: /api/v1/transactions/tx_1", status=b"201 Created"),
+    http(b'{"code":40001,"msg":"insufficient balance"}'),
     b"HTTP/1.1 204 No Content\r\n\r\n",
     http(PROBLEM, status=b"400 Bad Request"),
     http(PROBLEM, b"Retry-After: 3", b"Date: Sat, 21 Nov 2026 03:12:44 GMT", status=b"429 Too Many Requests"),
@@ -312,10 +314,31 @@ def _check_judgement(operation: Operation, exchange: Exchange, sending: Sending,
     if not statuses & DONE_STATUSES or exchange.answer is None:
         raise UnsoundError(f"done, by {statuses}")
     body = exchange.answer.body
-    if operation in (CREATE_TRANSACTION, CREATE_WEBHOOK) and not isinstance(strictly(body), dict):
+    if operation is CREATE_TRANSACTION and not (has_id(strictly(body)) or names_place(exchange)):
         raise UnsoundError(f"done, by {body[:80]!r}")
     if body.strip() and strictly(body) is _NOTHING:
         raise UnsoundError(f"done, by {body[:80]!r}")
+
+
+ID_NAMES = {"id", "uuid", "guid", "uid", "_id"} | {
+    stem + ending for stem in ("transaction", "escrow", "tx") for ending in ("id", "_id")
+}
+
+
+def has_id(value: Any) -> bool:
+    """Whether a record, or one directly in it, has anything under a name of an id (design.md section 1, by hand)."""
+    holders = [value, *value.values()] if isinstance(value, dict) else []
+    return any(
+        name.lower() in ID_NAMES and isinstance(inner, str) and inner
+        for holder in holders
+        if isinstance(holder, dict)
+        for name, inner in holder.items()
+    )
+
+
+def names_place(exchange: Exchange) -> bool:
+    assert exchange.answer is not None
+    return exchange.answer.status == 201 and "/transactions/" in (exchange.answer.header("location") or "")
 
 
 def examine_read(wire: Wire, operation: Operation, *, to_terminal: bool) -> str:

@@ -71,10 +71,9 @@ def test_a_file_that_is_gone_or_is_something_else_lets_nothing_be_written_twice(
     damages.play(Replacement(name, kind))
 
     told = damages.codes - before
-    if name == "journal.db":
-        assert told == {17: 3}
-    elif name == "journal.lock" or kind == "nothing":
-        assert told == ({17: 3} if kind == "folder" else {7: 1, 12: 2})
+    # A lock file holds nothing, and a head may lag.
+    harmless = kind != "folder" if name == "journal.lock" else (name, kind) == ("journal.head", "older")
+    assert told == ({7: 1, 12: 2} if harmless else {17: 3})
 
 
 @pytest.mark.parametrize("name", [b"recordsrecords", b"kind TEXT NOT NULL,", b"seal TEXT NOT NULL"])

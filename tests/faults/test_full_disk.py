@@ -83,8 +83,8 @@ def fail_at(folder: Path, verb: str, *, share: int | None, calls: frozenset[str]
     """Let such calls fail, once or from then on: `share` of all such, or every one."""
     with sweeping(folder, verb) as swept:
         points = [point for point in swept.points() if point.call in calls]
-        # Fewer would say that the trace misses what it is meant for.
-        assert calls - {"write", "fsync"} <= {point.call for point in points}
+        # Fewer would say that the trace misses what it is meant for; these are made for new files alone.
+        assert calls - {"write", "fsync", "fchmod"} <= {point.call for point in points}
         faults = [
             (chosen, f"error={error}")
             for point in points

@@ -94,7 +94,7 @@ def in_what_is_found(service: Service, strings: list[str]) -> Iterator[Shown]:
 
 
 PLACES: dict[str, tuple[Show, frozenset[int]]] = {
-    "creates": (in_creates, frozenset({0, 12})),
+    "creates": (in_creates, frozenset({12, 16})),
     "updates": (in_updates, frozenset({0})),
     "releases": (in_releases, frozenset({0})),
     "refused releases": (in_refused_releases, frozenset({8})),

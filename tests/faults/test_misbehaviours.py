@@ -187,12 +187,12 @@ def through_a_tunnel(play: Play, count: int | None) -> None:
 def renumbered(command: Command, number: int) -> Command:
     """Return a line that is no other's equal: an unknown write holds back its equals."""
     line = tuple(
-        word.replace("100", str(1000 + number)).replace("/x", f"/{number}") if not word.startswith("tx_") else
-        f"{word}{number}"
-        for word in command.line
-    )  # fmt: skip
+        f"{word}{number}" if word.startswith("tx_") else word.replace("/x", f"/{number}") for word in command.line
+    )
+    if command.name == "create":
+        line += ("--data", f'{{"n":{number}}}')
     right = command.right
-    for word, renamed in zip(command.line, line, strict=True):
+    for word, renamed in zip(command.line, line, strict=False):
         right = right.replace(b'"id":"%s"' % word.encode(), b'"id":"%s"' % renamed.encode())
     return replace(command, line=line, right=right)
 

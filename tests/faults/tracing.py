@@ -10,7 +10,7 @@ import pytest
 
 needs_strace = pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace to break into system calls")
 
-NAMES = (".", "journal.db", "journal.db-journal", "journal.head", "journal.lock")
+NAMES = (".", "journal.db", "journal.db-journal", "journal.head", ".journal.head.new", "journal.lock")
 _CALL = re.compile(r"^\d+ +(\w+)\(", re.MULTILINE)
 
 WRITING = frozenset({"pwrite64", "write", "fdatasync", "fsync", "ftruncate"})

@@ -170,11 +170,18 @@ UNPOINTED = Manner(
     expected=(
         Expected(
             f"{CREATE} --reference a",
-            0,
-            "escrowRef\tA-10977\nescrowState\tAWAITING_DEPOSIT\nvalue.amt\t100.00\nvalue.ccy\tUSD\n",
-            "note: created (200). This is the whole reply; no field in it is known to be the id.",
+            12,
+            "",
+            "escrowctl found no id in the reply. The escrow may exist, or not. It was not sent again.\n"
+            f"  reply   {_STRANGE}\n",
         ),
-        Expected(f"{CREATE} --reference b -q", 12, "", "created (200), but -q cannot say which field is the id."),
+        Expected(
+            f"{CREATE} --reference b --json",
+            12,
+            "",
+            '"hint": "if /escrowRef is the id:  escrowctl -p p config set reply.id /escrowRef\\n'
+            'then settle this one:     escrowctl -p p journal resolve j2"',
+        ),
         Expected("tx get A-10977 --fields /escrowRef,status --json", 0, '{"/escrowRef": "A-10977", "status": null}\n'),
         Expected("tx list -q", 0, ""),
         Expected(
@@ -338,7 +345,7 @@ SUCCESS_FALSE = Manner(
         "GET /webhooks": ok('{"success":false,"data":[]}'),
     },
     expected=(
-        Expected(CREATE, 12, "", "the service answered 200, but the reply is shaped like an error."),
+        Expected(CREATE, 12, "", 'the service answered 200, but the reply is shaped like an error (field "success").'),
         Expected("tx get tx_1", 0, "id\ttx_1\nstatus\theld\nerror\t\n"),
         Expected("tx get tx_2", 10, "", 'get transaction tx_2: the service answered 200, but says: "not today".'),
         Expected("tx get tx_3 --json", 0, '{"id": "tx_3", "status": "failed", "error": "card declined"}\n'),

@@ -1,0 +1,258 @@
+"""What proves a create: an id that the service gave, in the reply or in a Location."""
+
+import json
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from conftest import KEY, Result, Run
+from wire_server import Behave, Seen, WireServer, hang_up, http_reply
+
+from cli.conftest import Journal, Profile
+from cli.replies import CREATE, json_reply
+
+At = Callable[[Behave], tuple[WireServer, Run]]
+UNNAMED = b'{"escrowNo":"A-10977","escrowState":"AWAITING_DEPOSIT","value":{"amt":100.00,"ccy":"USD"}}'
+KEYED = (*CREATE, "--idempotency-key", "order-8841-key")
+
+
+def hints(result: Result) -> list[str]:
+    hint: str = result.error["hint"]
+    return hint.splitlines()
+
+
+# No id
+
+
+def test_create_without_an_id_is_unknown_and_shows_the_reply(profile: Profile, run: Run, journal: Journal) -> None:
+    server = profile(behave=json_reply(UNNAMED))
+
+    result = run("-p", "a", *CREATE)
+
+    assert (result.code, result.out, len(server.writes)) == (12, "", 1)
+    assert result.err.startswith(
+        "unknown: the create was sent, and the service answered 200, but escrowctl found no id in the reply. "
+        "The escrow may exist, or not. It was not sent again.\n"
+        f"  reply   {UNNAMED.decode()}\n"
+        "  sent    "
+    )
+    assert result.err.endswith(
+        "hint: if /escrowNo is the id:  escrowctl -p a config set reply.id /escrowNo\n"
+        "      then settle this one:    escrowctl -p a journal resolve j1\n"
+    )
+    assert journal() == [("create_transaction", "unknown")]
+
+
+def test_unknown_create_has_the_reply_in_its_json_error(profile: Profile, run: Run) -> None:
+    profile(behave=json_reply(UNNAMED))
+
+    error = run(*CREATE, "--json").error
+
+    assert (error["code"], error["outcome"], error["body"]) == ("outcome_unknown", "unknown", json.loads(UNNAMED))
+
+
+def test_unknown_create_is_settled_once_the_profile_names_the_id(profile: Profile, run: Run) -> None:
+    server = profile(behave=json_reply(UNNAMED))
+    first = run(*KEYED)
+
+    saved = run("config", "set", "reply.id", "/escrowNo")
+    settled = run("journal", "resolve", "j1", terminal=True, environ={"NO_COLOR": "1"})
+    replayed = run(*KEYED, "-q")
+
+    assert [first.code, saved.code, settled.code, replayed.code] == [12, 0, 0, 0]
+    assert settled.out == "j1   create   100 USD   A-10977   done, id found in the stored reply\n"
+    assert replayed.out == "A-10977\n"
+    # The stored reply was judged: nothing was read, and nothing was sent again.
+    assert [seen.method for seen in server.seen] == ["POST"]
+
+
+@pytest.mark.parametrize("pointer", ["/ref", "/data/ref"])
+def test_id_pointer_counts_from_the_record_or_from_the_reply(pointer: str, profile: Profile, run: Run) -> None:
+    profile(f'reply.id = "{pointer}"', behave=json_reply(b'{"data":{"ref":"A-1","status":"held"}}'))
+
+    assert [run(*CREATE, "-q").out, run("tx", "get", "A-1", "-q").out] == ["A-1\n", "A-1\n"]
+
+
+def test_id_pointer_at_the_top_outranks_an_envelope_beside_it(profile: Profile, run: Run) -> None:
+    profile('reply.id = "/escrowNo"', behave=json_reply(b'{"escrowNo":"A-1","data":{"fee":1}}'))
+
+    result = run(*CREATE, "--json")
+
+    assert (result.code, result.json) == (0, {"escrowNo": "A-1", "data": {"fee": 1}})
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        (b'{"escrowNo":"A-10977"}', "/escrowNo"),
+        (b'{"data":{"no":"A-10977"},"took":3}', "/no"),
+        (b'{"escrowNo":"A-10977","data":{"fee":1}}', "/escrowNo"),
+        (b'{"a/b":{"c~d":"A-10977"}}', "/c~0d"),
+        (b'{"at":"2026-11-21T03:12:44Z","no":"A-10977","state":"NEW","amt":"100.00"}', "/no"),
+        (b'{"id":"tx_1","code":"ESC-1","status":"held"}', "/id"),
+        (b'{"first":"A-1","second":"B-2"}', "/FIELD"),
+        (b'{"number":10977}', "/FIELD"),
+        (b"{}", "/FIELD"),
+    ],
+)
+def test_hint_names_the_one_field_that_would_prove_the_create(
+    body: bytes, pointer: str, profile: Profile, run: Run
+) -> None:
+    profile(behave=json_reply(body))
+
+    first, then = hints(run(*CREATE, "--json"))
+
+    assert first.split("escrowctl ")[1] == f"config set reply.id {pointer if '~' not in pointer else repr(pointer)}"
+    assert then.split("escrowctl ")[1] == "journal resolve j1"
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"error":"no","ref":"A-1"}', b'{"success":false,"id":"tx_1"}', b'{"message":"A-1"}']
+)
+def test_hint_of_an_error_names_no_field(body: bytes, profile: Profile, run: Run) -> None:
+    profile(behave=json_reply(body))
+
+    assert hints(run(*CREATE, "--json")) == ["settle it before doing it again: escrowctl journal resolve j1"]
+
+
+def test_hint_without_a_profile_names_no_setting(at: At) -> None:
+    _server, run = at(json_reply(UNNAMED))
+
+    assert hints(run(*CREATE, "--json")) == ["settle it before doing it again: escrowctl journal resolve j1"]
+
+
+def test_field_that_comes_back_as_it_was_sent_is_no_error(run: Run) -> None:
+    data = '{"code":"SUMMER","status_code":404,"errors":["x"],"success":false}'
+
+    assert run("--sandbox", *CREATE, "--data", data).code == 0
+
+
+def test_code_is_data_where_the_profile_finds_the_id(profile: Profile, run: Run) -> None:
+    profile(behave=json_reply(b'{"id":"tx_1","code":"ESC-1","status":"held"}'))
+    first = run(*CREATE)
+
+    run("config", "set", "reply.id", "/id")
+    codes = [run("journal", "resolve", "j1").code, run(*CREATE).code]
+
+    assert (first.code, codes) == (12, [0, 0])
+    assert 'the reply is shaped like an error (field "code").' in first.err
+
+
+def test_stored_reply_with_the_id_of_another_create_settles_nothing(profile: Profile, run: Run) -> None:
+    profile(behave=json_reply(b'{"merchant":"M-1"}'))
+    for reference in ("a", "b"):
+        run(*CREATE, "--reference", reference)
+    run("config", "set", "reply.id", "/merchant")
+
+    first, second = run("journal", "resolve", "j1"), run("journal", "resolve", "j2")
+
+    assert (first.code, second.code) == (0, 12)
+    assert "found: the stored reply has the id M-1, which j1 made\n" in second.err
+
+
+# Ids that are none of the service's
+
+
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        (b'{"id":"KEY"}', ("--idempotency-key", "order-8841-key")),
+        (b'{"uuid":"REQUEST"}', ()),
+        (b'{"data":{"transactionId":"order-8841"}}', ("--reference", "order-8841")),
+        (b'{"id":"mine","amount":100,"currency":"USD"}', ("--data", '{"id":"mine"}')),
+        (b'{"data":{"id":17}}', ("--data", '{"id":17}')),
+    ],
+    ids=["key", "request id", "reference", "id in the body", "number in the body"],
+)
+def test_id_that_was_sent_proves_nothing_when_it_comes_back(body: bytes, line: tuple[str, ...], at: At) -> None:
+    def behave(seen: Seen, connection: socket.socket) -> None:
+        key, request = seen.header("Idempotency-Key") or "", seen.header("X-Request-Id") or ""
+        # Upper case: some echoes write a UUID so.
+        said = body.replace(b"KEY", key.encode()).replace(b"REQUEST", request.upper().encode())
+        connection.sendall(http_reply("200 OK", said))
+
+    _server, run = at(behave)
+
+    result = run(*CREATE, *line, "--json")
+
+    assert (result.code, result.out) == (12, "")
+    assert "is one that the request itself held." in result.error["message"]
+
+
+@pytest.mark.parametrize(
+    "value", ["0", "-1", '"0"', '""', '" "', '"null"', '"None"', '"undefined"', "true", "{}", "[1]"]
+)
+def test_id_that_stands_for_none_proves_nothing(value: str, at: At) -> None:
+    _server, run = at(json_reply(b'{"id":%s,"status":"held"}' % value.encode()))
+
+    assert run(*CREATE).code == 12
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["id", "ID", "Uuid", "GUID", "uid", "_id", "transactionId", "TransactionID", "transaction_id", "escrowId", "tx_id"],
+)
+@pytest.mark.parametrize("envelope", ["%s", '{"data":%s,"took":3}', '{"escrow":%s,"took":3}', '{"only":%s}'])
+def test_id_is_found_in_any_case_and_one_envelope(name: str, envelope: str, at: At) -> None:
+    _server, run = at(json_reply((envelope % f'{{"{name}":"A-1"}}').encode()))
+
+    assert (run(*CREATE, "-q").out) == "A-1\n"
+
+
+def test_id_in_two_envelopes_is_not_found(at: At) -> None:
+    _server, run = at(json_reply(b'{"data":{"transaction":{"id":"tx_1"},"took":3}}'))
+
+    assert run(*CREATE).code == 12
+
+
+# 201 and Location
+
+
+def located(place: str, body: bytes = b"", status: str = "201 Created") -> Behave:
+    def behave(seen: Seen, connection: socket.socket) -> None:
+        origin = f"http://{seen.header('Host')}"
+        connection.sendall(http_reply(status, body, f"Location: {place.replace('ORIGIN', origin)}"))
+
+    return behave
+
+
+@pytest.mark.parametrize(
+    ("place", "body"),
+    [
+        ("/api/v1/transactions/tx_9", b""),
+        ("ORIGIN/v2/transactions/tx_9/", b""),
+        ("transactions/tx%5F9?expand=1", b'{"status":"held"}'),
+        ("//127.0.0.1:PORT/transactions/tx_9", b"null"),
+    ],
+)
+def test_location_of_a_201_names_what_was_created(place: str, body: bytes, serve: Any, run: Run) -> None:
+    server = serve(hang_up)
+    server.behave = located(place.replace("PORT", str(server.port)), body)
+    environ = {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": KEY}
+
+    first, again = run(*KEYED, "-q", environ=environ), run(*KEYED, "--json", environ=environ)
+
+    assert (first.code, first.out, again.code, len(server.writes)) == (0, "tx_9\n", 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("place", "status", "body"),
+    [
+        ("https://elsewhere.test/transactions/tx_9", "201 Created", b""),
+        ("http://127.0.0.1:1/transactions/tx_9", "201 Created", b""),
+        ("http://127.0.0.1:x/transactions/tx_9", "201 Created", b""),
+        ("/api/v1/jobs/9", "201 Created", b""),
+        ("/api/v1/transactions/", "201 Created", b""),
+        ("/api/v1/transactions/tx_9/events", "201 Created", b""),
+        ("/api/v1/transactions/tx_9", "200 OK", b"{}"),
+        ("/api/v1/transactions/tx_9", "202 Accepted", b"{}"),
+        ("/api/v1/transactions/tx_9", "201 Created", b'{"error":"no"}'),
+        ("/api/v1/transactions/tx_9", "201 Created", b"<html>"),
+        ("/api/v1/transactions/order-8841-key", "201 Created", b""),
+    ],
+)
+def test_location_that_names_no_escrow_here_proves_nothing(place: str, status: str, body: bytes, at: At) -> None:
+    _server, run = at(located(place, body, status))
+
+    assert run(*KEYED).code == 12

@@ -1,0 +1,233 @@
+"""A create that was only accepted, one that is not as it was sent, and webhooks, which need no proof."""
+
+import json
+import signal
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Run
+from wire_server import Behave, Seen, WireServer, answering, by_method, http_reply
+
+from cli.conftest import Journal, Profile
+from cli.replies import CREATE, HELD, in_turn, json_reply
+
+At = Callable[[Behave], tuple[WireServer, Run]]
+KEYED = (*CREATE, "--idempotency-key", "order-8841-key")
+WEBHOOK = ("webhook", "create", "--url", "https://hooks.example.net/x")
+
+
+# 202
+
+
+def accepted(reads: Behave) -> Behave:
+    return by_method(GET=reads, POST=json_reply(b'{"id":"tx_1","state":"queued"}', "202 Accepted"))
+
+
+def test_accepted_create_is_done_once_its_id_can_be_read(at: At, journal: Journal) -> None:
+    server, run = at(accepted(json_reply(HELD)))
+
+    result = run(*CREATE, "--json")
+
+    assert (result.code, result.json) == (0, json.loads(HELD))
+    assert [(seen.method, seen.target) for seen in server.seen] == [
+        ("POST", "/api/v1/transactions"),
+        ("GET", "/api/v1/transactions/tx_1"),
+    ]
+    assert journal() == [("create_transaction", "done")]
+
+
+@pytest.mark.parametrize(
+    "reads",
+    [
+        json_reply(b'{"detail":"no"}', "404 Not Found"),
+        json_reply(b"{}"),
+        json_reply(b'{"id":"tx_2","status":"held"}'),
+        json_reply(b'{"message":"Welcome to the API"}'),
+        json_reply(b"<html>"),
+    ],
+    ids=["404", "no id", "another", "start page", "HTML"],
+)
+def test_accepted_create_that_cannot_be_read_is_unknown(reads: Behave, at: At, journal: Journal) -> None:
+    server, run = at(accepted(reads))
+
+    result = run(*CREATE)
+
+    assert (result.code, result.out, len(server.seen)) == (12, "", 2)
+    assert "the service answered 202, but tx_1 has not been read yet." in result.err
+    assert journal() == [("create_transaction", "unknown")]
+
+
+def test_accepted_create_is_settled_later_by_its_id(at: At) -> None:
+    server, run = at(accepted(in_turn(json_reply(b"", "404 Not Found"), json_reply(HELD))))
+    first = run(*KEYED)
+
+    settled, replayed = run("journal", "resolve", "j1", "--json"), run(*KEYED, "--json")
+
+    assert (first.code, settled.code, settled.json["state"], settled.json["id"]) == (12, 0, "done", "tx_1")
+    assert (replayed.code, replayed.json, len(server.writes)) == (0, json.loads(HELD), 1)
+
+
+def test_accepted_create_with_an_id_that_fits_no_path_is_unknown(at: At) -> None:
+    server, run = at(json_reply(b'{"id":"tx/1"}', "202 Accepted"))
+
+    codes = [run(*CREATE).code, run("journal", "resolve", "j1").code]
+
+    assert (codes, [seen.method for seen in server.seen]) == ([12, 12], ["POST", "GET"])
+
+
+def test_signal_while_an_accepted_create_is_read_leaves_it_unknown(at: At, journal: Journal) -> None:
+    main = threading.main_thread().ident
+    assert main is not None
+
+    def interrupt(_seen: Seen, _connection: socket.socket) -> None:
+        signal.pthread_kill(main, signal.SIGINT)
+
+    server, run = at(accepted(interrupt))
+
+    result = run(*CREATE, "--json")
+
+    assert (result.code, result.error["code"], len(server.writes)) == (12, "outcome_unknown", 1)
+    assert journal() == [("create_transaction", "unknown")]
+
+
+# Created, but wrong
+
+
+@pytest.mark.parametrize(
+    ("record", "why"),
+    [
+        (b'{"id":"tx_1","status":"failed"}', "its status is failed"),
+        (b'{"data":{"id":"tx_1","state":"Declined"}}', "its status is Declined"),
+        (b'{"Id":"tx_1","Status":"REJECTED"}', "its status is REJECTED"),
+        (b'{"id":"tx_1","status":"cancelled"}', "its status is cancelled"),
+        (b'{"id":"tx_1","status":"canceled"}', "its status is canceled"),
+        (b'{"id":"tx_1","amount":1.00,"currency":"USD"}', "its amount is 1.00 (100 was sent)"),
+        (b'{"ID":"tx_1","Amount":{"Value":"90","Currency":"USD"}}', "its amount is 90 (100 was sent)"),
+        (b'{"id":"tx_1","amount":100,"currency":"EUR"}', "its currency is EUR (USD was sent)"),
+        (
+            b'{"id":"tx_1","status":"failed","amount":90,"currency":"EUR"}',
+            "its status is failed and its amount is 90 (100 was sent) and its currency is EUR (USD was sent)",
+        ),
+    ],
+)
+def test_create_that_is_not_as_sent_prints_its_id_and_fails(record: bytes, why: str, at: At, journal: Journal) -> None:
+    server, run = at(json_reply(record))
+
+    first, again = run(*KEYED, "-q"), run(*KEYED, "--json")
+
+    assert (first.code, first.out) == (16, "tx_1\n")
+    assert first.err == f"error: tx_1 was created, but {why}.\nhint: escrowctl tx get tx_1\n"
+    # The same line replays the stored result: it is no better now.
+    assert (again.code, len(server.writes)) == (16, 1)
+    assert again.json in (json.loads(record), json.loads(record).get("data"))
+    error = again.error
+    assert (error["code"], error["outcome"], error["id"], error["exit_code"]) == ("check_failed", "done", "tx_1", 16)
+    assert journal() == [("create_transaction", "done")]
+
+
+def test_id_from_the_service_is_quoted_in_the_hint(at: At) -> None:
+    _server, run = at(json_reply(b'{"id":"tx_1; reboot","status":"failed"}'))
+
+    assert run(*CREATE, "--json").error["hint"] == "escrowctl tx get 'tx_1; reboot'"
+
+
+@pytest.mark.parametrize(
+    "record", [b'{"id":"tx_1","amount":"100.00","currency":"usd"}', b'{"id":"tx_1","state":"held"}']
+)
+def test_create_as_sent_in_another_spelling_is_done(record: bytes, at: At) -> None:
+    _server, run = at(json_reply(record))
+
+    assert run(*CREATE).code == 0
+
+
+def test_failed_statuses_of_the_profile_replace_the_built_in_ones(profile: Profile, run: Run) -> None:
+    replies = [json_reply(b'{"id":"tx_1","status":"%s"}' % status) for status in (b"void", b"declined")]
+    profile('status.failed = ["VOID"]', behave=in_turn(*replies))
+
+    assert [run(*CREATE).code, run(*CREATE).code] == [16, 0]
+
+
+def test_accepted_create_that_reads_as_failed_fails_now_and_when_replayed(at: At) -> None:
+    _server, run = at(accepted(json_reply(b'{"id":"tx_1","status":"declined"}')))
+
+    assert [run(*KEYED).code, run(*KEYED).code] == [16, 16]
+
+
+def test_resolve_fails_where_what_was_created_is_not_as_sent(profile: Profile, run: Run) -> None:
+    profile(behave=json_reply(b'{"escrowNo":"A-1","status":"declined"}'))
+    run(*CREATE)
+    run("config", "set", "reply.id", "/escrowNo")
+
+    result = run("journal", "resolve", "j1", "--json")
+
+    assert (result.code, result.json["state"], result.error["code"]) == (16, "done", "check_failed")
+
+
+# Webhooks move no money
+
+
+@pytest.mark.parametrize(
+    ("reply", "code"),
+    [
+        (json_reply(b"", "204 No Content"), 0),
+        (json_reply(b"", "201 Created"), 0),
+        (json_reply(b"{}"), 0),
+        (json_reply(b'{"hookRef":"h"}', "202 Accepted"), 0),
+        (json_reply(b'{"id":"wh_1","code":"W1"}'), 12),
+        (json_reply(b'{"success":false}'), 12),
+        (json_reply(b'{"message":"no such event"}'), 12),
+        (json_reply(b"<html>"), 12),
+        (answering(http_reply("200 OK", b'{"id":"wh_1"}')[:-4]), 12),
+    ],
+    ids=["204", "201 empty", "{}", "202", "code", "success false", "message alone", "HTML", "cut short"],
+)
+def test_webhook_is_registered_by_any_2xx_that_is_no_error(reply: Behave, code: int, at: At) -> None:
+    _server, run = at(reply)
+
+    assert run(*WEBHOOK, "--timeout", "0.5").code == code
+
+
+def test_webhook_without_a_reply_body_is_registered_without_an_id(at: At) -> None:
+    _server, run = at(json_reply(b"", "204 No Content"))
+
+    shown, quiet = run(*WEBHOOK), run(*WEBHOOK, "-q", "--json")
+
+    assert (shown.code, shown.out) == (0, "id\t\n")
+    assert shown.err == "note: registered (204). The reply has no body. Do not do it again.\n"
+    assert (quiet.code, quiet.out, quiet.error["code"]) == (12, "", "id_unknown")
+
+
+def test_stored_reply_of_a_webhook_is_not_judged_again(profile: Profile, run: Run, tmp_path: Path) -> None:
+    profile(behave=by_method(POST=json_reply(b'{"id":"wh_1","code":"W1"}'), GET=json_reply(b"[]")))
+    run(*WEBHOOK)
+    run("config", "set", "reply.id", "/id")
+
+    assert run("journal", "resolve", "j1").code == 12
+
+
+# Reads are not held to it
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"id":"tx_1","error":"card declined","code":"ESC-1","success":false}',
+        b'{"ref":"tx_1","code":1}',
+        b'{"message":"hello"}',
+    ],
+)
+def test_read_of_a_record_with_an_error_field_shows_it(body: bytes, at: At) -> None:
+    _server, run = at(json_reply(body))
+
+    result = run("tx", "get", "tx_1", "--json")
+
+    assert (result.code, result.json) == (0, json.loads(body))
+
+
+def test_list_with_a_code_beside_its_items_is_read(at: At) -> None:
+    _server, run = at(json_reply(b'{"code":"SUCCESS","msg":"ok","data":[{"id":"tx_1"}]}'))
+
+    assert run("tx", "list", "-q").out == "tx_1\n"

@@ -1,6 +1,5 @@
 """Asking the person at the terminal, and saying why nobody can be asked."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, Stopped
@@ -27,22 +26,15 @@ def confirmation_needed(why: str, flag: str) -> EscrowctlError:
 
 
 class Dialogue:
-    """Questions on stderr, answers from stdin. `star` takes keys out of what is shown again."""
+    """Questions on stderr, answers from stdin."""
 
     def __init__(
-        self,
-        surroundings: Surroundings,
-        signals: Signals,
-        options: SharedOptions,
-        console: "Console",
-        *,
-        star: Callable[[str], str],
+        self, surroundings: Surroundings, signals: Signals, options: SharedOptions, console: "Console"
     ) -> None:
         self._surroundings = surroundings
         self._signals = signals
         self._options = options
         self._console = console
-        self._star = star
 
     @property
     def nobody_to_ask(self) -> str | None:
@@ -73,8 +65,7 @@ class Dialogue:
         except Stopped as stopped:
             raise Stopped(stopped.code, f"{declined}. {NOTHING_SENT}") from None
         if answer != word:
-            # Whoever pastes the key here by mistake does not see it a second time.
-            typed = _shortened(self._star(answer))
+            typed = _shortened(answer)
             why_not = f'"{typed}" is not {word}: {declined}' if typed else f"declined; {declined}"
             raise EscrowctlError(ErrorCode.DECLINED, f"{why_not}. {NOTHING_SENT}", sending=Sending.NOT_SENT)
 

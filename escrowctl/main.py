@@ -60,6 +60,7 @@ def _dispatch(words: "Sequence[str]", session: "Session") -> int:
     from escrowctl.output.console import OutputClosedError
 
     try:
+        _look_at_keys(session)
         from escrowctl.app import run
 
         run(words, session)
@@ -67,7 +68,7 @@ def _dispatch(words: "Sequence[str]", session: "Session") -> int:
         session.signals.hold()
         _note_defects(session)
     except EscrowctlError as error:
-        if error.code in (ErrorCode.USAGE, ErrorCode.BAD_VALUE):
+        if error.code in (ErrorCode.USAGE, ErrorCode.BAD_VALUE, ErrorCode.BAD_CONFIG):
             # The line may not have been parsed to its end; it is answered in the form it seems to ask for.
             session.options.json |= "--json" in _before_dashes(words)
         return _fail(session, error)
@@ -81,6 +82,14 @@ def _dispatch(words: "Sequence[str]", session: "Session") -> int:
     except Exception as error:
         return _report_defect(session, error)
     return _print_version(as_json=session.options.json) if session.options.version else ExitCode.OK
+
+
+def _look_at_keys(session: "Session") -> None:
+    """Refuse a line or a variable that holds the environment's key, before anything else looks at them."""
+    environ = session.surroundings.environ
+    if environ.get("ESCROWCTL_API_KEY") or environ.get("ESCROWCTL_API_KEY_FILE"):
+        session.keys.learn_environment()
+        session.keys.refuse_misplaced()
 
 
 def _report_defect(session: "Session", error: Exception) -> int:
@@ -117,8 +126,14 @@ def _record_defect(session: "Session", error: BaseException) -> "Path | None":
 
 
 def _fail(session: "Session", error: "EscrowctlError") -> int:
+    import contextlib
+
     # What is to be told is decided; another signal cannot change it.
     session.signals.hold()
+    if "service" not in session.__dict__:
+        # The mistake may be that a key was typed, which nothing has read yet.
+        with contextlib.suppress(Exception):
+            session.learn_stored_keys()
     _note_defects(session)
     session.console.error(error)
     return error.exit_code

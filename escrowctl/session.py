@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from escrowctl.client.exchange import Exchange, Request
     from escrowctl.client.transport import Wire
     from escrowctl.config.folders import Folders
+    from escrowctl.config.known_keys import KnownKeys
     from escrowctl.config.secrets import Secret
     from escrowctl.config.service import Service
     from escrowctl.config.settings import LineValues, Resolver
@@ -53,7 +54,6 @@ class Session:
         """The line as it was typed after the program's name."""
         self.defects: list[BaseException] = []
         """Defects of escrowctl that did not end the run, for main to report."""
-        self._secrets: list[Secret] = []
 
     # Speaking
 
@@ -65,14 +65,16 @@ class Session:
             options.json, options.quiet, options.verbose, options.debug, options.color, options.fields, options.raw
         )
         around = self.surroundings
-        return Console(around.stdout, around.stderr, around.environ, manner, now=around.now)
+        # Where no key is known yet, nothing is imported to find that out.
+        keys = lambda: self.__dict__.get("keys", ())  # noqa: E731
+        return Console(around.stdout, around.stderr, around.environ, manner, now=around.now, keys=keys)
 
     @cached_property
     def dialogue(self) -> "Dialogue":
         """Asking the person at the terminal."""
         from escrowctl.dialogue import Dialogue
 
-        return Dialogue(self.surroundings, self.signals, self.options, self.console, star=self._starred)
+        return Dialogue(self.surroundings, self.signals, self.options, self.console)
 
     def show(self, view: "View", *, done: str | None = None) -> None:
         """Show one thing. `done` says what has happened already, should it turn out unprintable.
@@ -86,17 +88,40 @@ class Session:
             self.console.show(view)
 
     def report_traceback(self, error: BaseException) -> None:
-        """Write a traceback, the key starred in it."""
+        """Write a traceback."""
         import traceback
 
-        self.console.report(self._starred("".join(traceback.format_exception(error)).rstrip()))
+        self.console.report("".join(traceback.format_exception(error)).rstrip())
+
+    @cached_property
+    def keys(self) -> "KnownKeys":
+        """The API keys that are known: nothing on stderr quotes one."""
+        from escrowctl.config.known_keys import KnownKeys
+
+        return KnownKeys(self.words, self.surroundings.environ)
 
     def keep_secret(self, secret: "Secret") -> None:
-        """Remember a key, so that no traceback shows it and no dump of this process holds it."""
+        """Remember a key, so that nothing shows it and no dump of this process holds it.
+
+        Raises EscrowctlError (exit 2) where it is on the command line, or in a variable that is not for keys.
+        """
         from escrowctl.surroundings import forbid_core_dumps
 
         forbid_core_dumps()
-        self._secrets.append(secret)
+        self.keys.learn([secret.reveal()])
+        self.keys.refuse_misplaced()
+
+    def learn_stored_keys(self) -> None:
+        """Remember every key that is stored: what follows could quote one."""
+        from escrowctl.config.file import CONFIG_NAME
+
+        if self.options.sandbox:
+            return
+        with suppress(EscrowctlError):
+            folder, named = self.folders.config, self.resolver.config_path
+            # A key in the place of the config file's name hides the file that is meant.
+            for config in {named, folder / CONFIG_NAME}:
+                self.keys.learn_files(config, self.resolver.credentials.path)
 
     def remember(self, kind: str, ids: "Iterable[str | None]") -> None:
         """Keep ids (`transaction`, `user`) for the shells to offer at TAB; it never fails a command."""
@@ -193,6 +218,7 @@ class Session:
         except EscrowctlError as error:
             raise self._with_ways_on(error) from error
         self.keep_secret(service.key)
+        service.refuse_key(service.url(""), service.name, service.identity, service.account)
         self.remember_profiles()
         if service.live:
             self.console.note("live", f"{service.name}, {service.origin}", word="live", important=True)
@@ -263,15 +289,6 @@ class Session:
 
     # Inside
 
-    def _starred(self, text: str) -> str:
-        from escrowctl.contract.redaction import star
-
-        # A defect may come before the key was asked for: the environment holds it all the same.
-        given = self.surroundings.environ.get("ESCROWCTL_API_KEY", "").strip()
-        for secret in (*(one.reveal() for one in self._secrets), *([given] if given else [])):
-            text = star(text, secret)
-        return text
-
     def _open_journal_of(self, service: "Service") -> "Journal":
         """Return the journal for writes to a service; for live ones, warn where its locks may not be shared."""
         from escrowctl.journal.mounts import find_unshared_locks
@@ -321,10 +338,10 @@ class Session:
 
         app = getattr(self._sandbox, "app", None) if service.sandbox else None
         if app is not None:
-            return open_in_process_wire(app, observe=self._observer(service))
-        return open_wire(service, monotonic=self.surroundings.monotonic, observe=self._observer(service))
+            return open_in_process_wire(app, observe=self._observer())
+        return open_wire(service, monotonic=self.surroundings.monotonic, observe=self._observer())
 
-    def _observer(self, service: "Service") -> "Observer":
+    def _observer(self) -> "Observer":
         from escrowctl.client.sunset import Announcement
         from escrowctl.client.trace import Trace
 
@@ -332,7 +349,7 @@ class Session:
         options = self.options
         if not (options.verbose or options.debug):
             return announcement.observe
-        trace = Trace(self.console.trace, whole=options.debug, secret=service.key)
+        trace = Trace(self.console.trace, whole=options.debug)
 
         def observe(request: "Request", exchange: "Exchange", seconds: float) -> None:
             trace.observe(request, exchange, seconds)

@@ -1,11 +1,12 @@
 """One request and what came of it, as plain values: nothing here knows an HTTP library."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from escrowctl.contract.number import JsonValue
-from escrowctl.contract.redaction import STARS, spellings, star
-from escrowctl.contract.reply import Broken, Defect, Document, Reply, excerpt_of, read_reply
+from escrowctl.contract.body import encode
+from escrowctl.contract.key_search import holds_key, star
+from escrowctl.contract.redaction import hide_secrets, star_value
+from escrowctl.contract.reply import Broken, Defect, Reply, excerpt_of, read_reply
 
 JSON_TYPE = "application/json"
 
@@ -55,41 +56,29 @@ class Answer:
     headers: tuple[tuple[str, str], ...]
     body: bytes
     defect: Defect | None = None
-    secret: str = field(default="", repr=False)
 
     def header(self, name: str) -> str | None:
         """Return the first header of that name, case-blind."""
         return next((value for key, value in self.headers if key.lower() == name.lower()), None)
 
-    def without(self, secret: str) -> "Answer":
-        """Return the answer with every echo of a secret starred, before anything can show or store it."""
-        headers = tuple((name, star(value, secret)) for name, value in self.headers)
-        body = self.body
-        for spelling in spellings(secret):
-            body = body.replace(spelling.encode(), STARS.encode())
-        return replace(self, headers=headers, body=body, secret=secret)
+    def without(self, key: str) -> "Answer":
+        """Return the answer with every echo of the API key starred, before anything can show or store it.
+
+        A document stays one. A body that cannot be read is replaced whole where the key is not plain in it.
+        """
+        headers = tuple((star(name, key), star(value, key)) for name, value in self.headers)
+        if not holds_key(self.body, key):
+            return replace(self, headers=headers)
+        reply = self.read()
+        if isinstance(reply, Broken):
+            body = star(self.body.decode("utf-8", errors="replace"), key)
+            return replace(self, headers=headers, body=body.encode(), defect=reply.defect)
+        return replace(self, headers=headers, body=encode(star_value(reply.value, key)).encode())
 
     def read(self) -> Reply:
         """Read the body strictly: a document, or the typed reason why there is none."""
-        if self.defect is not None:
-            return Broken(self.defect, excerpt_of(self.body))
-        reply = read_reply(self.body)
-        if self.secret and isinstance(reply, Document):
-            # JSON has many spellings of a text; only what is read shows whether it is the secret.
-            return Document(_starred(reply.value, self.secret))
-        return reply
-
-
-def _starred(value: JsonValue, secret: str) -> JsonValue:
-    match value:
-        case str():
-            return star(value, secret)
-        case dict():
-            return {star(key, secret): _starred(item, secret) for key, item in value.items()}
-        case list():
-            return [_starred(item, secret) for item in value]
-        case _:
-            return value
+        reply = Broken(self.defect, excerpt_of(self.body)) if self.defect is not None else read_reply(self.body)
+        return replace(reply, excerpt=hide_secrets(reply.excerpt)) if isinstance(reply, Broken) else reply
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ nothing where the service does not.
 from escrowctl import __version__
 from escrowctl.client.exchange import JSON_TYPE
 from escrowctl.config.secrets import Secret
-from escrowctl.contract.redaction import STARS
+from escrowctl.contract.key_search import STARS
 
 USER_AGENT = f"escrowctl/{__version__}"
 _SECRET_NAMES = frozenset({"authorization"})

@@ -1,6 +1,5 @@
 """What commands ask the client to write: each order complete, as it will be sent and journalled."""
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,8 @@ from escrowctl.contract.operations import (
     make_foreign,
 )
 from escrowctl.contract.record import locate
-from escrowctl.contract.redaction import redact
+from escrowctl.contract.redaction import hash_values, redact
+from escrowctl.contract.reply import Document, read_reply
 from escrowctl.errors import bad_value
 
 if TYPE_CHECKING:
@@ -109,7 +109,8 @@ def order_creation_of(
     body: JsonValue, circumstances: Circumstances = NOTHING_SAID, *, operation: Operation = CREATE_TRANSACTION
 ) -> Order:
     """Return the order to create an escrow with exactly this body."""
-    likeness = encode(normalise(body))
+    recorded = hash_values(body)
+    likeness = encode(normalise(recorded))
     found = locate(body, noun=operation.noun, any_case=False)
     return Order(
         operation=operation,
@@ -117,7 +118,7 @@ def order_creation_of(
         likeness=likeness,
         locks=_create_locks(likeness, circumstances.reference),
         circumstances=circumstances,
-        recorded_body=encode(body),
+        recorded_body=encode(recorded),
         money=Money(found.amount, found.currency) if found.amount is not None and found.currency is not None else None,
     )
 
@@ -142,7 +143,7 @@ def order_release(
         likeness=echoed,
         locks=_transaction_locks(resource_id, echoed),
         circumstances=circumstances,
-        recorded_body=terms.body,
+        recorded_body=encode(hash_values(_read(terms.body))) if terms.body is not None else None,
         resource_id=resource_id,
         money=money,
     )
@@ -163,13 +164,14 @@ def order_update(
     echoed = (found.id if found else None) or resource_id
     said = locate(body, noun=operation.noun, any_case=False)
     currency = said.currency or (found.currency if found else None)
+    recorded = hash_values(body)
     return Order(
         operation=operation,
         body=encode(body),
-        likeness=f"{echoed} {encode(normalise(body))}",
+        likeness=f"{echoed} {encode(normalise(recorded))}",
         locks=_transaction_locks(resource_id, echoed),
         circumstances=circumstances,
-        recorded_body=encode(body),
+        recorded_body=encode(recorded),
         resource_id=resource_id,
         money=Money(said.amount, currency) if said.amount is not None and currency is not None else None,
         is_capped=_speaks_of_amount(body),
@@ -184,8 +186,7 @@ def order_webhook(
     operation: Operation = CREATE_WEBHOOK,
 ) -> Order:
     """Return the order to register an endpoint; of its body the journal keeps no text that may be a secret."""
-    harmless = frozenset({service.webhooks.url_field, service.webhooks.events_field})
-    recorded = redact(body, harmless=harmless)
+    recorded = redact(body, harmless=service.webhooks.field_names)
     likeness = encode(normalise(recorded))
     return Order(
         operation=operation,
@@ -223,7 +224,8 @@ def order_again(entry: "Entry") -> Order | None:
     """Return the order that a journal entry stands for; None where the journal holds hashes in place of its texts."""
     intent = entry.intent
     operation = next((one for one in OPERATIONS if one.name == intent.operation), None)
-    if operation is None or operation.is_confidential:
+    body = _read(intent.body) if intent.body is not None else None
+    if operation is None or operation.is_confidential or hash_values(body) != body:
         return None
     echoed = intent.likeness.split(" ", 1)[0]
     locks = (
@@ -240,8 +242,13 @@ def order_again(entry: "Entry") -> Order | None:
         recorded_body=intent.body,
         resource_id=intent.resource_id,
         money=intent.money,
-        is_capped=intent.operation != UPDATE_TRANSACTION.name or _speaks_of_amount(json.loads(intent.body or "null")),
+        is_capped=intent.operation != UPDATE_TRANSACTION.name or _speaks_of_amount(body),
     )
+
+
+def _read(body: str) -> JsonValue:
+    reply = read_reply(body.encode())
+    return reply.value if isinstance(reply, Document) else None
 
 
 def _speaks_of_amount(body: JsonValue) -> bool:

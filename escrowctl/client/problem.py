@@ -2,6 +2,7 @@
 
 from escrowctl.client.exchange import Answer
 from escrowctl.contract.number import JsonValue, Number
+from escrowctl.contract.redaction import hide_query, hide_secrets
 from escrowctl.contract.reply import Document, excerpt_of
 
 _MAX_CHARS = 200
@@ -16,7 +17,7 @@ def describe_refusal(answer: Answer) -> str:
     """
     said = _said(answer)
     if answer.status in _REDIRECTS and (place := answer.header("location")):
-        said = f"Location: {place[:_MAX_CHARS]}"
+        said = hide_query(f"Location: {place[:_MAX_CHARS]}")
     wait = f" (Retry-After: {asked[:_MAX_CHARS]})" if (asked := answer.header("retry-after")) else ""
     return (f'{answer.status} "{said}"' if said else str(answer.status)) + wait
 
@@ -24,13 +25,18 @@ def describe_refusal(answer: Answer) -> str:
 def describe_document(document: JsonValue) -> str | None:
     """Return what an error document says, at most 200 characters; None where it says nothing."""
     text = _message_in(document)
-    return " ".join(text.split())[:_MAX_CHARS] if text else None
+    return _one_line(text) if text else None
 
 
 def _said(answer: Answer) -> str:
     reply = answer.read()
     text = _message_in(reply.value) if isinstance(reply, Document) else None
-    return " ".join((text or excerpt_of(answer.body)).split())[:_MAX_CHARS]
+    return _one_line(text or excerpt_of(answer.body))
+
+
+def _one_line(text: str) -> str:
+    """Return a service's text as a message or the journal may quote it."""
+    return hide_secrets(" ".join(text.split())[:_MAX_CHARS])
 
 
 def _message_in(value: JsonValue) -> str | None:

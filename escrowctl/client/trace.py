@@ -1,27 +1,28 @@
-"""What `-v` and `--debug` tell of the wire: a line each, or whole requests, the key left out."""
+"""What `-v` and `--debug` tell of the wire: a line each, or whole requests, secrets left out."""
 
 from collections.abc import Callable
 
 from escrowctl.client.exchange import Answer, Exchange, Request
 from escrowctl.client.headers import redact as redact_headers
-from escrowctl.config.secrets import Secret
 from escrowctl.contract.body import encode
-from escrowctl.contract.redaction import redact, star
-from escrowctl.contract.reply import Document, Reply, excerpt_of, read_reply
+from escrowctl.contract.number import JsonValue
+from escrowctl.contract.operations import READING_METHODS
+from escrowctl.contract.redaction import hide_query, hide_secrets, redact
+from escrowctl.contract.reply import Document, read_reply
 
 _SHOWN_REPLY_HEADERS = frozenset(
     {"content-type", "content-length", "content-encoding", "date", "location", "retry-after", "x-request-id"}
 )
 _MAX_BODY_CHARS = 2000
+_SUCCESS = range(200, 300)
 
 
 class Trace:
     """Tells `say` about each exchange; `whole` adds headers and bodies, both by allow-list: logs are shared."""
 
-    def __init__(self, say: Callable[[str], None], *, whole: bool, secret: Secret) -> None:
+    def __init__(self, say: Callable[[str], None], *, whole: bool) -> None:
         self._say = say
         self._whole = whole
-        self._secret = secret
 
     def observe(self, request: Request, exchange: Exchange, seconds: float) -> None:
         """Tell one exchange."""
@@ -33,20 +34,27 @@ class Trace:
         for name, value in redact_headers(request.headers):
             self._tell(f"> {name}: {value}")
         if request.body is not None:
-            self._tell(f"> {_shown(read_reply(request.body), request.body)}")
+            body = read_reply(request.body)
+            self._tell(f"> {_shown(body.value) if isinstance(body, Document) else ''}")
         if answer:
             for name, value in answer.headers:
                 if name.lower() in _SHOWN_REPLY_HEADERS:
                     self._tell(f"< {name}: {value}")
-            self._tell(f"< {_reply(answer)}")
+            self._tell(f"< {_reply(request, answer)}")
 
     def _tell(self, line: str) -> None:
-        self._say(star(line, self._secret.reveal()))
+        self._say(hide_query(hide_secrets(line)))
 
 
-def _reply(answer: Answer) -> str:
-    return _shown(answer.read(), answer.body)
+def _reply(request: Request, answer: Answer) -> str:
+    reply = answer.read()
+    if isinstance(reply, Document):
+        return _shown(reply.value)
+    if answer.status in _SUCCESS and request.method not in READING_METHODS and reply.excerpt:
+        # It may be the only reply that holds a new endpoint's secret, under any name.
+        return f"({len(answer.body)} bytes, not shown: a secret may be in them; the reply {reply.defect.value})"
+    return reply.excerpt
 
 
-def _shown(read: Reply, body: bytes) -> str:
-    return encode(redact(read.value))[:_MAX_BODY_CHARS] if isinstance(read, Document) else excerpt_of(body)
+def _shown(value: JsonValue) -> str:
+    return encode(redact(value))[:_MAX_BODY_CHARS]

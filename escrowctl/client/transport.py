@@ -24,8 +24,8 @@ from escrowctl.client.exchange import Answer, Evidence, Exchange, Fault, Request
 from escrowctl.client.names import resolve_name, share_of
 from escrowctl.client.tls import make_context, make_empty_context
 from escrowctl.config.service import Service
+from escrowctl.contract.key_search import star
 from escrowctl.contract.operations import READING_METHODS
-from escrowctl.contract.redaction import star
 from escrowctl.contract.reply import Defect
 
 if TYPE_CHECKING:
@@ -38,8 +38,6 @@ _WRITE_CHUNK = 16 * 1024
 
 _LONGEST_WAIT = 0.2
 """Seconds. A signal that comes just before a wait is noticed only when the wait ends: none is long."""
-
-_SHORTEST_SECRET = 8
 
 Observer = Callable[[Request, Exchange, float], None]
 """Is told of each exchange, and the seconds it took."""
@@ -287,22 +285,20 @@ class Wire:
 
     def _send(self, request: Request, evidence: Evidence, seconds: float, limit: int) -> Exchange:
         self._transport.arm(evidence, seconds, alone=request.method not in READING_METHODS)
-        secret = _bearer(request)
+        key = _key_of(request)
         outgoing = httpx.Request(request.method, request.url, headers=request.headers, content=request.body)
         try:
             with _closing(self._transport.handle_request(outgoing)) as response:
                 answer = _read_answer(response, limit)
         except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, httpcore.ProxyError) as error:
-            detail = star(_detail_of(error), secret) if secret else _detail_of(error)
-            return Exchange(evidence.sent, fault=_fault_of(error, sent=evidence.sent), detail=detail)
-        return Exchange(evidence.sent, answer=answer.without(secret) if secret else answer)
+            fault = _fault_of(error, sent=evidence.sent)
+            return Exchange(evidence.sent, fault=fault, detail=star(_detail_of(error), key))
+        return Exchange(evidence.sent, answer=answer.without(key))
 
 
-def _bearer(request: Request) -> str | None:
-    """Return the key that the request carries, if it is long enough not to be found in plain words."""
-    value = next((value for name, value in request.headers if name == "Authorization"), "")
-    key = value.removeprefix("Bearer ")
-    return key if len(key) >= _SHORTEST_SECRET else None
+def _key_of(request: Request) -> str:
+    """Return the API key that the request carries."""
+    return next(value for name, value in request.headers if name == "Authorization").removeprefix("Bearer ")
 
 
 @contextmanager

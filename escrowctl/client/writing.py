@@ -26,7 +26,7 @@ from escrowctl.client.transport import Wire
 from escrowctl.config.service import Service
 from escrowctl.contract.body import encode
 from escrowctl.contract.operations import Operation
-from escrowctl.contract.redaction import find_secret, redact
+from escrowctl.contract.redaction import find_secret, hide_values, may_hold_secret, redact
 from escrowctl.contract.reply import Document, read_reply
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, Stopped
 from escrowctl.journal.accounts import account_of
@@ -43,6 +43,8 @@ _STATES = {
     Sending.UNKNOWN: State.UNKNOWN,
     Sending.DONE: State.DONE,
 }
+
+_SUCCESS = range(200, 300)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,12 +272,14 @@ class Writer:
 
     def _settle(self, entry: Entry, order: Order, outcome: Outcome, exchange: Exchange, record: Record | None) -> Entry:
         answer = exchange.answer
+        if answer is not None and answer.status in _SUCCESS and order.operation.is_confidential:
+            self._keep_secret(entry, order.operation, answer, record)
         verdict = Verdict(
             state=_STATES[outcome.sending],
             detail=self._in_seconds(outcome.detail, exchange),
             http_status=answer.status if answer else None,
             result_id=_made(outcome, record),
-            reply=self._keep_reply(entry, order, record) if record else None,
+            reply=self._keep_reply(order, record) if record else None,
             may_repeat=outcome.may_repeat,
         )
         return self._record_outcome(entry, verdict)
@@ -288,15 +292,23 @@ class Writer:
                 raise
             raise _unrecorded(entry, verdict, error) from error
 
-    def _keep_reply(self, entry: Entry, order: Order, record: Record) -> str:
-        """Return what the journal keeps of a reply; a signing secret in it goes to a file of its own."""
+    def _keep_reply(self, order: Order, record: Record) -> str:
+        """Return what the journal keeps of a reply: no value that may be a secret."""
         if not order.operation.is_confidential:
-            return encode(record.document)
-        if secret := find_secret(record.value):
-            self._journal.keep_secret(entry, secret, resource_id=record.located.id)
-        service = self._service
-        harmless = frozenset({service.webhooks.url_field, service.webhooks.events_field})
-        return encode(redact(record.document, harmless=harmless))
+            return encode(hide_values(record.document))
+        return encode(redact(record.document, harmless=self._service.webhooks.field_names))
+
+    def _keep_secret(self, entry: Entry, operation: Operation, answer: Answer, record: Record | None) -> None:
+        """Store a 2xx reply that may hold a signing secret, readable or not: no other reply holds it."""
+        if record is None:
+            if operation.makes_record and answer.body:
+                self._journal.keep_secret(entry, answer.body.decode("utf-8", errors="replace"), resource_id=None)
+            return
+        harmless = self._service.webhooks.field_names
+        if find_secret(record.document) or (
+            operation.makes_record and may_hold_secret(record.document, harmless=harmless)
+        ):
+            self._journal.keep_secret(entry, record.document, resource_id=record.located.id)
 
     def _in_seconds(self, detail: str, exchange: Exchange) -> str:
         if exchange.fault is Fault.TIMEOUT:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from escrowctl.config.origin import Origin, parse_base_url, refuse_prefix
+from escrowctl.contract.key_search import shown
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, bad_value
 from escrowctl.session import Session
@@ -173,7 +174,9 @@ def check_profile_name(name: str) -> None:
     from escrowctl.config.profiles import PROFILE_NAME  # noqa: PLC0415 - the models load with it
 
     if not re.fullmatch(PROFILE_NAME, name):
-        raise bad_value(f'"{name}" cannot name a profile: write 1 to 64 letters, digits, hyphens and underscores.')
+        raise bad_value(
+            f'"{shown(name)}" cannot name a profile: write 1 to 64 letters, digits, hyphens and underscores.'
+        )
 
 
 def check_api_prefix(text: str) -> None:
@@ -198,5 +201,5 @@ def suggest_name(origin: Origin, mode: str) -> str:
 def check_mode(text: str, *, name: str) -> str:
     """Return the mode if it is one; raises EscrowctlError (exit 2)."""
     if text not in MODES:
-        raise bad_value(f'{name} "{text}" is neither test nor live.')
+        raise bad_value(f'{name} "{shown(text)}" is neither test nor live.')
     return text

@@ -23,6 +23,7 @@ _STORED, _SET, _TAKEN = "stored", "set", "taken by the service"
 
 _NONE = "-"
 _COLUMNS = ("profile", "default", "base_url", "mode", "key", "state")
+_SHOWN = ("base_url", "mode", "key_source", "state")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,8 @@ def status(
         )
     if check:
         rows = [_checked(session, row) for row in rows]
-    session.console.show_listing(Listing(_COLUMNS, tuple(_view(row) for row in rows)))
+    session.learn_stored_keys()
+    session.console.show_listing(Listing(_COLUMNS, tuple(_view(session, row) for row in rows)))
     failed = [row.name for row in rows if row.state != _TAKEN]
     if check and failed:
         raise EscrowctlError(ErrorCode.CHECK_FAILED, f"{', '.join(failed)}: this cannot be used as it is.")
@@ -183,17 +185,18 @@ def _checked(session: Session, row: _Row) -> _Row:
     return replace(row, state=_TAKEN)
 
 
-def _view(row: _Row) -> View:
+def _view(session: Session, row: _Row) -> View:
+    # A key may be in any of it by mistake.
+    star = session.keys.star
     document: dict[str, JsonValue] = {
-        "profile": row.name,
+        "profile": star(row.name),
         "default": row.default,
-        "base_url": row.base_url,
+        "base_url": star(row.base_url),
         "mode": row.mode,
-        "key_source": row.key_source,
-        "state": row.state,
+        "key_source": star(row.key_source),
+        "state": star(row.state),
     }
-    default = "*" if row.default else ""
-    cells = (row.name, default, row.base_url or _NONE, row.mode or _NONE, row.key_source or _NONE, row.state)
+    cells = [document["profile"], "*" if row.default else "", *(document[name] or _NONE for name in _SHOWN)]
     return View(document, row.name, named=dict(zip(_COLUMNS, cells, strict=True)))
 
 

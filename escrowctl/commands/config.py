@@ -45,8 +45,10 @@ def path(context: typer.Context) -> None:
         "journal": str(journal),
         "journal_id": _journal_id(session, journal),
     }
-    fields = tuple((name, value or _NOT_SET) for name, value in found.items())
-    session.show(View(dict(found), str(config), fields))
+    session.learn_stored_keys()
+    shown = {name: session.keys.star(value) for name, value in found.items()}
+    fields = tuple((name, _text(value)) for name, value in shown.items())
+    session.show(View(dict(shown), text_of(shown["config"]), fields))
 
 
 def list_all(context: typer.Context) -> None:
@@ -158,7 +160,14 @@ def _settings(session: Session) -> "list[Setting]":
     if session.options.sandbox:
         timeout = session.options.timeout
         return list_sandbox_settings(None if timeout is None else check_timeout(timeout, source="--timeout"))
-    return list_settings(session.resolver, session.line, session.surroundings.environ)
+    found = list_settings(session.resolver, session.line, session.surroundings.environ)
+    session.learn_stored_keys()
+    return [_starred(session, setting) for setting in found]
+
+
+def _starred(session: Session, setting: "Setting") -> "Setting":
+    """Return a setting as it may be shown: a key may be in it by mistake."""
+    return type(setting)(setting.name, session.keys.star(setting.value), text_of(session.keys.star(setting.origin)))
 
 
 def _effective(session: Session, key: str) -> "Setting":
@@ -186,7 +195,8 @@ def _named(session: Session, key: str) -> "Setting":
     if rest not in profile_settings() and not rest.startswith("caps."):
         raise bad_value(f'"{key}" is a table of settings: name one of them.', hint=f"{session.invocation} config list")
     value, is_set = read_setting(session.resolver.choose_profile(place[1]).profile, rest)
-    return Setting(key, value, str(session.resolver.config_path) if is_set else BUILT_IN)
+    session.learn_stored_keys()
+    return _starred(session, Setting(key, value, str(session.resolver.config_path) if is_set else BUILT_IN))
 
 
 def _place(session: Session, key: str) -> tuple[str, ...]:
@@ -214,6 +224,8 @@ def _present(session: Session, key: str) -> tuple[str, ...] | None:
 def _editor(session: Session) -> "ConfigEditor":
     from escrowctl.config.editing import ConfigEditor  # noqa: PLC0415 - for those who write
 
+    session.learn_stored_keys()
+    session.keys.refuse_misplaced()
     return ConfigEditor(session.resolver.config_path, session.surroundings)
 
 

@@ -11,8 +11,10 @@ from escrowctl.commands.key_check import not_stored, say_not_stored, try_key
 from escrowctl.config import keyrings
 from escrowctl.config.credentials import KEYRING, StoredKey
 from escrowctl.config.file import require_trusted
+from escrowctl.config.known_keys import refuse_in_base_url
 from escrowctl.config.replacing import locked_together
 from escrowctl.config.secrets import MAX_KEY_CHARS, Secret, read_key
+from escrowctl.contract.key_search import holds_key
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.errors import EscrowctlError, bad_value
 from escrowctl.output.view import View
@@ -47,10 +49,15 @@ def login(
     """
     session = session_of(context)
     refuse_sandbox(session)
+    session.learn_stored_keys()
+    session.keys.refuse_misplaced()
     account = Form(session, mode, api_prefix).fill()
     _rehearse(session, account)
     key = _read_key(session, account)
     session.keep_secret(key)
+    refuse_in_base_url(account.origin.base_url, key.reveal(), source=account.url_source)
+    if any(holds_key(text, key.reveal()) for text in (account.name, account.api_prefix)):
+        raise bad_value("the name or the prefix of the profile holds the API key: choose another.")
     if account.mode == "live":
         session.console.note("live", f"{account.name}, {account.origin}", word="live", important=True)
     if not no_check:
@@ -82,7 +89,7 @@ def _read_key(session: Session, account: Account) -> Secret:
         raise bad_value(
             f"the key is missing, and {absent}.", hint='give it by a pipe: printf %s "$KEY" | escrowctl auth login ...'
         )
-    whose = f"{account.name}, {account.mode}, {account.origin.base_url}"
+    whose = f"{account.name}, {account.mode}, {account.origin}"
     return ask_until(
         session,
         lambda: session.dialogue.ask_secret(f"For {whose}:", "The API key (it is not shown):"),

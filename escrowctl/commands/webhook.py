@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from escrowctl.client.orders import Circumstances, order_webhook
+from escrowctl.client.orders import Circumstances, Order, order_webhook
 from escrowctl.client.records import Made, Record
 from escrowctl.commands.arguments import check_circumstances, read_data
 from escrowctl.commands.creations import record_of, show_made
@@ -13,8 +13,8 @@ from escrowctl.commands.preview import show_request
 from escrowctl.commands.records import view_record
 from escrowctl.contract.number import JsonValue
 from escrowctl.contract.operations import CREATE_WEBHOOK, Operation
-from escrowctl.contract.redaction import find_secret
-from escrowctl.errors import bad_value
+from escrowctl.contract.redaction import find_secret, may_hold_secret
+from escrowctl.errors import EscrowctlError, bad_value
 from escrowctl.options import DataOption, DespiteOption, DryRunOption, KeyOption, ReasonOption
 from escrowctl.output.view import Listing, View
 from escrowctl.session import Session, session_of
@@ -41,7 +41,7 @@ def create(
 
     The body's fields are not published: --url and --event go under the names url and events, or
     those that the profile gives, and --data adds any other. Nothing can remove an endpoint again.
-    A signing secret in the reply is shown once, and kept beside the journal (mode 0600).
+    A reply that may hold a signing secret is stored next to the journal (mode 0600).
 
     \b
     Example:
@@ -81,10 +81,20 @@ def register(
         show_request(session, order)
         return
     with session.signals.held():
-        made = session.client.make(order)
+        made = _make(session, order)
         view = view_webhook(session, record_of(made))
         _note_secret(session, made, view)
         show_made(session, made, view, verb="registered")
+
+
+def _make(session: Session, order: Order) -> Made:
+    try:
+        return session.client.make(order)
+    except EscrowctlError as error:
+        if (entry := error.facts.get("entry")) and (path := session.journal.secret_path(str(entry))).exists():
+            message = f"the reply could not be read, and may hold the signing secret. It is stored in {path}."
+            session.console.note("secret", message, important=True)
+        raise
 
 
 def view_webhook(session: Session, record: Record) -> View:
@@ -144,23 +154,29 @@ def _check_event(event: str) -> str:
 
 
 def _note_secret(session: Session, made: Made, view: View) -> None:
-    """Say where the secret is kept: without fail where it is not shown, or not kept."""
-    secret = find_secret(record_of(made).value)
-    if made.replayed or not secret:
+    """Say where the secret is stored: without fail where it is not shown, or not stored."""
+    reply = record_of(made).document
+    secret = find_secret(reply)
+    if made.replayed or not (secret or may_hold_secret(reply, harmless=session.service.webhooks.field_names)):
         return
-    path = session.journal.secret_path(made.entry)
-    shown, kept = _shows(session, view, secret), path.exists()
+    path = session.journal.secret_path(made.entry.name)
+    shown, kept = _shows(session, made, view, secret), path.exists()
+    what = "the signing secret" if secret else "a text of the reply that may be a secret"
     match shown, kept:
         case _, True:
-            message = f"the signing secret is {'shown this once' if shown else 'not shown'}. It is kept in {path}."
+            message = f"{what} is {'shown this once' if shown else 'not shown'}. It is kept in {path}."
         case True, _:
-            message = f"the signing secret is shown this once. It could not be kept in {path}: keep it yourself."
+            message = f"{what} is shown this once. It could not be kept in {path}: keep it yourself."
         case _:
-            message = f"the signing secret is not shown, and could not be kept in {path}: the service alone knows it."
+            message = f"{what} is not shown, and could not be kept in {path}: the service alone knows it."
     session.console.note("secret", message, important=not (shown and kept))
 
 
-def _shows(session: Session, view: View, secret: str) -> bool:
-    options = session.options
-    chosen = not options.fields or secret in view.only(options.fields).named.values()
-    return chosen and not options.quiet
+def _shows(session: Session, made: Made, view: View, secret: str | None) -> bool:
+    """Whether a secret is shown; one without a usual name is only where the whole reply is."""
+    options, record = session.options, record_of(made)
+    if options.quiet:
+        return False
+    if secret is None:
+        return not options.fields and (options.raw or record.document == record.value)
+    return not options.fields or secret in view.only(options.fields).named.values()

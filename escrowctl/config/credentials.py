@@ -67,13 +67,17 @@ class Credentials:
             case {"origin": str(origin), "store": "keyring"}:
                 return StoredKey(profile, origin, None)
             case {"origin": str(origin), "key": str(key)}:
-                return StoredKey(profile, origin, read_key(key, source=f"{self.path} [{profile}]"))
+                return StoredKey(profile, origin, Secret(key))
             case _:
                 raise bad_config(f"{self.path}: [{profile}] needs the two texts origin and key.")
 
     def reveal(self, stored: StoredKey) -> Secret:
-        """Return the key, from the keyring where it is there; raises EscrowctlError (exit 4) where it is not."""
-        return stored.key or keyrings.read(stored.profile, stored.origin, self._environ)
+        """Return the key, from the keyring where it is there; raises EscrowctlError where it is not (exit 4), and as
+        `read_key` does for one that cannot be used: that can be removed all the same.
+        """
+        if stored.key is not None:
+            return read_key(stored.key.reveal(), source=f"{self.path} [{stored.profile}]")
+        return keyrings.read(stored.profile, stored.origin, self._environ)
 
     @contextlib.contextmanager
     def drafted(self, stored: StoredKey) -> Iterator[Callable[[], None]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 
+from escrowctl.contract.key_search import shown
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
 from escrowctl.files import Flaw, find_folder_flaw, make_folder
 
@@ -109,7 +110,9 @@ def _refuse(folder: Path, flaw: Flaw | None) -> None:
 def _absolute(text: str, source: str) -> Path:
     path = Path(text)
     if not path.is_absolute():
-        raise _unusable(f'{source} is "{text}", which is not an absolute path.', f"set {source} to an absolute path")
+        raise _unusable(
+            f'{source} is "{shown(text)}", which is not an absolute path.', f"set {source} to an absolute path"
+        )
     return path
 
 

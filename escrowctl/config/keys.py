@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from escrowctl.config.credentials import Credentials
 from escrowctl.config.file import require_trusted
+from escrowctl.config.known_keys import refuse_in_base_url
 from escrowctl.config.origin import Origin, parse_base_url
 from escrowctl.config.secrets import Secret, read_key, read_key_file
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, bad_config
@@ -65,11 +66,11 @@ class KeyFinder:
         """
         self._require_trusted(choice)
         environ_key = self._environ_key(choice)
-        if environ_key is not None and choice.level != LINE:
-            return environ_key
-        found = self.stored(choice) or environ_key
+        own = self.stored(choice) if environ_key is None or choice.level == LINE else None
+        found = own or environ_key
         if found is None:
             raise self._no_key(choice)
+        refuse_in_base_url(choice.origin.base_url, found.key.reveal(), source=choice.source)
         return found
 
     def stored(self, choice: Choice) -> FoundKey | None:

@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
+from escrowctl.contract.key_search import STARS, shown
 from escrowctl.errors import EscrowctlError, bad_config
 
 _LABEL = r"(?!xn--(?:\.|$))[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
@@ -50,16 +51,16 @@ class Origin:
 def parse_base_url(text: str, *, source: str) -> Origin:
     """Return the origin of a base URL; plain http only to loopback.
 
-    Raises EscrowctlError (exit 2) naming `source` and what to write instead. Userinfo is never
-    echoed: it may be a password.
+    Raises EscrowctlError (exit 2) naming `source` and what to write instead. Userinfo, query and fragment
+    are never quoted: they may be secrets.
     """
     parts = _split(text, source)
     if parts.username is not None or parts.password is not None or "@" in parts.netloc:
         raise bad_config(f"{source} has a user or password in it: leave them out, the key goes elsewhere.")
     if "?" in text:
-        raise bad_config(f'{source} "{text}" has a query: write {_bare(parts)}.')
+        raise bad_config(f"{source} has a query: write {_bare(parts)}.")
     if "#" in text:
-        raise bad_config(f'{source} "{text}" has a fragment: write {_bare(parts)}.')
+        raise bad_config(f"{source} has a fragment: write {_bare(parts)}.")
     host = _host(parts, text, source)
     port = _port(parts, text, source)
     origin = Origin(parts.scheme, host, port, _path(parts.path, text, source))
@@ -89,14 +90,20 @@ def _split(text: str, source: str) -> SplitResult:
     try:
         parts = urlsplit(text)
     except ValueError as error:
-        raise bad_config(f'{source} "{text}" is not a URL: {error}.') from error
+        raise bad_config(f'{source} "{_quotable(text)}" is not a URL.') from error
     if parts.scheme not in _DEFAULT_PORTS:
         raise _not_a_base_url(text, source)
     return parts
 
 
 def _not_a_base_url(text: str, source: str) -> EscrowctlError:
-    return bad_config(f'{source} "{text}" is not a base URL: write one such as https://escrow.example.com.')
+    return bad_config(f'{source} "{_quotable(text)}" is not a base URL: write one such as https://escrow.example.com.')
+
+
+def _quotable(text: str) -> str:
+    """Return what is before a query and a fragment; stars where that could be a key, or has a password."""
+    head = text.partition("?")[0].partition("#")[0]
+    return STARS if "@" in head else shown(head)
 
 
 def _host(parts: SplitResult, text: str, source: str) -> str:

@@ -4,10 +4,14 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from escrowctl.contract.key_search import shown
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, bad_config
 from escrowctl.files import OTHERS_ACCESS, NotRegularError, TooLargeError, find_flaw, read_regular
 
 _KEY = re.compile(r"[\x21-\x7e]+", re.ASCII)
+MIN_KEY_CHARS = 8
+"""Shorter ones could not be told from other words, and so not be kept out of what is shown."""
+
 MAX_KEY_CHARS = 4096
 _MAX_FILE_BYTES = MAX_KEY_CHARS * 64
 
@@ -29,8 +33,8 @@ class Secret:
 def read_key(text: str, *, source: str) -> Secret:
     """Return the key that `source` holds, one trailing newline taken off.
 
-    Raises EscrowctlError: exit 4 for an empty one (that is how a CI secret goes missing), exit 2
-    for characters that cannot stand in a header. Never echoes the key.
+    Raises EscrowctlError: `ErrorCode.KEY_MISSING` for an empty one (that is how a CI secret goes missing),
+    `ErrorCode.BAD_CONFIG` for characters that cannot be in a header, and for fewer than 8. Never quotes the key.
     """
     key = text.removesuffix("\n").removesuffix("\r")
     if not key:
@@ -45,6 +49,8 @@ def read_key(text: str, *, source: str) -> Secret:
             f"the API key in {source} has spaces, line breaks or control characters in it: "
             "a key is one word of visible ASCII characters."
         )
+    if len(key) < MIN_KEY_CHARS:
+        raise bad_config(f"the API key in {source} has fewer than {MIN_KEY_CHARS} characters: it was cut or mistyped.")
     return Secret(key)
 
 
@@ -67,7 +73,7 @@ def read_private_text(path: Path, *, source: str) -> str:
             raise bad_config(f"{source}: {path} {flaw.reason}.", hint=flaw.fix)
         return content.decode("utf-8")
     except FileNotFoundError as error:
-        raise bad_config(f"{source}: there is no file {path}.") from error
+        raise bad_config(f"{source}: there is no file {shown(str(path))}.") from error
     except UnicodeDecodeError as error:
         raise bad_config(f"{source}: {path} is not text.") from error
     except (NotRegularError, TooLargeError) as error:

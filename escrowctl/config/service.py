@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from urllib.parse import unquote
 
 from escrowctl.config.origin import Origin
 from escrowctl.config.secrets import Secret
+from escrowctl.contract.key_search import holds_key
 from escrowctl.contract.number import Number
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.contract.record import Pointers
-from escrowctl.contract.redaction import spellings
 from escrowctl.errors import bad_value
 
 READ_TIMEOUT = 30.0
@@ -45,6 +44,11 @@ class Webhooks:
     scheme: str = "standard-webhooks"
     url_field: str = "url"
     events_field: str = "events"
+
+    @property
+    def field_names(self) -> frozenset[str]:
+        """Both names: what is under them is no secret."""
+        return frozenset({self.url_field, self.events_field})
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +127,7 @@ class Service:
 
         interface.md section 5: the key is never part of the path or body.
         """
-        if any(spelling in text for spelling in spellings(self.key.reveal()) for text in texts if text) or any(
-            self.key.reveal() in unquote(text) for text in texts if text
-        ):
+        if any(holds_key(text, self.key.reveal()) for text in texts if text):
             raise bad_value("the API key stands in what is to be sent or recorded: it never belongs there.")
 
     def is_pending(self, status: str | None) -> bool:

@@ -18,6 +18,7 @@ from escrowctl.config.keys import DEFAULT, ENVIRONMENT, KEY_VARIABLES, LINE, Cho
 from escrowctl.config.network import find_network
 from escrowctl.config.origin import Origin, parse_base_url, refuse_prefix
 from escrowctl.config.service import MAX_TIMEOUT, READ_TIMEOUT, WRITE_TIMEOUT, JournalPin, Service, Webhooks
+from escrowctl.contract.key_search import shown
 from escrowctl.contract.number import Number
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.contract.record import Pointers
@@ -165,7 +166,7 @@ class Resolver:
         if name in known:
             return known[name]
         listing = f"profiles there: {', '.join(sorted(known))}" if known else "it has no profiles"
-        raise bad_config(f'there is no profile "{name}" in {self.config_path} ({listing}).')
+        raise bad_config(f'there is no profile "{shown(name)}" in {self.config_path} ({listing}).')
 
     # What is wrong
 

@@ -1,15 +1,16 @@
-"""What may be kept and traced of bodies that can hold a secret: known harmless texts, and hashes of the rest.
+"""What may be stored and traced of texts and documents that can hold a secret.
 
-A webhook's record holds a signing secret under a name that interface.md does not show, so nothing
-is recognised as secret: what is not on the list is not kept.
+The API key is known and found by `key_search`. A signing secret is known only by its prefix, or by the
+name it is under; a webhook's record holds one under a name that interface.md does not show. So of such
+documents only known harmless texts are stored, and hashes of the rest.
 """
 
 import hashlib
-from urllib.parse import quote, unquote
+import re
+from collections.abc import Callable
 
-from escrowctl.contract.number import JsonValue
-
-STARS = "***"
+from escrowctl.contract.key_search import STARS, holds_key, star
+from escrowctl.contract.number import JsonValue, Number
 
 _HARMLESS = frozenset(
     {
@@ -30,23 +31,75 @@ _HARMLESS = frozenset(
         *("title", "detail", "message", "error", "code", "reason"),
     }
 )
-_SECRET_NAMES = frozenset({"secret", "signingsecret", "webhooksecret", "signingkey", "whsec", "sharedsecret"})
+_SIGNING_NAMES = frozenset({"secret", "signingsecret", "webhooksecret", "signingkey", "whsec", "sharedsecret"})
 _STANDARD_PREFIX = "whsec_"
 """Standard Webhooks, "Signature scheme": a symmetric secret is serialised with this prefix."""
 
 
-def star(text: str, secret: str) -> str:
-    """Return a text with a secret replaced by stars, as it stands and as JSON or a URL would spell it."""
-    for spelling in spellings(secret):
-        text = text.replace(spelling, STARS)
-    # A URL may spell any of its characters either way: then nothing of the text is shown.
-    return STARS if "%" in text and secret in unquote(text) else text
+_PRIVATE_NAMES = (
+    *("secret", "password", "passwd", "passphrase", "credential", "whsec", "api key", "private key", "signing key"),
+    *("access key", "access token", "refresh token", "auth token", "api token", "bearer token", "session token"),
+    *("id token", "verification token"),
+)
+"""What the names of secrets contain. Not `token` alone: some services call an id so, which the journal must store."""
+
+# `re` compiles these when a text is first looked at, and keeps them.
+_NAME = rf"[\w-]{{0,64}}?(?:{'|'.join(_PRIVATE_NAMES).replace(' ', '[_-]?')})[\w-]{{0,64}}"
+_SIGNING = r"whsec(?:_|%5[Ff]|&#95;|&#[xX]5[Ff];|&lowbar;|\\u005[Ff])[^\s\"'<>]+"
+_NAMED_VALUE = rf"""(?i)({_NAME}\\*["']\s*:\s*\\*["'])(?:[^"'\\]|\\[^"'])+|(\b{_NAME}=)[^\s"'<>&;]+"""
+_QUERY_VALUE = r"([?&][\w.~%\[\]-]+=)[^\s\"'<>&#]+"
 
 
-def spellings(secret: str) -> tuple[str, ...]:
-    """Return how a secret of visible ASCII characters may stand in a text: plain, in JSON, in a URL."""
-    in_json = secret.replace("\\", "\\\\").replace('"', '\\"')
-    return tuple(dict.fromkeys((secret, in_json, quote(secret, safe=""), quote(secret))))
+def star_value(value: JsonValue, key: str) -> JsonValue:
+    """Return a document with an API key starred in each of its texts, names and numbers."""
+    match value:
+        case str():
+            return star(value, key)
+        case Number():
+            return STARS if holds_key(value.text, key) else value
+        case dict():
+            return {star(name, key): star_value(item, key) for name, item in value.items()}
+        case list():
+            return [star_value(item, key) for item in value]
+        case _:
+            return value
+
+
+def hide_secrets(text: str) -> str:
+    """Return a short text with signing secrets starred, and values under names like those of secrets."""
+    return re.sub(_NAMED_VALUE, rf"\1\2{STARS}", re.sub(_SIGNING, STARS, text))
+
+
+def hide_query(text: str) -> str:
+    """Return a text with the values in the queries of its URLs starred."""
+    return re.sub(_QUERY_VALUE, rf"\1{STARS}", text)
+
+
+def hide_values(value: JsonValue) -> JsonValue:
+    """Return a document with values starred under names like those of secrets, and signing secrets in any text."""
+    return _cover(value, "", lambda _text: STARS, lambda text: re.sub(_SIGNING, STARS, text))
+
+
+def hash_values(value: JsonValue) -> JsonValue:
+    """Return a document with hashes, as `redact` makes them, of the values under names like those of secrets.
+
+    It is the document itself only where there are none: hashes have hashes of their own.
+    """
+    return _cover(value, "", _hash, lambda text: text)
+
+
+def _cover(value: JsonValue, name: str, secret: Callable[[str], str], other: Callable[[str], str]) -> JsonValue:
+    match value:
+        case dict():
+            return {key: _cover(item, key, secret, other) for key, item in value.items()}
+        case list():
+            return [_cover(item, name, secret, other) for item in value]
+        case str() | Number() if _is_like_a_secret(name):
+            return secret(str(value))
+        case str():
+            return other(value)
+        case _:
+            return value
 
 
 def redact(value: JsonValue, *, harmless: frozenset[str] = frozenset()) -> JsonValue:
@@ -56,6 +109,11 @@ def redact(value: JsonValue, *, harmless: frozenset[str] = frozenset()) -> JsonV
     `harmless` adds names to the list.
     """
     return _walk(value, "", _HARMLESS | {name.casefold() for name in harmless})
+
+
+def may_hold_secret(value: JsonValue, *, harmless: frozenset[str] = frozenset()) -> bool:
+    """Whether a webhook's record has a text that is not known to be harmless."""
+    return redact(value, harmless=harmless) != value
 
 
 def find_secret(value: JsonValue) -> str | None:
@@ -69,8 +127,16 @@ def find_secret(value: JsonValue) -> str | None:
 
 
 def _is_secret(name: str, text: str) -> bool:
-    bare = name.replace("_", "").replace("-", "").casefold()
-    return bool(text) and (bare in _SECRET_NAMES or text.startswith(_STANDARD_PREFIX))
+    return bool(text) and (_bare(name) in _SIGNING_NAMES or text.startswith(_STANDARD_PREFIX))
+
+
+def _is_like_a_secret(name: str) -> bool:
+    bare = _bare(name)
+    return any(word.replace(" ", "") in bare for word in _PRIVATE_NAMES)
+
+
+def _bare(name: str) -> str:
+    return name.replace("_", "").replace("-", "").casefold()
 
 
 def _walk(value: JsonValue, name: str, harmless: frozenset[str]) -> JsonValue:
@@ -79,7 +145,11 @@ def _walk(value: JsonValue, name: str, harmless: frozenset[str]) -> JsonValue:
             return {key: _walk(item, key, harmless) for key, item in value.items()}
         case list():
             return [_walk(item, name, harmless) for item in value]
-        case str() if value.startswith(_STANDARD_PREFIX) or name.casefold() not in harmless:
-            return f"sha256:{hashlib.sha256(value.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+        case str() if re.search(_SIGNING, value) or name.casefold() not in harmless:
+            return _hash(value)
         case _:
             return value
+
+
+def _hash(text: str) -> str:
+    return f"sha256:{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"

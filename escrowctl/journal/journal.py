@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from escrowctl.contract.money import sum_exactly
+from escrowctl.contract.number import JsonValue
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
 from escrowctl.journal import guards, signing_secrets
 from escrowctl.journal.accounts import Account
@@ -235,13 +236,13 @@ class Journal:
             return None
         return earlier
 
-    def keep_secret(self, entry: Entry, secret: str, *, resource_id: str | None) -> None:
-        """Keep the signing secret of an endpoint that an entry made; the journal itself never holds it."""
-        signing_secrets.keep(self._folder, entry, secret, resource_id=resource_id)
+    def keep_secret(self, entry: Entry, reply: JsonValue, *, resource_id: str | None) -> None:
+        """Store the reply that holds the signing secret of an entry's endpoint; the journal itself never holds it."""
+        signing_secrets.keep(self._folder, entry, reply, resource_id=resource_id)
 
-    def secret_path(self, entry: Entry) -> Path:
-        """Return the file that holds the signing secret of an entry's endpoint, if one was ever kept."""
-        return signing_secrets.path_of(self._folder, entry)
+    def secret_path(self, name: str) -> Path:
+        """Return the file for the signing secret of an entry, such as `j12`; it need not exist."""
+        return signing_secrets.path_of(self._folder, name)
 
     def find(self, number: int) -> Entry | None:
         """Return one entry with its history, or None."""

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, TextIO, TypedDict
@@ -49,7 +49,8 @@ class Manner:
 
 class Console:
     """Writes for one run. Every method that writes data raises OutputClosedError, or EscrowctlError
-    `output_unusable` (17) where stdout cannot take it.
+    `output_unusable` (17) where stdout cannot take it. `keys` returns the API keys that are known: nothing on
+    stderr quotes one.
     """
 
     def __init__(
@@ -60,11 +61,13 @@ class Console:
         manner: Manner,
         *,
         now: "Callable[[], datetime]",
+        keys: "Callable[[], Iterable[str]]" = tuple,
     ) -> None:
         self._stdout = stdout
         self._stderr = stderr
         self._environ = environ
         self._now = now
+        self._keys = keys
         self.manner = manner
         self._said: set[str] = set()
         self._widths: tuple[int, ...] = ()
@@ -168,6 +171,7 @@ class Console:
 
     def note(self, code: str, message: str, *, word: str = "note", important: bool = False) -> None:
         """Say something beside the data, once a run; `-q` silences all but what is important."""
+        message = self._starred(message)
         if (self.manner.quiet and not important) or message in self._said:
             return
         self._said.add(message)
@@ -180,6 +184,7 @@ class Console:
         """Say what happened on the wire, under `-v` and `--debug`."""
         if not (self.manner.verbose or self.manner.debug):
             return
+        message = self._starred(message)
         if self.manner.json:
             self._say_note("trace", message)
         else:
@@ -187,8 +192,10 @@ class Console:
 
     def error(self, error: EscrowctlError) -> None:
         """Say what went wrong, and what to type next."""
-        from escrowctl.output.trouble import error_document, error_lines
+        from escrowctl.output.trouble import error_document, error_lines, star_error
 
+        for key in self._keys():
+            error = star_error(error, key)
         if self.manner.json:
             self._say(_json(error_document(error)))
             return
@@ -198,13 +205,13 @@ class Console:
         self._say("\n".join([colored, *others]))
 
     def report(self, text: str) -> None:
-        """Write a traceback or the like, as it stands."""
-        self._say(text)
+        """Write a traceback or the like, line by line without keys."""
+        self._say("\n".join(self._starred(line) for line in text.split("\n")))
 
     def ask(self, lines: list[str]) -> None:
         """Write what is to be decided, and a mark where the answer goes."""
         for line in lines:
-            self._say(safe(line))
+            self._say(safe(self._starred(line)))
         self._write_error("> ")
 
     def close(self) -> None:
@@ -240,6 +247,13 @@ class Console:
         ids = [safe(each) for view in views for each in view.ids]
         if ids:
             self.data("\n".join(ids))
+
+    def _starred(self, text: str) -> str:
+        from escrowctl.contract.key_search import star
+
+        for key in self._keys():
+            text = star(text, key)
+        return text
 
     def _say_note(self, code: str, message: str) -> None:
         from escrowctl.output.trouble import note_document

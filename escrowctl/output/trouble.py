@@ -1,7 +1,9 @@
 """Errors as text: for a person by class word and pasteable hints, for a program as one JSON object."""
 
 from escrowctl.contract.body import encode
+from escrowctl.contract.key_search import star
 from escrowctl.contract.number import JsonValue, Number
+from escrowctl.contract.redaction import star_value
 from escrowctl.errors import ErrorCode, EscrowctlError
 from escrowctl.output.safe import safe
 
@@ -15,6 +17,17 @@ def error_lines(error: EscrowctlError) -> list[str]:
     if error.code is ErrorCode.OUTCOME_UNKNOWN:
         lines += [f"  {safe(line)}" for line in _unknown_block(error)]
     return lines + _hint_lines(error.hint)
+
+
+def star_error(error: EscrowctlError, key: str) -> EscrowctlError:
+    """Return an error that quotes an API key nowhere."""
+    return EscrowctlError(
+        error.code,
+        star(error.message, key),
+        hint=tuple(star(hint, key) for hint in error.hint),
+        sending=error.sending,
+        facts={name: star_value(_as_json(value), key) for name, value in error.facts.items()},
+    )
 
 
 def error_document(error: EscrowctlError) -> JsonValue:

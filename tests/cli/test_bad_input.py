@@ -179,7 +179,11 @@ def test_an_id_that_cannot_stand_in_a_path_is_refused(
             "",
             '"12" is not a journal entry',
         ),
-        (("tx", "create", "--amount", "5", "--currency", "USD", "--reason", f"key {KEY}"), "", "API key stands in"),
+        (
+            ("tx", "create", "--amount", "5", "--currency", "USD", "--reason", f"key {KEY}"),
+            "",
+            "API key appears on the command line",
+        ),
         (
             ("tx", "release", "tx_1", "--despite", "j1"),
             "",

@@ -103,7 +103,7 @@ def test_what_outranks_the_file_is_listed_by_its_name(run: Run, write_config: Wr
     bundle.touch()
     environ = {
         "ESCROWCTL_BASE_URL": "https://env.example.com/base/",
-        "ESCROWCTL_API_KEY": "sk_env",
+        "ESCROWCTL_API_KEY": "sk_env_0123456789",
         "ESCROWCTL_TIMEOUT": "7",
         "ESCROWCTL_CA_BUNDLE": str(bundle),
         "ESCROWCTL_JOURNAL_ID": "00000000-0000-0000-0000-000000000001",
@@ -517,7 +517,9 @@ def test_two_who_change_it_at_once_lose_nothing(run: Run, write_config: WriteCon
 
 def test_an_unset_profile_leaves_its_key_and_says_so(run: Run, write_config: WriteConfig, home: Path) -> None:
     path = write_config(ACME)
-    (home / "credentials.toml").write_text('[acme-live]\norigin = "https://escrow.example.com"\nkey = "sk_live"\n')
+    (home / "credentials.toml").write_text(
+        '[acme-live]\norigin = "https://escrow.example.com"\nkey = "sk_live_0123456789"\n'
+    )
     (home / "credentials.toml").chmod(0o600)
 
     result = run("config", "unset", "profiles.acme-live")
@@ -543,7 +545,9 @@ def test_all_profiles_are_not_unset_at_once(run: Run, write_config: WriteConfig)
 
 def test_a_moved_profile_says_that_its_key_stays_behind(run: Run, write_config: WriteConfig, home: Path) -> None:
     write_config(ACME)
-    (home / "credentials.toml").write_text('[acme-live]\norigin = "https://escrow.example.com"\nkey = "sk_live"\n')
+    (home / "credentials.toml").write_text(
+        '[acme-live]\norigin = "https://escrow.example.com"\nkey = "sk_live_0123456789"\n'
+    )
     (home / "credentials.toml").chmod(0o600)
 
     moved = run("config", "set", "profiles.acme-live.base_url", "https://new.example.com", "-q")

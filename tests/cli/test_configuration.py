@@ -17,7 +17,12 @@ from wire_server import Behave, WireServer
 
 from cli.replies import CREATE, HELD, json_reply
 
-KEY_A, KEY_B, KEY_ENV, KEY_RING = "sk_key_of_a", "sk_key_of_b", "sk_key_of_environment", "sk_key_in_the_keyring"
+KEY_A, KEY_B, KEY_ENV, KEY_RING = (
+    "sk_a_77c3e09d15ab",
+    "sk_b_1f60b8a2c4de",
+    "sk_env_4b1d9c70e2fa",
+    "sk_ring_8e5a01f7c39b",
+)
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ def test_the_whole_body_may_come_from_data(at: At) -> None:
         ),
         (
             ("--url", f"https://x.example/{KEY}"),
-            "the API key stands in what is to be sent or recorded: it never belongs there. Nothing was sent.",
+            "the API key appears on the command line: ps and the shell history show what is there. Nothing was sent.",
         ),
     ],
 )
@@ -98,6 +98,7 @@ def test_the_signing_secret_is_shown_once_kept_private_and_never_journalled(home
         "service": json.loads(shown[0].out)["service"],
         "id": "wh_3",
         "secret": SECRET,
+        "reply": {"data": first.json},
     }
     assert (oct(kept.stat().st_mode & 0o777), oct(kept.parent.stat().st_mode & 0o777)) == ("0o600", "0o700")
     assert [SECRET in result.out + result.err for result in shown] == [False] * 3

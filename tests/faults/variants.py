@@ -84,7 +84,7 @@ def speaks_too_soon() -> None:
 def shows_the_key() -> None:
     """Leave the key in what the service echoes."""
 
-    def as_it_came(self: Answer, secret: str) -> Answer:
+    def as_it_came(self: Answer, key: str) -> Answer:
         leave_mark()
         return self
 

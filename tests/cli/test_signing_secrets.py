@@ -1,0 +1,177 @@
+"""Signing secrets and values named like secrets: shown with their endpoint, never lost, quoted nowhere else."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Run
+from wire_server import Behave, WireServer
+
+from cli.replies import CREATE, json_reply, writes_meet
+
+At = Callable[[Behave], tuple[WireServer, Run]]
+
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+TOKEN = "vt_5f0c7e2d91ab"
+ENDPOINT = ("webhook", "create", "--url", "https://hooks.example.net/x")
+UNUSUAL = b'{"id":"wh_3","url":"https://hooks.example.net/x","verification_token":"%s"}' % TOKEN.encode()
+
+
+def everything_below(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes().decode("latin-1")
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def names_of_files_with(text: str, home: Path) -> list[str]:
+    return [name for name, content in everything_below(home).items() if text in content]
+
+
+@pytest.mark.parametrize("options", [("-q",), ("--fields", "id"), ("-q", "--json")], ids=str)
+@pytest.mark.parametrize("envelope", [b"%s", b'{"data":%s}'], ids=["bare", "in an envelope"])
+def test_secret_under_an_unusual_name_is_stored_and_the_file_is_named(
+    options: tuple[str, ...], envelope: bytes, home: Path, at: At
+) -> None:
+    _server, run = at(json_reply(envelope % UNUSUAL, "201 Created"))
+
+    result = run(*ENDPOINT, *options)
+
+    stored = home / "state" / "signing-secrets" / "j1.json"
+    assert (result.code, TOKEN in result.out, result.err.count(str(stored))) == (0, False, 1)
+    document = json.loads(stored.read_text())
+    assert (document["id"], document["secret"], document["reply"]) == ("wh_3", None, json.loads(envelope % UNUSUAL))
+    assert oct(stored.stat().st_mode & 0o777) == "0o600"
+    assert names_of_files_with(TOKEN, home) == ["state/signing-secrets/j1.json"]
+
+
+def test_secret_outside_the_envelope_is_stored_and_the_file_is_named(home: Path, at: At) -> None:
+    _server, run = at(json_reply(b'{"data":{"id":"wh_3"},"verification_token":"%s"}' % TOKEN.encode(), "201 Created"))
+
+    result = run(*ENDPOINT)
+
+    stored = home / "state" / "signing-secrets" / "j1.json"
+    assert (result.code, TOKEN in result.out, f"not shown. It is kept in {stored}." in result.err) == (0, False, True)
+    assert json.loads(stored.read_text())["reply"]["verification_token"] == TOKEN
+
+
+def test_reply_without_any_unknown_text_is_stored_in_no_file(home: Path, at: At) -> None:
+    _server, run = at(json_reply(b'{"id":"wh_3","url":"https://hooks.example.net/x","events":["a"]}', "201 Created"))
+
+    result = run(*ENDPOINT, "-q")
+
+    assert (result.code, result.err) == (0, "")
+    assert not (home / "state" / "signing-secrets").exists()
+
+
+MADE = b'{"id":"wh_3","hmac":"%s","note":"new"}' % TOKEN.encode()
+UNREADABLE = {
+    "cut short": MADE[:-6],
+    "behind a byte order mark": b"\xef\xbb\xbf" + MADE,
+    "twice the same name": MADE[:-1] + b',"note":"n"}',
+    "no JSON": b"id=wh_3&hmac=" + TOKEN.encode(),
+}
+
+
+@pytest.mark.parametrize("how", [("--debug",), ("--debug", "--json")], ids=str)
+@pytest.mark.parametrize("body", UNREADABLE.values(), ids=UNREADABLE)
+def test_secret_in_a_reply_that_cannot_be_read_is_stored_and_not_traced(
+    body: bytes, how: tuple[str, ...], home: Path, at: At
+) -> None:
+    _server, run = at(json_reply(body, "201 Created"))
+
+    result = run(*ENDPOINT, *how)
+
+    stored = home / "state" / "signing-secrets" / "j1.json"
+    assert (TOKEN in result.out + result.err, result.err.count(str(stored))) == (False, 1)
+    assert TOKEN in json.loads(stored.read_text())["reply"]
+    assert names_of_files_with(TOKEN, home) == ["state/signing-secrets/j1.json"]
+
+
+REFUSALS = {
+    "in a sentence": f'{{"detail":"the secret {SECRET} is in use"}}',
+    "in a page": f"<html>duplicate secret {SECRET}</html>",
+    "percent-encoded": f'{{"detail":"see /rotate?secret={SECRET.replace("_", "%5F")}"}}',
+    "in JSON in a text": json.dumps({"detail": json.dumps({"signing_secret": SECRET})}),
+    "in a field": f'{{"message":"in use","client_secret":"{SECRET}"}}',
+}
+
+
+@pytest.mark.representative("webhook-*-*debug*", "create-in a sentence-*json*", "get-in a page-()")
+@pytest.mark.parametrize("how", [(), ("--json",), ("--debug",)], ids=str)
+@pytest.mark.parametrize("body", REFUSALS.values(), ids=REFUSALS)
+@pytest.mark.parametrize("line", [ENDPOINT, CREATE, ("tx", "get", "tx_1")], ids=["webhook", "create", "get"])
+def test_signing_secret_in_a_refusal_is_neither_shown_nor_stored(
+    line: tuple[str, ...], body: str, how: tuple[str, ...], home: Path, at: At
+) -> None:
+    _server, run = at(json_reply(body.encode(), "422 No"))
+
+    result = run(*line, *how)
+
+    assert (result.code, SECRET[6:] in result.out + result.err) == (8, False)
+    assert names_of_files_with(SECRET[6:], home) == []
+
+
+def test_values_named_like_secrets_are_not_stored_in_the_journal(home: Path, at: At) -> None:
+    made = (
+        b'{"id":"tx_1","status":"held","amount":100,"currency":"USD","client_secret":"correct horse","token":"tok_1"}'
+    )
+    _server, run = at(writes_meet(json_reply(made, "201 Created")))
+
+    created = run(*CREATE, "--json", "--debug", "--idempotency-key", "k1")
+    again = run(*CREATE, "--json", "--idempotency-key", "k1")
+
+    assert (created.json["client_secret"], "correct horse" in created.err) == ("correct horse", False)
+    # A service may call an id so; what is read from the journal must still have it.
+    assert (again.json["client_secret"], again.json["token"]) == ("***", "tok_1")
+    assert names_of_files_with("correct horse", home) == []
+
+
+def test_values_in_queries_are_not_traced(at: At) -> None:
+    moved = json_reply(b"", "308 Moved", "Location: https://elsewhere.example/?session=abc123&next=xyz789")
+    _server, run = at(moved)
+
+    for line in (("api", "GET", "/users/usr_1?page=p4ge"), (*ENDPOINT[:3], "https://hooks.example.net/x?token=t0ken")):
+        result = run(*line, "--debug")
+        told = [word for word in ("abc123", "xyz789", "p4ge", "t0ken") if word in result.err]
+        assert (result.code, told, "?session=***&next=***" in result.err) == (8, [], True)
+
+
+@pytest.mark.parametrize("key", ["a", "sk_1234", "1234567"])
+def test_key_of_fewer_than_eight_characters_is_refused(key: str, run: Run, home: Path) -> None:
+    home.mkdir(mode=0o700, parents=True)
+    (home / "credentials.toml").touch(0o600)
+    (home / "credentials.toml").write_text(f'[mine]\norigin = "https://h.example"\nkey = "{key}"\n')
+    (home / "config.toml").write_text('[profiles.mine]\nbase_url = "https://h.example"\n')
+    (home / "a.key").touch(0o600)
+    (home / "a.key").write_text(key)
+    environ = {"ESCROWCTL_BASE_URL": "https://h.example"}
+    login = ("auth", "login", "--base-url", "https://h.example", "--mode", "test", "--no-check", "-p", "other")
+
+    results = [
+        run("tx", "get", "tx_1", environ=environ | {"ESCROWCTL_API_KEY": key}),
+        run("tx", "get", "tx_1", environ=environ | {"ESCROWCTL_API_KEY_FILE": str(home / "a.key")}),
+        run("-p", "mine", "tx", "get", "tx_1"),
+        run(*login, stdin=key),
+    ]
+
+    assert [result.code for result in results] == [2] * 4
+    assert all("fewer than 8 characters" in result.err for result in results)
+    assert run("auth", "logout", "-p", "mine").code == 0
+
+
+@pytest.mark.parametrize(
+    "line", [CREATE, ("tx", "release", "tx_1", "--yes"), ("tx", "update", "tx_1", "--yes")], ids=str
+)
+def test_value_named_like_a_secret_is_sent_and_not_stored(line: tuple[str, ...], home: Path, at: At) -> None:
+    server, run = at(writes_meet(json_reply(b"", "502 Bad Gateway")))
+    own = ("--data", '{"card":{"api_key":"correct horse"}}')
+
+    unknown = run(*line, *own, "--json", "--debug")
+    again = run("journal", "resolve", "j1", "--resend", "--yes", "--reason", "ticket 5512")
+
+    assert (unknown.code, again.code) == (12, 2)
+    assert [json.loads(seen.body)["card"] for seen in server.writes] == [{"api_key": "correct horse"}]
+    assert ("correct horse" in unknown.err, names_of_files_with("correct horse", home)) == (False, [])

@@ -160,7 +160,7 @@ def _note_secret(session: Session, made: Made, view: View) -> None:
     if made.replayed or not (secret or may_hold_secret(reply, harmless=session.service.webhooks.field_names)):
         return
     path = session.journal.secret_path(made.entry.name)
-    shown, kept = _shows(session, made, view, secret), path.exists()
+    shown, kept = _shows(session, made, view, secret), path.is_file()
     what = "the signing secret" if secret else "a text of the reply that may be a secret"
     match shown, kept:
         case _, True:

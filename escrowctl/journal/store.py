@@ -128,7 +128,7 @@ class Store:
         if kept is None:
             return None if self.head() == EMPTY else f"{self.head_file.path.name} next to it is missing"
         if kept.journal_id != self.journal_id:
-            return f"{self.head_file.path.name} beside it is of another journal, {kept.journal_id}"
+            return f"{self.head_file.path.name} next to it is of another journal, {kept.journal_id}"
         return self.contradiction(kept.head)
 
     def contradiction(self, head: Head) -> str | None:

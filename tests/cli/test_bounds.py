@@ -116,11 +116,10 @@ def test_an_endless_answer_is_no_confirmation(endlessly: Endlessly) -> None:
     assert "is not tx_1" in said
 
 
-def test_data_from_a_file_of_any_size_is_not_read_whole(at: At, tmp_path: Path) -> None:
+def test_data_from_a_file_beyond_the_limit_is_refused(at: At, tmp_path: Path) -> None:
     server, run = at(json_reply(HELD))
     path = tmp_path / "data"
-    with path.open("wb") as file:
-        file.truncate(1 << 40)
+    path.write_bytes(b" " * (16 * 1024 * 1024 + 1))
 
     result = run(*CREATE, "--data", f"@{path}", "--json")
 

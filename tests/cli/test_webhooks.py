@@ -1,6 +1,7 @@
 """Endpoints registered and listed: what is sent, what is shown once, and what is never kept in the journal."""
 
 import json
+import os
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -183,6 +184,30 @@ def test_a_secret_that_cannot_be_kept_is_said_loudly(
 
     assert (result.code, SECRET in result.out) == (0, options == ())
     assert (result.err.startswith(f"note: {said[0]}"), result.err.endswith(said[1])) == (True, True)
+
+
+@pytest.mark.parametrize("instead", ["folder", "pipe", "link"])
+def test_a_signing_secret_goes_to_a_file_of_its_own_or_is_said_not_to(home: Path, at: At, instead: str) -> None:
+    _server, run = at(json_reply(MADE % SECRET.encode(), "201 Created"))
+    path, target = home / "state" / "signing-secrets" / "j1.json", home.parent / "target"
+    path.parent.mkdir(parents=True)
+    for folder in (home, home / "state", path.parent):
+        folder.chmod(0o700)
+    target.write_text("precious")
+    match instead:
+        case "folder":
+            path.mkdir()
+        case "pipe":
+            os.mkfifo(path)
+        case _:
+            path.symlink_to(target)
+
+    result = run(*CREATE)
+
+    assert (result.code, SECRET in result.out, target.read_text()) == (0, True, "precious")
+    assert ("could not be kept" in result.err) == (instead == "folder")
+    assert path.is_symlink() is False
+    assert instead == "folder" or SECRET in path.read_text()
 
 
 def test_endpoints_are_listed_with_their_addresses_under_whatever_names(at: At) -> None:

@@ -16,7 +16,6 @@ from escrowctl.contract.reply import Broken
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
 from escrowctl.journal.entries import Entry, State
 
-_THROTTLED_HINT = "if the service rejects throttled requests unprocessed: set retry_throttled = true in the profile"
 _REQUEST_TIMEOUT = 408
 _TOO_EARLY = 425
 _SERVER_ERROR = 500
@@ -113,7 +112,9 @@ def write_failure(
                 code or REFUSAL_CODES.get(status, ErrorCode.REFUSED),
                 f"the service refused the {verb}: {entry.verdict.detail}."
                 + (" Nothing was sent now." if replayed else ""),
-                hint=_THROTTLED_HINT if entry.verdict.may_repeat else refusal_hint(service, status),
+                hint=_throttled_hint(service, invocation)
+                if entry.verdict.may_repeat
+                else refusal_hint(service, status),
                 sending=Sending.REFUSED,
                 facts=facts,
             )
@@ -126,6 +127,13 @@ def write_failure(
                 sending=Sending.UNKNOWN,
                 facts=facts | ({"deduplicates": True} if service.idempotency == "header" else {}),
             )
+
+
+def _throttled_hint(service: Service, invocation: str) -> str:
+    unprocessed = "if the service rejects throttled requests unprocessed"
+    if service.profile is None:
+        return f"{unprocessed}: use a profile with retry_throttled = true"
+    return f"{unprocessed}: {invocation} config set retry_throttled true"
 
 
 def refusal_hint(service: Service, status: int) -> str | tuple[str, ...]:

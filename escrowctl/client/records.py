@@ -1,5 +1,6 @@
 """What commands get back from the client, as plain values; light to import."""
 
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -87,3 +88,8 @@ def describe_money(located: "Located | None") -> str:
     if located is None or located.amount is None:
         return ""
     return f"{located.amount} {located.currency or ''}".rstrip()
+
+
+def set_pending(invocation: str, status: str) -> str:
+    """Return the command that tells that a status means: accepted, not yet released."""
+    return f"{invocation} config set status.pending {shlex.quote(status)}"

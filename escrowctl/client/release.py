@@ -4,7 +4,6 @@ A release cannot be undone. *Accepted* is not *released*: what the record says a
 second reading, and which words mean released only the profile knows (interface.md: not shown).
 """
 
-import shlex
 from dataclasses import replace
 
 from escrowctl.client.failures import write_failure
@@ -12,7 +11,7 @@ from escrowctl.client.inspection import Confirm, inspect, is_another, require_un
 from escrowctl.client.orders import Circumstances, Order, Terms, order_release
 from escrowctl.client.problem import describe_refusal
 from escrowctl.client.reading import Reader
-from escrowctl.client.records import Released, describe, describe_money
+from escrowctl.client.records import Released, describe, describe_money, set_pending
 from escrowctl.client.writing import Writer, Written
 from escrowctl.config.service import Service
 from escrowctl.contract.operations import GET_TRANSACTION, Operation
@@ -152,14 +151,16 @@ class Release:
         """Return the error (16) of a release that was accepted, and whose record does not show it."""
         entry, status = released.entry, released.status_after
         assert entry is not None, "it was sent"
-        reads = "its record cannot be read" if status is None else f"its status is {status}"
+        is_same = status == released.status_before
+        reads = "its record cannot be read" if status is None else f"its status is {'still ' * is_same}{status}"
+        hints = [f"to read it again: {self._invocation} journal resolve {entry.name}"]
+        if status is not None and not is_same:
+            # Which status means released is never suggested: a wrong one would report what did not happen.
+            hints.append(f'if {status} means "on its way": {set_pending(self._invocation, status)}')
         return EscrowctlError(
             ErrorCode.NOT_RELEASED,
             f"{released.id}: the release was accepted ({released.http_status}), but {reads}. Do not release it again.",
-            hint=(
-                *([_way_to_say(self._invocation, status)] if status not in (None, released.status_before) else []),
-                f"to read it again:              {self._invocation} journal resolve {entry.name}",
-            ),
+            hint=tuple(hints),
             sending=Sending.DONE,
             facts=entry.facts | {"status_before": released.status_before, "status_after": status},
         )
@@ -263,11 +264,6 @@ def _is_worth_reading(written: Written) -> bool:
             return written.code is ErrorCode.REFUSED
         case _:
             return False
-
-
-def _way_to_say(invocation: str, status: str | None) -> str:
-    # Which status means released is never suggested: a wrong one would report what did not happen.
-    return f'if {status} means "on its way":  {invocation} config set status.pending {shlex.quote(status or "")}'
 
 
 def _status(located: Located | None) -> str | None:

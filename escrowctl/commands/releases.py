@@ -1,9 +1,8 @@
 """Releases: how consent is asked for, and what is said of one that was accepted."""
 
-import shlex
 from typing import TYPE_CHECKING
 
-from escrowctl.client.records import Released, describe_money
+from escrowctl.client.records import Released, describe_money, set_pending
 from escrowctl.commands.several import run_several
 from escrowctl.contract.number import JsonValue, Number
 from escrowctl.contract.record import Located
@@ -137,7 +136,9 @@ def _why_open(session: Session, released: Released) -> str:
     status = released.status_after
     if status is None:
         return "its record could not be read back"
+    if status == released.status_before:
+        return f"the status is still {status}"
     why = f"the status is now {status}"
     if session.service.profile is None or session.service.is_pending(status):
         return why
-    return f'{why}; if that means "on its way": {session.invocation} config set status.pending {shlex.quote(status)}'
+    return f'{why}; if that means "on its way": {set_pending(session.invocation, status)}'

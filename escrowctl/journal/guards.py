@@ -189,11 +189,10 @@ def busy(entry: Entry) -> EscrowctlError:
 
 def _confusable(entry: Entry, intent: Intent, invocation: str, now: datetime) -> EscrowctlError:
     typed, then = intent.resource_id, entry.intent.resource_id
-    state = "was released" if entry.state is State.DONE else "may have been released"
     return _refusal(
         ErrorCode.CONFLICT,
-        f"{then} {state} {ago(entry.settled_at or entry.sent_at, now)} ({entry.name}). {typed} differs from it only in "
-        "case: some services take them for one escrow.",
+        f"{then} {_how_released(entry)} {ago(entry.settled_at or entry.sent_at, now)} ({entry.name}). "
+        f"{typed} differs from it only in case: some services take them for one escrow.",
         entry,
         hint=(
             f"what the service says:    {invocation} tx get {typed}",
@@ -202,13 +201,19 @@ def _confusable(entry: Entry, intent: Intent, invocation: str, now: datetime) ->
     )
 
 
+def _how_released(entry: Entry) -> str:
+    if entry.state is not State.DONE:
+        return "may have been released"
+    return "was released" if entry.verdict.verified else "was accepted for release"
+
+
 def _already_done(entry: Entry, intent: Intent, invocation: str, now: datetime) -> EscrowctlError:
     when = f"{ago(entry.settled_at or entry.sent_at, now)} (journal {entry.name})"
     typed, then = intent.resource_id, entry.intent.resource_id
     if not intent.account.is_same(entry.intent.account):
         return _refusal(
             ErrorCode.CONFLICT,
-            f"{typed} was released with another API key, {when}: this may be another account's escrow of that id.",
+            f"{typed} {_how_released(entry)} with another API key, {when}: this may be another account's escrow.",
             entry,
             hint=(
                 f"what this account has:  {invocation} tx get {typed}",

@@ -442,7 +442,7 @@ def test_accepted_release_without_known_status_is_done_not_confirmed(
         {
             "note": {
                 "code": "not_confirmed",
-                "message": "accepted, but not confirmed as released: the status is now held",
+                "message": "accepted, but not confirmed as released: the status is still held",
             }
         }
     ]

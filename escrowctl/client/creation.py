@@ -66,7 +66,7 @@ def settle_by_reply(
     """Settle an unknown create whose stored reply proves it by the profile as it is now; None where it does not.
 
     The record of a 202 is read first; `tell` is told why it settles nothing. Raises EscrowctlError as
-    `Journal.settle_unknown` does.
+    `Journal.settle_later` does.
     """
     outcome = judge_stored(service, entry)
     made = outcome.result_id if outcome else None
@@ -77,12 +77,12 @@ def settle_by_reply(
         return None
     verdict = replace(entry.verdict, state=State.DONE, result_id=made)
     if outcome.sending is Sending.DONE:
-        return Written(writer.settle_unknown(entry, replace(verdict, detail=FOUND_IN_REPLY)), None)
+        return Written(writer.settle_later(entry, replace(verdict, detail=FOUND_IN_REPLY)), None)
     if (record := _read_made(made, reader, tell)) is None:
         return None
     detail = f"{verdict.http_status}; read as {record.located.status or made}"
     verdict = replace(verdict, detail=detail, reply=encode(record.document), verified=True)
-    return Written(writer.settle_unknown(entry, verdict), record)
+    return Written(writer.settle_later(entry, verdict), record)
 
 
 def find_difference(service: Service, entry: Entry, *, invocation: str) -> EscrowctlError | None:

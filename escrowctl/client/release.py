@@ -180,7 +180,7 @@ class Release:
         return failure
 
     def _refused(self, entry: Entry, detail: str) -> Entry:
-        return self._writer.settle_unknown(entry, replace(entry.verdict, state=State.REFUSED, detail=detail))
+        return self._writer.settle_later(entry, replace(entry.verdict, state=State.REFUSED, detail=detail))
 
     def _settle_as_read(self, written: Written, after: Located | None) -> Entry:
         entry = written.entry

@@ -31,7 +31,8 @@ from escrowctl.contract.reply import Document, read_reply
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, Stopped
 from escrowctl.journal.accounts import account_of
 from escrowctl.journal.entries import Entry, Intent, State, Verdict
-from escrowctl.journal.journal import NO_CAPS, Caps, Journal, Word
+from escrowctl.journal.journal import Journal, Word
+from escrowctl.journal.spending import NO_CAPS, Caps
 from escrowctl.signals import Signals
 from escrowctl.surroundings import Surroundings
 
@@ -216,9 +217,9 @@ class Writer:
         """Record what a reading showed; see `Journal.settle_by_reading`."""
         return self._journal.settle_by_reading(entry, detail, result_id=result_id)
 
-    def settle_unknown(self, entry: Entry, verdict: Verdict) -> Entry:
-        """Record what later evidence showed; see `Journal.settle_unknown`."""
-        return self._journal.settle_unknown(entry, verdict)
+    def settle_later(self, entry: Entry, verdict: Verdict) -> Entry:
+        """Record what later evidence showed; see `Journal.settle_later`."""
+        return self._journal.settle_later(entry, verdict)
 
     def _sleep(self, seconds: float) -> None:
         with self._signals.let_through():

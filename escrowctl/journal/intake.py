@@ -4,13 +4,13 @@ Merged entries get numbers of this journal and keep the name of where they come 
 was lost is restored from its own export: the same records, the same identity, into an empty file.
 """
 
-import json
 from dataclasses import dataclass
 
 from escrowctl.errors import ErrorCode, EscrowctlError, Sending
 from escrowctl.journal.archive import Archive
 from escrowctl.journal.chain import EMPTY, Link
 from escrowctl.journal.entries import Entry, State
+from escrowctl.journal.fencing import find_requests
 from escrowctl.journal.head import KeptHead, UnreadableHeadError
 from escrowctl.journal.rows import Columns
 from escrowctl.journal.store import Store
@@ -123,8 +123,8 @@ def _here(store: Store, theirs: Columns, their_links: list[Link], origin: str) -
     if _is_of(store, first) and (own := store.by_number(int(first.partition(" j")[2]))) is not None:
         candidates.append(own)
     for earlier in candidates:
-        ours = _requests(store.links_of(earlier.number))
-        if theirs["request_id"] in ours or earlier.request_id in _requests(their_links):
+        ours = find_requests(store.links_of(earlier.number))
+        if theirs["request_id"] in ours or earlier.request_id in find_requests(their_links):
             return earlier
     return None
 
@@ -143,17 +143,11 @@ def _outweighs(theirs: Columns, their_links: list[Link], ours: Entry, our_links:
     state = State(theirs["state"])
     if ours.is_open:
         settled = state not in (State.UNKNOWN, State.IN_FLIGHT)
-        return settled and ours.state is not State.IN_FLIGHT and ours.request_id in _requests(their_links)
+        return settled and ours.state is not State.IN_FLIGHT and ours.request_id in find_requests(their_links)
     if ours.state is State.DONE:
         return False
-    may_have = state in (State.UNKNOWN, State.IN_FLIGHT) and theirs["request_id"] not in _requests(our_links)
+    may_have = state in (State.UNKNOWN, State.IN_FLIGHT) and theirs["request_id"] not in find_requests(our_links)
     return state is State.DONE or may_have
-
-
-def _requests(links: list[Link]) -> set[str]:
-    """Return the request ids of an entry's attempts."""
-    facts = (json.loads(link.record.facts) for link in links)
-    return {found["request_id"] for found in facts if "request_id" in found}
 
 
 def _as_imported(columns: Columns, *, origin: str) -> Columns:

@@ -1,14 +1,11 @@
 """The journal as the client and the commands use it: begin, settle, and look back."""
 
 import contextlib
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from decimal import Decimal
 from itertools import islice
 from pathlib import Path
-from types import MappingProxyType
 
 from escrowctl.contract.money import sum_exactly
 from escrowctl.contract.number import JsonValue
@@ -17,19 +14,15 @@ from escrowctl.journal import guards, signing_secrets
 from escrowctl.journal.accounts import Account
 from escrowctl.journal.entries import RESENT_ON_WORD, Entry, Intent, Selection, State, Verdict
 from escrowctl.journal.failures import behind, damaged
+from escrowctl.journal.fencing import is_on_record, settle_if_current
 from escrowctl.journal.locks import AskedLockFile, LockFile, place_of
-from escrowctl.journal.spending import count_resends, find_ahead, sum_since
+from escrowctl.journal.spending import NO_CAPS, Caps, count_resends, find_ahead, sum_since
 from escrowctl.journal.store import Store
 from escrowctl.surroundings import timestamp
 
 LOST_IN_FLIGHT = "the process that sent it ended before it could record an outcome"
 _POLL_SECONDS = 0.05
 _LONG_SILENCE = timedelta(days=400)
-
-Caps = Mapping[str, Decimal]
-"""Currency -> the most that writes of one operation may come to in a UTC day. Empty: no caps."""
-
-NO_CAPS: Caps = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +87,9 @@ class Journal:
         or 12 as `journal.guards` says.
         """
         with self._bringing_to_life() as hold:
-            earlier = self._under_key(intent, repeats_throttled=repeats_throttled)
-            if earlier is not None and not _may_be_sent_again(earlier, repeats_throttled=repeats_throttled):
-                return Begun(earlier, replayed=True)
+            sent, earlier = self._under_key(intent, repeats_throttled=repeats_throttled)
+            if sent is not None:
+                return Begun(sent, replayed=True)
             self._check_guards(intent, but=earlier.number if earlier else None)
             self._check_caps(intent, caps, but=earlier)
             begun = self._attempt(intent, earlier, request_id=request_id, hold=hold)
@@ -135,9 +128,9 @@ class Journal:
         reply = known.reply if known.state is State.DONE else None
         made = result_id or known.result_id
         verdict = replace(known, state=State.DONE, detail=detail, result_id=made, reply=reply, verified=True)
-        return self.settle_unknown(entry, verdict)
+        return self.settle_later(entry, verdict)
 
-    def settle_unknown(self, entry: Entry, verdict: Verdict) -> Entry:
+    def settle_later(self, entry: Entry, verdict: Verdict) -> Entry:
         """Record what an entry has become by evidence that came after its attempt; raises as `decide` does."""
         with self._alone():
             self._require_unchanged(entry)
@@ -150,50 +143,19 @@ class Journal:
         Raises EscrowctlError `ErrorCode.OUTCOME_UNKNOWN` where the attempt is not the entry's current one
         any more (fencing): what another process recorded since is not overwritten.
         """
-        taken_over = False
+        is_ours = True
         try:
             with self.store.transaction():
-                taken_over = not self._is_current(entry)
-                if not taken_over:
-                    self.store.add_verdict(entry.number, verdict, at=timestamp(self._now()))
-                elif not self._is_on_record(entry):
-                    self._record_lost(entry, verdict)
+                is_ours = settle_if_current(self.store, entry, verdict, at=timestamp(self._now()))
         except EscrowctlError:
             # Where only the commit's very last sync failed, it stands all the same. Should a power failure
             # undo it, the entry is in flight again and reads as unknown: nothing is sent twice for it.
-            if not self._stands(entry, verdict):
+            if not is_on_record(self.store.path, entry, verdict):
                 raise
         self._locks.free(entry.number)
-        if taken_over:
+        if not is_ours:
             raise guards.taken_over(entry, verdict, invocation=self._invocation)
         return self._reread(replace(entry, verdict=verdict, settled_at=timestamp(self._now())))
-
-    def _is_current(self, entry: Entry) -> bool:
-        """Whether an attempt of ours is still the one that its entry is in flight with."""
-        now = self.store.by_number(entry.number)
-        return now is not None and (now.request_id, now.state) == (entry.request_id, State.IN_FLIGHT)
-
-    def _is_on_record(self, entry: Entry) -> bool:
-        """Whether the entry's records hold our attempt, though a later one is current."""
-        facts = (json.loads(link.record.facts) for link in self.store.links_of(entry.number))
-        return any(found.get("request_id") == entry.request_id for found in facts)
-
-    def _record_lost(self, entry: Entry, verdict: Verdict) -> None:
-        """Record an attempt, whose intent another process overwrote, as an entry of its own."""
-        at, number = timestamp(self._now()), self.store.next_number()
-        self.store.add_intent(number, entry.intent, attempt=1, request_id=entry.request_id, at=at)
-        self.store.add_verdict(number, verdict, at=at)
-
-    def _stands(self, entry: Entry, verdict: Verdict) -> bool:
-        """Whether an outcome is on record, to one who opens the journal anew."""
-        try:
-            store = Store.open(self._folder / "journal.db", made_at="", reading=True)
-        except EscrowctlError:
-            return False
-        with contextlib.closing(store), contextlib.suppress(EscrowctlError):
-            found = store.by_number(entry.number)
-            return found is not None and (found.attempt, found.verdict) == (entry.attempt, verdict)
-        return False
 
     @contextlib.contextmanager
     def exclusive(
@@ -231,10 +193,7 @@ class Journal:
         another account's.
         """
         with self._alone():
-            earlier = self._under_key(intent, repeats_throttled=repeats_throttled)
-        if earlier is None or _may_be_sent_again(earlier, repeats_throttled=repeats_throttled):
-            return None
-        return earlier
+            return self._under_key(intent, repeats_throttled=repeats_throttled)[0]
 
     def keep_secret(self, entry: Entry, reply: JsonValue, *, resource_id: str | None) -> None:
         """Store the reply that holds the signing secret of an entry's endpoint; the journal itself never holds it."""
@@ -305,8 +264,8 @@ class Journal:
                 self._locks.free(number)
             raise
 
-    def _under_key(self, intent: Intent, *, repeats_throttled: bool) -> Entry | None:
-        """Return the entry under an intent's idempotency key: of several, one that may have happened.
+    def _under_key(self, intent: Intent, *, repeats_throttled: bool) -> tuple[Entry | None, Entry | None]:
+        """Return the entry that used an intent's idempotency key and stands for its result, or else one to send again.
 
         There are several only where another journal's was imported, or another account used the key.
         """
@@ -315,12 +274,10 @@ class Journal:
             guards.check_key(earlier, intent)
             if earlier.state is State.IN_FLIGHT:
                 raise guards.busy(earlier)
-        sent = next(
-            (entry for entry in found if not _may_be_sent_again(entry, repeats_throttled=repeats_throttled)), None
-        )
-        if sent is not None:
-            guards.check_account(sent, intent, invocation=self._invocation)
-        return sent or (found[0] if found else None)
+            if not _may_be_sent_again(earlier, repeats_throttled=repeats_throttled):
+                guards.check_account(earlier, intent, invocation=self._invocation)
+                return earlier, None
+        return None, found[0] if found else None
 
     def _attempt(self, intent: Intent, earlier: Entry | None, *, request_id: str, hold: Callable[[int], None]) -> Entry:
         """Record the next attempt, or the first, and return it. Only inside a transaction."""

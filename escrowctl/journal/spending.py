@@ -1,14 +1,21 @@
 """What caps count: how much writes of one operation came to since a time, those that happened or may have."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from types import MappingProxyType
 
 from escrowctl.contract.money import sum_exactly
 from escrowctl.journal.chain import Kind
 from escrowctl.journal.entries import RESENT_ON_WORD, Intent
 from escrowctl.journal.rows import MAY_HAVE_HAPPENED
 from escrowctl.journal.store import Store
+
+Caps = Mapping[str, Decimal]
+"""Currency -> the most that writes of one operation may come to in a UTC day. Empty: no caps."""
+
+NO_CAPS: Caps = MappingProxyType({})
 
 _RECORDED_SINCE = """(sent_at BETWEEN ? AND ? OR number IN (
     SELECT entry FROM records WHERE kind = 'intent' AND at < ? AND sequence > (

@@ -15,8 +15,9 @@ from escrowctl.client.exchange import Answer
 from escrowctl.client.orders import Order
 from escrowctl.client.writing import Writer
 from escrowctl.journal.entries import Entry, State, Verdict
-from escrowctl.journal.journal import NO_CAPS, Begun, Journal
+from escrowctl.journal.journal import Begun, Journal
 from escrowctl.journal.locks import LockFile
+from escrowctl.journal.spending import NO_CAPS
 from escrowctl.journal.store import Store
 from escrowctl.surroundings import timestamp
 

@@ -90,7 +90,7 @@ def test_endless_input_is_refused_in_a_sentence(endlessly: Endlessly, line: tupl
     assert sentence in said
 
 
-def test_a_head_is_not_read_from_endless_input(endlessly: Endlessly) -> None:
+def test_endless_input_is_no_head(endlessly: Endlessly) -> None:
     assert endlessly(*CREATE, text="1")[0] == 0
 
     assert endlessly("journal", "verify", "--head", "-") == (
@@ -116,7 +116,7 @@ def test_an_endless_answer_is_no_confirmation(endlessly: Endlessly) -> None:
     assert "is not tx_1" in said
 
 
-def test_data_from_a_file_beyond_the_limit_is_refused(at: At, tmp_path: Path) -> None:
+def test_data_file_beyond_the_limit_is_refused(at: At, tmp_path: Path) -> None:
     server, run = at(json_reply(HELD))
     path = tmp_path / "data"
     path.write_bytes(b" " * (16 * 1024 * 1024 + 1))
@@ -127,7 +127,7 @@ def test_data_from_a_file_beyond_the_limit_is_refused(at: At, tmp_path: Path) ->
     assert f"--data @{path} is larger than 16777216 bytes." in result.error["message"]
 
 
-def test_many_ids_from_standard_input_are_read_in_no_time(run: Run) -> None:
+def test_sixty_thousand_ids_are_compared_in_linear_time(run: Run) -> None:
     """Comparing each id with all before it would take minutes."""
     ids = "".join(f"tx_{number}\n" for number in range(60_000))
 

@@ -71,7 +71,7 @@ def loose_umask() -> Iterator[None]:
 # What escrowctl creates, and what it leaves as it is
 
 
-def test_a_folder_that_another_process_creates_first_keeps_its_mode(
+def test_folder_created_first_by_another_process_keeps_its_mode(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shared, mkdir = tmp_path / "team", os.mkdir
@@ -90,7 +90,7 @@ def test_a_folder_that_another_process_creates_first_keeps_its_mode(
 
 
 @pytest.mark.usefixtures("loose_umask")
-def test_a_linked_state_folder_is_used_and_keeps_its_mode(at: At, home: Path, tmp_path: Path) -> None:
+def test_linked_state_folder_is_used_and_keeps_its_mode(at: At, home: Path, tmp_path: Path) -> None:
     _, run = at(json_reply(HELD))
     (tmp_path / "disk").mkdir()
     (tmp_path / "disk").chmod(0o755)
@@ -107,7 +107,7 @@ def test_a_linked_state_folder_is_used_and_keeps_its_mode(at: At, home: Path, tm
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", JOURNAL_FILES)
-def test_what_is_no_regular_file_in_the_journals_place_is_refused(at: At, state: Path, name: str, kind: str) -> None:
+def test_anything_but_a_regular_journal_file_is_refused(at: At, state: Path, name: str, kind: str) -> None:
     server, run = at(json_reply(HELD))
     put(kind, state / name)
     before = mode(TERMINAL)
@@ -124,7 +124,7 @@ def test_what_is_no_regular_file_in_the_journals_place_is_refused(at: At, state:
 
 @pytest.mark.parametrize("name", ["state", ""])
 @pytest.mark.parametrize("loose", [0o775, 0o777, 0o720])
-def test_a_folder_that_others_can_change_is_refused(at: At, home: Path, state: Path, name: str, loose: int) -> None:
+def test_state_folder_that_others_can_change_is_refused(at: At, home: Path, state: Path, name: str, loose: int) -> None:
     server, run = at(json_reply(HELD))
     folder = home / name
     folder.chmod(loose)
@@ -137,7 +137,7 @@ def test_a_folder_that_others_can_change_is_refused(at: At, home: Path, state: P
     assert mode(folder) == loose
 
 
-def test_a_folder_that_belongs_to_somebody_else_is_refused(
+def test_state_folder_of_another_user_is_refused(
     at: At, home: Path, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server, run = at(json_reply(HELD))
@@ -150,7 +150,7 @@ def test_a_folder_that_belongs_to_somebody_else_is_refused(
 
 
 @pytest.mark.parametrize("readable", [0o755, 0o750, 0o711])
-def test_a_folder_that_others_can_only_read_is_used_as_it_is(at: At, state: Path, readable: int) -> None:
+def test_state_folder_that_others_can_read_is_used_unchanged(at: At, state: Path, readable: int) -> None:
     _, run = at(json_reply(HELD))
     state.chmod(readable)
 
@@ -159,7 +159,7 @@ def test_a_folder_that_others_can_only_read_is_used_as_it_is(at: At, state: Path
     assert (mode(state), mode(state / "journal.db")) == (readable, 0o600)
 
 
-def test_a_home_where_everybody_removes_only_their_own_is_used(at: At, home: Path, state: Path) -> None:
+def test_home_with_sticky_bit_is_used(at: At, home: Path, state: Path) -> None:
     _, run = at(json_reply(HELD))
     home.chmod(0o1777)
 
@@ -167,7 +167,7 @@ def test_a_home_where_everybody_removes_only_their_own_is_used(at: At, home: Pat
 
 
 @pytest.mark.parametrize("name", ["journal.db", "journal.head", "journal.lock"])
-def test_a_file_of_the_journal_that_others_can_change_is_refused(at: At, state: Path, name: str) -> None:
+def test_journal_file_that_others_can_change_is_refused(at: At, state: Path, name: str) -> None:
     server, run = at(json_reply(HELD))
     assert run(*CREATE).code == 0
     (state / name).chmod(0o666)
@@ -179,14 +179,14 @@ def test_a_file_of_the_journal_that_others_can_change_is_refused(at: At, state: 
     assert mode(state / name) == 0o666
 
 
-def test_a_read_goes_by_no_state_folder(at: At, state: Path) -> None:
+def test_read_ignores_the_state_folder(at: At, state: Path) -> None:
     _, run = at(json_reply(HELD))
     state.chmod(0o777)
 
     assert run(*GET).code == 0
 
 
-def test_the_sandbox_is_not_affected_by_who_can_change_the_config(run: Run, home: Path) -> None:
+def test_sandbox_ignores_who_can_change_the_config(run: Run, home: Path) -> None:
     home.mkdir(parents=True)
     (home / "config.toml").touch()
     (home / "config.toml").chmod(0o666)
@@ -219,7 +219,7 @@ HOMES = [
 
 
 @pytest.mark.parametrize(("variable", "value"), HOMES)
-def test_a_folder_that_follows_the_working_folder_is_refused(
+def test_write_with_a_relative_state_folder_is_refused(
     at: At, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
 ) -> None:
     server, run = at(json_reply(HELD))
@@ -238,7 +238,7 @@ def test_a_folder_that_follows_the_working_folder_is_refused(
 
 
 @pytest.mark.usefixtures("without_passwd")
-def test_without_home_and_passwd_entry_no_write_is_sent_and_a_read_is(
+def test_without_home_and_passwd_entry_only_reads_are_sent(
     at: At, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server, run = at(json_reply(HELD))
@@ -264,7 +264,7 @@ def test_without_home_the_passwd_entry_counts(at: At, tmp_path: Path, monkeypatc
 
 
 @pytest.mark.parametrize(("variable", "value"), HOMES)
-def test_what_needs_no_folder_works_without_one(
+def test_commands_that_need_no_folder_work_without_one(
     at: At, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
 ) -> None:
     _, run = at(json_reply(HELD))
@@ -276,9 +276,7 @@ def test_what_needs_no_folder_works_without_one(
     assert [run(*words).code for words in lines] == [0] * len(lines)
 
 
-def test_with_an_absolute_home_of_its_own_nothing_else_is_examined(
-    at: At, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_absolute_escrowctl_home_is_all_that_is_examined(at: At, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _, run = at(json_reply(HELD))
     for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, "relative")
@@ -297,7 +295,7 @@ def test_an_empty_home_is_refused() -> None:
 
 
 @pytest.mark.parametrize("loose", [0o666, 0o664, 0o602])
-def test_a_config_file_that_others_can_change_gets_no_key(profile: Profile, run: Run, home: Path, loose: int) -> None:
+def test_config_that_others_can_change_gets_no_key(profile: Profile, run: Run, home: Path, loose: int) -> None:
     server = profile()
     (home / "config.toml").chmod(loose)
 
@@ -311,7 +309,7 @@ def test_a_config_file_that_others_can_change_gets_no_key(profile: Profile, run:
 
 
 @pytest.mark.parametrize("name", ["config.toml", ""])
-def test_a_config_file_or_folder_of_somebody_else_gets_no_key(
+def test_config_of_another_user_gets_no_key(
     profile: Profile, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     server = profile()
@@ -324,9 +322,7 @@ def test_a_config_file_or_folder_of_somebody_else_gets_no_key(
 
 
 @pytest.mark.parametrize("key", ["ESCROWCTL_API_KEY", "file"])
-def test_a_config_in_a_folder_that_others_can_change_gets_no_key(
-    profile: Profile, run: Run, home: Path, key: str
-) -> None:
+def test_config_in_a_folder_others_can_change_gets_no_key(profile: Profile, run: Run, home: Path, key: str) -> None:
     server = profile()
     home.chmod(0o777)
     environ = {key: "sk_test_0123456789abcdef", "ESCROWCTL_PROFILE": "a"} if key != "file" else {}
@@ -338,7 +334,7 @@ def test_a_config_in_a_folder_that_others_can_change_gets_no_key(
 
 
 @pytest.mark.parametrize("loose", ["target", "folder"])
-def test_a_linked_config_is_judged_by_what_it_leads_to(
+def test_linked_config_is_checked_at_its_target(
     profile: Profile, run: Run, home: Path, tmp_path: Path, loose: str
 ) -> None:
     server = profile()
@@ -356,7 +352,7 @@ def test_a_linked_config_is_judged_by_what_it_leads_to(
 
 
 @pytest.mark.parametrize("loose", ["config.toml", ""])
-def test_no_login_tries_a_key_where_others_say_what_the_profile_is(
+def test_login_with_config_that_others_can_change_is_refused(
     serve: Callable[[Behave], WireServer], write_config: Callable[[str], Path], run: Run, home: Path, loose: str
 ) -> None:
     server = serve(json_reply(HELD))
@@ -369,7 +365,7 @@ def test_no_login_tries_a_key_where_others_say_what_the_profile_is(
     assert f"{home / loose} can be changed by others" in result.err
 
 
-def test_settings_can_be_seen_in_a_config_file_that_others_can_change(profile: Profile, run: Run, home: Path) -> None:
+def test_config_list_works_with_a_config_others_can_change(profile: Profile, run: Run, home: Path) -> None:
     profile()
     (home / "config.toml").chmod(0o666)
 
@@ -379,7 +375,7 @@ def test_settings_can_be_seen_in_a_config_file_that_others_can_change(profile: P
     assert "can be changed by others (mode 0666)" in result.out
 
 
-def test_a_key_of_the_environment_alone_goes_by_no_config_file(at: At, home: Path) -> None:
+def test_environment_key_without_profile_ignores_the_config_mode(at: At, home: Path) -> None:
     _, run = at(json_reply(HELD))
     home.mkdir(parents=True)
     (home / "config.toml").touch()
@@ -391,7 +387,7 @@ def test_a_key_of_the_environment_alone_goes_by_no_config_file(at: At, home: Pat
 # Read within a limit
 
 
-def test_a_config_file_beyond_the_limit_is_refused(run: Run, home: Path) -> None:
+def test_config_file_beyond_the_limit_is_refused(run: Run, home: Path) -> None:
     home.mkdir(parents=True, mode=0o700)
     (home / "config.toml").write_text("#" * (1024 * 1024 + 1))
 
@@ -401,7 +397,7 @@ def test_a_config_file_beyond_the_limit_is_refused(run: Run, home: Path) -> None
     assert "config.toml is larger than 1048576 bytes." in result.error["message"]
 
 
-def test_a_regular_file_is_read_as_far_as_its_limit(tmp_path: Path) -> None:
+def test_regular_file_is_read_up_to_its_limit(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"12345")
 

@@ -69,9 +69,7 @@ def spoil(head: Path, how: str) -> None:
 
 
 @pytest.mark.parametrize("how", LOST)
-def test_no_write_is_sent_where_the_head_is_not_that_of_the_journal(
-    used: tuple[WireServer, Run], state: Path, how: str
-) -> None:
+def test_write_with_a_wrong_or_missing_head_is_refused(used: tuple[WireServer, Run], state: Path, how: str) -> None:
     server, run = used
     spoil(state / "journal.head", how)
 
@@ -84,7 +82,7 @@ def test_no_write_is_sent_where_the_head_is_not_that_of_the_journal(
 
 
 @pytest.mark.parametrize("how", LOST)
-def test_writes_go_on_once_the_head_is_accepted(used: tuple[WireServer, Run], state: Path, how: str) -> None:
+def test_writes_continue_after_the_head_is_accepted(used: tuple[WireServer, Run], state: Path, how: str) -> None:
     server, run = used
     spoil(state / "journal.head", how)
 
@@ -96,7 +94,7 @@ def test_writes_go_on_once_the_head_is_accepted(used: tuple[WireServer, Run], st
     assert (run(*VERIFY).code, run(*RELEASE).code, run(*OTHER).code, len(server.writes)) == (0, 7, 0, 2)
 
 
-def test_a_head_that_fits_is_accepted_without_a_word(used: tuple[WireServer, Run], state: Path) -> None:
+def test_accept_head_changes_nothing_where_the_head_matches(used: tuple[WireServer, Run], state: Path) -> None:
     _, run = used
     before = (state / "journal.head").stat().st_mtime_ns
 
@@ -105,7 +103,7 @@ def test_a_head_that_fits_is_accepted_without_a_word(used: tuple[WireServer, Run
     assert (result.code, result.err, (state / "journal.head").stat().st_mtime_ns) == (0, "", before)
 
 
-def test_no_head_is_accepted_of_a_journal_that_is_damaged(used: tuple[WireServer, Run], state: Path) -> None:
+def test_accept_head_refuses_a_damaged_journal(used: tuple[WireServer, Run], state: Path) -> None:
     _, run = used
     (state / "journal.head").unlink()
     with sqlite3.connect(state / "journal.db") as database:
@@ -117,9 +115,7 @@ def test_no_head_is_accepted_of_a_journal_that_is_damaged(used: tuple[WireServer
     assert "record 2 is missing or not what was written" in result.error["message"]
 
 
-def test_an_older_copy_without_its_head_is_not_taken_for_all_there_is(
-    used: tuple[WireServer, Run], state: Path, tmp_path: Path
-) -> None:
+def test_older_copy_without_its_head_is_refused(used: tuple[WireServer, Run], state: Path, tmp_path: Path) -> None:
     """It would have forgotten the release that was sent since."""
     server, run = used
     shutil.copy(state / "journal.db", tmp_path / "older.db")
@@ -134,14 +130,14 @@ def test_an_older_copy_without_its_head_is_not_taken_for_all_there_is(
 # The beginning
 
 
-def test_the_head_is_there_before_the_first_record(at: At, state: Path, tmp_path: Path) -> None:
+def test_head_exists_before_the_first_record(at: At, state: Path, tmp_path: Path) -> None:
     assert _import_nothing(at(held)[1], tmp_path).code == 0
 
     assert (records(state), sequence(state)) == (0, 0)
 
 
 @pytest.mark.parametrize("step", ["unlink", "_write", "replace"])
-def test_without_a_head_the_first_write_is_not_sent_and_the_next_one_is(
+def test_first_write_without_a_head_file_is_not_sent(
     at: At, state: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     server, run = at(held)
@@ -159,9 +155,7 @@ def test_without_a_head_the_first_write_is_not_sent_and_the_next_one_is(
 
 
 @pytest.mark.parametrize("left", ["nothing", "an empty file", "tables alone", "a draft of the head"])
-def test_a_journal_whose_first_command_was_killed_is_used_by_the_next(
-    at: At, state: Path, left: str, tmp_path: Path
-) -> None:
+def test_journal_whose_creation_was_killed_is_used_again(at: At, state: Path, left: str, tmp_path: Path) -> None:
     server, run = at(held)
     if left == "an empty file":
         state.mkdir(parents=True, mode=0o700)
@@ -190,7 +184,7 @@ def _import_nothing(run: Run, folder: Path) -> Result:
 
 
 @pytest.mark.parametrize("emptied", [("journal.db",), ("journal.db", "journal.head")])
-def test_an_emptied_journal_is_not_taken_for_a_new_one(
+def test_emptied_journal_is_not_taken_for_a_new_one(
     used: tuple[WireServer, Run], state: Path, emptied: tuple[str, ...]
 ) -> None:
     server, run = used
@@ -202,7 +196,7 @@ def test_an_emptied_journal_is_not_taken_for_a_new_one(
     assert (codes, len(server.writes)) == ([17, 17, 17], 1)
 
 
-def test_a_journal_of_an_earlier_format_gets_a_head_as_it_is_brought_up_to_date(at: At, state: Path) -> None:
+def test_migrated_journal_of_an_earlier_format_gets_a_head(at: At, state: Path) -> None:
     server, run = at(held)
     state.mkdir(parents=True, mode=0o700)
     with sqlite3.connect(state / "journal.db") as database:
@@ -216,7 +210,7 @@ def test_a_journal_of_an_earlier_format_gets_a_head_as_it_is_brought_up_to_date(
     assert (run(*CREATE).code, server.writes) == (17, [])
 
 
-def test_a_head_that_cannot_be_written_any_more_only_lags(
+def test_head_that_cannot_be_updated_only_lags(
     used: tuple[WireServer, Run], state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, run = used
@@ -248,7 +242,7 @@ def restored(run: Run, exported: Path) -> Result:
 
 
 @pytest.mark.parametrize("head", ["another journal's", "empty", "garbage"])
-def test_no_other_journal_is_restored_next_to_the_head_of_a_lost_one(
+def test_restore_of_another_journal_next_to_a_head_is_refused(
     used: tuple[WireServer, Run], exported: Path, state: Path, head: str
 ) -> None:
     server, run = used
@@ -267,7 +261,7 @@ def test_no_other_journal_is_restored_next_to_the_head_of_a_lost_one(
     assert (run(*RELEASE).code, run(*OTHER).code) == (7, 0)
 
 
-def test_a_journal_is_restored_next_to_its_own_head(used: tuple[WireServer, Run], exported: Path, state: Path) -> None:
+def test_journal_is_restored_next_to_its_own_head(used: tuple[WireServer, Run], exported: Path, state: Path) -> None:
     _, run = used
     (state / "journal.db").unlink()
 
@@ -276,7 +270,7 @@ def test_a_journal_is_restored_next_to_its_own_head(used: tuple[WireServer, Run]
     assert (run(*RELEASE).code, run(*OTHER).code, run(*VERIFY).code) == (7, 0, 0)
 
 
-def test_a_restore_that_was_cut_off_before_its_commit_can_be_repeated(
+def test_restore_that_failed_at_its_commit_can_be_repeated(
     used: tuple[WireServer, Run], exported: Path, state: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     server, run = used

@@ -29,7 +29,7 @@ def on_nfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("on_nfs")
-def test_a_live_write_is_warned_of_a_mount_that_may_not_share_locks(profile: Profile, run: Run, home: Path) -> None:
+def test_live_write_warns_of_a_mount_without_shared_locks(profile: Profile, run: Run, home: Path) -> None:
     server = profile('mode = "live"')
 
     results = [run(*line) for line in (CREATE, (*CREATE, "-q"), GET)]
@@ -40,7 +40,7 @@ def test_a_live_write_is_warned_of_a_mount_that_may_not_share_locks(profile: Pro
 
 
 @pytest.mark.usefixtures("on_nfs")
-def test_a_write_that_is_not_live_is_not_warned_of_its_mount(profile: Profile, run: Run) -> None:
+def test_test_write_does_not_warn_of_its_mount(profile: Profile, run: Run) -> None:
     profile('mode = "test"')
 
     assert [("mount" in run(*line).err) for line in (CREATE, ("--sandbox", *CREATE))] == [False, False]
@@ -62,7 +62,7 @@ def bindfs(home: Path, tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.thorough
-def test_a_second_path_to_the_journal_is_warned_of(profile: Profile, run: Run, home: Path, bindfs: Path) -> None:
+def test_second_path_to_the_journal_through_bindfs_warns(profile: Profile, run: Run, home: Path, bindfs: Path) -> None:
     profile('mode = "live"')
 
     first, second = run(*CREATE), run(*CREATE, environ={"ESCROWCTL_HOME": str(bindfs)})

@@ -187,7 +187,7 @@ def test_a_secret_that_cannot_be_kept_is_said_loudly(
 
 
 @pytest.mark.parametrize("instead", ["folder", "pipe", "link"])
-def test_a_signing_secret_goes_to_a_file_of_its_own_or_is_said_not_to(home: Path, at: At, instead: str) -> None:
+def test_signing_secret_that_could_not_be_kept_is_reported(home: Path, at: At, instead: str) -> None:
     _server, run = at(json_reply(MADE % SECRET.encode(), "201 Created"))
     path, target = home / "state" / "signing-secrets" / "j1.json", home.parent / "target"
     path.parent.mkdir(parents=True)

@@ -214,7 +214,7 @@ def test_a_release_that_nobody_can_judge_is_unknown_and_was_sent_once(case: Unkn
     assert journal() == [("release_transaction", "unknown")]
 
 
-@pytest.mark.representative("*-400 *", "*-401 *", "*-404 *", "*-409 *", "*-429 *", "create-307 *")
+@pytest.mark.representative("*-400 *", "*-401 *", "*-404 *", "*-429 *", "create-307 *")
 @pytest.mark.parametrize(
     ("status", "code", "exit_code"),
     [

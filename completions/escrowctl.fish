@@ -851,7 +851,7 @@ complete -c escrowctl -n '__escrowctl_at journal totals' -l no-input -d 'Never a
 complete -c escrowctl -n '__escrowctl_at journal totals' -l version -s V -d 'Print the version.'
 complete -c escrowctl -n '__escrowctl_at journal totals' -l help -s h -d 'Show this message and exit.'
 complete -c escrowctl -n '__escrowctl_at journal verify' -l head -x -d 'What journal export --head printed once; - for stdin.'
-complete -c escrowctl -n '__escrowctl_at journal verify' -l accept-head -d 'Go on with the journal as it is, whatever journal.head says.'
+complete -c escrowctl -n '__escrowctl_at journal verify' -l accept-head -d 'Accept the journal although journal.head disagrees.'
 complete -c escrowctl -n '__escrowctl_at journal verify' -l profile -s p -x -a '(__escrowctl_cached profile)' -d 'The profile in config.toml to use.'
 complete -c escrowctl -n '__escrowctl_at journal verify' -l sandbox -d 'Use the built-in sandbox: no account, no network, no real money.'
 complete -c escrowctl -n '__escrowctl_at journal verify' -l base-url -x -d 'The service\'s base URL.'

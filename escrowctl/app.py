@@ -190,7 +190,7 @@ def _as_expected(error: typer.TyperException) -> EscrowctlError:
     hint: tuple[str, ...] = (_usage_hint(error),)
     option = getattr(error, "option_name", None)
     if option in _RENAMED:
-        message = f"there is no {option} any more: it is {_RENAMED[option]} now"
+        message = f"{option} is now {_RENAMED[option]}"
     elif option in _KEY_OPTIONS:
         message, hint = f"there is no {option}: {_NO_KEY_HERE}", _WAYS_OF_A_KEY
     elif "extra argument" in message and hint == ("escrowctl auth login --help",):

@@ -7,9 +7,10 @@ settled by that reply later, and one that is done is compared with what was sent
 import shlex
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import islice
 
 from escrowctl.client.failures import write_failure
-from escrowctl.client.inspection import is_another
+from escrowctl.client.inspection import is_another, list_differences
 from escrowctl.client.orders import Order
 from escrowctl.client.outcome import NO_ID, judge_stored
 from escrowctl.client.reading import Reader, make_record
@@ -18,20 +19,21 @@ from escrowctl.client.writing import Writer, Written
 from escrowctl.config.service import Service
 from escrowctl.contract.body import encode
 from escrowctl.contract.identifiers import parse_id
-from escrowctl.contract.money import Money
 from escrowctl.contract.number import JsonValue
 from escrowctl.contract.operations import CREATE_TRANSACTION, GET_TRANSACTION
 from escrowctl.contract.record import Located, find_id_pointers
 from escrowctl.contract.reply import Document, read_reply
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, Stopped
+from escrowctl.journal.accounts import account_of
 from escrowctl.journal.entries import Entry, State
+from escrowctl.journal.journal import Journal
+from escrowctl.journal.related import find_creator
 from escrowctl.signals import Signals
 
+_MOST_POINTERS = 20
 FOUND_IN_REPLY = "id found in the stored reply"
 
 Tell = Callable[[str], None]
-MakerOf = Callable[[str], Entry | None]
-"""Returns another entry of the journal that made an id: one escrow cannot be what two creates made."""
 
 
 def make(order: Order, *, service: Service, reader: Reader, writer: Writer, signals: Signals, invocation: str) -> Made:
@@ -51,17 +53,17 @@ def make(order: Order, *, service: Service, reader: Reader, writer: Writer, sign
     record = _named(written) if is_create else written.record
     if order.operation.makes_record and record is None:
         record = _known_record(written.entry, invocation)
-    return Made(written.entry, record, written.replayed, find_difference(service, written.entry, invocation=invocation))
+    return Made(
+        written.entry,
+        record,
+        written.replayed,
+        find_difference(service, written.entry, invocation=invocation),
+        _find_earlier(service, writer.journal, written.entry) if is_create else None,
+    )
 
 
 def settle_by_reply(
-    entry: Entry,
-    *,
-    service: Service,
-    reader: Reader,
-    writer: Writer,
-    tell: Tell = lambda _: None,
-    maker_of: MakerOf = lambda _: None,
+    entry: Entry, *, service: Service, reader: Reader, writer: Writer, tell: Tell = lambda _: None
 ) -> Written | None:
     """Settle an unknown create whose stored reply proves it by the profile as it is now; None where it does not.
 
@@ -72,27 +74,28 @@ def settle_by_reply(
     made = outcome.result_id if outcome else None
     if outcome is None or made is None:
         return None
-    if (other := maker_of(made)) is not None:
+    if (other := find_creator(writer.journal, entry, made, account_of(service))) is not None:
         tell(f"the stored reply has the id {made}, which {other.name} made")
         return None
     verdict = replace(entry.verdict, state=State.DONE, result_id=made)
     if outcome.sending is Sending.DONE:
-        return Written(writer.settle_later(entry, replace(verdict, detail=FOUND_IN_REPLY)), None)
+        return Written(writer.journal.settle_later(entry, replace(verdict, detail=FOUND_IN_REPLY)), None)
     if (record := _read_made(made, reader, tell)) is None:
         return None
     detail = f"{verdict.http_status}; read as {record.located.status or made}"
     verdict = replace(verdict, detail=detail, reply=encode(record.document), verified=True)
-    return Written(writer.settle_later(entry, verdict), record)
+    return Written(writer.journal.settle_later(entry, verdict), record)
 
 
 def find_difference(service: Service, entry: Entry, *, invocation: str) -> EscrowctlError | None:
-    """Return the error (`CHECK_FAILED`) of a create that is done, but whose stored record is not as it was sent."""
-    reply = read_reply((entry.verdict.reply or "").encode())
-    sent, made = entry.intent.money, entry.verdict.result_id
-    if not isinstance(reply, Document) or made is None or entry.intent.operation != CREATE_TRANSACTION.name:
+    """Return the error (`CHECK_FAILED`) of a create that is done, but not as it was sent; None where it is.
+
+    Its stored record has a failed status or other money.
+    """
+    made = entry.verdict.result_id
+    if made is None or entry.intent.operation != CREATE_TRANSACTION.name:
         return None
-    found = make_record(reply.value, service=service, noun=CREATE_TRANSACTION.noun).located
-    differences = _list_differences(found, sent, service.failed)
+    differences = _list_differences(service, entry)
     if not differences:
         return None
     return EscrowctlError(
@@ -104,15 +107,20 @@ def find_difference(service: Service, entry: Entry, *, invocation: str) -> Escro
     )
 
 
-def _list_differences(found: Located, sent: Money | None, failed: frozenset[str]) -> list[str]:
-    differences = []
-    if found.status is not None and found.status.casefold() in failed:
-        differences.append(f"its status is {found.status}")
-    if sent is not None and found.amount is not None and found.amount != sent.amount:
-        differences.append(f"its amount is {found.amount} ({sent.amount} was sent)")
-    if sent is not None and found.currency is not None and found.currency.casefold() != sent.currency.casefold():
-        differences.append(f"its currency is {found.currency} ({sent.currency} was sent)")
-    return differences
+def _find_earlier(service: Service, journal: Journal, entry: Entry) -> Entry | None:
+    """Return an earlier create that has the id of this one: the service may have made one escrow of the two."""
+    made = entry.verdict.result_id
+    earlier = find_creator(journal, entry, made, account_of(service)) if made is not None else None
+    return earlier if earlier is not None and earlier.number < entry.number else None
+
+
+def _list_differences(service: Service, entry: Entry) -> list[str]:
+    reply = read_reply((entry.verdict.reply or "").encode())
+    if not isinstance(reply, Document):
+        return []
+    found = make_record(reply.value, service=service, noun=CREATE_TRANSACTION.noun).located
+    is_failed = found.status is not None and found.status.casefold() in service.failed
+    return [*([f"its status is {found.status}"] if is_failed else []), *list_differences(found, entry.intent.money)]
 
 
 def _read_accepted(written: Written, *, service: Service, reader: Reader, writer: Writer, signals: Signals) -> Written:
@@ -167,7 +175,9 @@ def _find_pointer(service: Service, entry: Entry, record: Record) -> str | None:
     """Return the one place in a reply that would prove the create if the profile said that the id is there."""
     noun = CREATE_TRANSACTION.noun
     pointers = find_id_pointers(record.value, noun=noun) or find_id_pointers(record.document, noun=noun)
-    proving = [pointer for pointer in pointers if _would_prove(service, entry, pointer)]
+    # Each try reads the whole reply again: two that prove are as many as a hundred.
+    tried = (pointer for pointer in islice(pointers, _MOST_POINTERS) if _would_prove(service, entry, pointer))
+    proving = list(islice(tried, 2))
     return proving[0] if len(proving) == 1 else None
 
 

@@ -10,6 +10,9 @@ from escrowctl.contract.reply import Broken, Defect, Reply, excerpt_of, read_rep
 
 JSON_TYPE = "application/json"
 
+SUCCESS = range(200, 300)
+"""Statuses of what was received, understood and accepted (RFC 9110 section 15.3)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Request:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from escrowctl.client.reading import Reader
 from escrowctl.client.records import describe
+from escrowctl.contract.money import Money
 from escrowctl.contract.operations import GET_TRANSACTION
 from escrowctl.contract.record import Located
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
@@ -41,6 +42,16 @@ def is_another(resource_id: str, located: Located) -> bool:
     return located.id is not None and located.id.casefold() != resource_id.casefold()
 
 
+def list_differences(found: Located, sent: Money | None) -> list[str]:
+    """Return how a record's amount and currency differ from what was sent; currencies are compared case-blind."""
+    differences = []
+    if sent is not None and found.amount is not None and found.amount != sent.amount:
+        differences.append(f"its amount is {found.amount} ({sent.amount} was sent)")
+    if sent is not None and found.currency is not None and found.currency.casefold() != sent.currency.casefold():
+        differences.append(f"its currency is {found.currency} ({sent.currency} was sent)")
+    return differences
+
+
 def _require_same(resource_id: str, located: Located) -> None:
     """Raise EscrowctlError `expectation_failed` (exit 3) where the record says that it is another one."""
     if not is_another(resource_id, located):
@@ -69,7 +80,7 @@ def require_unchanged(resource_id: str, before: Located | None, now: Located | N
 
 def _not_sent(error: EscrowctlError, *, unreadable: bool, verb: str) -> EscrowctlError:
     message = error.message.removesuffix(NOTHING_SENT).removesuffix("It was only a read.").strip()
-    hint = (f"to {verb} it all the same: --allow-unreadable",) if unreadable else error.hint
+    hint = (f"to {verb} it anyway: --allow-unreadable",) if unreadable else error.hint
     return EscrowctlError(
         error.code, f"{message} The {verb} was not sent.", hint=hint, sending=Sending.NOT_SENT, facts=error.facts
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
-from escrowctl.client.exchange import Answer, Exchange, Fault
+from escrowctl.client.exchange import SUCCESS, Answer, Exchange, Fault
 from escrowctl.client.problem import describe_refusal
 from escrowctl.contract.number import JsonValue
 from escrowctl.contract.operations import CREATE_TRANSACTION, UPDATE_TRANSACTION, Operation
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _REFUSED_OTHERWISE = frozenset({400, 402, 404, 405, 406, *range(410, 416), 417, 421, 422, 424, 428, 431, 451, 501})
 _REDIRECTS_THAT_KEEP_THE_METHOD = frozenset({301, 307, 308})
 _REFUSED_FOR_NOW = frozenset({425, 429})
-_CREATED, _ACCEPTED, _NO_CONTENT = 201, 202, 204
-_DONE = frozenset({200, _CREATED, _ACCEPTED, _NO_CONTENT})
+_CREATED, _ACCEPTED, _PARTIAL = 201, 202, 206
+_DONE = frozenset(SUCCESS) - {_PARTIAL}
 _COLLECTION = "transactions"
 
 NO_ID = "escrowctl found no id in the reply"
@@ -61,30 +61,28 @@ class Sent:
 class Outcome:
     """One attempt's class, the sentence that says why, and for a refusal its code.
 
-    `may_repeat`: a 425 or 429, which comes before processing. `answered`: a status line arrived, so
-    that reading the resource back may settle an unknown. `result_id` is what a create made; of one
-    that is unknown, the id that a reading would have to show.
+    `may_repeat`: a 425 or 429, which comes before processing. `result_id` is what a create made; of
+    one that is unknown, the id that a reading would have to show.
     """
 
     sending: Sending
     detail: str
     code: ErrorCode | None = None
     may_repeat: bool = False
-    answered: bool = False
     result_id: str | None = None
 
     def after_unknown(self) -> "Outcome":
         """Return what an attempt's outcome says of a write whose earlier attempt may have been applied.
 
-        Only that it is done settles that: a service that refuses the second may have done the first.
+        Only a done attempt settles it: a service may refuse the second because it applied the first.
         """
         if self.sending is Sending.DONE:
             return self
         if self.sending is Sending.UNKNOWN:
             return replace(self, code=None)
         what = "was not sent" if self.sending is Sending.NOT_SENT else "was refused"
-        detail = f"no attempt was answered with what became of it; the last one {what}: {self.detail}"
-        return Outcome(Sending.UNKNOWN, detail, answered=self.answered)
+        detail = f"no attempt has a known outcome; the last one {what}: {self.detail}"
+        return Outcome(Sending.UNKNOWN, detail)
 
 
 _NOTHING_KNOWN = Sent()
@@ -100,7 +98,7 @@ def judge_write(operation: Operation, exchange: Exchange, *, sent: Sent = _NOTHI
         outcome = _judge_answer(operation, exchange.answer, sent)
         if outcome.code is ErrorCode.CONFLICT and operation.name != UPDATE_TRANSACTION.name:
             detail = f"the service answered {outcome.detail}: it may have received it before"
-            return Outcome(Sending.UNKNOWN, detail, ErrorCode.CONFLICT, answered=True)
+            return Outcome(Sending.UNKNOWN, detail, ErrorCode.CONFLICT)
         return outcome
     fault = exchange.fault or Fault.BROKEN_OFF
     detail = f"{fault.value} ({exchange.detail})" if exchange.detail else fault.value
@@ -116,13 +114,9 @@ def _judge_answer(operation: Operation, answer: Answer, sent: Sent) -> Outcome:
     code = REFUSAL_CODES.get(status)
     if code is not None or status in _REFUSED_OTHERWISE:
         return Outcome(
-            Sending.REFUSED,
-            describe_refusal(answer),
-            code or ErrorCode.REFUSED,
-            may_repeat=status in _REFUSED_FOR_NOW,
-            answered=True,
+            Sending.REFUSED, describe_refusal(answer), code or ErrorCode.REFUSED, may_repeat=status in _REFUSED_FOR_NOW
         )
-    return Outcome(Sending.UNKNOWN, f"the service answered {describe_refusal(answer)}", answered=True)
+    return Outcome(Sending.UNKNOWN, f"the service answered {describe_refusal(answer)}")
 
 
 def _judge_success(operation: Operation, answer: Answer, sent: Sent) -> Outcome:
@@ -141,7 +135,7 @@ def _judge_success(operation: Operation, answer: Answer, sent: Sent) -> Outcome:
         if is_empty and found is None:
             return _unproven(answer, f"the reply {Defect.EMPTY.value}")
         return _judge_create(answer, found, sent)
-    return Outcome(Sending.DONE, f"{answer.status}, no reply body" if is_empty else str(answer.status), answered=True)
+    return Outcome(Sending.DONE, f"{answer.status}, no reply body" if is_empty else str(answer.status))
 
 
 def _find_error(
@@ -164,8 +158,8 @@ def _judge_create(answer: Answer, found: str | None, sent: Sent) -> Outcome:
         return _unproven(answer, f'the id in the reply, "{found[:80]}", is one that the request itself held')
     if answer.status == _ACCEPTED:
         why = f"{found[:80]} has not been read yet"
-        return Outcome(Sending.UNKNOWN, _answered(answer, why), answered=True, result_id=found)
-    return Outcome(Sending.DONE, str(answer.status), answered=True, result_id=found)
+        return Outcome(Sending.UNKNOWN, _answered(answer, why), result_id=found)
+    return Outcome(Sending.DONE, str(answer.status), result_id=found)
 
 
 def _id_in_location(answer: Answer, url: str) -> str | None:
@@ -188,7 +182,7 @@ def _origin_of(url: SplitResult) -> tuple[str, str | None, int | None]:
 
 
 def _unproven(answer: Answer, why: str) -> Outcome:
-    return Outcome(Sending.UNKNOWN, _answered(answer, why), answered=True)
+    return Outcome(Sending.UNKNOWN, _answered(answer, why))
 
 
 def _answered(answer: Answer, why: str) -> str:

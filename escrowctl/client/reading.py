@@ -1,6 +1,6 @@
 """Reads: one record, or an error that says why there is none; tried again where that may help."""
 
-from escrowctl.client.exchange import Answer, Evidence, Exchange, Request
+from escrowctl.client.exchange import SUCCESS, Answer, Evidence, Exchange, Request
 from escrowctl.client.failures import cached, denied, no_list, read_failure, unreadable
 from escrowctl.client.headers import make_headers
 from escrowctl.client.records import Record, Records
@@ -14,8 +14,6 @@ from escrowctl.contract.record import find_items, locate, looks_like_error, unwr
 from escrowctl.contract.reply import Broken, Defect
 from escrowctl.signals import Signals
 from escrowctl.surroundings import Surroundings
-
-_SUCCESS = range(200, 300)
 
 _FROM_THE_ORIGIN = ("Cache-Control", "no-cache")
 """Asks caches between to answer with nothing that they have stored (RFC 9111 section 5.2.1.4)."""
@@ -98,7 +96,7 @@ class Reader:
             (*make_headers(service.key, request_id=request_id, has_body=False), _FROM_THE_ORIGIN),
         )
         exchange = self._exchange(request, limit=limit)
-        if exchange.answer is None or exchange.answer.status not in _SUCCESS:
+        if exchange.answer is None or exchange.answer.status not in SUCCESS:
             raise read_failure(service, operation, exchange, resource_id=resource_id, request_id=request_id)
         return exchange.answer, request_id
 

@@ -34,13 +34,14 @@ class Made:
     """A write that is done, and what the service said of it (None: nothing).
 
     `replayed`: an earlier command did it, nothing was sent now. `failure`: it is done, but not as it
-    was sent; raised once the record is shown.
+    was sent; raised once the record is shown. `earlier` created something under the same id before.
     """
 
     entry: "Entry"
     record: Record | None
     replayed: bool
     failure: "EscrowctlError | None" = None
+    earlier: "Entry | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,5 +92,5 @@ def describe_money(located: "Located | None") -> str:
 
 
 def set_pending(invocation: str, status: str) -> str:
-    """Return the command that tells that a status means: accepted, not yet released."""
+    """Return the command that adds a status to status.pending."""
     return f"{invocation} config set status.pending {shlex.quote(status)}"

@@ -154,7 +154,7 @@ class Release:
         is_same = status == released.status_before
         reads = "its record cannot be read" if status is None else f"its status is {'still ' * is_same}{status}"
         hints = [f"to read it again: {self._invocation} journal resolve {entry.name}"]
-        if status is not None and not is_same:
+        if status is not None and released.status_before not in (None, status):
             # Which status means released is never suggested: a wrong one would report what did not happen.
             hints.append(f'if {status} means "on its way": {set_pending(self._invocation, status)}')
         return EscrowctlError(
@@ -170,7 +170,7 @@ class Release:
     ) -> EscrowctlError:
         """Return why a release is not done that the service answered; a 409 that changed nothing is a refusal (7)."""
         is_conflict = written.code is ErrorCode.CONFLICT
-        unchanged = before is not None and after is not None and before.status == after.status
+        unchanged = _status(after) is not None and _status(before) == _status(after)
         if is_conflict and unchanged and written.answer and written.entry.state is State.UNKNOWN:
             detail = f"{describe_refusal(written.answer)}; read back unchanged, {describe(after)}"
             written = replace(written, entry=self._refused(written.entry, detail))
@@ -180,12 +180,14 @@ class Release:
         return failure
 
     def _refused(self, entry: Entry, detail: str) -> Entry:
-        return self._writer.settle_later(entry, replace(entry.verdict, state=State.REFUSED, detail=detail))
+        return self._writer.journal.settle_later(entry, replace(entry.verdict, state=State.REFUSED, detail=detail))
 
     def _settle_as_read(self, written: Written, after: Located | None) -> Entry:
         entry = written.entry
         try:
-            return self._writer.settle_by_reading(entry, f"{entry.verdict.detail}; read back as {_status(after)}")
+            return self._writer.journal.settle_by_reading(
+                entry, f"{entry.verdict.detail}; read back as {_status(after)}"
+            )
         except EscrowctlError:
             # The release was sent, whatever the journal can take now: done if that is on record, else unknown.
             if entry.state is State.DONE:

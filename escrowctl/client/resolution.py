@@ -10,12 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from escrowctl.client.creation import settle_by_reply
-from escrowctl.client.inspection import inspect, is_another
+from escrowctl.client.inspection import inspect, is_another, list_differences
 from escrowctl.client.orders import Order, order_again
 from escrowctl.client.reading import Reader
 from escrowctl.client.records import Record, describe, describe_money
 from escrowctl.client.writing import Writer, Written
 from escrowctl.config.service import Service
+from escrowctl.contract.body import encode
 from escrowctl.contract.number import JsonValue
 from escrowctl.contract.operations import (
     CREATE_TRANSACTION,
@@ -29,8 +30,9 @@ from escrowctl.contract.operations import (
 from escrowctl.contract.record import Located
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, bad_value
 from escrowctl.journal.accounts import account_of
-from escrowctl.journal.entries import APPLIED_ON_WORD, Entry, Selection, State, Verdict
+from escrowctl.journal.entries import APPLIED_ON_WORD, Entry, State, Verdict
 from escrowctl.journal.journal import Journal, Word
+from escrowctl.journal.related import find_creator, find_release
 
 NOT_APPLIED_ON_WORD = "not applied, on an operator's word"
 
@@ -38,7 +40,6 @@ NOTHING_RECORDED = "Nothing was recorded."
 _OWN_KEY = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _LISTINGS = {CREATE_TRANSACTION.name: LIST_TRANSACTIONS, CREATE_WEBHOOK.name: LIST_WEBHOOKS}
 _MAX_FOUND = 5
-_PAGE = 100
 
 Tell = Callable[[str], None]
 
@@ -164,9 +165,9 @@ class Resolution:
             if sending:
                 _require_money(entry, resource_id, located)
             return Finding(entry, f"{resource_id} reads as {describe(located)}: {self._why_not_released()}.")
-        if (other := self._released_by(entry)) is not None:
+        if (other := find_release(self._journal, entry, account_of(self._service))) is not None:
             return Finding(entry, f"{resource_id} reads as {located.status}, which {other.name} did.")
-        return Finding(self._writer.settle_by_reading(entry, f"read back as {located.status}"))
+        return Finding(self._journal.settle_by_reading(entry, f"read back as {located.status}"))
 
     def _read(self, entry: Entry, resource_id: str, *, sending: bool) -> Located | None:
         """Read a transaction and tell of it; None where it cannot be read, or is another one."""
@@ -193,14 +194,7 @@ class Resolution:
             self._announce()
             self._tell(message)
 
-        settled = settle_by_reply(
-            entry,
-            service=self._service,
-            reader=self._reader,
-            writer=self._writer,
-            tell=tell,
-            maker_of=lambda made: self._other_maker(entry, made),
-        )
+        settled = settle_by_reply(entry, service=self._service, reader=self._reader, writer=self._writer, tell=tell)
         return Finding(settled.entry) if settled else None
 
     def _list(self, operation: Operation) -> Sequence[Record]:
@@ -236,22 +230,22 @@ class Resolution:
 
         A key that also stands in what was sent proves nothing: the service may have copied it from there.
         """
-        key, money = entry.intent.idempotency_key, entry.intent.money
+        key = entry.intent.idempotency_key
         carrying = [item for item in items if _carries(item.value, key)]
         if len(carrying) != 1 or not _OWN_KEY.fullmatch(key) or key in (entry.intent.body or ""):
             return None
         located = carrying[0].located
-        differs = money is not None and (
-            (located.amount is not None and located.amount != money.amount)
-            or (located.currency is not None and located.currency != money.currency)
-        )
-        taken = located.id is None or self._other_maker(entry, located.id) is not None
-        return None if differs or taken else carrying[0]
+        taken = located.id is None or self._find_creator(entry, located.id) is not None
+        return None if taken or list_differences(located, entry.intent.money) else carrying[0]
 
     def _settle_as_made(self, entry: Entry, found: Record) -> Entry:
         read = f"{found.located.id} carries its key"
         self._tell(f"{read}: {describe(found.located)}")
-        return self._writer.settle_by_reading(entry, f"{read}, by reading", result_id=found.located.id)
+        detail, made = f"{read}, by reading", found.located.id
+        # A list of webhooks may show their secrets.
+        reply = None if entry.intent.operation == CREATE_WEBHOOK.name else encode(found.document)
+        verdict = replace(entry.verdict, state=State.DONE, detail=detail, result_id=made, reply=reply, verified=True)
+        return self._journal.settle_later(entry, verdict)
 
     def _fits_transaction(self, entry: Entry, item: Record) -> bool:
         money = entry.intent.money
@@ -268,21 +262,8 @@ class Resolution:
             return "a release may still be on its way"
         return "which word means released is not known (status.released in the profile)"
 
-    def _released_by(self, entry: Entry) -> Entry | None:
-        """Return another entry of this journal that released the same escrow; one release cannot be two."""
-        return self._other(entry, entry.intent.resource_id or "", lambda other: other.intent.is_once_only)
-
-    def _other_maker(self, entry: Entry, resource_id: str) -> Entry | None:
-        """Return another entry of this journal that made an id: one escrow cannot be what two creates made."""
-        return self._other(entry, resource_id, lambda other: other.intent.is_create)
-
-    def _other(self, entry: Entry, resource_id: str, is_like: Callable[[Entry], bool]) -> Entry | None:
-        names, account = set(entry.intent.names), account_of(self._service)
-        for other in self._journal.all(Selection(_PAGE, states=(State.DONE,), resource_id=resource_id)):
-            is_elsewhere = not names & set(other.intent.names) or account.is_other(other.intent.account)
-            if other.number != entry.number and is_like(other) and not is_elsewhere:
-                return other
-        return None
+    def _find_creator(self, entry: Entry, resource_id: str) -> Entry | None:
+        return find_creator(self._journal, entry, resource_id, account_of(self._service))
 
     # Checking a word
 
@@ -309,7 +290,7 @@ class Resolution:
         return f"{carrying[0].located.id or 'a record'} carries the key of {entry.name}." if carrying else None
 
     def _refuse_taken(self, entry: Entry, resource_id: str) -> None:
-        other = self._other_maker(entry, resource_id) if entry.intent.is_create else None
+        other = self._find_creator(entry, resource_id) if entry.intent.is_create else None
         if other is not None:
             raise EscrowctlError(
                 ErrorCode.ALREADY_DONE,
@@ -331,11 +312,8 @@ class Resolution:
         found = self._require_readable(resource_id)
         self._refuse_taken(entry, found.id or resource_id)
         money = entry.intent.money
-        if money is not None and entry.intent.is_create:
-            if found.amount is not None and found.amount != money.amount:
-                raise _contradicted(f"{resource_id} has amount {found.amount}, sent was {money.amount}.")
-            if found.currency is not None and found.currency != money.currency:
-                raise _contradicted(f"{resource_id} has currency {found.currency}, sent was {money.currency}.")
+        if entry.intent.is_create and (differences := list_differences(found, money)):
+            raise _contradicted(f"{resource_id} is not as it was sent: {' and '.join(differences)}.")
         if entry.intent.is_once_only and self._service.released and not self._service.means_released(found.status):
             raise _contradicted(f"{resource_id} reads as {describe(found)}, not as released.")
         as_sent = (

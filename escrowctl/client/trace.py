@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from escrowctl.client.exchange import Answer, Exchange, Request
+from escrowctl.client.exchange import SUCCESS, Answer, Exchange, Request
 from escrowctl.client.headers import redact as redact_headers
 from escrowctl.contract.body import encode
 from escrowctl.contract.number import JsonValue
@@ -14,7 +14,6 @@ _SHOWN_REPLY_HEADERS = frozenset(
     {"content-type", "content-length", "content-encoding", "date", "location", "retry-after", "x-request-id"}
 )
 _MAX_BODY_CHARS = 2000
-_SUCCESS = range(200, 300)
 
 
 class Trace:
@@ -50,7 +49,7 @@ def _reply(request: Request, answer: Answer) -> str:
     reply = answer.read()
     if isinstance(reply, Document):
         return _shown(reply.value)
-    if answer.status in _SUCCESS and request.method not in READING_METHODS and reply.excerpt:
+    if answer.status in SUCCESS and request.method not in READING_METHODS and reply.excerpt:
         # It may be the only reply that holds a new endpoint's secret, under any name.
         return f"({len(answer.body)} bytes, not shown: a secret may be in them; the reply {reply.defect.value})"
     return reply.excerpt

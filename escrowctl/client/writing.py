@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from escrowctl.client.exchange import Answer, Evidence, Exchange, Fault, Request
+from escrowctl.client.exchange import SUCCESS, Answer, Evidence, Exchange, Fault, Request
 from escrowctl.client.headers import make_headers
 from escrowctl.client.orders import Order
 from escrowctl.client.outcome import Outcome, describe_sent, document_of, judge_write
@@ -45,8 +45,6 @@ _STATES = {
     Sending.DONE: State.DONE,
 }
 
-_SUCCESS = range(200, 300)
-
 
 @dataclass(frozen=True, slots=True)
 class Written:
@@ -66,7 +64,8 @@ class Written:
 class Writer:
     """Sends writes to one service, through one journal.
 
-    `note_defect` is told of a defect of ours after which a write is still accounted for.
+    They are recorded in `journal`. `note_defect` is told of a defect of ours after which a write is
+    still accounted for.
     """
 
     def __init__(
@@ -84,7 +83,7 @@ class Writer:
         self._wire = wire
         self._retry = retry
         self._note_defect = note_defect
-        self._journal = journal
+        self.journal = journal
         self._surroundings = surroundings
         self._signals = signals
 
@@ -97,7 +96,7 @@ class Writer:
         """
         self.check(order)
         request_id = self._surroundings.new_uuid()
-        begun = self._journal.begin(
+        begun = self.journal.begin(
             self._intent(order),
             request_id=request_id,
             caps=self._caps(order),
@@ -148,7 +147,7 @@ class Writer:
     def _begin_again(self, entry: Entry, order: Order, word: Word | None = None) -> Entry:
         request_id = self._surroundings.new_uuid()
         account = account_of(self._service)
-        return self._journal.begin_again(entry, account, request_id=request_id, caps=self._caps(order), word=word)
+        return self.journal.begin_again(entry, account, request_id=request_id, caps=self._caps(order), word=word)
 
     def _judge(self, entry: Entry, order: Order, exchange: Exchange, *, unsettled: bool) -> Written:
         outcome = judge_write(order.operation, exchange, sent=describe_sent(self._service, entry))
@@ -183,7 +182,7 @@ class Writer:
                 self._retry.tell(f"another process is working on the same {verb}; waiting up to {patience:g} s")
             self._sleep(seconds)
 
-        with self._journal.exclusive(
+        with self.journal.exclusive(
             [f"{name}\n{lock}" for name in self._service.names for lock in order.locks],
             monotonic=self._surroundings.monotonic,
             sleep=wait,
@@ -199,10 +198,10 @@ class Writer:
         """
         self.check(order)
         intent = self._intent(order)
-        sent = self._journal.find_sent(intent, repeats_throttled=self._service.repeats_throttled)
+        sent = self.journal.find_sent(intent, repeats_throttled=self._service.repeats_throttled)
         if sent is not None:
             return self._replayed(sent, order)
-        self._journal.refuse_known(intent)
+        self.journal.refuse_known(intent)
         return None
 
     def _replayed(self, entry: Entry, order: Order) -> Written:
@@ -212,14 +211,6 @@ class Writer:
         """Return the intent that an order stands for, with a new idempotency key where it has none."""
         key = order.circumstances.idempotency_key or self._surroundings.new_uuid()
         return make_intent(self._service, order, idempotency_key=key)
-
-    def settle_by_reading(self, entry: Entry, detail: str, *, result_id: str | None = None) -> Entry:
-        """Record what a reading showed; see `Journal.settle_by_reading`."""
-        return self._journal.settle_by_reading(entry, detail, result_id=result_id)
-
-    def settle_later(self, entry: Entry, verdict: Verdict) -> Entry:
-        """Record what later evidence showed; see `Journal.settle_later`."""
-        return self._journal.settle_later(entry, verdict)
 
     def _sleep(self, seconds: float) -> None:
         with self._signals.let_through():
@@ -242,10 +233,10 @@ class Writer:
         if not self._service.live:
             return
         for pin in self._service.journal_pins:
-            if pin.journal_id != self._journal.journal_id:
+            if pin.journal_id != self.journal.journal_id:
                 raise EscrowctlError(
                     ErrorCode.JOURNAL_UNUSABLE,
-                    f"this journal is {self._journal.journal_id}, and {pin.source} says {pin.journal_id}: what was "
+                    f"this journal is {self.journal.journal_id}, and {pin.source} says {pin.journal_id}: what was "
                     f"written before is not known here. {NOTHING_SENT}",
                     hint=("where this journal is: escrowctl config path", "bring the other one back, or change the id"),
                     sending=Sending.NOT_SENT,
@@ -262,7 +253,7 @@ class Writer:
         except BaseException as error:
             # A signal, or a defect of ours: only whether a byte left decides what the write has become.
             if not (evidence.sent or unsettled):
-                self._journal.settle(entry, Verdict(State.NOT_SENT, "it ended before a byte left"))
+                self.journal.settle(entry, Verdict(State.NOT_SENT, "it ended before a byte left"))
                 raise
             if isinstance(error, Stopped):
                 # The outcome is told first; that nothing more is begun comes after.
@@ -273,7 +264,7 @@ class Writer:
 
     def _settle(self, entry: Entry, order: Order, outcome: Outcome, exchange: Exchange, record: Record | None) -> Entry:
         answer = exchange.answer
-        if answer is not None and answer.status in _SUCCESS and order.operation.is_confidential:
+        if answer is not None and answer.status in SUCCESS and order.operation.is_confidential:
             self._keep_secret(entry, order.operation, answer, record)
         verdict = Verdict(
             state=_STATES[outcome.sending],
@@ -287,7 +278,7 @@ class Writer:
 
     def _record_outcome(self, entry: Entry, verdict: Verdict) -> Entry:
         try:
-            return self._journal.settle(entry, verdict)
+            return self.journal.settle(entry, verdict)
         except EscrowctlError as error:
             if error.code is ErrorCode.OUTCOME_UNKNOWN:
                 raise
@@ -303,13 +294,13 @@ class Writer:
         """Store a 2xx reply that may hold a signing secret, readable or not: no other reply holds it."""
         if record is None:
             if operation.makes_record and answer.body:
-                self._journal.keep_secret(entry, answer.body.decode("utf-8", errors="replace"), resource_id=None)
+                self.journal.keep_secret(entry, answer.body.decode("utf-8", errors="replace"), resource_id=None)
             return
         harmless = self._service.webhooks.field_names
         if find_secret(record.document) or (
             operation.makes_record and may_hold_secret(record.document, harmless=harmless)
         ):
-            self._journal.keep_secret(entry, record.document, resource_id=record.located.id)
+            self.journal.keep_secret(entry, record.document, resource_id=record.located.id)
 
     def _in_seconds(self, detail: str, exchange: Exchange) -> str:
         if exchange.fault is Fault.TIMEOUT:

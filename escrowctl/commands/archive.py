@@ -15,7 +15,7 @@ from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, bad_value
 from escrowctl.journal.archive import read_archive, write_archive
 from escrowctl.journal.chain import Head
 from escrowctl.journal.entries import Selection
-from escrowctl.journal.failures import ACCEPT
+from escrowctl.journal.failures import accepting_head
 from escrowctl.journal.intake import Intake, merge, restore
 from escrowctl.journal.verification import Verification, accept_head, verify
 from escrowctl.output.csv import render_csv
@@ -38,7 +38,7 @@ def verify_journal(
         str | None, typer.Option("--head", metavar="FILE", help="What journal export --head printed once; - for stdin.")
     ] = None,
     accept: Annotated[
-        bool, typer.Option("--accept-head", help="Go on with the journal as it is, whatever journal.head says.")
+        bool, typer.Option("--accept-head", help="Accept the journal although journal.head disagrees.")
     ] = False,
 ) -> None:
     """Check that the journal is what was written; names the first thing that is not (16).
@@ -57,7 +57,7 @@ def verify_journal(
     expected = _read_head(session, head, journal_id=store.journal_id)
     found = verify(store, expected=expected, any_head=accept)
     if found.problem is not None:
-        raise _not_as_written(found, store.path)
+        raise _not_as_written(found, store.path, session.invocation)
     if accept and found.behind is not None:
         _accept_head(session, found.behind)
     document = _verified(store.journal_id, found)
@@ -66,7 +66,7 @@ def verify_journal(
     session.show(View(document, store.journal_id, flatten(document)))
 
 
-def _not_as_written(found: Verification, path: Path) -> EscrowctlError:
+def _not_as_written(found: Verification, path: Path, invocation: str) -> EscrowctlError:
     ways_on = (
         f"to bring it back: move {path} away, then escrowctl journal import FILE --restore, with the newest export",
         "settle by hand what was sent since that export",
@@ -74,7 +74,7 @@ def _not_as_written(found: Verification, path: Path) -> EscrowctlError:
     return EscrowctlError(
         ErrorCode.CHECK_FAILED,
         f"the journal is not what was written: {_bare(found.problem or '')}.",
-        hint=(*ways_on, ACCEPT) if found.problem == found.behind else ways_on,
+        hint=(*ways_on, accepting_head(invocation)) if found.problem == found.behind else ways_on,
         facts={"records": found.records, "entries": found.entries},
     )
 
@@ -83,7 +83,7 @@ def _accept_head(session: Session, behind: str) -> None:
     head = accept_head(session.journal.store)
     session.console.note(
         "head_accepted",
-        f"the journal goes on after record {head.sequence}, although {_bare(behind)}",
+        f"record {head.sequence} is the last one, although {_bare(behind)}",
         word="accepted",
         important=True,
     )

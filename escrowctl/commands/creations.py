@@ -14,6 +14,9 @@ def show_made(session: Session, made: Made, view: View, *, verb: str) -> None:
     """
     entry = made.entry
     note_replayed(session, made, verb=verb)
+    if made.earlier is not None:
+        same = f"{made.earlier.name} was answered with {view.id} too: the service may have created one escrow, not two"
+        session.console.note("same_id", same, word="warning", important=True)
     if view.id is None:
         _tell_missing_id(session, made, verb=verb)
     session.show(view, done=f"{verb} {view.id or entry.name} ({entry.verdict.http_status})")

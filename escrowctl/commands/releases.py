@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from escrowctl.client.exchange import SUCCESS
 from escrowctl.client.records import Released, describe_money, set_pending
 from escrowctl.commands.several import run_several
 from escrowctl.contract.number import JsonValue, Number
@@ -12,8 +13,6 @@ from escrowctl.session import Session
 if TYPE_CHECKING:
     from escrowctl.client.inspection import Confirm
     from escrowctl.client.release import Release
-
-_SUCCESS = range(200, 300)
 
 
 def release_all(session: Session, prepared: "Release", ids: list[str], *, several: bool) -> None:
@@ -111,15 +110,19 @@ def _how_verified(released: Released) -> str:
 def _note_release(session: Session, released: Released) -> None:
     entry = released.entry
     if entry is None:
-        how = "was released already" if released.verified else "was accepted for release before, not confirmed"
+        how = (
+            "was released already"
+            if released.verified
+            else "had a release accepted before; it is not confirmed as released"
+        )
         session.console.note("already_released", f"{released.id} {how}. Nothing was sent now.")
     elif released.replayed:
         session.console.note(
             "replayed", f"this was released before, {entry.settled_at} ({entry.name}). Nothing was sent now."
         )
-    elif released.http_status not in _SUCCESS:
+    elif released.http_status not in SUCCESS:
         how = f"the service answered {released.http_status} ({entry.name})"
-        session.console.note("released_all_the_same", f"{how}; {released.id} reads as {released.status_after} now")
+        session.console.note("released_despite_refusal", f"{how}; {released.id} reads as {released.status_after} now")
     elif released.verified is False:
         session.console.note(
             "not_yet_released",
@@ -139,6 +142,6 @@ def _why_open(session: Session, released: Released) -> str:
     if status == released.status_before:
         return f"the status is still {status}"
     why = f"the status is now {status}"
-    if session.service.profile is None or session.service.is_pending(status):
+    if released.status_before is None or session.service.profile is None or session.service.is_pending(status):
         return why
     return f'{why}; if that means "on its way": {set_pending(session.invocation, status)}'

@@ -14,7 +14,7 @@ from escrowctl.commands.records import view_record
 from escrowctl.contract.number import JsonValue
 from escrowctl.contract.operations import CREATE_WEBHOOK, Operation
 from escrowctl.contract.redaction import find_secret, may_hold_secret
-from escrowctl.errors import EscrowctlError, bad_value
+from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
 from escrowctl.options import DataOption, DespiteOption, DryRunOption, KeyOption, ReasonOption
 from escrowctl.output.view import Listing, View
 from escrowctl.session import Session, session_of
@@ -91,8 +91,9 @@ def _make(session: Session, order: Order) -> Made:
     try:
         return session.client.make(order)
     except EscrowctlError as error:
-        if (entry := error.facts.get("entry")) and (path := session.journal.secret_path(str(entry))).exists():
-            message = f"the reply could not be read, and may hold the signing secret. It is stored in {path}."
+        entry, is_new = error.facts.get("entry"), error.code is ErrorCode.OUTCOME_UNKNOWN
+        if entry and is_new and (path := session.journal.secret_path(str(entry))).exists():
+            message = f"the reply may hold the signing secret. It is stored in {path}."
             session.console.note("secret", message, important=True)
         raise
 
@@ -164,11 +165,11 @@ def _note_secret(session: Session, made: Made, view: View) -> None:
     what = "the signing secret" if secret else "a text of the reply that may be a secret"
     match shown, kept:
         case _, True:
-            message = f"{what} is {'shown this once' if shown else 'not shown'}. It is kept in {path}."
+            message = f"{what} is {'shown only this once' if shown else 'not shown'}. It is stored in {path}."
         case True, _:
-            message = f"{what} is shown this once. It could not be kept in {path}: keep it yourself."
+            message = f"{what} is shown only this once. It could not be stored in {path}: copy it now."
         case _:
-            message = f"{what} is not shown, and could not be kept in {path}: the service alone knows it."
+            message = f"{what} is not shown, and could not be stored in {path}. Only the service knows it."
     session.console.note("secret", message, important=not (shown and kept))
 
 

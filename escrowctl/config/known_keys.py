@@ -50,7 +50,7 @@ class KnownKeys:
         """Remember the keys that are stored, and those in files that profiles name, as far as they can be read."""
         for profile in _table(_read(config).get("profiles")).values():
             if named := _table(profile).get("api_key_file"):
-                self.learn(_in_file(config.parent / Path(str(named)).expanduser()))
+                self.learn(_in_file(Path(str(named)), folder=config.parent))
         stored = [str(_table(entry).get("key", "")) for entry in _read(credentials).values()]
         self.learn(key for key in stored if len(key) >= MIN_KEY_CHARS)
 
@@ -84,9 +84,9 @@ def _is_read(name: str) -> bool:
     return (name.startswith("ESCROWCTL_") and name != _KEY) or name in _OTHERS
 
 
-def _in_file(path: Path) -> Iterator[str]:
+def _in_file(path: Path, *, folder: Path = Path()) -> Iterator[str]:
     with suppress(EscrowctlError, ValueError, RuntimeError):
-        yield read_key_file(path, source="").reveal()
+        yield read_key_file(folder / path.expanduser(), source="").reveal()
 
 
 def _read(path: Path) -> dict[str, Any]:

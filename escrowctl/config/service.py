@@ -123,12 +123,12 @@ class Service:
         return f"{self.origin.base_url}{self.api_prefix}{path}"
 
     def refuse_key(self, *texts: str | None) -> None:
-        """Raise EscrowctlError (exit 2) where the API key stands in what is to be sent, shown or recorded.
+        """Raise EscrowctlError `ErrorCode.BAD_VALUE` where the API key appears in what is to be sent, shown or stored.
 
         interface.md section 5: the key is never part of the path or body.
         """
         if any(holds_key(text, self.key.reveal()) for text in texts if text):
-            raise bad_value("the API key stands in what is to be sent or recorded: it never belongs there.")
+            raise bad_value("the API key appears in the request: remove it.")
 
     def is_pending(self, status: str | None) -> bool:
         """Whether this status means that a release is accepted and not done yet; compared case-blind."""

@@ -15,7 +15,10 @@ _WHEN_DAMAGED = (
     "to bring it back: move it away, then escrowctl journal import FILE --restore, with the newest export",
 )
 
-ACCEPT = "if no write is missing from it: escrowctl journal verify --accept-head"
+
+def accepting_head(invocation: str) -> str:
+    """Return the hint to accept a journal that its head file contradicts."""
+    return f"if no write is missing from it: {invocation} journal verify --accept-head"
 
 
 def unusable(path: Path, why: str, *, hint: tuple[str, ...] = ()) -> EscrowctlError:
@@ -33,9 +36,9 @@ def damaged(path: Path, why: str) -> EscrowctlError:
     return unusable(path, f"it is damaged: {why}", hint=_WHEN_DAMAGED)
 
 
-def behind(path: Path, why: str) -> EscrowctlError:
+def behind(path: Path, why: str, *, invocation: str) -> EscrowctlError:
     """Return the error (17) that the file and the head stored next to it disagree."""
-    return unusable(path, f"it is damaged: {why}", hint=(*_WHEN_DAMAGED, ACCEPT))
+    return unusable(path, f"it is damaged: {why}", hint=(*_WHEN_DAMAGED, accepting_head(invocation)))
 
 
 @contextlib.contextmanager

@@ -87,11 +87,11 @@ def _recognise(store: Store, archive: Archive) -> Intake:
 def _require_reaching(store: Store, archive: Archive) -> None:
     """Refuse an archive that is of another journal than was here before, or older."""
     path = store.head_file.path
-    by_hand = f"to restore it all the same: settle by hand what was written here, then remove {path}"
+    by_hand = f"to restore it anyway: check what was written here, then remove {path}"
     try:
         kept = store.head_file.read()
     except UnreadableHeadError:
-        raise _refusal(f"{path} holds no head: which journal was here is not known.", hint=by_hand) from None
+        raise _refusal(f"{path} is not a head file: which journal was here is not known.", hint=by_hand) from None
     if kept is None or kept == KeptHead(store.journal_id, EMPTY):
         return
     if kept.journal_id != archive.journal_id:

@@ -54,7 +54,8 @@ class Journal:
         self._folder = folder
         self._now = now
         self._invocation = invocation
-        self.store = Store.open(folder / "journal.db", made_at=timestamp(now()), reading=reading)
+        path = folder / "journal.db"
+        self.store = Store.open(path, made_at=timestamp(now()), reading=reading, invocation=invocation)
         self._lock_path = folder / "journal.lock"
         with _lockable(self._lock_path):
             self._locks = (AskedLockFile if reading else LockFile)(self._lock_path)
@@ -214,7 +215,7 @@ class Journal:
             return
         if not self.is_there:
             raise damaged(self.store.path, "it is gone, and its head is still there")
-        raise behind(self.store.path, kept_beside)
+        raise behind(self.store.path, kept_beside, invocation=self._invocation)
 
     @property
     def is_there(self) -> bool:

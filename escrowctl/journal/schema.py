@@ -77,6 +77,7 @@ CREATE INDEX entries_by_origin ON entries (origin) WHERE origin IS NOT NULL;
 _SINCE_FORMAT_4 = """
 ALTER TABLE entries ADD COLUMN account TEXT;
 ALTER TABLE entries ADD COLUMN key_fingerprint TEXT;
+CREATE INDEX entries_by_result ON entries (result_id) WHERE result_id IS NOT NULL;
 """
 
 _FORGET_DERIVED = """

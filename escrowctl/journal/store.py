@@ -27,10 +27,14 @@ _TREES = ("guards", "guards_again")
 
 
 class Store:
-    """One open journal file. Every method may raise EscrowctlError `journal_unusable` (exit 17)."""
+    """One open journal file. Every method may raise EscrowctlError `journal_unusable` (exit 17).
 
-    def __init__(self, path: Path, database: sqlite3.Connection) -> None:
+    `invocation` is how a hint about it starts.
+    """
+
+    def __init__(self, path: Path, database: sqlite3.Connection, *, invocation: str = "escrowctl") -> None:
         self.path = path
+        self._invocation = invocation
         self.head_file = HeadFile(path.with_suffix(".head"))
         self._appended: Head | None = None
         self._failed = False
@@ -38,14 +42,15 @@ class Store:
         self._db.row_factory = sqlite3.Row
 
     @classmethod
-    def open(cls, path: Path, *, made_at: str, reading: bool = False) -> "Store":
+    def open(cls, path: Path, *, made_at: str, reading: bool = False, invocation: str = "escrowctl") -> "Store":
         """Open the file, made where it is missing, and bring it up to date.
 
         `reading`: a missing file reads as an empty journal and is not made, and one that cannot be
         written is read all the same.
         """
         with decoding(path):
-            store = cls(path, open_database_to_read(path) if reading else open_database(path))
+            database = open_database_to_read(path) if reading else open_database(path)
+            store = cls(path, database, invocation=invocation)
             store._prepare(made_at)
             if not reading:
                 store._make_head()
@@ -116,7 +121,7 @@ class Store:
         if row["number"] != row["entry"]:
             raise self._damaged("its entries and its records do not end with the same one")
         if why := self.behind_head_file():
-            raise behind(self.path, why)
+            raise behind(self.path, why, invocation=self._invocation)
 
     def behind_head_file(self) -> str | None:
         """Return in what the chain contradicts the head that was kept beside it; None where it does not."""
@@ -124,7 +129,7 @@ class Store:
             with self._translated():
                 kept = self.head_file.read()
         except UnreadableHeadError:
-            return f"{self.head_file.path.name} next to it holds no head"
+            return f"{self.head_file.path.name} next to it is not a head file"
         if kept is None:
             return None if self.head() == EMPTY else f"{self.head_file.path.name} next to it is missing"
         if kept.journal_id != self.journal_id:
@@ -204,6 +209,10 @@ class Store:
     def by_reference(self, names: Iterable[str], reference: str) -> list[Entry]:
         """Return the entries under a reference that may have happened, newest first."""
         return self._standing(rows.reference_tokens(names, reference))
+
+    def by_result(self, result_id: str) -> list[Entry]:
+        """Return the entries that made a thing under this id, newest first."""
+        return [self._entry(*found) for found in self.rows_where("result_id = ?", (result_id,))]
 
     def by_origin(self, origin: str) -> list[Entry]:
         """Return the entries that were imported from that journal and entry."""

@@ -591,3 +591,9 @@ def test_a_typo_in_the_file_can_be_taken_out_by_its_name(run: Run, write_config:
 
     assert run("config", "unset", "profiles.a.reed_only").code == 0
     assert path.read_text() == '[profiles.a]\nbase_url = "https://a.example.com"\n'
+
+
+def test_key_file_of_an_unknown_user_is_no_defect(run: Run, write_config: WriteConfig) -> None:
+    write_config('[profiles.a]\nbase_url = "https://x.example.com"\napi_key_file = "~nosuchuser/key"\n')
+
+    assert [run("config", "path").code, run("-p", "a", "tx", "get", "tx_1").code] == [0, 2]

@@ -11,6 +11,7 @@ from wire_server import Behave, Seen, WireServer, hang_up, http_reply
 
 from cli.conftest import Journal, Profile
 from cli.replies import CREATE, json_reply
+from escrowctl.client.outcome import judge_stored
 
 At = Callable[[Behave], tuple[WireServer, Run]]
 UNNAMED = b'{"escrowNo":"A-10977","escrowState":"AWAITING_DEPOSIT","value":{"amt":100.00,"ccy":"USD"}}'
@@ -256,3 +257,17 @@ def test_location_that_names_no_escrow_here_proves_nothing(place: str, status: s
     _server, run = at(located(place, body, status))
 
     assert run(*KEYED).code == 12
+
+
+def test_reply_of_many_texts_is_judged_a_few_times(profile: Profile, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: list[object] = []
+
+    def count(service: Any, entry: Any) -> Any:
+        judged.append(entry)
+        return judge_stored(service, entry)
+
+    monkeypatch.setattr("escrowctl.client.creation.judge_stored", count)
+    texts = ",".join(f'"f{number}":"x{number}y"' for number in range(500))
+    profile(behave=json_reply(f"{{{texts}}}".encode()))
+
+    assert (run(*CREATE).code, len(judged) < 30) == (12, True)

@@ -164,3 +164,44 @@ def test_decision_overturns_an_earlier_decision(at: At) -> None:
     assert run("journal", "resolve", "j1", "--applied", "--reason", "desk").code == 0
 
     assert run(*NOT_APPLIED).code == 0
+
+
+def test_release_conflict_without_any_status_is_unknown(at: At, journal: Journal) -> None:
+    nameless = json_reply(b'{"id":"tx_1","amount":100,"currency":"USD"}')
+    server, run = at(writes_meet(json_reply(b"", "409 Conflict"), reads=nameless))
+
+    codes = [run(*RELEASE).code for _ in range(2)]
+
+    assert (codes, len(server.writes)) == ([12, 12], 1)
+    assert journal() == [("release_transaction", "unknown")]
+
+
+def test_repeated_release_without_a_reading_before_suggests_no_status(profile: Profile, run: Run) -> None:
+    profile(RELEASED_IS_KNOWN, behave=writes_meet(json_reply(b"")))
+    keyed = (*RELEASE, "--idempotency-key", "k1", "--json")
+
+    codes, hints = zip(*[(result.code, result.error["hint"]) for result in (run(*keyed), run(*keyed))], strict=True)
+
+    assert codes == (16, 16)
+    assert not any("status.pending" in hint for hint in hints)
+
+
+def test_create_found_by_its_key_but_failed_ends_with_16(profile: Profile, run: Run) -> None:
+    key = "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"
+    listed = f'[{{"id":"tx_7","status":"failed","amount":100,"currency":"usd","key":"{key}"}}]'.encode()
+    profile(behave=writes_meet(hang_up, reads=json_reply(listed)))
+    assert run(*CREATE, new_uuid=lambda: key).code == 12
+
+    result = run("journal", "resolve", "j1", "--json")
+
+    assert (result.code, result.error["code"]) == (16, "check_failed")
+    assert "tx_7 was created, but its status is failed." in result.error["message"]
+
+
+def test_second_create_with_the_id_of_the_first_warns(at: At) -> None:
+    _, run = at(json_reply(HELD))
+
+    first, second = run(*CREATE), run(*CREATE)
+
+    assert (first.code, second.code, first.err) == (0, 0, "")
+    assert second.err == ("warning: j1 was answered with tx_1 too: the service may have created one escrow, not two\n")

@@ -43,9 +43,9 @@ def sequence(state: Path) -> int:
 
 LOST = {
     "missing": "journal.head next to it is missing",
-    "empty": "journal.head next to it holds no head",
-    "garbage": "journal.head next to it holds no head",
-    "too long": "journal.head next to it holds no head",
+    "empty": "journal.head next to it is not a head file",
+    "garbage": "journal.head next to it is not a head file",
+    "too long": "journal.head next to it is not a head file",
     "another journal's": "journal.head next to it is of another journal",
     "ahead": "it ends with record 2, and had 5: it is an older copy, or was cut",
 }
@@ -89,7 +89,7 @@ def test_writes_continue_after_the_head_is_accepted(used: tuple[WireServer, Run]
     accepted = run(*ACCEPT)
 
     assert accepted.code == 0
-    assert f"accepted: the journal goes on after record 2, although {LOST[how]}" in accepted.err
+    assert f"accepted: record 2 is the last one, although {LOST[how]}" in accepted.err
     assert sequence(state) == 2
     assert (run(*VERIFY).code, run(*RELEASE).code, run(*OTHER).code, len(server.writes)) == (0, 7, 0, 2)
 
@@ -287,3 +287,13 @@ def test_restore_that_failed_at_its_commit_can_be_repeated(
 
     assert (run(*OTHER).code, restored(run, exported).code) == (17, 0)
     assert (run(*RELEASE).code, run(*OTHER).code, len(server.writes)) == (7, 0, 2)
+
+
+def test_hint_to_accept_the_sandbox_head_stays_in_the_sandbox(run: Run, home: Path) -> None:
+    create = ("--sandbox", *CREATE)
+    assert run(*create).code == 0
+    (home / "state" / "sandbox" / "journal.head").unlink()
+
+    hints = [run(*line, "--json").error["hint"] for line in (create, ("--sandbox", "journal", "verify"))]
+
+    assert all("escrowctl --sandbox journal verify --accept-head" in hint for hint in hints)

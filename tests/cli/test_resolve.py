@@ -253,8 +253,16 @@ def test_the_key_of_what_was_not_applied_serves_for_its_next_attempt(
 @pytest.mark.parametrize(
     ("one", "code", "sentence"),
     [
-        (json_reply(b'{"id":"tx_2","amount":99,"currency":"USD"}'), 3, "tx_2 has amount 99, sent was 100."),
-        (json_reply(b'{"id":"tx_2","amount":100,"currency":"EUR"}'), 3, "tx_2 has currency EUR, sent was USD."),
+        (
+            json_reply(b'{"id":"tx_2","amount":99,"currency":"USD"}'),
+            3,
+            "tx_2 is not as it was sent: its amount is 99 (100 was sent).",
+        ),
+        (
+            json_reply(b'{"id":"tx_2","amount":100,"currency":"EUR"}'),
+            3,
+            "tx_2 is not as it was sent: its currency is EUR (USD was sent).",
+        ),
         (json_reply(b"", "404 No"), 6, "tx_2 could not be read: get transaction tx_2: the service answered 404."),
         (hang_up, 10, "tx_2 could not be read: "),
     ],

@@ -53,7 +53,7 @@ def test_secret_outside_the_envelope_is_stored_and_the_file_is_named(home: Path,
     result = run(*ENDPOINT)
 
     stored = home / "state" / "signing-secrets" / "j1.json"
-    assert (result.code, TOKEN in result.out, f"not shown. It is kept in {stored}." in result.err) == (0, False, True)
+    assert (result.code, TOKEN in result.out, f"not shown. It is stored in {stored}." in result.err) == (0, False, True)
     assert json.loads(stored.read_text())["reply"]["verification_token"] == TOKEN
 
 
@@ -175,3 +175,13 @@ def test_value_named_like_a_secret_is_sent_and_not_stored(line: tuple[str, ...],
     assert (unknown.code, again.code) == (12, 2)
     assert [json.loads(seen.body)["card"] for seen in server.writes] == [{"api_key": "correct horse"}]
     assert ("correct horse" in unknown.err, names_of_files_with("correct horse", home)) == (False, [])
+
+
+def test_refused_repetition_says_nothing_of_a_stored_reply(at: At) -> None:
+    _, run = at(json_reply(b'{"id":"wh_1","secret":"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"'))
+    line = ("webhook", "create", "--url", "https://hooks.example.net/x")
+
+    first, second = run(*line), run(*line)
+
+    assert (first.code, second.code) == (12, 12)
+    assert ("is stored in" in first.err, "is stored in" in second.err) == (True, False)

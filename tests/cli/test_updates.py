@@ -178,7 +178,7 @@ def test_a_record_that_cannot_be_read_is_updated_on_purpose_only(at: At) -> None
     refused, sent = run(*UPDATE, "--yes"), run(*UPDATE, "--yes", "--allow-unreadable")
 
     assert (refused.code, sent.code, len(server.writes)) == (10, 0, 1)
-    assert "The update was not sent.\nhint: to update it all the same: --allow-unreadable\n" in refused.err
+    assert "The update was not sent.\nhint: to update it anyway: --allow-unreadable\n" in refused.err
 
 
 def test_the_sandbox_answers_as_was_observed(run: Run) -> None:

@@ -94,7 +94,7 @@ def test_the_signing_secret_is_shown_once_kept_private_and_never_journalled(home
     assert (first.code, first.json["secret"]) == (0, SECRET)
     kept = home / "state" / "signing-secrets" / "j1.json"
     note = json.loads(first.err.splitlines()[0])["note"]
-    assert note == {"code": "secret", "message": f"the signing secret is shown this once. It is kept in {kept}."}
+    assert note == {"code": "secret", "message": f"the signing secret is shown only this once. It is stored in {kept}."}
     assert json.loads(kept.read_text()) == {
         "service": json.loads(shown[0].out)["service"],
         "id": "wh_3",
@@ -153,7 +153,7 @@ def test_a_secret_that_is_not_shown_is_said_to_be_kept_and_where(
 
     kept = home / "state" / "signing-secrets" / "j1.json"
     assert (result.code, result.out) == (0, out)
-    assert result.err == f"note: the signing secret is not shown. It is kept in {kept}.\n"
+    assert result.err == f"note: the signing secret is not shown. It is stored in {kept}.\n"
     assert json.loads(kept.read_text())["secret"] == SECRET
 
 
@@ -163,14 +163,14 @@ def test_a_secret_that_was_chosen_is_shown(at: At) -> None:
     result = run(*CREATE, "--fields", "/secret")
 
     assert result.out == f"/secret\t{SECRET}\n"
-    assert result.err.startswith("note: the signing secret is shown this once. It is kept in ")
+    assert result.err.startswith("note: the signing secret is shown only this once. It is stored in ")
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ((), ("the signing secret is shown this once. It could not be kept in ", ": keep it yourself.\n")),
-        (("-q",), ("the signing secret is not shown, and could not be kept in ", ": the service alone knows it.\n")),
+        ((), ("the signing secret is shown only this once. It could not be stored in ", ": copy it now.\n")),
+        (("-q",), ("the signing secret is not shown, and could not be stored in ", ". Only the service knows it.\n")),
     ],
 )
 def test_a_secret_that_cannot_be_kept_is_said_loudly(
@@ -205,7 +205,7 @@ def test_signing_secret_that_could_not_be_kept_is_reported(home: Path, at: At, i
     result = run(*CREATE)
 
     assert (result.code, SECRET in result.out, target.read_text()) == (0, True, "precious")
-    assert ("could not be kept" in result.err) == (instead == "folder")
+    assert ("could not be stored" in result.err) == (instead == "folder")
     assert path.is_symlink() is False
     assert instead == "folder" or SECRET in path.read_text()
 

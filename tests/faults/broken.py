@@ -42,7 +42,7 @@ def judges_by_status_alone(monkeypatch: pytest.MonkeyPatch, reached: Reached) ->
 
     def credulous(_operation: Any, answer: Any, _sent: Any) -> Outcome:
         reached()
-        return Outcome(Sending.DONE, str(answer.status), answered=True)
+        return Outcome(Sending.DONE, str(answer.status))
 
     monkeypatch.setattr(outcome, "_judge_success", credulous)
 

@@ -382,10 +382,7 @@ SPEECHLESS = Manner(
         Expected("tx list", 10, "", "the service answered 204, but the reply is empty."),
         Expected("tx update tx_1 --data '{}' --yes", 10, "", "The update was not sent."),
         Expected(
-            "tx release tx_1 --yes",
-            10,
-            "",
-            "The release was not sent.\nhint: to release it all the same: --allow-unreadable",
+            "tx release tx_1 --yes", 10, "", "The release was not sent.\nhint: to release it anyway: --allow-unreadable"
         ),
         Expected(
             "tx release tx_1 --yes --allow-unreadable",

@@ -192,7 +192,10 @@ def _named(written: Written) -> Record | None:
     record, made = written.record, written.entry.verdict.result_id
     if record is None or made is None:
         return record
-    return replace(record, located=replace(record.located, id=made))
+    value = record.value
+    if record.located.id is None and isinstance(value, dict):
+        value = {"id": made, **value}
+    return replace(record, value=value, located=replace(record.located, id=made))
 
 
 def _known_record(entry: Entry, invocation: str) -> Record:

@@ -74,7 +74,7 @@ def cached(
     """Return the failure (10) of a read that decides about a write, and that a cache answered."""
     return EscrowctlError(
         ErrorCode.READ_FAILED,
-        f"{_label(operation, resource_id)}: the answer is {age} s old, from a cache between here and the service.",
+        f"{_label(operation, resource_id)}: the answer comes from a cache between here and the service (Age: {age}).",
         facts={"request_id": request_id, "http_status": answer.status},
     )
 

@@ -13,7 +13,7 @@ from escrowctl.client.exchange import SUCCESS, Answer, Exchange, Fault
 from escrowctl.client.problem import describe_refusal
 from escrowctl.contract.number import JsonValue
 from escrowctl.contract.operations import CREATE_TRANSACTION, UPDATE_TRANSACTION, Operation
-from escrowctl.contract.record import Located, Pointers, find_error, is_id, locate, looks_like_error, unwrap
+from escrowctl.contract.record import Located, Pointers, find_error, find_ids, is_id, locate, looks_like_error, unwrap
 from escrowctl.contract.reply import Broken, Defect, Document, read_reply
 from escrowctl.errors import ErrorCode, Sending
 
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 _REFUSED_OTHERWISE = frozenset({400, 402, 404, 405, 406, *range(410, 416), 417, 421, 422, 424, 428, 431, 451, 501})
 _REDIRECTS_THAT_KEEP_THE_METHOD = frozenset({301, 307, 308})
 _REFUSED_FOR_NOW = frozenset({425, 429})
-_CREATED, _ACCEPTED, _PARTIAL = 201, 202, 206
-_DONE = frozenset(SUCCESS) - {_PARTIAL}
+_CREATED, _ACCEPTED, _PARTIAL, _MULTI = 201, 202, 206, 207
+_DONE = frozenset(SUCCESS) - {_PARTIAL, _MULTI}
+"""A part of a reply, or replies to several requests (RFC 4918 section 11.1), say nothing of the whole."""
 _COLLECTION = "transactions"
 
 NO_ID = "escrowctl found no id in the reply"
@@ -123,15 +124,18 @@ def _judge_success(operation: Operation, answer: Answer, sent: Sent) -> Outcome:
     """A 2xx is done only if its body says nothing else; a create must name the escrow that it made."""
     reply = answer.read()
     is_empty = isinstance(reply, Broken) and reply.defect is Defect.EMPTY
+    creates = operation.name == CREATE_TRANSACTION.name
+    in_location = _id_in_location(answer, sent.url) if creates else None
     if isinstance(reply, Broken) and not is_empty:
-        return _unproven(answer, f"the reply {reply.defect.value}")
+        unreadable = _unproven(answer, f"the reply {reply.defect.value}")
+        return unreadable if in_location is None else _judge_create(answer, in_location, sent)
     document = None if isinstance(reply, Broken) else reply.value
     record = unwrap(document, noun=operation.noun, pointers=sent.pointers)
     located = locate(record, noun=operation.noun, pointers=sent.pointers, document=document)
     if not is_empty and (error := _find_error(document, record, located, operation, sent)):
         return _unproven(answer, f"the reply {error}")
-    if operation.name == CREATE_TRANSACTION.name:
-        found = located.id or _id_in_location(answer, sent.url)
+    if creates:
+        found = located.id or in_location
         if is_empty and found is None:
             return _unproven(answer, f"the reply {Defect.EMPTY.value}")
         return _judge_create(answer, found, sent)
@@ -200,8 +204,8 @@ def describe_sent(service: "Service", entry: "Entry") -> Sent:
     intent, noun, pointers = entry.intent, CREATE_TRANSACTION.noun, service.pointers
     reply = read_reply((intent.body or "").encode())
     body = reply.value if isinstance(reply, Document) else None
-    in_body = (locate(part, noun=noun, pointers=pointers).id for part in (body, unwrap(body, noun=noun)))
-    own = (intent.idempotency_key, intent.reference, entry.request_id, *in_body)
+    pointed = locate(body, noun=noun, pointers=pointers).id
+    own = (intent.idempotency_key, intent.reference, entry.request_id, pointed, *find_ids(body, noun=noun))
     return Sent(intent.url, body, frozenset(name.casefold() for name in own if name), pointers)
 
 

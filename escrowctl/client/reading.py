@@ -113,10 +113,13 @@ class Reader:
 
 
 def _refuse_cached(operation: Operation, answer: Answer, resource_id: str | None, request_id: str) -> None:
-    """Raise EscrowctlError `ErrorCode.READ_FAILED` for a stored answer: its Age is above 0 (RFC 9111 section 5.1)."""
-    age = (answer.header("Age") or "").strip()
-    if age.isascii() and age.isdigit() and int(age[:12]) > 0:
-        raise cached(operation, answer, age[:12], resource_id=resource_id, request_id=request_id)
+    """Raise EscrowctlError `ErrorCode.READ_FAILED` for an answer that may be stored: its Age is not 0.
+
+    RFC 9111 section 5.1: a cache adds the field. One that cannot be read as a number says no more.
+    """
+    ages = [value.strip() for name, value in answer.headers if name.lower() == "age"]
+    if any(age.strip("0") for age in ages):
+        raise cached(operation, answer, ", ".join(ages)[:40], resource_id=resource_id, request_id=request_id)
 
 
 def _says_no(*documents: JsonValue, noun: str) -> bool:

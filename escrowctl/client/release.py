@@ -18,6 +18,7 @@ from escrowctl.contract.operations import GET_TRANSACTION, Operation
 from escrowctl.contract.record import Located
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, Stopped
 from escrowctl.journal.entries import Entry, State
+from escrowctl.journal.guards import taken_over
 from escrowctl.signals import Signals
 from escrowctl.surroundings import Surroundings
 
@@ -170,17 +171,23 @@ class Release:
     ) -> EscrowctlError:
         """Return why a release is not done that the service answered; a 409 that changed nothing is a refusal (7)."""
         is_conflict = written.code is ErrorCode.CONFLICT
-        unchanged = _status(after) is not None and _status(before) == _status(after)
-        if is_conflict and unchanged and written.answer and written.entry.state is State.UNKNOWN:
+        state, known = written.entry.state, _status(after) is not None and _status(before) is not None
+        unchanged = known and _status(before) == _status(after)
+        if is_conflict and unchanged and written.answer and state is State.UNKNOWN:
             detail = f"{describe_refusal(written.answer)}; read back unchanged, {describe(after)}"
-            written = replace(written, entry=self._refused(written.entry, detail))
+            written = replace(written, entry=self._settle(written.entry, State.REFUSED, detail))
+        elif state is State.REFUSED and known and not unchanged:
+            # Something was applied: a proxy may have sent it before what was refused.
+            answered = f"the service answered {written.entry.verdict.detail}"
+            detail = f"{answered}, but it reads as {describe(after)} now (before: {describe(before)})"
+            written = replace(written, entry=self._settle(written.entry, State.UNKNOWN, detail), code=None)
         failure = self._failure(written)
         if is_conflict and after is not None:
             failure.hint = (*failure.hint, f"{resource_id} reads as {describe(after)} now")
         return failure
 
-    def _refused(self, entry: Entry, detail: str) -> Entry:
-        return self._writer.journal.settle_later(entry, replace(entry.verdict, state=State.REFUSED, detail=detail))
+    def _settle(self, entry: Entry, state: State, detail: str) -> Entry:
+        return self._writer.journal.settle_later(entry, replace(entry.verdict, state=state, detail=detail))
 
     def _settle_as_read(self, written: Written, after: Located | None) -> Entry:
         entry = written.entry
@@ -188,7 +195,9 @@ class Release:
             return self._writer.journal.settle_by_reading(
                 entry, f"{entry.verdict.detail}; read back as {_status(after)}"
             )
-        except EscrowctlError:
+        except EscrowctlError as error:
+            if error.code is ErrorCode.BUSY:
+                raise taken_over(entry, entry.verdict, invocation=self._invocation) from error
             # The release was sent, whatever the journal can take now: done if that is on record, else unknown.
             if entry.state is State.DONE:
                 return entry
@@ -263,7 +272,7 @@ def _is_worth_reading(written: Written) -> bool:
         case State.UNKNOWN:
             return written.answer is not None
         case State.REFUSED:
-            return written.code is ErrorCode.REFUSED
+            return written.answer is not None and written.code is not ErrorCode.RATE_LIMITED
         case _:
             return False
 

@@ -6,7 +6,7 @@ is not found is None.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import InvalidOperation
 
@@ -17,7 +17,7 @@ _AMOUNT = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?", re.ASCII)
 _STATUS_NAMES = ("status", "state")
 _CREATED_NAMES = ("created_at", "createdat", "created", "created_on", "createdon", "creation_date")
 _TRANSACTION, _TRANSACTION_STEMS = "transaction", ("transaction", "escrow", "tx")
-_NO_ID = re.compile(r"[ 0.-]*|-[0-9.]+|null|none|nil|undefined", re.ASCII | re.IGNORECASE)
+_NO_ID = re.compile(r"[ 0.-]*|-[0-9.]+|null|none|nil|undefined|n/?a|pending", re.ASCII | re.IGNORECASE)
 _LIKE_AN_ID = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_-]{3,128}", re.ASCII)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _HTTP_ERROR = re.compile(r"[45][0-9]{2}", re.ASCII)
@@ -28,6 +28,20 @@ _ERROR_NAMES = ("error", "errors", "errorcode", "errormessage", "errordescriptio
 _FIRST_ERROR, _LAST_ERROR = 400, 599
 _LIST_NAMES = ("data", "items", "results", "records", "result", "content", "entries", "_embedded")
 _MOST_ENVELOPES = 3
+_OF_SOMETHING_ELSE = frozenset(
+    {
+        "error",
+        "fault",
+        "failure",
+        "exception",
+        "problem",
+        "duplicate",
+        "duplicate_of",
+        "duplicateof",
+        "existing",
+        "user",
+    }
+)
 _ENVELOPE_NAMES = ("data", "result", "record", "item", "payload", "response")
 
 
@@ -55,7 +69,10 @@ class Located:
 
 
 def unwrap(document: JsonValue, *, noun: str, pointers: Pointers | None = None) -> JsonValue:
-    """Return the record inside one envelope (`{"data": {...}}`), or the document itself where it has the id."""
+    """Return the record inside one envelope (`{"data": {...}}`), or the document itself where it has the id.
+
+    An object alone in the document is an envelope, unless its name says that it is of something else.
+    """
     if not isinstance(document, dict):
         return document
     fields = _folded(document)
@@ -66,8 +83,19 @@ def unwrap(document: JsonValue, *, noun: str, pointers: Pointers | None = None) 
         inner = fields.get(name)
         if isinstance(inner, dict):
             return inner
-    inner = next(iter(document.values())) if len(document) == 1 else None
-    return inner if isinstance(inner, dict) else document
+    name, inner = next(iter(document.items())) if len(document) == 1 else ("", None)
+    return inner if isinstance(inner, dict) and name.casefold() not in _OF_SOMETHING_ELSE else document
+
+
+def find_ids(value: JsonValue, *, noun: str) -> Iterator[str]:
+    """Yield every text under a usual name of an id, at any depth."""
+    children: Iterable[JsonValue] = value if isinstance(value, list) else ()
+    if isinstance(value, dict):
+        named = {name: text for name, text in _folded(value).items() if name in _id_names(noun)}
+        yield from (text for text in map(_as_text, named.values()) if text is not None)
+        children = value.values()
+    for child in children:
+        yield from find_ids(child, noun=noun)
 
 
 def find_items(document: JsonValue, *, noun: str) -> list[JsonValue] | None:

@@ -76,8 +76,11 @@ def hide_query(text: str) -> str:
 
 
 def hide_values(value: JsonValue) -> JsonValue:
-    """Return a document with values starred under names like those of secrets, and signing secrets in any text."""
-    return _cover(value, "", lambda _text: STARS, lambda text: re.sub(_SIGNING, STARS, text))
+    """Return a document with stars for values under names like those of secrets.
+
+    In any text, signing secrets and the values in the queries of URLs become stars.
+    """
+    return _cover(value, "", lambda _text: STARS, lambda text: hide_query(re.sub(_SIGNING, STARS, text)))
 
 
 def hash_values(value: JsonValue) -> JsonValue:

@@ -61,7 +61,7 @@ def check_alike(alike: list[Entry], intent: Intent, *, invocation: str, now: dat
                 raise _confusable(entry, intent, invocation, now)
         elif entry.state is State.DONE and intent.is_once_only:
             raise _already_done(entry, intent, invocation, now)
-        elif entry.state is State.UNKNOWN and entry.number not in intent.despite:
+        elif entry.state is State.UNKNOWN and (intent.is_once_only or entry.number not in intent.despite):
             raise _earlier_unknown(entry, _like(entry), invocation, now)
 
 

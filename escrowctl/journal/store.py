@@ -136,6 +136,14 @@ class Store:
             return f"{self.head_file.path.name} next to it is of another journal, {kept.journal_id}"
         return self.contradiction(kept.head)
 
+    def refuse_foreign_head(self) -> None:
+        """Raise `ErrorCode.JOURNAL_UNUSABLE` where the head file is of another journal: that one is missing here."""
+        with contextlib.suppress(UnreadableHeadError), self._translated():
+            kept = self.head_file.read()
+            if kept is not None and kept.journal_id != self.journal_id:
+                hint = (f"bring journal {kept.journal_id} back", f"or, after a look, remove {self.head_file.path}")
+                raise unusable(self.path, f"the head next to it is of journal {kept.journal_id}", hint=hint)
+
     def contradiction(self, head: Head) -> str | None:
         """Return in what the chain contradicts one of its earlier heads; None where it holds it."""
         last = self.head().sequence

@@ -58,9 +58,11 @@ def _verify(store: Store, *, behind: str | None, expected: Head | None, any_head
 def accept_head(store: Store) -> Head:
     """Store the head of the chain as it is now, whatever the head file says, and return it.
 
-    Raises EscrowctlError `journal_unusable` or `state_unusable` where it cannot be written.
+    Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` where the head file is of another journal, and
+    this or `ErrorCode.STATE_UNUSABLE` where it cannot be written.
     """
     with store.transaction():
+        store.refuse_foreign_head()
         head = store.head()
         store.head_file.replace(KeptHead(store.journal_id, head))
     return head

@@ -199,3 +199,16 @@ def test_several_releases_stop_where_the_journal_fails(profile: Profile, run: Ru
 
     assert (result.code, len(server.writes)) == (12, 1)
     assert result.error["message"] == "of 3: 0 accepted, 1 failed, 1 unknown, 1 not attempted."
+
+
+@pytest.mark.parametrize("status", ["400 No", "403 No", "404 No", "422 No"])
+def test_refused_release_that_changed_the_record_is_unknown(
+    profile: Profile, run: Run, journal: Journal, status: str
+) -> None:
+    reads = in_turn(json_reply(HELD), json_reply(HELD.replace(b"held", b"paid_out")))
+    server = profile(behave=writes_meet(json_reply(b"", status), reads=reads))
+
+    codes = [run(*RELEASE).code for _ in range(2)]
+
+    assert (codes, len(server.writes)) == ([12, 12], 1)
+    assert journal() == [("release_transaction", "unknown")]

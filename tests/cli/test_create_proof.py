@@ -225,6 +225,7 @@ def located(place: str, body: bytes = b"", status: str = "201 Created") -> Behav
         ("ORIGIN/v2/transactions/tx_9/", b""),
         ("transactions/tx%5F9?expand=1", b'{"status":"held"}'),
         ("//127.0.0.1:PORT/transactions/tx_9", b"null"),
+        ("/api/v1/transactions/tx_9", b"<html>Created"),
     ],
 )
 def test_location_of_a_201_names_what_was_created(place: str, body: bytes, serve: Any, run: Run) -> None:
@@ -249,7 +250,6 @@ def test_location_of_a_201_names_what_was_created(place: str, body: bytes, serve
         ("/api/v1/transactions/tx_9", "200 OK", b"{}"),
         ("/api/v1/transactions/tx_9", "202 Accepted", b"{}"),
         ("/api/v1/transactions/tx_9", "201 Created", b'{"error":"no"}'),
-        ("/api/v1/transactions/tx_9", "201 Created", b"<html>"),
         ("/api/v1/transactions/order-8841-key", "201 Created", b""),
     ],
 )
@@ -271,3 +271,22 @@ def test_reply_of_many_texts_is_judged_a_few_times(profile: Profile, run: Run, m
     profile(behave=json_reply(f"{{{texts}}}".encode()))
 
     assert (run(*CREATE).code, len(judged) < 30) == (12, True)
+
+
+@pytest.mark.parametrize("name", ["fault", "failure", "duplicate_of", "user"])
+def test_envelope_of_something_else_proves_nothing(at: At, name: str) -> None:
+    server, run = at(json_reply(f'{{"{name}":{{"id":"A-1"}}}}'.encode()))
+
+    assert (run(*CREATE).code, len(server.writes)) == (12, 1)
+
+
+def test_id_that_was_sent_at_any_depth_proves_nothing(at: At) -> None:
+    _, run = at(json_reply(b'{"buyer":{"id":"u_1"}}'))
+
+    assert run(*CREATE, "--data", '{"parties":[{"buyer":{"id":"u_1"}}]}').code == 12
+
+
+def test_id_that_only_the_location_names_is_shown(at: At) -> None:
+    _, run = at(json_reply(b'{"state":"held"}', "201 Created", "Location: /api/v1/transactions/tx_9"))
+
+    assert run(*CREATE, "--json").json == {"id": "tx_9", "state": "held"}

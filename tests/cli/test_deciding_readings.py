@@ -29,18 +29,18 @@ def test_plain_read_shows_a_cached_answer(at: At) -> None:
     assert run("tx", "get", "tx_1").code == 0
 
 
-@pytest.mark.parametrize("age", ["40", "1", " 7 "])
+@pytest.mark.parametrize("age", ["40", "1", " 7 ", "60, 0", "60;x=1", "60.0", "soon"])
 def test_release_is_not_sent_on_a_cached_reading(at: At, age: str) -> None:
     server, run = at(writes_meet(json_reply(b""), reads=json_reply(HELD, "200 OK", f"Age: {age}")))
 
     result = run(*RELEASE, "--json")
 
     assert (result.code, result.error["outcome"], server.writes) == (10, "not_sent", [])
-    assert f"{age.strip()} s old" in result.error["message"]
+    assert f"(Age: {age.strip()})" in result.error["message"]
     assert "--allow-unreadable" in result.error["hint"]
 
 
-@pytest.mark.parametrize("age", ["0", "", "soon", "-1"])
+@pytest.mark.parametrize("age", ["0", "00", ""])
 def test_release_is_sent_where_age_says_nothing(at: At, age: str) -> None:
     server, run = at(writes_meet(json_reply(b""), reads=json_reply(HELD, "200 OK", f"Age: {age}")))
 

@@ -81,7 +81,19 @@ def test_write_with_a_wrong_or_missing_head_is_refused(used: tuple[WireServer, R
         assert "escrowctl journal verify --accept-head" in result.error["hint"]
 
 
-@pytest.mark.parametrize("how", LOST)
+def test_head_of_another_journal_is_not_accepted(used: tuple[WireServer, Run], state: Path) -> None:
+    server, run = used
+    spoil(state / "journal.head", "another journal's")
+
+    accepted = run(*ACCEPT, "--json")
+
+    assert (accepted.code, run(*OTHER).code, len(server.writes)) == (17, 17, 1)
+    assert f"remove {state / 'journal.head'}" in accepted.error["hint"]
+    (state / "journal.head").unlink()
+    assert (run(*ACCEPT).code, run(*OTHER).code) == (0, 0)
+
+
+@pytest.mark.parametrize("how", [how for how in LOST if how != "another journal's"])
 def test_writes_continue_after_the_head_is_accepted(used: tuple[WireServer, Run], state: Path, how: str) -> None:
     server, run = used
     spoil(state / "journal.head", how)

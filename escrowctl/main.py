@@ -130,10 +130,9 @@ def _fail(session: "Session", error: "EscrowctlError") -> int:
 
     # What is to be told is decided; another signal cannot change it.
     session.signals.hold()
-    if "service" not in session.__dict__:
-        # The mistake may be that a key was typed, which nothing has read yet.
-        with contextlib.suppress(Exception):
-            session.learn_stored_keys()
+    # The mistake may be that a key was typed, which nothing has read yet.
+    with contextlib.suppress(Exception):
+        session.learn_stored_keys()
     _note_defects(session)
     session.console.error(error)
     return error.exit_code

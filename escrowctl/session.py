@@ -91,6 +91,8 @@ class Session:
         """Write a traceback."""
         import traceback
 
+        with suppress(Exception):
+            self.learn_stored_keys()
         self.console.report("".join(traceback.format_exception(error)).rstrip())
 
     @cached_property
@@ -112,10 +114,10 @@ class Session:
         self.keys.refuse_misplaced()
 
     def learn_stored_keys(self) -> None:
-        """Remember every key that is stored: what follows could quote one."""
+        """Remember every key that is stored, unless the service is known: what follows could quote one."""
         from escrowctl.config.file import CONFIG_NAME
 
-        if self.options.sandbox:
+        if self.options.sandbox or "service" in self.__dict__:
             return
         with suppress(EscrowctlError):
             folder, named = self.folders.config, self.resolver.config_path

@@ -6,6 +6,7 @@ settled by that reply later, and one that is done is compared with what was sent
 
 import shlex
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 
@@ -110,8 +111,11 @@ def find_difference(service: Service, entry: Entry, *, invocation: str) -> Escro
 def _find_earlier(service: Service, journal: Journal, entry: Entry) -> Entry | None:
     """Return an earlier create that has the id of this one: the service may have made one escrow of the two."""
     made = entry.verdict.result_id
-    earlier = find_creator(journal, entry, made, account_of(service)) if made is not None else None
-    return earlier if earlier is not None and earlier.number < entry.number else None
+    # The create is done, whatever can be read of the others now.
+    with suppress(EscrowctlError):
+        earlier = find_creator(journal, entry, made, account_of(service)) if made is not None else None
+        return earlier if earlier is not None and earlier.number < entry.number else None
+    return None
 
 
 def _list_differences(service: Service, entry: Entry) -> list[str]:

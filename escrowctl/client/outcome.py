@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
-from escrowctl.client.exchange import SUCCESS, Answer, Exchange, Fault
+from escrowctl.client.exchange import Answer, Exchange, Fault
 from escrowctl.client.problem import describe_refusal
 from escrowctl.contract.number import JsonValue
 from escrowctl.contract.operations import CREATE_TRANSACTION, UPDATE_TRANSACTION, Operation
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 _REFUSED_OTHERWISE = frozenset({400, 402, 404, 405, 406, *range(410, 416), 417, 421, 422, 424, 428, 431, 451, 501})
 _REDIRECTS_THAT_KEEP_THE_METHOD = frozenset({301, 307, 308})
 _REFUSED_FOR_NOW = frozenset({425, 429})
-_CREATED, _ACCEPTED, _PARTIAL, _MULTI = 201, 202, 206, 207
-_DONE = frozenset(SUCCESS) - {_PARTIAL, _MULTI}
-"""A part of a reply, or replies to several requests (RFC 4918 section 11.1), say nothing of the whole."""
+_CREATED, _ACCEPTED = 201, 202
+_DONE = frozenset({200, _CREATED, _ACCEPTED, 203, 204})
+"""What is not listed is unknown: 206 is a part, 207 (RFC 4918 section 11.1) speaks of several requests."""
 _COLLECTION = "transactions"
 
 NO_ID = "escrowctl found no id in the reply"
@@ -124,18 +124,15 @@ def _judge_success(operation: Operation, answer: Answer, sent: Sent) -> Outcome:
     """A 2xx is done only if its body says nothing else; a create must name the escrow that it made."""
     reply = answer.read()
     is_empty = isinstance(reply, Broken) and reply.defect is Defect.EMPTY
-    creates = operation.name == CREATE_TRANSACTION.name
-    in_location = _id_in_location(answer, sent.url) if creates else None
     if isinstance(reply, Broken) and not is_empty:
-        unreadable = _unproven(answer, f"the reply {reply.defect.value}")
-        return unreadable if in_location is None else _judge_create(answer, in_location, sent)
+        return _unproven(answer, f"the reply {reply.defect.value}")
     document = None if isinstance(reply, Broken) else reply.value
     record = unwrap(document, noun=operation.noun, pointers=sent.pointers)
     located = locate(record, noun=operation.noun, pointers=sent.pointers, document=document)
     if not is_empty and (error := _find_error(document, record, located, operation, sent)):
         return _unproven(answer, f"the reply {error}")
-    if creates:
-        found = located.id or in_location
+    if operation.name == CREATE_TRANSACTION.name:
+        found = located.id or _id_in_location(answer, sent.url)
         if is_empty and found is None:
             return _unproven(answer, f"the reply {Defect.EMPTY.value}")
         return _judge_create(answer, found, sent)

@@ -54,7 +54,7 @@ WEBHOOK = (
 )
 PROBLEM = b'{"type":"about:blank","title":"No","status":400,"detail":"beneficiary blocked","errors":[{"detail":"x"}]}'
 
-DONE_STATUSES = {200, 201, 202, 204}
+DONE_STATUSES = {200, 201, 202, 203, 204}
 REFUSED_STATUSES = {301, 307, 308, *range(400, 408), *range(409, 418), 421, 422, 424, 425, 428, 429, 431, 451, 501}
 """money-safety.md section 1.2, by hand: only these can mean that; 407 and 416 are in no row."""
 

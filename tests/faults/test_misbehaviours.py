@@ -191,7 +191,8 @@ def renumbered(command: Command, number: int) -> Command:
     )
     if command.name == "create":
         line += ("--data", f'{{"n":{number}}}')
-    right = command.right
+    # A service makes each escrow under an id of its own.
+    right = command.right.replace(b'"tx_made"', b'"tx_made%d"' % number)
     for word, renamed in zip(command.line, line, strict=False):
         right = right.replace(b'"id":"%s"' % word.encode(), b'"id":"%s"' % renamed.encode())
     return replace(command, line=line, right=right)

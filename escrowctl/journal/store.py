@@ -372,11 +372,7 @@ class Store:
         # As in `_select`.
         query = f"SELECT * FROM records WHERE {where} ORDER BY sequence {order} LIMIT ?"
         with self._decoding():
-            found = self._db.execute(query, (*values, limit)).fetchall()
-            return [
-                Link(Record(row["sequence"], row["entry"], row["kind"], row["at"], row["facts"]), row["digest"])
-                for row in found
-            ]
+            return [_link_of(row) for row in self._db.execute(query, (*values, limit)).fetchall()]
 
     def _commit(self) -> None:
         try:
@@ -404,3 +400,11 @@ class Store:
 
     def _damaged(self, why: str) -> EscrowctlError:
         return damaged(self.path, why)
+
+
+def _link_of(row: sqlite3.Row) -> Link:
+    """Return a row of `records`; raises TypeError where a damaged page holds another type than the table says."""
+    sequence, entry, *texts = tuple(row)
+    if not (isinstance(sequence, int) and isinstance(entry, int) and all(isinstance(text, str) for text in texts)):
+        raise TypeError(sequence)
+    return Link(Record(*tuple(row)[:-1]), row["digest"])

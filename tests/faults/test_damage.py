@@ -86,6 +86,10 @@ def test_facts_that_are_no_text_are_told_in_a_sentence(damages: Damages) -> None
     damages.play(Damage("journal.db", damages.find_last_facts_type(), 0))
 
 
+def test_date_that_is_no_text_is_told_in_a_sentence(damages: Damages) -> None:
+    damages.play(Damage("journal.db", damages.find_last_facts_type() - 2, 0))
+
+
 @pytest.mark.usefixtures("in_time")
 def test_the_damages_notice_a_program_that_believes_the_file(tmp_path: Path) -> None:
     seed, mark = draw_seed(), tmp_path / "broken-here"

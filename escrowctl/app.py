@@ -12,7 +12,7 @@ import typer
 
 from escrowctl.commands import api
 from escrowctl.commands import help as help_command
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
+from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
 from escrowctl.exits import ExitCode
 from escrowctl.options import SharedCommand, SharedGroup
 from escrowctl.session import Session, session_of
@@ -196,7 +196,7 @@ def _as_expected(error: typer.TyperException) -> EscrowctlError:
     elif "extra argument" in message and hint == ("escrowctl auth login --help",):
         # Whatever was typed may be a key: it is not told again.
         message, hint = f"auth login takes options and no other words: {_NO_KEY_HERE}", _WAYS_OF_A_KEY
-    return EscrowctlError(ErrorCode.USAGE, f"{_sentence(message)} {NOTHING_SENT}", hint=hint, sending=Sending.NOT_SENT)
+    return not_sent(ErrorCode.USAGE, f"{_sentence(message)}", hint=hint)
 
 
 def _sentence(message: str) -> str:

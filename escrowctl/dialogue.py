@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, Stopped
+from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Stopped, not_sent
 from escrowctl.options import SharedOptions
 from escrowctl.signals import Signals
 from escrowctl.surroundings import Surroundings, without_echo
@@ -17,12 +17,7 @@ _MAX_ECHO = 80
 
 def confirmation_needed(why: str, flag: str) -> EscrowctlError:
     """A confirmation that nobody is there to give: exit 3, nothing sent; `flag` gives it on the line."""
-    return EscrowctlError(
-        ErrorCode.CONFIRMATION_NEEDED,
-        f"{why}. {NOTHING_SENT}",
-        hint=f"to confirm it on the line: {flag}",
-        sending=Sending.NOT_SENT,
-    )
+    return not_sent(ErrorCode.CONFIRMATION_NEEDED, f"{why}.", hint=f"to confirm it on the line: {flag}")
 
 
 class Dialogue:
@@ -67,7 +62,7 @@ class Dialogue:
         if answer != word:
             typed = _shortened(answer)
             why_not = f'"{typed}" is not {word}: {declined}' if typed else f"declined; {declined}"
-            raise EscrowctlError(ErrorCode.DECLINED, f"{why_not}. {NOTHING_SENT}", sending=Sending.NOT_SENT)
+            raise not_sent(ErrorCode.DECLINED, f"{why_not}.")
 
     def ask(self, *lines: str) -> str:
         """Ask for a line of text and return it stripped; call only where `nobody_to_ask` is None.
@@ -106,5 +101,5 @@ def _shortened(text: str) -> str:
 
 def _given(answer: str) -> str:
     if not answer:
-        raise EscrowctlError(ErrorCode.DECLINED, f"no answer was given. {NOTHING_SENT}", sending=Sending.NOT_SENT)
+        raise not_sent(ErrorCode.DECLINED, "no answer was given.")
     return answer

@@ -12,14 +12,20 @@ output and an exit code. Anything else that reaches `main` is a defect in escrow
 from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
+from typing import NamedTuple
 
 from escrowctl.exits import ExitCode
 
 NOTHING_SENT = "Nothing was sent."
+NOTHING_SENT_NOW = "Nothing was sent now."
+NOTHING_IMPORTED = "Nothing was imported."
+NOTHING_RECORDED = "Nothing was recorded."
+NOTHING_STORED = "Nothing was stored."
+ONLY_READ = "It was only a read."
 
 
-class Sending(StrEnum):
-    """Which of the three things a failed write says: not sent, refused, or not known; or done."""
+class Outcome(StrEnum):
+    """What is known of a write: it was not sent, the service refused it, nothing certain, or it is done."""
 
     NOT_SENT = "not_sent"
     REFUSED = "refused"
@@ -80,12 +86,32 @@ class ErrorCode(StrEnum):
     TERMINATED = "terminated", ExitCode.TERMINATED
 
 
-class EscrowctlError(Exception):
-    """An expected failure: what happened, what was sent, and what to type next.
+class Hint(NamedTuple):
+    """One line of advice: a sentence, or a command of escrowctl without the program's name.
 
-    `message` is one or two whole sentences, shown as they stand. `hint` lines can each be pasted or
-    read on their own. `facts` join the JSON error (`http_status`, `request_id`, `entry`, ...); their
-    values are JSON values.
+    The printer puts the program and the options that lead to this service before a command. `label`
+    says what the command is for.
+    """
+
+    text: str
+    label: str = ""
+    is_command: bool = False
+
+
+Hints = str | Hint | tuple[str | Hint, ...]
+
+
+def command(words: str, label: str = "") -> Hint:
+    """Return the hint that names a command, such as `tx get tx_1`."""
+    return Hint(words, label, is_command=True)
+
+
+class EscrowctlError(Exception):
+    """An expected failure: what happened, what became of a write, and what to type next.
+
+    `message` is one or two sentences about what failed. `outcome` is set where a write is concerned.
+    `effect` is the sentence that the printer adds about what was changed. `facts` join the JSON error
+    (`http_status`, `request_id`, `entry`, ...); their values are JSON values.
     """
 
     def __init__(
@@ -93,15 +119,21 @@ class EscrowctlError(Exception):
         code: ErrorCode,
         message: str,
         *,
-        hint: str | tuple[str, ...] = (),
-        sending: Sending | None = None,
+        hint: Hints = (),
+        outcome: Outcome | None = None,
+        effect: str = "",
         facts: Mapping[str, object] = MappingProxyType({}),
     ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
-        self.hint = (hint,) if isinstance(hint, str) else hint
-        self.sending = sending
+        self.hints = tuple(
+            Hint(one) if isinstance(one, str) else one
+            for one in ((hint,) if isinstance(hint, str | Hint) else hint)
+            if one
+        )
+        self.outcome = outcome
+        self.effect = effect
         self.facts = facts
 
     @property
@@ -122,11 +154,23 @@ class Stopped(BaseException):
         self.standing = standing
 
 
-def bad_value(message: str, *, hint: str | tuple[str, ...] = ()) -> EscrowctlError:
-    """A value that was typed cannot be used: exit 2, nothing sent."""
-    return EscrowctlError(ErrorCode.BAD_VALUE, f"{message} {NOTHING_SENT}", hint=hint, sending=Sending.NOT_SENT)
+def not_sent(
+    code: ErrorCode,
+    message: str,
+    *,
+    hint: Hints = (),
+    effect: str = NOTHING_SENT,
+    facts: Mapping[str, object] = MappingProxyType({}),
+) -> EscrowctlError:
+    """Return the error of something that failed before anything was sent."""
+    return EscrowctlError(code, message, hint=hint, outcome=Outcome.NOT_SENT, effect=effect, facts=facts)
 
 
-def bad_config(message: str, *, hint: str | tuple[str, ...] = ()) -> EscrowctlError:
-    """A file or variable that configures escrowctl cannot be used: exit 2, nothing sent."""
-    return EscrowctlError(ErrorCode.BAD_CONFIG, f"{message} {NOTHING_SENT}", hint=hint, sending=Sending.NOT_SENT)
+def bad_value(message: str, *, hint: Hints = (), effect: str = NOTHING_SENT) -> EscrowctlError:
+    """A value that was typed cannot be used: `ErrorCode.BAD_VALUE`, nothing sent."""
+    return not_sent(ErrorCode.BAD_VALUE, message, hint=hint, effect=effect)
+
+
+def bad_config(message: str, *, hint: Hints = ()) -> EscrowctlError:
+    """A file or variable that configures escrowctl cannot be used: `ErrorCode.BAD_CONFIG`, nothing sent."""
+    return not_sent(ErrorCode.BAD_CONFIG, message, hint=hint)

@@ -134,7 +134,7 @@ def _fail(session: "Session", error: "EscrowctlError") -> int:
     with contextlib.suppress(Exception):
         session.learn_stored_keys()
     _note_defects(session)
-    session.console.error(error)
+    session.console.error(error, session.invocation)
     return error.exit_code
 
 

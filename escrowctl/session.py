@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from escrowctl.errors import ErrorCode, EscrowctlError, Sending
+from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Outcome, command
 from escrowctl.options import SharedOptions
 from escrowctl.output.console import Console, Manner, require_ids
 from escrowctl.signals import Signals
@@ -163,7 +163,7 @@ class Session:
             raise EscrowctlError(
                 ErrorCode.RESULT_NOT_PRINTED,
                 f"{done}. Do not do it again: {_why_unprinted(error)}",
-                sending=Sending.DONE,
+                outcome=Outcome.DONE,
             ) from error
 
     # The service
@@ -244,7 +244,6 @@ class Session:
             signals=self.signals,
             tell=lambda message: self.console.note("waiting", message),
             note_defect=self.defects.append,
-            invocation=self.invocation,
         )
 
     @cached_property
@@ -276,9 +275,7 @@ class Session:
         if found is None:
             journal.require_whole()
             raise EscrowctlError(
-                ErrorCode.NOT_FOUND,
-                f"there is no entry j{number} in this journal.",
-                hint=f"{self.invocation} journal list",
+                ErrorCode.NOT_FOUND, f"there is no entry j{number} in this journal.", hint=command("journal list")
             )
         return found
 
@@ -311,7 +308,7 @@ class Session:
         folder = self.sandbox_folder if self.options.sandbox else self.folders.state
         if not self.options.sandbox:
             self.folders.require_safe_home()
-        return Journal(folder, now=self.surroundings.now, invocation=self.invocation, reading=reading)
+        return Journal(folder, now=self.surroundings.now, reading=reading)
 
     @property
     def sandbox_folder(self) -> "Path":
@@ -362,9 +359,9 @@ class Session:
     def _with_ways_on(self, error: EscrowctlError) -> EscrowctlError:
         """Name both ways on where nothing is configured: an account, or the sandbox."""
         if error.code is ErrorCode.NOT_CONFIGURED:
-            error.hint = (
-                "with an account:     escrowctl auth login",
-                f"without an account:  escrowctl --sandbox {shlex.join(self.words)}".rstrip(),
+            error.hints = (
+                Hint("escrowctl auth login", "with an account"),
+                Hint(f"escrowctl --sandbox {shlex.join(self.words)}".rstrip(), "without an account"),
             )
         return error
 

@@ -43,7 +43,6 @@ class EscrowClient:
     """Everything that can be asked of one service. `open_journal` is called for the first write.
 
     `tell` is told of long waits, `note_defect` of a defect of ours that does not end the run.
-    `invocation` is how a hint starts: the program with the options that lead to this service.
     """
 
     def __init__(
@@ -56,7 +55,6 @@ class EscrowClient:
         signals: Signals,
         tell: Callable[[str], None],
         note_defect: Callable[[BaseException], None],
-        invocation: str,
     ) -> None:
         self._note_defect = note_defect
         self._service = service
@@ -64,7 +62,6 @@ class EscrowClient:
         self._open_journal = open_journal
         self._surroundings = surroundings
         self._signals = signals
-        self._invocation = invocation
         self._retry = Retry(surroundings, signals, tell)
         self._reader = Reader(service, wire, self._retry, surroundings, signals)
 
@@ -72,14 +69,7 @@ class EscrowClient:
         """POST /transactions, POST /webhooks, or a call that no interface knows; see `creation.make`."""
         from escrowctl.client.creation import make
 
-        return make(
-            order,
-            service=self._service,
-            reader=self._reader,
-            writer=self._writer(),
-            signals=self._signals,
-            invocation=self._invocation,
-        )
+        return make(order, service=self._service, reader=self._reader, writer=self._writer(), signals=self._signals)
 
     def get_transaction(self, resource_id: str) -> Record:
         """GET /transactions/:id; see `Reader.read` for what it raises."""
@@ -110,12 +100,7 @@ class EscrowClient:
         from escrowctl.client.update import Update
 
         update = Update(
-            self._service,
-            reader=self._reader,
-            writer=self._writer(),
-            confirm=confirm,
-            invocation=self._invocation,
-            signals=self._signals,
+            self._service, reader=self._reader, writer=self._writer(), confirm=confirm, signals=self._signals
         )
         return update.update(resource_id, order_for, unread=unread)
 
@@ -138,7 +123,6 @@ class EscrowClient:
             circumstances=circumstances,
             operation=operation,
             confirm=confirm,
-            invocation=self._invocation,
             signals=self._signals,
             surroundings=self._surroundings,
         )

@@ -24,7 +24,7 @@ from escrowctl.contract.number import JsonValue
 from escrowctl.contract.operations import CREATE_TRANSACTION, GET_TRANSACTION
 from escrowctl.contract.record import Located, find_id_pointers
 from escrowctl.contract.reply import Document, read_reply
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, Stopped
+from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Outcome, Stopped, command, not_sent
 from escrowctl.journal.accounts import account_of
 from escrowctl.journal.entries import Entry, State
 from escrowctl.journal.journal import Journal
@@ -37,7 +37,7 @@ FOUND_IN_REPLY = "id found in the stored reply"
 Tell = Callable[[str], None]
 
 
-def make(order: Order, *, service: Service, reader: Reader, writer: Writer, signals: Signals, invocation: str) -> Made:
+def make(order: Order, *, service: Service, reader: Reader, writer: Writer, signals: Signals) -> Made:
     """Carry out an order once; call inside `signals.held()`.
 
     Raises EscrowctlError: `OUTCOME_UNKNOWN` where its outcome is or was unknown, `NO_CONNECTION` where
@@ -49,16 +49,16 @@ def make(order: Order, *, service: Service, reader: Reader, writer: Writer, sign
         if written.entry.state is State.UNKNOWN and not written.replayed:
             written = _read_accepted(written, service=service, reader=reader, writer=writer, signals=signals)
     if written.entry.state is not State.DONE:
-        raise _failure(service, written, invocation)
+        raise _failure(service, written)
     is_create = order.operation.name == CREATE_TRANSACTION.name
     record = _named(written) if is_create else written.record
     if order.operation.makes_record and record is None:
-        record = _known_record(written.entry, invocation)
+        record = _known_record(written.entry)
     return Made(
         written.entry,
         record,
         written.replayed,
-        find_difference(service, written.entry, invocation=invocation),
+        find_difference(service, written.entry),
         _find_earlier(service, writer.journal, written.entry) if is_create else None,
     )
 
@@ -79,7 +79,7 @@ def settle_by_reply(
         tell(f"the stored reply has the id {made}, which {other.name} made")
         return None
     verdict = replace(entry.verdict, state=State.DONE, result_id=made)
-    if outcome.sending is Sending.DONE:
+    if outcome.outcome is Outcome.DONE:
         return Written(writer.journal.settle_later(entry, replace(verdict, detail=FOUND_IN_REPLY)), None)
     if (record := _read_made(made, reader, tell)) is None:
         return None
@@ -88,7 +88,7 @@ def settle_by_reply(
     return Written(writer.journal.settle_later(entry, verdict), record)
 
 
-def find_difference(service: Service, entry: Entry, *, invocation: str) -> EscrowctlError | None:
+def find_difference(service: Service, entry: Entry) -> EscrowctlError | None:
     """Return the error (`CHECK_FAILED`) of a create that is done, but not as it was sent; None where it is.
 
     Its stored record has a failed status or other money.
@@ -102,8 +102,8 @@ def find_difference(service: Service, entry: Entry, *, invocation: str) -> Escro
     return EscrowctlError(
         ErrorCode.CHECK_FAILED,
         f"{made} was created, but {' and '.join(differences)}.",
-        hint=f"{invocation} tx get {shlex.quote(made)}",
-        sending=Sending.DONE,
+        hint=command(f"tx get {shlex.quote(made)}"),
+        outcome=Outcome.DONE,
         facts={**entry.facts, "id": made},
     )
 
@@ -151,27 +151,25 @@ def _read_made(made: str, reader: Reader, tell: Tell) -> Record | None:
     return None if record.located.id is None or is_another(made, record.located) else record
 
 
-def _failure(service: Service, written: Written, invocation: str) -> EscrowctlError:
+def _failure(service: Service, written: Written) -> EscrowctlError:
     """Return why a write is not done; of a create without proof, with its reply and what would prove it."""
     entry = written.entry
-    failure = write_failure(service, entry, written.code, invocation=invocation, replayed=written.replayed)
+    failure = write_failure(service, entry, written.code, replayed=written.replayed)
     outcome = judge_stored(service, entry) if entry.state is State.UNKNOWN else None
     if outcome is None or written.record is None:
         return failure
     failure.facts = {**failure.facts, "body": written.record.document}
     pointer = _find_pointer(service, entry, written.record)
     if service.profile is not None and (pointer is not None or NO_ID in outcome.detail):
-        failure.hint = _ways_to_settle(pointer, entry, invocation)
+        failure.hints = _ways_to_settle(pointer, entry)
     return failure
 
 
-def _ways_to_settle(pointer: str | None, entry: Entry, invocation: str) -> tuple[str, str]:
-    named = f"if {pointer} is the id:" if pointer is not None else "if a field of the reply is the id:"
-    then = "then settle this one:"
-    width = max(len(named), len(then)) + 2
+def _ways_to_settle(pointer: str | None, entry: Entry) -> tuple[Hint, Hint]:
+    named = f"if {pointer} is the id" if pointer is not None else "if a field of the reply is the id"
     return (
-        f"{named:<{width}}{invocation} config set reply.id {shlex.quote(pointer or '/FIELD')}",
-        f"{then:<{width}}{invocation} journal resolve {entry.name}",
+        command(f"config set reply.id {shlex.quote(pointer or '/FIELD')}", named),
+        command(f"journal resolve {entry.name}", "then settle this one"),
     )
 
 
@@ -202,15 +200,14 @@ def _named(written: Written) -> Record | None:
     return replace(record, value=value, located=replace(record.located, id=made))
 
 
-def _known_record(entry: Entry, invocation: str) -> Record:
+def _known_record(entry: Entry) -> Record:
     """Return what is known of a thing that was created without a reply to show: its id."""
     made = entry.verdict.result_id
     if made is None and entry.intent.operation == CREATE_TRANSACTION.name:
-        raise EscrowctlError(
+        raise not_sent(
             ErrorCode.ALREADY_DONE,
-            f"this is done ({entry.name}: {entry.verdict.detail}), and what it made is not known here. {NOTHING_SENT}",
-            hint=f"{invocation} journal show {entry.name}",
-            sending=Sending.NOT_SENT,
+            f"this is done ({entry.name}: {entry.verdict.detail}), and what it made is not known here.",
+            hint=command(f"journal show {entry.name}"),
             facts=entry.facts,
         )
     known: JsonValue = {"id": made}

@@ -13,7 +13,17 @@ from escrowctl.contract.operations import (
     Operation,
 )
 from escrowctl.contract.reply import Broken
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
+from escrowctl.errors import (
+    NOTHING_SENT_NOW,
+    ONLY_READ,
+    ErrorCode,
+    EscrowctlError,
+    Hint,
+    Hints,
+    Outcome,
+    command,
+    not_sent,
+)
 from escrowctl.journal.entries import Entry, State
 
 _REQUEST_TIMEOUT = 408
@@ -36,7 +46,7 @@ def read_failure(
         code,
         f"{_label(operation, resource_id)}: the service answered {describe_refusal(answer)}.",
         hint=refusal_hint(service, answer.status),
-        sending=Sending.REFUSED if code is not ErrorCode.READ_FAILED else None,
+        outcome=Outcome.REFUSED if code is not ErrorCode.READ_FAILED else None,
         facts=facts,
     )
 
@@ -63,7 +73,7 @@ def denied(
         ErrorCode.READ_FAILED,
         f"{_label(operation, resource_id)}: the service answered {answer.status}, "
         + (f'but says: "{said}".' if said else "but the reply is shaped like an error."),
-        hint="to see the whole reply: escrowctl api GET, with the same path",
+        hint=Hint("escrowctl api GET, with the same path", "to see the whole reply"),
         facts={"request_id": request_id, "http_status": answer.status},
     )
 
@@ -88,9 +98,7 @@ def no_list(operation: Operation, request_id: str) -> EscrowctlError:
     )
 
 
-def write_failure(
-    service: Service, entry: Entry, code: ErrorCode | None, *, invocation: str, replayed: bool = False
-) -> EscrowctlError:
+def write_failure(service: Service, entry: Entry, code: ErrorCode | None, *, replayed: bool = False) -> EscrowctlError:
     """Return what to say of a write that is not done, from what the journal recorded of it.
 
     `replayed`: it was sent by an earlier command, nothing by this one.
@@ -99,44 +107,41 @@ def write_failure(
     facts = entry.facts
     match entry.state:
         case State.NOT_SENT:
-            return EscrowctlError(
+            return not_sent(
                 ErrorCode.NO_CONNECTION,
-                f"the {verb} was not sent: {entry.verdict.detail}. {NOTHING_SENT}",
+                f"the {verb} was not sent: {entry.verdict.detail}.",
                 hint=_connection_hint(service),
-                sending=Sending.NOT_SENT,
                 facts=facts,
             )
         case State.REFUSED:
             status = entry.verdict.http_status or 0
             return EscrowctlError(
                 code or REFUSAL_CODES.get(status, ErrorCode.REFUSED),
-                f"the service refused the {verb}: {entry.verdict.detail}."
-                + (" Nothing was sent now." if replayed else ""),
-                hint=_throttled_hint(service, invocation)
-                if entry.verdict.may_repeat
-                else refusal_hint(service, status),
-                sending=Sending.REFUSED,
+                f"the service refused the {verb}: {entry.verdict.detail}.",
+                effect=NOTHING_SENT_NOW if replayed else "",
+                hint=_throttled_hint(service) if entry.verdict.may_repeat else refusal_hint(service, status),
+                outcome=Outcome.REFUSED,
                 facts=facts,
             )
         case _:
             return EscrowctlError(
                 ErrorCode.OUTCOME_UNKNOWN,
-                f"the {verb} was sent, and {entry.verdict.detail}. {_may_have(entry)} "
-                + ("Nothing was sent now." if replayed else _how_often(entry)),
-                hint=f"settle it before doing it again: {invocation} journal resolve {entry.name}",
-                sending=Sending.UNKNOWN,
+                f"the {verb} was sent, and {entry.verdict.detail}. {_may_have(entry)}",
+                effect=NOTHING_SENT_NOW if replayed else _how_often(entry),
+                hint=command(f"journal resolve {entry.name}", "settle it before doing it again"),
+                outcome=Outcome.UNKNOWN,
                 facts=facts | ({"deduplicates": True} if service.idempotency == "header" else {}),
             )
 
 
-def _throttled_hint(service: Service, invocation: str) -> str:
+def _throttled_hint(service: Service) -> Hint:
     unprocessed = "if the service rejects throttled requests unprocessed"
     if service.profile is None:
-        return f"{unprocessed}: use a profile with retry_throttled = true"
-    return f"{unprocessed}: {invocation} config set retry_throttled true"
+        return Hint("use a profile with retry_throttled = true", unprocessed)
+    return command("config set retry_throttled true", unprocessed)
 
 
-def refusal_hint(service: Service, status: int) -> str | tuple[str, ...]:
+def refusal_hint(service: Service, status: int) -> Hints:
     """Return the way on after a refusal, where there is one to name."""
     match status:
         case 401:
@@ -164,13 +169,12 @@ def _no_answer(service: Service, exchange: Exchange, facts: dict[str, object]) -
     detail = f" ({exchange.detail})" if exchange.detail else ""
     if exchange.sent:
         return EscrowctlError(
-            ErrorCode.READ_FAILED, f"{service.origin}: {fault.value}{detail}. It was only a read.", facts=facts
+            ErrorCode.READ_FAILED, f"{service.origin}: {fault.value}{detail}.", effect=ONLY_READ, facts=facts
         )
-    return EscrowctlError(
+    return not_sent(
         ErrorCode.NO_CONNECTION,
-        f"{service.origin}: {fault.value}{detail}. {NOTHING_SENT}",
+        f"{service.origin}: {fault.value}{detail}.",
         hint=_connection_hint(service),
-        sending=Sending.NOT_SENT,
         facts=facts,
     )
 

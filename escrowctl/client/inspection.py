@@ -7,7 +7,7 @@ from escrowctl.client.records import describe
 from escrowctl.contract.money import Money
 from escrowctl.contract.operations import GET_TRANSACTION
 from escrowctl.contract.record import Located
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
+from escrowctl.errors import ErrorCode, EscrowctlError, command, not_sent
 
 Confirm = Callable[[str, Located | None], bool]
 """Asks for consent with the id and the record as read; returns whether somebody was asked (and time
@@ -22,9 +22,7 @@ def inspect(reader: Reader, resource_id: str, *, unread: bool, verb: str) -> Loc
     try:
         record = reader.read(GET_TRANSACTION, resource_id, decides=True)
         if not isinstance(record.value, dict):
-            raise EscrowctlError(
-                ErrorCode.UNREADABLE_REPLY, f"get transaction: the reply is JSON, but no record. {NOTHING_SENT}"
-            )
+            raise not_sent(ErrorCode.UNREADABLE_REPLY, "get transaction: the reply is JSON, but no record.")
         located = record.located
         _require_same(resource_id, located)
         return located
@@ -34,7 +32,7 @@ def inspect(reader: Reader, resource_id: str, *, unread: bool, verb: str) -> Loc
         unreadable = error.code in (ErrorCode.UNREADABLE_REPLY, ErrorCode.READ_FAILED)
         if unread and unreadable:
             return None
-        raise _not_sent(error, unreadable=unreadable, verb=verb) from error
+        raise _unreadable(error, unreadable=unreadable, verb=verb) from error
 
 
 def is_another(resource_id: str, located: Located) -> bool:
@@ -56,14 +54,13 @@ def _require_same(resource_id: str, located: Located) -> None:
     """Raise EscrowctlError `expectation_failed` (exit 3) where the record says that it is another one."""
     if not is_another(resource_id, located):
         return
-    raise EscrowctlError(
+    raise not_sent(
         ErrorCode.EXPECTATION_FAILED,
-        f"the record read as {resource_id} says that it is {located.id}: it may be another escrow. {NOTHING_SENT}",
+        f"the record read as {resource_id} says that it is {located.id}: it may be another escrow.",
         hint=(
             f"if it is the same escrow, name it {located.id}",
-            "if another field of the record is its id: escrowctl config set reply.id /FIELD",
+            command("config set reply.id /FIELD", "if another field of the record is its id"),
         ),
-        sending=Sending.NOT_SENT,
         facts={"expected": resource_id, "found": located.id},
     )
 
@@ -71,16 +68,12 @@ def _require_same(resource_id: str, located: Located) -> None:
 def require_unchanged(resource_id: str, before: Located | None, now: Located | None) -> None:
     """Raise EscrowctlError `expectation_failed` (exit 3) where the record is not what was shown."""
     if now != before:
-        raise EscrowctlError(
+        raise not_sent(
             ErrorCode.EXPECTATION_FAILED,
-            f"{resource_id} changed while you were asked: {describe(before)} then, {describe(now)} now. {NOTHING_SENT}",
-            sending=Sending.NOT_SENT,
+            f"{resource_id} changed while you were asked: {describe(before)} then, {describe(now)} now.",
         )
 
 
-def _not_sent(error: EscrowctlError, *, unreadable: bool, verb: str) -> EscrowctlError:
-    message = error.message.removesuffix(NOTHING_SENT).removesuffix("It was only a read.").strip()
-    hint = (f"to {verb} it anyway: --allow-unreadable",) if unreadable else error.hint
-    return EscrowctlError(
-        error.code, f"{message} The {verb} was not sent.", hint=hint, sending=Sending.NOT_SENT, facts=error.facts
-    )
+def _unreadable(error: EscrowctlError, *, unreadable: bool, verb: str) -> EscrowctlError:
+    hint = (f"to {verb} it anyway: --allow-unreadable",) if unreadable else error.hints
+    return not_sent(error.code, error.message, hint=hint, effect=f"The {verb} was not sent.", facts=error.facts)

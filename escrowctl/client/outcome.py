@@ -15,7 +15,7 @@ from escrowctl.contract.number import JsonValue
 from escrowctl.contract.operations import CREATE_TRANSACTION, UPDATE_TRANSACTION, Operation
 from escrowctl.contract.record import Located, Pointers, find_error, find_ids, is_id, locate, looks_like_error, unwrap
 from escrowctl.contract.reply import Broken, Defect, Document, read_reply
-from escrowctl.errors import ErrorCode, Sending
+from escrowctl.errors import ErrorCode, Outcome
 
 if TYPE_CHECKING:
     from escrowctl.config.service import Service
@@ -59,37 +59,37 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Judgement:
     """One attempt's class, the sentence that says why, and for a refusal its code.
 
     `may_repeat`: a 425 or 429, which comes before processing. `result_id` is what a create made; of
     one that is unknown, the id that a reading would have to show.
     """
 
-    sending: Sending
+    outcome: Outcome
     detail: str
     code: ErrorCode | None = None
     may_repeat: bool = False
     result_id: str | None = None
 
-    def after_unknown(self) -> "Outcome":
+    def after_unknown(self) -> "Judgement":
         """Return what an attempt's outcome says of a write whose earlier attempt may have been applied.
 
         Only a done attempt settles it: a service may refuse the second because it applied the first.
         """
-        if self.sending is Sending.DONE:
+        if self.outcome is Outcome.DONE:
             return self
-        if self.sending is Sending.UNKNOWN:
+        if self.outcome is Outcome.UNKNOWN:
             return replace(self, code=None)
-        what = "was not sent" if self.sending is Sending.NOT_SENT else "was refused"
+        what = "was not sent" if self.outcome is Outcome.NOT_SENT else "was refused"
         detail = f"no attempt has a known outcome; the last one {what}: {self.detail}"
-        return Outcome(Sending.UNKNOWN, detail)
+        return Judgement(Outcome.UNKNOWN, detail)
 
 
 _NOTHING_KNOWN = Sent()
 
 
-def judge_write(operation: Operation, exchange: Exchange, *, sent: Sent = _NOTHING_KNOWN) -> Outcome:
+def judge_write(operation: Operation, exchange: Exchange, *, sent: Sent = _NOTHING_KNOWN) -> Judgement:
     """Return what the exchange proves about a write.
 
     A 409 says that the service knows the write: a proxy between may have sent it before, and that one
@@ -99,28 +99,28 @@ def judge_write(operation: Operation, exchange: Exchange, *, sent: Sent = _NOTHI
         outcome = _judge_answer(operation, exchange.answer, sent)
         if outcome.code is ErrorCode.CONFLICT and operation.name != UPDATE_TRANSACTION.name:
             detail = f"the service answered {outcome.detail}: it may have received it before"
-            return Outcome(Sending.UNKNOWN, detail, ErrorCode.CONFLICT)
+            return Judgement(Outcome.UNKNOWN, detail, ErrorCode.CONFLICT)
         return outcome
     fault = exchange.fault or Fault.BROKEN_OFF
     detail = f"{fault.value} ({exchange.detail})" if exchange.detail else fault.value
     if not exchange.sent:
-        return Outcome(Sending.NOT_SENT, detail, ErrorCode.NO_CONNECTION)
-    return Outcome(Sending.UNKNOWN, detail)
+        return Judgement(Outcome.NOT_SENT, detail, ErrorCode.NO_CONNECTION)
+    return Judgement(Outcome.UNKNOWN, detail)
 
 
-def _judge_answer(operation: Operation, answer: Answer, sent: Sent) -> Outcome:
+def _judge_answer(operation: Operation, answer: Answer, sent: Sent) -> Judgement:
     status = answer.status
     if status in _DONE:
         return _judge_success(operation, answer, sent)
     code = REFUSAL_CODES.get(status)
     if code is not None or status in _REFUSED_OTHERWISE:
-        return Outcome(
-            Sending.REFUSED, describe_refusal(answer), code or ErrorCode.REFUSED, may_repeat=status in _REFUSED_FOR_NOW
+        return Judgement(
+            Outcome.REFUSED, describe_refusal(answer), code or ErrorCode.REFUSED, may_repeat=status in _REFUSED_FOR_NOW
         )
-    return Outcome(Sending.UNKNOWN, f"the service answered {describe_refusal(answer)}")
+    return Judgement(Outcome.UNKNOWN, f"the service answered {describe_refusal(answer)}")
 
 
-def _judge_success(operation: Operation, answer: Answer, sent: Sent) -> Outcome:
+def _judge_success(operation: Operation, answer: Answer, sent: Sent) -> Judgement:
     """A 2xx is done only if its body says nothing else; a create must name the escrow that it made."""
     reply = answer.read()
     is_empty = isinstance(reply, Broken) and reply.defect is Defect.EMPTY
@@ -136,7 +136,7 @@ def _judge_success(operation: Operation, answer: Answer, sent: Sent) -> Outcome:
         if is_empty and found is None:
             return _unproven(answer, f"the reply {Defect.EMPTY.value}")
         return _judge_create(answer, found, sent)
-    return Outcome(Sending.DONE, f"{answer.status}, no reply body" if is_empty else str(answer.status))
+    return Judgement(Outcome.DONE, f"{answer.status}, no reply body" if is_empty else str(answer.status))
 
 
 def _find_error(
@@ -151,7 +151,7 @@ def _find_error(
     return None
 
 
-def _judge_create(answer: Answer, found: str | None, sent: Sent) -> Outcome:
+def _judge_create(answer: Answer, found: str | None, sent: Sent) -> Judgement:
     """Only an id from the service proves a create; that of a 202 must be read first (RFC 9110 section 15.3.3)."""
     if found is None or not is_id(found):
         return _unproven(answer, NO_ID)
@@ -159,8 +159,8 @@ def _judge_create(answer: Answer, found: str | None, sent: Sent) -> Outcome:
         return _unproven(answer, f'the id in the reply, "{found[:80]}", is one that the request itself held')
     if answer.status == _ACCEPTED:
         why = f"{found[:80]} has not been read yet"
-        return Outcome(Sending.UNKNOWN, _answered(answer, why), result_id=found)
-    return Outcome(Sending.DONE, str(answer.status), result_id=found)
+        return Judgement(Outcome.UNKNOWN, _answered(answer, why), result_id=found)
+    return Judgement(Outcome.DONE, str(answer.status), result_id=found)
 
 
 def _id_in_location(answer: Answer, url: str) -> str | None:
@@ -182,8 +182,8 @@ def _origin_of(url: SplitResult) -> tuple[str, str | None, int | None]:
     return url.scheme, url.hostname, url.port or _PORTS.get(url.scheme)
 
 
-def _unproven(answer: Answer, why: str) -> Outcome:
-    return Outcome(Sending.UNKNOWN, _answered(answer, why))
+def _unproven(answer: Answer, why: str) -> Judgement:
+    return Judgement(Outcome.UNKNOWN, _answered(answer, why))
 
 
 def _answered(answer: Answer, why: str) -> str:
@@ -206,7 +206,7 @@ def describe_sent(service: "Service", entry: "Entry") -> Sent:
     return Sent(intent.url, body, frozenset(name.casefold() for name in own if name), pointers)
 
 
-def judge_stored(service: "Service", entry: "Entry") -> Outcome | None:
+def judge_stored(service: "Service", entry: "Entry") -> Judgement | None:
     """Return what the stored reply of a create proves by the profile as it is now; None where none is stored."""
     status, reply = entry.verdict.http_status, entry.verdict.reply
     if entry.intent.operation != CREATE_TRANSACTION.name or status is None or reply is None or status not in _DONE:

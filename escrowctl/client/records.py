@@ -91,6 +91,6 @@ def describe_money(located: "Located | None") -> str:
     return f"{located.amount} {located.currency or ''}".rstrip()
 
 
-def set_pending(invocation: str, status: str) -> str:
-    """Return the command that adds a status to status.pending."""
-    return f"{invocation} config set status.pending {shlex.quote(status)}"
+def set_pending(status: str) -> str:
+    """Return the command that adds a status to status.pending, without the program's name."""
+    return f"config set status.pending {shlex.quote(status)}"

@@ -16,7 +16,7 @@ from escrowctl.client.writing import Writer, Written
 from escrowctl.config.service import Service
 from escrowctl.contract.operations import GET_TRANSACTION, Operation
 from escrowctl.contract.record import Located
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, Stopped
+from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Outcome, Stopped, command, not_sent
 from escrowctl.journal.entries import Entry, State
 from escrowctl.journal.guards import taken_over
 from escrowctl.signals import Signals
@@ -38,7 +38,6 @@ class Release:
         circumstances: Circumstances,
         operation: Operation,
         confirm: Confirm,
-        invocation: str,
         signals: Signals,
         surroundings: Surroundings,
     ) -> None:
@@ -51,7 +50,6 @@ class Release:
         self._circumstances = circumstances
         self._operation = operation
         self._confirm = confirm
-        self._invocation = invocation
 
     def release(self, resource_id: str) -> Released:
         """Release one escrow once; call inside `signals.held()`.
@@ -100,11 +98,7 @@ class Release:
 
     def _check(self, resource_id: str, before: Located | None) -> None:
         if before is not None and self._service.means_released(before.status):
-            raise EscrowctlError(
-                ErrorCode.ALREADY_DONE,
-                f"{resource_id} is {before.status} already. {NOTHING_SENT}",
-                sending=Sending.NOT_SENT,
-            )
+            raise not_sent(ErrorCode.ALREADY_DONE, f"{resource_id} is {before.status} already.")
         found = before or Located()
         amount, currency = self._terms.expected_amount, self._terms.expected_currency
         if amount is not None and (found.amount is None or found.amount != amount):
@@ -154,15 +148,15 @@ class Release:
         assert entry is not None, "it was sent"
         is_same = status == released.status_before
         reads = "its record cannot be read" if status is None else f"its status is {'still ' * is_same}{status}"
-        hints = [f"to read it again: {self._invocation} journal resolve {entry.name}"]
+        hints = [command(f"journal resolve {entry.name}", "to read it again")]
         if status is not None and released.status_before not in (None, status):
             # Which status means released is never suggested: a wrong one would report what did not happen.
-            hints.append(f'if {status} means "on its way": {set_pending(self._invocation, status)}')
+            hints.append(command(set_pending(status), f'if {status} means "on its way"'))
         return EscrowctlError(
             ErrorCode.NOT_RELEASED,
             f"{released.id}: the release was accepted ({released.http_status}), but {reads}. Do not release it again.",
             hint=tuple(hints),
-            sending=Sending.DONE,
+            outcome=Outcome.DONE,
             facts=entry.facts | {"status_before": released.status_before, "status_after": status},
         )
 
@@ -183,7 +177,7 @@ class Release:
             written = replace(written, entry=self._settle(written.entry, State.UNKNOWN, detail), code=None)
         failure = self._failure(written)
         if is_conflict and after is not None:
-            failure.hint = (*failure.hint, f"{resource_id} reads as {describe(after)} now")
+            failure.hints = (*failure.hints, Hint(f"{resource_id} reads as {describe(after)} now"))
         return failure
 
     def _settle(self, entry: Entry, state: State, detail: str) -> Entry:
@@ -197,16 +191,14 @@ class Release:
             )
         except EscrowctlError as error:
             if error.code is ErrorCode.BUSY:
-                raise taken_over(entry, entry.verdict, invocation=self._invocation) from error
+                raise taken_over(entry, entry.verdict) from error
             # The release was sent, whatever the journal can take now: done if that is on record, else unknown.
             if entry.state is State.DONE:
                 return entry
             raise self._failure(written) from None
 
     def _failure(self, written: Written) -> EscrowctlError:
-        return write_failure(
-            self._service, written.entry, written.code, invocation=self._invocation, replayed=written.replayed
-        )
+        return write_failure(self._service, written.entry, written.code, replayed=written.replayed)
 
     def _wait(self, resource_id: str, after: Located | None, written: Written) -> Located | None:
         """Read until a word means released; a reading that fails is one that has not shown it yet.
@@ -221,8 +213,8 @@ class Release:
                     ErrorCode.WAIT_EXPIRED,
                     f"{resource_id}: the release was accepted ({written.entry.verdict.http_status}), but {seconds:g} s "
                     f"later it is {describe(after)}, not released.",
-                    hint=f"{self._invocation} tx get {resource_id}",
-                    sending=Sending.DONE,
+                    hint=command(f"tx get {resource_id}"),
+                    outcome=Outcome.DONE,
                     facts=written.entry.facts,
                 )
             try:
@@ -283,9 +275,8 @@ def _status(located: Located | None) -> str | None:
 
 def _unexpected(resource_id: str, what: str, found: object, expected: object) -> EscrowctlError:
     is_what = f"is {found}" if found is not None else "cannot be found in its record"
-    return EscrowctlError(
+    return not_sent(
         ErrorCode.EXPECTATION_FAILED,
-        f"the {what} of {resource_id} {is_what}, expected was {expected}. {NOTHING_SENT}",
-        sending=Sending.NOT_SENT,
+        f"the {what} of {resource_id} {is_what}, expected was {expected}.",
         facts={"expected": str(expected), "found": str(found) if found is not None else None},
     )

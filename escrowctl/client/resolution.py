@@ -28,7 +28,7 @@ from escrowctl.contract.operations import (
     Operation,
 )
 from escrowctl.contract.record import Located
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, bad_value
+from escrowctl.errors import NOTHING_RECORDED, ErrorCode, EscrowctlError, bad_value, not_sent
 from escrowctl.journal.accounts import account_of
 from escrowctl.journal.entries import APPLIED_ON_WORD, Entry, State, Verdict
 from escrowctl.journal.journal import Journal, Word
@@ -36,7 +36,6 @@ from escrowctl.journal.related import find_creator, find_release
 
 NOT_APPLIED_ON_WORD = "not applied, on an operator's word"
 
-NOTHING_RECORDED = "Nothing was recorded."
 _OWN_KEY = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _LISTINGS = {CREATE_TRANSACTION.name: LIST_TRANSACTIONS, CREATE_WEBHOOK.name: LIST_WEBHOOKS}
 _MAX_FOUND = 5
@@ -77,22 +76,22 @@ class Resolution:
         self._announce = announce
         self._tell = tell
 
-    def look(self, entry: Entry, *, sending: bool = False) -> Finding:
+    def look(self, entry: Entry, *, resend: bool = False) -> Finding:
         """Read what can be read about an unknown write, and settle it where that proves it; sends no write.
 
-        `sending`: the write is to be sent again if nothing is proven. Then a transaction must be readable
+        `resend`: the write is to be sent again if nothing is proven. Then a transaction must be readable
         and be what it was: raises EscrowctlError as `inspection.inspect` does, 3 for another amount.
         """
         match entry.intent.operation:
             case RELEASE_TRANSACTION.name:
-                return self._look_at_release(entry, sending=sending)
+                return self._look_at_release(entry, resend=resend)
             case CREATE_TRANSACTION.name:
                 return self._judge_reply(entry) or self._look_for(entry, self._fits_transaction, "equal amount")
             case CREATE_WEBHOOK.name:
                 return self._look_for(entry, self._fits_webhook, "equal URL")
             case _:
                 if entry.intent.resource_id is not None:
-                    self._read(entry, entry.intent.resource_id, sending=sending)
+                    self._read(entry, entry.intent.resource_id, resend=resend)
                 return Finding(entry, f"no reading can tell whether this {entry.intent.verb} was applied.")
 
     def record_applied(self, entry: Entry, word: Word, *, resource_id: str | None, unread: bool) -> Entry:
@@ -144,42 +143,42 @@ class Resolution:
         """
         order = self.require_sendable(entry)
         with self._writer.alone(order) as waited:
-            if (asked or waited) and not unread and (finding := self.look(entry, sending=True)).is_settled:
+            if (asked or waited) and not unread and (finding := self.look(entry, resend=True)).is_settled:
                 return Written(finding.entry, None)
             try:
                 return self._writer.perform_again(entry, order, word)
             except EscrowctlError as error:
                 if error.code is ErrorCode.EARLIER_UNKNOWN:
                     # Its equal is to be settled first; what else its hint names is for another command.
-                    error.hint = error.hint[:1]
+                    error.hints = error.hints[:1]
                 raise
 
     # Reading
 
-    def _look_at_release(self, entry: Entry, *, sending: bool) -> Finding:
+    def _look_at_release(self, entry: Entry, *, resend: bool) -> Finding:
         resource_id = entry.intent.resource_id or ""
-        located = self._read(entry, resource_id, sending=sending)
+        located = self._read(entry, resource_id, resend=resend)
         if located is None:
             return Finding(entry, f"whether {resource_id} was released is not known.")
         if not self._service.means_released(located.status):
-            if sending:
+            if resend:
                 _require_money(entry, resource_id, located)
             return Finding(entry, f"{resource_id} reads as {describe(located)}: {self._why_not_released()}.")
         if (other := find_release(self._journal, entry, account_of(self._service))) is not None:
             return Finding(entry, f"{resource_id} reads as {located.status}, which {other.name} did.")
         return Finding(self._journal.settle_by_reading(entry, f"read back as {located.status}"))
 
-    def _read(self, entry: Entry, resource_id: str, *, sending: bool) -> Located | None:
+    def _read(self, entry: Entry, resource_id: str, *, resend: bool) -> Located | None:
         """Read a transaction and tell of it; None where it cannot be read, or is another one."""
         self._announce()
-        if sending:
+        if resend:
             located = inspect(self._reader, resource_id, unread=False, verb=entry.intent.verb)
             self._tell(f"{resource_id}: {describe(located)}")
             return located
         try:
             located = self._reader.read(GET_TRANSACTION, resource_id, decides=True).located
         except EscrowctlError as error:
-            self._tell(f"{resource_id} could not be read: {_reason(error)}")
+            self._tell(f"{resource_id} could not be read: {error.message}")
             return None
         if is_another(resource_id, located):
             self._tell(_says_another(resource_id, located))
@@ -211,7 +210,7 @@ class Resolution:
         try:
             items = self._list(listing)
         except EscrowctlError as error:
-            self._tell(f"GET {listing.path} could not be read: {_reason(error)}")
+            self._tell(f"GET {listing.path} could not be read: {error.message}")
             return Finding(entry, "whether it was applied is not known.")
         if (made := self._made_by(entry, items)) is not None:
             return Finding(self._settle_as_made(entry, made))
@@ -292,10 +291,10 @@ class Resolution:
     def _refuse_taken(self, entry: Entry, resource_id: str) -> None:
         other = self._find_creator(entry, resource_id) if entry.intent.is_create else None
         if other is not None:
-            raise EscrowctlError(
+            raise not_sent(
                 ErrorCode.ALREADY_DONE,
-                f"{resource_id} is what {other.name} made, {other.sent_at}. {NOTHING_RECORDED}",
-                sending=Sending.NOT_SENT,
+                f"{resource_id} is what {other.name} made, {other.sent_at}.",
+                effect=NOTHING_RECORDED,
             )
 
     def _require_readable(self, resource_id: str) -> Located:
@@ -326,11 +325,10 @@ def _require_money(entry: Entry, resource_id: str, located: Located) -> None:
     """Refuse (3) to send a release again whose escrow holds something else than when it was agreed to."""
     money = entry.intent.money
     if money is not None and (located.amount, located.currency) != (money.amount, money.currency):
-        raise EscrowctlError(
+        raise not_sent(
             ErrorCode.EXPECTATION_FAILED,
             f"{resource_id} holds {describe_money(located) or 'nothing known'} now, and {entry.name} was to release "
-            f"{money}. {NOTHING_SENT}",
-            sending=Sending.NOT_SENT,
+            f"{money}.",
             facts={"expected": str(money), "found": describe_money(located)},
         )
 
@@ -338,27 +336,24 @@ def _require_money(entry: Entry, resource_id: str, located: Located) -> None:
 def _unreadable(what: str, error: EscrowctlError) -> EscrowctlError:
     return EscrowctlError(
         error.code,
-        f"{what} could not be read: {_reason(error)} {NOTHING_RECORDED}",
+        f"{what} could not be read: {error.message}",
+        effect=NOTHING_RECORDED,
         hint="to record it without reading: --allow-unreadable",
         facts=error.facts,
     )
 
 
 def _contradicted(sentence: str) -> EscrowctlError:
-    return EscrowctlError(
+    return not_sent(
         ErrorCode.EXPECTATION_FAILED,
-        f"{sentence} {NOTHING_RECORDED}",
+        sentence,
+        effect=NOTHING_RECORDED,
         hint="to record it without reading: --allow-unreadable",
-        sending=Sending.NOT_SENT,
     )
 
 
 def _says_another(resource_id: str, located: Located) -> str:
     return f"the record read as {resource_id} says that it is {located.id}"
-
-
-def _reason(error: EscrowctlError) -> str:
-    return error.message.removesuffix(NOTHING_SENT).removesuffix("It was only a read.").strip()
 
 
 def _when(item: Record) -> str:

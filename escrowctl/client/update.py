@@ -26,14 +26,11 @@ OrderFor = Callable[[Located | None], Order]
 class Update:
     """Updates escrows at one service."""
 
-    def __init__(
-        self, service: Service, *, reader: Reader, writer: Writer, confirm: Confirm, invocation: str, signals: Signals
-    ) -> None:
+    def __init__(self, service: Service, *, reader: Reader, writer: Writer, confirm: Confirm, signals: Signals) -> None:
         self._service = service
         self._reader = reader
         self._writer = writer
         self._confirm = confirm
-        self._invocation = invocation
         self._signals = signals
 
     def update(self, resource_id: str, order_for: OrderFor, *, unread: bool) -> Updated:
@@ -57,9 +54,7 @@ class Update:
 
     def _conclude(self, written: Written) -> Made:
         if written.entry.state is not State.DONE:
-            raise write_failure(
-                self._service, written.entry, written.code, invocation=self._invocation, replayed=written.replayed
-            )
+            raise write_failure(self._service, written.entry, written.code, replayed=written.replayed)
         return Made(written.entry, written.record, written.replayed)
 
     def _read_back(self, resource_id: str, updated: Updated) -> Updated:

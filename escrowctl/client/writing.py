@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from escrowctl.client.exchange import SUCCESS, Answer, Evidence, Exchange, Fault, Request
 from escrowctl.client.headers import make_headers
 from escrowctl.client.orders import Order
-from escrowctl.client.outcome import Outcome, describe_sent, document_of, judge_write
+from escrowctl.client.outcome import Judgement, describe_sent, document_of, judge_write
 from escrowctl.client.reading import make_record
 from escrowctl.client.records import Record
 from escrowctl.client.retry import Retry, may_write_again
@@ -28,7 +28,7 @@ from escrowctl.contract.body import encode
 from escrowctl.contract.operations import Operation
 from escrowctl.contract.redaction import find_secret, hide_values, may_hold_secret, redact
 from escrowctl.contract.reply import Document, read_reply
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, Stopped
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped, not_sent
 from escrowctl.journal.accounts import account_of
 from escrowctl.journal.entries import Entry, Intent, State, Verdict
 from escrowctl.journal.journal import Journal, Word
@@ -39,10 +39,10 @@ from escrowctl.surroundings import Surroundings
 _REPORTED_SECONDS = 1.0
 
 _STATES = {
-    Sending.NOT_SENT: State.NOT_SENT,
-    Sending.REFUSED: State.REFUSED,
-    Sending.UNKNOWN: State.UNKNOWN,
-    Sending.DONE: State.DONE,
+    Outcome.NOT_SENT: State.NOT_SENT,
+    Outcome.REFUSED: State.REFUSED,
+    Outcome.UNKNOWN: State.UNKNOWN,
+    Outcome.DONE: State.DONE,
 }
 
 
@@ -220,11 +220,7 @@ class Writer:
         """Raise EscrowctlError where the profile forbids a write (5, 17), or it holds the key (2); nothing was sent."""
         service = self._service
         if service.read_only:
-            raise EscrowctlError(
-                ErrorCode.READ_ONLY,
-                f"the profile {service.name} is read-only. {NOTHING_SENT}",
-                sending=Sending.NOT_SENT,
-            )
+            raise not_sent(ErrorCode.READ_ONLY, f"the profile {service.name} is read-only.")
         self._check_journal()
         service.refuse_key(*order.texts)
 
@@ -234,12 +230,11 @@ class Writer:
             return
         for pin in self._service.journal_pins:
             if pin.journal_id != self.journal.journal_id:
-                raise EscrowctlError(
+                raise not_sent(
                     ErrorCode.JOURNAL_UNUSABLE,
                     f"this journal is {self.journal.journal_id}, and {pin.source} says {pin.journal_id}: what was "
-                    f"written before is not known here. {NOTHING_SENT}",
+                    f"written before is not known here.",
                     hint=("where this journal is: escrowctl config path", "bring the other one back, or change the id"),
-                    sending=Sending.NOT_SENT,
                 )
 
     def _send(self, entry: Entry, order: Order, *, unsettled: bool) -> Exchange:
@@ -262,12 +257,14 @@ class Writer:
             self._note_defect(error)
             return Exchange(evidence.sent, fault=Fault.DEFECT, detail=type(error).__name__)
 
-    def _settle(self, entry: Entry, order: Order, outcome: Outcome, exchange: Exchange, record: Record | None) -> Entry:
+    def _settle(
+        self, entry: Entry, order: Order, outcome: Judgement, exchange: Exchange, record: Record | None
+    ) -> Entry:
         answer = exchange.answer
         if answer is not None and answer.status in SUCCESS and order.operation.is_confidential:
             self._keep_secret(entry, order.operation, answer, record)
         verdict = Verdict(
-            state=_STATES[outcome.sending],
+            state=_STATES[outcome.outcome],
             detail=self._in_seconds(outcome.detail, exchange),
             http_status=answer.status if answer else None,
             result_id=_made(outcome, record),
@@ -319,9 +316,9 @@ class Writer:
         return self._record(reply if isinstance(reply, Document) else None, operation)
 
 
-def _made(outcome: Outcome, record: Record | None) -> str | None:
+def _made(outcome: Judgement, record: Record | None) -> str | None:
     """Return the id of what a write made, or of the record that it changed; None until it is done."""
-    if outcome.sending is not Sending.DONE:
+    if outcome.outcome is not Outcome.DONE:
         return None
     return outcome.result_id or (record.located.id if record else None)
 
@@ -362,9 +359,9 @@ def _unrecorded(entry: Entry, verdict: Verdict, error: EscrowctlError) -> Escrow
     return EscrowctlError(
         ErrorCode.OUTCOME_UNKNOWN,
         f"{entry.intent.method} {entry.intent.url} ended as {verdict.state.value} ({verdict.detail}{named}), but the "
-        f"journal could not record it: {error.message.removesuffix(NOTHING_SENT).strip()} Do not send it again.",
+        f"journal could not record it: {error.message} Do not send it again.",
         hint=f"once it can: escrowctl journal resolve {entry.name}",
-        sending=Sending.UNKNOWN,
+        outcome=Outcome.UNKNOWN,
         facts={**entry.facts, "http_status": verdict.http_status, "result_id": verdict.result_id},
     )
 

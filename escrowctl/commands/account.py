@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from escrowctl.config.origin import Origin, parse_base_url, refuse_prefix
 from escrowctl.contract.key_search import shown
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, bad_value
+from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
 from escrowctl.session import Session
 
 if TYPE_CHECKING:
@@ -164,8 +164,7 @@ def ask_until(session: Session, ask: Callable[[], str], read: Callable[[str], _T
         except EscrowctlError as error:
             if error.code is ErrorCode.DECLINED:
                 raise
-            message = error.message.removesuffix(NOTHING_SENT).strip()
-            session.console.error(EscrowctlError(error.code, message))
+            session.console.error(EscrowctlError(error.code, error.message), session.invocation)
     return read(ask())
 
 

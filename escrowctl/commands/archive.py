@@ -11,11 +11,11 @@ import typer
 
 from escrowctl.commands.entries import SHEET, view_entry
 from escrowctl.contract.number import JsonValue, Number
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, bad_value
+from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_value
 from escrowctl.journal.archive import read_archive, write_archive
 from escrowctl.journal.chain import Head
 from escrowctl.journal.entries import Selection
-from escrowctl.journal.failures import accepting_head
+from escrowctl.journal.failures import ACCEPT_HEAD
 from escrowctl.journal.intake import Intake, merge, restore
 from escrowctl.journal.verification import Verification, accept_head, verify
 from escrowctl.output.csv import render_csv
@@ -57,7 +57,7 @@ def verify_journal(
     expected = _read_head(session, head, journal_id=store.journal_id)
     found = verify(store, expected=expected, any_head=accept)
     if found.problem is not None:
-        raise _not_as_written(found, store.path, session.invocation)
+        raise _not_as_written(found, store.path)
     if accept and found.behind is not None:
         _accept_head(session, found.behind)
     document = _verified(store.journal_id, found)
@@ -66,15 +66,18 @@ def verify_journal(
     session.show(View(document, store.journal_id, flatten(document)))
 
 
-def _not_as_written(found: Verification, path: Path, invocation: str) -> EscrowctlError:
+def _not_as_written(found: Verification, path: Path) -> EscrowctlError:
     ways_on = (
-        f"to bring it back: move {path} away, then escrowctl journal import FILE --restore, with the newest export",
-        "settle by hand what was sent since that export",
+        Hint(
+            f"move {path} away, then escrowctl journal import FILE --restore, with the newest export",
+            "to bring it back",
+        ),
+        Hint("settle by hand what was sent since that export"),
     )
     return EscrowctlError(
         ErrorCode.CHECK_FAILED,
         f"the journal is not what was written: {_bare(found.problem or '')}.",
-        hint=(*ways_on, accepting_head(invocation)) if found.problem == found.behind else ways_on,
+        hint=(*ways_on, ACCEPT_HEAD) if found.problem == found.behind else ways_on,
         facts={"records": found.records, "entries": found.entries},
     )
 
@@ -90,7 +93,7 @@ def _accept_head(session: Session, behind: str) -> None:
 
 
 def _bare(problem: str) -> str:
-    return problem.removesuffix(NOTHING_SENT).strip().rstrip(".")
+    return problem.rstrip(".")
 
 
 def export(

@@ -11,7 +11,7 @@ from escrowctl.config.keys import ENVIRONMENT, KEY_VARIABLES, Choice, FoundKey
 from escrowctl.config.settings import LineValues, Resolver, is_live
 from escrowctl.contract.number import JsonValue
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
+from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
 from escrowctl.output.view import Listing, View
 from escrowctl.session import Session, session_of
 
@@ -58,11 +58,10 @@ def status(
     refuse_sandbox(session)
     rows = list(_rows(session))
     if not rows:
-        raise EscrowctlError(
+        raise not_sent(
             ErrorCode.NOT_CONFIGURED,
-            f"nothing is configured: no profile, no API key, no base URL. {NOTHING_SENT}",
+            "nothing is configured: no profile, no API key, no base URL.",
             hint=f"{session.program} auth login",
-            sending=Sending.NOT_SENT,
         )
     if check:
         rows = [_checked(session, row) for row in rows]
@@ -201,7 +200,7 @@ def _view(session: Session, row: _Row) -> View:
 
 
 def _reason(error: EscrowctlError) -> str:
-    return error.message.removesuffix(NOTHING_SENT).strip().removesuffix(".")
+    return error.message.removesuffix(".")
 
 
 def mode_of(choice: Choice) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from escrowctl.config.folders import base_folder
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, bad_value
+from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
 from escrowctl.files import open_regular
 from escrowctl.session import session_of
 
@@ -105,7 +105,7 @@ def _write(path: Path, text: str, *, force: bool) -> None:
         _put(path, text)
     except OSError as error:
         raise EscrowctlError(
-            ErrorCode.STATE_UNUSABLE, f"{path} cannot be written: {error.strerror or error}. {NOTHING_SENT}"
+            ErrorCode.STATE_UNUSABLE, f"{path} cannot be written: {error.strerror or error}."
         ) from error
 
 

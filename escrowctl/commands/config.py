@@ -8,7 +8,7 @@ import typer
 
 from escrowctl.contract.body import encode
 from escrowctl.contract.number import JsonValue
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, bad_value
+from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command, not_sent
 from escrowctl.output.safe import safe
 from escrowctl.output.view import Listing, View, text_of
 from escrowctl.session import Session, session_of
@@ -84,10 +84,10 @@ def get(context: typer.Context, key: _Name) -> None:
     """
     session = session_of(context)
     if key.rpartition(".")[2] == "api_key":
-        raise bad_value("a key is never printed.", hint=f"where it is from: {session.invocation} config list")
+        raise bad_value("a key is never printed.", hint=command("config list", "where it is from"))
     setting = _named(session, key) if key.startswith("profiles.") else _effective(session, key)
     if setting.value in (None, [], {}):
-        raise EscrowctlError(ErrorCode.NOT_FOUND, f"{key} is not set.", hint=f"{session.invocation} config list")
+        raise EscrowctlError(ErrorCode.NOT_FOUND, f"{key} is not set.", hint=command("config list"))
     if session.options.json:
         session.console.document(_document(setting))
     else:
@@ -132,9 +132,7 @@ def unset(context: typer.Context, key: _Name) -> None:
     session = session_of(context)
     _refuse_sandbox(session)
     if key == "profiles":
-        raise bad_value(
-            '"profiles" is all of them: name one, as profiles.NAME.', hint=f"{session.invocation} auth status"
-        )
+        raise bad_value('"profiles" is all of them: name one, as profiles.NAME.', hint=command("auth status"))
     place = _present(session, key) or _place(session, key)
     _editor(session).unset(place)
     _say(session, f"{'.'.join(place)} is not set any more in {session.resolver.config_path}")
@@ -149,7 +147,7 @@ def _journal_id(session: Session, journal: Path) -> str | None:
     try:
         return session.journal_to_read.journal_id
     except EscrowctlError as error:
-        session.console.note("journal_unusable", error.message.removesuffix(NOTHING_SENT).strip(), important=True)
+        session.console.note("journal_unusable", error.message, important=True)
         return None
 
 
@@ -182,7 +180,7 @@ def _effective(session: Session, key: str) -> "Setting":
     for setting in settings:
         if setting.name == table and isinstance(setting.value, dict):
             return type(setting)(key, setting.value.get(name), setting.origin)
-    raise bad_value(f'"{key}" is a table of settings: name one of them.', hint=f"{session.invocation} config list")
+    raise bad_value(f'"{key}" is a table of settings: name one of them.', hint=command("config list"))
 
 
 def _named(session: Session, key: str) -> "Setting":
@@ -193,7 +191,7 @@ def _named(session: Session, key: str) -> "Setting":
     place = parse_name(key, profile=None)
     rest = ".".join(place[2:])
     if rest not in profile_settings() and not rest.startswith("caps."):
-        raise bad_value(f'"{key}" is a table of settings: name one of them.', hint=f"{session.invocation} config list")
+        raise bad_value(f'"{key}" is a table of settings: name one of them.', hint=command("config list"))
     value, is_set = read_setting(session.resolver.choose_profile(place[1]).profile, rest)
     session.learn_stored_keys()
     return _starred(session, Setting(key, value, str(session.resolver.config_path) if is_set else BUILT_IN))
@@ -235,12 +233,11 @@ def _require_profile(session: Session, name: str) -> None:
 
     known = read_profile_names(session.resolver.config_path)
     if name not in known:
-        raise EscrowctlError(
+        raise not_sent(
             ErrorCode.BAD_VALUE,
             f'there is no profile "{name}" in {session.resolver.config_path} '
-            f"({'profiles there: ' + ', '.join(known) if known else 'it has no profiles'}). {NOTHING_SENT}",
+            f"({'profiles there: ' + ', '.join(known) if known else 'it has no profiles'}).",
             hint=f"to make it: {session.program} config set profiles.{name}.base_url URL",
-            sending=Sending.NOT_SENT,
         )
 
 

@@ -1,7 +1,7 @@
 """What is shown of a thing that was created: its record, then what is not as it was sent."""
 
 from escrowctl.client.records import Made, Record
-from escrowctl.errors import ErrorCode, EscrowctlError, Sending
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, command
 from escrowctl.output.view import View
 from escrowctl.session import Session
 
@@ -47,8 +47,8 @@ def _tell_missing_id(session: Session, made: Made, *, verb: str) -> None:
         raise EscrowctlError(
             ErrorCode.ID_UNKNOWN,
             f"{verb} ({entry.verdict.http_status}), but -q cannot say which field is the id. Do not do it again.",
-            hint=f"the whole reply: {session.invocation} journal show {entry.name}",
-            sending=Sending.DONE,
+            hint=command(f"journal show {entry.name}", "the whole reply"),
+            outcome=Outcome.DONE,
             facts=entry.facts,
         )
     record = record_of(made)

@@ -7,13 +7,11 @@ from escrowctl.config.origin import Origin, ends_in
 from escrowctl.config.secrets import Secret
 from escrowctl.config.service import Service
 from escrowctl.contract.operations import DEFAULT_API_PREFIX, LIST_WEBHOOKS
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError
+from escrowctl.errors import NOTHING_STORED, ErrorCode, EscrowctlError, Hints
 from escrowctl.session import Session
 
 if TYPE_CHECKING:
     from escrowctl.config.profiles import Profile
-
-_NOTHING_STORED = "Nothing was stored."
 
 
 def try_key(
@@ -54,9 +52,10 @@ def try_key(
 
 def not_stored(error: EscrowctlError, *, origin: Origin, api_prefix: str, again: str) -> EscrowctlError:
     """Return why a key was not stored, and how to go on; `again` is the login as it would be typed again."""
-    said = error.message.removesuffix(NOTHING_SENT).removesuffix("It was only a read.").strip().removesuffix(".")
+    said = error.message.removesuffix(".")
     unchecked = "to store it unchecked: add --no-check"
-    code, message, hint = error.code, said, (*error.hint, unchecked)
+    code, message = error.code, said
+    hint: Hints = (*error.hints, unchecked)
     if error.code is ErrorCode.NOT_AUTHENTICATED:
         message, hint = f"{origin} does not take this key ({said})", ()
     elif error.code is ErrorCode.FORBIDDEN:
@@ -72,10 +71,11 @@ def not_stored(error: EscrowctlError, *, origin: Origin, api_prefix: str, again:
             f"{origin} has no GET {api_prefix}{LIST_WEBHOOKS.path} ({said}): the API may stand under another prefix"
         )
         hint = (f"with another prefix: {again} --api-prefix {other}", unchecked)
-    return EscrowctlError(code, f"{message}. {_NOTHING_STORED}", hint=hint, sending=error.sending, facts=error.facts)
+    return EscrowctlError(
+        code, f"{message}.", hint=hint, outcome=error.outcome, effect=NOTHING_STORED, facts=error.facts
+    )
 
 
 def say_not_stored(error: EscrowctlError) -> EscrowctlError:
     """Return what kept a key from being stored, in words that hold after the service was asked."""
-    said = error.message.removesuffix(NOTHING_SENT).strip()
-    return EscrowctlError(error.code, f"{said} {_NOTHING_STORED}", hint=error.hint, facts=error.facts)
+    return EscrowctlError(error.code, error.message, hint=error.hints, effect=NOTHING_STORED, facts=error.facts)

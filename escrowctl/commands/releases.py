@@ -144,4 +144,4 @@ def _why_open(session: Session, released: Released) -> str:
     why = f"the status is now {status}"
     if released.status_before is None or session.service.profile is None or session.service.is_pending(status):
         return why
-    return f'{why}; if that means "on its way": {set_pending(session.invocation, status)}'
+    return f'{why}; if that means "on its way": {session.invocation} {set_pending(status)}'

@@ -9,7 +9,7 @@ from escrowctl.commands.arguments import check_text
 from escrowctl.commands.entries import view_resolved
 from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK, RELEASE_TRANSACTION
-from escrowctl.errors import ErrorCode, EscrowctlError, Sending, Stopped, bad_value
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped, bad_value, command, not_sent
 from escrowctl.journal.accounts import account_of
 from escrowctl.journal.entries import Entry, State, parse_entry_name
 from escrowctl.journal.guards import busy
@@ -122,12 +122,12 @@ def _settle(session: Session, entry: Entry, verdict: _Ruling) -> Entry:
         resolution.require_sendable(entry)
     if verdict.applied or verdict.not_applied:
         return _record(resolution, entry, verdict)
-    finding = None if verdict.unread else resolution.look(entry, sending=verdict.resend)
+    finding = None if verdict.unread else resolution.look(entry, resend=verdict.resend)
     if finding is not None and finding.is_settled:
         return finding.entry
     sentence = finding.sentence if finding else "nothing was read."
     if entry.state is State.DONE:
-        raise _still_unconfirmed(session, entry, sentence)
+        raise _still_unconfirmed(entry, sentence)
     if not verdict.resend:
         raise _still_unknown(session, entry, sentence)
     asked = _confirm_resend(session, entry, verdict)
@@ -144,12 +144,12 @@ def _is_open(entry: Entry, verdict: _Ruling) -> bool:
     return verdict.not_applied or (not verdict.is_given and entry.intent.is_once_only)
 
 
-def _still_unconfirmed(session: Session, entry: Entry, sentence: str) -> EscrowctlError:
+def _still_unconfirmed(entry: Entry, sentence: str) -> EscrowctlError:
     return EscrowctlError(
         ErrorCode.NOT_RELEASED,
         f"{entry.name} was accepted, but is not confirmed as released: {sentence}",
-        hint=f"if it was not released: {session.invocation} journal resolve {entry.name} --not-applied --reason TEXT",
-        sending=Sending.DONE,
+        hint=command(f"journal resolve {entry.name} --not-applied --reason TEXT", "if it was not released"),
+        outcome=Outcome.DONE,
         facts=entry.facts,
     )
 
@@ -158,7 +158,7 @@ def _require_as_sent(session: Session, entry: Entry) -> None:
     """Raise EscrowctlError `CHECK_FAILED` where what a create made is not as it was sent."""
     from escrowctl.client.creation import find_difference
 
-    difference = find_difference(session.service, entry, invocation=session.invocation)
+    difference = find_difference(session.service, entry)
     if difference is not None:
         raise difference
 
@@ -180,7 +180,7 @@ def _resend(session: Session, resolution: "Resolution", entry: Entry, verdict: _
 
     written = resolution.send_again(entry, _word(verdict), asked=asked, unread=verdict.unread)
     if written.entry.state is not State.DONE:
-        raise write_failure(session.service, written.entry, written.code, invocation=session.invocation)
+        raise write_failure(session.service, written.entry, written.code)
     return written.entry
 
 
@@ -218,12 +218,11 @@ def _show_settled(session: Session, entry: Entry, verdict: _Ruling) -> None:
     if entry.state is State.IN_FLIGHT:
         raise busy(entry)
     if verdict.is_given:
-        raise EscrowctlError(
+        raise not_sent(
             ErrorCode.ALREADY_DONE,
-            f"{entry.name} is settled: {entry.state.value.replace('_', ' ')}, {entry.verdict.detail}. "
-            "Nothing was sent or recorded.",
-            hint=f"{session.invocation} journal show {entry.name}",
-            sending=Sending.NOT_SENT,
+            f"{entry.name} is settled: {entry.state.value.replace('_', ' ')}, {entry.verdict.detail}. ",
+            effect="Nothing was sent or recorded.",
+            hint=command(f"journal show {entry.name}"),
         )
     session.show(view_resolved(entry))
 
@@ -281,6 +280,6 @@ def _still_unknown(session: Session, entry: Entry, sentence: str) -> EscrowctlEr
             f"  {was_not:<{width}}{invocation} journal resolve {name} --not-applied --reason TEXT",
             f"  {again:<{width}}{invocation} journal resolve {name} --resend --reason TEXT      {twice}; asks first",
         ),
-        sending=Sending.UNKNOWN,
+        outcome=Outcome.UNKNOWN,
         facts=entry.facts,
     )

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from escrowctl.contract.number import JsonValue
-from escrowctl.errors import ErrorCode, EscrowctlError, Sending, Stopped
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped
 from escrowctl.output.console import OutputClosedError
-from escrowctl.output.trouble import error_document
+from escrowctl.output.errors import error_document
 from escrowctl.output.view import View
 from escrowctl.session import Session
 
@@ -51,12 +51,12 @@ class _Run:
 
     @property
     def unknown(self) -> int:
-        return sum(error.sending is Sending.UNKNOWN for error in self.failures)
+        return sum(error.outcome is Outcome.UNKNOWN for error in self.failures)
 
     @property
     def accepted(self) -> int:
         """How many were done, but are not (yet) what was asked for."""
-        return sum(error.sending is Sending.DONE for error in self.failures)
+        return sum(error.outcome is Outcome.DONE for error in self.failures)
 
     def do(self, resource_id: str) -> None:
         """Work on one id and show its line, or keep its failure."""
@@ -71,15 +71,15 @@ class _Run:
             if error.code in _NOTHING_MORE_CAN_BE_SHOWN:
                 raise
             self.failures.append(error)
-            session.console.error(error)
+            session.console.error(error, session.invocation)
             if session.options.json or session.options.raw:
-                session.console.document(_failed_line(resource_id, error))
+                session.console.document(_failed_line(resource_id, error, session.invocation))
             session.signals.resume()
 
 
-def _failed_line(resource_id: str, error: EscrowctlError) -> JsonValue:
-    outcome = error.sending.value if error.sending else "failed"
-    document = error_document(error)
+def _failed_line(resource_id: str, error: EscrowctlError, invocation: str) -> JsonValue:
+    outcome = error.outcome.value if error.outcome else "failed"
+    document = error_document(error, invocation)
     assert isinstance(document, dict)
     return {"id": resource_id, "outcome": outcome, **document}
 
@@ -90,7 +90,7 @@ def _raise_worst(run: _Run, *, total: int, done: str | None) -> None:
     raise EscrowctlError(
         ErrorCode.SOME_UNKNOWN if run.unknown else ErrorCode.SOME_FAILED,
         f"of {total}: {_counts_of_reads(run, total) if done is None else _counts_of_writes(run, total, done)}.",
-        sending=Sending.UNKNOWN if run.unknown else None,
+        outcome=Outcome.UNKNOWN if run.unknown else None,
     )
 
 

@@ -22,7 +22,7 @@ from escrowctl.config import keyrings
 from escrowctl.config.folders import make_private_folder
 from escrowctl.config.replacing import drafted, locked, replace_file
 from escrowctl.config.secrets import Secret, read_key, read_private_text
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, bad_config
+from escrowctl.errors import ErrorCode, bad_config, not_sent
 from escrowctl.files import NotRegularError, check_regular
 from escrowctl.surroundings import Surroundings
 
@@ -132,11 +132,10 @@ class Credentials:
             return {}
         except NotRegularError as error:
             # A link could lead to any file of this user's, and writing keys would overwrite it.
-            raise EscrowctlError(
+            raise not_sent(
                 ErrorCode.STATE_UNUSABLE,
-                f"{self.path} {error.strerror}: keys are stored in a regular file. {NOTHING_SENT}",
+                f"{self.path} {error.strerror}: keys are stored in a regular file.",
                 hint=f"look at it, then remove it: ls -l {shlex.quote(str(self.path))}",
-                sending=Sending.NOT_SENT,
             ) from error
         except OSError as error:
             raise bad_config(f"{self.path}: {error.strerror or error}.") from error

@@ -10,7 +10,7 @@ from escrowctl.config.names import find_default, profile_settings
 from escrowctl.config.network import find_network, find_proxy_name
 from escrowctl.config.settings import LineValues, Resolver, is_live
 from escrowctl.contract.number import JsonValue, Number
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError
+from escrowctl.errors import ErrorCode, EscrowctlError
 
 if TYPE_CHECKING:
     from escrowctl.config.profiles import Profile
@@ -104,7 +104,7 @@ class _Effective:
         try:
             return Setting("api_key", STARS, self._resolver.keys.find(self._choice).source)
         except EscrowctlError as error:
-            return Setting("api_key", None, error.message.removesuffix(NOTHING_SENT).strip())
+            return Setting("api_key", None, error.message)
 
     def _mode(self) -> Setting:
         if self._choice is None:

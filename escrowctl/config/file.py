@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from escrowctl.config.folders import Folders
-from escrowctl.errors import NOTHING_SENT, EscrowctlError, bad_config
+from escrowctl.errors import EscrowctlError, bad_config
 from escrowctl.files import NotRegularError, TooLargeError, find_flaw, find_folder_flaw, read_regular
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _invalid(path: Path, error: Any) -> EscrowctlError:
         case "missing":
             return bad_config(f"{where}: it is missing; it should be {place.expected}.")
         case "value_error":
-            return bad_config(f"{where}.{error['ctx']['error']}".removesuffix(f" {NOTHING_SENT}"))
+            return bad_config(f"{where}.{error['ctx']['error']}")
         case _:
             return bad_config(f"{where}: it should be {place.expected}.")
 

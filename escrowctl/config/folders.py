@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from escrowctl.contract.key_search import shown
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
+from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
 from escrowctl.files import Flaw, find_folder_flaw, make_folder
 
 APP_NAME = "escrowctl"
@@ -117,4 +117,4 @@ def _absolute(text: str, source: str) -> Path:
 
 
 def _unusable(message: str, hint: str) -> EscrowctlError:
-    return EscrowctlError(ErrorCode.STATE_UNUSABLE, f"{message} {NOTHING_SENT}", hint=hint, sending=Sending.NOT_SENT)
+    return not_sent(ErrorCode.STATE_UNUSABLE, f"{message}", hint=hint)

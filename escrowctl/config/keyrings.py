@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from escrowctl.config.secrets import Secret, read_key
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
+from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -51,10 +51,8 @@ def remove(profile: str, origin: str, environ: Mapping[str, str]) -> None:
         if _call(lambda: ring.get_password(_service(origin), profile)) is not None:
             _call(lambda: ring.delete_password(_service(origin), profile))
     except KeyringError as error:
-        raise EscrowctlError(
-            ErrorCode.STATE_UNUSABLE,
-            f"the key of {profile} stays in the keyring, which cannot be used: {error}. {NOTHING_SENT}",
-            sending=Sending.NOT_SENT,
+        raise not_sent(
+            ErrorCode.STATE_UNUSABLE, f"the key of {profile} stays in the keyring, which cannot be used: {error}."
         ) from error
 
 
@@ -102,9 +100,8 @@ def _service(origin: str) -> str:
 
 
 def _unavailable(profile: str, what: str) -> EscrowctlError:
-    return EscrowctlError(
+    return not_sent(
         ErrorCode.KEY_MISSING,
-        f"the key of {profile} {what}. {NOTHING_SENT}",
+        f"the key of {profile} {what}.",
         hint=(f"escrowctl auth login -p {profile} --no-keyring", "or set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY"),
-        sending=Sending.NOT_SENT,
     )

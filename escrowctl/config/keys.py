@@ -10,7 +10,7 @@ from escrowctl.config.file import require_trusted
 from escrowctl.config.known_keys import refuse_in_base_url
 from escrowctl.config.origin import Origin, parse_base_url
 from escrowctl.config.secrets import Secret, read_key, read_key_file
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, bad_config
+from escrowctl.errors import ErrorCode, EscrowctlError, bad_config, not_sent
 
 if TYPE_CHECKING:
     from escrowctl.config.profiles import Profile
@@ -133,9 +133,9 @@ class KeyFinder:
         whose = f"-p {choice.profile_name}" if choice.profile_name else f"--base-url {choice.origin.base_url}"
         url = choice.origin.base_url
         unused = next((name for name in KEY_VARIABLES if self._environ.get(name)), None)
-        return EscrowctlError(
+        return not_sent(
             ErrorCode.KEY_MISSING,
-            f"there is no API key for {choice.origin} (from {choice.source}). {NOTHING_SENT}",
+            f"there is no API key for {choice.origin} (from {choice.source}).",
             hint=(
                 f"store one:  escrowctl auth login {whose}",
                 f"{unused} is set, and not used for what the line names; if it is for {choice.origin}, "
@@ -144,20 +144,18 @@ class KeyFinder:
                 else f"in a job:   set ESCROWCTL_BASE_URL={url} and ESCROWCTL_API_KEY",
                 "a key is used only for the origin it was given for",
             ),
-            sending=Sending.NOT_SENT,
         )
 
     def _unbound_key(self, choice: Choice) -> EscrowctlError:
         bind = f"ESCROWCTL_BASE_URL={choice.origin.base_url}"
         if self._origin_of is not None:
             bind += f" or ESCROWCTL_PROFILE={choice.profile_name}"
-        return EscrowctlError(
+        return not_sent(
             ErrorCode.KEY_MISSING,
             f"the environment has an API key but no base URL for it, and {choice.source} has its own "
-            f"({choice.origin}): a key is used only for the origin it was given for. {NOTHING_SENT}",
+            f"({choice.origin}): a key is used only for the origin it was given for.",
             hint=(
                 f"if the key in the environment is for it:  set {bind}",
                 "for the profile's own key:                unset ESCROWCTL_API_KEY and ESCROWCTL_API_KEY_FILE",
             ),
-            sending=Sending.NOT_SENT,
         )

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
+from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
 from escrowctl.files import sync_folder
 from escrowctl.surroundings import Surroundings
 
@@ -54,11 +54,7 @@ def _wait_for(handle: int, folder: Path, around: Surroundings) -> None:
         else:
             return
         if around.monotonic() >= end:
-            raise EscrowctlError(
-                ErrorCode.BUSY,
-                f"another process has been writing in {folder} for {_PATIENCE:g} s. {NOTHING_SENT}",
-                sending=Sending.NOT_SENT,
-            )
+            raise not_sent(ErrorCode.BUSY, f"another process has been writing in {folder} for {_PATIENCE:g} s.")
         around.sleep(_POLL_SECONDS)
 
 
@@ -120,8 +116,4 @@ def _status(path: Path) -> os.stat_result | None:
 
 
 def _unwritable(path: Path, error: OSError) -> EscrowctlError:
-    return EscrowctlError(
-        ErrorCode.STATE_UNUSABLE,
-        f"{path} cannot be written: {error.strerror or error}. It is as it was. {NOTHING_SENT}",
-        sending=Sending.NOT_SENT,
-    )
+    return not_sent(ErrorCode.STATE_UNUSABLE, f"{path} cannot be written: {error.strerror or error}. It is as it was.")

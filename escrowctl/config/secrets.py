@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from escrowctl.contract.key_search import shown
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, bad_config
+from escrowctl.errors import ErrorCode, bad_config, not_sent
 from escrowctl.files import OTHERS_ACCESS, NotRegularError, TooLargeError, find_flaw, read_regular
 
 _KEY = re.compile(r"[\x21-\x7e]+", re.ASCII)
@@ -38,11 +38,10 @@ def read_key(text: str, *, source: str) -> Secret:
     """
     key = text.removesuffix("\n").removesuffix("\r")
     if not key:
-        raise EscrowctlError(
+        raise not_sent(
             ErrorCode.KEY_MISSING,
-            f"{source} is empty: it should hold the API key. {NOTHING_SENT}",
+            f"{source} is empty: it should hold the API key.",
             hint="in CI, check that the secret is passed to this job",
-            sending=Sending.NOT_SENT,
         )
     if not _KEY.fullmatch(key) or len(key) > MAX_KEY_CHARS:
         raise bad_config(

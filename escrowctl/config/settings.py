@@ -22,7 +22,7 @@ from escrowctl.contract.key_search import shown
 from escrowctl.contract.number import Number
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.contract.record import Pointers
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, bad_config, bad_value
+from escrowctl.errors import ErrorCode, EscrowctlError, bad_config, bad_value, not_sent
 
 if TYPE_CHECKING:
     from escrowctl.config.profiles import ConfigFile, Profile
@@ -177,7 +177,7 @@ class Resolver:
             if has_key
             else "nothing is configured: no profile, no API key, no base URL."
         )
-        return EscrowctlError(ErrorCode.NOT_CONFIGURED, f"{message} {NOTHING_SENT}", sending=Sending.NOT_SENT)
+        return not_sent(ErrorCode.NOT_CONFIGURED, f"{message}")
 
     # The rest
 

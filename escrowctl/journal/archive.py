@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from escrowctl.errors import EscrowctlError, bad_value
+from escrowctl.errors import NOTHING_IMPORTED, EscrowctlError, bad_value
 from escrowctl.journal import rows
 from escrowctl.journal.chain import EMPTY, Head, Link, Record, canonical
 from escrowctl.journal.facts import check_journal_id, check_record
@@ -89,7 +89,7 @@ def read_archive(lines: Iterable[str], *, source: str) -> Archive:
         except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
             raise _not_one(source, number, "is no line of a journal's export") from error
     if not whole:
-        raise bad_value(f"{source} is not whole: it was cut, or its last line was changed. Nothing was imported.")
+        raise bad_value(f"{source} is not whole: it was cut, or its last line was changed.", effect=NOTHING_IMPORTED)
     archive = Archive(journal_id, found)
     for number, records in archive.by_entry().items():
         try:
@@ -97,7 +97,7 @@ def read_archive(lines: Iterable[str], *, source: str) -> Archive:
             rows.entry_of(number, columns)
             rows.tokens_of(columns)
         except (ValueError, KeyError, TypeError, ArithmeticError) as error:
-            raise bad_value(f"the records of j{number} in {source} make no entry. Nothing was imported.") from error
+            raise bad_value(f"the records of j{number} in {source} make no entry.", effect=NOTHING_IMPORTED) from error
     return archive
 
 
@@ -117,4 +117,4 @@ def _link(document: dict[str, object]) -> Link:
 
 
 def _not_one(source: str, number: int, why: str) -> EscrowctlError:
-    return bad_value(f"line {number} of {source} {why}. Nothing was imported.")
+    return bad_value(f"line {number} of {source} {why}.", effect=NOTHING_IMPORTED)

@@ -5,29 +5,27 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
+from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Hints, command, not_sent
 
 _UNDECODABLE = (ValueError, TypeError, KeyError, IndexError, ArithmeticError)
 """What a value of the wrong kind raises on its way from a row to an entry."""
 
 _WHEN_DAMAGED = (
-    "what is wrong with it: escrowctl journal verify",
-    "to bring it back: move it away, then escrowctl journal import FILE --restore, with the newest export",
+    Hint("escrowctl journal verify", "what is wrong with it"),
+    Hint("move it away, then escrowctl journal import FILE --restore, with the newest export", "to bring it back"),
 )
 
 
-def accepting_head(invocation: str) -> str:
-    """Return the hint to accept a journal that its head file contradicts."""
-    return f"if no write is missing from it: {invocation} journal verify --accept-head"
+ACCEPT_HEAD = command("journal verify --accept-head", "if no write is missing from it")
+"""The hint to accept a journal that its head file contradicts."""
 
 
-def unusable(path: Path, why: str, *, hint: tuple[str, ...] = ()) -> EscrowctlError:
+def unusable(path: Path, why: str, *, hint: Hints = ()) -> EscrowctlError:
     """Return the error (17) that the file cannot be used; `why` ends the sentence."""
-    return EscrowctlError(
+    return not_sent(
         ErrorCode.JOURNAL_UNUSABLE,
-        f"the journal {path} cannot be used: {why}. {NOTHING_SENT}",
+        f"the journal {path} cannot be used: {why}.",
         hint=hint or f"no write is sent without a journal: {path.parent} must be a folder that can be written",
-        sending=Sending.NOT_SENT,
     )
 
 
@@ -36,9 +34,9 @@ def damaged(path: Path, why: str) -> EscrowctlError:
     return unusable(path, f"it is damaged: {why}", hint=_WHEN_DAMAGED)
 
 
-def behind(path: Path, why: str, *, invocation: str) -> EscrowctlError:
+def behind(path: Path, why: str) -> EscrowctlError:
     """Return the error (17) that the file and the head stored next to it disagree."""
-    return unusable(path, f"it is damaged: {why}", hint=(*_WHEN_DAMAGED, accepting_head(invocation)))
+    return unusable(path, f"it is damaged: {why}", hint=(*_WHEN_DAMAGED, ACCEPT_HEAD))
 
 
 @contextlib.contextmanager
@@ -62,7 +60,7 @@ def decoding(path: Path) -> Iterator[None]:
             raise damaged(path, "a value in it is not what was recorded") from error
 
 
-def _way_on(path: Path, error: sqlite3.Error) -> tuple[str, ...]:
+def _way_on(path: Path, error: sqlite3.Error) -> Hints:
     # The low byte is the primary result code (sqlite.org/rescode.html).
     match getattr(error, "sqlite_errorcode", sqlite3.SQLITE_IOERR) & 0xFF:
         case sqlite3.SQLITE_FULL:

@@ -7,7 +7,17 @@ from decimal import Decimal
 
 from escrowctl.contract.identifiers import fold_reference
 from escrowctl.contract.money import Money
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending, bad_value
+from escrowctl.errors import (
+    NOTHING_SENT_NOW,
+    ErrorCode,
+    EscrowctlError,
+    Hint,
+    Hints,
+    Outcome,
+    bad_value,
+    command,
+    not_sent,
+)
 from escrowctl.journal.entries import APPLIED_ON_WORD, Entry, Intent, State, Verdict
 from escrowctl.journal.spending import Ahead
 from escrowctl.surroundings import ago
@@ -26,7 +36,7 @@ def check_key(earlier: Entry, intent: Intent) -> None:
         )
 
 
-def check_account(earlier: Entry, intent: Intent, *, invocation: str) -> None:
+def check_account(earlier: Entry, intent: Intent) -> None:
     """Refuse (7) to report an earlier write as this one's result unless both were certainly made under one account."""
     if intent.account.is_same(earlier.intent.account):
         return
@@ -37,13 +47,13 @@ def check_account(earlier: Entry, intent: Intent, *, invocation: str) -> None:
         f"{earlier.sent_at}): this may be another account.",
         earlier,
         hint=(
-            *([f"what this account has:  {invocation} tx get {shlex.quote(resource_id)}"] if resource_id else []),
-            "for a new request:      use another --idempotency-key",
+            *([command(f"tx get {shlex.quote(resource_id)}", "what this account has")] if resource_id else []),
+            Hint("use another --idempotency-key", "for a new request"),
         ),
     )
 
 
-def check_alike(alike: list[Entry], intent: Intent, *, invocation: str, now: datetime) -> None:
+def check_alike(alike: list[Entry], intent: Intent, *, now: datetime) -> None:
     """Refuse a write that is the same as one which may have happened.
 
     A release that is done is refused (7); one in flight elsewhere is busy (7); one that is unknown
@@ -58,18 +68,18 @@ def check_alike(alike: list[Entry], intent: Intent, *, invocation: str, now: dat
             raise busy(entry)
         if intent.is_once_only and not intent.is_of_same_id(entry.intent):
             if entry.number not in intent.despite:
-                raise _confusable(entry, intent, invocation, now)
+                raise _confusable(entry, intent, now)
         elif entry.state is State.DONE and intent.is_once_only:
-            raise _already_done(entry, intent, invocation, now)
+            raise _already_done(entry, intent, now)
         elif entry.state is State.UNKNOWN and (intent.is_once_only or entry.number not in intent.despite):
-            raise _earlier_unknown(entry, _like(entry), invocation, now)
+            raise _earlier_unknown(entry, _like(entry), now)
 
 
-def check_reference(under_reference: list[Entry], intent: Intent, *, invocation: str, now: datetime) -> None:
+def check_reference(under_reference: list[Entry], intent: Intent, *, now: datetime) -> None:
     """Refuse a create whose reference stands for an earlier one: one reference, one escrow."""
     for entry in under_reference:
         if entry.state is State.UNKNOWN and entry.number not in intent.despite:
-            raise _earlier_unknown(entry, f'the create under the reference "{intent.reference}"', invocation, now)
+            raise _earlier_unknown(entry, f'the create under the reference "{intent.reference}"', now)
         if entry.state is State.IN_FLIGHT:
             raise busy(entry)
         if entry.state is State.DONE:
@@ -78,9 +88,9 @@ def check_reference(under_reference: list[Entry], intent: Intent, *, invocation:
                 ErrorCode.REFERENCE_REUSED,
                 f'the reference "{intent.reference}" stands for {_made(entry)} ({entry.name}, {entry.sent_at}).',
                 entry,
-                hint=f"it is there: {invocation} tx get {shlex.quote(made)}"
+                hint=command(f"tx get {shlex.quote(made)}", "it exists")
                 if made
-                else f"{invocation} journal show {entry.name}",
+                else command(f"journal show {entry.name}"),
             )
 
 
@@ -99,7 +109,7 @@ def require_countable(intent: Intent, caps: Mapping[str, Decimal]) -> Money:
 
 
 def over_cap(
-    intent: Intent, money: Money, *, cap: Decimal, spent: Decimal, day: str, ahead: Ahead | None, invocation: str
+    intent: Intent, money: Money, *, cap: Decimal, spent: Decimal, day: str, ahead: Ahead | None
 ) -> EscrowctlError:
     """Return the refusal (5) of a write that would bring a day's writes of its operation above the profile's cap."""
     verb, limit = intent.verb, f"the profile {intent.profile} caps {intent.verb}s at {cap} {money.currency} a day (UTC)"
@@ -107,7 +117,7 @@ def over_cap(
         return _capped(
             intent,
             f"{limit}: {spent} are done or unknown since {day}, and this one is {money.amount}.",
-            hint=f"what was counted: escrowctl journal list --since {day} --operation {verb}",
+            hint=Hint(f"escrowctl journal list --since {day} --operation {verb}", "what was counted"),
         )
     names = [f"j{number}" for number in ahead.numbers]
     dated = (
@@ -117,34 +127,30 @@ def over_cap(
         intent,
         f"{limit}: {spent} count, and this one is {money.amount}. {ahead.amount} of them count only because "
         f"{dated} ({ahead.date}): the clock was ahead then, or is behind now.",
-        hint=tuple(f"{invocation} journal show {name}" for name in names),
+        hint=tuple(command(f"journal show {name}") for name in names),
     )
 
 
-def no_such_entry(number: int, *, invocation: str) -> EscrowctlError:
+def no_such_entry(number: int) -> EscrowctlError:
     """Return the refusal (2) of `--allow-duplicate` with an entry that does not exist: a typing error is no consent."""
     return bad_value(
-        f"--allow-duplicate j{number}: there is no such entry in this journal.", hint=f"{invocation} journal list"
+        f"--allow-duplicate j{number}: there is no such entry in this journal.", hint=command("journal list")
     )
 
 
-def busy_elsewhere(seconds: float, *, invocation: str) -> EscrowctlError:
+def busy_elsewhere(seconds: float) -> EscrowctlError:
     """Return the refusal (7) to wait any longer for a lock that another process holds."""
-    return EscrowctlError(
+    return not_sent(
         ErrorCode.BUSY,
-        f"another process has been working on the same thing for {seconds:g} s. {NOTHING_SENT}",
-        hint=f"{invocation} journal list",
-        sending=Sending.NOT_SENT,
+        f"another process has been working on the same thing for {seconds:g} s.",
+        hint=command("journal list"),
     )
 
 
-def taken(number: int, *, invocation: str) -> EscrowctlError:
+def taken(number: int) -> EscrowctlError:
     """Return the refusal (7) to work on an entry that another process keeps alive."""
-    return EscrowctlError(
-        ErrorCode.BUSY,
-        f"another process is working on journal entry j{number}. {NOTHING_SENT}",
-        hint=f"{invocation} journal list",
-        sending=Sending.NOT_SENT,
+    return not_sent(
+        ErrorCode.BUSY, f"another process is working on journal entry j{number}.", hint=command("journal list")
     )
 
 
@@ -164,7 +170,7 @@ def overwritten(entry: Entry) -> EscrowctlError:
     )
 
 
-def taken_over(entry: Entry, verdict: Verdict, *, invocation: str) -> EscrowctlError:
+def taken_over(entry: Entry, verdict: Verdict) -> EscrowctlError:
     """Return the error (12) of an attempt whose entry another process took over while it was being sent."""
     made = f", id {verdict.result_id}" if verdict.result_id else ""
     return EscrowctlError(
@@ -172,10 +178,10 @@ def taken_over(entry: Entry, verdict: Verdict, *, invocation: str) -> EscrowctlE
         f"the {entry.intent.verb} ended as {verdict.state.value} ({verdict.detail}{made}), but another process changed "
         f"{entry.name} meanwhile and may have sent it too. Do not send it again.",
         hint=(
-            f"both attempts are on record:  {invocation} journal list",
+            command("journal list", "both attempts are on record"),
             "use one path to the journal's folder: two paths may not share locks",
         ),
-        sending=Sending.UNKNOWN,
+        outcome=Outcome.UNKNOWN,
         facts={**entry.facts, "http_status": verdict.http_status, "result_id": verdict.result_id},
     )
 
@@ -187,7 +193,7 @@ def busy(entry: Entry) -> EscrowctlError:
     )
 
 
-def _confusable(entry: Entry, intent: Intent, invocation: str, now: datetime) -> EscrowctlError:
+def _confusable(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError:
     typed, then = intent.resource_id, entry.intent.resource_id
     return _refusal(
         ErrorCode.CONFLICT,
@@ -195,8 +201,8 @@ def _confusable(entry: Entry, intent: Intent, invocation: str, now: datetime) ->
         f"{typed} differs from it only in case: some services take them for one escrow.",
         entry,
         hint=(
-            f"what the service says:    {invocation} tx get {typed}",
-            f"if they are two escrows:  repeat the command with --allow-duplicate {entry.name}",
+            command(f"tx get {typed}", "what the service says"),
+            Hint(f"repeat the command with --allow-duplicate {entry.name}", "if they are two escrows"),
         ),
     )
 
@@ -207,7 +213,7 @@ def _how_released(entry: Entry) -> str:
     return "was released" if entry.verdict.verified else "was accepted for release"
 
 
-def _already_done(entry: Entry, intent: Intent, invocation: str, now: datetime) -> EscrowctlError:
+def _already_done(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError:
     when = f"{ago(entry.settled_at or entry.sent_at, now)} (journal {entry.name})"
     typed, then = intent.resource_id, entry.intent.resource_id
     if not intent.account.is_same(entry.intent.account):
@@ -216,8 +222,8 @@ def _already_done(entry: Entry, intent: Intent, invocation: str, now: datetime) 
             f"{typed} {_how_released(entry)} with another API key, {when}: this may be another account's escrow.",
             entry,
             hint=(
-                f"what this account has:  {invocation} tx get {typed}",
-                "for two accounts:       give each profile its own account, such as account = NAME",
+                command(f"tx get {typed}", "what this account has"),
+                Hint("give each profile its own account, such as account = NAME", "for two accounts"),
             ),
         )
     where = f"elsewhere (imported: {entry.origin})" if entry.origin else "from here"
@@ -229,7 +235,7 @@ def _already_done(entry: Entry, intent: Intent, invocation: str, now: datetime) 
         else f"the release of {typed} was already sent {where} and accepted, {when}; no reading has shown it yet."
     )
     alias = "" if typed == then else f" It was sent as {then}."
-    hint = "" if entry.verdict.verified else f"what the service says of it: {invocation} tx get {typed}"
+    hint = () if entry.verdict.verified else command(f"tx get {typed}", "what the service says of it")
     return _refusal(ErrorCode.ALREADY_DONE, f"{sentence}{alias}", entry, hint=hint)
 
 
@@ -238,27 +244,26 @@ def _like(entry: Entry) -> str:
     return f"the {verb} of {entry.intent.resource_id}" if entry.intent.is_once_only else f"an equal {verb}"
 
 
-def _earlier_unknown(entry: Entry, like: str, invocation: str, now: datetime) -> EscrowctlError:
+def _earlier_unknown(entry: Entry, like: str, now: datetime) -> EscrowctlError:
     what = f"({entry.intent.money}) " if entry.intent.money else ""
-    settle = f"settle it:                                  {invocation} journal resolve {entry.name}"
-    despite = f"to create a second one anyway:              repeat the command with --allow-duplicate {entry.name}"
+    settle = command(f"journal resolve {entry.name}", "to settle it")
+    anyway = Hint(f"repeat the command with --allow-duplicate {entry.name}", "to create a second one anyway")
     return EscrowctlError(
         ErrorCode.EARLIER_UNKNOWN,
-        f"{like} {what}is unknown since {entry.sent_at}, {ago(entry.sent_at, now)} ({entry.name}). "
-        "Nothing was sent now.",
+        f"{like} {what}is unknown since {entry.sent_at}, {ago(entry.sent_at, now)} ({entry.name}).",
+        effect=NOTHING_SENT_NOW,
         # A release is never meant twice, nor is a reference.
-        hint=(settle, despite) if like.startswith("an equal") else settle,
-        sending=Sending.UNKNOWN,
+        hint=(settle, anyway) if like.startswith("an equal") else settle,
+        outcome=Outcome.UNKNOWN,
         facts=entry.facts,
     )
 
 
-def _capped(intent: Intent, sentence: str, *, hint: str | tuple[str, ...] = ()) -> EscrowctlError:
-    return EscrowctlError(
+def _capped(intent: Intent, sentence: str, *, hint: Hints = ()) -> EscrowctlError:
+    return not_sent(
         ErrorCode.CAPPED,
-        f"{sentence} {NOTHING_SENT}",
-        hint=hint or f"the caps: escrowctl config get profiles.{intent.profile}.caps",
-        sending=Sending.NOT_SENT,
+        f"{sentence}",
+        hint=hint or Hint(f"escrowctl config get profiles.{intent.profile}.caps", "the caps"),
     )
 
 
@@ -270,7 +275,5 @@ def _folded_reference(intent: Intent) -> str | None:
     return None if intent.reference is None else fold_reference(intent.reference)
 
 
-def _refusal(code: ErrorCode, sentence: str, entry: Entry, *, hint: str | tuple[str, ...] = "") -> EscrowctlError:
-    return EscrowctlError(
-        code, f"{sentence} {NOTHING_SENT}", hint=hint or (), sending=Sending.NOT_SENT, facts=entry.facts
-    )
+def _refusal(code: ErrorCode, sentence: str, entry: Entry, *, hint: Hints = ()) -> EscrowctlError:
+    return not_sent(code, f"{sentence}", hint=hint, facts=entry.facts)

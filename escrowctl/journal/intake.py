@@ -6,7 +6,7 @@ was lost is restored from its own export: the same records, the same identity, i
 
 from dataclasses import dataclass
 
-from escrowctl.errors import ErrorCode, EscrowctlError, Sending
+from escrowctl.errors import NOTHING_IMPORTED, ErrorCode, EscrowctlError, Hints, not_sent
 from escrowctl.journal.archive import Archive
 from escrowctl.journal.chain import EMPTY, Link
 from escrowctl.journal.entries import Entry, State
@@ -161,5 +161,5 @@ def _as_imported(columns: Columns, *, origin: str) -> Columns:
     return imported
 
 
-def _refusal(sentence: str, *, hint: str | tuple[str, ...] = ()) -> EscrowctlError:
-    return EscrowctlError(ErrorCode.CONFLICT, f"{sentence} Nothing was imported.", hint=hint, sending=Sending.NOT_SENT)
+def _refusal(sentence: str, *, hint: Hints = ()) -> EscrowctlError:
+    return not_sent(ErrorCode.CONFLICT, sentence, hint=hint, effect=NOTHING_IMPORTED)

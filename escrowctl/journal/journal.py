@@ -9,7 +9,7 @@ from pathlib import Path
 
 from escrowctl.contract.money import sum_exactly
 from escrowctl.contract.number import JsonValue
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
+from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
 from escrowctl.journal import guards, signing_secrets
 from escrowctl.journal.accounts import Account
 from escrowctl.journal.entries import RESENT_ON_WORD, Entry, Intent, Selection, State, Verdict
@@ -48,14 +48,11 @@ class Journal:
     `reading`: for those who only look; nothing is made, and what cannot be written is read.
     """
 
-    def __init__(
-        self, folder: Path, *, now: Callable[[], datetime], invocation: str = "escrowctl", reading: bool = False
-    ) -> None:
+    def __init__(self, folder: Path, *, now: Callable[[], datetime], reading: bool = False) -> None:
         self._folder = folder
         self._now = now
-        self._invocation = invocation
         path = folder / "journal.db"
-        self.store = Store.open(path, made_at=timestamp(now()), reading=reading, invocation=invocation)
+        self.store = Store.open(path, made_at=timestamp(now()), reading=reading)
         self._lock_path = folder / "journal.lock"
         with _lockable(self._lock_path):
             self._locks = (AskedLockFile if reading else LockFile)(self._lock_path)
@@ -155,7 +152,7 @@ class Journal:
                 raise
         self._locks.free(entry.number)
         if not is_ours:
-            raise guards.taken_over(entry, verdict, invocation=self._invocation)
+            raise guards.taken_over(entry, verdict)
         return self._reread(replace(entry, verdict=verdict, settled_at=timestamp(self._now())))
 
     @contextlib.contextmanager
@@ -174,7 +171,7 @@ class Journal:
                 while not self._hold(place):
                     waited = True
                     if monotonic() - start > patience:
-                        raise guards.busy_elsewhere(patience, invocation=self._invocation)
+                        raise guards.busy_elsewhere(patience)
                     sleep(_POLL_SECONDS)
                 held.append(place)
             yield waited
@@ -215,7 +212,7 @@ class Journal:
             return
         if not self.is_there:
             raise damaged(self.store.path, "it is gone, and its head is still there")
-        raise behind(self.store.path, kept_beside, invocation=self._invocation)
+        raise behind(self.store.path, kept_beside)
 
     @property
     def is_there(self) -> bool:
@@ -254,7 +251,7 @@ class Journal:
 
         def hold(number: int) -> None:
             if not self._hold(number):
-                raise guards.taken(number, invocation=self._invocation)
+                raise guards.taken(number)
             held.append(number)
 
         try:
@@ -276,7 +273,7 @@ class Journal:
             if earlier.state is State.IN_FLIGHT:
                 raise guards.busy(earlier)
             if not _may_be_sent_again(earlier, repeats_throttled=repeats_throttled):
-                guards.check_account(earlier, intent, invocation=self._invocation)
+                guards.check_account(earlier, intent)
                 return earlier, None
         return None, found[0] if found else None
 
@@ -293,12 +290,12 @@ class Journal:
     def _check_guards(self, intent: Intent, *, but: int | None = None) -> None:
         for number in intent.despite:
             if self.store.by_number(number) is None:
-                raise guards.no_such_entry(number, invocation=self._invocation)
+                raise guards.no_such_entry(number)
         alike = self._alive(self.store.alike(intent), intent, but=but)
-        guards.check_alike(alike, intent, invocation=self._invocation, now=self._now())
+        guards.check_alike(alike, intent, now=self._now())
         if intent.is_create and intent.reference is not None:
             under = self._alive(self.store.by_reference(intent.names, intent.reference), intent, but=but)
-            guards.check_reference(under, intent, invocation=self._invocation, now=self._now())
+            guards.check_reference(under, intent, now=self._now())
 
     def _check_caps(self, intent: Intent, caps: Caps, *, but: Entry | None) -> None:
         """Count inside the transaction that reserves: two who ask at once cannot both be under the cap.
@@ -316,9 +313,7 @@ class Journal:
         cap = caps[money.currency]
         if sum_exactly((spent, money.amount)) > cap:
             ahead = find_ahead(self.store, intent, money.currency, since=since, now=now, but=number)
-            raise guards.over_cap(
-                intent, money, cap=cap, spent=spent, day=now[:10], ahead=ahead, invocation=self._invocation
-            )
+            raise guards.over_cap(intent, money, cap=cap, spent=spent, day=now[:10], ahead=ahead)
 
     def _require_unchanged(self, entry: Entry) -> None:
         """Refuse (7) to go on with an entry that is not as it was read."""
@@ -392,8 +387,6 @@ def _lockable(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise EscrowctlError(
-            ErrorCode.JOURNAL_UNUSABLE,
-            f"the journal's lock file {path} cannot be used: {error.strerror or error}. {NOTHING_SENT}",
-            sending=Sending.NOT_SENT,
+        raise not_sent(
+            ErrorCode.JOURNAL_UNUSABLE, f"the journal's lock file {path} cannot be used: {error.strerror or error}."
         ) from error

@@ -7,7 +7,7 @@ import sqlite3
 from pathlib import Path
 
 from escrowctl.config.folders import make_private_folder
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
+from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
 from escrowctl.files import NotRegularError, check_regular, find_flaw, make_file, sync_folder
 
 BUSY_SECONDS = 10.0
@@ -66,4 +66,4 @@ def _check_files(path: Path, *, reading: bool = False) -> None:
 
 
 def _refusal(what: str, hint: str) -> EscrowctlError:
-    return EscrowctlError(ErrorCode.JOURNAL_UNUSABLE, f"{what}. {NOTHING_SENT}", hint=hint, sending=Sending.NOT_SENT)
+    return not_sent(ErrorCode.JOURNAL_UNUSABLE, f"{what}.", hint=hint)

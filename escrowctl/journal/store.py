@@ -27,14 +27,10 @@ _TREES = ("guards", "guards_again")
 
 
 class Store:
-    """One open journal file. Every method may raise EscrowctlError `journal_unusable` (exit 17).
+    """One open journal file. Every method may raise EscrowctlError `journal_unusable` (exit 17)."""
 
-    `invocation` is how a hint about it starts.
-    """
-
-    def __init__(self, path: Path, database: sqlite3.Connection, *, invocation: str = "escrowctl") -> None:
+    def __init__(self, path: Path, database: sqlite3.Connection) -> None:
         self.path = path
-        self._invocation = invocation
         self.head_file = HeadFile(path.with_suffix(".head"))
         self._appended: Head | None = None
         self._failed = False
@@ -42,7 +38,7 @@ class Store:
         self._db.row_factory = sqlite3.Row
 
     @classmethod
-    def open(cls, path: Path, *, made_at: str, reading: bool = False, invocation: str = "escrowctl") -> "Store":
+    def open(cls, path: Path, *, made_at: str, reading: bool = False) -> "Store":
         """Open the file, made where it is missing, and bring it up to date.
 
         `reading`: a missing file reads as an empty journal and is not made, and one that cannot be
@@ -50,7 +46,7 @@ class Store:
         """
         with decoding(path):
             database = open_database_to_read(path) if reading else open_database(path)
-            store = cls(path, database, invocation=invocation)
+            store = cls(path, database)
             store._prepare(made_at)
             if not reading:
                 store._make_head()
@@ -121,7 +117,7 @@ class Store:
         if row["number"] != row["entry"]:
             raise self._damaged("its entries and its records do not end with the same one")
         if why := self.behind_head_file():
-            raise behind(self.path, why, invocation=self._invocation)
+            raise behind(self.path, why)
 
     def behind_head_file(self) -> str | None:
         """Return in what the chain contradicts the head that was kept beside it; None where it does not."""

@@ -190,16 +190,16 @@ class Console:
         else:
             self._say(safe(message))
 
-    def error(self, error: EscrowctlError) -> None:
-        """Say what went wrong, and what to type next."""
-        from escrowctl.output.trouble import error_document, error_lines, star_error
+    def error(self, error: EscrowctlError, invocation: str) -> None:
+        """Say what went wrong, and what to type next; a hint's command starts with `invocation`."""
+        from escrowctl.output.errors import error_document, error_lines, star_error
 
         for key in self._keys():
             error = star_error(error, key)
         if self.manner.json:
-            self._say(_json(error_document(error)))
+            self._say(_json(error_document(error, invocation)))
             return
-        first, *others = error_lines(error)
+        first, *others = error_lines(error, invocation)
         word, _, rest = first.partition(":")
         colored = f"{_RED}{word}:{_RESET}{rest}" if self._colors(self._stderr) else first
         self._say("\n".join([colored, *others]))
@@ -256,7 +256,7 @@ class Console:
         return text
 
     def _say_note(self, code: str, message: str) -> None:
-        from escrowctl.output.trouble import note_document
+        from escrowctl.output.errors import note_document
 
         self._say(_json(note_document(code, message)))
 

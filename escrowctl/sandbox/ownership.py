@@ -21,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
+from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
 from escrowctl.sandbox.private_files import private_file, private_folder, unusable, write_private
 
 LOCK_NAME = "sandbox.lock"
@@ -129,9 +129,7 @@ def announce(folder: Path, served: ServedSandbox) -> Callable[[], None]:
 
 def busy(what: str) -> EscrowctlError:
     """The refusal (7) of what needs the store while somebody else has it."""
-    return EscrowctlError(
-        ErrorCode.BUSY, f"{what}. {NOTHING_SENT}", hint="escrowctl sandbox status", sending=Sending.NOT_SENT
-    )
+    return not_sent(ErrorCode.BUSY, f"{what}.", hint="escrowctl sandbox status")
 
 
 def _open(folder: Path) -> int:

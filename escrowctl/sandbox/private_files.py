@@ -4,7 +4,7 @@ import os
 import shlex
 from pathlib import Path
 
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
+from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
 from escrowctl.files import make_file, make_folder
 
 FOLDER_MODE = 0o700
@@ -16,8 +16,8 @@ _ELSEWHERE = "set ESCROWCTL_HOME to a folder that can be written"
 
 def unusable(path: Path, reason: str, *, hint: str | tuple[str, ...] = _ELSEWHERE) -> EscrowctlError:
     """The error for a sandbox folder or store that cannot be used; `reason` ends the sentence."""
-    message = f"the sandbox cannot use {path}: {reason}. {NOTHING_SENT}"
-    return EscrowctlError(ErrorCode.STATE_UNUSABLE, message, hint=hint, sending=Sending.NOT_SENT)
+    message = f"the sandbox cannot use {path}: {reason}."
+    return not_sent(ErrorCode.STATE_UNUSABLE, message, hint=hint)
 
 
 def private_folder(folder: Path) -> None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from waitress import wasyncore
 from waitress.server import create_server
 
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Sending
+from escrowctl.errors import ErrorCode, not_sent
 from escrowctl.sandbox.body import write_json
 from escrowctl.sandbox.calls import MAX_BODY_BYTES
 from escrowctl.sandbox.problems import PROBLEM_TYPE
@@ -129,11 +129,10 @@ def _listen(port: int) -> socket.socket:
     try:
         return socket.create_server((HOST, port), backlog=128)
     except OSError as error:
-        raise EscrowctlError(
+        raise not_sent(
             ErrorCode.BUSY,
-            f"{HOST}:{port} cannot be listened on: {os.strerror(error.errno or 0)}. {NOTHING_SENT}",
+            f"{HOST}:{port} cannot be listened on: {os.strerror(error.errno or 0)}.",
             hint="another port: --port N, or --port 0 for any that is free",
-            sending=Sending.NOT_SENT,
         ) from error
 
 

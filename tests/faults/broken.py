@@ -15,10 +15,10 @@ from rich.markup import render
 
 from escrowctl.client import decoding, exchange, outcome, transport, writing
 from escrowctl.client.exchange import Fault
-from escrowctl.client.outcome import Outcome
+from escrowctl.client.outcome import Judgement
 from escrowctl.contract.reply import Document, Reply, read_reply
-from escrowctl.errors import Sending
-from escrowctl.output import console, terminal, trouble, tsv
+from escrowctl.errors import Outcome
+from escrowctl.output import console, errors, terminal, tsv
 
 Reached = Callable[[], None]
 Variant = Callable[[pytest.MonkeyPatch, Reached], None]
@@ -28,7 +28,7 @@ def judges_by_exception(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> No
     """Take a broken connection for one that never was."""
     judge = outcome.judge_write
 
-    def hasty(operation: Any, happened: Any, **more: Any) -> Outcome:
+    def hasty(operation: Any, happened: Any, **more: Any) -> Judgement:
         if happened.fault is Fault.BROKEN_OFF:
             reached()
             happened = replace(happened, sent=False)
@@ -40,9 +40,9 @@ def judges_by_exception(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> No
 def judges_by_status_alone(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
     """Take every 2xx for a success, whatever it says."""
 
-    def credulous(_operation: Any, answer: Any, _sent: Any) -> Outcome:
+    def credulous(_operation: Any, answer: Any, _sent: Any) -> Judgement:
         reached()
-        return Outcome(Sending.DONE, str(answer.status))
+        return Judgement(Outcome.DONE, str(answer.status))
 
     monkeypatch.setattr(outcome, "_judge_success", credulous)
 
@@ -159,7 +159,7 @@ def makes_nothing_safe(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> Non
         reached()
         return text
 
-    for module in (console, terminal, trouble, tsv):
+    for module in (console, terminal, errors, tsv):
         monkeypatch.setattr(module, "safe", as_it_is)
 
 

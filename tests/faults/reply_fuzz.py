@@ -41,7 +41,7 @@ from escrowctl.contract.operations import (
     UPDATE_TRANSACTION,
     Operation,
 )
-from escrowctl.errors import EscrowctlError, Sending
+from escrowctl.errors import EscrowctlError, Outcome
 from escrowctl.output import terminal, tsv
 from escrowctl.output.view import Listing, View, flatten
 from escrowctl.signals import Signals
@@ -291,7 +291,7 @@ def examine_write(wire: Wire, data: bytes, operation: Operation) -> str:
     request = Request(operation.method, "http://127.0.0.1:9/api/v1/x", headers, b'{"amount":100}')
     exchange = wire.exchange(request, evidence=Evidence(), seconds=60, limit=LIMIT)
     judged = outcome.judge_write(operation, exchange)
-    _check_judgement(operation, exchange, judged.sending, data)
+    _check_judgement(operation, exchange, judged.outcome, data)
     document = outcome.document_of(exchange.answer)
     if document is not None and exchange.answer is not None:
         if strictly(encode(document.value).encode()) != strictly(exchange.answer.body):
@@ -299,17 +299,17 @@ def examine_write(wire: Wire, data: bytes, operation: Operation) -> str:
         show(make_record(document.value, service=SERVICE, noun=operation.noun).value, to_terminal=False)
     if KEY in judged.detail:
         raise UnsoundError("the key was repeated")
-    return judged.sending.value
+    return judged.outcome.value
 
 
-def _check_judgement(operation: Operation, exchange: Exchange, sending: Sending, data: bytes) -> None:
+def _check_judgement(operation: Operation, exchange: Exchange, outcome: Outcome, data: bytes) -> None:
     """Hold the judgement against what the bytes themselves can mean."""
     statuses = {int(found) for found in re.findall(rb"HTTP/\d\.\d +(\d{3})", data)}
-    if sending is Sending.NOT_SENT:
+    if outcome is Outcome.NOT_SENT:
         raise UnsoundError("it was sent, and is said not to have been")
-    if sending is Sending.REFUSED and not statuses & REFUSED_STATUSES:
+    if outcome is Outcome.REFUSED and not statuses & REFUSED_STATUSES:
         raise UnsoundError(f"refused, by {statuses}")
-    if sending is not Sending.DONE:
+    if outcome is not Outcome.DONE:
         return
     if not statuses & DONE_STATUSES or exchange.answer is None:
         raise UnsoundError(f"done, by {statuses}")

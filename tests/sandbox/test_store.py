@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from escrowctl.errors import ErrorCode, EscrowctlError, Sending
+from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Hint, Outcome
 from escrowctl.exits import ExitCode
 from escrowctl.sandbox.service import open_sandbox
 from escrowctl.sandbox.store import open_store
@@ -35,9 +35,9 @@ def refusal(folder: Path, now: Now) -> EscrowctlError:
         open_sandbox(folder, now=now)
     error = caught.value
     assert (error.code, error.exit_code) == (ErrorCode.STATE_UNUSABLE, ExitCode.LOCAL_STATE)
-    assert error.sending is Sending.NOT_SENT
+    assert error.outcome is Outcome.NOT_SENT
     assert error.message.startswith(f"the sandbox cannot use {folder}")
-    assert error.message.endswith(". Nothing was sent.")
+    assert (error.message.endswith("."), error.effect) == (True, NOTHING_SENT)
     return error
 
 
@@ -141,8 +141,8 @@ def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(
 
     error = refusal(folder, now)
 
-    assert error.message == f"the sandbox cannot use {store_file}: it is not a sandbox store. Nothing was sent."
-    assert error.hint == (f"mv {shlex.quote(str(store_file))} {shlex.quote(str(store_file))}.damaged",)
+    assert error.message == f"the sandbox cannot use {store_file}: it is not a sandbox store."
+    assert error.hints == (Hint(f"mv {shlex.quote(str(store_file))} {shlex.quote(str(store_file))}.damaged"),)
     assert store_file.read_bytes() == content
 
 
@@ -151,7 +151,7 @@ def test_a_store_with_a_damaged_page_is_refused(folder: Path, store_file: Path, 
     content[100:4096] = b"\xff" * 3996
     store_file.write_bytes(content)
 
-    assert refusal(folder, now).message.endswith(": it is damaged. Nothing was sent.")
+    assert refusal(folder, now).message.endswith(": it is damaged.")
 
 
 def test_a_store_cut_short_is_refused(folder: Path, store_file: Path, now: Now) -> None:
@@ -172,7 +172,7 @@ def test_a_store_without_its_identity_is_refused(
     error = refusal(folder, now)
 
     assert reason in error.message
-    assert error.hint
+    assert error.hints
 
 
 def test_another_programs_database_is_refused_and_left_as_it_is(folder: Path, store_file: Path, now: Now) -> None:
@@ -184,7 +184,7 @@ def test_another_programs_database_is_refused_and_left_as_it_is(folder: Path, st
 
     error = refusal(folder, now)
 
-    assert error.message.endswith(": it is not a sandbox store. Nothing was sent.")
+    assert error.message.endswith(": it is not a sandbox store.")
     assert store_file.read_bytes() == content
 
 
@@ -195,9 +195,7 @@ def test_a_store_of_a_newer_escrowctl_is_refused_and_left_as_it_is(folder: Path,
 
     error = refusal(folder, now)
 
-    assert error.message.endswith(
-        ": a newer escrowctl made it (its version is 7, and this escrowctl knows 2). Nothing was sent."
-    )
+    assert error.message.endswith(": a newer escrowctl made it (its version is 7, and this escrowctl knows 2).")
     assert store_file.read_bytes() == content
 
 
@@ -206,7 +204,7 @@ def test_a_folder_that_cannot_be_made_names_the_variable_that_moves_it(tmp_path:
 
     error = refusal(tmp_path / "file" / "sandbox", now)
 
-    assert error.hint == ("set ESCROWCTL_HOME to a folder that can be written",)
+    assert error.hints == (Hint("set ESCROWCTL_HOME to a folder that can be written"),)
 
 
 @pytest.mark.parametrize("loose", [0o755, 0o770, 0o701])
@@ -215,8 +213,8 @@ def test_a_folder_that_others_may_reach_is_refused(folder: Path, store_file: Pat
 
     error = refusal(folder, now)
 
-    assert error.message == f"the sandbox cannot use {folder}: other users may reach it. Nothing was sent."
-    assert error.hint == (f"chmod 700 {shlex.quote(str(folder))}",)
+    assert error.message == f"the sandbox cannot use {folder}: other users may reach it."
+    assert error.hints == (Hint(f"chmod 700 {shlex.quote(str(folder))}"),)
 
 
 @pytest.mark.parametrize("loose", [0o644, 0o660, 0o602])
@@ -225,8 +223,8 @@ def test_a_store_that_others_may_reach_is_refused(folder: Path, store_file: Path
 
     error = refusal(folder, now)
 
-    assert error.message == f"the sandbox cannot use {store_file}: other users may reach it. Nothing was sent."
-    assert error.hint == (f"chmod 600 {shlex.quote(str(store_file))}",)
+    assert error.message == f"the sandbox cannot use {store_file}: other users may reach it."
+    assert error.hints == (Hint(f"chmod 600 {shlex.quote(str(store_file))}"),)
 
 
 def test_what_belongs_to_another_user_is_refused(
@@ -245,7 +243,7 @@ def test_what_is_read_only_is_refused(
     place = {"folder": folder, "store": store_file}[what]
     monkeypatch.setattr(os, "access", lambda path, _mode: Path(path) != place)
 
-    assert refusal(folder, now).message.endswith(f"{place}: it is read-only. Nothing was sent.")
+    assert refusal(folder, now).message.endswith(f"{place}: it is read-only.")
 
 
 @pytest.mark.parametrize("kind", ["file", "fifo"])
@@ -255,7 +253,7 @@ def test_a_folder_that_is_none_is_refused(folder: Path, now: Now, kind: str) -> 
     makers[kind]()
     folder.chmod(0o700)
 
-    assert refusal(folder, now).message.endswith(f"{folder}: it is not a folder. Nothing was sent.")
+    assert refusal(folder, now).message.endswith(f"{folder}: it is not a folder.")
 
 
 @pytest.mark.parametrize("kind", ["folder", "fifo"])
@@ -266,7 +264,7 @@ def test_a_store_that_is_no_regular_file_is_refused(folder: Path, now: Now, kind
     makers[kind]()
     path.chmod(0o600)
 
-    assert refusal(folder, now).message.endswith(f"{path}: it is not a regular file. Nothing was sent.")
+    assert refusal(folder, now).message.endswith(f"{path}: it is not a regular file.")
 
 
 @pytest.mark.parametrize("place", ["sandbox", "sandbox/sandbox.db"])
@@ -305,7 +303,6 @@ def test_a_store_that_cannot_grow_is_refused_and_can_be_made_later(folder: Path,
 
     assert said.splitlines()[1:] == [
         f"state_unusable the sandbox cannot use {folder / 'sandbox.db'}: reading or writing it failed."
-        " Nothing was sent."
     ]
     open_sandbox(folder, now=now).close()
 
@@ -319,7 +316,7 @@ def test_a_disk_without_room_for_one_more_file_is_named(
     folder.mkdir(mode=0o700, parents=True)
     monkeypatch.setattr(os, "open", refuse)
 
-    assert refusal(folder, now).message.endswith("sandbox.lock: No space left on device. Nothing was sent.")
+    assert refusal(folder, now).message.endswith("sandbox.lock: No space left on device.")
 
 
 def test_a_store_that_another_program_keeps_locked_is_refused(folder: Path, store_file: Path, now: Now) -> None:

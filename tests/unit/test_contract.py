@@ -9,7 +9,7 @@ from escrowctl.contract.currencies import MINOR_DIGITS
 from escrowctl.contract.operations import CREATE_TRANSACTION, OPERATIONS, RELEASE_TRANSACTION, Operation
 from escrowctl.contract.record import locate, looks_like_error, resolve_pointer, unwrap
 from escrowctl.contract.reply import Document, read_reply
-from escrowctl.errors import Sending
+from escrowctl.errors import Outcome
 from escrowctl.output.safe import safe
 
 
@@ -45,14 +45,14 @@ def test_every_status_has_its_class_and_what_is_not_listed_is_unknown(operation:
     found = {
         status: judge_write(
             operation, Exchange(sent=True, answer=Answer(status, (), b"" if status == 204 else body))
-        ).sending
+        ).outcome
         for status in range(200, 600)
     }
 
     # What a 202 made is to be read first.
     done = {200, 201, 203} | ({202, 204} if operation is RELEASE_TRANSACTION else set())
     expected = {
-        status: Sending.DONE if status in done else Sending.REFUSED if status in REFUSED else Sending.UNKNOWN
+        status: Outcome.DONE if status in done else Outcome.REFUSED if status in REFUSED else Outcome.UNKNOWN
         for status in range(200, 600)
     }
     assert found == expected

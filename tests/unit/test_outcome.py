@@ -6,7 +6,7 @@ from escrowctl.client.exchange import Answer, Exchange, Fault
 from escrowctl.client.outcome import judge_write
 from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION, UPDATE_TRANSACTION, Operation
 from escrowctl.contract.reply import Defect
-from escrowctl.errors import ErrorCode, Sending
+from escrowctl.errors import ErrorCode, Outcome
 
 WRITES = pytest.mark.parametrize(
     "operation", [CREATE_TRANSACTION, RELEASE_TRANSACTION, UPDATE_TRANSACTION], ids=lambda operation: operation.name
@@ -19,18 +19,18 @@ def test_only_whether_a_byte_left_decides_where_no_answer_came(fault: Fault, ope
     left = judge_write(operation, Exchange(sent=True, fault=fault))
     stayed = judge_write(operation, Exchange(sent=False, fault=fault))
 
-    assert (left.sending, left.may_repeat) == (Sending.UNKNOWN, False)
-    assert stayed.sending is Sending.NOT_SENT
+    assert (left.outcome, left.may_repeat) == (Outcome.UNKNOWN, False)
+    assert stayed.outcome is Outcome.NOT_SENT
 
 
 @WRITES
 def test_an_interim_status_that_ends_an_exchange_proves_nothing(operation: Operation) -> None:
     found = {
-        judge_write(operation, Exchange(sent=True, answer=Answer(status, (), b""))).sending
+        judge_write(operation, Exchange(sent=True, answer=Answer(status, (), b""))).outcome
         for status in (*range(100, 200), *range(600, 1000))
     }
 
-    assert found == {Sending.UNKNOWN}
+    assert found == {Outcome.UNKNOWN}
 
 
 @WRITES
@@ -49,7 +49,7 @@ def test_conflict_of_any_write_but_update_proves_nothing(operation: Operation) -
     found = judge_write(operation, Exchange(sent=True, answer=Answer(409, (), b"")))
 
     refused = operation is UPDATE_TRANSACTION
-    assert (found.sending, found.code) == (Sending.REFUSED if refused else Sending.UNKNOWN, ErrorCode.CONFLICT)
+    assert (found.outcome, found.code) == (Outcome.REFUSED if refused else Outcome.UNKNOWN, ErrorCode.CONFLICT)
 
 
 @WRITES
@@ -59,7 +59,7 @@ def test_a_2xx_whose_body_is_not_whole_is_unknown_although_the_part_would_do(
 ) -> None:
     answer = Answer(200, (), b'{"id":"tx_1"}', defect)
 
-    assert judge_write(operation, Exchange(sent=True, answer=answer)).sending is Sending.UNKNOWN
+    assert judge_write(operation, Exchange(sent=True, answer=answer)).outcome is Outcome.UNKNOWN
 
 
 @WRITES
@@ -67,4 +67,4 @@ def test_a_2xx_whose_body_is_not_whole_is_unknown_although_the_part_would_do(
 def test_a_refusal_stands_whatever_became_of_its_body(defect: Defect, operation: Operation) -> None:
     answer = Answer(422, (), b'{"deta', defect)
 
-    assert judge_write(operation, Exchange(sent=True, answer=answer)).sending is Sending.REFUSED
+    assert judge_write(operation, Exchange(sent=True, answer=answer)).outcome is Outcome.REFUSED

@@ -4,19 +4,34 @@ from escrowctl.contract.body import encode
 from escrowctl.contract.key_search import star
 from escrowctl.contract.number import JsonValue, Number
 from escrowctl.contract.redaction import star_value
-from escrowctl.errors import ErrorCode, EscrowctlError
+from escrowctl.errors import ErrorCode, EscrowctlError, Hint
 from escrowctl.output.safe import safe
 
 _MAX_REPLY_CHARS = 1000
 
 
-def error_lines(error: EscrowctlError) -> list[str]:
-    """Return the lines for a person: class word and sentence, the facts of an unknown, the hints."""
+def error_lines(error: EscrowctlError, invocation: str) -> list[str]:
+    """Return the lines for a person: class word and sentence, the facts of an unknown, the hints.
+
+    `invocation` is the program with the options that lead to this service: a hint's command starts with it.
+    """
     word = "unknown" if error.code is ErrorCode.OUTCOME_UNKNOWN else "error"
-    lines = [f"{word}: {safe(error.message)}"]
+    lines = [f"{word}: {safe(_sentences(error))}"]
     if error.code is ErrorCode.OUTCOME_UNKNOWN:
         lines += [f"  {safe(line)}" for line in _unknown_block(error)]
-    return lines + _hint_lines(error.hint)
+    hints = hint_lines(error.hints, invocation)
+    return lines + [f"{'      ' if number else 'hint: '}{safe(hint)}" for number, hint in enumerate(hints)]
+
+
+def hint_lines(hints: tuple[Hint, ...], invocation: str) -> list[str]:
+    """Return hints as lines; what follows the labels of several is aligned."""
+    gap = "  " if len(hints) > 1 else " "
+    width = max((len(hint.label) for hint in hints), default=0) + 1
+    lines = []
+    for hint in hints:
+        text = f"{invocation} {hint.text}" if hint.is_command else hint.text
+        lines.append(f"{hint.label + ':':<{width}}{gap}{text}" if hint.label else text)
+    return lines
 
 
 def star_error(error: EscrowctlError, key: str) -> EscrowctlError:
@@ -24,37 +39,34 @@ def star_error(error: EscrowctlError, key: str) -> EscrowctlError:
     return EscrowctlError(
         error.code,
         star(error.message, key),
-        hint=tuple(star(hint, key) for hint in error.hint),
-        sending=error.sending,
+        hint=tuple(Hint(star(text, key), star(label, key), is_command) for text, label, is_command in error.hints),
+        outcome=error.outcome,
+        effect=star(error.effect, key),
         facts={name: star_value(_as_json(value), key) for name, value in error.facts.items()},
     )
 
 
-def error_document(error: EscrowctlError) -> JsonValue:
-    """Return `{"error": {...}}`: the closed code, the sentence, and every fact the error carries."""
+def error_document(error: EscrowctlError, invocation: str) -> JsonValue:
+    """Return `{"error": {...}}`: the closed code, the sentences, and every fact the error carries."""
     body: dict[str, object] = {
         "code": error.code.value,
-        "message": error.message,
-        "hint": "\n".join(error.hint) or None,
+        "message": _sentences(error),
+        "hint": "\n".join(hint_lines(error.hints, invocation)) or None,
         "http_status": None,
         "request_id": None,
-        "outcome": error.sending.value if error.sending else None,
+        "outcome": error.outcome.value if error.outcome else None,
         "exit_code": int(error.exit_code),
     }
     return {"error": _as_json(body | dict(error.facts))}
 
 
+def _sentences(error: EscrowctlError) -> str:
+    return f"{error.message} {error.effect}".strip()
+
+
 def note_document(code: str, message: str) -> JsonValue:
     """Return `{"note": {...}}`, the form of every other stderr line under `--json`."""
     return {"note": {"code": code, "message": message}}
-
-
-def _hint_lines(hints: tuple[str, ...]) -> list[str]:
-    return [f"{'hint: ' if first else '      '}{safe(hint)}" for first, hint in _numbered(hints)]
-
-
-def _numbered(hints: tuple[str, ...]) -> list[tuple[bool, str]]:
-    return [(position == 0, hint) for position, hint in enumerate(hints)]
 
 
 def _unknown_block(error: EscrowctlError) -> list[str]:

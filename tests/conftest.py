@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,12 @@ class Terminal(io.StringIO):
 
 
 Run = Callable[..., Result]
+Serve = Callable[[Behave], WireServer]
+ServiceAndRun = Callable[[Behave], tuple[WireServer, Run]]
+"""Starts a service, and returns it with a `run` that is pointed at it."""
+
+NOW = datetime(2026, 11, 21, 3, 12, 44, tzinfo=UTC)
+"""The time of tests that choose one."""
 
 
 @pytest.fixture
@@ -101,7 +108,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def run(home: Path) -> Run:
-    """Run a command line through `main`: `run("tx", "get", "tx_1", answers="yes\\n", terminal=True)`."""
+    """Run a command line through `main`: `run("tx", "release", "tx_1", stdin="yes\\n", terminal=True)`."""
 
     def run_line(
         *words: str,
@@ -124,14 +131,14 @@ def run(home: Path) -> Run:
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[[Behave], WireServer]]:
+def serve() -> Iterator[Serve]:
     """Start raw-socket servers that end with the test."""
     with ExitStack() as stack:
         yield lambda behave: stack.enter_context(serving(behave))
 
 
 @pytest.fixture
-def at(serve: Callable[[Behave], WireServer], run: Run) -> Callable[[Behave], tuple[WireServer, Run]]:
+def service_and_run(serve: Serve, run: Run) -> ServiceAndRun:
     """Start a server and return it with a `run` whose environment points to it."""
 
     def start(behave: Behave) -> tuple[WireServer, Run]:

@@ -5,14 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import KEY, Run
+from conftest import KEY, Run, Serve, ServiceAndRun
 from wire_server import Behave, WireServer
 
 from cli.replies import entry_of, held
 
 Journal = Callable[..., list[tuple[str, str]]]
 Profile = Callable[..., WireServer]
-At = Callable[[Behave], tuple[WireServer, Run]]
 
 
 @pytest.fixture
@@ -42,7 +41,7 @@ def write_config(home: Path) -> Callable[[str], Path]:
 
 
 @pytest.fixture
-def profile(serve: Callable[[Behave], WireServer], write_config: Callable[[str], Path], home: Path) -> Profile:
+def profile(serve: Serve, write_config: Callable[[str], Path], home: Path) -> Profile:
     """Write a profile `a` with these lines for a server that behaves like this, and make it the default."""
 
     def write(*lines: str, behave: Behave | None = None) -> WireServer:
@@ -59,8 +58,8 @@ def profile(serve: Callable[[Behave], WireServer], write_config: Callable[[str],
 
 
 @pytest.fixture
-def at_retrying(profile: Profile, run: Run) -> At:
-    """As `at`, with a profile whose service refuses throttled requests before it processes them."""
+def retrying_service_and_run(profile: Profile, run: Run) -> ServiceAndRun:
+    """As `service_and_run`, with a profile whose service refuses throttled requests before it processes them."""
 
     def start(behave: Behave) -> tuple[WireServer, Run]:
         return profile("retry_throttled = true", behave=behave), run

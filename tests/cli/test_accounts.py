@@ -6,37 +6,37 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Result, Run
+from conftest import Result, Run, Serve
 from wire_server import Behave, WireServer, hang_up
 
 from cli.replies import CREATE, HELD, RELEASE, in_turn, json_reply, writes_meet
 
 EU, US = "sk_live_of_the_eu_account", "sk_live_of_the_us_account"
 KEYED = (*CREATE, "--idempotency-key", "payroll-2026-11")
-Under = Callable[..., Result]
+RunWithKey = Callable[..., Result]
 
 
 @pytest.fixture
-def under(serve: Callable[[Behave], WireServer], run: Run, write_config: Callable[[str], Path]) -> Any:
-    """Start a service, and return it with what runs a line under a key: `line_under(EU, *words, account="eu")`."""
+def service_and_run_with_key(serve: Serve, run: Run, write_config: Callable[[str], Path]) -> Any:
+    """Start a service, and return it with what runs a line under a key: `run_with_key(EU, *words, account="eu")`."""
 
-    def start(behave: Behave, *lines: str) -> tuple[WireServer, Under]:
+    def start(behave: Behave, *lines: str) -> tuple[WireServer, RunWithKey]:
         server = serve(behave)
 
-        def line_under(key: str, *words: str, account: str | None = None) -> Result:
+        def run_with_key(key: str, *words: str, account: str | None = None) -> Result:
             named = f'account = "{account}"\n' if account else ""
             more = "\n".join(lines)
             write_config(f'[profiles.p]\nbase_url = "{server.base_url}"\n{named}{more}\n')
             environ = {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_PROFILE": "p", "ESCROWCTL_API_KEY": key}
             return run(*words, environ=environ)
 
-        return server, line_under
+        return server, run_with_key
 
     return start
 
 
-def test_idempotency_key_of_another_account_is_refused(under: Any) -> None:
-    server, line = under(json_reply(HELD))
+def test_idempotency_key_of_another_account_is_refused(service_and_run_with_key: Any) -> None:
+    server, line = service_and_run_with_key(json_reply(HELD))
     assert line(EU, *KEYED).code == 0
 
     other = line(US, *KEYED, "--json")
@@ -46,8 +46,8 @@ def test_idempotency_key_of_another_account_is_refused(under: Any) -> None:
     assert "escrowctl tx get tx_1" in other.error["hint"]
 
 
-def test_idempotency_key_of_one_account_is_replayed_after_its_key_rotated(under: Any) -> None:
-    server, line = under(json_reply(HELD))
+def test_idempotency_key_of_one_account_is_replayed_after_its_key_rotated(service_and_run_with_key: Any) -> None:
+    server, line = service_and_run_with_key(json_reply(HELD))
     assert line(EU, *KEYED, account="eu").code == 0
 
     again = line("sk_live_of_the_eu_account_rotated", *KEYED, "--json", account="eu")
@@ -55,16 +55,16 @@ def test_idempotency_key_of_one_account_is_replayed_after_its_key_rotated(under:
     assert (again.code, again.json["id"], len(server.writes)) == (0, "tx_1", 1)
 
 
-def test_idempotency_key_is_replayed_under_the_same_key(under: Any) -> None:
-    server, line = under(json_reply(HELD))
+def test_idempotency_key_is_replayed_under_the_same_key(service_and_run_with_key: Any) -> None:
+    server, line = service_and_run_with_key(json_reply(HELD))
 
     codes = [line(EU, *KEYED).code, line(EU, *KEYED, account="eu").code]
 
     assert (codes, len(server.writes)) == ([0, 0], 1)
 
 
-def test_two_named_accounts_do_not_refuse_each_other(under: Any) -> None:
-    server, line = under(writes_meet(json_reply(HELD)))
+def test_two_named_accounts_do_not_refuse_each_other(service_and_run_with_key: Any) -> None:
+    server, line = service_and_run_with_key(writes_meet(json_reply(HELD)))
     reference = (*KEYED, "--reference", "order-1")
 
     codes = [
@@ -74,8 +74,8 @@ def test_two_named_accounts_do_not_refuse_each_other(under: Any) -> None:
     assert (codes, len(server.writes)) == ([0, 0, 0, 0], 4)
 
 
-def test_one_key_under_two_account_names_is_one_account(under: Any) -> None:
-    server, line = under(writes_meet(json_reply(HELD)))
+def test_one_key_under_two_account_names_is_one_account(service_and_run_with_key: Any) -> None:
+    server, line = service_and_run_with_key(writes_meet(json_reply(HELD)))
 
     codes = [line(EU, *RELEASE, account=name).code for name in ("eu", "us")]
 
@@ -84,9 +84,9 @@ def test_one_key_under_two_account_names_is_one_account(under: Any) -> None:
 
 @pytest.mark.parametrize("named", [(None, None), ("eu", None), (None, "us")])
 def test_release_of_the_same_id_with_another_key_is_refused_and_not_called_done(
-    under: Any, named: tuple[str | None, str | None]
+    service_and_run_with_key: Any, named: tuple[str | None, str | None]
 ) -> None:
-    server, line = under(writes_meet(json_reply(b""), reads=json_reply(HELD)))
+    server, line = service_and_run_with_key(writes_meet(json_reply(b""), reads=json_reply(HELD)))
     assert line(EU, *RELEASE, account=named[0]).code == 0
 
     refused = line(US, *RELEASE, "--json", account=named[1])
@@ -97,15 +97,15 @@ def test_release_of_the_same_id_with_another_key_is_refused_and_not_called_done(
     assert "with another API key" in refused.error["message"]
 
 
-def test_unknown_create_of_another_key_refuses_an_identical_one(under: Any) -> None:
-    server, line = under(in_turn(hang_up, json_reply(HELD)))
+def test_unknown_create_of_another_key_refuses_an_identical_one(service_and_run_with_key: Any) -> None:
+    server, line = service_and_run_with_key(in_turn(hang_up, json_reply(HELD)))
     assert line(EU, *CREATE).code == 12
 
     assert (line(US, *CREATE).code, len(server.writes)) == (12, 1)
 
 
-def test_unknown_is_not_resolved_with_another_key(under: Any) -> None:
-    server, line = under(writes_meet(hang_up, reads=json_reply(HELD)))
+def test_unknown_is_not_resolved_with_another_key(service_and_run_with_key: Any) -> None:
+    server, line = service_and_run_with_key(writes_meet(hang_up, reads=json_reply(HELD)))
     assert line(EU, *RELEASE).code == 12
     decision = ("journal", "resolve", "j1", "--not-applied", "--reason", "desk")
     reads = len(server.seen)
@@ -116,8 +116,8 @@ def test_unknown_is_not_resolved_with_another_key(under: Any) -> None:
     assert (refused, decided, len(server.seen)) == ([2, 2], 0, reads)
 
 
-def test_entries_of_an_older_journal_refuse_and_claim_nothing(under: Any, home: Path) -> None:
-    server, line = under(json_reply(HELD))
+def test_entries_of_an_older_journal_refuse_and_claim_nothing(service_and_run_with_key: Any, home: Path) -> None:
+    server, line = service_and_run_with_key(json_reply(HELD))
     older = (
         Path(__file__).with_name("journal-format-1.sql").read_text().replace("http://127.0.0.1:4999", server.base_url)
     )
@@ -137,8 +137,8 @@ def test_entries_of_an_older_journal_refuse_and_claim_nothing(under: Any, home: 
     assert (skipped.code, skipped.error["code"], server.writes) == (7, "conflict", [])
 
 
-def test_key_is_not_readable_from_the_journal(under: Any, home: Path) -> None:
-    _, line = under(json_reply(HELD))
+def test_key_is_not_readable_from_the_journal(service_and_run_with_key: Any, home: Path) -> None:
+    _, line = service_and_run_with_key(json_reply(HELD))
     line(EU, *KEYED, account="eu")
 
     with sqlite3.connect(home / "state" / "journal.db") as database:

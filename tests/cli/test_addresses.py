@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable, Iterator
 
 import pytest
-from conftest import KEY, Result, Run
-from wire_server import Behave, WireServer
+from conftest import KEY, Result, Run, Serve
+from wire_server import WireServer
 
 from cli.conftest import Journal
 from cli.replies import CREATE, HELD, json_reply
@@ -21,7 +21,7 @@ RunAt = Callable[..., Result]
 
 
 @pytest.fixture
-def server(serve: Callable[[Behave], WireServer]) -> WireServer:
+def server(serve: Serve) -> WireServer:
     return serve(json_reply(HELD))
 
 

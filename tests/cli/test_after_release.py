@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import internals
 import pytest
 from conftest import Run
 from wire_server import Behave, Seen, hang_up
@@ -170,7 +171,7 @@ def test_wait_for_another_process_is_reported_once_at_a_terminal(
 ) -> None:
     profile(behave=json_reply(HELD))
     passed = [0.0]
-    monkeypatch.setattr("escrowctl.journal.journal.Journal._hold", lambda _journal, _place: passed[0] > 5)
+    monkeypatch.setattr(internals.JOURNAL_HOLD, lambda _journal, _place: passed[0] > 5)
 
     result = run(
         *CREATE,

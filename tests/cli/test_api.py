@@ -1,15 +1,12 @@
 """Calls typed by hand: shown whole, and under the guards of what their path really is."""
 
 import json
-from collections.abc import Callable
 
 import pytest
-from conftest import KEY, Run
-from wire_server import Behave, WireServer, answering, by_method, hang_up, http_reply
+from conftest import KEY, ServiceAndRun
+from wire_server import answering, by_method, hang_up, http_reply
 
 from cli.replies import CREATE, HELD, RELEASED, in_turn, json_reply
-
-At = Callable[[Behave], tuple[WireServer, Run]]
 
 
 @pytest.mark.parametrize(
@@ -24,8 +21,10 @@ At = Callable[[Behave], tuple[WireServer, Run]]
         (b"null", "null\n"),
     ],
 )
-def test_a_reading_is_the_whole_reply_in_a_pipe_and_under_json(body: bytes, out: str, at: At) -> None:
-    server, run = at(json_reply(body))
+def test_a_reading_is_the_whole_reply_in_a_pipe_and_under_json(
+    body: bytes, out: str, service_and_run: ServiceAndRun
+) -> None:
+    server, run = service_and_run(json_reply(body))
 
     results = [run("api", "GET", "/anything/else?page=2", *words) for words in ((), ("--json",))]
 
@@ -33,8 +32,8 @@ def test_a_reading_is_the_whole_reply_in_a_pipe_and_under_json(body: bytes, out:
     assert [seen.target for seen in server.seen] == ["/api/v1/anything/else?page=2"] * 2
 
 
-def test_a_reading_is_indented_at_a_terminal(at: At) -> None:
-    _server, run = at(json_reply(b'{"id":"a","list":[1.50,{"x":[]}],"none":{}}'))
+def test_a_reading_is_indented_at_a_terminal(service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(json_reply(b'{"id":"a","list":[1.50,{"x":[]}],"none":{}}'))
 
     result = run("api", "GET", "/x", terminal=True)
 
@@ -69,9 +68,9 @@ TWO = b'[{"id":"tx_1","status":"held","fee":{"bp":5}},{"id":"tx_2","status":"rel
     ],
 )
 def test_ids_and_fields_of_a_list_are_those_of_its_items(
-    reply: bytes, words: tuple[str, ...], out: str, at: At
+    reply: bytes, words: tuple[str, ...], out: str, service_and_run: ServiceAndRun
 ) -> None:
-    _server, run = at(json_reply(reply))
+    _server, run = service_and_run(json_reply(reply))
 
     result = run("api", "GET", "/transactions", *words)
 
@@ -81,8 +80,8 @@ def test_ids_and_fields_of_a_list_are_those_of_its_items(
 @pytest.mark.parametrize(
     "reply", [b'{"ok":true}', b'[{"x":1}]', b'"pong"', b"null", b'{"ref":"A-1","parties":[{"id":"usr_1"}]}']
 )
-def test_quiet_never_prints_nothing_for_a_reply_without_an_id(reply: bytes, at: At) -> None:
-    _server, run = at(json_reply(reply))
+def test_quiet_never_prints_nothing_for_a_reply_without_an_id(reply: bytes, service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(json_reply(reply))
 
     result = run("api", "GET", "/transactions", "-q")
 
@@ -90,16 +89,16 @@ def test_quiet_never_prints_nothing_for_a_reply_without_an_id(reply: bytes, at: 
     assert (result.code, result.out, result.err) == (2, "", said)
 
 
-def test_a_foreign_write_without_an_id_is_done_all_the_same(at: At) -> None:
-    _server, run = at(json_reply(b'{"ok":true}'))
+def test_a_foreign_write_without_an_id_is_done_all_the_same(service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(json_reply(b'{"ok":true}'))
 
     result = run("api", "DELETE", "/webhooks/wh_1", "--yes", "-q")
 
     assert (result.code, result.out, result.err) == (0, "", "")
 
 
-def test_a_reply_that_is_text_is_text(at: At) -> None:
-    _server, run = at(answering(http_reply("200 OK", b"ready \x1b[31m\nyes\n", content_type="text/plain")))
+def test_a_reply_that_is_text_is_text(service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(answering(http_reply("200 OK", b"ready \x1b[31m\nyes\n", content_type="text/plain")))
 
     piped, shown, as_json = (
         run("api", "GET", "/x"),
@@ -111,8 +110,8 @@ def test_a_reply_that_is_text_is_text(at: At) -> None:
     assert as_json.json == "ready \x1b[31m\nyes\n"
 
 
-def test_the_prefix_may_be_typed_and_is_not_doubled(at: At) -> None:
-    server, run = at(json_reply(HELD))
+def test_the_prefix_may_be_typed_and_is_not_doubled(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(json_reply(HELD))
 
     assert run("api", "get", "/api/v1/transactions/tx_1", "--fields", "id,amount", "--json").json == {
         "id": "tx_1",
@@ -147,9 +146,9 @@ BAD = (
 
 @pytest.mark.parametrize(("words", "message"), BAD, ids=[" ".join(words)[:40] for words, _ in BAD])
 def test_a_call_that_could_lead_elsewhere_is_refused_in_one_sentence(
-    words: tuple[str, ...], message: str, at: At
+    words: tuple[str, ...], message: str, service_and_run: ServiceAndRun
 ) -> None:
-    server, run = at(json_reply(HELD))
+    server, run = service_and_run(json_reply(HELD))
 
     result = run("api", *words)
 
@@ -174,9 +173,9 @@ SPELLINGS = (
 
 
 @pytest.mark.parametrize(("method", "path"), SPELLINGS)
-def test_a_release_spelled_by_hand_is_a_release(method: str, path: str, at: At) -> None:
+def test_a_release_spelled_by_hand_is_a_release(method: str, path: str, service_and_run: ServiceAndRun) -> None:
     accept = json_reply(b"{}")
-    server, run = at(
+    server, run = service_and_run(
         by_method(GET=in_turn(json_reply(HELD), json_reply(RELEASED)), PUT=accept, POST=accept, PATCH=accept)
     )
 
@@ -199,8 +198,8 @@ def test_a_release_spelled_by_hand_is_a_release(method: str, path: str, at: At) 
         ("/%61pi/v1/transactions/%74x_1/release", "/transactions/tx_1/release"),
     ],
 )
-def test_percent_encoded_release_is_a_release(typed: str, sent: str, at: At) -> None:
-    server, run = at(by_method(GET=in_turn(json_reply(HELD), json_reply(RELEASED)), PUT=json_reply(b"{}")))
+def test_percent_encoded_release_is_a_release(typed: str, sent: str, service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(by_method(GET=in_turn(json_reply(HELD), json_reply(RELEASED)), PUT=json_reply(b"{}")))
 
     asked, first, again = (run("api", "PUT", typed, *words, "--json") for words in ((), ("--yes",), ("--yes",)))
 
@@ -209,16 +208,16 @@ def test_percent_encoded_release_is_a_release(typed: str, sent: str, at: At) -> 
 
 
 @pytest.mark.parametrize("path", ["/transactions/tx_1/notes", "/escrows/tx_1/release", "/transactions/release/x"])
-def test_other_writes_need_yes_and_are_sent(path: str, at: At) -> None:
-    server, run = at(json_reply(b"{}"))
+def test_other_writes_need_yes_and_are_sent(path: str, service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(json_reply(b"{}"))
 
     codes = [run("api", "POST", path, *words).code for words in ((), ("--yes",))]
 
     assert (codes, [seen.target for seen in server.seen]) == ([3, 0], [f"/api/v1{path}"])
 
 
-def test_a_release_by_command_is_known_to_the_call_by_hand(at: At) -> None:
-    server, run = at(by_method(GET=in_turn(json_reply(HELD), json_reply(RELEASED)), PUT=json_reply(b"{}")))
+def test_a_release_by_command_is_known_to_the_call_by_hand(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(by_method(GET=in_turn(json_reply(HELD), json_reply(RELEASED)), PUT=json_reply(b"{}")))
     assert run("tx", "release", "tx_1", "--yes").code == 0
 
     result = run("api", "PUT", "/transactions/tx_1/release", "--yes", "--json")
@@ -226,8 +225,8 @@ def test_a_release_by_command_is_known_to_the_call_by_hand(at: At) -> None:
     assert (result.code, result.error["code"], len(server.writes)) == (7, "already_done", 1)
 
 
-def test_a_create_spelled_by_hand_is_sent_exactly_and_guards_its_equals(at: At) -> None:
-    server, run = at(by_method(POST=hang_up))
+def test_a_create_spelled_by_hand_is_sent_exactly_and_guards_its_equals(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(by_method(POST=hang_up))
     data = '{"currency":"USD","amount":100.0}'
 
     by_hand = run("api", "POST", "/transactions", "--data", data, "--json")
@@ -239,8 +238,8 @@ def test_a_create_spelled_by_hand_is_sent_exactly_and_guards_its_equals(at: At) 
     assert [seen.body.decode() for seen in server.writes] == [data, '{"value":"1e3"}']
 
 
-def test_create_by_hand_with_another_amount_shows_the_reply_and_fails(at: At) -> None:
-    _server, run = at(json_reply(b'{"data":{"id":"tx_1","amount":1,"currency":"USD"},"ok":true}'))
+def test_create_by_hand_with_another_amount_shows_the_reply_and_fails(service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(json_reply(b'{"data":{"id":"tx_1","amount":1,"currency":"USD"},"ok":true}'))
 
     result = run("api", "POST", "/transactions", "--data", '{"amount":100,"currency":"USD"}')
 
@@ -250,8 +249,10 @@ def test_create_by_hand_with_another_amount_shows_the_reply_and_fails(at: At) ->
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-def test_a_write_that_no_interface_knows_is_confirmed_and_sent_once(method: str, at: At) -> None:
-    server, run = at(lambda _seen, connection: connection.sendall(http_reply("204 No Content")))
+def test_a_write_that_no_interface_knows_is_confirmed_and_sent_once(
+    method: str, service_and_run: ServiceAndRun
+) -> None:
+    server, run = service_and_run(lambda _seen, connection: connection.sendall(http_reply("204 No Content")))
 
     refused = run("api", method, "/webhooks/wh_1/rotate", "--json")
     typed = run("api", method, "/webhooks/wh_1/rotate", terminal=True, stdin="yes\n", environ={"NO_COLOR": "1"})
@@ -267,8 +268,8 @@ def test_a_write_that_no_interface_knows_is_confirmed_and_sent_once(method: str,
     assert [(seen.method, seen.body, seen.header("content-type")) for seen in server.seen] == [(method, b"", None)]
 
 
-def test_a_foreign_write_is_journalled_without_texts_that_may_be_secret(at: At) -> None:
-    _server, run = at(json_reply(b'{"id":"k_1","token":"tell-nobody","count":3}'))
+def test_a_foreign_write_is_journalled_without_texts_that_may_be_secret(service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(json_reply(b'{"id":"k_1","token":"tell-nobody","count":3}'))
 
     result = run("api", "POST", "/keys", "--data", '{"password":"hunter2","type":"x"}', "--yes")
     entry = run("journal", "show", "j1", "--json").json
@@ -279,8 +280,8 @@ def test_a_foreign_write_is_journalled_without_texts_that_may_be_secret(at: At) 
     assert json.loads(entry["reply"])["count"] == 3
 
 
-def test_a_foreign_write_without_an_answer_is_unknown_and_refuses_its_equal(at: At) -> None:
-    server, run = at(hang_up)
+def test_a_foreign_write_without_an_answer_is_unknown_and_refuses_its_equal(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(hang_up)
 
     first = run("api", "DELETE", "/webhooks/wh_1", "--yes", "--json")
     again = run("api", "DELETE", "/webhooks/wh_1", "--yes", "--json")
@@ -296,8 +297,8 @@ def test_a_foreign_write_without_an_answer_is_unknown_and_refuses_its_equal(at: 
     assert len(server.writes) == 2
 
 
-def test_a_dry_run_by_hand_sends_and_reads_nothing(at: At) -> None:
-    server, run = at(json_reply(HELD))
+def test_a_dry_run_by_hand_sends_and_reads_nothing(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(json_reply(HELD))
     writes = (
         ("PUT", "/transactions/tx_1/release"),
         ("POST", "/transactions"),
@@ -315,8 +316,8 @@ def test_a_dry_run_by_hand_sends_and_reads_nothing(at: At) -> None:
     assert server.seen == []
 
 
-def test_a_foreign_write_takes_the_lock_of_the_transaction_it_lies_beneath(at: At) -> None:
-    _server, run = at(json_reply(b"{}"))
+def test_a_foreign_write_takes_the_lock_of_the_transaction_it_lies_beneath(service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(json_reply(b"{}"))
 
     result = run("api", "POST", "/v9/transactions/tx_1/notes", "--data", "{}", "--yes")
     entry = run("journal", "show", "j1", "--json").json

@@ -7,14 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import KEY, Run
+from conftest import KEY, Run, Serve, ServiceAndRun
 from wire_server import Behave, Seen, WireServer, by_method, hang_up, http_reply
 
 from cli.conftest import Journal
 from cli.replies import CREATE, HELD, RELEASE, RELEASED, in_turn, json_reply, writes_meet
-
-At = Callable[[Behave], tuple[WireServer, Run]]
-Serve = Callable[[Behave], WireServer]
 
 
 def record(resource_id: str, **fields: Any) -> bytes:
@@ -33,9 +30,11 @@ def too_many(*surplus: bytes, write: Behave) -> Behave:
     return by_method(GET=read, PUT=write, POST=write)
 
 
-def test_a_reply_that_came_before_the_write_is_not_taken_for_its_answer(at: At, journal: Journal) -> None:
+def test_a_reply_that_came_before_the_write_is_not_taken_for_its_answer(
+    service_and_run: ServiceAndRun, journal: Journal
+) -> None:
     refuse = json_reply(b'{"detail":"insufficient funds"}', "422 No")
-    server, run = at(too_many(RELEASED, RELEASED, write=refuse))
+    server, run = service_and_run(too_many(RELEASED, RELEASED, write=refuse))
 
     result = run(*RELEASE, "--json")
 
@@ -43,18 +42,20 @@ def test_a_reply_that_came_before_the_write_is_not_taken_for_its_answer(at: At, 
     assert (len(server.writes), journal()) == (1, [("release_transaction", "refused")])
 
 
-def test_a_write_without_an_answer_is_unknown_although_a_surplus_reply_lies_ready(at: At) -> None:
-    _, run = at(too_many(RELEASED, write=hang_up))
+def test_a_write_without_an_answer_is_unknown_although_a_surplus_reply_lies_ready(
+    service_and_run: ServiceAndRun,
+) -> None:
+    _, run = service_and_run(too_many(RELEASED, write=hang_up))
 
     assert run(*RELEASE).code == 12
 
 
-def test_what_a_read_gets_too_much_is_not_shown_as_the_next_record(at: At) -> None:
+def test_what_a_read_gets_too_much_is_not_shown_as_the_next_record(service_and_run: ServiceAndRun) -> None:
     def twice(seen: Seen, connection: socket.socket) -> None:
         reply = http_reply("200 OK", record(seen.target.rpartition("/")[2]))
         connection.sendall(reply + reply)
 
-    _, run = at(twice)
+    _, run = service_and_run(twice)
 
     result = run("tx", "get", "tx_A", "tx_B", "tx_C", "--json")
 
@@ -83,10 +84,12 @@ def test_reads_share_a_connection_and_writes_have_their_own(serve: Serve, run: R
 # One escrow under several names
 
 
-def test_a_release_is_refused_by_the_id_that_was_typed_whatever_the_service_echoes(at: At) -> None:
+def test_a_release_is_refused_by_the_id_that_was_typed_whatever_the_service_echoes(
+    service_and_run: ServiceAndRun,
+) -> None:
     """The echo changes its case, and then cannot be read at all."""
     reads = in_turn(json_reply(record("TX_1")), json_reply(record("TX_1")), json_reply(b"", "500 Oh"))
-    server, run = at(writes_meet(json_reply(b""), reads=reads))
+    server, run = service_and_run(writes_meet(json_reply(b""), reads=reads))
 
     first = run(*RELEASE)
     again = run(*RELEASE, "--allow-unreadable")
@@ -95,8 +98,10 @@ def test_a_release_is_refused_by_the_id_that_was_typed_whatever_the_service_echo
     assert ([first.code, again.code, as_echoed.code], len(server.writes)) == ([0, 7, 7], 1)
 
 
-def test_a_record_that_says_that_it_is_another_one_is_not_released(at: At, journal: Journal) -> None:
-    server, run = at(writes_meet(json_reply(b""), reads=json_reply(record("tx_2"))))
+def test_a_record_that_says_that_it_is_another_one_is_not_released(
+    service_and_run: ServiceAndRun, journal: Journal
+) -> None:
+    server, run = service_and_run(writes_meet(json_reply(b""), reads=json_reply(record("tx_2"))))
 
     results = [
         run(*RELEASE, "--expect-amount", "100", "--json"),
@@ -210,9 +215,9 @@ def echo_in(head: str) -> Behave:
 )
 @pytest.mark.parametrize("line", [CREATE, ("tx", "get", "tx_1"), ("tx", "get", "tx_1", "--debug")])
 def test_a_key_in_what_is_not_http_is_neither_shown_nor_kept(
-    at: At, home: Path, line: tuple[str, ...], head: str
+    service_and_run: ServiceAndRun, home: Path, line: tuple[str, ...], head: str
 ) -> None:
-    _, run = at(echo_in(head))
+    _, run = service_and_run(echo_in(head))
 
     result = run(*line)
 
@@ -223,8 +228,8 @@ def test_a_key_in_what_is_not_http_is_neither_shown_nor_kept(
 
 
 @pytest.mark.parametrize("key", ['ab"cd\\efGHIJKLMN', "sk/live+with=signs&more", "plainkey12345"])
-def test_a_key_is_found_in_a_body_however_json_or_a_url_spells_it(at: At, key: str) -> None:
-    server, run = at(json_reply(HELD))
+def test_a_key_is_found_in_a_body_however_json_or_a_url_spells_it(service_and_run: ServiceAndRun, key: str) -> None:
+    server, run = service_and_run(json_reply(HELD))
     around = {"ESCROWCTL_API_KEY": key}
     data = json.dumps({"note": f"x{key}"})
 
@@ -238,9 +243,9 @@ def test_a_key_is_found_in_a_body_however_json_or_a_url_spells_it(at: At, key: s
     assert server.seen == []
 
 
-def test_a_key_that_json_escapes_is_starred_in_replies_and_traces(at: At, home: Path) -> None:
+def test_a_key_that_json_escapes_is_starred_in_replies_and_traces(service_and_run: ServiceAndRun, home: Path) -> None:
     key = 'ab"cd\\efGHIJKLMN'
-    _, run = at(json_reply(json.dumps({"id": "tx_1", "message": key}).encode()))
+    _, run = service_and_run(json_reply(json.dumps({"id": "tx_1", "message": key}).encode()))
 
     result = run("tx", "get", "tx_1", "--debug", environ={"ESCROWCTL_API_KEY": key})
 
@@ -265,8 +270,8 @@ def test_a_key_that_json_escapes_is_starred_in_replies_and_traces(at: At, home: 
         ('{"amount":100,"currency":5}', "write a code"),
     ],
 )
-def test_a_create_by_hand_meets_the_rules_of_amounts(at: At, body: str, sentence: str) -> None:
-    server, run = at(json_reply(HELD))
+def test_a_create_by_hand_meets_the_rules_of_amounts(service_and_run: ServiceAndRun, body: str, sentence: str) -> None:
+    server, run = service_and_run(json_reply(HELD))
 
     result = run("api", "POST", "/transactions", "--data", body, "--json")
 
@@ -286,14 +291,14 @@ def test_a_path_cannot_be_split_between_the_profile_and_the_line(
     assert "is a part of a path" in result.error["message"]
 
 
-def test_a_path_of_any_length_ends_in_a_sentence(at: At) -> None:
-    server, run = at(json_reply(HELD))
+def test_a_path_of_any_length_ends_in_a_sentence(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(json_reply(HELD))
 
     assert (run("api", "GET", f"/users/{'x' * 70_000}").code, server.seen) == (2, [])
 
 
-def test_the_body_of_a_release_is_shown_before_it_is_agreed_to(at: At) -> None:
-    server, run = at(writes_meet(json_reply(b"")))
+def test_the_body_of_a_release_is_shown_before_it_is_agreed_to(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(writes_meet(json_reply(b"")))
 
     result = run("tx", "release", "tx_1", "--data", '{"amount":999999,"to":"x"}', stdin="tx_1\n", terminal=True)
 
@@ -304,8 +309,8 @@ def test_the_body_of_a_release_is_shown_before_it_is_agreed_to(at: At) -> None:
 # What is said of a release that was accepted
 
 
-def test_accepted_is_not_called_released(at: At) -> None:
-    _, run = at(writes_meet(json_reply(b"")))
+def test_accepted_is_not_called_released(service_and_run: ServiceAndRun) -> None:
+    _, run = service_and_run(writes_meet(json_reply(b"")))
     run(*RELEASE)
 
     again = run(*RELEASE, "--json")
@@ -353,8 +358,8 @@ def test_ok_if_released_is_not_content_with_a_record_that_says_otherwise(
     ],
 )
 @pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])
-def test_a_2xx_that_says_no_is_not_done(at: At, line: tuple[str, ...], body: bytes) -> None:
-    server, run = at(writes_meet(json_reply(body)))
+def test_a_2xx_that_says_no_is_not_done(service_and_run: ServiceAndRun, line: tuple[str, ...], body: bytes) -> None:
+    server, run = service_and_run(writes_meet(json_reply(body)))
 
     assert (run(*line).code, len(server.writes)) == (12, 1)
 
@@ -362,8 +367,8 @@ def test_a_2xx_that_says_no_is_not_done(at: At, line: tuple[str, ...], body: byt
 @pytest.mark.parametrize(
     "body", [b'{"id":"tx_1","error":null,"errors":[]}', b'{"id":"tx_1","error_code":0,"success":true}']
 )
-def test_a_2xx_whose_error_fields_say_nothing_is_done(at: At, body: bytes) -> None:
-    _, run = at(writes_meet(json_reply(body)))
+def test_a_2xx_whose_error_fields_say_nothing_is_done(service_and_run: ServiceAndRun, body: bytes) -> None:
+    _, run = service_and_run(writes_meet(json_reply(body)))
 
     assert [run(*CREATE).code, run(*RELEASE).code] == [0, 0]
 
@@ -382,24 +387,24 @@ def test_a_pointer_with_an_absurd_index_finds_nothing_and_loses_nothing(
 
 
 @pytest.mark.parametrize("amount", ["007.50", "5.", ".5", "1_0"])
-def test_digits_that_are_no_json_number_are_not_printed_as_one(at: At, amount: str) -> None:
-    _, run = at(json_reply(record("tx_1", amount=amount)))
+def test_digits_that_are_no_json_number_are_not_printed_as_one(service_and_run: ServiceAndRun, amount: str) -> None:
+    _, run = service_and_run(json_reply(record("tx_1", amount=amount)))
 
     result = run("tx", "get", "tx_1", "--fields", "id,amount", "--json")
 
     assert json.loads(result.out) == {"id": "tx_1", "amount": None}
 
 
-def test_a_user_name_that_is_no_text_stops_nothing(at: At) -> None:
-    server, run = at(json_reply(HELD))
+def test_a_user_name_that_is_no_text_stops_nothing(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(json_reply(HELD))
 
     assert (run(*CREATE, environ={"LOGNAME": "\udcff"}).code, len(server.writes)) == (0, 1)
 
 
 def test_a_defect_after_the_bytes_left_is_recorded_as_unknown(
-    at: At, journal: Journal, monkeypatch: pytest.MonkeyPatch
+    service_and_run: ServiceAndRun, journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server, run = at(json_reply(HELD))
+    server, run = service_and_run(json_reply(HELD))
 
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError

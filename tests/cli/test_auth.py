@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import KEY, Run
+from conftest import KEY, Run, Serve
 from keyring_stub import KeyringStub
 from wire_server import Behave, Seen, WireServer, http_reply, say_nothing
 
 from cli.replies import json_reply
-
-Serve = Callable[[Behave], WireServer]
 
 OTHER_KEY = "sk_live_fedcba9876543210"
 

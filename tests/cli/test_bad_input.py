@@ -4,12 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import KEY, Run
-from wire_server import Behave, WireServer
+from conftest import KEY, Run, ServiceAndRun
 
 from cli.replies import HELD, json_reply
-
-At = Callable[[Behave], tuple[WireServer, Run]]
 
 AMOUNTS = (
     ("1,000", "has a thousands separator: write 1000."),
@@ -73,9 +70,9 @@ IDS = (
 
 @pytest.mark.parametrize(("amount", "mend"), AMOUNTS)
 def test_an_amount_that_could_be_read_two_ways_is_refused_with_the_spelling_that_cannot(
-    amount: str, mend: str, at: At
+    amount: str, mend: str, service_and_run: ServiceAndRun
 ) -> None:
-    server, run = at(json_reply(HELD))
+    server, run = service_and_run(json_reply(HELD))
 
     result = run("tx", "create", f"--amount={amount}", "--currency", "USD")
 
@@ -85,8 +82,10 @@ def test_an_amount_that_could_be_read_two_ways_is_refused_with_the_spelling_that
 
 
 @pytest.mark.parametrize(("amount", "currency"), [("12.5", "JPY"), ("1.0001", "KWD"), ("0.001", "EUR")])
-def test_more_decimals_than_the_currency_has_are_refused(amount: str, currency: str, at: At) -> None:
-    server, run = at(json_reply(HELD))
+def test_more_decimals_than_the_currency_has_are_refused(
+    amount: str, currency: str, service_and_run: ServiceAndRun
+) -> None:
+    server, run = service_and_run(json_reply(HELD))
 
     result = run("tx", "create", "--amount", amount, "--currency", currency)
 
@@ -105,8 +104,8 @@ def test_more_decimals_than_the_currency_has_are_refused(amount: str, currency: 
         ("1.234", "KWD"),
     ],
 )
-def test_an_amount_travels_as_it_was_typed(amount: str, currency: str, at: At) -> None:
-    server, run = at(json_reply(HELD))
+def test_an_amount_travels_as_it_was_typed(amount: str, currency: str, service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(json_reply(HELD))
 
     run("tx", "create", "--amount", amount, "--currency", currency)
 
@@ -114,8 +113,8 @@ def test_an_amount_travels_as_it_was_typed(amount: str, currency: str, at: At) -
 
 
 @pytest.mark.parametrize(("currency", "sentence"), CURRENCIES)
-def test_a_currency_that_is_none_is_refused(currency: str, sentence: str, at: At) -> None:
-    server, run = at(json_reply(HELD))
+def test_a_currency_that_is_none_is_refused(currency: str, sentence: str, service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(json_reply(HELD))
 
     result = run("tx", "create", "--amount", "5", "--currency", currency)
 
@@ -126,9 +125,9 @@ def test_a_currency_that_is_none_is_refused(currency: str, sentence: str, at: At
 @pytest.mark.parametrize(("resource_id", "sentence"), IDS)
 @pytest.mark.parametrize("line", [("tx", "get"), ("tx", "release", "--yes")], ids=["get", "release"])
 def test_an_id_that_cannot_stand_in_a_path_is_refused(
-    line: tuple[str, ...], resource_id: str, sentence: str, at: At
+    line: tuple[str, ...], resource_id: str, sentence: str, service_and_run: ServiceAndRun
 ) -> None:
-    server, run = at(json_reply(HELD))
+    server, run = service_and_run(json_reply(HELD))
 
     result = run(*line, "--", resource_id)
 
@@ -194,9 +193,9 @@ def test_an_id_that_cannot_stand_in_a_path_is_refused(
     ],
 )
 def test_what_cannot_be_meant_is_refused_in_one_sentence(
-    words: tuple[str, ...], stdin: str, sentence: str, at: At
+    words: tuple[str, ...], stdin: str, sentence: str, service_and_run: ServiceAndRun
 ) -> None:
-    server, run = at(json_reply(HELD))
+    server, run = service_and_run(json_reply(HELD))
 
     result = run(*words, stdin=stdin)
 
@@ -271,9 +270,9 @@ def test_a_broken_config_file_is_named_with_the_line_or_the_key(
     ],
 )
 def test_a_key_file_that_is_missing_loose_or_no_key_is_refused_and_never_shown(
-    content: str | None, mode: int, sentence: str, at: At, tmp_path: Path
+    content: str | None, mode: int, sentence: str, service_and_run: ServiceAndRun, tmp_path: Path
 ) -> None:
-    server, run = at(json_reply(HELD))
+    server, run = service_and_run(json_reply(HELD))
     path = tmp_path / "key"
     if content is not None:
         path.write_text(content)
@@ -289,8 +288,8 @@ def test_a_key_file_that_is_missing_loose_or_no_key_is_refused_and_never_shown(
 
 
 @pytest.mark.parametrize("key", ["a b", "sk\nCANARY", "CANARY\x1b", "sch\u00f6n CANARY"])
-def test_a_key_with_odd_characters_is_refused_and_never_shown(key: str, at: At) -> None:
-    server, run = at(json_reply(HELD))
+def test_a_key_with_odd_characters_is_refused_and_never_shown(key: str, service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(json_reply(HELD))
 
     result = run("tx", "get", "tx_1", "--debug", environ={"ESCROWCTL_API_KEY": key})
 
@@ -298,8 +297,8 @@ def test_a_key_with_odd_characters_is_refused_and_never_shown(key: str, at: At) 
     assert "CANARY" not in result.err
 
 
-def test_an_empty_key_is_an_error_of_its_own(at: At) -> None:
-    server, run = at(json_reply(HELD))
+def test_an_empty_key_is_an_error_of_its_own(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(json_reply(HELD))
 
     result = run("tx", "get", "tx_1", "--json", environ={"ESCROWCTL_API_KEY": ""})
 

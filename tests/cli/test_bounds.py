@@ -5,16 +5,14 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import internals
 import pytest
-from conftest import KEY, Run
-from wire_server import Behave, WireServer
+from conftest import KEY, Run, Serve, ServiceAndRun
 
 from cli.replies import CREATE, HELD, json_reply
-from escrowctl.commands import arguments
 from escrowctl.main import main
 from escrowctl.surroundings import Surroundings
 
-At = Callable[[Behave], tuple[WireServer, Run]]
 MOST = 64 * 1024 * 1024
 """More characters than any line of input needs."""
 
@@ -49,11 +47,11 @@ class EndlessTerminal(io.StringIO):
         return True
 
 
-Endlessly = Callable[..., tuple[int, str]]
+RunWithEndlessInput = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture
-def endlessly(home: Path, serve: Callable[[Behave], WireServer]) -> Endlessly:
+def run_with_endless_input(home: Path, serve: Serve) -> RunWithEndlessInput:
     """Run a line whose standard input never ends; returns the exit code and what it said."""
     server = serve(json_reply(HELD))
 
@@ -83,33 +81,37 @@ LOGIN = ("auth", "login", "--base-url", "https://a.example.com", "--mode", "test
         (LOGIN, "has spaces, line breaks or control characters in it"),
     ],
 )
-def test_endless_input_is_refused_in_a_sentence(endlessly: Endlessly, line: tuple[str, ...], sentence: str) -> None:
-    code, said = endlessly(*line)
+def test_endless_input_is_refused_in_a_sentence(
+    run_with_endless_input: RunWithEndlessInput, line: tuple[str, ...], sentence: str
+) -> None:
+    code, said = run_with_endless_input(*line)
 
     assert (code, "defect" in said) == (2, False)
     assert sentence in said
 
 
-def test_endless_input_is_no_head(endlessly: Endlessly) -> None:
-    assert endlessly(*CREATE, text="1")[0] == 0
+def test_endless_input_is_no_head(run_with_endless_input: RunWithEndlessInput) -> None:
+    assert run_with_endless_input(*CREATE, text="1")[0] == 0
 
-    assert endlessly("journal", "verify", "--head", "-") == (
+    assert run_with_endless_input("journal", "verify", "--head", "-") == (
         2,
         "error: standard input holds no head: journal export --head prints one. Nothing was sent.\n",
     )
 
 
-def test_lines_without_end_are_refused(endlessly: Endlessly, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arguments, "_MAX_LINES", 1000)
+def test_lines_without_end_are_refused(
+    run_with_endless_input: RunWithEndlessInput, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(internals.MAX_LINES, 1000)
 
-    code, said = endlessly("tx", "get", "-", text="\n")
+    code, said = run_with_endless_input("tx", "get", "-", text="\n")
 
     assert code == 2
     assert "standard input has more than 1000 lines" in said
 
 
 def test_more_ids_than_the_limit_are_refused(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arguments, "_MAX_LINES", 1000)
+    monkeypatch.setattr(internals.MAX_LINES, 1000)
     ids = "".join(f"tx_{number}\n" for number in range(1001))
 
     result = run("tx", "get", "-", stdin=ids, environ={"ESCROWCTL_BASE_URL": "https://a.example.com"})
@@ -118,15 +120,15 @@ def test_more_ids_than_the_limit_are_refused(run: Run, monkeypatch: pytest.Monke
     assert "standard input has more than 1000 lines" in result.err
 
 
-def test_an_endless_answer_is_no_confirmation(endlessly: Endlessly) -> None:
-    code, said = endlessly("tx", "release", "tx_1", text="x", terminal=True)
+def test_an_endless_answer_is_no_confirmation(run_with_endless_input: RunWithEndlessInput) -> None:
+    code, said = run_with_endless_input("tx", "release", "tx_1", text="x", terminal=True)
 
     assert code == 3
     assert "is not tx_1" in said
 
 
-def test_data_file_beyond_the_limit_is_refused(at: At, tmp_path: Path) -> None:
-    server, run = at(json_reply(HELD))
+def test_data_file_beyond_the_limit_is_refused(service_and_run: ServiceAndRun, tmp_path: Path) -> None:
+    server, run = service_and_run(json_reply(HELD))
     path = tmp_path / "data"
     path.write_bytes(b" " * (16 * 1024 * 1024 + 1))
 

@@ -6,14 +6,13 @@ origin it was given for.
 
 import os
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from conftest import Run
+from conftest import Run, Serve
 from keyring_stub import KeyringStub
-from wire_server import Behave, WireServer
+from wire_server import WireServer
 
 from cli.replies import CREATE, HELD, json_reply
 
@@ -167,7 +166,7 @@ CASES = (
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_key_reaches_only_the_origin_it_was_given_for(
-    case: Case, run: Run, home: Path, serve: Callable[[Behave], WireServer], monkeypatch: pytest.MonkeyPatch
+    case: Case, run: Run, home: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     servers = {"A": serve(json_reply(HELD)), "B": serve(json_reply(HELD))}
     _configure(home, servers, case.default)
@@ -242,7 +241,7 @@ def test_a_key_of_the_environment_that_the_line_leaves_out_is_not_asked_for_agai
     ]
 
 
-def test_the_sandbox_is_sealed(run: Run, serve: Callable[[Behave], WireServer], home: Path) -> None:
+def test_the_sandbox_is_sealed(run: Run, serve: Serve, home: Path) -> None:
     server = serve(json_reply(HELD))
     _configure(home, {"A": server, "B": server}, "a")
     hostile = {
@@ -263,7 +262,7 @@ def test_the_sandbox_is_sealed(run: Run, serve: Callable[[Behave], WireServer], 
     assert run("--sandbox", "tx", "get", made.json["id"], "--json").json == made.json
 
 
-def test_a_proxy_never_sees_what_is_meant_for_loopback(run: Run, serve: Callable[[Behave], WireServer]) -> None:
+def test_a_proxy_never_sees_what_is_meant_for_loopback(run: Run, serve: Serve) -> None:
     server, proxy = serve(json_reply(HELD)), serve(json_reply(HELD))
     environ = {E_URL: server.base_url, E_KEY: KEY_ENV}
     for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"):
@@ -274,9 +273,7 @@ def test_a_proxy_never_sees_what_is_meant_for_loopback(run: Run, serve: Callable
     assert (result.code, len(server.seen), proxy.seen) == (0, 1, [])
 
 
-def test_a_proxy_is_asked_for_a_tunnel_to_a_real_host_and_told_no_key(
-    run: Run, serve: Callable[[Behave], WireServer]
-) -> None:
+def test_a_proxy_is_asked_for_a_tunnel_to_a_real_host_and_told_no_key(run: Run, serve: Serve) -> None:
     from wire_server import http_reply
 
     proxy = serve(lambda _seen, connection: connection.sendall(http_reply("403 Forbidden")))
@@ -360,9 +357,7 @@ def test_with_nothing_configured_both_ways_on_are_named(run: Run) -> None:
     assert "escrowctl --sandbox tx create --amount 100 --currency USD" in result.err
 
 
-def test_the_prefix_of_the_profile_is_the_only_one_tried(
-    run: Run, serve: Callable[[Behave], WireServer], home: Path
-) -> None:
+def test_the_prefix_of_the_profile_is_the_only_one_tried(run: Run, serve: Serve, home: Path) -> None:
     server = serve(json_reply(b"{}", "404 Not Found"))
     home.mkdir(mode=0o700, parents=True)
     (home / "config.toml").write_text(

@@ -2,18 +2,16 @@
 
 import json
 import socket
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from conftest import KEY, Result, Run
-from wire_server import Behave, Seen, WireServer, hang_up, http_reply
+from conftest import KEY, Result, Run, ServiceAndRun
+from wire_server import Behave, Seen, hang_up, http_reply
 
 from cli.conftest import Journal, Profile
 from cli.replies import CREATE, json_reply
 from escrowctl.client.outcome import judge_stored
 
-At = Callable[[Behave], tuple[WireServer, Run]]
 UNNAMED = b'{"escrowNo":"A-10977","escrowState":"AWAITING_DEPOSIT","value":{"amt":100.00,"ccy":"USD"}}'
 KEYED = (*CREATE, "--idempotency-key", "order-8841-key")
 
@@ -117,8 +115,8 @@ def test_hint_of_an_error_names_no_field(body: bytes, profile: Profile, run: Run
     assert hints(run(*CREATE, "--json")) == ["settle it before doing it again: escrowctl journal resolve j1"]
 
 
-def test_hint_without_a_profile_names_no_setting(at: At) -> None:
-    _server, run = at(json_reply(UNNAMED))
+def test_hint_without_a_profile_names_no_setting(service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(json_reply(UNNAMED))
 
     assert hints(run(*CREATE, "--json")) == ["settle it before doing it again: escrowctl journal resolve j1"]
 
@@ -166,14 +164,16 @@ def test_stored_reply_with_the_id_of_another_create_settles_nothing(profile: Pro
     ],
     ids=["key", "request id", "reference", "id in the body", "number in the body"],
 )
-def test_id_that_was_sent_proves_nothing_when_it_comes_back(body: bytes, line: tuple[str, ...], at: At) -> None:
+def test_id_that_was_sent_proves_nothing_when_it_comes_back(
+    body: bytes, line: tuple[str, ...], service_and_run: ServiceAndRun
+) -> None:
     def behave(seen: Seen, connection: socket.socket) -> None:
         key, request = seen.header("Idempotency-Key") or "", seen.header("X-Request-Id") or ""
         # Upper case: some echoes write a UUID so.
         said = body.replace(b"KEY", key.encode()).replace(b"REQUEST", request.upper().encode())
         connection.sendall(http_reply("200 OK", said))
 
-    _server, run = at(behave)
+    _server, run = service_and_run(behave)
 
     result = run(*CREATE, *line, "--json")
 
@@ -184,8 +184,8 @@ def test_id_that_was_sent_proves_nothing_when_it_comes_back(body: bytes, line: t
 @pytest.mark.parametrize(
     "value", ["0", "-1", '"0"', '""', '" "', '"null"', '"None"', '"undefined"', "true", "{}", "[1]"]
 )
-def test_id_that_stands_for_none_proves_nothing(value: str, at: At) -> None:
-    _server, run = at(json_reply(b'{"id":%s,"status":"held"}' % value.encode()))
+def test_id_that_stands_for_none_proves_nothing(value: str, service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(json_reply(b'{"id":%s,"status":"held"}' % value.encode()))
 
     assert run(*CREATE).code == 12
 
@@ -195,14 +195,14 @@ def test_id_that_stands_for_none_proves_nothing(value: str, at: At) -> None:
     ["id", "ID", "Uuid", "GUID", "uid", "_id", "transactionId", "TransactionID", "transaction_id", "escrowId", "tx_id"],
 )
 @pytest.mark.parametrize("envelope", ["%s", '{"data":%s,"took":3}', '{"escrow":%s,"took":3}', '{"only":%s}'])
-def test_id_is_found_in_any_case_and_one_envelope(name: str, envelope: str, at: At) -> None:
-    _server, run = at(json_reply((envelope % f'{{"{name}":"A-1"}}').encode()))
+def test_id_is_found_in_any_case_and_one_envelope(name: str, envelope: str, service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(json_reply((envelope % f'{{"{name}":"A-1"}}').encode()))
 
     assert (run(*CREATE, "-q").out) == "A-1\n"
 
 
-def test_id_in_two_envelopes_is_not_found(at: At) -> None:
-    _server, run = at(json_reply(b'{"data":{"transaction":{"id":"tx_1"},"took":3}}'))
+def test_id_in_two_envelopes_is_not_found(service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(json_reply(b'{"data":{"transaction":{"id":"tx_1"},"took":3}}'))
 
     assert run(*CREATE).code == 12
 
@@ -253,8 +253,10 @@ def test_location_of_a_201_names_what_was_created(place: str, body: bytes, serve
         ("/api/v1/transactions/order-8841-key", "201 Created", b""),
     ],
 )
-def test_location_that_names_no_escrow_here_proves_nothing(place: str, status: str, body: bytes, at: At) -> None:
-    _server, run = at(located(place, body, status))
+def test_location_that_names_no_escrow_here_proves_nothing(
+    place: str, status: str, body: bytes, service_and_run: ServiceAndRun
+) -> None:
+    _server, run = service_and_run(located(place, body, status))
 
     assert run(*KEYED).code == 12
 
@@ -274,19 +276,19 @@ def test_reply_of_many_texts_is_judged_a_few_times(profile: Profile, run: Run, m
 
 
 @pytest.mark.parametrize("name", ["fault", "failure", "duplicate_of", "user"])
-def test_envelope_of_something_else_proves_nothing(at: At, name: str) -> None:
-    server, run = at(json_reply(f'{{"{name}":{{"id":"A-1"}}}}'.encode()))
+def test_envelope_of_something_else_proves_nothing(service_and_run: ServiceAndRun, name: str) -> None:
+    server, run = service_and_run(json_reply(f'{{"{name}":{{"id":"A-1"}}}}'.encode()))
 
     assert (run(*CREATE).code, len(server.writes)) == (12, 1)
 
 
-def test_id_that_was_sent_at_any_depth_proves_nothing(at: At) -> None:
-    _, run = at(json_reply(b'{"buyer":{"id":"u_1"}}'))
+def test_id_that_was_sent_at_any_depth_proves_nothing(service_and_run: ServiceAndRun) -> None:
+    _, run = service_and_run(json_reply(b'{"buyer":{"id":"u_1"}}'))
 
     assert run(*CREATE, "--data", '{"parties":[{"buyer":{"id":"u_1"}}]}').code == 12
 
 
-def test_id_that_only_the_location_names_is_shown(at: At) -> None:
-    _, run = at(json_reply(b'{"state":"held"}', "201 Created", "Location: /api/v1/transactions/tx_9"))
+def test_id_that_only_the_location_names_is_shown(service_and_run: ServiceAndRun) -> None:
+    _, run = service_and_run(json_reply(b'{"state":"held"}', "201 Created", "Location: /api/v1/transactions/tx_9"))
 
     assert run(*CREATE, "--json").json == {"id": "tx_9", "state": "held"}

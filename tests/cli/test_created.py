@@ -4,17 +4,15 @@ import json
 import signal
 import socket
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Run
-from wire_server import Behave, Seen, WireServer, answering, by_method, http_reply
+from conftest import Run, ServiceAndRun
+from wire_server import Behave, Seen, answering, by_method, http_reply
 
 from cli.conftest import Journal, Profile
 from cli.replies import CREATE, HELD, in_turn, json_reply
 
-At = Callable[[Behave], tuple[WireServer, Run]]
 KEYED = (*CREATE, "--idempotency-key", "order-8841-key")
 WEBHOOK = ("webhook", "create", "--url", "https://hooks.example.net/x")
 
@@ -26,8 +24,8 @@ def accepted(reads: Behave) -> Behave:
     return by_method(GET=reads, POST=json_reply(b'{"id":"tx_1","state":"queued"}', "202 Accepted"))
 
 
-def test_accepted_create_is_done_once_its_id_can_be_read(at: At, journal: Journal) -> None:
-    server, run = at(accepted(json_reply(HELD)))
+def test_accepted_create_is_done_once_its_id_can_be_read(service_and_run: ServiceAndRun, journal: Journal) -> None:
+    server, run = service_and_run(accepted(json_reply(HELD)))
 
     result = run(*CREATE, "--json")
 
@@ -50,8 +48,10 @@ def test_accepted_create_is_done_once_its_id_can_be_read(at: At, journal: Journa
     ],
     ids=["404", "no id", "another", "start page", "HTML"],
 )
-def test_accepted_create_that_cannot_be_read_is_unknown(reads: Behave, at: At, journal: Journal) -> None:
-    server, run = at(accepted(reads))
+def test_accepted_create_that_cannot_be_read_is_unknown(
+    reads: Behave, service_and_run: ServiceAndRun, journal: Journal
+) -> None:
+    server, run = service_and_run(accepted(reads))
 
     result = run(*CREATE)
 
@@ -60,8 +60,8 @@ def test_accepted_create_that_cannot_be_read_is_unknown(reads: Behave, at: At, j
     assert journal() == [("create_transaction", "unknown")]
 
 
-def test_accepted_create_is_settled_later_by_its_id(at: At) -> None:
-    server, run = at(accepted(in_turn(json_reply(b"", "404 Not Found"), json_reply(HELD))))
+def test_accepted_create_is_settled_later_by_its_id(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(accepted(in_turn(json_reply(b"", "404 Not Found"), json_reply(HELD))))
     first = run(*KEYED)
 
     settled, replayed = run("journal", "resolve", "j1", "--json"), run(*KEYED, "--json")
@@ -70,22 +70,24 @@ def test_accepted_create_is_settled_later_by_its_id(at: At) -> None:
     assert (replayed.code, replayed.json, len(server.writes)) == (0, json.loads(HELD), 1)
 
 
-def test_accepted_create_with_an_id_that_fits_no_path_is_unknown(at: At) -> None:
-    server, run = at(json_reply(b'{"id":"tx/1"}', "202 Accepted"))
+def test_accepted_create_with_an_id_that_fits_no_path_is_unknown(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(json_reply(b'{"id":"tx/1"}', "202 Accepted"))
 
     codes = [run(*CREATE).code, run("journal", "resolve", "j1").code]
 
     assert (codes, [seen.method for seen in server.seen]) == ([12, 12], ["POST", "GET"])
 
 
-def test_signal_while_an_accepted_create_is_read_leaves_it_unknown(at: At, journal: Journal) -> None:
+def test_signal_while_an_accepted_create_is_read_leaves_it_unknown(
+    service_and_run: ServiceAndRun, journal: Journal
+) -> None:
     main = threading.main_thread().ident
     assert main is not None
 
     def interrupt(_seen: Seen, _connection: socket.socket) -> None:
         signal.pthread_kill(main, signal.SIGINT)
 
-    server, run = at(accepted(interrupt))
+    server, run = service_and_run(accepted(interrupt))
 
     result = run(*CREATE, "--json")
 
@@ -113,8 +115,10 @@ def test_signal_while_an_accepted_create_is_read_leaves_it_unknown(at: At, journ
         ),
     ],
 )
-def test_create_that_is_not_as_sent_prints_its_id_and_fails(record: bytes, why: str, at: At, journal: Journal) -> None:
-    server, run = at(json_reply(record))
+def test_create_that_is_not_as_sent_prints_its_id_and_fails(
+    record: bytes, why: str, service_and_run: ServiceAndRun, journal: Journal
+) -> None:
+    server, run = service_and_run(json_reply(record))
 
     first, again = run(*KEYED, "-q"), run(*KEYED, "--json")
 
@@ -128,8 +132,8 @@ def test_create_that_is_not_as_sent_prints_its_id_and_fails(record: bytes, why: 
     assert journal() == [("create_transaction", "done")]
 
 
-def test_id_from_the_service_is_quoted_in_the_hint(at: At) -> None:
-    _server, run = at(json_reply(b'{"id":"tx_1; reboot","status":"failed"}'))
+def test_id_from_the_service_is_quoted_in_the_hint(service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(json_reply(b'{"id":"tx_1; reboot","status":"failed"}'))
 
     assert run(*CREATE, "--json").error["hint"] == "escrowctl tx get 'tx_1; reboot'"
 
@@ -137,8 +141,8 @@ def test_id_from_the_service_is_quoted_in_the_hint(at: At) -> None:
 @pytest.mark.parametrize(
     "record", [b'{"id":"tx_1","amount":"100.00","currency":"usd"}', b'{"id":"tx_1","state":"held"}']
 )
-def test_create_as_sent_in_another_spelling_is_done(record: bytes, at: At) -> None:
-    _server, run = at(json_reply(record))
+def test_create_as_sent_in_another_spelling_is_done(record: bytes, service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(json_reply(record))
 
     assert run(*CREATE).code == 0
 
@@ -150,8 +154,8 @@ def test_failed_statuses_of_the_profile_replace_the_built_in_ones(profile: Profi
     assert [run(*CREATE).code, run(*CREATE).code] == [16, 0]
 
 
-def test_accepted_create_that_reads_as_failed_fails_now_and_when_replayed(at: At) -> None:
-    _server, run = at(accepted(json_reply(b'{"id":"tx_1","status":"declined"}')))
+def test_accepted_create_that_reads_as_failed_fails_now_and_when_replayed(service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(accepted(json_reply(b'{"id":"tx_1","status":"declined"}')))
 
     assert [run(*KEYED).code, run(*KEYED).code] == [16, 16]
 
@@ -184,14 +188,16 @@ def test_resolve_fails_where_what_was_created_is_not_as_sent(profile: Profile, r
     ],
     ids=["204", "201 empty", "{}", "202", "code", "success false", "message alone", "HTML", "cut short"],
 )
-def test_webhook_is_registered_by_any_2xx_that_is_no_error(reply: Behave, code: int, at: At) -> None:
-    _server, run = at(reply)
+def test_webhook_is_registered_by_any_2xx_that_is_no_error(
+    reply: Behave, code: int, service_and_run: ServiceAndRun
+) -> None:
+    _server, run = service_and_run(reply)
 
     assert run(*WEBHOOK, "--timeout", "0.5").code == code
 
 
-def test_webhook_without_a_reply_body_is_registered_without_an_id(at: At) -> None:
-    _server, run = at(json_reply(b"", "204 No Content"))
+def test_webhook_without_a_reply_body_is_registered_without_an_id(service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(json_reply(b"", "204 No Content"))
 
     shown, quiet = run(*WEBHOOK), run(*WEBHOOK, "-q", "--json")
 
@@ -219,15 +225,15 @@ def test_stored_reply_of_a_webhook_is_not_judged_again(profile: Profile, run: Ru
         b'{"message":"hello"}',
     ],
 )
-def test_read_of_a_record_with_an_error_field_shows_it(body: bytes, at: At) -> None:
-    _server, run = at(json_reply(body))
+def test_read_of_a_record_with_an_error_field_shows_it(body: bytes, service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(json_reply(body))
 
     result = run("tx", "get", "tx_1", "--json")
 
     assert (result.code, result.json) == (0, json.loads(body))
 
 
-def test_list_with_a_code_beside_its_items_is_read(at: At) -> None:
-    _server, run = at(json_reply(b'{"code":"SUCCESS","msg":"ok","data":[{"id":"tx_1"}]}'))
+def test_list_with_a_code_beside_its_items_is_read(service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(json_reply(b'{"code":"SUCCESS","msg":"ok","data":[{"id":"tx_1"}]}'))
 
     assert run("tx", "list", "-q").out == "tx_1\n"

@@ -1,23 +1,20 @@
 """`--data`: where the body comes from, and where it is not JSON."""
 
 import os
-from collections.abc import Callable
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
-from conftest import Run
-from wire_server import Behave, WireServer
+from conftest import ServiceAndRun
 
 from cli.replies import HELD, json_reply
 from escrowctl.commands.arguments import read_data
 
-At = Callable[[Behave], tuple[WireServer, Run]]
 CREATE = ("webhook", "create", "--url", "https://hooks.example.net/x")
 
 
-def test_data_is_read_from_stdin(at: At) -> None:
-    server, run = at(json_reply(b'{"id":"wh_1"}'))
+def test_data_is_read_from_stdin(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(json_reply(b'{"id":"wh_1"}'))
 
     result = run(*CREATE, "--data", "@-", stdin='{"note": "x",\n "n": 1.50}\n')
 
@@ -34,16 +31,18 @@ def test_data_is_read_from_stdin(at: At) -> None:
         (("api", "POST", "/payouts", "--yes"), b'{"note":"x"}'),
     ],
 )
-def test_every_write_takes_its_data_from_stdin(line: tuple[str, ...], body: bytes, at: At) -> None:
-    server, run = at(json_reply(HELD))
+def test_every_write_takes_its_data_from_stdin(
+    line: tuple[str, ...], body: bytes, service_and_run: ServiceAndRun
+) -> None:
+    server, run = service_and_run(json_reply(HELD))
 
     result = run(*line, "--data", "@-", stdin='{"note": "x"}')
 
     assert (result.code, [seen.body for seen in server.writes]) == (0, [body])
 
 
-def test_ids_and_data_cannot_both_come_from_stdin(at: At) -> None:
-    server, run = at(json_reply(HELD))
+def test_ids_and_data_cannot_both_come_from_stdin(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(json_reply(HELD))
 
     result = run("tx", "release", "-", "--yes", "--data", "@-", stdin="tx_1\n")
 
@@ -64,8 +63,8 @@ def test_data_from_stdin_is_read_as_the_bytes_it_is() -> None:
         ('{"a": 1,\n "b" 2}', "--data is not JSON at line 2, column 6: give a JSON object"),
     ],
 )
-def test_stdin_that_is_no_json_is_refused(stdin: str, said: str, at: At) -> None:
-    server, run = at(json_reply(b"{}"))
+def test_stdin_that_is_no_json_is_refused(stdin: str, said: str, service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(json_reply(b"{}"))
 
     result = run(*CREATE, "--data", "@-", stdin=stdin)
 
@@ -84,8 +83,8 @@ def test_stdin_that_is_no_json_is_refused(stdin: str, said: str, at: At) -> None
         ("<a>", "is HTML, not JSON: "),
     ],
 )
-def test_data_that_is_no_json_says_where(data: str, said: str, at: At) -> None:
-    server, run = at(json_reply(b"{}"))
+def test_data_that_is_no_json_says_where(data: str, said: str, service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(json_reply(b"{}"))
 
     result = run(*CREATE, "--data", data)
 
@@ -93,9 +92,11 @@ def test_data_that_is_no_json_says_where(data: str, said: str, at: At) -> None:
     assert result.err.startswith(f"error: --data {said}")
 
 
-def test_data_from_what_is_no_regular_file_is_refused_and_does_not_hang(tmp_path: Path, at: At) -> None:
+def test_data_from_what_is_no_regular_file_is_refused_and_does_not_hang(
+    tmp_path: Path, service_and_run: ServiceAndRun
+) -> None:
     os.mkfifo(tmp_path / "fifo")
-    server, run = at(json_reply(b"{}"))
+    server, run = service_and_run(json_reply(b"{}"))
 
     fifo, folder = (run(*CREATE, "--data", f"@{path}") for path in (tmp_path / "fifo", tmp_path))
 
@@ -105,9 +106,9 @@ def test_data_from_what_is_no_regular_file_is_refused_and_does_not_hang(tmp_path
     assert server.seen == []
 
 
-def test_data_from_a_file_is_read(tmp_path: Path, at: At) -> None:
+def test_data_from_a_file_is_read(tmp_path: Path, service_and_run: ServiceAndRun) -> None:
     (tmp_path / "body.json").write_text('{"n": 1.50}')
-    server, run = at(json_reply(b'{"id":"wh_1"}'))
+    server, run = service_and_run(json_reply(b'{"id":"wh_1"}'))
 
     assert run(*CREATE, "--data", f"@{tmp_path / 'body.json'}").code == 0
     assert [seen.body for seen in server.writes] == [b'{"url":"https://hooks.example.net/x","n":1.50}']

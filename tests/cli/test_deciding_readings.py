@@ -1,10 +1,10 @@
 """Readings that a write depends on: a cache's answer is none, and a decision may overturn what none verified."""
 
 import pytest
-from conftest import Run
+from conftest import Run, ServiceAndRun
 from wire_server import hang_up
 
-from cli.conftest import At, Journal, Profile
+from cli.conftest import Journal, Profile
 from cli.replies import CREATE, HELD, RELEASE, RELEASED, in_turn, json_reply, writes_meet
 
 RELEASED_IS_KNOWN = 'status.released = ["released"]'
@@ -13,8 +13,10 @@ NOT_APPLIED = ("journal", "resolve", "j1", "--not-applied", "--reason", "desk")
 
 
 @pytest.mark.parametrize("line", [("tx", "get", "tx_1"), ("tx", "list"), RELEASE])
-def test_every_read_asks_caches_for_no_stored_answer(at: At, line: tuple[str, ...]) -> None:
-    server, run = at(writes_meet(json_reply(b"[]"), reads=json_reply(b"[]" if line[1] == "list" else HELD)))
+def test_every_read_asks_caches_for_no_stored_answer(service_and_run: ServiceAndRun, line: tuple[str, ...]) -> None:
+    server, run = service_and_run(
+        writes_meet(json_reply(b"[]"), reads=json_reply(b"[]" if line[1] == "list" else HELD))
+    )
 
     run(*line)
 
@@ -23,15 +25,15 @@ def test_every_read_asks_caches_for_no_stored_answer(at: At, line: tuple[str, ..
     assert {seen.header("Cache-Control") for seen in server.writes} <= {None}
 
 
-def test_plain_read_shows_a_cached_answer(at: At) -> None:
-    _, run = at(STALE)
+def test_plain_read_shows_a_cached_answer(service_and_run: ServiceAndRun) -> None:
+    _, run = service_and_run(STALE)
 
     assert run("tx", "get", "tx_1").code == 0
 
 
 @pytest.mark.parametrize("age", ["40", "1", " 7 ", "60, 0", "60;x=1", "60.0", "soon"])
-def test_release_is_not_sent_on_a_cached_reading(at: At, age: str) -> None:
-    server, run = at(writes_meet(json_reply(b""), reads=json_reply(HELD, "200 OK", f"Age: {age}")))
+def test_release_is_not_sent_on_a_cached_reading(service_and_run: ServiceAndRun, age: str) -> None:
+    server, run = service_and_run(writes_meet(json_reply(b""), reads=json_reply(HELD, "200 OK", f"Age: {age}")))
 
     result = run(*RELEASE, "--json")
 
@@ -41,8 +43,8 @@ def test_release_is_not_sent_on_a_cached_reading(at: At, age: str) -> None:
 
 
 @pytest.mark.parametrize("age", ["0", "00", ""])
-def test_release_is_sent_where_age_says_nothing(at: At, age: str) -> None:
-    server, run = at(writes_meet(json_reply(b""), reads=json_reply(HELD, "200 OK", f"Age: {age}")))
+def test_release_is_sent_where_age_says_nothing(service_and_run: ServiceAndRun, age: str) -> None:
+    server, run = service_and_run(writes_meet(json_reply(b""), reads=json_reply(HELD, "200 OK", f"Age: {age}")))
 
     assert (run(*RELEASE).code, len(server.writes)) == (0, 1)
 
@@ -139,8 +141,8 @@ def test_decision_does_not_overturn_a_verified_release(profile: Profile, run: Ru
     assert (result.code, result.error["code"], len(server.writes)) == (7, "already_done", 1)
 
 
-def test_decision_does_not_overturn_a_create_that_can_be_read(at: At) -> None:
-    _, run = at(json_reply(HELD))
+def test_decision_does_not_overturn_a_create_that_can_be_read(service_and_run: ServiceAndRun) -> None:
+    _, run = service_and_run(json_reply(HELD))
     run(*CREATE, "--reference", "order-1")
 
     result = run(*NOT_APPLIED, "--json")
@@ -148,8 +150,8 @@ def test_decision_does_not_overturn_a_create_that_can_be_read(at: At) -> None:
     assert (result.code, result.error["message"]) == (3, "tx_1 exists: held 100 USD. Nothing was recorded.")
 
 
-def test_decision_overturns_a_create_and_frees_its_reference(at: At) -> None:
-    server, run = at(writes_meet(json_reply(HELD), reads=json_reply(b"", "404 Not Found")))
+def test_decision_overturns_a_create_and_frees_its_reference(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(writes_meet(json_reply(HELD), reads=json_reply(b"", "404 Not Found")))
     line = (*CREATE, "--reference", "order-1")
     assert run(*line).code == 0
 
@@ -158,17 +160,17 @@ def test_decision_overturns_a_create_and_frees_its_reference(at: At) -> None:
     assert (codes, len(server.writes)) == ([6, 0, 0], 2)
 
 
-def test_decision_overturns_an_earlier_decision(at: At) -> None:
-    _, run = at(writes_meet(hang_up))
+def test_decision_overturns_an_earlier_decision(service_and_run: ServiceAndRun) -> None:
+    _, run = service_and_run(writes_meet(hang_up))
     run(*RELEASE)
     assert run("journal", "resolve", "j1", "--applied", "--reason", "desk").code == 0
 
     assert run(*NOT_APPLIED).code == 0
 
 
-def test_release_conflict_without_any_status_is_unknown(at: At, journal: Journal) -> None:
+def test_release_conflict_without_any_status_is_unknown(service_and_run: ServiceAndRun, journal: Journal) -> None:
     nameless = json_reply(b'{"id":"tx_1","amount":100,"currency":"USD"}')
-    server, run = at(writes_meet(json_reply(b"", "409 Conflict"), reads=nameless))
+    server, run = service_and_run(writes_meet(json_reply(b"", "409 Conflict"), reads=nameless))
 
     codes = [run(*RELEASE).code for _ in range(2)]
 
@@ -198,8 +200,8 @@ def test_create_found_by_its_key_but_failed_ends_with_16(profile: Profile, run: 
     assert "tx_7 was created, but its status is failed." in result.error["message"]
 
 
-def test_second_create_with_the_id_of_the_first_warns(at: At) -> None:
-    _, run = at(json_reply(HELD))
+def test_second_create_with_the_id_of_the_first_warns(service_and_run: ServiceAndRun) -> None:
+    _, run = service_and_run(json_reply(HELD))
 
     first, second = run(*CREATE), run(*CREATE)
 

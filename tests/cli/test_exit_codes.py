@@ -3,14 +3,13 @@
 import os
 import signal
 import socket
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Run, Terminal
-from wire_server import Behave, Seen, WireServer, hang_up, http_reply
+from conftest import Run, Serve, ServiceAndRun, Terminal
+from wire_server import Behave, Seen, hang_up, http_reply
 
 from cli.replies import CREATE, HELD, RELEASE, RELEASED, in_turn, json_reply, writes_meet
 from escrowctl.exits import ExitCode
@@ -111,9 +110,7 @@ def test_every_row_that_can_be_reached_is_reached_here() -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.code.name}-{row.word or 'done'}-{row.line[1]}")
-def test_a_command_ends_in_the_code_of_its_row(
-    row: Row, serve: Callable[[Behave], WireServer], run: Run, tmp_path: Path
-) -> None:
+def test_a_command_ends_in_the_code_of_its_row(row: Row, serve: Serve, run: Run, tmp_path: Path) -> None:
     server = serve(row.behave)
     closed = serve(hang_up)
     closed.close()
@@ -141,7 +138,7 @@ def test_a_command_ends_in_the_code_of_its_row(
     ("number", "code"), [(signal.SIGINT, ExitCode.INTERRUPTED), (signal.SIGTERM, ExitCode.TERMINATED)]
 )
 def test_a_signal_in_place_of_a_confirmation_ends_in_its_own_code(
-    number: signal.Signals, code: ExitCode, home: Path, serve: Callable[[Behave], WireServer]
+    number: signal.Signals, code: ExitCode, home: Path, serve: Serve
 ) -> None:
     server = serve(json_reply(HELD))
     environ = {"ESCROWCTL_HOME": str(home), "ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": "sk_test_1"}
@@ -155,7 +152,7 @@ def test_a_signal_in_place_of_a_confirmation_ends_in_its_own_code(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_that_is_ignored_at_the_start_stays_ignored(
-    number: signal.Signals, at: Callable[[Behave], tuple[WireServer, Run]]
+    number: signal.Signals, service_and_run: ServiceAndRun
 ) -> None:
     def answer(_seen: Seen, connection: socket.socket) -> None:
         os.kill(os.getpid(), number)
@@ -163,7 +160,7 @@ def test_a_signal_that_is_ignored_at_the_start_stays_ignored(
 
     before = signal.signal(number, signal.SIG_IGN)
     try:
-        _server, run = at(answer)
+        _server, run = service_and_run(answer)
         result = run("tx", "create", "--amount", "100", "--currency", "USD", "-q")
         assert (result.code, result.out, signal.getsignal(number)) == (0, "tx_1\n", signal.SIG_IGN)
     finally:

@@ -12,9 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import internals
 import pytest
-from conftest import KEY, Result, Run
-from wire_server import Behave, Seen, WireServer
+from conftest import KEY, Result, Run, Serve
+from wire_server import Seen, WireServer
 
 from cli.replies import CREATE, RELEASE, held, writes_meet
 from escrowctl.journal import rows
@@ -25,7 +26,7 @@ Meanwhile = Callable[..., int]
 
 
 @pytest.fixture
-def two_paths(run: Run, serve: Callable[[Behave], WireServer], home: Path, tmp_path: Path) -> Any:
+def two_paths(run: Run, serve: Serve, home: Path, tmp_path: Path) -> Any:
     """Start a service, one write of which calls `meanwhile`, and return it with a run by the one path to a journal.
 
     `meanwhile` gets what runs a line by the other path, in a process of its own, and returns its exit code.
@@ -108,17 +109,17 @@ def test_release_is_not_sent_where_its_intent_was_overwritten_at_once(
 ) -> None:
     server, line = two_paths(lambda _line: None)
     assert line(*CREATE).code == 0
-    commit = Store._commit
+    commit = internals.read(internals.STORE_COMMIT)
 
     def lose_to_another(self: Store) -> None:
         commit(self)
         head = self.head()
-        if self._appended is not None and head.sequence == 3:
-            monkeypatch.setattr(Store, "_commit", commit)
-            self._db.execute("UPDATE entries SET request_id = 'theirs', seal = '' WHERE number = 2")
+        if internals.has_appended(self) and head.sequence == 3:
+            monkeypatch.setattr(internals.STORE_COMMIT, commit)
+            internals.database_of(self).execute("UPDATE entries SET request_id = 'theirs', seal = '' WHERE number = 2")
             _seal(self)
 
-    monkeypatch.setattr(Store, "_commit", lose_to_another)
+    monkeypatch.setattr(internals.STORE_COMMIT, lose_to_another)
 
     result = line(*RELEASE, "--json")
 
@@ -127,7 +128,7 @@ def test_release_is_not_sent_where_its_intent_was_overwritten_at_once(
 
 
 def _seal(store: Any) -> None:
-    row = dict(store._db.execute("SELECT * FROM entries WHERE number = 2").fetchone())
+    row = dict(internals.database_of(store).execute("SELECT * FROM entries WHERE number = 2").fetchone())
     row.pop("seal")
     number = row.pop("number")
-    store._db.execute("UPDATE entries SET seal = ? WHERE number = 2", (rows.seal_of(number, row),))
+    internals.database_of(store).execute("UPDATE entries SET seal = ? WHERE number = 2", (rows.seal_of(number, row),))

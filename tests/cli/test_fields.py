@@ -1,17 +1,14 @@
 """`--fields` and `--raw`: less than a record, and more; and how the same list reads at three widths."""
 
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
-from conftest import Run
-from wire_server import Behave, WireServer, by_method
+from conftest import Run, ServiceAndRun
+from wire_server import by_method
 
 from cli.replies import CREATE, HELD, RELEASE, RELEASED, json_reply
 from escrowctl.options import FIELD_NAMES
-
-At = Callable[[Behave], tuple[WireServer, Run]]
 
 RECORD = (
     b'{"id":17,"state":"held","amount":{"value":"100.00","currency":"EUR"},"createdAt":"2026-11-21T03:00:00Z",'
@@ -40,16 +37,18 @@ NOON = datetime(2026, 11, 21, 4, 0, 0, tzinfo=UTC)
         (("--raw", "-q"), "17\n"),
     ],
 )
-def test_a_record_is_shown_in_part_or_with_its_envelope(words: tuple[str, ...], out: str, at: At) -> None:
-    _server, run = at(json_reply(ENVELOPE))
+def test_a_record_is_shown_in_part_or_with_its_envelope(
+    words: tuple[str, ...], out: str, service_and_run: ServiceAndRun
+) -> None:
+    _server, run = service_and_run(json_reply(ENVELOPE))
 
     results = [run("tx", "get", "tx_1", *words), run(*words, "tx", "get", "tx_1")]
 
     assert [(result.code, result.out) for result in results] == [(0, out)] * 2
 
 
-def test_fields_choose_the_columns_of_a_list_and_the_members_of_its_items(at: At) -> None:
-    _server, run = at(json_reply(LIST))
+def test_fields_choose_the_columns_of_a_list_and_the_members_of_its_items(service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(json_reply(LIST))
 
     piped = run("tx", "list", "--fields", "amount,id")
     as_json = run("tx", "list", "--fields", "id,amount", "--json")
@@ -76,9 +75,9 @@ PART = "No field of the reply is known to be the id; all of it: escrowctl journa
     ],
 )
 def test_only_a_whole_reply_is_called_one_where_no_id_was_found(
-    reply: bytes, words: tuple[str, ...], out: str, said: str, at: At
+    reply: bytes, words: tuple[str, ...], out: str, said: str, service_and_run: ServiceAndRun
 ) -> None:
-    _server, run = at(json_reply(reply))
+    _server, run = service_and_run(json_reply(reply))
 
     result = run("webhook", "create", "--url", "https://hooks.example.net/x", *words)
 
@@ -87,19 +86,23 @@ def test_only_a_whole_reply_is_called_one_where_no_id_was_found(
     assert result.err.splitlines()[1:] == [f"note: registered (200). {said} Do not do it again."]
 
 
-def test_raw_keeps_the_envelope_of_a_list_and_of_several(at: At) -> None:
-    _server, run = at(by_method(GET=json_reply(ENVELOPE)))
+def test_raw_keeps_the_envelope_of_a_list_and_of_several(service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(by_method(GET=json_reply(ENVELOPE)))
 
     several = run("tx", "get", "tx_1", "tx_2", "--raw", "--json")
 
     assert [json.loads(line)["record"] for line in several.out.splitlines()] == [json.loads(ENVELOPE)] * 2
-    _server, run = at(json_reply(LIST))
+    _server, run = service_and_run(json_reply(LIST))
     assert run("tx", "list", "--raw", "--json").json == json.loads(LIST)
 
 
-def test_raw_is_the_whole_document_as_json_in_every_format(at: At, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_raw_is_the_whole_document_as_json_in_every_format(
+    service_and_run: ServiceAndRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    _server, run = at(by_method(GET=json_reply(ENVELOPE), POST=json_reply(b'{"data":{"id":"wh_1"},"took":2}')))
+    _server, run = service_and_run(
+        by_method(GET=json_reply(ENVELOPE), POST=json_reply(b'{"data":{"id":"wh_1"},"took":2}'))
+    )
 
     piped = run("tx", "get", "tx_1", "--raw")
     shown = run("tx", "get", "tx_1", "--raw", terminal=True)
@@ -114,8 +117,8 @@ def test_raw_is_the_whole_document_as_json_in_every_format(at: At, monkeypatch: 
     assert chosen.out == '{"id": "17", "/fee/bp": 150}\n'
 
 
-def test_raw_shows_a_list_in_its_envelope_in_every_format(at: At) -> None:
-    _server, run = at(json_reply(b'{"data":[{"id":"a"}],"next":null}'))
+def test_raw_shows_a_list_in_its_envelope_in_every_format(service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(json_reply(b'{"data":[{"id":"a"}],"next":null}'))
 
     assert run("tx", "list", "--raw").out == '{"data": [{"id": "a"}], "next": null}\n'
     assert run("webhook", "list", "--raw", terminal=True).json == {"data": [{"id": "a"}], "next": None}
@@ -134,8 +137,8 @@ def test_raw_shows_what_escrowctl_keeps_as_json_too(run: Run) -> None:
     assert (released["id"], released["verified"], released["reply"]["status"]) == (made, True, "released")
 
 
-def test_lines_of_several_keep_their_outcome_beside_the_chosen_fields(at: At) -> None:
-    _server, run = at(by_method(GET=json_reply(HELD), PUT=json_reply(b"{}")))
+def test_lines_of_several_keep_their_outcome_beside_the_chosen_fields(service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(by_method(GET=json_reply(HELD), PUT=json_reply(b"{}")))
 
     read = run("tx", "get", "tx_1", "tx_2", "--fields", "status,amount", "--json")
     released = run("tx", "release", "tx_1", "--yes", "--fields", "id,verified,status_after")
@@ -145,8 +148,10 @@ def test_lines_of_several_keep_their_outcome_beside_the_chosen_fields(at: At) ->
 
 
 @pytest.mark.parametrize("given", ["amounts", "", "id,", "ID", "/", "id;status"])
-def test_a_field_that_nobody_knows_is_refused_before_anything_is_sent(given: str, at: At) -> None:
-    server, run = at(json_reply(HELD))
+def test_a_field_that_nobody_knows_is_refused_before_anything_is_sent(
+    given: str, service_and_run: ServiceAndRun
+) -> None:
+    server, run = service_and_run(json_reply(HELD))
 
     results = [run(*CREATE, "--fields", given, "--json"), run("--fields", given, *RELEASE, "--json")]
 
@@ -174,8 +179,8 @@ def test_a_dry_run_is_shown_whole_whatever_fields_are_asked_for(run: Run) -> Non
     assert list(result.json) == ["dry_run", "method", "url", "headers", "body"]
 
 
-def test_every_column_of_the_journal_can_be_chosen(at: At) -> None:
-    _server, run = at(by_method(POST=json_reply(HELD), GET=json_reply(RELEASED)))
+def test_every_column_of_the_journal_can_be_chosen(service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(by_method(POST=json_reply(HELD), GET=json_reply(RELEASED)))
     assert run(*CREATE, "--reference", "order-1").code == 0
 
     result = run("journal", "list", "--fields", ",".join(FIELD_NAMES), "--json")
@@ -194,9 +199,11 @@ def test_every_column_of_the_journal_can_be_chosen(at: At) -> None:
 
 
 @pytest.mark.parametrize("columns", [80, 120, 200])
-def test_a_list_reads_well_at_every_width(columns: int, at: At, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_list_reads_well_at_every_width(
+    columns: int, service_and_run: ServiceAndRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    _server, run = at(json_reply(LIST))
+    _server, run = service_and_run(json_reply(LIST))
 
     lines = run("tx", "list", terminal=True, now=lambda: NOON, environ={"NO_COLOR": "1"}).out.splitlines()
 
@@ -215,8 +222,12 @@ def test_a_list_reads_well_at_every_width(columns: int, at: At, monkeypatch: pyt
     ] == [True] * 4
 
 
-def test_a_time_says_how_long_ago_it_was_at_a_terminal_and_nothing_else_in_a_pipe(at: At) -> None:
-    _server, run = at(json_reply(b'{"id":"a","created_at":"2026-11-21T03:00:00.250Z","due":"2026-11-23T04:00:01Z"}'))
+def test_a_time_says_how_long_ago_it_was_at_a_terminal_and_nothing_else_in_a_pipe(
+    service_and_run: ServiceAndRun,
+) -> None:
+    _server, run = service_and_run(
+        json_reply(b'{"id":"a","created_at":"2026-11-21T03:00:00.250Z","due":"2026-11-23T04:00:01Z"}')
+    )
 
     shown = run("tx", "get", "a", terminal=True, now=lambda: NOON, environ={"NO_COLOR": "1"}).out
     piped = run("tx", "get", "a", now=lambda: NOON).out

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conftest import Run
-from wire_server import Behave, WireServer
+from conftest import Run, Serve, ServiceAndRun
 
 from cli.conftest import Profile
 from cli.replies import CREATE, HELD, json_reply
@@ -17,7 +16,6 @@ from escrowctl import files
 from escrowctl.config.folders import Folders, make_private_folder
 from escrowctl.errors import EscrowctlError
 
-At = Callable[[Behave], tuple[WireServer, Run]]
 GET = ("tx", "get", "tx_1")
 JOURNAL_FILES = ("journal.db", "journal.db-journal", "journal.lock", "journal.head")
 NOBODY = 65_534
@@ -90,8 +88,10 @@ def test_folder_created_first_by_another_process_keeps_its_mode(
 
 
 @pytest.mark.usefixtures("loose_umask")
-def test_linked_state_folder_is_used_and_keeps_its_mode(at: At, home: Path, tmp_path: Path) -> None:
-    _, run = at(json_reply(HELD))
+def test_linked_state_folder_is_used_and_keeps_its_mode(
+    service_and_run: ServiceAndRun, home: Path, tmp_path: Path
+) -> None:
+    _, run = service_and_run(json_reply(HELD))
     (tmp_path / "disk").mkdir()
     (tmp_path / "disk").chmod(0o755)
     home.mkdir(parents=True, mode=0o700)
@@ -107,8 +107,10 @@ def test_linked_state_folder_is_used_and_keeps_its_mode(at: At, home: Path, tmp_
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", JOURNAL_FILES)
-def test_anything_but_a_regular_journal_file_is_refused(at: At, state: Path, name: str, kind: str) -> None:
-    server, run = at(json_reply(HELD))
+def test_anything_but_a_regular_journal_file_is_refused(
+    service_and_run: ServiceAndRun, state: Path, name: str, kind: str
+) -> None:
+    server, run = service_and_run(json_reply(HELD))
     put(kind, state / name)
     before = mode(TERMINAL)
 
@@ -124,8 +126,10 @@ def test_anything_but_a_regular_journal_file_is_refused(at: At, state: Path, nam
 
 @pytest.mark.parametrize("name", ["state", ""])
 @pytest.mark.parametrize("loose", [0o775, 0o777, 0o720])
-def test_state_folder_that_others_can_change_is_refused(at: At, home: Path, state: Path, name: str, loose: int) -> None:
-    server, run = at(json_reply(HELD))
+def test_state_folder_that_others_can_change_is_refused(
+    service_and_run: ServiceAndRun, home: Path, state: Path, name: str, loose: int
+) -> None:
+    server, run = service_and_run(json_reply(HELD))
     folder = home / name
     folder.chmod(loose)
 
@@ -138,9 +142,9 @@ def test_state_folder_that_others_can_change_is_refused(at: At, home: Path, stat
 
 
 def test_state_folder_of_another_user_is_refused(
-    at: At, home: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+    service_and_run: ServiceAndRun, home: Path, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server, run = at(json_reply(HELD))
+    server, run = service_and_run(json_reply(HELD))
     give_away(state, monkeypatch)
 
     result = run(*CREATE, "--json")
@@ -150,8 +154,10 @@ def test_state_folder_of_another_user_is_refused(
 
 
 @pytest.mark.parametrize("readable", [0o755, 0o750, 0o711])
-def test_state_folder_that_others_can_read_is_used_unchanged(at: At, state: Path, readable: int) -> None:
-    _, run = at(json_reply(HELD))
+def test_state_folder_that_others_can_read_is_used_unchanged(
+    service_and_run: ServiceAndRun, state: Path, readable: int
+) -> None:
+    _, run = service_and_run(json_reply(HELD))
     state.chmod(readable)
 
     assert run(*CREATE).code == 0
@@ -159,16 +165,16 @@ def test_state_folder_that_others_can_read_is_used_unchanged(at: At, state: Path
     assert (mode(state), mode(state / "journal.db")) == (readable, 0o600)
 
 
-def test_home_with_sticky_bit_is_used(at: At, home: Path, state: Path) -> None:
-    _, run = at(json_reply(HELD))
+def test_home_with_sticky_bit_is_used(service_and_run: ServiceAndRun, home: Path, state: Path) -> None:
+    _, run = service_and_run(json_reply(HELD))
     home.chmod(0o1777)
 
     assert run(*CREATE).code == 0
 
 
 @pytest.mark.parametrize("name", ["journal.db", "journal.head", "journal.lock"])
-def test_journal_file_that_others_can_change_is_refused(at: At, state: Path, name: str) -> None:
-    server, run = at(json_reply(HELD))
+def test_journal_file_that_others_can_change_is_refused(service_and_run: ServiceAndRun, state: Path, name: str) -> None:
+    server, run = service_and_run(json_reply(HELD))
     assert run(*CREATE).code == 0
     (state / name).chmod(0o666)
 
@@ -179,8 +185,8 @@ def test_journal_file_that_others_can_change_is_refused(at: At, state: Path, nam
     assert mode(state / name) == 0o666
 
 
-def test_read_ignores_the_state_folder(at: At, state: Path) -> None:
-    _, run = at(json_reply(HELD))
+def test_read_ignores_the_state_folder(service_and_run: ServiceAndRun, state: Path) -> None:
+    _, run = service_and_run(json_reply(HELD))
     state.chmod(0o777)
 
     assert run(*GET).code == 0
@@ -220,9 +226,14 @@ HOMES = [
 
 @pytest.mark.parametrize(("variable", "value"), HOMES)
 def test_write_with_a_relative_state_folder_is_refused(
-    at: At, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+    service_and_run: ServiceAndRun,
+    home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str,
+    value: str,
 ) -> None:
-    server, run = at(json_reply(HELD))
+    server, run = service_and_run(json_reply(HELD))
     monkeypatch.chdir(tmp_path)
     without = ("ESCROWCTL_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
     # platformdirs asks the process, not what a command is given.
@@ -239,9 +250,9 @@ def test_write_with_a_relative_state_folder_is_refused(
 
 @pytest.mark.usefixtures("without_passwd")
 def test_without_home_and_passwd_entry_only_reads_are_sent(
-    at: At, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    service_and_run: ServiceAndRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server, run = at(json_reply(HELD))
+    server, run = service_and_run(json_reply(HELD))
     monkeypatch.chdir(tmp_path)
     for name in ("HOME", "ESCROWCTL_HOME"):
         monkeypatch.delenv(name)
@@ -253,8 +264,10 @@ def test_without_home_and_passwd_entry_only_reads_are_sent(
     assert (server.writes, list(tmp_path.iterdir())) == ([], [])
 
 
-def test_without_home_the_passwd_entry_counts(at: At, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, run = at(json_reply(HELD))
+def test_without_home_the_passwd_entry_counts(
+    service_and_run: ServiceAndRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, run = service_and_run(json_reply(HELD))
     for name in ("HOME", "ESCROWCTL_HOME"):
         monkeypatch.delenv(name)
     monkeypatch.setattr(pwd, "getpwuid", lambda uid: pwd.struct_passwd(("op", "x", uid, uid, "", str(tmp_path), "")))
@@ -265,9 +278,9 @@ def test_without_home_the_passwd_entry_counts(at: At, tmp_path: Path, monkeypatc
 
 @pytest.mark.parametrize(("variable", "value"), HOMES)
 def test_commands_that_need_no_folder_work_without_one(
-    at: At, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+    service_and_run: ServiceAndRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
 ) -> None:
-    _, run = at(json_reply(HELD))
+    _, run = service_and_run(json_reply(HELD))
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ESCROWCTL_HOME")
     monkeypatch.setenv(variable, value)
@@ -276,8 +289,10 @@ def test_commands_that_need_no_folder_work_without_one(
     assert [run(*words).code for words in lines] == [0] * len(lines)
 
 
-def test_absolute_escrowctl_home_is_all_that_is_examined(at: At, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, run = at(json_reply(HELD))
+def test_absolute_escrowctl_home_is_all_that_is_examined(
+    service_and_run: ServiceAndRun, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, run = service_and_run(json_reply(HELD))
     for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, "relative")
 
@@ -353,7 +368,7 @@ def test_linked_config_is_checked_at_its_target(
 
 @pytest.mark.parametrize("loose", ["config.toml", ""])
 def test_login_with_config_that_others_can_change_is_refused(
-    serve: Callable[[Behave], WireServer], write_config: Callable[[str], Path], run: Run, home: Path, loose: str
+    serve: Serve, write_config: Callable[[str], Path], run: Run, home: Path, loose: str
 ) -> None:
     server = serve(json_reply(HELD))
     write_config(f'[profiles.a]\nbase_url = "{server.base_url}"\nmode = "test"\n')
@@ -375,8 +390,8 @@ def test_config_list_works_with_a_config_others_can_change(profile: Profile, run
     assert "can be changed by others (mode 0666)" in result.out
 
 
-def test_environment_key_without_profile_ignores_the_config_mode(at: At, home: Path) -> None:
-    _, run = at(json_reply(HELD))
+def test_environment_key_without_profile_ignores_the_config_mode(service_and_run: ServiceAndRun, home: Path) -> None:
+    _, run = service_and_run(json_reply(HELD))
     home.mkdir(parents=True)
     (home / "config.toml").touch()
     (home / "config.toml").chmod(0o666)

@@ -6,18 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import KEY, Run
+from conftest import KEY, Run, Serve, ServiceAndRun
 from wire_server import Behave, Seen, WireServer, by_method, hang_up, http_reply, say_nothing
 
 from cli.conftest import Journal
 from cli.replies import CREATE, HELD, RELEASE, RELEASED, held, in_turn, json_reply, writes_meet
 
-At = Callable[[Behave], tuple[WireServer, Run]]
 ABOUT_IT = (*CREATE, "--reason", "order 8841")
 
 
-def test_the_same_create_again_is_refused_while_the_first_is_unknown(at: At, journal: Journal) -> None:
-    server, run = at(in_turn(hang_up, json_reply(HELD)))
+def test_the_same_create_again_is_refused_while_the_first_is_unknown(
+    service_and_run: ServiceAndRun, journal: Journal
+) -> None:
+    server, run = service_and_run(in_turn(hang_up, json_reply(HELD)))
 
     first, second = run(*ABOUT_IT), run(*ABOUT_IT, "--json")
 
@@ -29,8 +30,8 @@ def test_the_same_create_again_is_refused_while_the_first_is_unknown(at: At, jou
 
 
 @pytest.mark.parametrize("amount", ["100.00", "100.0"])
-def test_an_equal_amount_in_another_spelling_is_the_same_create(amount: str, at: At) -> None:
-    server, run = at(hang_up)
+def test_an_equal_amount_in_another_spelling_is_the_same_create(amount: str, service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(hang_up)
 
     run(*CREATE)
     again = run("tx", "create", "--amount", amount, "--currency", "USD")
@@ -38,8 +39,8 @@ def test_an_equal_amount_in_another_spelling_is_the_same_create(amount: str, at:
     assert (again.code, len(server.writes)) == (12, 1)
 
 
-def test_another_amount_currency_or_reference_is_another_create(at: At) -> None:
-    server, run = at(in_turn(hang_up, held))
+def test_another_amount_currency_or_reference_is_another_create(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(in_turn(hang_up, held))
 
     run(*CREATE)
     others = [
@@ -53,8 +54,8 @@ def test_another_amount_currency_or_reference_is_another_create(at: At) -> None:
     assert len(server.writes) == 5
 
 
-def test_a_create_in_spite_of_the_entry_it_names_is_sent(at: At, journal: Journal) -> None:
-    server, run = at(in_turn(hang_up, json_reply(HELD)))
+def test_a_create_in_spite_of_the_entry_it_names_is_sent(service_and_run: ServiceAndRun, journal: Journal) -> None:
+    server, run = service_and_run(in_turn(hang_up, json_reply(HELD)))
 
     run(*CREATE)
     missing, right = run(*CREATE, "--allow-duplicate", "j9", "--json"), run(*CREATE, "--allow-duplicate", "j1")
@@ -64,8 +65,8 @@ def test_a_create_in_spite_of_the_entry_it_names_is_sent(at: At, journal: Journa
     assert journal() == [("create_transaction", "unknown"), ("create_transaction", "done")]
 
 
-def test_a_done_create_may_be_repeated_on_purpose_but_not_its_reference(at: At) -> None:
-    server, run = at(json_reply(HELD))
+def test_a_done_create_may_be_repeated_on_purpose_but_not_its_reference(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(json_reply(HELD))
 
     codes = [
         run(*CREATE).code,
@@ -79,16 +80,16 @@ def test_a_done_create_may_be_repeated_on_purpose_but_not_its_reference(at: At) 
     assert len(server.writes) == 3
 
 
-def test_a_reference_whose_create_was_refused_is_free_again(at: At) -> None:
-    server, run = at(in_turn(json_reply(b"{}", "400 Bad Request"), json_reply(HELD)))
+def test_a_reference_whose_create_was_refused_is_free_again(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(in_turn(json_reply(b"{}", "400 Bad Request"), json_reply(HELD)))
 
     codes = [run(*CREATE, "--reference", "A-1").code, run(*CREATE, "--reference", "A-1").code]
 
     assert (codes, len(server.writes)) == ([8, 0], 2)
 
 
-def test_the_same_key_and_body_again_prints_the_stored_result_and_sends_nothing(at: At) -> None:
-    server, run = at(json_reply(HELD))
+def test_the_same_key_and_body_again_prints_the_stored_result_and_sends_nothing(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(json_reply(HELD))
     keyed = (*CREATE, "--idempotency-key", "order-1", "--json")
 
     first, second = run(*keyed), run(*keyed)
@@ -100,8 +101,8 @@ def test_the_same_key_and_body_again_prints_the_stored_result_and_sends_nothing(
     assert server.writes[0].header("Idempotency-Key") == "order-1"
 
 
-def test_the_same_key_with_another_body_is_a_conflict(at: At) -> None:
-    server, run = at(json_reply(HELD))
+def test_the_same_key_with_another_body_is_a_conflict(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(json_reply(HELD))
 
     run(*CREATE, "--idempotency-key", "order-1")
     other = run("tx", "create", "--amount", "7", "--currency", "USD", "--idempotency-key", "order-1", "--json")
@@ -109,8 +110,8 @@ def test_the_same_key_with_another_body_is_a_conflict(at: At) -> None:
     assert (other.code, other.error["code"], len(server.writes)) == (7, "key_reused", 1)
 
 
-def test_the_same_key_stays_unknown_while_its_create_is(at: At) -> None:
-    server, run = at(in_turn(hang_up, json_reply(HELD)))
+def test_the_same_key_stays_unknown_while_its_create_is(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(in_turn(hang_up, json_reply(HELD)))
     keyed = (*CREATE, "--idempotency-key", "order-1")
 
     codes = [run(*keyed).code, run(*keyed).code]
@@ -120,9 +121,9 @@ def test_the_same_key_stays_unknown_while_its_create_is(at: At) -> None:
 
 @pytest.mark.parametrize("status", ["425 Too Early", "429 Too Many Requests"])
 def test_throttled_create_is_sent_again_with_the_same_key_where_allowed(
-    status: str, at_retrying: At, journal: Journal
+    status: str, retrying_service_and_run: ServiceAndRun, journal: Journal
 ) -> None:
-    server, run = at_retrying(in_turn(*[json_reply(b"", status)] * 3, json_reply(HELD)))
+    server, run = retrying_service_and_run(in_turn(*[json_reply(b"", status)] * 3, json_reply(HELD)))
     keyed = (*CREATE, "--idempotency-key", "order-1")
 
     codes = [run(*keyed).code, run(*keyed).code]
@@ -133,9 +134,11 @@ def test_throttled_create_is_sent_again_with_the_same_key_where_allowed(
 
 
 @pytest.mark.parametrize("status", ["425 Too Early", "429 Too Many Requests"])
-def test_throttled_create_is_not_repeated_under_its_key_by_default(status: str, at: At, journal: Journal) -> None:
+def test_throttled_create_is_not_repeated_under_its_key_by_default(
+    status: str, service_and_run: ServiceAndRun, journal: Journal
+) -> None:
     """A proxy that sent it twice may have had the first one applied."""
-    server, run = at(in_turn(json_reply(b"", status), json_reply(HELD)))
+    server, run = service_and_run(in_turn(json_reply(b"", status), json_reply(HELD)))
     keyed = (*CREATE, "--idempotency-key", "order-1")
 
     first, second = run(*keyed), run(*keyed, "--json")
@@ -146,16 +149,20 @@ def test_throttled_create_is_not_repeated_under_its_key_by_default(status: str, 
 
 
 @pytest.mark.parametrize("line", [CREATE, ("webhook", "create", "--url", "https://hooks.example.net/x")])
-def test_conflict_to_a_create_with_a_fresh_key_is_unknown(at: At, line: tuple[str, ...]) -> None:
-    server, run = at(json_reply(b"", "409 Conflict"))
+def test_conflict_to_a_create_with_a_fresh_key_is_unknown(
+    service_and_run: ServiceAndRun, line: tuple[str, ...]
+) -> None:
+    server, run = service_and_run(json_reply(b"", "409 Conflict"))
 
     codes = [run(*line).code, run(*line).code]
 
     assert (codes, len(server.writes)) == ([12, 12], 1)
 
 
-def test_a_conflict_on_a_later_attempt_proves_nothing(at_retrying: At, journal: Journal) -> None:
-    server, run = at_retrying(in_turn(json_reply(b"", "429 Later"), json_reply(b"", "409 Conflict")))
+def test_a_conflict_on_a_later_attempt_proves_nothing(
+    retrying_service_and_run: ServiceAndRun, journal: Journal
+) -> None:
+    server, run = retrying_service_and_run(in_turn(json_reply(b"", "429 Later"), json_reply(b"", "409 Conflict")))
     keyed = (*CREATE, "--idempotency-key", "order-1")
 
     codes = [run(*keyed).code, run(*keyed).code]
@@ -185,8 +192,8 @@ PROFILE = '[profiles.here]\nbase_url = "{url}"\napi_key_file = "key"\nstatus.rel
 
 
 @pytest.fixture
-def here(
-    serve: Callable[[Behave], WireServer], run: Run, write_config: Callable[[str], Path], home: Path
+def service_with_profile(
+    serve: Serve, run: Run, write_config: Callable[[str], Path], home: Path
 ) -> Callable[..., tuple[WireServer, Run]]:
     """Start a server behind the profile `here`, which knows the word for released."""
 
@@ -201,8 +208,10 @@ def here(
     return start
 
 
-def test_a_release_that_reads_back_as_released_is_verified(here: Callable[..., tuple[WireServer, Run]]) -> None:
-    server, run = here(service())
+def test_a_release_that_reads_back_as_released_is_verified(
+    service_with_profile: Callable[..., tuple[WireServer, Run]],
+) -> None:
+    server, run = service_with_profile(service())
 
     result = run(*RELEASE, "--json")
 
@@ -212,8 +221,10 @@ def test_a_release_that_reads_back_as_released_is_verified(here: Callable[..., t
     assert [seen.method for seen in server.seen] == ["GET", "PUT", "GET"]
 
 
-def test_a_release_known_as_done_is_refused_without_a_request(here: Callable[..., tuple[WireServer, Run]]) -> None:
-    server, run = here(service())
+def test_a_release_known_as_done_is_refused_without_a_request(
+    service_with_profile: Callable[..., tuple[WireServer, Run]],
+) -> None:
+    server, run = service_with_profile(service())
     run(*RELEASE)
     before = len(server.seen)
 
@@ -225,8 +236,10 @@ def test_a_release_known_as_done_is_refused_without_a_request(here: Callable[...
     assert len(server.seen) == before + 1, "only --skip-released read it again"
 
 
-def test_the_same_key_again_prints_the_stored_release(here: Callable[..., tuple[WireServer, Run]]) -> None:
-    server, run = here(service())
+def test_the_same_key_again_prints_the_stored_release(
+    service_with_profile: Callable[..., tuple[WireServer, Run]],
+) -> None:
+    server, run = service_with_profile(service())
     keyed = (*RELEASE, "--idempotency-key", "release-1", "--json")
 
     first, second = run(*keyed), run(*keyed)
@@ -238,17 +251,21 @@ def test_the_same_key_again_prints_the_stored_release(here: Callable[..., tuple[
     assert len(server.writes) == 1
 
 
-def test_what_somebody_else_released_is_refused_after_one_reading(here: Callable[..., tuple[WireServer, Run]]) -> None:
-    server, run = here(json_reply(RELEASED))
+def test_what_somebody_else_released_is_refused_after_one_reading(
+    service_with_profile: Callable[..., tuple[WireServer, Run]],
+) -> None:
+    server, run = service_with_profile(json_reply(RELEASED))
 
     again, allowed = run(*RELEASE), run(*RELEASE, "--skip-released")
 
     assert (again.code, allowed.code, server.writes) == (7, 0, [])
 
 
-def test_an_answered_unknown_that_reads_back_as_released_is_done(here: Callable[..., tuple[WireServer, Run]]) -> None:
+def test_an_answered_unknown_that_reads_back_as_released_is_done(
+    service_with_profile: Callable[..., tuple[WireServer, Run]],
+) -> None:
     reads = in_turn(json_reply(HELD), json_reply(RELEASED))
-    server, run = here(writes_meet(json_reply(b"<html>", "502 Bad Gateway"), reads=reads))
+    server, run = service_with_profile(writes_meet(json_reply(b"<html>", "502 Bad Gateway"), reads=reads))
 
     result = run(*RELEASE, "--json")
 
@@ -258,7 +275,9 @@ def test_an_answered_unknown_that_reads_back_as_released_is_done(here: Callable[
     assert len(server.writes) == 1
 
 
-def test_a_release_can_wait_until_it_reads_as_released(here: Callable[..., tuple[WireServer, Run]]) -> None:
+def test_a_release_can_wait_until_it_reads_as_released(
+    service_with_profile: Callable[..., tuple[WireServer, Run]],
+) -> None:
     clock = [0.0]
 
     def sleep(seconds: float) -> None:
@@ -266,7 +285,7 @@ def test_a_release_can_wait_until_it_reads_as_released(here: Callable[..., tuple
 
     queued = json_reply(HELD.replace(b"held", b"PAYOUT_QUEUED"))
     reads = in_turn(json_reply(HELD), queued, json_reply(b"oops", "503 Busy"), json_reply(RELEASED))
-    server, run = here(writes_meet(json_reply(b"", "204 No Content"), reads=reads))
+    server, run = service_with_profile(writes_meet(json_reply(b"", "204 No Content"), reads=reads))
     clocks: dict[str, Any] = {"sleep": sleep, "monotonic": lambda: clock[0], "chance": lambda: 0.0}
 
     reached = run(*RELEASE, "--wait", "--json", **clocks)
@@ -277,14 +296,14 @@ def test_a_release_can_wait_until_it_reads_as_released(here: Callable[..., tuple
 
 
 def test_a_wait_ends_at_its_deadline_and_says_that_the_release_was_accepted(
-    here: Callable[..., tuple[WireServer, Run]],
+    service_with_profile: Callable[..., tuple[WireServer, Run]],
 ) -> None:
     clock = [0.0]
 
     def sleep(seconds: float) -> None:
         clock[0] += seconds
 
-    server, run = here(json_reply(HELD))
+    server, run = service_with_profile(json_reply(HELD))
     clocks: dict[str, Any] = {"sleep": sleep, "monotonic": lambda: clock[0]}
 
     expired = run(*RELEASE, "--wait", "--deadline", "10s", "--json", **clocks)
@@ -293,16 +312,16 @@ def test_a_wait_ends_at_its_deadline_and_says_that_the_release_was_accepted(
     assert (expired.error["outcome"], clock[0], len(server.writes)) == ("done", 10.0, 1)
 
 
-def test_nothing_is_released_where_waiting_could_never_end(at: At) -> None:
-    server, run = at(json_reply(HELD))
+def test_nothing_is_released_where_waiting_could_never_end(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(json_reply(HELD))
 
     results = [run(*RELEASE, "--wait"), run(*RELEASE, "--wait", "--deadline", "soon")]
 
     assert ([result.code for result in results], server.seen) == ([2, 2], [])
 
 
-def test_an_unknown_release_is_not_sent_again(at: At, journal: Journal) -> None:
-    server, run = at(writes_meet(say_nothing))
+def test_an_unknown_release_is_not_sent_again(service_and_run: ServiceAndRun, journal: Journal) -> None:
+    server, run = service_and_run(writes_meet(say_nothing))
 
     codes = [run(*RELEASE, "--timeout", "0.3").code, run(*RELEASE).code, run(*RELEASE, "--skip-released").code]
 
@@ -310,8 +329,8 @@ def test_an_unknown_release_is_not_sent_again(at: At, journal: Journal) -> None:
     assert journal() == [("release_transaction", "unknown")]
 
 
-def test_the_id_as_the_service_echoes_it_is_what_is_released_once(at: At) -> None:
-    server, run = at(json_reply(HELD))
+def test_the_id_as_the_service_echoes_it_is_what_is_released_once(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(json_reply(HELD))
 
     codes = [run("tx", "release", "TX_1", "--yes").code, run("tx", "release", "tx_1", "--yes").code]
 
@@ -327,16 +346,18 @@ def test_the_id_as_the_service_echoes_it_is_what_is_released_once(at: At) -> Non
         (("--expect-currency", "EUR"), 3),
     ],
 )
-def test_an_expectation_is_met_as_a_decimal_or_nothing_is_sent(expect: tuple[str, ...], code: int, at: At) -> None:
-    server, run = at(json_reply(HELD))
+def test_an_expectation_is_met_as_a_decimal_or_nothing_is_sent(
+    expect: tuple[str, ...], code: int, service_and_run: ServiceAndRun
+) -> None:
+    server, run = service_and_run(json_reply(HELD))
 
     result = run(*RELEASE, *expect)
 
     assert (result.code, len(server.writes)) == (code, 1 if code == 0 else 0)
 
 
-def test_a_record_that_cannot_be_read_is_released_only_unread(at: At) -> None:
-    server, run = at(by_method(GET=json_reply(b"<html>"), PUT=json_reply(b"", "204 No Content")))
+def test_a_record_that_cannot_be_read_is_released_only_unread(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(by_method(GET=json_reply(b"<html>"), PUT=json_reply(b"", "204 No Content")))
 
     refused, unread = run(*RELEASE), run(*RELEASE, "--allow-unreadable", "--json")
 
@@ -354,8 +375,8 @@ def test_a_record_that_cannot_be_read_is_released_only_unread(at: At) -> None:
     assert len(server.writes) == 1
 
 
-def test_an_escrow_that_is_not_there_is_not_released(at: At) -> None:
-    server, run = at(json_reply(b'{"detail":"no such escrow"}', "404 Not Found"))
+def test_an_escrow_that_is_not_there_is_not_released(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(json_reply(b'{"detail":"no such escrow"}', "404 Not Found"))
 
     result = run(*RELEASE, "--allow-unreadable")
 
@@ -377,8 +398,10 @@ def test_an_escrow_that_is_not_there_is_not_released(at: At) -> None:
         ("", "declined; "),
     ],
 )
-def test_a_mistyped_confirmation_is_shown_beside_what_was_to_be_typed(answer: str, said: str, at: At) -> None:
-    server, run = at(json_reply(HELD.replace(b"tx_1", b"tx_R6PJBY3T")))
+def test_a_mistyped_confirmation_is_shown_beside_what_was_to_be_typed(
+    answer: str, said: str, service_and_run: ServiceAndRun
+) -> None:
+    server, run = service_and_run(json_reply(HELD.replace(b"tx_1", b"tx_R6PJBY3T")))
 
     result = run("tx", "release", "tx_R6PJBY3T", terminal=True, stdin=answer, environ={"NO_COLOR": "1"})
 
@@ -389,8 +412,8 @@ def test_a_mistyped_confirmation_is_shown_beside_what_was_to_be_typed(answer: st
 
 
 @pytest.mark.parametrize(("answer", "code"), [("tx_1\n", 0), ("tx_2\n", 3), ("\n", 3), ("", 3), ("yes\n", 3)])
-def test_a_release_asks_for_the_id(answer: str, code: int, at: At) -> None:
-    server, run = at(json_reply(HELD))
+def test_a_release_asks_for_the_id(answer: str, code: int, service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(json_reply(HELD))
 
     result = run("tx", "release", "tx_1", terminal=True, stdin=answer)
 
@@ -400,9 +423,9 @@ def test_a_release_asks_for_the_id(answer: str, code: int, at: At) -> None:
 
 @pytest.mark.parametrize(("answer", "code"), [("100\n", 16), ("tx_1\n", 3), ("100.00\n", 3)])
 def test_a_live_release_asks_for_the_amount(
-    answer: str, code: int, here: Callable[..., tuple[WireServer, Run]]
+    answer: str, code: int, service_with_profile: Callable[..., tuple[WireServer, Run]]
 ) -> None:
-    server, run = here(json_reply(HELD), 'mode = "live"')
+    server, run = service_with_profile(json_reply(HELD), 'mode = "live"')
 
     result = run("tx", "release", "tx_1", terminal=True, stdin=answer)
 
@@ -416,9 +439,9 @@ def test_a_live_release_asks_for_the_amount(
     ids=["a pipe", "CI", "--no-input", "--json"],
 )
 def test_where_nobody_can_be_asked_nothing_is_released(
-    words: tuple[str, ...], environ: dict[str, str], *, terminal: bool, at: At
+    words: tuple[str, ...], environ: dict[str, str], *, terminal: bool, service_and_run: ServiceAndRun
 ) -> None:
-    server, run = at(json_reply(HELD))
+    server, run = service_and_run(json_reply(HELD))
 
     result = run("tx", "release", "tx_1", *words, environ=environ, terminal=terminal, stdin="tx_1\n")
 
@@ -426,9 +449,11 @@ def test_where_nobody_can_be_asked_nothing_is_released(
     assert "--yes" in result.err
 
 
-def test_what_changed_while_somebody_thought_is_not_released(at: At) -> None:
+def test_what_changed_while_somebody_thought_is_not_released(service_and_run: ServiceAndRun) -> None:
     changed = HELD.replace(b'"amount":100', b'"amount":900')
-    server, run = at(by_method(GET=in_turn(json_reply(HELD), json_reply(changed)), PUT=json_reply(RELEASED)))
+    server, run = service_and_run(
+        by_method(GET=in_turn(json_reply(HELD), json_reply(changed)), PUT=json_reply(RELEASED))
+    )
 
     result = run("tx", "release", "tx_1", terminal=True, stdin="tx_1\n")
 
@@ -441,9 +466,9 @@ def test_what_changed_while_somebody_thought_is_not_released(at: At) -> None:
 
 @pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])
 def test_a_dry_run_sends_reads_and_records_nothing_and_shows_what_is_sent_then(
-    line: tuple[str, ...], at: At, journal: Journal
+    line: tuple[str, ...], service_and_run: ServiceAndRun, journal: Journal
 ) -> None:
-    server, run = at(json_reply(HELD))
+    server, run = service_and_run(json_reply(HELD))
 
     rehearsed = run(*line, "--dry-run", "--json", "--idempotency-key", "k-1").json
 
@@ -462,8 +487,8 @@ def test_a_dry_run_sends_reads_and_records_nothing_and_shows_what_is_sent_then(
     }
 
 
-def test_a_read_only_profile_sends_no_write(here: Callable[..., tuple[WireServer, Run]]) -> None:
-    server, run = here(json_reply(HELD), "read_only = true")
+def test_a_read_only_profile_sends_no_write(service_with_profile: Callable[..., tuple[WireServer, Run]]) -> None:
+    server, run = service_with_profile(json_reply(HELD), "read_only = true")
 
     codes = [run(*CREATE).code, run(*RELEASE).code, run("tx", "get", "tx_1").code]
 
@@ -473,9 +498,9 @@ def test_a_read_only_profile_sends_no_write(here: Callable[..., tuple[WireServer
 # What is said
 
 
-def test_one_envelope_is_taken_off_and_every_number_stays_as_it_stood(at: At) -> None:
+def test_one_envelope_is_taken_off_and_every_number_stays_as_it_stood(service_and_run: ServiceAndRun) -> None:
     record = b'{"data":{"id":17,"amount":1E+2,"rate":0.1000000000000000055511151231257827,"n":12345678901234567890}}'
-    _server, run = at(json_reply(record))
+    _server, run = service_and_run(json_reply(record))
 
     result = run("tx", "get", "tx_1", "--json")
 
@@ -485,13 +510,13 @@ def test_one_envelope_is_taken_off_and_every_number_stays_as_it_stood(at: At) ->
     assert run("tx", "get", "tx_1", "-q").out == "17\n"
 
 
-def test_several_ids_are_a_line_each_and_one_exit_code(at: At) -> None:
+def test_several_ids_are_a_line_each_and_one_exit_code(service_and_run: ServiceAndRun) -> None:
     def behave(seen: Seen, connection: socket.socket) -> None:
         found = seen.target.endswith(("tx_1", "tx_3"))
         reply = http_reply("200 OK", HELD) if found else http_reply("404 Not Found", b'{"detail":"no"}')
         connection.sendall(reply)
 
-    _server, run = at(behave)
+    _server, run = service_and_run(behave)
 
     lines = run("tx", "get", "-", "--json", stdin="\ufefftx_1\r\ntx_2\r\n\r\ntx_3\r\n")
     table = run("tx", "get", "tx_1", "tx_3")
@@ -505,14 +530,14 @@ def test_several_ids_are_a_line_each_and_one_exit_code(at: At) -> None:
     assert (table.code, table.out) == (0, "tx_1\theld\t100\tUSD\t\ntx_1\theld\t100\tUSD\t\n")
 
 
-def test_several_releases_of_which_one_is_unknown_end_as_unknown(at: At) -> None:
+def test_several_releases_of_which_one_is_unknown_end_as_unknown(service_and_run: ServiceAndRun) -> None:
     def put(seen: Seen, connection: socket.socket) -> None:
         (hang_up if "tx_2" in seen.target else json_reply(RELEASED))(seen, connection)
 
     def get(seen: Seen, connection: socket.socket) -> None:
         json_reply(HELD.replace(b"tx_1", seen.target.rpartition("/")[2].encode()))(seen, connection)
 
-    server, run = at(by_method(GET=get, PUT=put))
+    server, run = service_and_run(by_method(GET=get, PUT=put))
 
     result = run("tx", "release", "tx_1", "tx_2", "tx_3", "--yes", "--json")
 
@@ -532,7 +557,9 @@ def test_notes_are_said_once_and_quiet_says_none(run: Run) -> None:
 # Output that fails
 
 
-def test_a_result_that_cannot_be_printed_after_a_write_is_an_error_that_names_it(at: At, journal: Journal) -> None:
+def test_a_result_that_cannot_be_printed_after_a_write_is_an_error_that_names_it(
+    service_and_run: ServiceAndRun, journal: Journal
+) -> None:
     class Full:
         def write(self, _text: str) -> int:
             raise OSError(28, "No space left on device")
@@ -546,7 +573,7 @@ def test_a_result_that_cannot_be_printed_after_a_write_is_an_error_that_names_it
         def fileno(self) -> int:
             raise OSError
 
-    server, run = at(json_reply(HELD))
+    server, run = service_and_run(json_reply(HELD))
 
     write, read = run(*CREATE, "--json", stdout=Full()), run("tx", "get", "tx_1", "--json", stdout=Full())
 
@@ -557,8 +584,8 @@ def test_a_result_that_cannot_be_printed_after_a_write_is_an_error_that_names_it
     assert journal() == [("create_transaction", "done")]
 
 
-def test_a_repetition_of_an_unknown_by_its_key_says_that_nothing_was_sent_now(at: At) -> None:
-    server, run = at(hang_up)
+def test_a_repetition_of_an_unknown_by_its_key_says_that_nothing_was_sent_now(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(hang_up)
     keyed = (*CREATE, "--idempotency-key", "order-1")
 
     first, again = run(*keyed), run(*keyed)
@@ -567,8 +594,8 @@ def test_a_repetition_of_an_unknown_by_its_key_says_that_nothing_was_sent_now(at
     assert ("It was not sent again." in first.err, "Nothing was sent now." in again.err) == (True, True)
 
 
-def test_no_other_prefix_is_suggested_where_the_prefix_is_known(run: Run, at: At) -> None:
-    _, there = at(json_reply(b"", "404 No"))
+def test_no_other_prefix_is_suggested_where_the_prefix_is_known(run: Run, service_and_run: ServiceAndRun) -> None:
+    _, there = service_and_run(json_reply(b"", "404 No"))
 
     assert "under another prefix" in there("tx", "get", "tx_1").err
     assert "prefix" not in run("--sandbox", "tx", "get", "tx_1").err

@@ -8,23 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import KEY, Result, Run
+from conftest import KEY, Result, Run, Serve, ServiceAndRun
 from wire_server import Behave, WireServer, hang_up
 
 from cli.replies import CREATE, HELD, RELEASE, in_turn, json_reply, writes_meet
 
-At = Callable[[Behave], tuple[WireServer, Run]]
-Here = Callable[..., Result]
+Machine = Callable[..., Result]
 WHY = ("--reason", "desk")
 JOURNAL_ID = "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"
 LATER = json_reply(b"", "429 Later", "Retry-After: 999")
 
 
 @pytest.fixture
-def on(run: Run, tmp_path: Path) -> Callable[[WireServer, str], Here]:
+def start_machine(run: Run, tmp_path: Path) -> Callable[[WireServer, str], Machine]:
     """Return a machine, by its name, that writes to a service with a journal of its own."""
 
-    def there(server: WireServer, home: str) -> Here:
+    def start(server: WireServer, home: str) -> Machine:
         (tmp_path / home).mkdir(mode=0o700, exist_ok=True)
         config = f'[profiles.p]\nbase_url = "{server.base_url}"\nretry_throttled = true\n'
         (tmp_path / home / "config.toml").write_text(config)
@@ -36,27 +35,27 @@ def on(run: Run, tmp_path: Path) -> Callable[[WireServer, str], Here]:
         }
         return lambda *line: run(*line, environ=environ)
 
-    return there
+    return start
 
 
 @pytest.fixture
 def machines(
-    serve: Callable[[Behave], WireServer], on: Callable[[WireServer, str], Here]
-) -> Callable[[Behave], tuple[WireServer, Here, Here]]:
+    serve: Serve, start_machine: Callable[[WireServer, str], Machine]
+) -> Callable[[Behave], tuple[WireServer, Machine, Machine]]:
     """Start a service that two machines write to."""
 
-    def start(write: Behave) -> tuple[WireServer, Here, Here]:
+    def start(write: Behave) -> tuple[WireServer, Machine, Machine]:
         server = serve(writes_meet(write))
-        return server, on(server, "one"), on(server, "other")
+        return server, start_machine(server, "one"), start_machine(server, "other")
 
     return start
 
 
 @pytest.fixture
-def carry(tmp_path: Path) -> Callable[[Here, Here], tuple[int, int, int]]:
+def journal_transfer(tmp_path: Path) -> Callable[[Machine, Machine], tuple[int, int, int]]:
     """Import one machine's journal on the other; returns how many were added, updated and known."""
 
-    def move(source: Here, target: Here) -> tuple[int, int, int]:
+    def move(source: Machine, target: Machine) -> tuple[int, int, int]:
         exported = tmp_path / "export.jsonl"
         exported.write_text(source("journal", "export").out)
         result = target("journal", "import", str(exported), "--json")
@@ -66,27 +65,31 @@ def carry(tmp_path: Path) -> Callable[[Here, Here], tuple[int, int, int]]:
     return move
 
 
-Machines = Callable[[Behave], tuple[WireServer, Here, Here]]
-Carry = Callable[[Here, Here], tuple[int, int, int]]
+Machines = Callable[[Behave], tuple[WireServer, Machine, Machine]]
+JournalTransfer = Callable[[Machine, Machine], tuple[int, int, int]]
 
 
-def test_one_key_on_two_machines_is_two_writes_and_both_stand(machines: Machines, carry: Carry) -> None:
+def test_one_key_on_two_machines_is_two_writes_and_both_stand(
+    machines: Machines, journal_transfer: JournalTransfer
+) -> None:
     server, one, other = machines(json_reply(HELD))
     assert one(*RELEASE, "--idempotency-key", "nightly").code == 0
     assert other(*CREATE, "--idempotency-key", "nightly").code == 0
 
-    assert carry(one, other) == (1, 0, 0)
+    assert journal_transfer(one, other) == (1, 0, 0)
 
     assert (other(*RELEASE).code, len(server.writes)) == (7, 2)
     assert other("journal", "verify").code == 0
 
 
-def test_a_line_that_was_refused_here_and_done_there_is_not_sent_again(machines: Machines, carry: Carry) -> None:
+def test_a_line_that_was_refused_here_and_done_there_is_not_sent_again(
+    machines: Machines, journal_transfer: JournalTransfer
+) -> None:
     keyed = (*CREATE, "--idempotency-key", "invoice-551")
     server, one, other = machines(in_turn(LATER, json_reply(HELD)))
     assert (other(*keyed).code, one(*keyed).code) == (9, 0)
 
-    carry(one, other)
+    journal_transfer(one, other)
 
     again = other(*keyed, "--json")
     assert (again.code, again.json["id"], len(server.writes)) == (0, "tx_1", 2)
@@ -94,79 +97,83 @@ def test_a_line_that_was_refused_here_and_done_there_is_not_sent_again(machines:
 
 @pytest.mark.parametrize("then", [json_reply(HELD), hang_up], ids=["done", "unknown"])
 def test_what_became_possible_there_since_the_last_import_is_known_here(
-    machines: Machines, carry: Carry, then: Behave
+    machines: Machines, journal_transfer: JournalTransfer, then: Behave
 ) -> None:
     keyed = (*RELEASE, "--idempotency-key", "k1")
     server, one, other = machines(in_turn(LATER, then))
     one(*keyed)
-    assert carry(one, other) == (1, 0, 0)
+    assert journal_transfer(one, other) == (1, 0, 0)
     one(*keyed)
 
-    assert carry(one, other) == (0, 1, 0)
+    assert journal_transfer(one, other) == (0, 1, 0)
 
     assert (other(*RELEASE).code in (7, 12), len(server.writes)) == (True, 2)
 
 
-def test_their_word_is_not_about_what_was_sent_again_from_here(machines: Machines, carry: Carry) -> None:
+def test_their_word_is_not_about_what_was_sent_again_from_here(
+    machines: Machines, journal_transfer: JournalTransfer
+) -> None:
     server, one, other = machines(hang_up)
     assert one(*RELEASE).code == 12
-    carry(one, other)
+    journal_transfer(one, other)
     assert other("journal", "resolve", "j1", "--resend", "--yes", *WHY).code == 12
     assert one("journal", "resolve", "j1", "--not-applied", *WHY).code == 0
 
-    assert carry(one, other) == (0, 0, 1)
+    assert journal_transfer(one, other) == (0, 0, 1)
 
     assert (other(*RELEASE).code, len(server.writes)) == (12, 2)
 
 
 def test_a_word_given_here_stands_against_an_older_unknown_and_falls_to_a_later_done(
-    machines: Machines, carry: Carry
+    machines: Machines, journal_transfer: JournalTransfer
 ) -> None:
     _, one, other = machines(hang_up)
     one(*RELEASE)
-    carry(one, other)
+    journal_transfer(one, other)
     assert other("journal", "resolve", "j1", "--not-applied", *WHY).code == 0
-    assert carry(one, other) == (0, 0, 1)
+    assert journal_transfer(one, other) == (0, 0, 1)
     assert one("journal", "resolve", "j1", "--applied", *WHY).code == 0
 
-    assert carry(one, other) == (0, 1, 0)
+    assert journal_transfer(one, other) == (0, 1, 0)
 
     assert other("journal", "show", "j1", "--json").json["state"] == "done"
 
 
-def test_an_entry_that_comes_home_is_known_as_its_own(machines: Machines, carry: Carry) -> None:
+def test_an_entry_that_comes_home_is_known_as_its_own(machines: Machines, journal_transfer: JournalTransfer) -> None:
     _, one, other = machines(hang_up)
     one(*RELEASE)
-    carry(one, other)
-    assert carry(other, one) == (0, 0, 1)
+    journal_transfer(one, other)
+    assert journal_transfer(other, one) == (0, 0, 1)
     assert other("journal", "resolve", "j1", "--applied", *WHY).code == 0
 
-    assert carry(other, one) == (0, 1, 0)
+    assert journal_transfer(other, one) == (0, 1, 0)
 
     assert [entry["state"] for entry in one("journal", "list", "--json").json] == ["done"]
 
 
 def test_what_comes_by_two_ways_is_one_entry(
-    machines: Machines, carry: Carry, on: Callable[[WireServer, str], Here]
+    machines: Machines, journal_transfer: JournalTransfer, start_machine: Callable[[WireServer, str], Machine]
 ) -> None:
     server, one, other = machines(hang_up)
-    third = on(server, "third")
+    third = start_machine(server, "third")
     one(*RELEASE)
     other(*CREATE)
-    carry(one, other)
+    journal_transfer(one, other)
 
-    assert carry(other, third) == (2, 0, 0)
-    assert carry(one, third) == (0, 0, 1)
-    assert carry(third, one) == (1, 0, 1)
-    assert carry(third, other) == (0, 0, 2)
+    assert journal_transfer(other, third) == (2, 0, 0)
+    assert journal_transfer(one, third) == (0, 0, 1)
+    assert journal_transfer(third, one) == (1, 0, 1)
+    assert journal_transfer(third, other) == (0, 0, 2)
     shown = third("journal", "show", "j2", "--json").json
     assert shown["origin"] == f"{one('journal', 'verify', '--json').json['journal_id']} j1"
 
 
-def test_consent_given_there_names_their_entries_and_frees_nothing_here(machines: Machines, carry: Carry) -> None:
+def test_consent_given_there_names_their_entries_and_frees_nothing_here(
+    machines: Machines, journal_transfer: JournalTransfer
+) -> None:
     server, one, other = machines(hang_up)
     assert (one(*CREATE).code, one(*CREATE, "--allow-duplicate", "j1").code, other(*CREATE).code) == (12, 12, 12)
-    assert carry(one, other) == (2, 0, 0)
+    assert journal_transfer(one, other) == (2, 0, 0)
     assert other("journal", "resolve", "j2", "--not-applied", "--allow-unreadable", *WHY).code == 0
 
     result = other("journal", "resolve", "j3", "--resend", "--yes", *WHY, "--json")
@@ -176,34 +183,34 @@ def test_consent_given_there_names_their_entries_and_frees_nothing_here(machines
 
 
 def test_a_number_that_a_restored_journal_gave_again_is_not_the_same_write(
-    machines: Machines, carry: Carry, tmp_path: Path
+    machines: Machines, journal_transfer: JournalTransfer, tmp_path: Path
 ) -> None:
     server, one, other = machines(json_reply(HELD))
     one(*CREATE)
     early = tmp_path / "early.jsonl"
     early.write_text(one("journal", "export").out)
     one(*RELEASE)
-    assert carry(one, other) == (2, 0, 0)
+    assert journal_transfer(one, other) == (2, 0, 0)
     shutil.rmtree(tmp_path / "one" / "state")
     assert one("journal", "import", str(early), "--restore").code == 0
     one("tx", "create", "--amount", "7", "--currency", "EUR")
 
-    assert carry(other, one) == (1, 0, 1)
-    assert carry(one, other) == (1, 0, 2)
+    assert journal_transfer(other, one) == (1, 0, 1)
+    assert journal_transfer(one, other) == (1, 0, 2)
 
     assert (one(*RELEASE).code, other(*RELEASE).code, len(server.writes)) == (7, 7, 3)
     assert [one("journal", "verify").code, other("journal", "verify").code] == [0, 0]
 
 
-def test_what_both_sent_since_they_parted_is_two_writes(machines: Machines, carry: Carry) -> None:
+def test_what_both_sent_since_they_parted_is_two_writes(machines: Machines, journal_transfer: JournalTransfer) -> None:
     keyed = (*RELEASE, "--idempotency-key", "k")
     server, one, other = machines(in_turn(LATER, json_reply(HELD), hang_up))
     assert one(*keyed).code == 9
-    carry(one, other)
+    journal_transfer(one, other)
     assert (other(*keyed).code, one(*keyed).code) == (0, 12)
 
-    assert carry(other, one) == (1, 0, 0)
-    assert carry(other, one) == (0, 0, 1)
+    assert journal_transfer(other, one) == (1, 0, 0)
+    assert journal_transfer(other, one) == (0, 0, 1)
 
     assert one("journal", "resolve", "j1", "--not-applied", *WHY).code == 0
     assert (one(*RELEASE).code, len(server.writes)) == (7, 3)
@@ -274,9 +281,11 @@ DONE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("amount", ["1e0005", "1E+3", "-0", "0e5", "1e999", "9" * 50])
-def test_whatever_amount_a_record_had_its_export_can_be_restored(at: At, tmp_path: Path, amount: str) -> None:
+def test_whatever_amount_a_record_had_its_export_can_be_restored(
+    service_and_run: ServiceAndRun, tmp_path: Path, amount: str
+) -> None:
     record = f'{{"id":"tx_1","status":"held","amount":{amount},"currency":"USD"}}'.encode()
-    _, run = at(writes_meet(json_reply(b"", "204 No Content"), reads=json_reply(record)))
+    _, run = service_and_run(writes_meet(json_reply(b"", "204 No Content"), reads=json_reply(record)))
     assert run(*RELEASE).code == 0
     exported = tmp_path / "export.jsonl"
     exported.write_text(run("journal", "export").out)

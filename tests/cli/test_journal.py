@@ -10,19 +10,17 @@ import socket
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Run
-from wire_server import Behave, Seen, WireServer, by_method, hang_up
+from conftest import Run, ServiceAndRun
+from wire_server import Seen, WireServer, by_method, hang_up
 
 from cli.conftest import Journal
 from cli.replies import CREATE, HELD, RELEASE, held, in_turn, json_reply, writes_meet
 
-At = Callable[[Behave], tuple[WireServer, Run]]
 DAY = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
@@ -34,12 +32,12 @@ def create(amount: str, currency: str = "USD", *options: str) -> tuple[str, ...]
 
 
 @pytest.fixture
-def written(at: At) -> tuple[WireServer, Run]:
+def journal_of_six(service_and_run: ServiceAndRun) -> tuple[WireServer, Run]:
     """A journal of six: two creates and a release done, a create refused, a create and an update unknown."""
     writes = in_turn(
         *[held] * 3, json_reply(b"", "400 No"), hang_up, hang_up, json_reply(b'{"id":"wh_1"}'), json_reply(HELD)
     )
-    server, run = at(writes_meet(writes))
+    server, run = service_and_run(writes_meet(writes))
     lines = (
         create("100.50"),
         create("0.50", "USD", "--reference", "order-1"),
@@ -83,7 +81,7 @@ def written(at: At) -> tuple[WireServer, Run]:
     ids=" ".join,
 )
 def test_a_list_shows_what_is_asked_for(
-    written: tuple[WireServer, Run], run: Run, options: tuple[str, ...], entries: list[str]
+    journal_of_six: tuple[WireServer, Run], run: Run, options: tuple[str, ...], entries: list[str]
 ) -> None:
     result = run("journal", "list", *options, "--json", now=lambda: DAY + timedelta(minutes=30))
 
@@ -127,9 +125,9 @@ def test_looking_makes_nothing(run: Run, home: Path) -> None:
     ("line", "code"), [(("list",), 17), (("totals",), 17), (("show", "j7"), 17), (("verify",), 16)]
 )
 def test_an_older_copy_is_not_read_as_all_there_is(
-    written: tuple[WireServer, Run], home: Path, line: tuple[str, ...], code: int
+    journal_of_six: tuple[WireServer, Run], home: Path, line: tuple[str, ...], code: int
 ) -> None:
-    _, run = written
+    _, run = journal_of_six
     path = home / "state" / "journal.db"
     older = path.read_bytes()
     run(*create("9", "EUR"))
@@ -146,9 +144,9 @@ def test_an_older_copy_is_not_read_as_all_there_is(
     "line", [("list",), ("list", "-p", "127.0.0.1"), ("totals",), ("show", "j6"), ("verify",), ("export", "--head")]
 )
 def test_a_journal_that_is_gone_is_not_read_as_an_empty_one(
-    written: tuple[WireServer, Run], home: Path, line: tuple[str, ...]
+    journal_of_six: tuple[WireServer, Run], home: Path, line: tuple[str, ...]
 ) -> None:
-    _, run = written
+    _, run = journal_of_six
     (home / "state" / "journal.db").unlink()
 
     result = run("journal", *line, "--json")
@@ -162,13 +160,13 @@ def test_a_journal_that_is_gone_is_not_read_as_an_empty_one(
     [(("--state", "unknown"), ["j1"]), (("--unknown",), ["j1"]), (("--state", "in_flight"), []), ((), ["j1"])],
 )
 def test_an_unknown_that_a_crash_left_is_listed_as_unknown(
-    at: At, home: Path, tmp_path: Path, options: tuple[str, ...], entries: list[str]
+    service_and_run: ServiceAndRun, home: Path, tmp_path: Path, options: tuple[str, ...], entries: list[str]
 ) -> None:
     def keep_as_in_flight(seen: Seen, connection: socket.socket) -> None:
         shutil.copytree(home / "state", tmp_path / "crashed" / "state")
         hang_up(seen, connection)
 
-    _, run = at(writes_meet(keep_as_in_flight))
+    _, run = service_and_run(writes_meet(keep_as_in_flight))
     run(*create("9"))
 
     listed = run("journal", "list", *options, "--json", environ={"ESCROWCTL_HOME": str(tmp_path / "crashed")})
@@ -200,8 +198,8 @@ def test_a_journal_that_is_being_written_is_sound(run: Run, home: Path) -> None:
 # Sums
 
 
-def test_totals_are_exact_and_keep_done_and_unknown_apart(written: tuple[WireServer, Run]) -> None:
-    _, run = written
+def test_totals_are_exact_and_keep_done_and_unknown_apart(journal_of_six: tuple[WireServer, Run]) -> None:
+    _, run = journal_of_six
 
     result = run("journal", "totals", "--json", now=lambda: DAY)
 
@@ -223,8 +221,8 @@ def test_totals_are_exact_and_keep_done_and_unknown_apart(written: tuple[WireSer
     )
 
 
-def test_sums_beyond_the_digits_of_a_decimal_context_are_exact(at: At) -> None:
-    _, run = at(json_reply(HELD))
+def test_sums_beyond_the_digits_of_a_decimal_context_are_exact(service_and_run: ServiceAndRun) -> None:
+    _, run = service_and_run(json_reply(HELD))
     run(*create("98765432109876543210987654321098.01"))
     run(*create("0.01"))
 
@@ -234,8 +232,8 @@ def test_sums_beyond_the_digits_of_a_decimal_context_are_exact(at: At) -> None:
 # The chain
 
 
-def test_a_journal_that_is_whole_is_said_to_be(written: tuple[WireServer, Run], home: Path) -> None:
-    _, run = written
+def test_a_journal_that_is_whole_is_said_to_be(journal_of_six: tuple[WireServer, Run], home: Path) -> None:
+    _, run = journal_of_six
 
     result = run("journal", "verify", "--json")
 
@@ -270,8 +268,10 @@ def test_a_journal_that_is_whole_is_said_to_be(written: tuple[WireServer, Run], 
         ("DELETE FROM records WHERE entry = 6; DELETE FROM entries WHERE number = 6", "an older copy, or was cut"),
     ],
 )
-def test_what_was_changed_is_named(written: tuple[WireServer, Run], home: Path, change: str, problem: str) -> None:
-    _, run = written
+def test_what_was_changed_is_named(
+    journal_of_six: tuple[WireServer, Run], home: Path, change: str, problem: str
+) -> None:
+    _, run = journal_of_six
     with sqlite3.connect(home / "state" / "journal.db") as database:
         database.executescript(change)
 
@@ -281,9 +281,9 @@ def test_what_was_changed_is_named(written: tuple[WireServer, Run], home: Path, 
     assert problem in result.error["message"]
 
 
-def test_an_entry_sealed_anew_is_not_what_its_records_make(written: tuple[WireServer, Run], home: Path) -> None:
+def test_an_entry_sealed_anew_is_not_what_its_records_make(journal_of_six: tuple[WireServer, Run], home: Path) -> None:
     """Who forges the seal as well still has the chain against him."""
-    _, run = written
+    _, run = journal_of_six
     with sqlite3.connect(home / "state" / "journal.db") as database:
         database.row_factory = sqlite3.Row
         row = dict(database.execute("SELECT * FROM entries WHERE number = 1").fetchone()) | {"amount": "1"}
@@ -308,9 +308,9 @@ def test_an_entry_sealed_anew_is_not_what_its_records_make(written: tuple[WireSe
     ],
 )
 def test_nothing_is_sent_on_a_journal_that_was_changed_where_it_matters(
-    written: tuple[WireServer, Run], home: Path, change: str
+    journal_of_six: tuple[WireServer, Run], home: Path, change: str
 ) -> None:
-    server, run = written
+    server, run = journal_of_six
     sent = len(server.writes)
     path = home / "state" / "journal.db"
     with sqlite3.connect(path) as database:
@@ -322,9 +322,11 @@ def test_nothing_is_sent_on_a_journal_that_was_changed_where_it_matters(
     assert "it is damaged" in result.error["message"] or "cannot be used" in result.error["message"]
 
 
-def test_an_older_copy_of_the_journal_is_refused(written: tuple[WireServer, Run], home: Path, tmp_path: Path) -> None:
+def test_an_older_copy_of_the_journal_is_refused(
+    journal_of_six: tuple[WireServer, Run], home: Path, tmp_path: Path
+) -> None:
     """Its chain is intact; only the head beside it tells."""
-    server, run = written
+    server, run = journal_of_six
     path = home / "state" / "journal.db"
     shutil.copy(path, tmp_path / "older.db")
     assert run(*create("55")).code == 0
@@ -337,9 +339,9 @@ def test_an_older_copy_of_the_journal_is_refused(written: tuple[WireServer, Run]
 
 
 def test_a_head_kept_elsewhere_is_held_against_the_journal(
-    written: tuple[WireServer, Run], home: Path, tmp_path: Path
+    journal_of_six: tuple[WireServer, Run], home: Path, tmp_path: Path
 ) -> None:
-    _, run = written
+    _, run = journal_of_six
     path, head = home / "state" / "journal.db", tmp_path / "head.json"
     head.write_text(run("journal", "export", "--head").out)
     assert run("journal", "verify", "--head", str(head)).code == 0
@@ -360,8 +362,8 @@ def test_a_head_kept_elsewhere_is_held_against_the_journal(
 # Elsewhere and back
 
 
-def test_an_export_has_the_whole_chain_and_anybody_can_check_it(written: tuple[WireServer, Run]) -> None:
-    _, run = written
+def test_an_export_has_the_whole_chain_and_anybody_can_check_it(journal_of_six: tuple[WireServer, Run]) -> None:
+    _, run = journal_of_six
 
     lines = [json.loads(line) for line in run("journal", "export").out.splitlines()]
 
@@ -375,8 +377,8 @@ def test_an_export_has_the_whole_chain_and_anybody_can_check_it(written: tuple[W
     assert lines[-1] == {"head": {"sequence": 12, "digest": previous}}
 
 
-def test_a_spreadsheet_gets_no_cell_that_it_would_calculate(at: At) -> None:
-    _, run = at(json_reply(HELD))
+def test_a_spreadsheet_gets_no_cell_that_it_would_calculate(service_and_run: ServiceAndRun) -> None:
+    _, run = service_and_run(json_reply(HELD))
     for reason in ("=1+1", "+1", "-1", "@x", '=HYPERLINK("http://x")', " =1", 'fine, "quoted"', "\uff1d1"):
         assert run(*create("100"), "--reason", reason).code == 0
 
@@ -391,75 +393,79 @@ def test_a_spreadsheet_gets_no_cell_that_it_would_calculate(at: At) -> None:
 
 
 @pytest.fixture
-def elsewhere(written: tuple[WireServer, Run], tmp_path: Path) -> tuple[WireServer, Run, dict[str, str], Path]:
+def other_machine(
+    journal_of_six: tuple[WireServer, Run], tmp_path: Path
+) -> tuple[WireServer, Run, dict[str, str], Path]:
     """The same service from another machine: a fresh home, and the first one's export."""
-    server, run = written
+    server, run = journal_of_six
     exported = tmp_path / "export.jsonl"
     exported.write_text(run("journal", "export").out)
     return server, run, {"ESCROWCTL_HOME": str(tmp_path / "elsewhere")}, exported
 
 
-def test_what_was_imported_stands_against_new_writes(elsewhere: tuple[WireServer, Run, dict[str, str], Path]) -> None:
-    server, run, there, exported = elsewhere
+def test_what_was_imported_stands_against_new_writes(
+    other_machine: tuple[WireServer, Run, dict[str, str], Path],
+) -> None:
+    server, run, other_home, exported = other_machine
     sent = len(server.writes)
 
-    taken = run("journal", "import", str(exported), "--json", environ=there)
+    taken = run("journal", "import", str(exported), "--json", environ=other_home)
 
     assert (taken.code, taken.json["added"], taken.json["updated"], taken.json["known"]) == (0, 6, 0, 0)
     codes = [
-        run(*line, environ=there).code
+        run(*line, environ=other_home).code
         for line in (RELEASE, create("8", "EUR"), create("1", "USD", "--reference", "order-1"))
     ]
     assert (codes, len(server.writes)) == ([7, 12, 7], sent)
-    assert run("journal", "verify", environ=there).code == 0
-    shown = run("journal", "show", "j3", "--json", environ=there).json
+    assert run("journal", "verify", environ=other_home).code == 0
+    shown = run("journal", "show", "j3", "--json", environ=other_home).json
     assert shown["origin"] == f"{taken.json['journal_id']} j3"
 
 
 def test_importing_again_changes_nothing_but_what_was_settled_since(
-    elsewhere: tuple[WireServer, Run, dict[str, str], Path],
+    other_machine: tuple[WireServer, Run, dict[str, str], Path],
 ) -> None:
-    _, run, there, exported = elsewhere
-    run("journal", "import", str(exported), environ=there)
-    again = run("journal", "import", str(exported), "--json", environ=there).json
+    _, run, other_home, exported = other_machine
+    run("journal", "import", str(exported), environ=other_home)
+    again = run("journal", "import", str(exported), "--json", environ=other_home).json
     run("journal", "resolve", "j5", "--not-applied", "--allow-unreadable", "--reason", "desk")
     exported.write_text(run("journal", "export").out)
 
-    later = run("journal", "import", str(exported), "--json", environ=there).json
+    later = run("journal", "import", str(exported), "--json", environ=other_home).json
 
     assert (again["added"], again["updated"], again["known"]) == (0, 0, 6)
     assert (later["added"], later["updated"], later["known"]) == (0, 1, 5)
-    assert run("journal", "show", "j5", "--json", environ=there).json["state"] == "not_applied"
+    assert run("journal", "show", "j5", "--json", environ=other_home).json["state"] == "not_applied"
 
 
-def test_what_was_settled_here_stays_as_it_is(elsewhere: tuple[WireServer, Run, dict[str, str], Path]) -> None:
-    _, run, there, exported = elsewhere
-    run("journal", "import", str(exported), environ=there)
-    run("journal", "resolve", "j5", "--not-applied", "--allow-unreadable", "--reason", "desk", environ=there)
+def test_what_was_settled_here_stays_as_it_is(other_machine: tuple[WireServer, Run, dict[str, str], Path]) -> None:
+    _, run, other_home, exported = other_machine
+    run("journal", "import", str(exported), environ=other_home)
+    run("journal", "resolve", "j5", "--not-applied", "--allow-unreadable", "--reason", "desk", environ=other_home)
 
-    assert run("journal", "import", str(exported), "--json", environ=there).json["updated"] == 0
-    assert run("journal", "show", "j5", "--json", environ=there).json["state"] == "not_applied"
+    assert run("journal", "import", str(exported), "--json", environ=other_home).json["updated"] == 0
+    assert run("journal", "show", "j5", "--json", environ=other_home).json["state"] == "not_applied"
 
 
-def test_a_journals_own_export_is_known_to_it(elsewhere: tuple[WireServer, Run, dict[str, str], Path]) -> None:
-    _, run, _, exported = elsewhere
+def test_a_journals_own_export_is_known_to_it(other_machine: tuple[WireServer, Run, dict[str, str], Path]) -> None:
+    _, run, _, exported = other_machine
 
     result = run("journal", "import", str(exported), "--json")
 
     assert (result.code, result.json["added"], result.json["known"]) == (0, 0, 6)
 
 
-def test_a_lost_journal_is_restored_as_what_it_was(elsewhere: tuple[WireServer, Run, dict[str, str], Path]) -> None:
-    server, run, there, exported = elsewhere
+def test_a_lost_journal_is_restored_as_what_it_was(other_machine: tuple[WireServer, Run, dict[str, str], Path]) -> None:
+    server, run, other_home, exported = other_machine
     sent = len(server.writes)
 
-    result = run("journal", "import", str(exported), "--restore", environ=there)
+    result = run("journal", "import", str(exported), "--restore", environ=other_home)
 
     assert result.code == 0
     assert "what was written after the export is not known here" in result.err
-    assert run("journal", "export", environ=there).out == exported.read_text()
-    assert run("journal", "verify", environ=there).code == 0
-    assert (run(*RELEASE, environ=there).code, len(server.writes)) == (7, sent)
+    assert run("journal", "export", environ=other_home).out == exported.read_text()
+    assert run("journal", "verify", environ=other_home).code == 0
+    assert (run(*RELEASE, environ=other_home).code, len(server.writes)) == (7, sent)
     assert run("journal", "import", str(exported), "--restore").code == 7
 
 
@@ -486,16 +492,16 @@ def _changed(lines: list[str], change: str) -> list[str]:
     "change", ["cut", "cut in a line", "line missing", "amount", "not one", "a later format", "empty"]
 )
 def test_an_export_that_is_not_whole_is_refused_whole(
-    elsewhere: tuple[WireServer, Run, dict[str, str], Path], change: str
+    other_machine: tuple[WireServer, Run, dict[str, str], Path], change: str
 ) -> None:
-    _, run, there, exported = elsewhere
+    _, run, other_home, exported = other_machine
     exported.write_text("".join(f"{line}\n" for line in _changed(exported.read_text().splitlines(), change)))
 
     for option in ((), ("--restore",)):
-        result = run("journal", "import", str(exported), *option, "--json", environ=there)
+        result = run("journal", "import", str(exported), *option, "--json", environ=other_home)
         assert (result.code, result.out) == (2, "")
         assert "Nothing was imported." in result.error["message"]
-    assert not Path(there["ESCROWCTL_HOME"]).exists()
+    assert not Path(other_home["ESCROWCTL_HOME"]).exists()
 
 
 def test_a_file_that_is_not_there_is_named(run: Run) -> None:
@@ -510,9 +516,9 @@ _FORMAT_1 = Path(__file__).with_name("journal-format-1.sql")
 
 
 def test_a_journal_of_an_earlier_version_is_brought_up_to_date_and_guards_as_before(
-    at: At, home: Path, journal: Journal
+    service_and_run: ServiceAndRun, home: Path, journal: Journal
 ) -> None:
-    server, run = at(by_method(GET=json_reply(HELD), PUT=json_reply(b""), POST=held))
+    server, run = service_and_run(by_method(GET=json_reply(HELD), PUT=json_reply(b""), POST=held))
     (home / "state").mkdir(parents=True, mode=0o700)
     path = home / "state" / "journal.db"
     with sqlite3.connect(path) as database:
@@ -528,8 +534,8 @@ def test_a_journal_of_an_earlier_version_is_brought_up_to_date_and_guards_as_bef
     assert (codes, len(server.writes)) == ([7, 12, 0], 1)
 
 
-def test_journal_of_format_3_is_copied_brought_up_to_date_and_valid(at: At, home: Path) -> None:
-    _server, run = at(writes_meet(json_reply(b"")))
+def test_journal_of_format_3_is_copied_brought_up_to_date_and_valid(service_and_run: ServiceAndRun, home: Path) -> None:
+    _server, run = service_and_run(writes_meet(json_reply(b"")))
     (home / "state").mkdir(parents=True, mode=0o700)
     path, copy = home / "state" / "journal.db", home / "state" / "journal.db.bak"
     with sqlite3.connect(path) as database:
@@ -550,8 +556,8 @@ def test_journal_of_format_3_is_copied_brought_up_to_date_and_valid(at: At, home
     assert [run(*line, environ=around).code for line in lines] == [7, 7, 12]
 
 
-def test_a_journal_of_a_later_version_is_refused(run: Run, at: At, home: Path) -> None:
-    server, there = at(json_reply(HELD))
+def test_a_journal_of_a_later_version_is_refused(run: Run, service_and_run: ServiceAndRun, home: Path) -> None:
+    server, there = service_and_run(json_reply(HELD))
     there(*CREATE)
     with sqlite3.connect(home / "state" / "journal.db") as database:
         database.execute("PRAGMA user_version = 9")

@@ -4,17 +4,15 @@ import os
 import re
 import shutil
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 
+import internals
 import pytest
-from conftest import Result, Run
-from wire_server import Behave, WireServer
+from conftest import Result, Run, ServiceAndRun
+from wire_server import WireServer
 
 from cli.replies import CREATE, RELEASE, held, writes_meet
-from escrowctl.config import replacing
 
-At = Callable[[Behave], tuple[WireServer, Run]]
 OTHER = ("tx", "create", "--amount", "101", "--currency", "USD")
 VERIFY, ACCEPT = ("journal", "verify"), ("journal", "verify", "--accept-head")
 
@@ -25,9 +23,9 @@ def state(home: Path) -> Path:
 
 
 @pytest.fixture
-def used(at: At) -> tuple[WireServer, Run]:
+def journal_of_one(service_and_run: ServiceAndRun) -> tuple[WireServer, Run]:
     """A journal of one release, done."""
-    server, run = at(writes_meet(held))
+    server, run = service_and_run(writes_meet(held))
     assert run(*RELEASE).code == 0
     return server, run
 
@@ -69,8 +67,10 @@ def spoil(head: Path, how: str) -> None:
 
 
 @pytest.mark.parametrize("how", LOST)
-def test_write_with_a_wrong_or_missing_head_is_refused(used: tuple[WireServer, Run], state: Path, how: str) -> None:
-    server, run = used
+def test_write_with_a_wrong_or_missing_head_is_refused(
+    journal_of_one: tuple[WireServer, Run], state: Path, how: str
+) -> None:
+    server, run = journal_of_one
     spoil(state / "journal.head", how)
 
     write, listed, verified = (run(*words, "--json") for words in (OTHER, ("journal", "list"), VERIFY))
@@ -81,8 +81,8 @@ def test_write_with_a_wrong_or_missing_head_is_refused(used: tuple[WireServer, R
         assert "escrowctl journal verify --accept-head" in result.error["hint"]
 
 
-def test_head_of_another_journal_is_not_accepted(used: tuple[WireServer, Run], state: Path) -> None:
-    server, run = used
+def test_head_of_another_journal_is_not_accepted(journal_of_one: tuple[WireServer, Run], state: Path) -> None:
+    server, run = journal_of_one
     spoil(state / "journal.head", "another journal's")
 
     accepted = run(*ACCEPT, "--json")
@@ -94,8 +94,10 @@ def test_head_of_another_journal_is_not_accepted(used: tuple[WireServer, Run], s
 
 
 @pytest.mark.parametrize("how", [how for how in LOST if how != "another journal's"])
-def test_writes_continue_after_the_head_is_accepted(used: tuple[WireServer, Run], state: Path, how: str) -> None:
-    server, run = used
+def test_writes_continue_after_the_head_is_accepted(
+    journal_of_one: tuple[WireServer, Run], state: Path, how: str
+) -> None:
+    server, run = journal_of_one
     spoil(state / "journal.head", how)
 
     accepted = run(*ACCEPT)
@@ -106,8 +108,10 @@ def test_writes_continue_after_the_head_is_accepted(used: tuple[WireServer, Run]
     assert (run(*VERIFY).code, run(*RELEASE).code, run(*OTHER).code, len(server.writes)) == (0, 7, 0, 2)
 
 
-def test_accept_head_changes_nothing_where_the_head_matches(used: tuple[WireServer, Run], state: Path) -> None:
-    _, run = used
+def test_accept_head_changes_nothing_where_the_head_matches(
+    journal_of_one: tuple[WireServer, Run], state: Path
+) -> None:
+    _, run = journal_of_one
     before = (state / "journal.head").stat().st_mtime_ns
 
     result = run(*ACCEPT)
@@ -115,8 +119,8 @@ def test_accept_head_changes_nothing_where_the_head_matches(used: tuple[WireServ
     assert (result.code, result.err, (state / "journal.head").stat().st_mtime_ns) == (0, "", before)
 
 
-def test_accept_head_refuses_a_damaged_journal(used: tuple[WireServer, Run], state: Path) -> None:
-    _, run = used
+def test_accept_head_refuses_a_damaged_journal(journal_of_one: tuple[WireServer, Run], state: Path) -> None:
+    _, run = journal_of_one
     (state / "journal.head").unlink()
     with sqlite3.connect(state / "journal.db") as database:
         database.execute("UPDATE records SET at = '2020-01-01T00:00:00.000Z' WHERE sequence = 2")
@@ -127,9 +131,11 @@ def test_accept_head_refuses_a_damaged_journal(used: tuple[WireServer, Run], sta
     assert "record 2 is missing or not what was written" in result.error["message"]
 
 
-def test_older_copy_without_its_head_is_refused(used: tuple[WireServer, Run], state: Path, tmp_path: Path) -> None:
+def test_older_copy_without_its_head_is_refused(
+    journal_of_one: tuple[WireServer, Run], state: Path, tmp_path: Path
+) -> None:
     """It would have forgotten the release that was sent since."""
-    server, run = used
+    server, run = journal_of_one
     shutil.copy(state / "journal.db", tmp_path / "older.db")
     release = ("tx", "release", "tx_1", "--yes")
     assert run("tx", "create", "--amount", "1", "--currency", "USD").code == 0
@@ -142,23 +148,23 @@ def test_older_copy_without_its_head_is_refused(used: tuple[WireServer, Run], st
 # The beginning
 
 
-def test_head_exists_before_the_first_record(at: At, state: Path, tmp_path: Path) -> None:
-    assert _import_nothing(at(held)[1], tmp_path).code == 0
+def test_head_exists_before_the_first_record(service_and_run: ServiceAndRun, state: Path, tmp_path: Path) -> None:
+    assert _import_nothing(service_and_run(held)[1], tmp_path).code == 0
 
     assert (records(state), sequence(state)) == (0, 0)
 
 
-@pytest.mark.parametrize("step", ["unlink", "_write", "replace"])
+@pytest.mark.parametrize("step", ["unlink", "write", "replace"])
 def test_first_write_without_a_head_file_is_not_sent(
-    at: At, state: Path, monkeypatch: pytest.MonkeyPatch, step: str
+    service_and_run: ServiceAndRun, state: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    server, run = at(held)
+    server, run = service_and_run(held)
 
     def fail(*_words: object, **_more: object) -> None:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as full:
-        full.setattr(replacing if step == "_write" else Path, step, fail)
+        full.setattr(internals.WRITE_FILE if step == "write" else f"pathlib.Path.{step}", fail)
         result = run(*CREATE, "--json")
 
     assert (result.code, server.writes, records(state)) == (17, [], 0)
@@ -167,8 +173,10 @@ def test_first_write_without_a_head_file_is_not_sent(
 
 
 @pytest.mark.parametrize("left", ["nothing", "an empty file", "tables alone", "a draft of the head"])
-def test_journal_whose_creation_was_killed_is_used_again(at: At, state: Path, left: str, tmp_path: Path) -> None:
-    server, run = at(held)
+def test_journal_whose_creation_was_killed_is_used_again(
+    service_and_run: ServiceAndRun, state: Path, left: str, tmp_path: Path
+) -> None:
+    server, run = service_and_run(held)
     if left == "an empty file":
         state.mkdir(parents=True, mode=0o700)
         (state / "journal.db").touch(mode=0o600)
@@ -197,9 +205,9 @@ def _import_nothing(run: Run, folder: Path) -> Result:
 
 @pytest.mark.parametrize("emptied", [("journal.db",), ("journal.db", "journal.head")])
 def test_emptied_journal_is_not_taken_for_a_new_one(
-    used: tuple[WireServer, Run], state: Path, emptied: tuple[str, ...]
+    journal_of_one: tuple[WireServer, Run], state: Path, emptied: tuple[str, ...]
 ) -> None:
-    server, run = used
+    server, run = journal_of_one
     for name in emptied:
         os.truncate(state / name, 0)
 
@@ -208,8 +216,8 @@ def test_emptied_journal_is_not_taken_for_a_new_one(
     assert (codes, len(server.writes)) == ([17, 17, 17], 1)
 
 
-def test_migrated_journal_of_an_earlier_format_gets_a_head(at: At, state: Path) -> None:
-    server, run = at(held)
+def test_migrated_journal_of_an_earlier_format_gets_a_head(service_and_run: ServiceAndRun, state: Path) -> None:
+    server, run = service_and_run(held)
     state.mkdir(parents=True, mode=0o700)
     with sqlite3.connect(state / "journal.db") as database:
         database.executescript(Path(__file__).with_name("journal-format-1.sql").read_text())
@@ -223,9 +231,9 @@ def test_migrated_journal_of_an_earlier_format_gets_a_head(at: At, state: Path) 
 
 
 def test_head_that_cannot_be_updated_only_lags(
-    used: tuple[WireServer, Run], state: Path, monkeypatch: pytest.MonkeyPatch
+    journal_of_one: tuple[WireServer, Run], state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, run = used
+    _, run = journal_of_one
     before = sequence(state)
 
     def fail(*_words: object) -> None:
@@ -243,49 +251,55 @@ def test_head_that_cannot_be_updated_only_lags(
 
 
 @pytest.fixture
-def exported(used: tuple[WireServer, Run], tmp_path: Path) -> Path:
+def export_file(journal_of_one: tuple[WireServer, Run], tmp_path: Path) -> Path:
     path = tmp_path / "export.jsonl"
-    path.write_text(used[1]("journal", "export").out)
+    path.write_text(journal_of_one[1]("journal", "export").out)
     return path
 
 
-def restored(run: Run, exported: Path) -> Result:
-    return run("journal", "import", str(exported), "--restore", "--json")
+def restored(run: Run, export_file: Path) -> Result:
+    return run("journal", "import", str(export_file), "--restore", "--json")
 
 
 @pytest.mark.parametrize("head", ["another journal's", "empty", "garbage"])
 def test_restore_of_another_journal_next_to_a_head_is_refused(
-    used: tuple[WireServer, Run], exported: Path, state: Path, head: str
+    journal_of_one: tuple[WireServer, Run], export_file: Path, state: Path, head: str
 ) -> None:
-    server, run = used
+    server, run = journal_of_one
     (state / "journal.db").unlink()
     spoil(state / "journal.head", head)
     kept = (state / "journal.head").read_text()
 
-    result = restored(run, exported)
+    result = restored(run, export_file)
 
     assert result.code == 7, result.out
     assert f"remove {state / 'journal.head'}" in result.error["hint"]
     assert (state / "journal.head").read_text() == kept
     assert (run(*OTHER).code, len(server.writes)) == (17, 1)
     (state / "journal.head").unlink()
-    assert restored(run, exported).code == 0
+    assert restored(run, export_file).code == 0
     assert (run(*RELEASE).code, run(*OTHER).code) == (7, 0)
 
 
-def test_journal_is_restored_next_to_its_own_head(used: tuple[WireServer, Run], exported: Path, state: Path) -> None:
-    _, run = used
+def test_journal_is_restored_next_to_its_own_head(
+    journal_of_one: tuple[WireServer, Run], export_file: Path, state: Path
+) -> None:
+    _, run = journal_of_one
     (state / "journal.db").unlink()
 
-    assert restored(run, exported).code == 0
+    assert restored(run, export_file).code == 0
 
     assert (run(*RELEASE).code, run(*OTHER).code, run(*VERIFY).code) == (7, 0, 0)
 
 
 def test_restore_that_failed_at_its_commit_can_be_repeated(
-    used: tuple[WireServer, Run], exported: Path, state: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    journal_of_one: tuple[WireServer, Run],
+    export_file: Path,
+    state: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
-    server, run = used
+    server, run = journal_of_one
     for name in ("journal.db", "journal.head"):
         (state / name).unlink()
     _import_nothing(run, tmp_path)
@@ -294,10 +308,10 @@ def test_restore_that_failed_at_its_commit_can_be_repeated(
         raise sqlite3.OperationalError("disk I/O error")
 
     with monkeypatch.context() as failing:
-        failing.setattr("escrowctl.journal.store.Store._commit", fail)
-        assert restored(run, exported).code == 17
+        failing.setattr(internals.STORE_COMMIT, fail)
+        assert restored(run, export_file).code == 17
 
-    assert (run(*OTHER).code, restored(run, exported).code) == (17, 0)
+    assert (run(*OTHER).code, restored(run, export_file).code) == (17, 0)
     assert (run(*RELEASE).code, run(*OTHER).code, len(server.writes)) == (7, 0, 2)
 
 

@@ -2,16 +2,14 @@
 body, an output, a hint, a trace or the journal, whatever the operator types or the service says.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import KEY, Run
-from wire_server import Behave, WireServer, hang_up
+from conftest import KEY, ServiceAndRun
+from wire_server import hang_up
 
 from cli.replies import CREATE, HELD, RELEASE, json_reply, writes_meet
 
-At = Callable[[Behave], tuple[WireServer, Run]]
 LINES = (CREATE, RELEASE, ("tx", "get", "tx_1"))
 
 
@@ -22,8 +20,10 @@ def journal_bytes(home: Path) -> bytes:
 @pytest.mark.representative("*-()", "*--debug*")
 @pytest.mark.parametrize("how", [(), ("--json",), ("--debug",), ("-v",), ("-q",), ("--dry-run",)], ids=str)
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line[1])
-def test_no_output_and_no_file_has_the_key(line: tuple[str, ...], how: tuple[str, ...], at: At, home: Path) -> None:
-    server, run = at(json_reply(HELD))
+def test_no_output_and_no_file_has_the_key(
+    line: tuple[str, ...], how: tuple[str, ...], service_and_run: ServiceAndRun, home: Path
+) -> None:
+    server, run = service_and_run(json_reply(HELD))
 
     result = run(*line, *(() if line[1] == "get" and how == ("--dry-run",) else how))
 
@@ -41,9 +41,9 @@ def test_no_output_and_no_file_has_the_key(line: tuple[str, ...], how: tuple[str
 )
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)], ids=["sent", "dry run"])
 def test_a_key_typed_into_a_create_is_refused_and_not_shown(
-    words: tuple[str, ...], dry: tuple[str, ...], at: At, home: Path
+    words: tuple[str, ...], dry: tuple[str, ...], service_and_run: ServiceAndRun, home: Path
 ) -> None:
-    server, run = at(json_reply(HELD))
+    server, run = service_and_run(json_reply(HELD))
 
     result = run(*CREATE, *words, *dry)
 
@@ -57,9 +57,11 @@ def test_a_key_typed_into_a_create_is_refused_and_not_shown(
     [("tx", "get", KEY), ("tx", "get", "tx_1", KEY), ("tx", "release", KEY, "--yes")],
     ids=["get", "several", "release"],
 )
-def test_a_key_typed_as_an_id_never_stands_in_a_path(line: tuple[str, ...], at: At, home: Path) -> None:
+def test_a_key_typed_as_an_id_never_stands_in_a_path(
+    line: tuple[str, ...], service_and_run: ServiceAndRun, home: Path
+) -> None:
     """interface.md section 5: the key is never part of the path or body."""
-    server, run = at(json_reply(HELD))
+    server, run = service_and_run(json_reply(HELD))
 
     result = run(*line)
 
@@ -72,11 +74,11 @@ def test_a_key_typed_as_an_id_never_stands_in_a_path(line: tuple[str, ...], at: 
 @pytest.mark.parametrize("how", [(), ("--json",), ("--debug",)], ids=str)
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line[1])
 def test_a_key_that_the_service_quotes_in_a_refusal_is_not_told(
-    line: tuple[str, ...], how: tuple[str, ...], at: At, home: Path
+    line: tuple[str, ...], how: tuple[str, ...], service_and_run: ServiceAndRun, home: Path
 ) -> None:
     said = f'{{"detail":"invalid key {KEY}"}}'.encode()
     refusal = json_reply(said, "401 Unauthorized")
-    _server, run = at(refusal if line[1] == "get" else writes_meet(refusal))
+    _server, run = service_and_run(refusal if line[1] == "get" else writes_meet(refusal))
 
     result = run(*line, *how)
 
@@ -88,7 +90,7 @@ def test_a_key_that_the_service_quotes_in_a_refusal_is_not_told(
 
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line[1])
 def test_a_key_that_stands_in_a_reply_that_is_no_json_or_in_a_redirect_is_not_told(
-    line: tuple[str, ...], at: At, home: Path
+    line: tuple[str, ...], service_and_run: ServiceAndRun, home: Path
 ) -> None:
     results = []
     for reply in (
@@ -96,7 +98,7 @@ def test_a_key_that_stands_in_a_reply_that_is_no_json_or_in_a_redirect_is_not_to
         json_reply(b"", "308 Moved", f"Location: https://elsewhere.example/?key={KEY}"),
         json_reply(f"Bearer {KEY}".encode(), "500 Oh No"),
     ):
-        _server, run = at(reply if line[1] == "get" else writes_meet(reply))
+        _server, run = service_and_run(reply if line[1] == "get" else writes_meet(reply))
         results.append(run(*line, "--debug"))
 
     assert all(result.code != 0 for result in results)
@@ -104,8 +106,8 @@ def test_a_key_that_stands_in_a_reply_that_is_no_json_or_in_a_redirect_is_not_to
     assert KEY.encode() not in journal_bytes(home)
 
 
-def test_an_unknown_write_tells_everything_but_the_key(at: At, home: Path) -> None:
-    _server, run = at(hang_up)
+def test_an_unknown_write_tells_everything_but_the_key(service_and_run: ServiceAndRun, home: Path) -> None:
+    _server, run = service_and_run(hang_up)
 
     told = run(*CREATE, "--debug", "--json")
     shown = run("journal", "show", "j1", "--json")
@@ -118,12 +120,12 @@ def test_an_unknown_write_tells_everything_but_the_key(at: At, home: Path) -> No
 @pytest.mark.parametrize("escaped", [r"sk_a\/b+c==", r"\u0073k_a/b+c==", r"sk_a/b\u002bc=="])
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line[1])
 def test_a_key_that_the_service_spells_with_escapes_is_not_told_either(
-    line: tuple[str, ...], escaped: str, at: At, home: Path
+    line: tuple[str, ...], escaped: str, service_and_run: ServiceAndRun, home: Path
 ) -> None:
     """Some JSON encoders write every slash as an escape; read, it is the key again."""
     key = "sk_a/b+c=="
     refusal = json_reply(f'{{"detail":"invalid key {escaped}"}}'.encode(), "401 Unauthorized")
-    _server, run = at(refusal if line[1] == "get" else writes_meet(refusal))
+    _server, run = service_and_run(refusal if line[1] == "get" else writes_meet(refusal))
 
     result = run(*line, environ={"ESCROWCTL_API_KEY": key})
 

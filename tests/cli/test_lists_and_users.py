@@ -1,15 +1,12 @@
 """Lists in whatever envelope, and users."""
 
 import json
-from collections.abc import Callable
 
 import pytest
-from conftest import Run
-from wire_server import Behave, WireServer
+from conftest import Run, ServiceAndRun
 
 from cli.replies import CREATE, json_reply
 
-At = Callable[[Behave], tuple[WireServer, Run]]
 ITEMS = b'[{"id":"tx_2","status":"held","amount":1.50,"currency":"EUR"},{"id":"tx_1","state":"released"}]'
 
 
@@ -25,8 +22,8 @@ ITEMS = b'[{"id":"tx_2","status":"held","amount":1.50,"currency":"EUR"},{"id":"t
     ],
     ids=["bare", "data", "items", "the noun's plural", "two envelopes", "the only array"],
 )
-def test_a_list_is_an_array_of_its_items_whatever_it_came_in(body: bytes, at: At) -> None:
-    server, run = at(json_reply(body))
+def test_a_list_is_an_array_of_its_items_whatever_it_came_in(body: bytes, service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(json_reply(body))
 
     as_json, piped, quiet = run("tx", "list", "--json"), run("tx", "list"), run("tx", "list", "-q")
 
@@ -39,8 +36,8 @@ def test_a_list_is_an_array_of_its_items_whatever_it_came_in(body: bytes, at: At
 
 
 @pytest.mark.parametrize(("words", "out"), [((), ""), (("--json",), "[]\n"), (("-q",), "")])
-def test_an_empty_list_is_a_success(words: tuple[str, ...], out: str, at: At) -> None:
-    _server, run = at(json_reply(b'{"data":[]}'))
+def test_an_empty_list_is_a_success(words: tuple[str, ...], out: str, service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(json_reply(b'{"data":[]}'))
 
     result = run("tx", "list", *words)
 
@@ -48,16 +45,16 @@ def test_an_empty_list_is_a_success(words: tuple[str, ...], out: str, at: At) ->
 
 
 @pytest.mark.parametrize("body", [b'{"id":"tx_1"}', b'{"a":[],"b":[]}', b'"none"', b"<html>", b"[1,"])
-def test_a_reply_without_a_list_is_an_unreadable_reply(body: bytes, at: At) -> None:
-    _server, run = at(json_reply(body))
+def test_a_reply_without_a_list_is_an_unreadable_reply(body: bytes, service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(json_reply(body))
 
     result = run("tx", "list", "--json")
 
     assert (result.code, result.out, result.error["code"]) == (10, "", "unreadable_reply")
 
 
-def test_a_user_is_shown_as_the_service_describes_it(at: At) -> None:
-    server, run = at(json_reply(b'{"user":{"user_id":42,"name":"Ada \\u001b[31m","kyc":{"level":2}}}'))
+def test_a_user_is_shown_as_the_service_describes_it(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(json_reply(b'{"user":{"user_id":42,"name":"Ada \\u001b[31m","kyc":{"level":2}}}'))
 
     as_json, piped, quiet = run("user", "get", "42", "--json"), run("user", "get", "42"), run("user", "get", "42", "-q")
 

@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from conftest import Run
+from conftest import Run, ServiceAndRun
 from wire_server import hang_up
 
-from cli.conftest import At, Journal
+from cli.conftest import Journal
 from cli.replies import CREATE, HELD, in_turn, json_reply, writes_meet
 
 UUID = "9b2f8a1c-6d4e-4f0a-8f3e-5b7c9d0e1f2a"
@@ -21,8 +21,8 @@ def unnamed(_seen: Any, connection: Any) -> None:
     json_reply(b'{"status":"held","amount":100,"currency":"USD"}')(_seen, connection)
 
 
-def test_two_ids_that_differ_in_case_are_refused_in_one_command(at: At) -> None:
-    server, run = at(writes_meet(json_reply(b""), reads=unnamed))
+def test_two_ids_that_differ_in_case_are_refused_in_one_command(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(writes_meet(json_reply(b""), reads=unnamed))
 
     result = run(*release("tx_ab", "TX_AB"), "--json")
 
@@ -30,15 +30,17 @@ def test_two_ids_that_differ_in_case_are_refused_in_one_command(at: At) -> None:
     assert "tx_ab and TX_AB" in result.error["message"]
 
 
-def test_reads_take_ids_that_differ_in_case(at: At) -> None:
-    server, run = at(unnamed)
+def test_reads_take_ids_that_differ_in_case(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(unnamed)
 
     assert (run("tx", "get", "tx_ab", "TX_AB").code, len(server.seen)) == (0, 2)
 
 
 @pytest.mark.parametrize("first", [json_reply(b""), hang_up], ids=["done", "unknown"])
-def test_release_of_an_id_that_differs_in_case_is_refused_until_allowed(at: At, journal: Journal, first: Any) -> None:
-    server, run = at(writes_meet(in_turn(first, json_reply(b"")), reads=unnamed))
+def test_release_of_an_id_that_differs_in_case_is_refused_until_allowed(
+    service_and_run: ServiceAndRun, journal: Journal, first: Any
+) -> None:
+    server, run = service_and_run(writes_meet(in_turn(first, json_reply(b"")), reads=unnamed))
     run(*release(UUID))
 
     refused = run(*release(UUID.upper()), "--json")
@@ -51,8 +53,8 @@ def test_release_of_an_id_that_differs_in_case_is_refused_until_allowed(at: At, 
     assert len(journal()) == 2
 
 
-def test_release_of_the_exact_id_is_never_allowed_twice(at: At) -> None:
-    server, run = at(writes_meet(json_reply(b""), reads=unnamed))
+def test_release_of_the_exact_id_is_never_allowed_twice(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(writes_meet(json_reply(b""), reads=unnamed))
     run(*release("tx_ab"))
 
     again = run(*release("tx_ab", "--allow-duplicate", "j1"), "--json")
@@ -70,8 +72,8 @@ def test_release_of_the_exact_id_is_never_allowed_twice(at: At) -> None:
     ],
     ids=["composed", "blanks", "variation selector", "filler"],
 )
-def test_references_that_look_alike_are_one(at: At, first: str, second: str) -> None:
-    server, run = at(json_reply(HELD))
+def test_references_that_look_alike_are_one(service_and_run: ServiceAndRun, first: str, second: str) -> None:
+    server, run = service_and_run(json_reply(HELD))
     assert run(*CREATE, "--reference", first).code == 0
 
     again = run(*CREATE, "--reference", second, "--json")
@@ -79,15 +81,15 @@ def test_references_that_look_alike_are_one(at: At, first: str, second: str) -> 
     assert (again.code, again.error["code"], len(server.writes)) == (7, "reference_reused", 1)
 
 
-def test_references_that_differ_in_case_are_two(at: At, run: Run) -> None:
-    server, there = at(json_reply(HELD))
+def test_references_that_differ_in_case_are_two(service_and_run: ServiceAndRun, run: Run) -> None:
+    server, there = service_and_run(json_reply(HELD))
 
     codes = [there(*CREATE, "--reference", text).code for text in ("order-a", "order-A")]
 
     assert (codes, len(server.writes)) == ([0, 0], 2)
 
 
-def test_reference_of_invisible_characters_is_refused(at: At) -> None:
-    server, run = at(json_reply(HELD))
+def test_reference_of_invisible_characters_is_refused(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(json_reply(HELD))
 
     assert (run(*CREATE, "--reference", "\u3164").code, server.writes) == (2, [])

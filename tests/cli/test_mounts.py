@@ -6,12 +6,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import internals
 import pytest
 from conftest import Run
 
 from cli.conftest import Profile
 from cli.replies import CREATE
-from escrowctl.journal import mounts
 
 pytestmark = pytest.mark.skipif(sys.platform == "darwin", reason="reads mountinfo")
 
@@ -25,7 +25,7 @@ WARNING = (
 @pytest.fixture
 def on_nfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mountinfo").write_text(f"1 0 0:1 / / rw - ext4 x rw\n2 1 0:2 / {tmp_path} rw - nfs4 nas:/ rw\n")
-    monkeypatch.setattr(mounts, "_MOUNTINFO", tmp_path / "mountinfo")
+    monkeypatch.setattr(internals.MOUNTINFO, tmp_path / "mountinfo")
 
 
 @pytest.mark.usefixtures("on_nfs")

@@ -10,19 +10,16 @@ import socket
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import KEY, Run
+from conftest import KEY, NOW, Run, Serve, ServiceAndRun
 from wire_server import Behave, Seen, WireServer, answering, hang_up, http_reply, say_nothing
 
 from cli.conftest import Journal
 from cli.replies import CREATE, HELD, RELEASE, RELEASED, break_off, bytes_then_close, json_reply, writes_meet
 
-At = Callable[[Behave], tuple[WireServer, Run]]
-NOW = datetime(2026, 11, 21, 3, 12, 44, tzinfo=UTC)
 QUICK = ("--timeout", "0.6")
 
 
@@ -177,8 +174,10 @@ def unknown_error(server: WireServer, case: Unknown, *, creates: bool) -> dict[s
     "half a character, lower case",
 )
 @pytest.mark.parametrize("case", [*UNKNOWN_EITHER_WAY, *UNKNOWN_CREATES], ids=lambda case: case.name)
-def test_a_create_that_nobody_can_judge_is_unknown_and_was_sent_once(case: Unknown, at: At, journal: Journal) -> None:
-    server, run = at(writes_meet(case.behave))
+def test_a_create_that_nobody_can_judge_is_unknown_and_was_sent_once(
+    case: Unknown, service_and_run: ServiceAndRun, journal: Journal
+) -> None:
+    server, run = service_and_run(writes_meet(case.behave))
 
     result = run(*CREATE, "--json", *QUICK, now=lambda: NOW, new_uuid=lambda: "a-uuid")
 
@@ -202,8 +201,10 @@ def test_a_create_that_nobody_can_judge_is_unknown_and_was_sent_once(case: Unkno
     "a status nobody knows",
 )
 @pytest.mark.parametrize("case", UNKNOWN_EITHER_WAY, ids=lambda case: case.name)
-def test_a_release_that_nobody_can_judge_is_unknown_and_was_sent_once(case: Unknown, at: At, journal: Journal) -> None:
-    server, run = at(writes_meet(case.behave))
+def test_a_release_that_nobody_can_judge_is_unknown_and_was_sent_once(
+    case: Unknown, service_and_run: ServiceAndRun, journal: Journal
+) -> None:
+    server, run = service_and_run(writes_meet(case.behave))
 
     result = run(*RELEASE, "--json", *QUICK, now=lambda: NOW, new_uuid=lambda: "a-uuid")
 
@@ -238,10 +239,10 @@ def test_a_release_that_nobody_can_judge_is_unknown_and_was_sent_once(case: Unkn
 )
 @pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])
 def test_a_refusal_is_a_refusal_and_not_sent_again(
-    line: tuple[str, ...], status: str, code: str, exit_code: int, at: At, journal: Journal
+    line: tuple[str, ...], status: str, code: str, exit_code: int, service_and_run: ServiceAndRun, journal: Journal
 ) -> None:
     problem = b'{"type":"about:blank","title":"No","detail":"beneficiary blocked"}'
-    server, run = at(writes_meet(json_reply(problem, status)))
+    server, run = service_and_run(writes_meet(json_reply(problem, status)))
 
     result = run(*line, "--json", now=lambda: NOW, new_uuid=lambda: "a-uuid")
 
@@ -282,8 +283,8 @@ def test_a_refusal_is_a_refusal_and_not_sent_again(
         b"beneficiary\nblocked\n",
     ],
 )
-def test_a_refusal_tells_what_the_service_said_in_whatever_shape(body: bytes, at: At) -> None:
-    _server, run = at(json_reply(body, "422 No"))
+def test_a_refusal_tells_what_the_service_said_in_whatever_shape(body: bytes, service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(json_reply(body, "422 No"))
 
     result = run(*CREATE)
 
@@ -291,8 +292,8 @@ def test_a_refusal_tells_what_the_service_said_in_whatever_shape(body: bytes, at
     assert result.err == 'error: the service refused the create: 422 "beneficiary blocked".\n'
 
 
-def test_half_a_character_in_a_refusal_leaves_it_a_refusal(at: At, journal: Journal) -> None:
-    server, run = at(json_reply(rb'{"detail":"\udc00"}', "400 Bad Request"))
+def test_half_a_character_in_a_refusal_leaves_it_a_refusal(service_and_run: ServiceAndRun, journal: Journal) -> None:
+    server, run = service_and_run(json_reply(rb'{"detail":"\udc00"}', "400 Bad Request"))
 
     result = run(*CREATE, "--json")
 
@@ -300,8 +301,8 @@ def test_half_a_character_in_a_refusal_leaves_it_a_refusal(at: At, journal: Jour
     assert journal() == [("create_transaction", "refused")]
 
 
-def test_what_a_refusal_says_cannot_move_the_cursor_or_run_on_for_ever(at: At) -> None:
-    _server, run = at(json_reply(b"\x1b[2J\xe2\x80\xae" + b"x" * 5000, "400 Bad Request"))
+def test_what_a_refusal_says_cannot_move_the_cursor_or_run_on_for_ever(service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(json_reply(b"\x1b[2J\xe2\x80\xae" + b"x" * 5000, "400 Bad Request"))
 
     result = run(*CREATE)
 
@@ -316,10 +317,12 @@ def test_what_a_refusal_says_cannot_move_the_cursor_or_run_on_for_ever(at: At) -
 @pytest.mark.parametrize("status", ["301 Moved", "307 Moved", "308 Moved", "302 Found", "303 See Other"])
 @pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])
 def test_no_redirect_is_followed_and_the_key_goes_nowhere_else(
-    line: tuple[str, ...], status: str, at: At, serve: Callable[[Behave], WireServer]
+    line: tuple[str, ...], status: str, service_and_run: ServiceAndRun, serve: Serve
 ) -> None:
     elsewhere = serve(json_reply(RELEASED))
-    server, run = at(writes_meet(json_reply(b"", status, f"Location: {elsewhere.base_url}/api/v1/transactions")))
+    server, run = service_and_run(
+        writes_meet(json_reply(b"", status, f"Location: {elsewhere.base_url}/api/v1/transactions"))
+    )
 
     result = run(*line)
 
@@ -395,10 +398,10 @@ def test_a_release_without_a_connection_stops_at_the_reading_and_records_nothing
 @pytest.mark.parametrize("status", ["200 OK", "201 Created", "202 Accepted"])
 @pytest.mark.parametrize("squeezed", [False, True], ids=["plain", "gzip, unasked"])
 def test_a_create_that_was_answered_with_its_record_is_done(
-    status: str, *, squeezed: bool, at: At, journal: Journal
+    status: str, *, squeezed: bool, service_and_run: ServiceAndRun, journal: Journal
 ) -> None:
     reply = json_reply(SQUEEZED, status, "Content-Encoding: gzip") if squeezed else json_reply(HELD, status)
-    server, run = at(reply)
+    server, run = service_and_run(reply)
 
     result = run(*CREATE, "--json")
 
@@ -423,9 +426,9 @@ def test_a_create_that_was_answered_with_its_record_is_done(
     ids=["record", "envelope", "null", "text", "200 empty", "204"],
 )
 def test_accepted_release_without_known_status_is_done_not_confirmed(
-    reply: Behave, status: int, shown: object, at: At, journal: Journal
+    reply: Behave, status: int, shown: object, service_and_run: ServiceAndRun, journal: Journal
 ) -> None:
-    server, run = at(writes_meet(reply))
+    server, run = service_and_run(writes_meet(reply))
 
     result = run(*RELEASE, "--json")
 
@@ -450,8 +453,8 @@ def test_accepted_release_without_known_status_is_done_not_confirmed(
     assert journal() == [("release_transaction", "done")]
 
 
-def test_an_unknown_release_is_said_to_a_person_in_the_words_to_settle_it_with(at: At) -> None:
-    server, run = at(writes_meet(hang_up))
+def test_an_unknown_release_is_said_to_a_person_in_the_words_to_settle_it_with(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(writes_meet(hang_up))
 
     result = run(*RELEASE, "--reason", "order 8841", now=lambda: NOW, new_uuid=lambda: "a-uuid")
 
@@ -467,8 +470,8 @@ def test_an_unknown_release_is_said_to_a_person_in_the_words_to_settle_it_with(a
 
 
 @pytest.mark.thorough
-def test_a_drip_in_the_body_ends_at_the_total_deadline(at: At, journal: Journal) -> None:
-    server, run = at(drip(http_reply("200 OK", HELD), every=0.02))
+def test_a_drip_in_the_body_ends_at_the_total_deadline(service_and_run: ServiceAndRun, journal: Journal) -> None:
+    server, run = service_and_run(drip(http_reply("200 OK", HELD), every=0.02))
     looks: list[float] = []
 
     def monotonic() -> float:
@@ -482,9 +485,9 @@ def test_a_drip_in_the_body_ends_at_the_total_deadline(at: At, journal: Journal)
     assert journal() == [("create_transaction", "unknown")]
 
 
-def test_interim_replies_before_the_answer_are_no_answer_and_do_no_harm(at: At) -> None:
+def test_interim_replies_before_the_answer_are_no_answer_and_do_no_harm(service_and_run: ServiceAndRun) -> None:
     early = b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" * 3
-    _server, run = at(answering(early + http_reply("200 OK", HELD)))
+    _server, run = service_and_run(answering(early + http_reply("200 OK", HELD)))
 
     result = run(*CREATE, "-q")
 
@@ -508,8 +511,10 @@ def test_a_name_that_is_never_resolved_ends_at_the_deadline_with_nothing_sent(
 
 
 @pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])
-def test_without_a_usable_journal_nothing_is_sent(line: tuple[str, ...], at: At, home: Path) -> None:
-    server, run = at(json_reply(HELD))
+def test_without_a_usable_journal_nothing_is_sent(
+    line: tuple[str, ...], service_and_run: ServiceAndRun, home: Path
+) -> None:
+    server, run = service_and_run(json_reply(HELD))
     state = home / "state"
     state.mkdir(mode=0o700, parents=True)
     (state / "journal.db").write_bytes(b"this was a journal once " * 500)
@@ -522,9 +527,11 @@ def test_without_a_usable_journal_nothing_is_sent(line: tuple[str, ...], at: At,
 
 
 @pytest.mark.parametrize("status", ["200 OK", "401 Unauthorized", "500 Oh No"])
-def test_a_service_that_echoes_the_key_does_not_get_it_shown_or_stored(status: str, at: At, home: Path) -> None:
+def test_a_service_that_echoes_the_key_does_not_get_it_shown_or_stored(
+    status: str, service_and_run: ServiceAndRun, home: Path
+) -> None:
     echo = f'{{"id":"tx_1","detail":"no such key: {KEY}"}}'.encode()
-    _server, run = at(json_reply(echo, status, f"X-Request-Id: {KEY}", f"Location: https://x/{KEY}"))
+    _server, run = service_and_run(json_reply(echo, status, f"X-Request-Id: {KEY}", f"Location: https://x/{KEY}"))
 
     results = [run(*CREATE, "--debug"), run("tx", "get", "tx_1", "--json"), run("journal", "show", "j1", "--json")]
 
@@ -532,8 +539,10 @@ def test_a_service_that_echoes_the_key_does_not_get_it_shown_or_stored(status: s
     assert not any(KEY.encode() in path.read_bytes() for path in home.rglob("*") if path.is_file())
 
 
-def test_an_unknown_write_says_where_the_service_honours_its_key(at: At, write_config: Callable[[str], Path]) -> None:
-    server, run = at(hang_up)
+def test_an_unknown_write_says_where_the_service_honours_its_key(
+    service_and_run: ServiceAndRun, write_config: Callable[[str], Path]
+) -> None:
+    server, run = service_and_run(hang_up)
     write_config(f'[profiles.p]\nbase_url = "{server.base_url}"\nidempotency = "header"\n')
     around = {"ESCROWCTL_PROFILE": "p"}
 

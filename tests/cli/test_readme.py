@@ -4,6 +4,7 @@ import re
 import tomllib
 from pathlib import Path
 
+import internals
 import pytest
 from conftest import Run
 
@@ -129,7 +130,7 @@ def commands_refusing_sandbox() -> set[str]:
 def test_command_runs_with_sandbox_unless_the_readme_says_no(
     command: str, run: Run, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("escrowctl.commands.sandbox._run", lambda _session, server: server.run(lambda: True))
+    monkeypatch.setattr(internals.RUN_SANDBOX, lambda _session, server: server.run(lambda: True))
     words = LINES[command]
     if "ID" in words or command.startswith("journal "):
         made = run("--sandbox", "tx", "create", "--amount", "100", "--currency", "USD", "-q").out.strip()

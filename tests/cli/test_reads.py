@@ -2,17 +2,15 @@
 
 import gzip
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from conftest import Run
-from wire_server import Behave, WireServer, hang_up, say_nothing
+from conftest import ServiceAndRun
+from wire_server import Behave, hang_up, say_nothing
 
 from cli.conftest import Journal
 from cli.replies import HELD, break_off, bytes_then_close, json_reply
 
-At = Callable[[Behave], tuple[WireServer, Run]]
 GET = ("tx", "get", "tx_1")
 SAID = "get transaction tx_1: the service answered"
 
@@ -46,9 +44,9 @@ def failed(code: str, exit_code: int, message: str, status: int | None, outcome:
     ],
 )
 def test_a_read_that_was_refused_ends_by_its_status(
-    status: str, code: str, exit_code: int, outcome: str | None, at: At, journal: Journal
+    status: str, code: str, exit_code: int, outcome: str | None, service_and_run: ServiceAndRun, journal: Journal
 ) -> None:
-    server, run = at(json_reply(b"", status))
+    server, run = service_and_run(json_reply(b"", status))
 
     result = run(*GET, "--json", new_uuid=lambda: "a-uuid")
 
@@ -79,8 +77,10 @@ def test_a_read_that_was_refused_ends_by_its_status(
     ],
     ids=["empty", "204", "HTML", "text", "cut", "NaN", "twice", "large", "br"],
 )
-def test_a_reply_that_cannot_be_read_is_a_failed_read_and_shows_how_it_starts(behave: Behave, why: str, at: At) -> None:
-    server, run = at(behave)
+def test_a_reply_that_cannot_be_read_is_a_failed_read_and_shows_how_it_starts(
+    behave: Behave, why: str, service_and_run: ServiceAndRun
+) -> None:
+    server, run = service_and_run(behave)
 
     result = run(*GET, "--json", new_uuid=lambda: "a-uuid")
 
@@ -103,8 +103,10 @@ def test_a_reply_that_cannot_be_read_is_a_failed_read_and_shows_how_it_starts(be
     ],
     ids=["hang up", "reset", "silence", "not HTTP"],
 )
-def test_a_read_without_an_answer_says_that_it_was_only_a_read(behave: Behave, why: str, tries: int, at: At) -> None:
-    server, run = at(behave)
+def test_a_read_without_an_answer_says_that_it_was_only_a_read(
+    behave: Behave, why: str, tries: int, service_and_run: ServiceAndRun
+) -> None:
+    server, run = service_and_run(behave)
 
     result = run(*GET, "--timeout", "0.3")
 
@@ -126,8 +128,8 @@ def test_a_read_without_an_answer_says_that_it_was_only_a_read(behave: Behave, w
         (b"null", "null"),
     ],
 )
-def test_any_json_is_shown_as_it_stands(body: bytes, shown: str, at: At) -> None:
-    _server, run = at(json_reply(body))
+def test_any_json_is_shown_as_it_stands(body: bytes, shown: str, service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(json_reply(body))
 
     result = run(*GET, "--json")
 
@@ -135,9 +137,11 @@ def test_any_json_is_shown_as_it_stands(body: bytes, shown: str, at: At) -> None
 
 
 @pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
-def test_what_the_service_says_cannot_move_the_cursor_or_become_markup(*, terminal: bool, at: At) -> None:
+def test_what_the_service_says_cannot_move_the_cursor_or_become_markup(
+    *, terminal: bool, service_and_run: ServiceAndRun
+) -> None:
     body = json.dumps({"id": "[bold]tx_1[/bold]", "note": "\x1b[2J\u202eevil\r\n\x9b31m", "\x1b]0;x\x07": "key"})
-    _server, run = at(json_reply(body.encode()))
+    _server, run = service_and_run(json_reply(body.encode()))
 
     shown = run(*GET, "--color", "never", terminal=terminal)
     ids = run(*GET, "-q", terminal=terminal)

@@ -8,20 +8,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import KEY as API_KEY
-from conftest import Run
+from conftest import NOW, Run, ServiceAndRun
 from wire_server import Behave, WireServer, by_method, hang_up
 
 from cli.conftest import Journal, Profile
 from cli.replies import CREATE, HELD, RELEASE, RELEASED, in_turn, json_reply, writes_meet
 
-At = Callable[[Behave], tuple[WireServer, Run]]
-NOW = datetime(2026, 11, 21, 3, 12, 44, tzinfo=UTC)
 KEY = "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"
 WHY = ("--reason", "desk ticket 5512")
 KNOWN_WORD = 'status.released = ["released"]'
@@ -45,11 +42,11 @@ def by_path(*, listed: Behave, one: Behave, write: Behave = hang_up) -> Behave:
 
 
 @pytest.fixture
-def unknown(at: At) -> Callable[..., tuple[WireServer, Run]]:
+def unknown_write(service_and_run: ServiceAndRun) -> Callable[..., tuple[WireServer, Run]]:
     """Start a server on which one write has become unknown, as j1."""
 
     def start(line: tuple[str, ...], behave: Behave, **keywords: Any) -> tuple[WireServer, Run]:
-        server, run = at(behave)
+        server, run = service_and_run(behave)
         result = run(*line, now=lambda: NOW, **keywords)
         assert result.code == 12, result.err
         server.seen.clear()
@@ -62,10 +59,10 @@ def unknown(at: At) -> Callable[..., tuple[WireServer, Run]]:
 
 
 def test_a_create_stays_unknown_where_only_its_amount_is_found(
-    unknown: Callable[..., tuple[WireServer, Run]], journal: Journal
+    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
 ) -> None:
     listed = listing(item("tx_88F2"), item("tx_other", 7))
-    server, run = unknown(CREATE, by_path(listed=listed, one=json_reply(HELD)), new_uuid=lambda: KEY)
+    server, run = unknown_write(CREATE, by_path(listed=listed, one=json_reply(HELD)), new_uuid=lambda: KEY)
 
     result = run("journal", "resolve", "j1", now=lambda: NOW)
 
@@ -90,10 +87,10 @@ def test_a_create_stays_unknown_where_only_its_amount_is_found(
 
 @pytest.mark.parametrize("place", [{"idempotencyKey": KEY}, {"meta": {"request": {"key": KEY}}}, {"keys": ["x", KEY]}])
 def test_a_create_whose_key_a_record_carries_is_settled(
-    unknown: Callable[..., tuple[WireServer, Run]], journal: Journal, place: dict[str, Any]
+    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, place: dict[str, Any]
 ) -> None:
     listed = listing(item("tx_other"), item("tx_88F2", **place))
-    server, run = unknown(CREATE, by_path(listed=listed, one=json_reply(HELD)), new_uuid=lambda: KEY)
+    server, run = unknown_write(CREATE, by_path(listed=listed, one=json_reply(HELD)), new_uuid=lambda: KEY)
 
     result = run("journal", "resolve", "j1", "--json")
 
@@ -115,11 +112,11 @@ def test_a_create_whose_key_a_record_carries_is_settled(
     ids=["a key of the operator's own", "part of a text", "two carry it", "none"],
 )
 def test_what_is_less_than_its_own_key_in_one_record_proves_nothing(
-    unknown: Callable[..., tuple[WireServer, Run]], journal: Journal, items: tuple[dict[str, Any], ...]
+    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, items: tuple[dict[str, Any], ...]
 ) -> None:
     own = ("--idempotency-key", "order-1") if items and items[0].get("key") == "order-1" else ()
     line = (*CREATE, *own)
-    _, run = unknown(line, by_path(listed=listing(*items), one=json_reply(HELD)), new_uuid=lambda: KEY)
+    _, run = unknown_write(line, by_path(listed=listing(*items), one=json_reply(HELD)), new_uuid=lambda: KEY)
 
     assert run("journal", "resolve", "j1").code == 12
     assert journal() == [("create_transaction", "unknown")]
@@ -142,9 +139,9 @@ def test_a_release_that_reads_as_released_is_settled(run: Run, serve: Any, write
     "behave", [json_reply(HELD), json_reply(b"", "404 No"), json_reply(b"", "500 Oh"), hang_up, json_reply(b"<html>")]
 )
 def test_any_other_reading_of_a_release_proves_nothing(
-    unknown: Callable[..., tuple[WireServer, Run]], journal: Journal, behave: Behave
+    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, behave: Behave
 ) -> None:
-    server, run = unknown(RELEASE, writes_meet(hang_up, reads=in_turn(json_reply(HELD), behave)))
+    server, run = unknown_write(RELEASE, writes_meet(hang_up, reads=in_turn(json_reply(HELD), behave)))
 
     result = run("journal", "resolve", "j1")
 
@@ -176,9 +173,9 @@ def test_a_release_is_not_verified_by_what_another_escrow_has_become(profile: Pr
     assert (result.code, result.error["code"], result.error["status_after"]) == (16, "not_released", None)
 
 
-def test_a_webhook_and_a_raw_call_stay_unknown(at: At, journal: Journal) -> None:
+def test_a_webhook_and_a_raw_call_stay_unknown(service_and_run: ServiceAndRun, journal: Journal) -> None:
     endpoint = {"id": "wh_1", "url": "https://hooks.example.net/x"}
-    server, run = at(by_path(listed=listing(endpoint), one=json_reply(HELD)))
+    server, run = service_and_run(by_path(listed=listing(endpoint), one=json_reply(HELD)))
     run("webhook", "create", "--url", "https://hooks.example.net/x")
     run("api", "DELETE", "/webhooks/wh_9", "--yes")
     sent = len(server.writes)
@@ -194,10 +191,10 @@ def test_a_webhook_and_a_raw_call_stay_unknown(at: At, journal: Journal) -> None
 
 
 def test_an_operators_word_that_it_exists_is_recorded_after_reading_it(
-    unknown: Callable[..., tuple[WireServer, Run]], journal: Journal
+    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
 ) -> None:
     one = json_reply(HELD.replace(b"tx_1", b"tx_88F2"))
-    server, run = unknown(CREATE, by_path(listed=listing(), one=one))
+    server, run = unknown_write(CREATE, by_path(listed=listing(), one=one))
 
     result = run("journal", "resolve", "j1", "--applied", "--id", "tx_88F2", *WHY, terminal=True, now=lambda: NOW)
 
@@ -210,13 +207,13 @@ def test_an_operators_word_that_it_exists_is_recorded_after_reading_it(
 
 
 def test_a_decision_by_a_user_without_a_name_records_the_uid(
-    unknown: Callable[..., tuple[WireServer, Run]], monkeypatch: pytest.MonkeyPatch
+    unknown_write: Callable[..., tuple[WireServer, Run]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(os, "getuid", lambda: 2**31 - 5)  # no passwd entry
     one = json_reply(HELD.replace(b"tx_1", b"tx_88F2"))
-    _, run = unknown(CREATE, by_path(listed=listing(), one=one))
+    _, run = unknown_write(CREATE, by_path(listed=listing(), one=one))
 
     run("journal", "resolve", "j1", "--applied", "--id", "tx_88F2", *WHY)
 
@@ -225,10 +222,10 @@ def test_a_decision_by_a_user_without_a_name_records_the_uid(
 
 
 def test_an_operators_word_that_it_does_not_exist_lets_the_same_line_be_sent(
-    unknown: Callable[..., tuple[WireServer, Run]], journal: Journal
+    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
 ) -> None:
     write = in_turn(hang_up, json_reply(HELD))
-    server, run = unknown(CREATE, by_path(listed=listing(), one=json_reply(HELD), write=write))
+    server, run = unknown_write(CREATE, by_path(listed=listing(), one=json_reply(HELD), write=write))
     assert run(*CREATE).code == 12
 
     result = run("journal", "resolve", "j1", "--not-applied", *WHY)
@@ -239,11 +236,11 @@ def test_an_operators_word_that_it_does_not_exist_lets_the_same_line_be_sent(
 
 
 def test_the_key_of_what_was_not_applied_serves_for_its_next_attempt(
-    unknown: Callable[..., tuple[WireServer, Run]], journal: Journal
+    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
 ) -> None:
     keyed = (*CREATE, "--idempotency-key", "order-1")
     write = in_turn(hang_up, json_reply(HELD))
-    server, run = unknown(keyed, by_path(listed=listing(), one=json_reply(HELD), write=write))
+    server, run = unknown_write(keyed, by_path(listed=listing(), one=json_reply(HELD), write=write))
     run("journal", "resolve", "j1", "--not-applied", *WHY)
 
     assert (run(*keyed).code, [seen.header("Idempotency-Key") for seen in server.writes]) == (0, ["order-1"])
@@ -268,9 +265,9 @@ def test_the_key_of_what_was_not_applied_serves_for_its_next_attempt(
     ],
 )
 def test_a_word_that_a_reading_contradicts_is_not_recorded_but_by_unread(
-    unknown: Callable[..., tuple[WireServer, Run]], journal: Journal, one: Behave, code: int, sentence: str
+    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, one: Behave, code: int, sentence: str
 ) -> None:
-    _, run = unknown(CREATE, by_path(listed=listing(), one=one))
+    _, run = unknown_write(CREATE, by_path(listed=listing(), one=one))
     line = ("journal", "resolve", "j1", "--applied", "--id", "tx_2", *WHY)
 
     result = run(*line, "--json")
@@ -296,10 +293,10 @@ def test_a_release_that_reads_as_released_cannot_be_said_not_to_be(run: Run, ser
 
 
 def test_a_create_whose_key_a_record_carries_cannot_be_said_not_to_be(
-    unknown: Callable[..., tuple[WireServer, Run]], journal: Journal
+    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
 ) -> None:
     listed = listing(item("tx_88F2", metadata={"key": KEY}))
-    server, run = unknown(CREATE, by_path(listed=listed, one=json_reply(HELD)), new_uuid=lambda: KEY)
+    server, run = unknown_write(CREATE, by_path(listed=listed, one=json_reply(HELD)), new_uuid=lambda: KEY)
     line = ("journal", "resolve", "j1", "--not-applied", *WHY)
 
     result = run(*line, "--json")
@@ -311,8 +308,8 @@ def test_a_create_whose_key_a_record_carries_cannot_be_said_not_to_be(
     assert journal() == [("create_transaction", "not_applied")]
 
 
-def test_a_reading_is_announced_only_where_something_is_read(at: At) -> None:
-    server, run = at(by_path(listed=listing(), one=json_reply(HELD)))
+def test_a_reading_is_announced_only_where_something_is_read(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(by_path(listed=listing(), one=json_reply(HELD)))
     run(*CREATE)
     run("api", "DELETE", "/webhooks/wh_9", "--yes")
     server.seen.clear()
@@ -332,10 +329,10 @@ def test_a_reading_is_announced_only_where_something_is_read(at: At) -> None:
     ],
 )
 def test_what_a_create_made_goes_by_the_id_that_its_record_echoes(
-    at: At, journal: Journal, echoed: bytes, code: int, sentence: str
+    service_and_run: ServiceAndRun, journal: Journal, echoed: bytes, code: int, sentence: str
 ) -> None:
     write, one = in_turn(json_reply(HELD), hang_up), json_reply(HELD.replace(b"tx_1", echoed))
-    _, run = at(by_path(listed=listing(), one=one, write=write))
+    _, run = service_and_run(by_path(listed=listing(), one=one, write=write))
     assert [run(*CREATE).code, run(*CREATE).code] == [0, 12]
 
     result = run("journal", "resolve", "j2", "--applied", "--id", "TX_1", *WHY, "--json")
@@ -345,8 +342,10 @@ def test_what_a_create_made_goes_by_the_id_that_its_record_echoes(
     assert journal() == [("create_transaction", "done"), ("create_transaction", "unknown")]
 
 
-def test_one_escrow_cannot_be_what_two_creates_made(at: At, journal: Journal) -> None:
-    server, run = at(by_path(listed=listing(), one=json_reply(HELD), write=in_turn(json_reply(HELD), hang_up)))
+def test_one_escrow_cannot_be_what_two_creates_made(service_and_run: ServiceAndRun, journal: Journal) -> None:
+    server, run = service_and_run(
+        by_path(listed=listing(), one=json_reply(HELD), write=in_turn(json_reply(HELD), hang_up))
+    )
     assert [run(*CREATE).code, run(*CREATE).code] == [0, 12]
 
     result = run("journal", "resolve", "j2", "--applied", "--id", "tx_1", *WHY, "--allow-unreadable", "--json")
@@ -374,9 +373,13 @@ def test_one_escrow_cannot_be_what_two_creates_made(at: At, journal: Journal) ->
     ],
 )
 def test_a_line_that_cannot_be_meant_reads_and_records_nothing(
-    unknown: Callable[..., tuple[WireServer, Run]], journal: Journal, line: tuple[str, ...], code: int, sentence: str
+    unknown_write: Callable[..., tuple[WireServer, Run]],
+    journal: Journal,
+    line: tuple[str, ...],
+    code: int,
+    sentence: str,
 ) -> None:
-    server, run = unknown(CREATE, hang_up)
+    server, run = unknown_write(CREATE, hang_up)
 
     result = run("journal", "resolve", *line, "--json")
 
@@ -385,8 +388,8 @@ def test_a_line_that_cannot_be_meant_reads_and_records_nothing(
     assert journal() == [("create_transaction", "unknown")]
 
 
-def test_settled_entry_is_shown_and_takes_no_other_decision(at: At) -> None:
-    server, run = at(json_reply(HELD))
+def test_settled_entry_is_shown_and_takes_no_other_decision(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(json_reply(HELD))
     run(*CREATE)
 
     shown = run("journal", "resolve", "j1", terminal=True)
@@ -397,9 +400,9 @@ def test_settled_entry_is_shown_and_takes_no_other_decision(at: At) -> None:
 
 
 def test_an_entry_is_settled_only_at_the_service_that_it_was_sent_to(
-    unknown: Callable[..., tuple[WireServer, Run]], serve: Any, run: Run
+    unknown_write: Callable[..., tuple[WireServer, Run]], serve: Any, run: Run
 ) -> None:
-    unknown(CREATE, hang_up)
+    unknown_write(CREATE, hang_up)
     other = serve(json_reply(HELD))
     around = {"ESCROWCTL_BASE_URL": other.base_url, "ESCROWCTL_API_KEY": "sk_test_1"}
 
@@ -428,11 +431,11 @@ def test_a_release_that_reads_as_held_cannot_be_said_to_be_done(profile: Profile
 
 @pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])
 def test_what_cannot_be_read_is_called_not_applied_only_unread(
-    unknown: Callable[..., tuple[WireServer, Run]], journal: Journal, line: tuple[str, ...]
+    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, line: tuple[str, ...]
 ) -> None:
     refused = json_reply(b"", "404 No")
     one = in_turn(json_reply(HELD), refused) if line == RELEASE else refused
-    server, run = unknown(line, by_path(listed=refused, one=one))
+    server, run = unknown_write(line, by_path(listed=refused, one=one))
     verdict = ("journal", "resolve", "j1", "--not-applied", *WHY)
 
     result = run(*verdict, "--json")
@@ -453,26 +456,26 @@ def test_what_cannot_be_read_is_called_not_applied_only_unread(
     ids=["the key stands in what was sent", "another amount", "another currency"],
 )
 def test_a_key_that_something_else_explains_proves_nothing(
-    unknown: Callable[..., tuple[WireServer, Run]], journal: Journal, data: str, record: dict[str, Any]
+    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, data: str, record: dict[str, Any]
 ) -> None:
     line = (*CREATE, "--data", data, "--idempotency-key", KEY)
-    _, run = unknown(line, by_path(listed=listing(record), one=json_reply(HELD)))
+    _, run = unknown_write(line, by_path(listed=listing(record), one=json_reply(HELD)))
 
     assert run("journal", "resolve", "j1").code == 12
     assert journal() == [("create_transaction", "unknown")]
 
 
-def test_one_escrow_is_not_read_as_what_two_creates_made(at: At, journal: Journal) -> None:
+def test_one_escrow_is_not_read_as_what_two_creates_made(service_and_run: ServiceAndRun, journal: Journal) -> None:
     listed = listing(item("tx_1", metadata=KEY))
-    _, run = at(by_path(listed=listed, one=json_reply(HELD), write=in_turn(json_reply(HELD), hang_up)))
+    _, run = service_and_run(by_path(listed=listed, one=json_reply(HELD), write=in_turn(json_reply(HELD), hang_up)))
     assert [run(*CREATE).code, run(*CREATE, new_uuid=lambda: KEY).code] == [0, 12]
 
     assert run("journal", "resolve", "j2").code == 12
     assert journal() == [("create_transaction", "done"), ("create_transaction", "unknown")]
 
 
-def test_unknown_release_is_never_meant_twice(at: At, journal: Journal) -> None:
-    server, run = at(writes_meet(in_turn(hang_up, json_reply(HELD))))
+def test_unknown_release_is_never_meant_twice(service_and_run: ServiceAndRun, journal: Journal) -> None:
+    server, run = service_and_run(writes_meet(in_turn(hang_up, json_reply(HELD))))
 
     codes = [run(*RELEASE).code, run(*RELEASE, "--allow-duplicate", "j1").code]
 
@@ -480,9 +483,9 @@ def test_unknown_release_is_never_meant_twice(at: At, journal: Journal) -> None:
     assert journal() == [("release_transaction", "unknown")]
 
 
-def test_the_line_that_was_settled_since_prints_what_is_known_under_its_key(at: At) -> None:
+def test_the_line_that_was_settled_since_prints_what_is_known_under_its_key(service_and_run: ServiceAndRun) -> None:
     failed = json_reply(b'{"error":"internal","id":"err_77"}', "500 Oh")
-    server, run = at(by_path(listed=listing(), one=json_reply(HELD), write=failed))
+    server, run = service_and_run(by_path(listed=listing(), one=json_reply(HELD), write=failed))
     keyed = (*CREATE, "--idempotency-key", "order-9")
     assert run(*keyed).code == 12
     assert run("journal", "list", "--json").json[0]["id"] is None
@@ -496,9 +499,9 @@ def test_the_line_that_was_settled_since_prints_what_is_known_under_its_key(at: 
 
 
 def test_the_key_never_stands_in_a_verdict(
-    unknown: Callable[..., tuple[WireServer, Run]], home: Path, journal: Journal
+    unknown_write: Callable[..., tuple[WireServer, Run]], home: Path, journal: Journal
 ) -> None:
-    server, run = unknown(CREATE, by_path(listed=listing(), one=json_reply(HELD)))
+    server, run = unknown_write(CREATE, by_path(listed=listing(), one=json_reply(HELD)))
 
     told = run("journal", "resolve", "j1", "--not-applied", "--reason", f"oops {API_KEY}", "--json")
     named = run("journal", "resolve", "j1", "--applied", "--id", API_KEY, *WHY, "--json")
@@ -510,7 +513,7 @@ def test_the_key_never_stands_in_a_verdict(
 
 
 def test_a_reading_does_not_overwrite_what_was_recorded_meanwhile(
-    unknown: Callable[..., tuple[WireServer, Run]], home: Path, journal: Journal
+    unknown_write: Callable[..., tuple[WireServer, Run]], home: Path, journal: Journal
 ) -> None:
     word = ("journal", "resolve", "j1", "--applied", "--id", "tx_9", "--allow-unreadable", *WHY)
 
@@ -519,7 +522,7 @@ def test_a_reading_does_not_overwrite_what_was_recorded_meanwhile(
         subprocess.run([sys.executable, "-m", "escrowctl", *word], env=environ, check=True, stdout=subprocess.DEVNULL)
         listing(item("tx_8", metadata=KEY))(seen, connection)
 
-    server, run = unknown(CREATE, by_path(listed=list_late, one=json_reply(HELD)), new_uuid=lambda: KEY)
+    server, run = unknown_write(CREATE, by_path(listed=list_late, one=json_reply(HELD)), new_uuid=lambda: KEY)
 
     result = run("journal", "resolve", "j1", "--json")
 
@@ -528,12 +531,14 @@ def test_a_reading_does_not_overwrite_what_was_recorded_meanwhile(
     assert (shown["state"], shown["id"]) == ("done", "tx_9")
 
 
-def test_a_signal_during_a_reading_says_how_the_entry_stands(unknown: Callable[..., tuple[WireServer, Run]]) -> None:
+def test_a_signal_during_a_reading_says_how_the_entry_stands(
+    unknown_write: Callable[..., tuple[WireServer, Run]],
+) -> None:
     def interrupt(_seen: Any, _connection: Any) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(0.5)
 
-    _, run = unknown(CREATE, by_path(listed=interrupt, one=json_reply(HELD)))
+    _, run = unknown_write(CREATE, by_path(listed=interrupt, one=json_reply(HELD)))
 
     result = run("journal", "resolve", "j1", "--json")
 
@@ -588,10 +593,12 @@ def test_an_entry_is_still_settled_where_its_profile_was_changed(
 
 @pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])
 def test_sending_it_again_is_asked_for_and_goes_out_once_under_the_same_key(
-    unknown: Callable[..., tuple[WireServer, Run]], journal: Journal, line: tuple[str, ...]
+    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, line: tuple[str, ...]
 ) -> None:
     write = in_turn(hang_up, json_reply(HELD))
-    server, run = unknown(line, by_path(listed=listing(), one=json_reply(HELD), write=write), new_uuid=lambda: KEY)
+    server, run = unknown_write(
+        line, by_path(listed=listing(), one=json_reply(HELD), write=write), new_uuid=lambda: KEY
+    )
 
     result = run("journal", "resolve", "j1", "--resend", *WHY, stdin="j1\n", terminal=True)
 
@@ -605,9 +612,9 @@ def test_sending_it_again_is_asked_for_and_goes_out_once_under_the_same_key(
 
 @pytest.mark.parametrize(("answer", "code"), [("no\n", 3), ("", 3)])
 def test_declining_leaves_it_unknown(
-    unknown: Callable[..., tuple[WireServer, Run]], journal: Journal, answer: str, code: int
+    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, answer: str, code: int
 ) -> None:
-    server, run = unknown(CREATE, by_path(listed=listing(), one=json_reply(HELD)))
+    server, run = unknown_write(CREATE, by_path(listed=listing(), one=json_reply(HELD)))
 
     result = run("journal", "resolve", "j1", "--resend", *WHY, stdin=answer, terminal=True)
 
@@ -616,10 +623,10 @@ def test_declining_leaves_it_unknown(
 
 
 def test_without_a_terminal_sending_it_again_needs_yes(
-    unknown: Callable[..., tuple[WireServer, Run]], journal: Journal
+    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
 ) -> None:
     write = in_turn(hang_up, json_reply(HELD))
-    server, run = unknown(CREATE, by_path(listed=listing(), one=json_reply(HELD), write=write))
+    server, run = unknown_write(CREATE, by_path(listed=listing(), one=json_reply(HELD), write=write))
 
     assert (run("journal", "resolve", "j1", "--resend", *WHY).code, server.writes) == (3, [])
     assert (run("journal", "resolve", "j1", "--resend", "--yes", *WHY).code, len(server.writes)) == (0, 1)
@@ -627,11 +634,11 @@ def test_without_a_terminal_sending_it_again_needs_yes(
 
 @pytest.mark.parametrize("second", [json_reply(b"", "400 No"), json_reply(b"", "409 No"), hang_up])
 def test_a_second_sending_that_is_not_done_settles_nothing(
-    unknown: Callable[..., tuple[WireServer, Run]], journal: Journal, second: Behave
+    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, second: Behave
 ) -> None:
     """The first may have been applied, whatever the second met."""
     write = in_turn(hang_up, second)
-    server, run = unknown(CREATE, by_path(listed=listing(), one=json_reply(HELD), write=write))
+    server, run = unknown_write(CREATE, by_path(listed=listing(), one=json_reply(HELD), write=write))
 
     assert run("journal", "resolve", "j1", "--resend", "--yes", *WHY).code == 12
     assert (len(server.writes), journal()) == (1, [("create_transaction", "unknown")])
@@ -658,10 +665,10 @@ def test_what_a_reading_settles_is_not_sent_again(run: Run, serve: Any, write_co
     ids=["another amount", "another escrow", "unreadable"],
 )
 def test_a_release_is_sent_again_only_while_it_is_what_was_agreed_to(
-    unknown: Callable[..., tuple[WireServer, Run]], journal: Journal, one: bytes, code: int, sentence: str
+    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, one: bytes, code: int, sentence: str
 ) -> None:
     reads = in_turn(json_reply(HELD), json_reply(one))
-    server, run = unknown(RELEASE, writes_meet(in_turn(hang_up, json_reply(HELD)), reads=reads))
+    server, run = unknown_write(RELEASE, writes_meet(in_turn(hang_up, json_reply(HELD)), reads=reads))
     line = ("journal", "resolve", "j1", "--resend", "--yes", *WHY)
 
     result = run(*line, "--json")
@@ -673,10 +680,10 @@ def test_a_release_is_sent_again_only_while_it_is_what_was_agreed_to(
 
 
 def test_what_changed_while_somebody_thought_is_not_sent_again(
-    unknown: Callable[..., tuple[WireServer, Run]], journal: Journal
+    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
 ) -> None:
     reads = in_turn(json_reply(HELD), json_reply(HELD), json_reply(HELD.replace(b"100", b"5000")))
-    server, run = unknown(RELEASE, writes_meet(hang_up, reads=reads))
+    server, run = unknown_write(RELEASE, writes_meet(hang_up, reads=reads))
 
     result = run("journal", "resolve", "j1", "--resend", *WHY, stdin="j1\n", terminal=True)
 
@@ -698,9 +705,9 @@ def test_a_read_only_profile_sends_nothing_again_and_asks_nothing(profile: Profi
 
 
 def test_what_the_journal_holds_only_as_hashes_cannot_be_sent_again_from_it(
-    unknown: Callable[..., tuple[WireServer, Run]],
+    unknown_write: Callable[..., tuple[WireServer, Run]],
 ) -> None:
-    server, run = unknown(("webhook", "create", "--url", "https://hooks.example.net/x"), hang_up)
+    server, run = unknown_write(("webhook", "create", "--url", "https://hooks.example.net/x"), hang_up)
 
     result = run("journal", "resolve", "j1", "--resend", "--yes", *WHY, "--json")
 
@@ -716,9 +723,9 @@ def test_in_the_sandbox_an_unknown_is_settled_in_its_own_journal(run: Run) -> No
     assert (result.code, result.json["id"], result.json["state"]) == (0, made, "done")
 
 
-def test_the_reply_that_settles_is_read_strictly(unknown: Callable[..., tuple[WireServer, Run]]) -> None:
+def test_the_reply_that_settles_is_read_strictly(unknown_write: Callable[..., tuple[WireServer, Run]]) -> None:
     """A list that cannot be read settles nothing and breaks nothing."""
-    _, run = unknown(CREATE, by_path(listed=json_reply(b'{"a":NaN}'), one=json_reply(HELD)))
+    _, run = unknown_write(CREATE, by_path(listed=json_reply(b'{"a":NaN}'), one=json_reply(HELD)))
 
     result = run("journal", "resolve", "j1")
 

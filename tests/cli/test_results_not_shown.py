@@ -3,13 +3,11 @@
 from collections.abc import Callable
 
 import pytest
-from conftest import KEY, Run
-from wire_server import Behave, WireServer, by_method
+from conftest import KEY, ServiceAndRun
+from wire_server import by_method
 
 from cli.replies import CREATE, HELD, RELEASE, RELEASED, in_turn, json_reply
 from escrowctl.output.view import View
-
-At = Callable[[Behave], tuple[WireServer, Run]]
 
 
 def _failing_to_show(name: str) -> Callable[..., object]:
@@ -29,11 +27,11 @@ def _failing_to_show(name: str) -> Callable[..., object]:
     ],
 )
 def test_a_done_write_that_escrowctl_fails_to_show_is_not_a_defect_to_repeat(
-    line: tuple[str, ...], said: str, at: At, monkeypatch: pytest.MonkeyPatch
+    line: tuple[str, ...], said: str, service_and_run: ServiceAndRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(View, "only", _failing_to_show("cannot be shown"))
     reads = in_turn(json_reply(HELD), json_reply(RELEASED))
-    server, run = at(by_method(GET=reads, POST=json_reply(HELD), PUT=json_reply(HELD)))
+    server, run = service_and_run(by_method(GET=reads, POST=json_reply(HELD), PUT=json_reply(HELD)))
 
     result = run(*line, "--fields", "id", "--json")
     debugged = run("tx", "get", "tx_1", "--fields", "id", "--json")
@@ -45,9 +43,11 @@ def test_a_done_write_that_escrowctl_fails_to_show_is_not_a_defect_to_repeat(
     assert len(server.writes) == 1
 
 
-def test_debug_shows_why_a_done_write_could_not_be_shown(at: At, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_debug_shows_why_a_done_write_could_not_be_shown(
+    service_and_run: ServiceAndRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(View, "only", _failing_to_show(f"the key is {KEY}"))
-    _server, run = at(json_reply(HELD))
+    _server, run = service_and_run(json_reply(HELD))
 
     result = run(*CREATE, "--fields", "id", "--debug")
 
@@ -55,8 +55,8 @@ def test_debug_shows_why_a_done_write_could_not_be_shown(at: At, monkeypatch: py
     assert "ValueError: the key is ***\n" in result.err
 
 
-def test_a_pointer_with_an_absurd_index_points_to_nothing(at: At) -> None:
-    server, run = at(json_reply(b'{"id":"tx_1","items":[1]}'))
+def test_a_pointer_with_an_absurd_index_points_to_nothing(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(json_reply(b'{"id":"tx_1","items":[1]}'))
     pointer = f"/items/{'9' * 5000}"
 
     made, read = run(*CREATE, "--fields", pointer, "--json"), run("tx", "get", "tx_1", "--fields", pointer)

@@ -2,20 +2,17 @@
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Run
+from conftest import NOW, Run, Serve, ServiceAndRun
 from wire_server import Behave, WireServer, hang_up, say_nothing
 
 from cli.conftest import Journal
 from cli.replies import CREATE, HELD, RELEASE, break_off, in_turn, json_reply, writes_meet
 
-At = Callable[[Behave], tuple[WireServer, Run]]
 GET = ("tx", "get", "tx_1")
-NOW = datetime(2026, 11, 21, 3, 12, 44, tzinfo=UTC)
 
 
 class Clock:
@@ -26,8 +23,8 @@ class Clock:
         self.injected: dict[str, Any] = {"sleep": self.slept.append, "now": lambda: NOW, "chance": lambda: chance}
 
 
-def test_a_read_that_failed_for_now_is_tried_again_and_its_record_shown(at: At) -> None:
-    server, run = at(in_turn(json_reply(b"", "503 Busy"), hang_up, json_reply(HELD)))
+def test_a_read_that_failed_for_now_is_tried_again_and_its_record_shown(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(in_turn(json_reply(b"", "503 Busy"), hang_up, json_reply(HELD)))
 
     result = run(*GET, "--json", **Clock().injected)
 
@@ -35,8 +32,10 @@ def test_a_read_that_failed_for_now_is_tried_again_and_its_record_shown(at: At) 
 
 
 @pytest.mark.parametrize(("chance", "waits"), [(0.0, [0.5, 0.5]), (0.999999, [1.0, 2.0])], ids=["least", "most"])
-def test_the_wait_grows_is_never_short_and_differs_by_chance(at: At, chance: float, waits: list[float]) -> None:
-    _, run = at(json_reply(b"", "503 Busy"))
+def test_the_wait_grows_is_never_short_and_differs_by_chance(
+    service_and_run: ServiceAndRun, chance: float, waits: list[float]
+) -> None:
+    _, run = service_and_run(json_reply(b"", "503 Busy"))
     clock = Clock(chance)
 
     run(*GET, **clock.injected)
@@ -45,8 +44,8 @@ def test_the_wait_grows_is_never_short_and_differs_by_chance(at: At, chance: flo
 
 
 @pytest.mark.parametrize("status", ["400 No", "401 No", "403 No", "404 No", "409 No", "422 No", "501 No", "302 Found"])
-def test_a_read_that_another_try_would_not_help_is_sent_once(at: At, status: str) -> None:
-    server, run = at(json_reply(b"", status))
+def test_a_read_that_another_try_would_not_help_is_sent_once(service_and_run: ServiceAndRun, status: str) -> None:
+    server, run = service_and_run(json_reply(b"", status))
     clock = Clock()
 
     run(*GET, **clock.injected)
@@ -54,8 +53,8 @@ def test_a_read_that_another_try_would_not_help_is_sent_once(at: At, status: str
     assert (len(server.seen), clock.slept) == (1, [])
 
 
-def test_a_read_that_took_its_whole_time_is_not_tried_again(at: At) -> None:
-    server, run = at(say_nothing)
+def test_a_read_that_took_its_whole_time_is_not_tried_again(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(say_nothing)
 
     assert run(*GET, "--timeout", "0.2").code == 10
     assert len(server.seen) == 1
@@ -91,9 +90,15 @@ def test_a_read_that_took_its_whole_time_is_not_tried_again(at: At) -> None:
 )
 @pytest.mark.parametrize(("line", "status"), [(GET, "503 Busy"), (GET, "429 Later"), (CREATE, "429 Later")])
 def test_the_wait_is_what_the_service_asks_for_within_bounds(
-    at_retrying: At, line: tuple[str, ...], status: str, headers: tuple[str, ...], waits: list[float]
+    retrying_service_and_run: ServiceAndRun,
+    line: tuple[str, ...],
+    status: str,
+    headers: tuple[str, ...],
+    waits: list[float],
 ) -> None:
-    server, run = at_retrying(json_reply(b"", status, *(text.encode().decode("latin-1") for text in headers)))
+    server, run = retrying_service_and_run(
+        json_reply(b"", status, *(text.encode().decode("latin-1") for text in headers))
+    )
     clock = Clock()
 
     run(*line, **clock.injected)
@@ -101,16 +106,18 @@ def test_the_wait_is_what_the_service_asks_for_within_bounds(
     assert (clock.slept, len(server.seen)) == (waits, len(waits) + 1)
 
 
-def test_a_long_wait_is_told_of_once_each_and_a_short_one_is_not(at: At) -> None:
-    _, run = at(in_turn(json_reply(b"", "429 Later", "Retry-After: 30"), json_reply(b"", "503 Busy"), json_reply(HELD)))
+def test_a_long_wait_is_told_of_once_each_and_a_short_one_is_not(service_and_run: ServiceAndRun) -> None:
+    _, run = service_and_run(
+        in_turn(json_reply(b"", "429 Later", "Retry-After: 30"), json_reply(b"", "503 Busy"), json_reply(HELD))
+    )
 
     result = run(*GET, **Clock().injected)
 
     assert (result.code, result.err) == (0, "note: the service answered 429; trying again in 30 s\n")
 
 
-def test_a_wait_that_is_too_long_is_left_to_the_operator_and_named(at: At) -> None:
-    _, run = at(json_reply(b"", "429 Later", "Retry-After: 3600"))
+def test_a_wait_that_is_too_long_is_left_to_the_operator_and_named(service_and_run: ServiceAndRun) -> None:
+    _, run = service_and_run(json_reply(b"", "429 Later", "Retry-After: 3600"))
 
     result = run(*CREATE, "--json", **Clock().injected)
 
@@ -124,9 +131,9 @@ def test_a_wait_that_is_too_long_is_left_to_the_operator_and_named(at: At) -> No
 @pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])
 @pytest.mark.parametrize("status", ["425 Too Early", "429 Later"])
 def test_a_write_refused_before_processing_is_sent_again_under_the_same_key(
-    at_retrying: At, journal: Journal, line: tuple[str, ...], status: str
+    retrying_service_and_run: ServiceAndRun, journal: Journal, line: tuple[str, ...], status: str
 ) -> None:
-    server, run = at_retrying(writes_meet(in_turn(json_reply(b"", status), json_reply(HELD))))
+    server, run = retrying_service_and_run(writes_meet(in_turn(json_reply(b"", status), json_reply(HELD))))
 
     result = run(*line, **Clock().injected)
 
@@ -139,7 +146,7 @@ def test_a_write_refused_before_processing_is_sent_again_under_the_same_key(
 
 
 def test_a_write_that_was_never_sent_is_tried_again_until_somebody_listens(
-    run: Run, serve: Callable[[Behave], WireServer], journal: Journal
+    run: Run, serve: Serve, journal: Journal
 ) -> None:
     import socket
 
@@ -165,9 +172,9 @@ def test_a_write_that_was_never_sent_is_tried_again_until_somebody_listens(
 @pytest.mark.parametrize("behave", [hang_up, break_off, json_reply(b"", "503 Busy"), json_reply(b"", "408 Slow")])
 @pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])
 def test_a_write_that_may_have_happened_is_never_sent_again_by_itself(
-    at: At, line: tuple[str, ...], behave: Behave
+    service_and_run: ServiceAndRun, line: tuple[str, ...], behave: Behave
 ) -> None:
-    server, run = at(writes_meet(behave))
+    server, run = service_and_run(writes_meet(behave))
     clock = Clock()
 
     assert run(*line, **clock.injected).code == 12
@@ -178,9 +185,7 @@ def test_a_write_that_may_have_happened_is_never_sent_again_by_itself(
 
 
 @pytest.fixture
-def deduplicating(
-    serve: Callable[[Behave], WireServer], run: Run, write_config: Callable[[str], Path]
-) -> Callable[[Behave], tuple[WireServer, Run]]:
+def deduplicating_service_and_run(serve: Serve, run: Run, write_config: Callable[[str], Path]) -> ServiceAndRun:
     def start(behave: Behave) -> tuple[WireServer, Run]:
         server = serve(behave)
         write_config(f'[profiles.p]\nbase_url = "{server.base_url}"\nidempotency = "header"\n')
@@ -194,8 +199,10 @@ def deduplicating(
     "behave",
     [hang_up, break_off, json_reply(b"", "500 Oh"), json_reply(b"", "503 Busy"), json_reply(b'{"id":"tx', "502 Bad")],
 )
-def test_a_deduplicated_write_is_sent_again_under_its_key(deduplicating: At, journal: Journal, behave: Behave) -> None:
-    server, run = deduplicating(in_turn(behave, json_reply(HELD)))
+def test_a_deduplicated_write_is_sent_again_under_its_key(
+    deduplicating_service_and_run: ServiceAndRun, journal: Journal, behave: Behave
+) -> None:
+    server, run = deduplicating_service_and_run(in_turn(behave, json_reply(HELD)))
 
     result = run(*CREATE, **Clock().injected)
 
@@ -204,8 +211,10 @@ def test_a_deduplicated_write_is_sent_again_under_its_key(deduplicating: At, jou
     assert journal() == [("create_transaction", "done")]
 
 
-def test_a_conflict_while_the_first_is_being_worked_on_is_waited_for(deduplicating: At, journal: Journal) -> None:
-    server, run = deduplicating(in_turn(hang_up, json_reply(b"", "409 In Progress"), json_reply(HELD)))
+def test_a_conflict_while_the_first_is_being_worked_on_is_waited_for(
+    deduplicating_service_and_run: ServiceAndRun, journal: Journal
+) -> None:
+    server, run = deduplicating_service_and_run(in_turn(hang_up, json_reply(b"", "409 In Progress"), json_reply(HELD)))
 
     assert (run(*CREATE, **Clock().injected).code, len(server.writes)) == (0, 3)
     assert journal() == [("create_transaction", "done")]
@@ -213,10 +222,10 @@ def test_a_conflict_while_the_first_is_being_worked_on_is_waited_for(deduplicati
 
 @pytest.mark.parametrize("last", [hang_up, json_reply(b"", "429 Later"), json_reply(b"", "400 No")])
 def test_what_stays_unknown_stays_unknown_whatever_the_last_try_met(
-    deduplicating: At, journal: Journal, last: Behave
+    deduplicating_service_and_run: ServiceAndRun, journal: Journal, last: Behave
 ) -> None:
     """An attempt that may have been applied is not undone by a later one that was refused."""
-    _, run = deduplicating(in_turn(hang_up, last))
+    _, run = deduplicating_service_and_run(in_turn(hang_up, last))
 
     result = run(*CREATE, "--json", **Clock().injected)
 
@@ -227,8 +236,8 @@ def test_what_stays_unknown_stays_unknown_whatever_the_last_try_met(
 # The budget
 
 
-def test_in_an_outage_many_reads_are_not_answered_with_a_flood(at: At) -> None:
-    server, run = at(json_reply(b"", "503 Busy"))
+def test_in_an_outage_many_reads_are_not_answered_with_a_flood(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(json_reply(b"", "503 Busy"))
     ids = [f"tx_{number}" for number in range(100)]
 
     run("tx", "get", *ids, **Clock().injected)
@@ -237,9 +246,11 @@ def test_in_an_outage_many_reads_are_not_answered_with_a_flood(at: At) -> None:
     assert len(server.seen) == 110
 
 
-def test_successes_earn_retries_back(at: At) -> None:
+def test_successes_earn_retries_back(service_and_run: ServiceAndRun) -> None:
     outage = [json_reply(b"", "503 Busy")] * 15
-    server, run = at(in_turn(*outage, *[json_reply(HELD)] * 20, json_reply(b"", "503 Busy"), json_reply(HELD)))
+    server, run = service_and_run(
+        in_turn(*outage, *[json_reply(HELD)] * 20, json_reply(b"", "503 Busy"), json_reply(HELD))
+    )
     ids = [f"tx_{number}" for number in range(26)]
 
     result = run("tx", "get", *ids, "--json", **Clock().injected)

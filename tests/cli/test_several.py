@@ -1,16 +1,13 @@
 """Several ids in one line: what is said at the end adds up, and never counts an unknown among the failed."""
 
 import socket
-from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
-from conftest import Run
-from wire_server import Behave, Seen, WireServer, by_method, hang_up, http_reply
+from conftest import Run, ServiceAndRun
+from wire_server import Behave, Seen, by_method, hang_up, http_reply
 
 from cli.replies import CREATE, HELD, RELEASED, in_turn, json_reply
-
-At = Callable[[Behave], tuple[WireServer, Run]]
 
 
 def _named(record: bytes) -> Behave:
@@ -44,20 +41,22 @@ REFUSE = json_reply(b'{"detail":"disputed"}', "400 Bad Request")
         ({"tx_1": REFUSE, "tx_2": hang_up}, 12, "of 2: 0 accepted, 1 failed, 1 unknown, 0 not attempted."),
     ],
 )
-def test_the_counts_of_several_releases_add_up(puts: dict[str, Behave], code: int, counts: str, at: At) -> None:
-    _server, run = at(by_method(GET=_named(HELD), PUT=_by_id(**puts)))
+def test_the_counts_of_several_releases_add_up(
+    puts: dict[str, Behave], code: int, counts: str, service_and_run: ServiceAndRun
+) -> None:
+    _server, run = service_and_run(by_method(GET=_named(HELD), PUT=_by_id(**puts)))
 
     result = run("tx", "release", "tx_1", "tx_2", "--yes")
 
     assert (result.code, result.err.splitlines()[-1]) == (code, f"error: {counts}")
 
 
-def test_the_counts_of_several_reads_say_how_many_were_shown(at: At) -> None:
+def test_the_counts_of_several_reads_say_how_many_were_shown(service_and_run: ServiceAndRun) -> None:
     def get(seen: Seen, connection: socket.socket) -> None:
         missing = seen.target.endswith("tx_2")
         (json_reply(b"{}", "404 Not Found") if missing else _named(HELD))(seen, connection)
 
-    _server, run = at(get)
+    _server, run = service_and_run(get)
 
     result = run("tx", "get", "tx_1", "tx_2", "tx_3")
 
@@ -72,10 +71,10 @@ def test_several_releases_at_a_terminal_are_each_said_in_a_line(run: Run) -> Non
     assert result.out == "".join(f"{one}   held -> released   confirmed by reading it back\n" for one in ids)
 
 
-def test_several_reads_at_a_terminal_are_rows_under_one_header(at: At) -> None:
+def test_several_reads_at_a_terminal_are_rows_under_one_header(service_and_run: ServiceAndRun) -> None:
     record = b'{"id":"tx_1","status":"released","amount":100,"currency":"USD","created_at":"2026-11-21T03:59:20Z"}'
     noon = datetime(2026, 11, 21, 4, 0, 0, tzinfo=UTC)
-    _server, run = at(in_turn(_named(record), _named(HELD)))
+    _server, run = service_and_run(in_turn(_named(record), _named(HELD)))
 
     def shown(*words: str) -> list[str]:
         return run(*words, terminal=True, now=lambda: noon, environ={"NO_COLOR": "1"}).out.splitlines()
@@ -89,8 +88,10 @@ def test_several_reads_at_a_terminal_are_rows_under_one_header(at: At) -> None:
 
 
 @pytest.mark.parametrize("terminal", [False, True])
-def test_ids_from_standard_input_leave_nobody_to_confirm_their_release(at: At, *, terminal: bool) -> None:
-    server, run = at(json_reply(HELD))
+def test_ids_from_standard_input_leave_nobody_to_confirm_their_release(
+    service_and_run: ServiceAndRun, *, terminal: bool
+) -> None:
+    server, run = service_and_run(json_reply(HELD))
 
     result = run("tx", "release", "-", "--json", stdin="tx_1\ntx_2\n", terminal=terminal)
 

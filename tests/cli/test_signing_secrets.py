@@ -1,16 +1,12 @@
 """Signing secrets and values named like secrets: shown with their endpoint, never lost, quoted nowhere else."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Run
-from wire_server import Behave, WireServer
+from conftest import Run, ServiceAndRun
 
 from cli.replies import CREATE, json_reply, writes_meet
-
-At = Callable[[Behave], tuple[WireServer, Run]]
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 TOKEN = "vt_5f0c7e2d91ab"
@@ -33,9 +29,9 @@ def names_of_files_with(text: str, home: Path) -> list[str]:
 @pytest.mark.parametrize("options", [("-q",), ("--fields", "id"), ("-q", "--json")], ids=str)
 @pytest.mark.parametrize("envelope", [b"%s", b'{"data":%s}'], ids=["bare", "in an envelope"])
 def test_secret_under_an_unusual_name_is_stored_and_the_file_is_named(
-    options: tuple[str, ...], envelope: bytes, home: Path, at: At
+    options: tuple[str, ...], envelope: bytes, home: Path, service_and_run: ServiceAndRun
 ) -> None:
-    _server, run = at(json_reply(envelope % UNUSUAL, "201 Created"))
+    _server, run = service_and_run(json_reply(envelope % UNUSUAL, "201 Created"))
 
     result = run(*ENDPOINT, *options)
 
@@ -47,8 +43,12 @@ def test_secret_under_an_unusual_name_is_stored_and_the_file_is_named(
     assert names_of_files_with(TOKEN, home) == ["state/signing-secrets/j1.json"]
 
 
-def test_secret_outside_the_envelope_is_stored_and_the_file_is_named(home: Path, at: At) -> None:
-    _server, run = at(json_reply(b'{"data":{"id":"wh_3"},"verification_token":"%s"}' % TOKEN.encode(), "201 Created"))
+def test_secret_outside_the_envelope_is_stored_and_the_file_is_named(
+    home: Path, service_and_run: ServiceAndRun
+) -> None:
+    _server, run = service_and_run(
+        json_reply(b'{"data":{"id":"wh_3"},"verification_token":"%s"}' % TOKEN.encode(), "201 Created")
+    )
 
     result = run(*ENDPOINT)
 
@@ -57,8 +57,10 @@ def test_secret_outside_the_envelope_is_stored_and_the_file_is_named(home: Path,
     assert json.loads(stored.read_text())["reply"]["verification_token"] == TOKEN
 
 
-def test_reply_without_any_unknown_text_is_stored_in_no_file(home: Path, at: At) -> None:
-    _server, run = at(json_reply(b'{"id":"wh_3","url":"https://hooks.example.net/x","events":["a"]}', "201 Created"))
+def test_reply_without_any_unknown_text_is_stored_in_no_file(home: Path, service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(
+        json_reply(b'{"id":"wh_3","url":"https://hooks.example.net/x","events":["a"]}', "201 Created")
+    )
 
     result = run(*ENDPOINT, "-q")
 
@@ -78,9 +80,9 @@ UNREADABLE = {
 @pytest.mark.parametrize("how", [("--debug",), ("--debug", "--json")], ids=str)
 @pytest.mark.parametrize("body", UNREADABLE.values(), ids=UNREADABLE)
 def test_secret_in_a_reply_that_cannot_be_read_is_stored_and_not_traced(
-    body: bytes, how: tuple[str, ...], home: Path, at: At
+    body: bytes, how: tuple[str, ...], home: Path, service_and_run: ServiceAndRun
 ) -> None:
-    _server, run = at(json_reply(body, "201 Created"))
+    _server, run = service_and_run(json_reply(body, "201 Created"))
 
     result = run(*ENDPOINT, *how)
 
@@ -104,9 +106,9 @@ REFUSALS = {
 @pytest.mark.parametrize("body", REFUSALS.values(), ids=REFUSALS)
 @pytest.mark.parametrize("line", [ENDPOINT, CREATE, ("tx", "get", "tx_1")], ids=["webhook", "create", "get"])
 def test_signing_secret_in_a_refusal_is_neither_shown_nor_stored(
-    line: tuple[str, ...], body: str, how: tuple[str, ...], home: Path, at: At
+    line: tuple[str, ...], body: str, how: tuple[str, ...], home: Path, service_and_run: ServiceAndRun
 ) -> None:
-    _server, run = at(json_reply(body.encode(), "422 No"))
+    _server, run = service_and_run(json_reply(body.encode(), "422 No"))
 
     result = run(*line, *how)
 
@@ -114,11 +116,11 @@ def test_signing_secret_in_a_refusal_is_neither_shown_nor_stored(
     assert names_of_files_with(SECRET[6:], home) == []
 
 
-def test_values_named_like_secrets_are_not_stored_in_the_journal(home: Path, at: At) -> None:
+def test_values_named_like_secrets_are_not_stored_in_the_journal(home: Path, service_and_run: ServiceAndRun) -> None:
     made = (
         b'{"id":"tx_1","status":"held","amount":100,"currency":"USD","client_secret":"correct horse","token":"tok_1"}'
     )
-    _server, run = at(writes_meet(json_reply(made, "201 Created")))
+    _server, run = service_and_run(writes_meet(json_reply(made, "201 Created")))
 
     created = run(*CREATE, "--json", "--debug", "--idempotency-key", "k1")
     again = run(*CREATE, "--json", "--idempotency-key", "k1")
@@ -129,9 +131,9 @@ def test_values_named_like_secrets_are_not_stored_in_the_journal(home: Path, at:
     assert names_of_files_with("correct horse", home) == []
 
 
-def test_values_in_queries_are_not_traced(at: At) -> None:
+def test_values_in_queries_are_not_traced(service_and_run: ServiceAndRun) -> None:
     moved = json_reply(b"", "308 Moved", "Location: https://elsewhere.example/?session=abc123&next=xyz789")
-    _server, run = at(moved)
+    _server, run = service_and_run(moved)
 
     for line in (("api", "GET", "/users/usr_1?page=p4ge"), (*ENDPOINT[:3], "https://hooks.example.net/x?token=t0ken")):
         result = run(*line, "--debug")
@@ -165,8 +167,10 @@ def test_key_of_fewer_than_eight_characters_is_refused(key: str, run: Run, home:
 @pytest.mark.parametrize(
     "line", [CREATE, ("tx", "release", "tx_1", "--yes"), ("tx", "update", "tx_1", "--yes")], ids=str
 )
-def test_value_named_like_a_secret_is_sent_and_not_stored(line: tuple[str, ...], home: Path, at: At) -> None:
-    server, run = at(writes_meet(json_reply(b"", "502 Bad Gateway")))
+def test_value_named_like_a_secret_is_sent_and_not_stored(
+    line: tuple[str, ...], home: Path, service_and_run: ServiceAndRun
+) -> None:
+    server, run = service_and_run(writes_meet(json_reply(b"", "502 Bad Gateway")))
     own = ("--data", '{"card":{"api_key":"correct horse"}}')
 
     unknown = run(*line, *own, "--json", "--debug")
@@ -177,8 +181,8 @@ def test_value_named_like_a_secret_is_sent_and_not_stored(line: tuple[str, ...],
     assert ("correct horse" in unknown.err, names_of_files_with("correct horse", home)) == (False, [])
 
 
-def test_refused_repetition_says_nothing_of_a_stored_reply(at: At) -> None:
-    _, run = at(json_reply(b'{"id":"wh_1","secret":"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"'))
+def test_refused_repetition_says_nothing_of_a_stored_reply(service_and_run: ServiceAndRun) -> None:
+    _, run = service_and_run(json_reply(b'{"id":"wh_1","secret":"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"'))
     line = ("webhook", "create", "--url", "https://hooks.example.net/x")
 
     first, second = run(*line), run(*line)

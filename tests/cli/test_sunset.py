@@ -1,10 +1,10 @@
 """A call that is announced to end: said once in a run, whatever else comes of it."""
 
 import pytest
+from conftest import ServiceAndRun
 from wire_server import Behave
 
 from cli.replies import HELD, json_reply
-from cli.test_import import At
 
 TWICE = ("tx", "get", "tx_1", "tx_2")
 
@@ -17,8 +17,8 @@ TWICE = ("tx", "get", "tx_1", "tx_2")
         (("Deprecation: @1688169599", "Sunset: Wed, 31 Dec 2026 23:59:59 GMT"), "deprecated since 2023-06-30, ends"),
     ],
 )
-def test_an_announced_end_is_said_once(at: At, headers: tuple[str, ...], said: str) -> None:
-    server, run = at(json_reply(HELD, "200 OK", *headers))
+def test_an_announced_end_is_said_once(service_and_run: ServiceAndRun, headers: tuple[str, ...], said: str) -> None:
+    server, run = service_and_run(json_reply(HELD, "200 OK", *headers))
 
     result = run(*TWICE)
 
@@ -35,8 +35,8 @@ def test_an_announced_end_is_said_once(at: At, headers: tuple[str, ...], said: s
         json_reply(HELD, "200 OK", "Deprecation: @999999999999", "Sunset: Sat, 99 Nov 2026 03:00:00 GMT"),
     ],
 )
-def test_what_is_no_announcement_is_not_said(at: At, behave: Behave) -> None:
-    _, run = at(behave)
+def test_what_is_no_announcement_is_not_said(service_and_run: ServiceAndRun, behave: Behave) -> None:
+    _, run = service_and_run(behave)
 
     result = run(*TWICE)
 

@@ -4,24 +4,21 @@ import json
 import os
 import signal
 import socket
-from collections.abc import Callable
 
 import pytest
-from conftest import Run
-from wire_server import Behave, Seen, WireServer, by_method, hang_up, http_reply
+from conftest import Run, ServiceAndRun
+from wire_server import Seen, by_method, hang_up, http_reply
 
 from cli.conftest import Profile
 from cli.replies import CREATE, HELD, RELEASED, in_turn, json_reply
-
-At = Callable[[Behave], tuple[WireServer, Run]]
 
 UPDATED = b'{"id":"tx_1","status":"held","amount":100,"currency":"USD","note":"checked"}'
 UPDATE = ("tx", "update", "tx_1", "--data", '{"note":"checked","n":1.50}')
 OBSERVED = "note: PUT /transactions/:id was observed, not published: what it changes is not known\n"
 
 
-def test_the_update_is_sent_as_given_and_the_services_record_shown(at: At) -> None:
-    server, run = at(by_method(GET=json_reply(HELD), PUT=json_reply(UPDATED)))
+def test_the_update_is_sent_as_given_and_the_services_record_shown(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(by_method(GET=json_reply(HELD), PUT=json_reply(UPDATED)))
 
     result = run(*UPDATE, "--yes", "--json")
 
@@ -31,8 +28,8 @@ def test_the_update_is_sent_as_given_and_the_services_record_shown(at: At) -> No
     ]
 
 
-def test_the_id_is_typed_and_the_record_read_again_before_it_is_sent(at: At) -> None:
-    server, run = at(by_method(GET=json_reply(HELD), PUT=json_reply(UPDATED)))
+def test_the_id_is_typed_and_the_record_read_again_before_it_is_sent(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(by_method(GET=json_reply(HELD), PUT=json_reply(UPDATED)))
 
     typed = run(*UPDATE, terminal=True, stdin="tx_1\n")
     other = run(*UPDATE, terminal=True, stdin="yes\n")
@@ -47,8 +44,10 @@ def test_the_id_is_typed_and_the_record_read_again_before_it_is_sent(at: At) -> 
     assert [seen.method for seen in server.seen] == ["GET", "GET", "PUT", "GET"]
 
 
-def test_a_record_that_changed_while_it_was_asked_for_is_not_updated(at: At) -> None:
-    server, run = at(by_method(GET=in_turn(json_reply(HELD), json_reply(RELEASED)), PUT=json_reply(UPDATED)))
+def test_a_record_that_changed_while_it_was_asked_for_is_not_updated(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(
+        by_method(GET=in_turn(json_reply(HELD), json_reply(RELEASED)), PUT=json_reply(UPDATED))
+    )
 
     result = run(*UPDATE, terminal=True, stdin="tx_1\n")
 
@@ -56,8 +55,8 @@ def test_a_record_that_changed_while_it_was_asked_for_is_not_updated(at: At) -> 
     assert "tx_1 changed while you were asked: held 100 USD then, released 100 USD now." in result.err
 
 
-def test_nobody_is_there_to_ask(at: At) -> None:
-    server, run = at(by_method(GET=json_reply(HELD)))
+def test_nobody_is_there_to_ask(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(by_method(GET=json_reply(HELD)))
 
     result = run(*UPDATE, "--json")
 
@@ -139,8 +138,10 @@ def test_texts_in_a_body_refuse_no_write(profile: Profile, run: Run, line: tuple
     assert (run(*line, "--data", body).code, len(server.writes)) == (0, 1)
 
 
-def test_an_empty_reply_is_accepted_and_the_record_read_back(at: At) -> None:
-    _server, run = at(by_method(GET=json_reply(HELD), PUT=lambda _s, c: c.sendall(http_reply("204 No Content"))))
+def test_an_empty_reply_is_accepted_and_the_record_read_back(service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(
+        by_method(GET=json_reply(HELD), PUT=lambda _s, c: c.sendall(http_reply("204 No Content")))
+    )
 
     result = run(*UPDATE, "--yes", "--json")
 
@@ -148,8 +149,10 @@ def test_an_empty_reply_is_accepted_and_the_record_read_back(at: At) -> None:
     assert '{"note": {"code": "empty_reply", "message": "accepted (204), with no reply body"}}' in result.err
 
 
-def test_an_update_without_an_answer_is_unknown_and_its_equal_refused_until_settled(at: At) -> None:
-    server, run = at(by_method(GET=json_reply(HELD), PUT=hang_up))
+def test_an_update_without_an_answer_is_unknown_and_its_equal_refused_until_settled(
+    service_and_run: ServiceAndRun,
+) -> None:
+    server, run = service_and_run(by_method(GET=json_reply(HELD), PUT=hang_up))
 
     first, again = run(*UPDATE, "--yes", "--json"), run(*UPDATE, "--yes", "--json")
     other = run("tx", "update", "tx_1", "--data", '{"note":"else"}', "--yes", "--json")
@@ -164,16 +167,16 @@ def test_an_update_without_an_answer_is_unknown_and_its_equal_refused_until_sett
     assert len(server.writes) == 2
 
 
-def test_the_same_update_twice_is_two_updates_and_once_under_one_key(at: At) -> None:
-    server, run = at(by_method(GET=json_reply(HELD), PUT=json_reply(UPDATED)))
+def test_the_same_update_twice_is_two_updates_and_once_under_one_key(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(by_method(GET=json_reply(HELD), PUT=json_reply(UPDATED)))
 
     assert [run(*UPDATE, "--yes").code for _ in range(2)] == [0, 0]
     assert [run(*UPDATE, "--yes", "--idempotency-key", "k").code for _ in range(2)] == [0, 0]
     assert len(server.writes) == 3
 
 
-def test_a_record_that_cannot_be_read_is_updated_on_purpose_only(at: At) -> None:
-    server, run = at(by_method(GET=json_reply(b"<html>"), PUT=json_reply(UPDATED)))
+def test_a_record_that_cannot_be_read_is_updated_on_purpose_only(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(by_method(GET=json_reply(b"<html>"), PUT=json_reply(UPDATED)))
 
     refused, sent = run(*UPDATE, "--yes"), run(*UPDATE, "--yes", "--allow-unreadable")
 

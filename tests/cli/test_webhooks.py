@@ -7,12 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import KEY, Result, Run
-from wire_server import Behave, WireServer, by_method, hang_up
+from conftest import KEY, Result, ServiceAndRun
+from wire_server import WireServer, by_method, hang_up
 
 from cli.replies import json_reply
-
-At = Callable[[Behave], tuple[WireServer, Run]]
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 MADE = b'{"id":"wh_3","url":"https://hooks.example.net/x","events":["a.b"],"status":"enabled","secret":"%s"}'
@@ -32,8 +30,10 @@ def bodies(server: WireServer) -> list[object]:
         (("--data", '{"name":"n","n":1.50}'), {"url": "https://hooks.example.net/x", "name": "n", "n": 1.5}),
     ],
 )
-def test_nothing_is_sent_that_was_not_given(options: tuple[str, ...], body: object, at: At) -> None:
-    server, run = at(json_reply(MADE % b"s", "201 Created"))
+def test_nothing_is_sent_that_was_not_given(
+    options: tuple[str, ...], body: object, service_and_run: ServiceAndRun
+) -> None:
+    server, run = service_and_run(json_reply(MADE % b"s", "201 Created"))
 
     result = run(*CREATE, *options, "-q")
 
@@ -41,8 +41,8 @@ def test_nothing_is_sent_that_was_not_given(options: tuple[str, ...], body: obje
     assert bodies(server) == [("POST", "/api/v1/webhooks", body)]
 
 
-def test_the_whole_body_may_come_from_data(at: At) -> None:
-    server, run = at(json_reply(MADE % b"s", "201 Created"))
+def test_the_whole_body_may_come_from_data(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(json_reply(MADE % b"s", "201 Created"))
 
     assert run("webhook", "create", "--data", '{"target":"https://x.example"}').code == 0
     assert bodies(server) == [("POST", "/api/v1/webhooks", {"target": "https://x.example"})]
@@ -71,8 +71,10 @@ def test_the_whole_body_may_come_from_data(at: At) -> None:
         ),
     ],
 )
-def test_a_bad_endpoint_is_refused_in_one_sentence(words: tuple[str, ...], message: str, at: At) -> None:
-    server, run = at(json_reply(MADE % b"s"))
+def test_a_bad_endpoint_is_refused_in_one_sentence(
+    words: tuple[str, ...], message: str, service_and_run: ServiceAndRun
+) -> None:
+    server, run = service_and_run(json_reply(MADE % b"s"))
 
     result = run("webhook", "create", *words)
 
@@ -84,8 +86,10 @@ def everything_below(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_the_signing_secret_is_shown_once_kept_private_and_never_journalled(home: Path, at: At) -> None:
-    _server, run = at(json_reply(b'{"data":%s}' % (MADE % SECRET.encode()), "201 Created"))
+def test_the_signing_secret_is_shown_once_kept_private_and_never_journalled(
+    home: Path, service_and_run: ServiceAndRun
+) -> None:
+    _server, run = service_and_run(json_reply(b'{"data":%s}' % (MADE % SECRET.encode()), "201 Created"))
     once = ("--idempotency-key", "k1", "--json")
 
     first, again = run(*CREATE, *once), run(*CREATE, *once)
@@ -110,8 +114,8 @@ def test_the_signing_secret_is_shown_once_kept_private_and_never_journalled(home
     ]
 
 
-def test_a_secret_of_ones_own_is_sent_and_not_journalled(home: Path, at: At) -> None:
-    server, run = at(by_method(POST=hang_up))
+def test_a_secret_of_ones_own_is_sent_and_not_journalled(home: Path, service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(by_method(POST=hang_up))
     own = ("--data", '{"signing_secret":"correct horse battery staple"}', "--json")
 
     first, again = run(*CREATE, *own), run(*CREATE, *own)
@@ -132,8 +136,8 @@ def test_a_secret_of_ones_own_is_sent_and_not_journalled(home: Path, at: At) -> 
     assert [text for text in texts if "correct horse" in text] == []
 
 
-def test_debug_shows_no_secret(at: At) -> None:
-    _server, run = at(json_reply(MADE % SECRET.encode(), "201 Created"))
+def test_debug_shows_no_secret(service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(json_reply(MADE % SECRET.encode(), "201 Created"))
 
     result = run(*CREATE, "--data", '{"token":"tell-nobody"}', "--debug")
 
@@ -145,9 +149,9 @@ def test_debug_shows_no_secret(at: At) -> None:
     [(("-q",), "wh_3\n"), (("--fields", "id,/url"), "id\twh_3\n/url\thttps://hooks.example.net/x\n")],
 )
 def test_a_secret_that_is_not_shown_is_said_to_be_kept_and_where(
-    options: tuple[str, ...], out: str, home: Path, at: At
+    options: tuple[str, ...], out: str, home: Path, service_and_run: ServiceAndRun
 ) -> None:
-    _server, run = at(json_reply(MADE % SECRET.encode(), "201 Created"))
+    _server, run = service_and_run(json_reply(MADE % SECRET.encode(), "201 Created"))
 
     result = run(*CREATE, *options)
 
@@ -157,8 +161,8 @@ def test_a_secret_that_is_not_shown_is_said_to_be_kept_and_where(
     assert json.loads(kept.read_text())["secret"] == SECRET
 
 
-def test_a_secret_that_was_chosen_is_shown(at: At) -> None:
-    _server, run = at(json_reply(MADE % SECRET.encode(), "201 Created"))
+def test_a_secret_that_was_chosen_is_shown(service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(json_reply(MADE % SECRET.encode(), "201 Created"))
 
     result = run(*CREATE, "--fields", "/secret")
 
@@ -174,9 +178,9 @@ def test_a_secret_that_was_chosen_is_shown(at: At) -> None:
     ],
 )
 def test_a_secret_that_cannot_be_kept_is_said_loudly(
-    options: tuple[str, ...], said: tuple[str, str], home: Path, at: At
+    options: tuple[str, ...], said: tuple[str, str], home: Path, service_and_run: ServiceAndRun
 ) -> None:
-    _server, run = at(json_reply(MADE % SECRET.encode(), "201 Created"))
+    _server, run = service_and_run(json_reply(MADE % SECRET.encode(), "201 Created"))
     (home / "state").mkdir(parents=True, mode=0o700)
     (home / "state" / "signing-secrets").write_text("in the way")
 
@@ -187,8 +191,10 @@ def test_a_secret_that_cannot_be_kept_is_said_loudly(
 
 
 @pytest.mark.parametrize("instead", ["folder", "pipe", "link"])
-def test_signing_secret_that_could_not_be_kept_is_reported(home: Path, at: At, instead: str) -> None:
-    _server, run = at(json_reply(MADE % SECRET.encode(), "201 Created"))
+def test_signing_secret_that_could_not_be_kept_is_reported(
+    home: Path, service_and_run: ServiceAndRun, instead: str
+) -> None:
+    _server, run = service_and_run(json_reply(MADE % SECRET.encode(), "201 Created"))
     path, target = home / "state" / "signing-secrets" / "j1.json", home.parent / "target"
     path.parent.mkdir(parents=True)
     for folder in (home, home / "state", path.parent):
@@ -210,12 +216,12 @@ def test_signing_secret_that_could_not_be_kept_is_reported(home: Path, at: At, i
     assert instead == "folder" or SECRET in path.read_text()
 
 
-def test_endpoints_are_listed_with_their_addresses_under_whatever_names(at: At) -> None:
+def test_endpoints_are_listed_with_their_addresses_under_whatever_names(service_and_run: ServiceAndRun) -> None:
     listing = (
         b'{"webhooks":[{"id":1,"endpoint":"https://a.example","event_types":["x","y"],"state":"on"},'
         b'{"webhook_id":"wh_2","url":"https://b.example","events":null,"created":"2026-11-21T03:00:00Z"}]}'
     )
-    server, run = at(json_reply(listing))
+    server, run = service_and_run(json_reply(listing))
 
     piped, as_json = run("webhook", "list"), run("webhook", "list", "--json")
 
@@ -225,9 +231,9 @@ def test_endpoints_are_listed_with_their_addresses_under_whatever_names(at: At) 
 
 
 def test_a_live_endpoint_in_clear_is_warned_of_and_one_for_tests_is_not(
-    at: At, write_config: Callable[[str], Path]
+    service_and_run: ServiceAndRun, write_config: Callable[[str], Path]
 ) -> None:
-    server, run = at(json_reply(MADE % b"s", "201 Created"))
+    server, run = service_and_run(json_reply(MADE % b"s", "201 Created"))
     write_config("".join(f'[profiles.{mode}]\nbase_url = "{server.base_url}"\nmode = "{mode}"\n' for mode in MODES))
 
     results = [
@@ -239,8 +245,8 @@ def test_a_live_endpoint_in_clear_is_warned_of_and_one_for_tests_is_not(
     assert [warning in result.err for result in results] == [True, False]
 
 
-def test_the_journal_names_a_webhook_creation(home: Path, at: At) -> None:
-    _server, run = at(json_reply(MADE % b"s", "201 Created"))
+def test_the_journal_names_a_webhook_creation(home: Path, service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(json_reply(MADE % b"s", "201 Created"))
     assert run(*CREATE, "--reason", "go live").code == 0
 
     row = run("journal", "list", "--fields", "entry,operation,state,id")

@@ -3,16 +3,14 @@
 import os
 import stat
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Run
-from wire_server import Behave, WireServer, answering, http_reply
+from conftest import Run, ServiceAndRun
+from wire_server import Behave, answering, http_reply
 
 from completion.shells import bash_script, needs, offer
 
-At = Callable[[Behave], tuple[WireServer, Run]]
 SHELLS = ("bash", "zsh", "fish")
 
 KEPT = {
@@ -47,7 +45,7 @@ def cache(tmp_path: Path) -> Path:
     return folder
 
 
-def there(cache: Path) -> dict[str, str]:
+def environ_with(cache: Path) -> dict[str, str]:
     home = cache.parents[1]
     return {"ESCROWCTL_HOME": str(home), "HOME": str(home)}
 
@@ -56,20 +54,23 @@ def there(cache: Path) -> dict[str, str]:
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize(("line", "expected"), CASES, ids=[line for line, _ in CASES])
 def test_names_are_offered_where_they_belong(shell: str, line: str, expected: set[str], cache: Path) -> None:
-    assert offer(shell, line, there(cache)) == expected
+    assert offer(shell, line, environ_with(cache)) == expected
 
 
 @pytest.mark.parametrize("shell", ["bash", "fish"])
 def test_a_value_behind_an_equals_sign_is_completed_in_place(shell: str, cache: Path) -> None:
-    found = offer(shell, "escrowctl tx create --currency=US", there(cache))
+    found = offer(shell, "escrowctl tx create --currency=US", environ_with(cache))
     assert found == {"--currency=USD", "--currency=USN"}
-    assert offer(shell, "escrowctl tx get --profile=ac", there(cache)) == {"--profile=acme", "--profile=acme-live"}
+    assert offer(shell, "escrowctl tx get --profile=ac", environ_with(cache)) == {
+        "--profile=acme",
+        "--profile=acme-live",
+    }
 
 
 def test_bash_splits_a_line_at_an_equals_sign(cache: Path) -> None:
     # As readline hands it over: COMP_WORDBREAKS has the sign.
-    assert offer("bash", "escrowctl tx create --currency = US", there(cache)) == {"USD", "USN"}
-    assert offer("bash", "escrowctl --profile = acme tx get tx_", there(cache)) == {"tx_A1", "tx_A2"}
+    assert offer("bash", "escrowctl tx create --currency = US", environ_with(cache)) == {"USD", "USN"}
+    assert offer("bash", "escrowctl --profile = acme tx get tx_", environ_with(cache)) == {"tx_A1", "tx_A2"}
 
 
 @pytest.mark.representative("bash", "fish")
@@ -96,7 +97,7 @@ def test_what_is_planted_in_the_cache_does_nothing(shell: str, line: str, cache:
     (cache / "profile").write_text(HOSTILE)
     before = sorted(path.name for path in tmp_path.iterdir())
 
-    assert offer(shell, line, there(cache)) == {"tx_GOOD"}
+    assert offer(shell, line, environ_with(cache)) == {"tx_GOOD"}
     assert sorted(path.name for path in tmp_path.iterdir()) == before
     assert not Path("X").exists()
     assert not (cache.parents[1] / "X").exists()
@@ -107,7 +108,7 @@ def test_what_is_planted_in_the_cache_does_nothing(shell: str, line: str, cache:
 def test_no_name_that_begins_with_a_dash_is_offered_even_for_a_dash(shell: str, cache: Path) -> None:
     (cache / "@default" / "transaction").write_text("--planted\n-rf\ntx_GOOD\n")
 
-    assert "--planted" not in offer(shell, "escrowctl tx get -- --pl", there(cache))
+    assert "--planted" not in offer(shell, "escrowctl tx get -- --pl", environ_with(cache))
 
 
 @pytest.mark.representative("*-bash", "*-fish")
@@ -123,14 +124,14 @@ def test_whatever_stands_in_its_place_tab_neither_hangs_nor_complains(shell: str
     elif instead == "empty":
         place.touch()
 
-    assert offer(shell, "escrowctl tx get ", there(cache)) == set()
-    assert offer(shell, "escrowctl tx g", there(cache)) == {"get"}
+    assert offer(shell, "escrowctl tx get ", environ_with(cache)) == set()
+    assert offer(shell, "escrowctl tx g", environ_with(cache)) == {"get"}
 
 
 def test_more_than_five_hundred_are_not_read(cache: Path) -> None:
     (cache / "@default" / "transaction").write_text("".join(f"tx_{number}\n" for number in range(600)))
 
-    assert offer("bash", "escrowctl tx get ", there(cache)) == {f"tx_{number}" for number in range(500)}
+    assert offer("bash", "escrowctl tx get ", environ_with(cache)) == {f"tx_{number}" for number in range(500)}
 
 
 def test_bash_starts_no_process_at_tab(cache: Path) -> None:
@@ -139,7 +140,7 @@ def test_bash_starts_no_process_at_tab(cache: Path) -> None:
         command = [needs("strace"), "-f", "-qq", "-o", str(trace), "-e", "trace=process"]
         subprocess.run(
             [*command, needs("bash"), "--norc", "-c", bash_script(line)],
-            env={"PATH": "/usr/bin:/bin", **there(cache)},
+            env={"PATH": "/usr/bin:/bin", **environ_with(cache)},
             check=True,
             capture_output=True,
         )
@@ -155,8 +156,10 @@ def listing(*ids: str) -> Behave:
     return answering(http_reply("200 OK", f"[{items}]".encode()))
 
 
-def test_ids_are_kept_newest_first_once_for_their_owner_alone(home: Path, at: At, run: Run) -> None:
-    _server, there_run = at(answering(http_reply("200 OK", b'{"id":"tx_1"}')))
+def test_ids_are_kept_newest_first_once_for_their_owner_alone(
+    home: Path, service_and_run: ServiceAndRun, run: Run
+) -> None:
+    _server, there_run = service_and_run(answering(http_reply("200 OK", b'{"id":"tx_1"}')))
     for one in ("tx_1", "tx_2", "tx_1"):
         assert there_run("tx", "get", one).code == 0
     assert there_run("tx", "get", "tx_5", "tx_6").code == 0
@@ -171,16 +174,18 @@ def test_ids_are_kept_newest_first_once_for_their_owner_alone(home: Path, at: At
     assert modes == {"drwx------", "-rw-------"}
 
 
-def test_what_a_service_calls_an_id_is_kept_only_if_it_is_plain(home: Path, at: At) -> None:
-    _server, run = at(listing("$(touch X)", "tx_1", "`x`", "a b", "x" * 129, "tx_2", "-", "--yes", "-rf", "tx;ls"))
+def test_what_a_service_calls_an_id_is_kept_only_if_it_is_plain(home: Path, service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(
+        listing("$(touch X)", "tx_1", "`x`", "a b", "x" * 129, "tx_2", "-", "--yes", "-rf", "tx;ls")
+    )
 
     assert run("tx", "list").code == 0
 
     assert (home / "cache" / "complete" / "@default" / "transaction").read_text() == "tx_1\ntx_2\n"
 
 
-def test_five_hundred_are_kept(home: Path, at: At) -> None:
-    _server, run = at(listing(*(f"tx_{number}" for number in range(700))))
+def test_five_hundred_are_kept(home: Path, service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(listing(*(f"tx_{number}" for number in range(700))))
 
     assert run("tx", "list", "-q").code == 0
 
@@ -188,8 +193,8 @@ def test_five_hundred_are_kept(home: Path, at: At) -> None:
     assert kept == [f"tx_{number}" for number in range(500)]
 
 
-def test_profiles_are_kept_as_they_are(home: Path, at: At) -> None:
-    _server, run = at(listing())
+def test_profiles_are_kept_as_they_are(home: Path, service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(listing())
     home.mkdir(parents=True)
     (home / "config.toml").write_text(
         '[profiles.b]\nbase_url = "https://b.example"\n[profiles.a]\nbase_url = "https://a.example"\n'
@@ -202,8 +207,10 @@ def test_profiles_are_kept_as_they_are(home: Path, at: At) -> None:
 
 
 @pytest.mark.parametrize("instead", ["file", "fifo", "link"])
-def test_a_cache_that_cannot_be_written_is_no_word_worth(home: Path, at: At, instead: str, tmp_path: Path) -> None:
-    server, run = at(answering(http_reply("200 OK", b'{"id":"tx_1"}')))
+def test_a_cache_that_cannot_be_written_is_no_word_worth(
+    home: Path, service_and_run: ServiceAndRun, instead: str, tmp_path: Path
+) -> None:
+    server, run = service_and_run(answering(http_reply("200 OK", b'{"id":"tx_1"}')))
     place = home / "cache" / "complete" / "@default"
     place.parent.mkdir(parents=True)
     target = tmp_path / "target"
@@ -220,8 +227,10 @@ def test_a_cache_that_cannot_be_written_is_no_word_worth(home: Path, at: At, ins
     assert target.read_text() == ""
 
 
-def test_a_dry_run_a_failure_and_a_base_url_on_the_line_keep_nothing(home: Path, at: At, run: Run) -> None:
-    _server, there_run = at(answering(http_reply("404 Not Found")))
+def test_a_dry_run_a_failure_and_a_base_url_on_the_line_keep_nothing(
+    home: Path, service_and_run: ServiceAndRun, run: Run
+) -> None:
+    _server, there_run = service_and_run(answering(http_reply("404 Not Found")))
     assert there_run("tx", "get", "tx_1").code == 6
     assert there_run("tx", "release", "tx_1", "--dry-run").code == 0
     assert not (home / "cache").exists()

@@ -3,13 +3,13 @@
 import contextlib
 from pathlib import Path
 
+import internals
 import pytest
 from conftest import Run
 
 from completion.shells import offer, start_zsh
 from escrowctl.commands.completion import SHELLS
 from escrowctl.commands.help import TOPICS
-from escrowctl.completion import tree
 
 FOLDER = Path(__file__).parents[2] / "completions"
 FILES = {"bash": "escrowctl.bash", "zsh": "_escrowctl", "fish": "escrowctl.fish"}
@@ -43,8 +43,8 @@ def test_the_kept_script_is_what_the_command_tree_gives(run: Run, shell: str) ->
 
 
 def test_the_topics_and_shells_that_are_offered_are_those_that_there_are() -> None:
-    assert [name for name, _ in tree._TOPICS] == list(TOPICS)
-    assert [name for name, _ in tree._SHELLS] == list(SHELLS)
+    assert [name for name, _ in internals.read(internals.COMPLETED_TOPICS)] == list(TOPICS)
+    assert [name for name, _ in internals.read(internals.COMPLETED_SHELLS)] == list(SHELLS)
 
 
 @pytest.mark.representative("*-bash", "*-fish", "escrowctl tx -zsh", "escrowctl tx create --currency US-zsh")

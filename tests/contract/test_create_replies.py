@@ -1,13 +1,11 @@
 """What a reply to a create proves: only what payment APIs document as a create is reported as one."""
 
 import socket
-from collections.abc import Callable
 
-from conftest import Run
+from conftest import ServiceAndRun
 from create_replies import CREATED, NOTHING_CREATED, CreateReply
-from wire_server import Behave, Seen, WireServer, http_reply
+from wire_server import Behave, Seen, http_reply
 
-At = Callable[[Behave], tuple[WireServer, Run]]
 CREATE = ("tx", "create", "--amount", "100", "--currency", "USD")
 
 End = tuple[int, str, str]
@@ -28,9 +26,9 @@ def replies_in_turn(replies: tuple[CreateReply, ...]) -> Behave:
     return behave
 
 
-def ends(at: At, replies: tuple[CreateReply, ...]) -> dict[str, End]:
+def ends(service_and_run: ServiceAndRun, replies: tuple[CreateReply, ...]) -> dict[str, End]:
     """Return how one create ends for each reply; every line has a reference of its own."""
-    server, run = at(replies_in_turn(replies))
+    server, run = service_and_run(replies_in_turn(replies))
     results = [run(*CREATE, "--reference", f"r{number}", "-q") for number in range(len(replies))]
     entries = reversed(run("journal", "list", "--limit", "1000", "--json").json)
     assert len(server.writes) == len(replies)
@@ -47,16 +45,16 @@ def right_ends(replies: tuple[CreateReply, ...]) -> dict[str, End]:
     }
 
 
-def test_reply_that_created_nothing_is_unknown_or_failed(at: At) -> None:
+def test_reply_that_created_nothing_is_unknown_or_failed(service_and_run: ServiceAndRun) -> None:
     assert len(NOTHING_CREATED) >= 40
 
-    assert ends(at, NOTHING_CREATED) == right_ends(NOTHING_CREATED)
+    assert ends(service_and_run, NOTHING_CREATED) == right_ends(NOTHING_CREATED)
 
 
-def test_reply_of_a_real_create_is_done_with_its_id(at: At) -> None:
+def test_reply_of_a_real_create_is_done_with_its_id(service_and_run: ServiceAndRun) -> None:
     assert len(CREATED) >= 15
 
-    assert ends(at, CREATED) == right_ends(CREATED)
+    assert ends(service_and_run, CREATED) == right_ends(CREATED)
 
 
 def test_every_reply_names_its_source_once() -> None:

@@ -1,16 +1,15 @@
 """Both sides against the examples: what the client sends, and what the sandbox takes."""
 
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
 import httpx
 import pytest
-from conftest import KEY, Run
+from conftest import KEY, ServiceAndRun
 from wire_examples import EXAMPLES, WireExample
-from wire_server import Behave, WireServer, http_reply
+from wire_server import http_reply
 
 from escrowctl.sandbox.service import open_sandbox
 
@@ -18,8 +17,8 @@ RECORD = b'{"id":"tx_1","status":"held","amount":100,"currency":"USD"}'
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
-def test_the_client_sends_the_example(example: WireExample, at: Callable[[Behave], tuple[WireServer, Run]]) -> None:
-    server, run = at(lambda _seen, connection: connection.sendall(http_reply("200 OK", RECORD)))
+def test_the_client_sends_the_example(example: WireExample, service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(lambda _seen, connection: connection.sendall(http_reply("200 OK", RECORD)))
 
     run(*(word.format(id="tx_1") for word in example.line))
 
@@ -33,10 +32,8 @@ def test_the_client_sends_the_example(example: WireExample, at: Callable[[Behave
     assert KEY.encode() not in seen.body
 
 
-def test_every_write_carries_an_idempotency_key_of_its_own_and_no_read_does(
-    at: Callable[[Behave], tuple[WireServer, Run]],
-) -> None:
-    server, run = at(lambda _seen, connection: connection.sendall(http_reply("200 OK", RECORD)))
+def test_every_write_carries_an_idempotency_key_of_its_own_and_no_read_does(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(lambda _seen, connection: connection.sendall(http_reply("200 OK", RECORD)))
 
     run("tx", "create", "--amount", "100", "--currency", "USD")
     run("tx", "create", "--amount", "100", "--currency", "USD")

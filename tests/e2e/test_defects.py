@@ -2,12 +2,11 @@
 
 import json
 import stat
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import KEY
-from wire_server import Behave, WireServer, http_reply
+from conftest import KEY, Serve
+from wire_server import http_reply
 
 from e2e.script import Program
 
@@ -26,7 +25,7 @@ _SENTENCE = "error: this is a defect in escrowctl (ValueError).\n"
 
 
 @pytest.fixture
-def there(program: Program, serve: Callable[[Behave], WireServer]) -> Program:
+def connected_program(program: Program, serve: Serve) -> Program:
     """The program, pointed at a server that would answer."""
     return program.at(serve(lambda _seen, connection: connection.sendall(http_reply("200 OK", b'{"id":"tx_1"}'))))
 
@@ -35,8 +34,10 @@ def there(program: Program, serve: Callable[[Behave], WireServer]) -> Program:
     ("method", "words"),
     [("get_transaction", ("tx", "get", "tx_1")), ("make", ("tx", "create", "--amount", "1", "--currency", "USD"))],
 )
-def test_a_defect_is_one_sentence_and_never_a_traceback(there: Program, method: str, words: tuple[str, ...]) -> None:
-    ended = there.python(_BROKEN.format(key=KEY, method=method), *words)
+def test_a_defect_is_one_sentence_and_never_a_traceback(
+    connected_program: Program, method: str, words: tuple[str, ...]
+) -> None:
+    ended = connected_program.python(_BROKEN.format(key=KEY, method=method), *words)
     assert (ended.code, ended.out) == (1, "")
     first, hint, report = ended.err.splitlines()
     assert (f"{first}\n", hint[:6]) == (_SENTENCE, "hint: ")
@@ -51,33 +52,33 @@ def test_a_defect_is_one_sentence_and_never_a_traceback(there: Program, method: 
 
 
 @pytest.mark.thorough
-def test_the_newest_twenty_reports_are_kept(there: Program, tmp_path: Path) -> None:
+def test_the_newest_twenty_reports_are_kept(connected_program: Program, tmp_path: Path) -> None:
     code = _BROKEN.format(key=KEY, method="get_transaction").replace("sys.exit(main())", "for _ in range(25): main()")
-    there.python(code, "tx", "get", "tx_1")
+    connected_program.python(code, "tx", "get", "tx_1")
     assert 1 <= len(list(tmp_path.rglob("crashes/*.json"))) <= 20
 
 
-def test_a_defect_under_debug_has_its_traceback_before_the_sentence(there: Program) -> None:
-    ended = there.python(_BROKEN.format(key=KEY, method="get_transaction"), "tx", "get", "tx_1", "--debug")
+def test_a_defect_under_debug_has_its_traceback_before_the_sentence(connected_program: Program) -> None:
+    ended = connected_program.python(_BROKEN.format(key=KEY, method="get_transaction"), "tx", "get", "tx_1", "--debug")
     assert (ended.code, ended.out) == (1, "")
     assert ended.err.startswith("Traceback (most recent call last):\n")
     assert "in break_down\n" in ended.err
     assert ended.err.index("Traceback") < ended.err.index(_SENTENCE)
 
 
-def test_a_traceback_does_not_tell_the_key(there: Program) -> None:
-    ended = there.python(_BROKEN.format(key=KEY, method="get_transaction"), "tx", "get", "tx_1", "--debug")
+def test_a_traceback_does_not_tell_the_key(connected_program: Program) -> None:
+    ended = connected_program.python(_BROKEN.format(key=KEY, method="get_transaction"), "tx", "get", "tx_1", "--debug")
     assert KEY not in ended.err
 
 
-def test_a_defect_under_json_is_a_document(there: Program) -> None:
-    ended = there.python(_BROKEN.format(key=KEY, method="get_transaction"), "tx", "get", "tx_1", "--json")
+def test_a_defect_under_json_is_a_document(connected_program: Program) -> None:
+    ended = connected_program.python(_BROKEN.format(key=KEY, method="get_transaction"), "tx", "get", "tx_1", "--json")
     assert (ended.code, ended.out) == (1, "")
     assert (ended.error["code"], ended.error["exit_code"]) == ("defect", 1)
 
 
-def test_who_holds_a_key_leaves_no_core_dump(there: Program) -> None:
+def test_who_holds_a_key_leaves_no_core_dump(connected_program: Program) -> None:
     code = "import resource, sys; resource.setrlimit(resource.RLIMIT_CORE, (65536, resource.RLIM_INFINITY)); "
     code += "from escrowctl.main import main; main(); print(resource.getrlimit(resource.RLIMIT_CORE)[0])"
 
-    assert there.python(code, "tx", "get", "tx_1", "-q").out == "tx_1\n0\n"
+    assert connected_program.python(code, "tx", "get", "tx_1", "-q").out == "tx_1\n0\n"

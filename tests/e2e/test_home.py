@@ -1,19 +1,16 @@
 """The folder on disk: who may read it, how it may be named, and what happens where there can be none."""
 
 import stat
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import KEY
-from wire_server import Behave, WireServer, http_reply
+from conftest import KEY, Serve
+from wire_server import WireServer, http_reply
 
 from e2e.script import Program, clean_environment
 
 CREATED = b'{"id":"tx_1","status":"held","amount":100,"currency":"USD"}'
 CREATE = ("tx", "create", "--amount", "100", "--currency", "USD")
-
-Serve = Callable[[Behave], WireServer]
 
 
 @pytest.fixture

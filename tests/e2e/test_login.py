@@ -8,17 +8,17 @@ import sys
 import threading
 import time
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pexpect
 import pytest
-from wire_server import Behave, Seen, WireServer, http_reply
+from conftest import Serve
+from wire_server import Seen, WireServer, http_reply
 
 from e2e.script import Program, Terminal, finish, plain
 
 KEY = "sk_live_0123456789abcdef"
-Serve = Callable[[Behave], WireServer]
 
 
 @pytest.fixture

@@ -1,10 +1,10 @@
 """`--sandbox` goes nowhere else, whatever the environment and the files say: no socket is ever connected."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from wire_server import Behave, WireServer, http_reply
+from conftest import Serve
+from wire_server import WireServer, http_reply
 
 from e2e.script import Program
 
@@ -57,7 +57,7 @@ def hostile_environments(server: WireServer, folder: Path) -> dict[str, dict[str
 
 
 @pytest.fixture
-def server(serve: Callable[[Behave], WireServer]) -> WireServer:
+def server(serve: Serve) -> WireServer:
     return serve(lambda _seen, connection: connection.sendall(http_reply("200 OK", b'{"id":"tx_wrong"}')))
 
 

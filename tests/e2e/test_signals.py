@@ -15,8 +15,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from conftest import KEY
-from wire_server import Behave, Seen, WireServer, by_method, hang_up, http_reply, say_nothing
+from conftest import KEY, Serve
+from wire_server import Behave, Seen, by_method, hang_up, http_reply, say_nothing
 
 from e2e.script import SECONDS, Program, finish, plain
 
@@ -24,8 +24,6 @@ HELD = b'{"id":"tx_1","status":"held","amount":100,"currency":"USD"}'
 RELEASED = b'{"id":"tx_1","status":"released","amount":100,"currency":"USD"}'
 CREATE = ("tx", "create", "--amount", "100", "--currency", "USD")
 STOPS = ((signal.SIGINT, 130), (signal.SIGTERM, 143))
-
-Serve = Callable[[Behave], WireServer]
 
 
 class Arrival:

@@ -3,10 +3,9 @@
 Seconds vary with the machine and are measured by tests/bench/startup.py; the set of modules does not vary.
 """
 
-from collections.abc import Callable
-
 import pytest
-from wire_server import Behave, WireServer, http_reply
+from conftest import Serve
+from wire_server import http_reply
 
 from e2e.script import Program
 
@@ -33,7 +32,7 @@ def imported(program: Program, *words: str, code: int = 0) -> frozenset[str]:
 
 
 @pytest.fixture
-def there(program: Program, serve: Callable[[Behave], WireServer]) -> Program:
+def connected_program(program: Program, serve: Serve) -> Program:
     """The program as a job has it: configured by two variables."""
     reply = http_reply("200 OK", b'{"id":"tx_1","status":"held","amount":100,"currency":"USD"}')
     return program.at(serve(lambda _seen, connection: connection.sendall(reply)))
@@ -73,14 +72,14 @@ def test_help_loads_no_format_of_output(program: Program) -> None:
 
 @pytest.mark.representative("tx get tx_1")
 @pytest.mark.parametrize("words", ["tx get tx_1", "tx get tx_1 --json", "tx get tx_1 tx_2 -q"])
-def test_a_read_loads_http_and_neither_storage_nor_models(there: Program, words: str) -> None:
-    loaded = imported(there, *words.split())
+def test_a_read_loads_http_and_neither_storage_nor_models(connected_program: Program, words: str) -> None:
+    loaded = imported(connected_program, *words.split())
     assert loaded >= {"httpx", "httpcore", "escrowctl.client.transport"}
     assert loaded & (HEAVY | NEVER) == frozenset()
 
 
-def test_a_write_loads_the_journal_and_neither_models_nor_the_sandbox(there: Program) -> None:
-    loaded = imported(there, "tx", "create", "--amount", "100", "--currency", "USD")
+def test_a_write_loads_the_journal_and_neither_models_nor_the_sandbox(connected_program: Program) -> None:
+    loaded = imported(connected_program, "tx", "create", "--amount", "100", "--currency", "USD")
     assert loaded >= {"httpx", "sqlite3", "escrowctl.journal.store"}
     assert loaded & (HEAVY - {"sqlite3"} | NEVER) == frozenset()
     assert [name for name in loaded if name.startswith("escrowctl.sandbox")] == []

@@ -3,10 +3,10 @@
 import json
 import os
 import socket
-from collections.abc import Callable
 
 import pytest
-from wire_server import Behave, Seen, WireServer, by_method, http_reply
+from conftest import Serve
+from wire_server import Seen, by_method, http_reply
 
 from e2e.script import Program, finish
 
@@ -14,11 +14,9 @@ HELD = b'{"id":"tx_1","status":"held","amount":100,"currency":"USD"}'
 CREATE = "tx create --amount 100 --currency USD"
 CREATED = "created tx_1 (200). Do not do it again:"
 
-Serve = Callable[[Behave], WireServer]
-
 
 @pytest.fixture
-def there(program: Program, serve: Serve) -> Program:
+def connected_program(program: Program, serve: Serve) -> Program:
     """The program, pointed at a server that creates tx_1 and has a record of every id that is read."""
 
     def answer(seen: Seen, connection: socket.socket) -> None:
@@ -41,51 +39,51 @@ def there(program: Program, serve: Serve) -> Program:
         ("seq -f tx_%g 40 | escrowctl tx get -", "tx_1\theld\t100\tUSD\t"),
     ],
 )
-def test_head_takes_its_line_and_nobody_complains(there: Program, line: str, first: str) -> None:
-    ended = there.bash(f'{line} | head -1; echo "${{PIPESTATUS[@]: -2:1}}"')
+def test_head_takes_its_line_and_nobody_complains(connected_program: Program, line: str, first: str) -> None:
+    ended = connected_program.bash(f'{line} | head -1; echo "${{PIPESTATUS[@]: -2:1}}"')
     assert (ended.out, ended.err) == (f"{first}\n0\n", "")
 
 
 @pytest.mark.thorough
-def test_head_takes_the_newest_entry_of_the_journal(there: Program) -> None:
+def test_head_takes_the_newest_entry_of_the_journal(connected_program: Program) -> None:
     for _ in range(2):
-        assert there.run(*CREATE.split(), "-q").code == 0
-    ended = there.bash('escrowctl journal list -q | head -1; echo "${PIPESTATUS[0]}"')
+        assert connected_program.run(*CREATE.split(), "-q").code == 0
+    ended = connected_program.bash('escrowctl journal list -q | head -1; echo "${PIPESTATUS[0]}"')
     assert (ended.out, ended.err) == ("j2\n0\n", "")
 
 
-def test_a_create_whose_reader_has_left_names_the_id(there: Program) -> None:
+def test_a_create_whose_reader_has_left_names_the_id(connected_program: Program) -> None:
     readable, writable = os.pipe()
     os.close(readable)
-    process = there.start(*CREATE.split(), "-q", stdout=writable)
+    process = connected_program.start(*CREATE.split(), "-q", stdout=writable)
     os.close(writable)
     ended = finish(process)
     assert (ended.code, ended.err) == (12, f"error: {CREATED} the output was closed.\n")
-    assert there.journal() == [("create_transaction", "done")]
+    assert connected_program.journal() == [("create_transaction", "done")]
 
 
 # Closed and full
 
 
-def test_a_create_whose_stdout_is_closed_names_the_id(there: Program) -> None:
-    ended = there.bash(f"escrowctl {CREATE} >&-")
+def test_a_create_whose_stdout_is_closed_names_the_id(connected_program: Program) -> None:
+    ended = connected_program.bash(f"escrowctl {CREATE} >&-")
     assert (ended.code, ended.out) == (12, "")
     assert ended.err.startswith(f"error: {CREATED}"), ended.err
-    assert there.journal() == [("create_transaction", "done")]
+    assert connected_program.journal() == [("create_transaction", "done")]
 
 
-def test_a_create_whose_stdout_is_full_names_the_id(there: Program) -> None:
-    ended = there.bash(f"escrowctl {CREATE} > /dev/full")
+def test_a_create_whose_stdout_is_full_names_the_id(connected_program: Program) -> None:
+    ended = connected_program.bash(f"escrowctl {CREATE} > /dev/full")
     assert (ended.code, ended.err) == (
         12,
         f"error: {CREATED} the output could not be written: No space left on device.\n",
     )
-    assert there.journal() == [("create_transaction", "done")]
+    assert connected_program.journal() == [("create_transaction", "done")]
 
 
 @pytest.mark.thorough
-def test_a_create_whose_stdout_is_full_is_told_as_json(there: Program) -> None:
-    ended = there.bash(f"escrowctl {CREATE} --json > /dev/full")
+def test_a_create_whose_stdout_is_full_is_told_as_json(connected_program: Program) -> None:
+    ended = connected_program.bash(f"escrowctl {CREATE} --json > /dev/full")
     assert (ended.code, json.loads(ended.err.splitlines()[-1])["error"]) == (
         12,
         {
@@ -102,24 +100,26 @@ def test_a_create_whose_stdout_is_full_is_told_as_json(there: Program) -> None:
 
 @pytest.mark.representative("escrowctl tx get tx_1")
 @pytest.mark.parametrize("line", ["escrowctl tx get tx_1", "escrowctl journal list", "escrowctl --help"])
-def test_a_read_whose_stdout_is_full_is_an_error_of_this_machine(there: Program, line: str) -> None:
-    assert there.run("tx", "create", "--amount", "100", "--currency", "USD").code == 0
-    ended = there.bash(f"{line} > /dev/full")
+def test_a_read_whose_stdout_is_full_is_an_error_of_this_machine(connected_program: Program, line: str) -> None:
+    assert connected_program.run("tx", "create", "--amount", "100", "--currency", "USD").code == 0
+    ended = connected_program.bash(f"{line} > /dev/full")
     assert (ended.code, ended.err) == (17, "error: the output could not be written: No space left on device.\n")
 
 
 @pytest.mark.representative("tx get tx_1", "journal list")
 @pytest.mark.parametrize("line", ["--version", "--help", "tx get tx_1", "journal list", "help exit-codes"])
-def test_a_read_whose_stdout_is_closed_is_no_defect(there: Program, line: str) -> None:
-    assert there.run("tx", "create", "--amount", "100", "--currency", "USD").code == 0
-    ended = there.bash(f"escrowctl {line} >&-")
+def test_a_read_whose_stdout_is_closed_is_no_defect(connected_program: Program, line: str) -> None:
+    assert connected_program.run("tx", "create", "--amount", "100", "--currency", "USD").code == 0
+    ended = connected_program.bash(f"escrowctl {line} >&-")
     assert ended.code in (0, 17), ended.err
     assert "Traceback" not in ended.err
     assert "defect" not in ended.err
 
 
-def test_with_stderr_closed_the_result_is_printed_and_the_code_stands(there: Program) -> None:
-    ended = there.bash(f"escrowctl {CREATE} -q 2>&-; echo $?; escrowctl --sandbox tx get tx_0 2>&-; echo $?")
+def test_with_stderr_closed_the_result_is_printed_and_the_code_stands(connected_program: Program) -> None:
+    ended = connected_program.bash(
+        f"escrowctl {CREATE} -q 2>&-; echo $?; escrowctl --sandbox tx get tx_0 2>&-; echo $?"
+    )
     assert (ended.out, ended.err) == ("tx_1\n0\n6\n", "")
 
 
@@ -153,8 +153,8 @@ def test_unknown_write_with_both_readers_gone_ends_with_12(program: Program, ser
     assert finish(process).code == 12
 
 
-def test_with_stdin_closed_nobody_is_there_to_confirm(there: Program) -> None:
-    ended = there.bash("escrowctl tx release tx_1 <&-")
+def test_with_stdin_closed_nobody_is_there_to_confirm(connected_program: Program) -> None:
+    ended = connected_program.bash("escrowctl tx release tx_1 <&-")
     assert (ended.code, ended.out, ended.err) == (
         3,
         "",
@@ -163,8 +163,8 @@ def test_with_stdin_closed_nobody_is_there_to_confirm(there: Program) -> None:
     )
 
 
-def test_with_stdin_closed_there_are_no_ids_on_it(there: Program) -> None:
-    ended = there.bash("escrowctl tx get - <&-")
+def test_with_stdin_closed_there_are_no_ids_on_it(connected_program: Program) -> None:
+    ended = connected_program.bash("escrowctl tx get - <&-")
     assert (ended.code, ended.out, ended.err) == (
         2,
         "",
@@ -172,17 +172,17 @@ def test_with_stdin_closed_there_are_no_ids_on_it(there: Program) -> None:
     )
 
 
-def test_a_create_needs_no_stream_but_stdout(there: Program) -> None:
-    ended = there.bash(f"escrowctl {CREATE} -q <&- 2>&-")
+def test_a_create_needs_no_stream_but_stdout(connected_program: Program) -> None:
+    ended = connected_program.bash(f"escrowctl {CREATE} -q <&- 2>&-")
     assert (ended.code, ended.out) == (0, "tx_1\n")
-    assert there.journal() == [("create_transaction", "done")]
+    assert connected_program.journal() == [("create_transaction", "done")]
 
 
 # Encodings
 
 
 @pytest.fixture
-def polish(program: Program, serve: Serve) -> Program:
+def non_ascii_program(program: Program, serve: Serve) -> Program:
     """The program, pointed at a server whose records have letters that ASCII lacks, one of them two code units wide."""
     record = '{"id":"tx_1","payee":"Łódź \U0001f4b6"}'.encode()
     refusal = '{"detail":"Łódź is closed"}'.encode()
@@ -200,8 +200,10 @@ def polish(program: Program, serve: Serve) -> Program:
 @pytest.mark.parametrize(
     "variables", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}]
 )
-def test_letters_that_the_locale_lacks_are_shown_by_their_codes(polish: Program, variables: dict[str, str]) -> None:
-    there = polish.with_environ(**variables)
+def test_letters_that_the_locale_lacks_are_shown_by_their_codes(
+    non_ascii_program: Program, variables: dict[str, str]
+) -> None:
+    there = non_ascii_program.with_environ(**variables)
     shown = there.run("tx", "get", "tx_1")
     assert (shown.code, shown.out, shown.err) == (0, "id\ttx_1\npayee\t\\u0141\\xf3d\\u017a \\U0001f4b6\n", "")
     refused = there.run(*CREATE.split())
@@ -214,8 +216,8 @@ def test_letters_that_the_locale_lacks_are_shown_by_their_codes(polish: Program,
 
 @pytest.mark.representative("variables0")
 @pytest.mark.parametrize("variables", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C"}, {"LC_ALL": "C.UTF-8"}])
-def test_json_is_ascii_and_whole_in_every_locale(polish: Program, variables: dict[str, str]) -> None:
-    ended = polish.with_environ(**variables).run("tx", "get", "tx_1", "--json")
+def test_json_is_ascii_and_whole_in_every_locale(non_ascii_program: Program, variables: dict[str, str]) -> None:
+    ended = non_ascii_program.with_environ(**variables).run("tx", "get", "tx_1", "--json")
     assert (ended.code, ended.out, ended.err) == (
         0,
         '{"id": "tx_1", "payee": "\\u0141\\u00f3d\\u017a \\ud83d\\udcb6"}\n',
@@ -227,8 +229,8 @@ def test_json_is_ascii_and_whole_in_every_locale(polish: Program, variables: dic
 
 
 @pytest.mark.thorough
-def test_no_piped_output_has_an_escape_byte(there: Program) -> None:
-    program = there.with_environ(COLUMNS="20", COLORTERM="truecolor")
+def test_no_piped_output_has_an_escape_byte(connected_program: Program) -> None:
+    program = connected_program.with_environ(COLUMNS="20", COLORTERM="truecolor")
     assert program.run(*CREATE.split()).code == 0
     lines = ("--help", "tx get tx_1", "tx get tx_1 tx_2", "tx get tx_1 --json", "journal list", "journal show j1", "tx")
     ended = [program.run(*line.split()) for line in (*lines, "tx get ..", "--sandbox tx get tx_0", "nonsense")]

@@ -1,11 +1,11 @@
 """Tables at a terminal, tabs in a pipe; and an id is whole in both, however narrow."""
 
 import re
-from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
-from wire_server import Behave, WireServer, http_reply
+from conftest import Serve
+from wire_server import http_reply
 
 from e2e.script import Program, plain
 
@@ -15,11 +15,9 @@ _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 
 _AGO = re.compile(r"[0-9]{1,2} s ago")
 
-Serve = Callable[[Behave], WireServer]
-
 
 @pytest.fixture
-def there(program: Program, serve: Serve) -> Program:
+def connected_program(program: Program, serve: Serve) -> Program:
     """The program after one create, pointed at a server that answers with that record."""
     server = serve(lambda _seen, connection: connection.sendall(http_reply("200 OK", CREATED)))
     program = program.at(server)
@@ -27,44 +25,44 @@ def there(program: Program, serve: Serve) -> Program:
     return program
 
 
-def test_a_record_is_two_columns_at_a_terminal_and_tabs_in_a_pipe(there: Program) -> None:
-    code, shown = there.terminal("tx", "get", "tx_7K2M9QHD").finish()
+def test_a_record_is_two_columns_at_a_terminal_and_tabs_in_a_pipe(connected_program: Program) -> None:
+    code, shown = connected_program.terminal("tx", "get", "tx_7K2M9QHD").finish()
     assert (code, plain(shown)) == (0, "id        tx_7K2M9QHD\nstatus    held\namount    100\ncurrency  USD\n")
-    piped = there.run("tx", "get", "tx_7K2M9QHD")
+    piped = connected_program.run("tx", "get", "tx_7K2M9QHD")
     assert (piped.code, piped.out) == (0, "id\ttx_7K2M9QHD\nstatus\theld\namount\t100\ncurrency\tUSD\n")
 
 
 @pytest.mark.thorough
-def test_a_listing_has_a_header_at_a_terminal_and_none_in_a_pipe(there: Program) -> None:
-    code, shown = there.terminal("journal", "list", columns=120).finish()
+def test_a_listing_has_a_header_at_a_terminal_and_none_in_a_pipe(connected_program: Program) -> None:
+    code, shown = connected_program.terminal("journal", "list", columns=120).finish()
     header, row = plain(shown).splitlines()
     columns = ["ENTRY", "SENT", "OPERATION", "STATE", "AMOUNT", "CURRENCY", "ID", "REFERENCE", "PROFILE"]
     cells = ["j1", "TIME", "create", "done", "100", "USD", "tx_7K2M9QHD", "order-8841", "127.0.0.1"]
     assert (code, header.split(), _AGO.sub("TIME", row).split()) == (0, columns, cells)
     assert "\x1b[1m" in shown, "the header is bold"
-    piped = there.run("journal", "list")
+    piped = connected_program.run("journal", "list")
     assert (piped.code, _TIME.sub("TIME", piped.out)) == (0, "\t".join(cells) + "\n")
 
 
 @pytest.mark.representative("NO_COLOR")
 @pytest.mark.parametrize("variable", ["NO_COLOR", "TERM"])
-def test_a_terminal_without_colour_gets_none(there: Program, variable: str) -> None:
+def test_a_terminal_without_colour_gets_none(connected_program: Program, variable: str) -> None:
     value = {"NO_COLOR": "1", "TERM": "dumb"}[variable]
-    _, shown = there.with_environ(**{variable: value}).terminal("journal", "list", columns=120).finish()
+    _, shown = connected_program.with_environ(**{variable: value}).terminal("journal", "list", columns=120).finish()
     assert "\x1b" not in shown
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("words", [("tx", "get", "tx_7K2M9QHD"), ("journal", "list"), ("journal", "show", "j1")])
-def test_ids_are_whole_at_every_width(there: Program, words: tuple[str, ...]) -> None:
+def test_ids_are_whole_at_every_width(connected_program: Program, words: tuple[str, ...]) -> None:
     cut = {}
     for columns in (20, 40, 57, 80, 100, 133, 200):
-        code, shown = there.with_environ(COLUMNS=str(columns)).terminal(*words, columns=columns).finish()
+        code, shown = connected_program.with_environ(COLUMNS=str(columns)).terminal(*words, columns=columns).finish()
         assert code == 0
         if "tx_7K2M9QHD" not in shown:
             cut[columns] = plain(shown)
     assert cut == {}
-    assert "tx_7K2M9QHD" in there.with_environ(COLUMNS="20").run(*words).out
+    assert "tx_7K2M9QHD" in connected_program.with_environ(COLUMNS="20").run(*words).out
 
 
 @pytest.mark.representative("20")

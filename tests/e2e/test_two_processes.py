@@ -3,17 +3,15 @@
 import socket
 import threading
 from collections import Counter
-from collections.abc import Callable
 
 import pytest
-from wire_server import Behave, Seen, WireServer, by_method, http_reply, say_nothing
+from conftest import Serve
+from wire_server import Seen, by_method, http_reply, say_nothing
 
 from e2e.script import SECONDS, Program, finish
 
 HELD = b'{"id":"tx_1","status":"held","amount":100,"currency":"USD"}'
 HANDS = 8
-
-Serve = Callable[[Behave], WireServer]
 
 
 def test_eight_hands_release_once(program: Program, serve: Serve) -> None:

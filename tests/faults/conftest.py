@@ -9,13 +9,13 @@ import pytest
 from conftest import Run
 from wire_server import Seen, serving
 
-from faults.screens import Service
+from faults.hostile_terminal import Service
 
 SECONDS_TO_NOTICE = 60
 
 
 @pytest.fixture
-def in_time() -> Iterator[None]:
+def time_limit() -> Iterator[None]:
     """Fail a test that takes longer than a harness may take to notice that escrowctl is broken."""
 
     def give_up(_signal: int, _frame: object) -> None:

@@ -1,7 +1,7 @@
 """Damaged journals: cut at any offset, or with any bit turned; what was written must not be written again.
 
 The journal knows a release that is done, one that is unknown, and a create that is unknown. The
-witness keeps saying that everything is held: nothing but the journal stands against a second write.
+fake service keeps saying that everything is held: nothing but the journal stands against a second write.
 Run as a program it plays with a broken variant: `python -m faults.damage VARIANT FOLDER SEED`.
 """
 
@@ -112,7 +112,7 @@ class Damages:
     folder: Path
     seed: int
     codes: Counter[int] = field(default_factory=Counter)
-    played: int = 0
+    runs: int = 0
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
@@ -127,7 +127,7 @@ class Damages:
     def close(self) -> None:
         self._stack.close()
         self.server.close()
-        told = f"{self.played} damages, exits {dict(self.codes)}"
+        told = f"{self.runs} damages, exits {dict(self.codes)}"
         print(f"ESCROWCTL_TEST_SEED={self.seed}: {told}")
 
     # Which
@@ -167,7 +167,7 @@ class Damages:
 
     # Playing
 
-    def play(self, damage: Damage | Replacement) -> None:
+    def run_with_damage(self, damage: Damage | Replacement) -> None:
         """Damage a copy and try all lines on it; raises ViolationError, which names the damage."""
         self._renew()
         damage.apply(self._home / "state")
@@ -177,11 +177,11 @@ class Damages:
         looks_at = self.chance.randrange(len(lines) + 1)
         for place, line in enumerate([*lines[:looks_at], ("journal", "list"), *lines[looks_at:]]):
             self._try(line, f"{damage}, line {place + 1}")
-        self.played += 1
+        self.runs += 1
 
     def play_all(self, damages: Iterable[Damage]) -> None:
         for damage in damages:
-            self.play(damage)
+            self.run_with_damage(damage)
 
     def _try(self, line: tuple[str, ...], damage: str) -> None:
         before = len(self.server.writes)
@@ -240,7 +240,7 @@ class Damages:
 
 def whole(damages: Damages) -> None:
     """Require that without damage every line is refused by what the journal knows, not by 17."""
-    damages.play(Damage("journal.lock", 0))
+    damages.run_with_damage(Damage("journal.lock", 0))
     if damages.codes[17]:
         raise HarnessError("a whole journal is not to be refused as damaged")
 

@@ -1,6 +1,6 @@
 """Kill -9 at random moments, and what must hold afterwards.
 
-The witness counts; the journal is read through SQLite as well as by escrowctl itself. A violated
+The fake service counts; the journal is read through SQLite as well as by escrowctl itself. A violated
 invariant raises `ViolationError` with the seed. A release has a profile that says which word means
 released, and so ends with one more commit: what reading it back has shown. A create does without: a
 config file doubles the time of a run.
@@ -22,11 +22,11 @@ from typing import Any
 
 from conftest import KEY
 
-from faults.audit import find_fault
-from faults.witness import Witness
+from faults.fake_service import FakeService
+from faults.journal_audit import find_fault
 
 UNKNOWN = 12
-MANNERS: tuple[tuple[str, ...], ...] = ((), ("--json",))
+OUTPUT_OPTIONS: tuple[tuple[str, ...], ...] = ((), ("--json",))
 """What is added to a line: its end is told to a person, or to a program."""
 PROFILE = '[profiles.harness]\nbase_url = "{url}"\nstatus.released = ["released"]\n'
 
@@ -125,40 +125,40 @@ class Harness:
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
-        self.witness = Witness(self.chance)
+        self.fake_service = FakeService(self.chance)
         self.seconds = 0.5
         self._round = 0
         # Beside the home, which others copy, fill and throw away.
         self._config = self.home.with_name(f"{self.home.name}.toml")
-        self._config.write_text(PROFILE.format(url=self.witness.server.base_url))
+        self._config.write_text(PROFILE.format(url=self.fake_service.server.base_url))
 
     def close(self) -> None:
-        self.witness.server.close()
+        self.fake_service.server.close()
 
     def measure(self) -> None:
         """Learn how long a command takes here, so that moments are spread over all of it.
 
         Raises HarnessError where an undisturbed create does not end well: then nothing would be proved.
         """
-        self.witness.kind = "answer"
+        self.fake_service.kind = "answer"
         start = time.monotonic()
         code = self.run(("tx", "create", "--amount", "999999", "--currency", "USD")).code
         self.seconds = time.monotonic() - start
-        if (code, len(self.witness.applied)) != (0, 1):
-            raise HarnessError(f"an undisturbed create ended with {code}, and {len(self.witness.applied)} arrived")
+        if (code, len(self.fake_service.applied)) != (0, 1):
+            raise HarnessError(f"an undisturbed create ended with {code}, and {len(self.fake_service.applied)} arrived")
 
     @property
     def mark(self) -> Path:
         """The file that a broken variant leaves when what it broke is called."""
         return self.home / "broken-here"
 
-    def play(self, *, moment: str | None = None, kind: str | None = None) -> None:
+    def run_and_kill(self, *, moment: str | None = None, kind: str | None = None) -> None:
         """Start one command, kill it at a moment, and check everything that must hold."""
         self._round += 1
         moment = moment or self.chance.choice(("any", "intent", "request", "request"))
-        self.witness.kind = kind
+        self.fake_service.kind = kind
         line, likeness = self._draw_line()
-        line = (*line, *self.chance.choice(MANNERS))
+        line = (*line, *self.chance.choice(OUTPUT_OPTIONS))
         self.judge(line, likeness, lambda: self._kill(line, moment))
 
     def judge(
@@ -168,10 +168,10 @@ class Harness:
 
         `likeness` is a text that only its journal entry has in its body or URL.
         """
-        applied_before = len(self.witness.applied)
+        applied_before = len(self.fake_service.applied)
         ended = run()
-        self.witness.server.drain()
-        applied = self.witness.applied[applied_before:]
+        self.fake_service.server.drain()
+        applied = self.fake_service.applied[applied_before:]
         between()
         entry = self._entry(likeness)
         self.tally.count(entry, killed=ended.killed)
@@ -200,7 +200,7 @@ class Harness:
         return ("tx", "release", f"tx_round{self._round}", "--yes"), f"/tx_round{self._round}/release"
 
     def _kill(self, line: tuple[str, ...], moment: str) -> Ended:
-        self.witness.received.clear()
+        self.fake_service.received.clear()
         before = self._journal_mark()
         # With no answer coming, the process would wait: its time-out outlasts the round.
         process = subprocess.Popen(
@@ -218,7 +218,7 @@ class Harness:
             return
         deadline = time.monotonic() + 15
         while time.monotonic() < deadline and process.poll() is None:
-            if (moment == "request" and self.witness.received.is_set()) or (
+            if (moment == "request" and self.fake_service.received.is_set()) or (
                 moment == "intent" and self._journal_mark() != before
             ):
                 break
@@ -262,7 +262,7 @@ class Harness:
             self._fail(Violation.SAID_FALSELY, f"exit {ended.code}, and {len(applied)} arrived: {ended.err}")
 
     def _check_claims(self, ended: Ended) -> None:
-        """A run that sent a write never says that nothing was sent, nor that it was refused: the witness refuses none.
+        """A run that sent a write never says that nothing was sent, nor that it was refused: none is refused.
 
         Whatever its exit code, and though it was killed right after it said so.
         """
@@ -285,11 +285,11 @@ class Harness:
         told_unknown: bool,
     ) -> None:
         """The same line once more: refused while unknown, refused where a release is done, else sent once."""
-        self.witness.kind = "answer"
-        before = len(self.witness.applied)
+        self.fake_service.kind = "answer"
+        before = len(self.fake_service.applied)
         code = self.run(line).code
-        self.witness.server.drain()
-        sent = len(self.witness.applied) - before
+        self.fake_service.server.drain()
+        sent = len(self.fake_service.applied) - before
         state = entry["state"] if entry is not None else None
         releases = line[1] == "release"
         if state in ("in_flight", "unknown") or told_unknown:
@@ -345,7 +345,7 @@ class Harness:
             "PATH": os.defpath,
             "HOME": str(self.home),
             "ESCROWCTL_HOME": str(self.home),
-            "ESCROWCTL_BASE_URL": self.witness.server.base_url,
+            "ESCROWCTL_BASE_URL": self.fake_service.server.base_url,
             "ESCROWCTL_API_KEY": KEY,
             "BROKEN_MARK": str(self.mark),
         }

@@ -1,4 +1,4 @@
-"""Eight processes at one escrow, or under one cap; the witness holds its answer until all have started.
+"""Eight processes at one escrow, or under one cap; the fake service holds its answer until all have started.
 
 What leads to a service (profile, prefix, spelling of the host or the id) is drawn for each process
 from the ways of a `Course`: all of its ways lead to the same escrow.
@@ -25,7 +25,7 @@ from wire_server import Seen, WireServer, http_reply
 
 from faults.kills import HarnessError, Violation, ViolationError
 
-HANDS = 8
+PROCESSES = 8
 _SECONDS = 20.0
 
 Way = tuple[str, tuple[str, ...]]
@@ -34,7 +34,7 @@ Way = tuple[str, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Course:
-    """A config.toml with `{first}`, `{second}` (two ports of the witness) and the ways through it.
+    """A config.toml with `{first}`, `{second}` (two ports of the fake service) and the ways through it.
 
     `respell` makes the id that a way types; the service echoes the id in lower case.
     """
@@ -45,8 +45,8 @@ class Course:
     ports: tuple[int, int] = (0, 0)
 
 
-class Door:
-    """The witness: two ports, one service. It keeps every write, and answers one when `may_answer` says so."""
+class TwoPortService:
+    """The fake service: two ports, one service. It keeps every write, and answers one when `may_answer` says so."""
 
     def __init__(self, ports: tuple[int, int]) -> None:
         self.writes: list[tuple[str, str, str]] = []
@@ -93,14 +93,14 @@ def _record(resource_id: str, status: str) -> bytes:
 
 
 class Starter:
-    """The program of faults/warm.py; `variant` names a function of `faults.variants`."""
+    """The program of faults/prefork_runner.py; `variant` names a function of `faults.variants`."""
 
     def __init__(self, variant: str | None = None) -> None:
-        words = [sys.executable, str(Path(__file__).with_name("warm.py")), *([variant] if variant else [])]
+        words = [sys.executable, str(Path(__file__).with_name("prefork_runner.py")), *([variant] if variant else [])]
         self._process = subprocess.Popen(
             words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={"PATH": os.defpath}
         )
-        if self._read() != "warm\n":
+        if self._read() != "ready\n":
             raise HarnessError("what starts the processes did not start")
 
     def start(self, jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -122,7 +122,7 @@ class Starter:
 
 @dataclass
 class Races:
-    """Rounds of HANDS processes through one course; `starter` starts them."""
+    """Rounds of PROCESSES processes through one course; `starter` starts them."""
 
     folder: Path
     seed: int
@@ -134,7 +134,7 @@ class Races:
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
-        self.door = Door(self.course.ports)
+        self.service = TwoPortService(self.course.ports)
 
     @property
     def mark(self) -> Path:
@@ -142,17 +142,17 @@ class Races:
         return self.folder / "broken-here"
 
     def close(self) -> None:
-        self.door.close()
-        told = f"{self.rounds} rounds of {HANDS}, exits {dict(self.codes)}"
+        self.service.close()
+        told = f"{self.rounds} rounds of {PROCESSES}, exits {dict(self.codes)}"
         print(f"ESCROWCTL_TEST_SEED={self.seed}: {told}")
 
     def release(self) -> None:
         """Let all release one escrow: one PUT, one exit 0, all others 7."""
         ended = self._round(lambda way: ("tx", "release", self.course.respell(self._id, way), "--yes"), gathers=True)
         codes = Counter(one["code"] for one in ended)
-        if len(self.door.writes) != 1:
-            self._fail(Violation.SENT_TWICE, f"{len(self.door.writes)} PUTs, exits {codes}", ended)
-        if codes != {0: 1, 7: HANDS - 1}:
+        if len(self.service.writes) != 1:
+            self._fail(Violation.SENT_TWICE, f"{len(self.service.writes)} PUTs, exits {codes}", ended)
+        if codes != {0: 1, 7: PROCESSES - 1}:
             self._fail(Violation.NOT_HELD_BACK, f"exits {codes}", ended)
         if any(bool(one["out"]) != (one["code"] == 0) for one in ended):
             self._fail(Violation.SAID_FALSELY, "a loser spoke as if it had released", ended)
@@ -164,10 +164,10 @@ class Races:
         ended = self._round(lambda _way: (*line, f"own-{next(numbers)}"), gathers=False)
         room = cap // 100
         codes = Counter(one["code"] for one in ended)
-        if len(self.door.writes) > room:
-            self._fail(Violation.NOT_HELD_BACK, f"{len(self.door.writes)} times 100 under a cap of {cap}", ended)
-        if codes != {0: room, 5: HANDS - room} or len(self.door.writes) != room:
-            self._fail(Violation.BROKE, f"exits {codes}, {len(self.door.writes)} arrived", ended)
+        if len(self.service.writes) > room:
+            self._fail(Violation.NOT_HELD_BACK, f"{len(self.service.writes)} times 100 under a cap of {cap}", ended)
+        if codes != {0: room, 5: PROCESSES - room} or len(self.service.writes) != room:
+            self._fail(Violation.BROKE, f"exits {codes}, {len(self.service.writes)} arrived", ended)
 
     # Playing
 
@@ -180,22 +180,22 @@ class Races:
         # Now and then the first thing they do is make the journal together.
         if self.rounds == 1 or self.renews or self.chance.random() < 0.3:
             self._home = self._make_home(self.folder / f"home{self.rounds}")
-        started = [self.folder / f"started{self.rounds}-{hand}" for hand in range(HANDS)]
-        self.door.writes.clear()
-        self.door.may_answer = lambda: all(path.exists() for path in started)
-        ways = [hand % len(self.course.ways) for hand in range(HANDS)]
+        started = [self.folder / f"started{self.rounds}-{process}" for process in range(PROCESSES)]
+        self.service.writes.clear()
+        self.service.may_answer = lambda: all(path.exists() for path in started)
+        ways = [process % len(self.course.ways) for process in range(PROCESSES)]
         self.chance.shuffle(ways)
         reading = sum(self.course.ways[way][0] != "unreadable" for way in ways)
         # In half of the rounds nobody sends before everybody has read the record as held.
         together = gathers and self.chance.random() < 0.5
-        self.door.readers = threading.Barrier(reading) if together and reading == HANDS else None
+        self.service.readers = threading.Barrier(reading) if together and reading == PROCESSES else None
         jobs = [
             {
                 "argv": ["--no-input", "-p", self.course.ways[way][0], *line(way), *self.course.ways[way][1]],
                 "environ": self._environ(),
-                "started": str(started[hand]),
+                "started": str(started[process]),
             }
-            for hand, way in enumerate(ways)
+            for process, way in enumerate(ways)
         ]
         ended = self.starter.start(jobs)
         for one, path in zip(ended, started, strict=True):
@@ -209,7 +209,7 @@ class Races:
 
     def _make_home(self, home: Path) -> Path:
         home.mkdir(mode=0o700)
-        first, second = (server.port for server in self.door.servers)
+        first, second = (server.port for server in self.service.servers)
         (home / "config.toml").write_text(self.course.config.format(first=first, second=second))
         (home / "key").write_text(KEY + "\n")
         (home / "key").chmod(0o600)

@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from typing import Any, NoReturn
 
 import httpcore
+import internals
 from conftest import KEY
 
 from escrowctl.client import outcome
@@ -269,8 +270,7 @@ def open_wire_for(data: bytes, chance: random.Random) -> Wire:
     size = chance.choice((1, 7, 100, 65536, 65536)) if len(data) < 5_000 else 65536
     pieces = [data[start : start + size] for start in range(0, len(data), size)]
     transport = OriginTransport(is_https=False, context=CONTEXT, proxy=None, monotonic=time.monotonic)
-    backend: Any = transport._pool._network_backend
-    backend._sockets = PlayedBackend(pieces, breaks=chance.random() < 0.1)
+    internals.replace_sockets(transport, PlayedBackend(pieces, breaks=chance.random() < 0.1))
     return Wire(transport)
 
 

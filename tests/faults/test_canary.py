@@ -7,26 +7,27 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import internals
 import pytest
 from conftest import Run
 from e2e.script import Program, clean_environment, find_script
 from wire_server import http_reply, serving
 
 from faults.canary import ECHOES, KEYS, LINES, WAYS, Canary, behave_badly
+from faults.process_watch import ProcessWatch
 from faults.seeds import draw_seed
-from faults.tracing import needs_strace
-from faults.watching import Watch
+from faults.strace import needs_strace
 
 ENOUGH = 500
 
-MANNERS = ((), ("--json",), ("--debug",), ("--debug", "--json"), ("-v",), ("-q",))
+OUTPUT_OPTIONS = ((), ("--json",), ("--debug",), ("--debug", "--json"), ("-v",), ("-q",))
 
 DEFECTS = (
     "escrowctl.client.writing.judge_write",
     "escrowctl.client.reading.make_record",
     "escrowctl.journal.journal.Journal.begin",
     "escrowctl.output.tsv.render_fields",
-    "escrowctl.client.outcome._judge_answer",
+    internals.JUDGE_ANSWER,
     # Met by every line that asks the service, so that no seed goes without a crash report.
     "escrowctl.client.transport.Wire.exchange",
 )
@@ -76,7 +77,7 @@ def test_over_five_hundred_failing_runs_the_key_is_in_no_byte(
         # Until a crash report was written too: few runs meet none of the defects.
         while failed < runs or (failed < ENOUGH and not crashes.is_dir()):
             environ = WAYS[chance.choice([*WAYS])](home, server.base_url, key)
-            line = (*chance.choice(LINES), *chance.choice(MANNERS), "--timeout", "5")
+            line = (*chance.choice(LINES), *chance.choice(OUTPUT_OPTIONS), "--timeout", "5")
             line = tuple(word.replace("{url}", server.base_url) for word in line)
             with monkeypatch.context() as patch:
                 break_now_and_then(chance, key, patch)
@@ -94,7 +95,7 @@ def run_script(folder: Path, way: str, key: str, lines: Sequence[tuple[str, ...]
     """Run the installed script, its key given in one way, while all command lines and its children are looked at."""
     program = Program(clean_environment(folder / "home"))
     canary = Canary(key, program.home)
-    watch = Watch(canary, folder / "started")
+    watch = ProcessWatch(canary, folder / "started")
     with serving(watch.looking(behave_badly(random.Random(seed), key))) as server:
         environ = {**program.environ, **WAYS[way](program.home, server.base_url, key)}
         for line in lines:
@@ -148,7 +149,7 @@ else:
 )
 def test_the_watch_notices_a_key_that_is_handed_on(how: str, where: set[str], tmp_path: Path) -> None:
     key, canary = KEYS[0], Canary(KEYS[0], tmp_path / "home")
-    watch = Watch(canary, tmp_path / "started")
+    watch = ProcessWatch(canary, tmp_path / "started")
     answer = http_reply("200 OK", b"{}", "Connection: close")
     with serving(watch.looking(lambda _seen, connection: connection.sendall(answer))) as server:
         environ = {"PATH": os.defpath, **WAYS["variable"](tmp_path / "home", server.base_url, key)}

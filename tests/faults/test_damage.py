@@ -56,7 +56,7 @@ def test_a_journal_with_any_of_five_thousand_bits_turned_lets_nothing_be_written
 
 def test_an_emptied_journal_beside_its_head_is_not_a_fresh_one(damages: Damages) -> None:
     before = damages.codes.copy()
-    damages.play(Damage("journal.db", 0))
+    damages.run_with_damage(Damage("journal.db", 0))
 
     assert damages.codes - before == {17: 3}
 
@@ -68,7 +68,7 @@ def test_a_file_that_is_gone_or_is_something_else_lets_nothing_be_written_twice(
     damages: Damages, name: str, kind: str
 ) -> None:
     before = damages.codes.copy()
-    damages.play(Replacement(name, kind))
+    damages.run_with_damage(Replacement(name, kind))
 
     told = damages.codes - before
     # A lock file holds nothing, and a head may lag.
@@ -78,19 +78,19 @@ def test_a_file_that_is_gone_or_is_something_else_lets_nothing_be_written_twice(
 
 @pytest.mark.parametrize("name", [b"recordsrecords", b"kind TEXT NOT NULL,", b"seal TEXT NOT NULL"])
 def test_a_schema_that_says_something_else_is_told_in_a_sentence(damages: Damages, name: bytes) -> None:
-    damages.play(Damage("journal.db", damages.find(name), 7 if name == b"recordsrecords" else 0))
+    damages.run_with_damage(Damage("journal.db", damages.find(name), 7 if name == b"recordsrecords" else 0))
 
 
 def test_facts_that_are_no_text_are_told_in_a_sentence(damages: Damages) -> None:
     # The last record's header, backwards from its kind: facts' serial type is two bytes, then the digest's.
-    damages.play(Damage("journal.db", damages.find_last_facts_type(), 0))
+    damages.run_with_damage(Damage("journal.db", damages.find_last_facts_type(), 0))
 
 
 def test_date_that_is_no_text_is_told_in_a_sentence(damages: Damages) -> None:
-    damages.play(Damage("journal.db", damages.find_last_facts_type() - 2, 0))
+    damages.run_with_damage(Damage("journal.db", damages.find_last_facts_type() - 2, 0))
 
 
-@pytest.mark.usefixtures("in_time")
+@pytest.mark.usefixtures("time_limit")
 def test_the_damages_notice_a_program_that_believes_the_file(tmp_path: Path) -> None:
     seed, mark = draw_seed(), tmp_path / "broken-here"
     done = subprocess.run(

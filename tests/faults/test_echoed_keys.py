@@ -17,7 +17,7 @@ COMMANDS = {
     "tx create": ("tx", "create", "--currency", "USD", "--amount"),
     "api GET": ("api", "GET", "/users/usr_1"),
 }
-MANNERS = ((), ("--json",), ("--debug",))
+OUTPUT_OPTIONS = ((), ("--json",), ("--debug",))
 STATUSES = ("401 No", "200 OK")
 REPRESENTATIVES = (
     "JSON escapes behind a byte order mark", "decimal entities", "lower-case percent-encoding", "JSON in JSON",
@@ -36,7 +36,7 @@ def files_with(key: str, folder: Path) -> list[str]:
 
 
 def leaks_of(run: Run, home: Path, key: str, command: str, spellings: dict[str, Spell]) -> list[str]:
-    """Return where a key was found after a command has met every spelling in every manner."""
+    """Return where a key was found after a command has met every spelling with every choice of output options."""
     found, amount = [], 0
     replies: list[bytes] = []
     with serving(lambda _seen, connection: connection.sendall(replies[-1])) as server:
@@ -44,15 +44,15 @@ def leaks_of(run: Run, home: Path, key: str, command: str, spellings: dict[str, 
         for name, spell in spellings.items():
             for status in STATUSES:
                 replies.append(http_reply(status, spell(key)))
-                for manner in MANNERS:
+                for output_options in OUTPUT_OPTIONS:
                     amount += 1
                     # Each create is another one: an unknown one refuses what is identical.
                     line = COMMANDS[command] + ((str(amount),) if command == "tx create" else ())
-                    result = run(*line, *manner, environ=environ)
+                    result = run(*line, *output_options, environ=environ)
                     assert result.code != 1, result.err
                     for stream, text in (("stdout", result.out), ("stderr", result.err)):
                         if shown := find_key(key, text.encode("utf-8", "surrogateescape")):
-                            found.append(f"{name}, {status}, {manner}, {stream}: {shown}")
+                            found.append(f"{name}, {status}, {output_options}, {stream}: {shown}")
         found += files_with(key, home)
         assert len(server.seen) >= amount
     return found

@@ -11,8 +11,8 @@ from collections.abc import Callable
 import pytest
 from wire_server import http_reply
 
-from faults import broken
-from faults.screens import UNSEEN, Service, harm_in, hostile
+from faults import reply_variants
+from faults.hostile_terminal import UNSEEN, Service, harm_in, hostile
 from faults.seeds import draw_seed
 
 LONG = 20_000
@@ -103,7 +103,7 @@ PLACES: dict[str, tuple[Show, int]] = {
 MANY_TO_A_RUN = ("records", "lists", "webhooks")
 
 
-def play(service: Service, place: str, strings: list[str]) -> None:
+def show_strings(service: Service, place: str, strings: list[str]) -> None:
     show, right = PLACES[place]
     for code, shown in show(service, strings):
         assert code == right or (right == -1 and code in (0, 10)), shown[-500:]
@@ -117,9 +117,9 @@ def play_everywhere(service: Service, count: int) -> None:
     chance = random.Random(draw_seed())
     for number in range(0, count, IN_ONE_REPLY):
         strings = [hostile(chance) for _ in range(IN_ONE_REPLY)]
-        play(service, MANY_TO_A_RUN[(number // IN_ONE_REPLY) % 3], strings)
+        show_strings(service, MANY_TO_A_RUN[(number // IN_ONE_REPLY) % 3], strings)
     for place in PLACES:
-        play(service, place, [hostile(chance) for _ in range(600 if count == LONG else 60)])
+        show_strings(service, place, [hostile(chance) for _ in range(600 if count == LONG else 60)])
 
 
 @pytest.mark.representative("750")
@@ -197,26 +197,26 @@ def test_what_no_terminal_shows_is_shown_by_its_code(service: Service) -> None:
 
 @pytest.mark.representative("records", "lists", "webhooks", "errors", "no JSON")
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.usefixtures("in_time")
+@pytest.mark.usefixtures("time_limit")
 def test_the_harness_notices_that_nothing_is_made_safe(
     place: str, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reached: list[bool] = []
-    broken.makes_nothing_safe(monkeypatch, lambda: reached.append(True))
+    reply_variants.makes_nothing_safe(monkeypatch, lambda: reached.append(True))
     strings = ["\x1b[2J", "\x9b31m", "\u202e", "\u200b"] * 15
 
     with pytest.raises(AssertionError, match="U\\+"):
-        play(service, place, strings)
+        show_strings(service, place, strings)
 
     assert reached
 
 
-@pytest.mark.usefixtures("in_time")
+@pytest.mark.usefixtures("time_limit")
 def test_the_harness_notices_markup(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     reached: list[bool] = []
-    broken.reads_markup(monkeypatch, lambda: reached.append(True))
+    reply_variants.reads_markup(monkeypatch, lambda: reached.append(True))
 
     with pytest.raises(AssertionError):
-        play(service, "records", ["[/foo]", "plain"])
+        show_strings(service, "records", ["[/foo]", "plain"])
 
     assert reached

@@ -8,10 +8,11 @@ import io
 import random
 from collections.abc import Callable, Iterable, Iterator
 
+import internals
 import pytest
 
-from faults import broken
-from faults.screens import Service, harm_in, hostile
+from faults import reply_variants
+from faults.hostile_terminal import Service, harm_in, hostile
 from faults.seeds import draw_seed
 
 SHORT, LONG = 240, 20_000
@@ -104,7 +105,7 @@ PLACES: dict[str, tuple[Show, frozenset[int]]] = {
 """Where text is shown, and the exits that such a run may have."""
 
 
-def play(service: Service, place: str, strings: list[str]) -> None:
+def show_strings(service: Service, place: str, strings: list[str]) -> None:
     show, right = PLACES[place]
     for code, shown in show(service, strings):
         assert code in right, (code, shown[-500:])
@@ -117,14 +118,14 @@ def play(service: Service, place: str, strings: list[str]) -> None:
 @pytest.mark.parametrize("place", PLACES)
 def test_a_few_hundred_hostile_strings_around_a_write_do_a_terminal_no_harm(place: str, service: Service) -> None:
     chance = random.Random(draw_seed())
-    play(service, place, [hostile(chance) for _ in range(SHORT)])
+    show_strings(service, place, [hostile(chance) for _ in range(SHORT)])
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("place", PLACES)
 def test_twenty_thousand_hostile_strings_around_a_write_do_a_terminal_no_harm(place: str, service: Service) -> None:
     chance = random.Random(draw_seed())
-    play(service, place, [hostile(chance) for _ in range(LONG)])
+    show_strings(service, place, [hostile(chance) for _ in range(LONG)])
 
 
 # In a spreadsheet
@@ -175,22 +176,22 @@ def test_twenty_thousand_hostile_strings_make_no_formula_in_a_spreadsheet(servic
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.usefixtures("in_time")
+@pytest.mark.usefixtures("time_limit")
 def test_the_harness_notices_that_nothing_is_made_safe_around_a_write(
     place: str, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reached: list[bool] = []
-    broken.makes_nothing_safe(monkeypatch, lambda: reached.append(True))
+    reply_variants.makes_nothing_safe(monkeypatch, lambda: reached.append(True))
 
     with pytest.raises(AssertionError, match="U\\+"):
-        play(service, place, ["\x1b[2J", "\x9b31m", "\u202e", "\u200b"] * 8)
+        show_strings(service, place, ["\x1b[2J", "\x9b31m", "\u202e", "\u200b"] * 8)
 
     assert reached
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", " =1+1"])
 def test_the_harness_notices_a_formula(text: str, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("escrowctl.output.csv._FORMULA_STARTS", ("nothing",))
+    monkeypatch.setattr(internals.FORMULA_STARTS, ("nothing",))
 
     with pytest.raises(AssertionError, match=r"== \[\]"):
         export(service, [text] * 6)

@@ -14,47 +14,47 @@ SHORT, LONG = 12, 1000
 
 @contextlib.contextmanager
 def harness(home: Path, *, variant: str | None = None) -> Iterator[Harness]:
-    played = Harness(home, draw_seed(), variant)
+    killer = Harness(home, draw_seed(), variant)
     try:
-        yield played
+        yield killer
     finally:
-        played.close()
-        print(f"ESCROWCTL_TEST_SEED={played.seed}: {played.tally}")
+        killer.close()
+        print(f"ESCROWCTL_TEST_SEED={killer.seed}: {killer.tally}")
 
 
-def play(home: Path, kills: int) -> None:
-    with harness(home) as played:
-        played.measure()
-        while played.tally.kills < kills:
-            played.play()
+def run_and_kill(home: Path, kills: int) -> None:
+    with harness(home) as killer:
+        killer.measure()
+        while killer.tally.kills < kills:
+            killer.run_and_kill()
     # Fewer would say that the moments miss what they are meant for; of a dozen, chance alone decides how many.
     least = 0.3 * kills if kills == LONG else 1
-    assert played.tally.in_flight >= least, played.tally
+    assert killer.tally.in_flight >= least, killer.tally
 
 
 @pytest.mark.thorough
 def test_a_few_kills_leave_nothing_unrecorded_nothing_twice_and_nothing_untrue(tmp_path: Path) -> None:
-    play(tmp_path, SHORT)
+    run_and_kill(tmp_path, SHORT)
 
 
 @pytest.mark.long
 def test_a_thousand_kills_leave_nothing_unrecorded_nothing_twice_and_nothing_untrue(tmp_path: Path) -> None:
-    play(tmp_path, LONG)
+    run_and_kill(tmp_path, LONG)
 
 
 def notice(home: Path, variant: str, *, moment: str, kind: str) -> Violation | None:
-    """Play with a broken variant until the harness notices, and return what it noticed.
+    """CaseRunner with a broken variant until the harness notices, and return what it noticed.
 
     Raises HarnessError where the variant does not run, or what it broke is never called.
     """
-    with harness(home, variant=variant) as played:
-        played.measure()
-        played.seconds = 3.0
+    with harness(home, variant=variant) as killer:
+        killer.measure()
+        killer.seconds = 3.0
         try:
             for _ in range(8):
-                played.play(moment=moment, kind=kind)
+                killer.run_and_kill(moment=moment, kind=kind)
         except ViolationError as violation:
-            if not played.mark.exists():
+            if not killer.mark.exists():
                 raise HarnessError(f"{variant} was never reached, and yet: {violation}") from violation
             return violation.kind
     return None
@@ -72,7 +72,7 @@ def notice(home: Path, variant: str, *, moment: str, kind: str) -> Violation | N
         ("shows_the_key", "any", "echo", Violation.SHOWED_THE_KEY),
     ],
 )
-@pytest.mark.usefixtures("in_time")
+@pytest.mark.usefixtures("time_limit")
 def test_the_harness_notices_a_broken_variant(
     tmp_path: Path, variant: str, moment: str, kind: str, noticed: Violation
 ) -> None:
@@ -84,14 +84,14 @@ def test_the_harness_notices_a_broken_variant(
     ("variant", "why"),
     [("never_starts", "an undisturbed create ended with 0, and 0 arrived"), ("is_never_reached", "never reached")],
 )
-@pytest.mark.usefixtures("in_time")
+@pytest.mark.usefixtures("time_limit")
 def test_the_harness_is_not_content_with_a_variant_that_proves_nothing(tmp_path: Path, variant: str, why: str) -> None:
     with pytest.raises(HarnessError, match=why):
         notice(tmp_path, variant, moment="request", kind="hang")
 
 
 def test_the_sound_program_is_noticed_for_nothing(tmp_path: Path) -> None:
-    with harness(tmp_path) as played:
-        played.measure()
+    with harness(tmp_path) as killer:
+        killer.measure()
         for moment, kind in (("request", "hang"), ("any", "drop"), ("request", "hang")):
-            played.play(moment=moment, kind=kind)
+            killer.run_and_kill(moment=moment, kind=kind)

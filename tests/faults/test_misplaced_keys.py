@@ -16,7 +16,7 @@ from escrowctl.surroundings import Surroundings
 from faults.canary import STORED
 from faults.key_detector import find_key
 from faults.key_spellings import KEYS
-from faults.misplacements import PLACES, Place
+from faults.misplaced_keys import PLACES, Place
 
 RECORD = b'{"id":"tx_1","status":"held","amount":100,"currency":"USD"}'
 REPRESENTATIVES = (

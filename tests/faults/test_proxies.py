@@ -16,11 +16,11 @@ CREATE = ("tx", "create", "--amount", "100", "--currency", "USD", "--json")
 CREATE_CODES = list(zip(STATUSES, (0, 8, 12, 8, 9, 9, 12, 12), strict=True))
 RELEASE = ("tx", "release", "tx_1", "--yes", "--json")
 
-Behind = Callable[..., Any]
+ProxiedService = Callable[..., Any]
 
 
 @pytest.fixture(params=sorted(PROXIES))
-def behind(request: pytest.FixtureRequest, run: Run, home: Path, tmp_path: Path) -> Behind:
+def proxied_service(request: pytest.FixtureRequest, run: Run, home: Path, tmp_path: Path) -> ProxiedService:
     """Return what starts a service behind a proxy, for a profile with these lines, and runs a line against it."""
     name: str = request.param
     if find_program(name) is None:
@@ -43,28 +43,34 @@ def behind(request: pytest.FixtureRequest, run: Run, home: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize(("status", "code"), CREATE_CODES)
-def test_create_is_sent_once_whatever_the_second_copy_meets(behind: Behind, status: str, code: int) -> None:
+def test_create_is_sent_once_whatever_the_second_copy_meets(
+    proxied_service: ProxiedService, status: str, code: int
+) -> None:
     service = Service(status)
 
-    (result,) = behind(service)(CREATE)
+    (result,) = proxied_service(service)(CREATE)
 
     assert (result.code, len(service.requests), len(service.made)) == (code, 1, 1), result.err
 
 
 @pytest.mark.parametrize(("status", "code"), list(zip(STATUSES, (0, 0, 0, 0, 9, 9, 0, 0), strict=True)))
-def test_release_is_sent_once_and_settled_by_its_reading(behind: Behind, status: str, code: int) -> None:
+def test_release_is_sent_once_and_settled_by_its_reading(
+    proxied_service: ProxiedService, status: str, code: int
+) -> None:
     service = Service(status)
 
-    first, again = behind(service)(RELEASE, RELEASE)
+    first, again = proxied_service(service)(RELEASE, RELEASE)
 
     assert (first.code, again.code, len(service.requests), service.released) == (code, 7, 1, 1), first.err
 
 
 @pytest.mark.parametrize("status", ["425 No", "429 No"])
-def test_throttled_create_is_sent_again_only_where_the_profile_says_so(behind: Behind, status: str) -> None:
+def test_throttled_create_is_sent_again_only_where_the_profile_says_so(
+    proxied_service: ProxiedService, status: str
+) -> None:
     service = Service(status)
 
-    (result,) = behind(service, "retry_throttled = true")(CREATE)
+    (result,) = proxied_service(service, "retry_throttled = true")(CREATE)
 
     assert (result.code, len(service.requests)) == (9, 3)
 
@@ -72,12 +78,12 @@ def test_throttled_create_is_sent_again_only_where_the_profile_says_so(behind: B
 @pytest.mark.parametrize("profile", [(), ('idempotency = "header"',)], ids=["once", "deduplicating"])
 @pytest.mark.parametrize(("status", "code"), CREATE_CODES)
 def test_line_repeated_with_its_key_makes_one_escrow(
-    behind: Behind, status: str, code: int, profile: tuple[str, ...]
+    proxied_service: ProxiedService, status: str, code: int, profile: tuple[str, ...]
 ) -> None:
     service = Service(status, deduplicates=True)
     keyed = (*CREATE, "--idempotency-key", "order-1")
 
-    results = behind(service, *profile)(keyed, keyed, keyed)
+    results = proxied_service(service, *profile)(keyed, keyed, keyed)
 
     assert len(service.made) == 1, [result.err for result in results]
     assert [result.code for result in results] == [code] * 3

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import internals
 import pytest
 
 from escrowctl.contract.operations import RELEASE_TRANSACTION
@@ -90,7 +91,7 @@ def races(folder: Path, through: Course, starter: Starter) -> Iterator[Races]:
     try:
         run = Races(folder, draw_seed(), through, starter)
     except OSError as error:
-        pytest.skip(f"the witness cannot listen on port {through.ports[0]}: {error}")
+        pytest.skip(f"the fake service cannot listen on port {through.ports[0]}: {error}")
     try:
         yield run
     finally:
@@ -174,17 +175,17 @@ def test_a_winner_that_begins_between_two_looks_of_a_loser_is_no_damage(
     folder, now = tmp_path / "state", lambda: datetime.now(UTC)
     with contextlib.closing(Journal(folder, now=now)) as winner, contextlib.closing(Journal(folder, now=now)) as loser:
         begins = threading.Thread(target=lambda: winner.begin(INTENT, request_id="r1"))
-        select = Store._guarding
+        select = internals.read(internals.STORE_GUARDING)
 
         def begun_meanwhile(store: Store, *words: Any, **keywords: Any) -> Any:
             found = select(store, *words, **keywords)
-            monkeypatch.setattr(Store, "_guarding", select)
+            monkeypatch.setattr(internals.STORE_GUARDING, select)
             begins.start()
             # It may have to wait until the loser has looked to the end.
             begins.join(0.5)
             return found
 
-        monkeypatch.setattr(Store, "_guarding", begun_meanwhile)
+        monkeypatch.setattr(internals.STORE_GUARDING, begun_meanwhile)
         told = None
         try:
             loser.refuse_known(INTENT)
@@ -196,18 +197,18 @@ def test_a_winner_that_begins_between_two_looks_of_a_loser_is_no_damage(
     assert told in (None, ErrorCode.BUSY)
 
 
-@pytest.mark.usefixtures("in_time")
+@pytest.mark.usefixtures("time_limit")
 def test_the_races_notice_a_program_that_takes_no_locks(tmp_path: Path) -> None:
     with contextlib.closing(Starter("takes_no_locks")) as broken, races(tmp_path, ONE, broken) as run:
         # Long enough for the others to come upon what is in flight.
-        run.door.lingers = 0.3
+        run.service.lingers = 0.3
         with pytest.raises(ViolationError):
             release_often(run, 8)
         assert run.mark.exists()
 
 
 @pytest.mark.thorough
-@pytest.mark.usefixtures("in_time")
+@pytest.mark.usefixtures("time_limit")
 def test_the_races_notice_a_cap_that_is_checked_outside_the_commit(tmp_path: Path) -> None:
     starter = Starter("checks_caps_outside_the_commit")
     with contextlib.closing(starter), races(tmp_path, CAPPED, starter) as run:

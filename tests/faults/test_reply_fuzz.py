@@ -17,15 +17,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import internals
 import pytest
 from conftest import KEY, Run
 
 from escrowctl.contract import record as contract_record
-from faults import broken, reply_fuzz
-from faults.measuring import measure
-from faults.misbehaving import Connection, Misbehave, MisbehavingServer, misbehaving
-from faults.misbehaviours import sends, whole
+from faults import reply_fuzz, reply_variants
+from faults.misbehaving_service import Connection, Misbehave, MisbehavingServer, misbehaving
+from faults.peak_memory import measure
 from faults.seeds import draw_seed
+from faults.service_faults import sends, whole
 
 LONG, THROUGH_MAIN_LONG = 100_000, 3_000
 MEGABYTES = 150
@@ -72,17 +73,17 @@ WRITE_CODES, READ_CODES = {0, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16}, {0, 4, 5, 6, 7, 
 
 
 def fuzz_through_main(run: Run, count: int) -> None:
-    """The same replies over sockets, to whole command lines, in every manner of output."""
+    """The same replies over sockets, to whole command lines, with every choice of output options."""
     seed = draw_seed()
     chance = random.Random(seed)
     for number in range(count):
         data, _ = reply_fuzz.reply_of(seed, number)
         line = tuple(word.replace("{}", str(number + 1)) for word in chance.choice(LINES))
-        manner = chance.choice((("--json",), (), ("--debug",), ("-v", "--json")))
+        output_options = chance.choice((("--json",), (), ("--debug",), ("-v", "--json")))
         server = MisbehavingServer(lambda connection, data=data: connection.send(data), b"")  # type: ignore[misc]
         with misbehaving(server):
             environ = {"ESCROWCTL_BASE_URL": f"http://127.0.0.1:{server.port}", "ESCROWCTL_API_KEY": KEY}
-            result = run(*line, *manner, environ=environ, terminal=chance.random() < 0.5)
+            result = run(*line, *output_options, environ=environ, terminal=chance.random() < 0.5)
         said = result.out + result.err
         where = f"reply {number} of ESCROWCTL_TEST_SEED={seed}, {line}, {data[:300]!r}: {result}"
         writes = line[1] in ("create", "release", "update")
@@ -106,16 +107,16 @@ def test_three_thousand_mutated_replies_end_whole_commands_as_known(run: Run) ->
 @pytest.mark.parametrize(
     ("variant", "noticed"),
     [
-        (broken.reads_carelessly, "Expecting|delimiter|Invalid|digits|recursion|codec"),
-        (broken.judges_by_status_alone, "done, by"),
-        (broken.takes_errors_for_refusals, "refused, by"),
-        (broken.lets_decoding_raise, "rror"),
+        (reply_variants.reads_carelessly, "Expecting|delimiter|Invalid|digits|recursion|codec"),
+        (reply_variants.judges_by_status_alone, "done, by"),
+        (reply_variants.takes_errors_for_refusals, "refused, by"),
+        (reply_variants.lets_decoding_raise, "rror"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-@pytest.mark.usefixtures("in_time")
+@pytest.mark.usefixtures("time_limit")
 def test_the_fuzz_notices_a_broken_variant(
-    variant: broken.Variant, noticed: str, monkeypatch: pytest.MonkeyPatch
+    variant: reply_variants.Variant, noticed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reached: list[bool] = []
     variant(monkeypatch, lambda: reached.append(True))
@@ -131,12 +132,14 @@ def test_the_fuzz_is_content_with_the_sound_program() -> None:
     reply_fuzz.run(7, 600)
 
 
-@pytest.mark.parametrize("manner", ["--json", "--debug"])
-def test_a_key_that_comes_back_in_what_is_not_http_is_not_shown_or_kept(manner: str, run: Run, home: Path) -> None:
+@pytest.mark.parametrize("output_options", ["--json", "--debug"])
+def test_a_key_that_comes_back_in_what_is_not_http_is_not_shown_or_kept(
+    output_options: str, run: Run, home: Path
+) -> None:
     echo = f"HTTP/1.1 200 OK\r\nX-Your-Authorization : Bearer {KEY}\r\n\r\n".encode()
     with misbehaving(MisbehavingServer(sends(echo), b"")) as server:
         environ = {"ESCROWCTL_BASE_URL": f"http://127.0.0.1:{server.port}", "ESCROWCTL_API_KEY": KEY}
-        result = run(*CREATE, manner, environ=environ)
+        result = run(*CREATE, output_options, environ=environ)
 
     assert result.code == 12
     assert KEY not in result.out + result.err
@@ -146,13 +149,13 @@ def test_a_key_that_comes_back_in_what_is_not_http_is_not_shown_or_kept(manner: 
 @pytest.mark.parametrize("name", ["data", "transactions", "unusual"])
 def test_envelopes_in_envelopes_are_searched_once_each(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     searched: list[Any] = []
-    search = contract_record._find_array
+    search = internals.read(internals.FIND_ARRAY)
 
     def counting(document: Any, *more: Any, **keywords: Any) -> Any:
         searched.append(document)
         return search(document, *more, **keywords)
 
-    monkeypatch.setattr(contract_record, "_find_array", counting)
+    monkeypatch.setattr(internals.FIND_ARRAY, counting)
     innermost: Any = {}
     nested = functools.reduce(lambda inner, _: {name: inner}, range(12), innermost)
 
@@ -205,8 +208,8 @@ def run_against(behave: Misbehave, home: Path, *line: str, variant: str | None =
 
 def command(variant: str | None) -> list[str]:
     broken = (
-        f"import pytest; sys.path.insert(0, {str(TESTS)!r}); from faults import broken; "
-        f"broken.{variant}(pytest.MonkeyPatch(), lambda: None); "
+        f"import pytest; sys.path.insert(0, {str(TESTS)!r}); from faults import reply_variants; "
+        f"reply_variants.{variant}(pytest.MonkeyPatch(), lambda: None); "
     )
     code = f"import sys; {broken if variant else ''}from escrowctl.main import main; sys.exit(main())"
     return [sys.executable, "-c", code]
@@ -327,7 +330,7 @@ def test_a_bomb_for_a_list_is_read_in_bounded_memory(name: str, tmp_path: Path) 
     [("has_no_limit", streams(GZIPPED, lambda: bomb(0.2))), ("has_no_deadline", ENDLESS["a drip in the body"])],
     ids=["has_no_limit", "has_no_deadline"],
 )
-@pytest.mark.usefixtures("in_time")
+@pytest.mark.usefixtures("time_limit")
 def test_the_bounds_notice_a_broken_variant(variant: str, behave: Misbehave, tmp_path: Path) -> None:
     seconds = "10" if variant == "has_no_limit" else "1"
     ended = run_against(behave, tmp_path / "home", *GET, variant=variant, seconds=seconds)

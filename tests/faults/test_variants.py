@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-from faults import broken, variants
+from faults import reply_variants, variants
 
 NO_VARIANTS = {"apply", "leave_mark"}
 
@@ -18,7 +18,7 @@ def timed_tests() -> Iterator[str]:
         for node in ast.parse(text).body:
             if isinstance(node, ast.FunctionDef) and node.decorator_list:
                 source = text.splitlines()[node.decorator_list[0].lineno - 1 : node.end_lineno]
-                if '@pytest.mark.usefixtures("in_time")' in source:
+                if '@pytest.mark.usefixtures("time_limit")' in source:
                     yield "\n".join(source)
 
 
@@ -29,8 +29,8 @@ def functions_of(module: ModuleType) -> set[str]:
 
 def test_each_variant_is_noticed_in_time_by_a_test() -> None:
     tests = "\n".join(timed_tests())
-    names = functions_of(broken) | functions_of(variants)
+    names = functions_of(reply_variants) | functions_of(variants)
 
     assert {name for name in names if f".{name}" not in tests and f'"{name}"' not in tests} == set()
-    assert not functions_of(broken) & functions_of(variants)
+    assert not functions_of(reply_variants) & functions_of(variants)
     assert len(names) >= 20

@@ -12,7 +12,7 @@ from conftest import Run
 from wire_server import Seen, http_reply, say_nothing, serving
 
 from faults.canary import KEYS, LINES, RECORD
-from faults.misbehaving import Connection, MisbehavingServer, misbehaving
+from faults.misbehaving_service import Connection, MisbehavingServer, misbehaving
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """escrowctl broken on purpose for a whole process, patched in by the harness's own tests only.
 
-What breaks the reading of a reply is in `faults.broken`; `apply` takes the name of either.
+What breaks the reading of a reply is in `faults.reply_variants`; `apply` takes the name of either.
 """
 
 import os
@@ -28,15 +28,15 @@ def leave_mark() -> None:
 
 
 def apply(name: str) -> None:
-    """Break this process as the function of that name does, here or in `faults.broken`."""
+    """Break this process as the function of that name does, here or in `faults.reply_variants`."""
     if name in globals():
         globals()[name]()
         return
     import pytest
 
-    from faults import broken
+    from faults import reply_variants
 
-    getattr(broken, name)(pytest.MonkeyPatch(), leave_mark)
+    getattr(reply_variants, name)(pytest.MonkeyPatch(), leave_mark)
 
 
 def intent_after_sending() -> None:

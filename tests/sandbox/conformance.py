@@ -25,8 +25,8 @@ def exact(text: str | bytes) -> Any:
 
 def fetch_document(sandbox: Sandbox) -> dict[str, Any]:
     """Read the document as anyone may: without a key."""
-    with httpx.Client(transport=httpx.WSGITransport(app=sandbox.app)) as stranger:
-        document = stranger.get("http://sandbox.invalid/openapi.json").raise_for_status().json()
+    with httpx.Client(transport=httpx.WSGITransport(app=sandbox.app)) as client_without_key:
+        document = client_without_key.get("http://sandbox.invalid/openapi.json").raise_for_status().json()
     assert isinstance(document, dict)
     return document
 

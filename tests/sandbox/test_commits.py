@@ -9,7 +9,7 @@ import pytest
 from escrowctl.sandbox.commits import GroupCommits
 
 
-class Book:
+class CountingDatabase:
     """A connection that stands for SQLite's own: it counts commits, and can make them fail."""
 
     def __init__(self, path: Path) -> None:
@@ -38,55 +38,55 @@ class Book:
 
 
 @pytest.fixture
-def book(tmp_path: Path) -> Iterator[Book]:
-    made = Book(tmp_path / "things.db")
+def database(tmp_path: Path) -> Iterator[CountingDatabase]:
+    made = CountingDatabase(tmp_path / "things.db")
     yield made
     made.connection.close()
 
 
-def test_several_share_one_commit_and_one_alone_has_its_own(book: Book) -> None:
-    with book.commits.together():
+def test_several_share_one_commit_and_one_alone_has_its_own(database: CountingDatabase) -> None:
+    with database.commits.together():
         for name in ("a", "b", "c"):
-            book.add(name)
-        assert book.committed == 0, "nothing is durable before the block has ended"
-    book.add("d")
+            database.add(name)
+        assert database.committed == 0, "nothing is durable before the block has ended"
+    database.add("d")
 
-    assert (book.names(), book.committed) == (["a", "b", "c", "d"], 2)
+    assert (database.names(), database.committed) == (["a", "b", "c", "d"], 2)
 
 
-def test_one_that_fails_undoes_its_own_work_alone(book: Book) -> None:
-    with book.commits.together():
-        book.add("a")
+def test_one_that_fails_undoes_its_own_work_alone(database: CountingDatabase) -> None:
+    with database.commits.together():
+        database.add("a")
         with pytest.raises(sqlite3.IntegrityError):
-            book.add("a")
-        with pytest.raises(ValueError, match="refused"), book.commits.transaction("BEGIN IMMEDIATE"):  # noqa: PT012 - one member
-            book.connection.execute("INSERT INTO things VALUES ('half')")
+            database.add("a")
+        with pytest.raises(ValueError, match="refused"), database.commits.transaction("BEGIN IMMEDIATE"):  # noqa: PT012 - one member
+            database.connection.execute("INSERT INTO things VALUES ('half')")
             raise ValueError("refused")
-        book.add("b")
+        database.add("b")
 
-    assert book.names() == ["a", "b"]
-
-
-def test_a_commit_that_fails_leaves_nothing_and_says_so(book: Book) -> None:
-    book.fail = True
-    with pytest.raises(sqlite3.OperationalError, match="disk is full"), book.commits.together():  # noqa: PT012 - the group
-        book.add("a")
-        book.add("b")
-    book.fail = False
-    book.add("c")
-
-    assert book.names() == ["c"]
+    assert database.names() == ["a", "b"]
 
 
-def test_where_the_database_undoes_everything_nobody_is_told_otherwise(book: Book) -> None:
-    with pytest.raises(sqlite3.OperationalError, match="undid"), book.commits.together():  # noqa: PT012 - the group
-        book.add("a")
-        with pytest.raises(sqlite3.OperationalError, match="I/O"), book.commits.transaction("BEGIN IMMEDIATE"):  # noqa: PT012 - a member
-            book.connection.execute("ROLLBACK")
+def test_a_commit_that_fails_leaves_nothing_and_says_so(database: CountingDatabase) -> None:
+    database.fail = True
+    with pytest.raises(sqlite3.OperationalError, match="disk is full"), database.commits.together():  # noqa: PT012 - the group
+        database.add("a")
+        database.add("b")
+    database.fail = False
+    database.add("c")
+
+    assert database.names() == ["c"]
+
+
+def test_where_the_database_undoes_everything_nobody_is_told_otherwise(database: CountingDatabase) -> None:
+    with pytest.raises(sqlite3.OperationalError, match="undid"), database.commits.together():  # noqa: PT012 - the group
+        database.add("a")
+        with pytest.raises(sqlite3.OperationalError, match="I/O"), database.commits.transaction("BEGIN IMMEDIATE"):  # noqa: PT012 - a member
+            database.connection.execute("ROLLBACK")
             raise sqlite3.OperationalError("disk I/O error")
         with pytest.raises(sqlite3.OperationalError, match="undid"):
-            book.add("b")
+            database.add("b")
 
-    assert book.names() == []
-    book.add("after")
-    assert book.names() == ["after"]
+    assert database.names() == []
+    database.add("after")
+    assert database.names() == ["after"]

@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import httpx
+import internals
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -141,7 +142,7 @@ def test_the_check_sees_money_that_was_made_or_lost(
 
 def test_a_full_disk_leaves_no_half_of_a_create(sandbox: Sandbox, client: httpx.Client, folder: Path) -> None:
     made = create(client, "1")
-    connection = sandbox._store._connection
+    connection = internals.sandbox_connection(sandbox)
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     connection.execute(f"PRAGMA max_page_count = {pages}")
 

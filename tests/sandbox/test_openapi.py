@@ -39,7 +39,7 @@ def document(sandbox: Sandbox) -> dict[str, Any]:
 
 
 @pytest.fixture
-def stranger(sandbox: Sandbox) -> Iterator[httpx.Client]:
+def client_without_key(sandbox: Sandbox) -> Iterator[httpx.Client]:
     """A client without a key."""
     with httpx.Client(transport=httpx.WSGITransport(app=sandbox.app)) as client:
         yield client
@@ -53,8 +53,8 @@ def operations(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     }
 
 
-def test_the_document_is_read_without_a_key_and_is_json(stranger: httpx.Client, sandbox: Sandbox) -> None:
-    reply = stranger.get(URL)
+def test_the_document_is_read_without_a_key_and_is_json(client_without_key: httpx.Client, sandbox: Sandbox) -> None:
+    reply = client_without_key.get(URL)
 
     assert (reply.status_code, reply.headers["content-type"]) == (200, "application/json")
     assert reply.json()["openapi"] == "3.1.0"
@@ -63,13 +63,13 @@ def test_the_document_is_read_without_a_key_and_is_json(stranger: httpx.Client, 
 
 
 @pytest.mark.parametrize("path", ["/openapi.json/", "//openapi.json", "/openapi", "/api/v1/openapi.json"])
-def test_without_a_key_nothing_but_the_document_is_read(stranger: httpx.Client, path: str) -> None:
-    assert stranger.get(f"http://sandbox.invalid{path}").status_code == 401
+def test_without_a_key_nothing_but_the_document_is_read(client_without_key: httpx.Client, path: str) -> None:
+    assert client_without_key.get(f"http://sandbox.invalid{path}").status_code == 401
 
 
-def test_the_document_can_be_read_and_nothing_else(stranger: httpx.Client) -> None:
+def test_the_document_can_be_read_and_nothing_else(client_without_key: httpx.Client) -> None:
     for method in ("POST", "PUT", "DELETE", "HEAD", "OPTIONS"):
-        reply = stranger.request(method, URL)
+        reply = client_without_key.request(method, URL)
 
         assert (reply.status_code, reply.headers["allow"]) == (405, "GET")
 
@@ -185,9 +185,9 @@ def test_the_headers_of_a_refusal_are_promised(document: dict[str, Any], status:
     assert set(headers) == {"X-Request-Id", *([header] if header else [])}
 
 
-def test_the_document_is_small_change(stranger: httpx.Client) -> None:
+def test_the_document_is_small_change(client_without_key: httpx.Client) -> None:
     """What is read over a pipe at each start of a tool should stay far below the client's bound for a record."""
-    assert len(stranger.get(URL).content) < 64 * 1024
+    assert len(client_without_key.get(URL).content) < 64 * 1024
 
 
 # The judge itself: it must see what it is there to see.

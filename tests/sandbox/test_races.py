@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import internals
 import pytest
 
 from escrowctl.sandbox.service import Sandbox, open_sandbox
@@ -127,7 +128,7 @@ def test_what_was_answered_outlives_the_process(folder: Path, start: Start, now:
 
 def test_an_answer_is_given_after_its_commit(sandbox: Sandbox) -> None:
     steps: list[str] = []
-    sandbox._store._connection.set_trace_callback(steps.append)
+    internals.sandbox_connection(sandbox).set_trace_callback(steps.append)
 
     def watched(environ: Any, start_response: Any) -> Any:
         def answer(*arguments: Any) -> Any:

@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import internals
 import pytest
 
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Hint, Outcome
@@ -86,11 +87,13 @@ def test_the_store_is_set_up_to_survive_a_crash_and_share_its_file(folder: Path,
     store = open_store(folder, now=now)
 
     def setting(name: str) -> object:
-        return store._connection.execute(f"PRAGMA {name}").fetchone()[0]
+        return internals.store_connection(store).execute(f"PRAGMA {name}").fetchone()[0]
 
     names = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout", "user_version")
     assert [setting(name) for name in names] == ["truncate", 3, 1, 10_000, 2]
-    tables = store._connection.execute("SELECT name, strict FROM pragma_table_list WHERE schema = 'main'")
+    tables = internals.store_connection(store).execute(
+        "SELECT name, strict FROM pragma_table_list WHERE schema = 'main'"
+    )
     assert {tuple(row) for row in tables if not row["name"].startswith("sqlite_")} == {
         ("sandbox", 1),
         ("users", 1),
@@ -330,7 +333,7 @@ def test_a_store_that_another_program_keeps_locked_is_refused(folder: Path, stor
 def test_the_patience_with_other_processes_can_be_chosen(folder: Path, now: Now) -> None:
     store = open_store(folder, now=now, patience=0.25)
 
-    assert store._connection.execute("PRAGMA busy_timeout").fetchone()[0] == 250
+    assert internals.store_connection(store).execute("PRAGMA busy_timeout").fetchone()[0] == 250
     store.close()
 
 

@@ -325,7 +325,7 @@ def test_a_body_that_is_no_json_object_is_refused(
 
 
 def test_webhooks_need_the_key_and_have_two_methods(sandbox: Sandbox, client: httpx.Client) -> None:
-    with httpx.Client(transport=httpx.WSGITransport(app=sandbox.app), base_url=client.base_url) as stranger:
-        assert [stranger.get("/webhooks").status_code, create(stranger).status_code] == [401, 401]
+    with httpx.Client(transport=httpx.WSGITransport(app=sandbox.app), base_url=client.base_url) as client_without_key:
+        assert [client_without_key.get("/webhooks").status_code, create(client_without_key).status_code] == [401, 401]
     reply = client.delete("/webhooks")
     assert (reply.status_code, reply.headers["allow"]) == (405, "GET, POST")

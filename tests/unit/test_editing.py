@@ -5,12 +5,12 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import internals
 import pytest
 import tomlkit
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from escrowctl.config import replacing
 from escrowctl.config.editing import ConfigEditor
 from escrowctl.errors import EscrowctlError
 from escrowctl.surroundings import Surroundings
@@ -211,7 +211,7 @@ def test_the_new_file_is_never_written_through_something_that_is_there_already(t
     (tmp_path / "link").symlink_to(precious)
     for name in ("precious", "link"):
         with pytest.raises(FileExistsError):
-            replacing._write(tmp_path / name, b"new", like=None)
+            internals.read(internals.WRITE_FILE)(tmp_path / name, b"new", like=None)
     assert precious.read_text() == "do not overwrite"
 
 

@@ -5,17 +5,15 @@ import json
 import sqlite3
 import subprocess
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from conftest import NOW
 
 from escrowctl.errors import ErrorCode, EscrowctlError
 from escrowctl.journal.entries import Intent, Selection, State, Verdict
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.locks import LockFile, place_of
-
-NOW = datetime(2026, 11, 21, 3, 12, 44, tzinfo=UTC)
 
 
 def intent(number: int) -> Intent:
@@ -32,7 +30,7 @@ def intent(number: int) -> Intent:
 
 
 @pytest.fixture
-def written(tmp_path: Path) -> Path:
+def journal_file(tmp_path: Path) -> Path:
     """A journal of three creates: done, refused, in flight."""
     journal = Journal(tmp_path, now=lambda: NOW)
     entries = [journal.begin(intent(number), request_id="r").entry for number in (1, 2, 3)]
@@ -56,8 +54,8 @@ def first_broken_record(path: Path) -> int | None:
     return None
 
 
-def test_the_chain_holds_over_every_record(written: Path) -> None:
-    assert first_broken_record(written) is None
+def test_the_chain_holds_over_every_record(journal_file: Path) -> None:
+    assert first_broken_record(journal_file) is None
 
 
 @pytest.mark.parametrize(
@@ -70,32 +68,32 @@ def test_the_chain_holds_over_every_record(written: Path) -> None:
         ("UPDATE records SET facts = replace(facts, 'done', 'refused') WHERE sequence = 4", 4),
     ],
 )
-def test_any_edit_breaks_the_chain_where_it_was_made(written: Path, change: str, noticed: int | None) -> None:
-    database = sqlite3.connect(written)
+def test_any_edit_breaks_the_chain_where_it_was_made(journal_file: Path, change: str, noticed: int | None) -> None:
+    database = sqlite3.connect(journal_file)
     changed = database.execute(change).rowcount
     database.commit()
     database.close()
 
     assert changed == 1
-    assert first_broken_record(written) == (noticed or 1)
+    assert first_broken_record(journal_file) == (noticed or 1)
 
 
-def test_an_entry_in_flight_whose_process_is_gone_reads_as_unknown(written: Path) -> None:
-    journal = Journal(written.parent, now=lambda: NOW)
+def test_an_entry_in_flight_whose_process_is_gone_reads_as_unknown(journal_file: Path) -> None:
+    journal = Journal(journal_file.parent, now=lambda: NOW)
 
     assert [entry.state for entry in journal.select(Selection(9))] == [State.UNKNOWN, State.REFUSED, State.DONE]
     journal.close()
 
 
-def test_a_journal_of_a_newer_format_or_no_journal_at_all_is_refused(written: Path) -> None:
-    database = sqlite3.connect(written)
+def test_a_journal_of_a_newer_format_or_no_journal_at_all_is_refused(journal_file: Path) -> None:
+    database = sqlite3.connect(journal_file)
     database.execute("PRAGMA user_version = 99")
     database.close()
     with pytest.raises(EscrowctlError) as newer:
-        Journal(written.parent, now=lambda: NOW)
-    written.write_bytes(b"not a database, however long it may be " * 100)
+        Journal(journal_file.parent, now=lambda: NOW)
+    journal_file.write_bytes(b"not a database, however long it may be " * 100)
     with pytest.raises(EscrowctlError) as other:
-        Journal(written.parent, now=lambda: NOW)
+        Journal(journal_file.parent, now=lambda: NOW)
 
     assert newer.value.code is other.value.code is ErrorCode.JOURNAL_UNUSABLE
     assert "newer escrowctl" in newer.value.message

@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+import internals
 import pytest
 
 from escrowctl.journal import mounts
@@ -75,7 +76,7 @@ def test_only_mounts_that_may_not_share_locks_are_named(
     (tmp_path / "mountinfo").write_text(f"1 0 0:1 / / rw - ext4 x rw\n2 1 0:2 / {tmp_path} rw - {kind} x rw\n")
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to("folder")
-    monkeypatch.setattr(mounts, "_MOUNTINFO", tmp_path / "mountinfo")
+    monkeypatch.setattr(internals.MOUNTINFO, tmp_path / "mountinfo")
 
     found = [mounts.find_unshared_locks(path) for path in (tmp_path / "link" / "state", Path("/"))]
 
@@ -83,7 +84,7 @@ def test_only_mounts_that_may_not_share_locks_are_named(
 
 
 def test_unreadable_list_of_mounts_warns_of_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mounts, "_MOUNTINFO", Path("/nowhere"))
+    monkeypatch.setattr(internals.MOUNTINFO, Path("/nowhere"))
     monkeypatch.setattr(sys, "platform", "linux")
 
     assert mounts.find_unshared_locks(Path("/")) is None

@@ -1,17 +1,13 @@
 """Records as lines: dotted names, the record's own order, nothing left out, numbers as they stood."""
 
 import json
-from collections.abc import Callable
 
 import pytest
 from cli.replies import json_reply
-from conftest import Run
-from wire_server import Behave, WireServer
+from conftest import ServiceAndRun
 
 from escrowctl.contract.reply import Document, read_reply
 from escrowctl.output.view import flatten
-
-At = Callable[[Behave], tuple[WireServer, Run]]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +66,7 @@ def test_a_key_that_could_be_taken_for_another_stands_in_quotes(body: bytes, nam
     assert [name for name, _ in flatten(reply.value)] == names
 
 
-def test_a_record_cannot_forge_a_field_of_its_own_in_a_pipe(at: At) -> None:
-    _server, run = at(json_reply(b'{"id":"x","status":"held","":{"status":"released"},"a\\tb":1}'))
+def test_a_record_cannot_forge_a_field_of_its_own_in_a_pipe(service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(json_reply(b'{"id":"x","status":"held","":{"status":"released"},"a\\tb":1}'))
 
     assert run("tx", "get", "x").out == 'id\tx\nstatus\theld\n"".status\treleased\n"a\\tb"\t1\n'

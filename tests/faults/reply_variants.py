@@ -9,11 +9,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import internals
 import pytest
 import rich.text
 from rich.markup import render
 
-from escrowctl.client import decoding, exchange, outcome, transport, writing
+from escrowctl.client import exchange, outcome, transport, writing
 from escrowctl.client.exchange import Fault
 from escrowctl.client.outcome import Judgement
 from escrowctl.contract.reply import Document, Reply, read_reply
@@ -44,13 +45,13 @@ def judges_by_status_alone(monkeypatch: pytest.MonkeyPatch, reached: Reached) ->
         reached()
         return Judgement(Outcome.DONE, str(answer.status))
 
-    monkeypatch.setattr(outcome, "_judge_success", credulous)
+    monkeypatch.setattr(internals.JUDGE_SUCCESS, credulous)
 
 
 def takes_errors_for_refusals(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
     """Take a 5xx for a "no"."""
     reached()
-    monkeypatch.setattr(outcome, "_REFUSED_OTHERWISE", frozenset(range(400, 600)))
+    monkeypatch.setattr(internals.REFUSED_OTHERWISE, frozenset(range(400, 600)))
 
 
 def sends_again_after_a_reset(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
@@ -90,13 +91,13 @@ def lets_decoding_raise(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> No
 
 def counts_the_tunnel_as_sent(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
     """Take the request to a proxy for the request itself."""
-    backend = transport._WatchedBackend
+    backend = internals.read(internals.WATCHED_BACKEND)
 
     def shallow(line: Any, layers: int) -> Any:
         reached()
         return backend(line, layers=0)
 
-    monkeypatch.setattr(transport, "_WatchedBackend", shallow)
+    monkeypatch.setattr(internals.WATCHED_BACKEND, shallow)
 
 
 def forgets_the_call(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
@@ -104,7 +105,7 @@ def forgets_the_call(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
 
     def careless(self: Any, request: Any) -> Any:
         reached()
-        return self._wsgi.handle_request(request)
+        return internals.wsgi_of(self).handle_request(request)
 
     monkeypatch.setattr(transport.InProcessTransport, "handle_request", careless)
 
@@ -116,7 +117,7 @@ def has_no_limit(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
         reached()
         return b"".join(inflater.decompress(chunk) for chunk in chunks)
 
-    monkeypatch.setattr(decoding, "_collect_inflated", greedy)
+    monkeypatch.setattr(internals.COLLECT_INFLATED, greedy)
 
 
 def reads_carelessly(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
@@ -149,7 +150,7 @@ def has_no_deadline(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
         reached()
         return 5.0
 
-    monkeypatch.setattr(transport._Attempt, "left", patient)
+    monkeypatch.setattr(internals.SECONDS_LEFT, patient)
 
 
 def makes_nothing_safe(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:

@@ -1,13 +1,13 @@
 """Ten servers by hand. interface.md shows no reply: each of these could be the service."""
 
-from manners.manner import HTML, TEXT, Expected, Manner, Reply, ok
+from services.service import HTML, TEXT, ExampleService, Expected, Reply, ok
 
 CREATE = "tx create --amount 100 --currency USD"
 RELEASED_WORD = 'status.released = ["released"]'
 OBSERVED = "note: GET /transactions was observed, not published: this may be one page of several\n"
 
 # As interface.md section 7 saw it: 200 for a create, 201 for a webhook, 400 for an update; bare records.
-AS_OBSERVED = Manner(
+AS_OBSERVED = ExampleService(
     name="bare records, as observed",
     profile=RELEASED_WORD,
     routes={
@@ -40,7 +40,7 @@ AS_OBSERVED = Manner(
 )
 
 # Everything in {"data": ...}, 201 for what is made, 204 for a release.
-ENVELOPED = Manner(
+ENVELOPED = ExampleService(
     name="envelopes, 201 and 204",
     profile=RELEASED_WORD,
     routes={
@@ -82,7 +82,7 @@ ENVELOPED = Manner(
 )
 
 # Ids are integers, amounts are texts, the prefix is the one of interface.md's example request.
-INTEGERS = Manner(
+INTEGERS = ExampleService(
     name="ids as integers, amounts as text, /v1",
     prefix="/v1",
     routes={
@@ -130,7 +130,7 @@ _STRANGE_ROUTES = {
 }
 
 # Names nobody has seen, and a profile that says which is which.
-POINTED = Manner(
+POINTED = ExampleService(
     name="strange names, pointed to",
     profile=(
         'reply.id = "/escrowRef"\nreply.status = "/escrowState"\nreply.amount = "/value/amt"\n'
@@ -164,7 +164,7 @@ POINTED = Manner(
 )
 
 # The same names, and nobody says which is which: shown faithfully, and never guessed at.
-UNPOINTED = Manner(
+UNPOINTED = ExampleService(
     name="strange names, unknown",
     routes=_STRANGE_ROUTES,
     expected=(
@@ -206,7 +206,7 @@ UNPOINTED = Manner(
 )
 
 # Errors in plain words, each another status.
-TEXT_ERRORS = Manner(
+TEXT_ERRORS = ExampleService(
     name="errors as text",
     routes={
         "POST /transactions": Reply("403 Forbidden", "scope missing: escrow.write\n", TEXT),
@@ -242,7 +242,7 @@ _PROBLEM = '{"type":"https://p.example/%s","title":"%s","status":%d,"detail":"%s
 _PROBLEM_TYPE = "application/problem+json"
 
 # RFC 9457 problems and HAL collections, below a path of the base URL and with no prefix at all.
-PROBLEMS = Manner(
+PROBLEMS = ExampleService(
     name="problem details, HAL, no prefix",
     path="/escrow/api",
     prefix="",
@@ -281,7 +281,7 @@ PROBLEMS = Manner(
 )
 
 # Amounts beyond any float, money as an object, words nobody knows, letters of everywhere.
-EXTREME = Manner(
+EXTREME = ExampleService(
     name="amounts beyond float, unknown words",
     profile=RELEASED_WORD,
     routes={
@@ -330,7 +330,7 @@ EXTREME = Manner(
 _NO = '{"success":false,"error":{"message":"not today"}}'
 
 # 200 for everything, and the truth in the body.
-SUCCESS_FALSE = Manner(
+SUCCESS_FALSE = ExampleService(
     name="errors with status 200",
     routes={
         "POST /transactions": ok(_NO),
@@ -364,7 +364,7 @@ SUCCESS_FALSE = Manner(
 _PAGE = "<!doctype html><title>Sign in</title>"
 
 # A login page in front of everything, or nothing at all behind a 2xx.
-SPEECHLESS = Manner(
+SPEECHLESS = ExampleService(
     name="pages and empty replies",
     routes={
         "POST /transactions": Reply("201 Created"),
@@ -400,7 +400,7 @@ SPEECHLESS = Manner(
     ),
 )
 
-MANNERS = (
+EXAMPLES = (
     AS_OBSERVED,
     ENVELOPED,
     INTEGERS,

@@ -1,6 +1,6 @@
 """Every misbehaviour of a server met by every command: the right exit code, and a write sent once at most.
 
-The witness counts on raw sockets; what is right stands in `faults.misbehaviours`, by hand. The same
+The fake service counts on raw sockets; what is right stands in `faults.service_faults`, by hand. The same
 again through a proxy's tunnel, and in-process.
 """
 
@@ -18,9 +18,11 @@ import trustme
 from conftest import KEY, Run
 from wire_server import Seen, WireServer, answering, http_reply, serving
 
-from faults import broken
-from faults.misbehaving import Connection, MisbehavingServer, misbehaving, record
-from faults.misbehaviours import (
+from faults import reply_variants
+from faults.case_runner import HOST, LINES, READING, Answers, Application, CaseRunner, Command, faults_of
+from faults.misbehaving_service import Connection, MisbehavingServer, misbehaving, record
+from faults.seeds import draw_seed
+from faults.service_faults import (
     AT_THE_PROXY,
     COMMANDS,
     IN_PROCESS,
@@ -34,8 +36,6 @@ from faults.misbehaviours import (
     says,
     whole,
 )
-from faults.playing import HOST, LINES, READING, Answers, Application, Command, Play, faults_of
-from faults.seeds import draw_seed
 
 FOR_ALL = 45
 
@@ -53,12 +53,12 @@ def tls(authority: trustme.CA) -> ssl.SSLContext:
 
 
 @pytest.fixture
-def play(run: Run, tmp_path: Path, authority: trustme.CA, tls: ssl.SSLContext) -> Iterator[Play]:
+def case_runner(run: Run, tmp_path: Path, authority: trustme.CA, tls: ssl.SSLContext) -> Iterator[CaseRunner]:
     bundle = tmp_path / "ca.pem"
     authority.cert_pem.write_to_path(str(bundle))
-    elsewhere = WireServer(answering(http_reply("200 OK", record("tx_1"))))
-    yield Play(run, elsewhere, tls, bundle)
-    elsewhere.close()
+    other_server = WireServer(answering(http_reply("200 OK", record("tx_1"))))
+    yield CaseRunner(run, other_server, tls, bundle)
+    other_server.close()
 
 
 @pytest.fixture
@@ -106,21 +106,21 @@ def drawn(rows: tuple[Row, ...], count: int | None) -> list[tuple[Row, Command, 
     "TLS on the plain port",
 )
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_each_command_ends_as_it_must_and_writes_once_at_most(row: Row, play: Play) -> None:
+def test_each_command_ends_as_it_must_and_writes_once_at_most(row: Row, case_runner: CaseRunner) -> None:
     """The writes of money meet every row; the other commands as many as the seed draws."""
     drawn_rows = random.Random(draw_seed()).sample(ROWS, FOR_ALL)
     for command, end in meetings(row):
         if row in drawn_rows or command.name in ("create", "release"):
-            play.meet(row, command, expected=end)
-    play.finish()
+            case_runner.run_case(row, command, expected=end)
+    case_runner.finish()
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_every_command_meets_every_row(row: Row, play: Play) -> None:
+def test_every_command_meets_every_row(row: Row, case_runner: CaseRunner) -> None:
     for command, end in meetings(row):
-        play.meet(row, command, expected=end)
-    play.finish()
+        case_runner.run_case(row, command, expected=end)
+    case_runner.finish()
 
 
 def test_the_table_is_as_long_as_it_was_promised() -> None:
@@ -128,17 +128,17 @@ def test_the_table_is_as_long_as_it_was_promised() -> None:
 
 
 @pytest.mark.parametrize("command", LINES.values(), ids=LINES)
-def test_who_is_not_there_was_sent_nothing(command: Command, play: Play) -> None:
+def test_who_is_not_there_was_sent_nothing(command: Command, case_runner: CaseRunner) -> None:
     row = Row("refused", Connection.reset, NEVER_SENT)
-    with misbehaving(play.make_server(row, command, tunnel=False)) as server:
+    with misbehaving(case_runner.make_server(row, command, tunnel=False)) as server:
         pass  # closed again: the port refuses
-    play.check(row, command, play.run_against(server, row, command, tunnel=False), NEVER_SENT[0])
-    play.finish()
+    case_runner.check(row, command, case_runner.run_against(server, row, command, tunnel=False), NEVER_SENT[0])
+    case_runner.finish()
 
 
 @pytest.mark.representative("create")
 @pytest.mark.parametrize("command", LINES.values(), ids=LINES)
-def test_who_never_takes_the_connection_was_sent_nothing(command: Command, play: Play) -> None:
+def test_who_never_takes_the_connection_was_sent_nothing(command: Command, case_runner: CaseRunner) -> None:
     row = Row("a full backlog", Connection.reset, NEVER_SENT)
     with ExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
@@ -147,16 +147,16 @@ def test_who_never_takes_the_connection_was_sent_nothing(command: Command, play:
             waiting.settimeout(0)
             waiting.connect_ex(listener.getsockname())
         environ = {"ESCROWCTL_BASE_URL": f"http://127.0.0.1:{listener.getsockname()[1]}", "ESCROWCTL_API_KEY": KEY}
-        result = play.run(*command.line, "--timeout", "0.3", "--json", environ=environ)
-    play.check(row, command, result, NEVER_SENT[0])
-    play.finish()
+        result = case_runner.run(*command.line, "--timeout", "0.3", "--json", environ=environ)
+    case_runner.check(row, command, result, NEVER_SENT[0])
+    case_runner.finish()
 
 
 # A connection that outlives its reply
 
 
 @pytest.mark.parametrize("name", ["release", "update"])
-def test_a_second_reply_to_the_reading_is_not_the_reply_to_the_write(name: str, play: Play) -> None:
+def test_a_second_reply_to_the_reading_is_not_the_reply_to_the_write(name: str, case_runner: CaseRunner) -> None:
     command = LINES[name]
 
     def behave(seen: Seen, connection: socket.socket) -> None:
@@ -167,7 +167,7 @@ def test_a_second_reply_to_the_reading_is_not_the_reply_to_the_write(name: str, 
 
     with serving(behave) as server:
         environ = {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": KEY}
-        result = play.run(*command.line, "--json", environ=environ)
+        result = case_runner.run(*command.line, "--json", environ=environ)
 
     assert [*faults_of(result, 8, writes=True)] == []
     assert len(server.writes) == 1
@@ -176,12 +176,12 @@ def test_a_second_reply_to_the_reading_is_not_the_reply_to_the_write(name: str, 
 # Through a proxy
 
 
-def through_a_tunnel(play: Play, count: int | None) -> None:
+def through_a_tunnel(case_runner: CaseRunner, count: int | None) -> None:
     rows = tuple(row for row in ROWS if not row.https and row.what is not answer_in_tls)
     meetings_drawn = drawn(rows, count)
     for number, (row, command, end) in enumerate(meetings_drawn):
-        play.meet(row, renumbered(command, number), expected=end, tunnel=True)
-    play.finish()
+        case_runner.run_case(row, renumbered(command, number), expected=end, tunnel=True)
+    case_runner.finish()
 
 
 def renumbered(command: Command, number: int) -> Command:
@@ -200,29 +200,29 @@ def renumbered(command: Command, number: int) -> Command:
 
 @pytest.mark.representative("10")
 @pytest.mark.parametrize("count", [10, 50])
-def test_a_tunnel_changes_nothing(play: Play, count: int) -> None:
-    through_a_tunnel(play, count)
+def test_a_tunnel_changes_nothing(case_runner: CaseRunner, count: int) -> None:
+    through_a_tunnel(case_runner, count)
 
 
 @pytest.mark.long
-def test_a_tunnel_changes_nothing_for_any_row(play: Play) -> None:
-    through_a_tunnel(play, None)
+def test_a_tunnel_changes_nothing_for_any_row(case_runner: CaseRunner) -> None:
+    through_a_tunnel(case_runner, None)
 
 
 @pytest.mark.representative("407", "hang up")
 @pytest.mark.parametrize("row", AT_THE_PROXY, ids=lambda row: row.name)
-def test_a_proxy_that_makes_no_tunnel_is_no_service(row: Row, play: Play) -> None:
+def test_a_proxy_that_makes_no_tunnel_is_no_service(row: Row, case_runner: CaseRunner) -> None:
     for command, end in meetings(row):
-        play.meet_at_proxy(row, command, expected=end)
-    play.finish()
+        case_runner.run_case_at_proxy(row, command, expected=end)
+    case_runner.finish()
 
 
 @pytest.mark.parametrize("name", ["create", "get"])
-def test_a_tunnel_that_was_reset_leaves_room_for_another_try(name: str, play: Play) -> None:
+def test_a_tunnel_that_was_reset_leaves_room_for_another_try(name: str, case_runner: CaseRunner) -> None:
     command = LINES[name]
     with misbehaving(MisbehavingServer(reset_tunnel, command.right, at_proxy=reset_tunnel)) as server:
         row = Row("a tunnel that is reset", reset_tunnel, NEVER_SENT, tries=3)
-        result = play.run_against(server, row, command, tunnel=True, timeout="1")
+        result = case_runner.run_against(server, row, command, tunnel=True, timeout="1")
 
     assert (result.code, len(server.tunnels)) == (11, 3)
 
@@ -230,36 +230,36 @@ def test_a_tunnel_that_was_reset_leaves_room_for_another_try(name: str, play: Pl
 # In-process
 
 
-def in_process(play: Play, application: Application, count: int | None) -> None:
+def in_process(case_runner: CaseRunner, application: Application, count: int | None) -> None:
     for number, (row, command, end) in enumerate(drawn(IN_PROCESS, count)):
         # The sandbox's word for released is known, and this application keeps reading as held.
         right = 16 if (command.name, end) == ("release", 0) else end
-        play.meet_in_process(row, renumbered(command, number), application, expected=right)
-    play.finish("--sandbox")
+        case_runner.run_case_in_process(row, renumbered(command, number), application, expected=right)
+    case_runner.finish("--sandbox")
 
 
 @pytest.mark.representative("15")
 @pytest.mark.parametrize("count", [15, 50])
-def test_the_sandbox_meets_the_same_in_process(play: Play, application: Application, count: int) -> None:
-    in_process(play, application, count)
+def test_the_sandbox_meets_the_same_in_process(case_runner: CaseRunner, application: Application, count: int) -> None:
+    in_process(case_runner, application, count)
 
 
 @pytest.mark.long
-def test_the_sandbox_meets_every_row_in_process(play: Play, application: Application) -> None:
-    in_process(play, application, None)
+def test_the_sandbox_meets_every_row_in_process(case_runner: CaseRunner, application: Application) -> None:
+    in_process(case_runner, application, None)
 
 
 @pytest.mark.representative("create-*", "release-raises")
 @pytest.mark.parametrize("how", ["raises", "raises half-way", "never starts", "no status", "no bytes", "nothing"])
 @pytest.mark.parametrize("name", WRITES)
 def test_a_write_that_the_application_itself_fails_is_unknown(
-    how: str, name: str, play: Play, application: Application
+    how: str, name: str, case_runner: CaseRunner, application: Application
 ) -> None:
     application.instead = fails(how)
 
-    play.meet_in_process(Row(how, says(b""), every(12)), LINES[name], application, expected=12)
+    case_runner.run_case_in_process(Row(how, says(b""), every(12)), LINES[name], application, expected=12)
 
-    play.finish("--sandbox")
+    case_runner.finish("--sandbox")
 
 
 def fails(how: str) -> Answers:
@@ -283,10 +283,12 @@ def raising() -> Iterator[bytes]:
 
 # Teeth: with escrowctl broken on purpose the harness is not content
 
-MEETINGS: dict[str, Callable[[Play, Row, Command, Application], None]] = {
-    "straight": lambda play, row, command, _: play.meet(row, command, expected=end_of(row, command)),
-    "at the proxy": lambda play, row, command, _: play.meet_at_proxy(row, command, expected=end_of(row, command)),
-    "in-process": lambda play, row, command, application: play.meet_in_process(
+MEETINGS: dict[str, Callable[[CaseRunner, Row, Command, Application], None]] = {
+    "straight": lambda case_runner, row, command, _: case_runner.run_case(row, command, expected=end_of(row, command)),
+    "at the proxy": lambda case_runner, row, command, _: case_runner.run_case_at_proxy(
+        row, command, expected=end_of(row, command)
+    ),
+    "in-process": lambda case_runner, row, command, application: case_runner.run_case_in_process(
         row, command, application, expected=end_of(row, command)
     ),
 }
@@ -302,26 +304,38 @@ RAISING = Row("raises", says(b""), every(12))
 @pytest.mark.parametrize(
     ("variant", "how", "name", "command", "noticed"),
     [
-        (broken.judges_by_exception, "straight", "reset after reading", "create", "exit 11, right is 12"),
-        (broken.judges_by_status_alone, "straight", "HTML and 200", "release", "exit 0, right is 12"),
-        (broken.takes_errors_for_refusals, "straight", "502 in HTML", "update", "exit 8, right is 12"),
-        (broken.sends_again_after_a_reset, "straight", "reset after reading", "create", "3 writes, 1 to 1 were right"),
-        (broken.follows_redirects, "straight", "307 elsewhere", "create", "the key or the request went elsewhere"),
-        (broken.lets_decoding_raise, "straight", "not gzip", "get", "exit 1, right is 10"),
-        (broken.tells_less_than_was_said, "straight", "two replies at once", "update", "it prints"),
-        (broken.counts_the_tunnel_as_sent, "at the proxy", "hang up", "create", "exit 12, right is 11"),
-        (broken.forgets_the_call, "in-process", "raises", "create", "exit 1, right is 12"),
+        (reply_variants.judges_by_exception, "straight", "reset after reading", "create", "exit 11, right is 12"),
+        (reply_variants.judges_by_status_alone, "straight", "HTML and 200", "release", "exit 0, right is 12"),
+        (reply_variants.takes_errors_for_refusals, "straight", "502 in HTML", "update", "exit 8, right is 12"),
+        (
+            reply_variants.sends_again_after_a_reset,
+            "straight",
+            "reset after reading",
+            "create",
+            "3 writes, 1 to 1 were right",
+        ),
+        (
+            reply_variants.follows_redirects,
+            "straight",
+            "307 elsewhere",
+            "create",
+            "the key or the request went elsewhere",
+        ),
+        (reply_variants.lets_decoding_raise, "straight", "not gzip", "get", "exit 1, right is 10"),
+        (reply_variants.tells_less_than_was_said, "straight", "two replies at once", "update", "it prints"),
+        (reply_variants.counts_the_tunnel_as_sent, "at the proxy", "hang up", "create", "exit 12, right is 11"),
+        (reply_variants.forgets_the_call, "in-process", "raises", "create", "exit 1, right is 12"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-@pytest.mark.usefixtures("in_time")
+@pytest.mark.usefixtures("time_limit")
 def test_the_harness_notices_a_broken_variant(
-    variant: broken.Variant,
+    variant: reply_variants.Variant,
     how: str,
     name: str,
     command: str,
     noticed: str,
-    play: Play,
+    case_runner: CaseRunner,
     application: Application,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -330,9 +344,9 @@ def test_the_harness_notices_a_broken_variant(
     application.instead = fails("raises")
     row = next(row for row in (*ROWS, *AT_THE_PROXY, RAISING) if row.name == name)
 
-    MEETINGS[how](play, row, LINES[command], application)
+    MEETINGS[how](case_runner, row, LINES[command], application)
 
     assert reached
-    assert any(noticed in text for text in play.wrong), play.wrong
+    assert any(noticed in text for text in case_runner.wrong), case_runner.wrong
     with pytest.raises(AssertionError, match=name):
-        play.finish()
+        case_runner.finish()

@@ -7,16 +7,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from faults.kills import MANNERS, Ended, Harness, HarnessError
+from faults.kills import OUTPUT_OPTIONS, Ended, Harness, HarnessError
 from faults.seeds import draw_seed
-from faults.tracing import NAMES, Point, injecting, points_in, recording
+from faults.strace import NAMES, Point, injecting, points_in, recording
 
 CREATE = (("tx", "create", "--amount", "1000", "--currency", "USD"), '"amount":1000,')
 RELEASE = (("tx", "release", "tx_swept", "--yes"), "/tx_swept/release")
 
 
 @dataclass
-class Sweep:
+class FaultedCommand:
     """Runs one line as often as there are points, each time in a copy of the same home.
 
     `names` are the files whose calls count.
@@ -41,21 +41,21 @@ class Sweep:
         """Return the points of an undisturbed run; raises HarnessError where it does not end well."""
         log = self.folder / "calls"
         self.renew()
-        self.harness.witness.kind = "answer"
+        self.harness.fake_service.kind = "answer"
         ended = self.harness.run(self.line, under=recording(self.harness.home, log, self.names))
         if ended.code:
             raise HarnessError(f"an undisturbed {self.line} ended with {ended}")
         return points_in(log)
 
-    def play(self, point: Point, fault: str, *, manner: tuple[str, ...] | None = None) -> Ended:
+    def run_with_fault(self, point: Point, fault: str, *, output_options: tuple[str, ...] | None = None) -> Ended:
         """Run the line with a fault at a point, and check everything; raises ViolationError, which names the point.
 
-        `manner`: one of MANNERS; drawn where none is given.
+        `output_options`: one of OUTPUT_OPTIONS; drawn where none is given.
         """
         self.renew()
         harness = self.harness
-        harness.witness.kind = "answer"
-        line = (*self.line, *(harness.chance.choice(MANNERS) if manner is None else manner))
+        harness.fake_service.kind = "answer"
+        line = (*self.line, *(harness.chance.choice(OUTPUT_OPTIONS) if output_options is None else output_options))
         under = injecting(harness.home, point, fault, self.names)
         try:
             ended = harness.judge(line, self.likeness, lambda: harness.run(line, under=under))
@@ -77,15 +77,15 @@ class Sweep:
         if self.used:
             shutil.copytree(self.folder / "template", home)
         self.harness.home = home
-        self.harness.witness.applied.clear()
+        self.harness.fake_service.applied.clear()
 
 
 @contextmanager
-def sweeping(folder: Path, verb: str, *, variant: str | None = None) -> Iterator[Sweep]:
-    """Sweep over `create` (the home is fresh, the journal is made) or `release` (the journal has an entry)."""
+def faulted_command(folder: Path, verb: str, *, variant: str | None = None) -> Iterator[FaultedCommand]:
+    """Break into `create` (the home is fresh, the journal is made) or `release` (the journal has an entry)."""
     line, likeness = CREATE if verb == "create" else RELEASE
-    swept = Sweep(folder, draw_seed(), line, likeness, used=verb == "release", variant=variant)
+    command = FaultedCommand(folder, draw_seed(), line, likeness, used=verb == "release", variant=variant)
     try:
-        yield swept
+        yield command
     finally:
-        swept.close()
+        command.close()

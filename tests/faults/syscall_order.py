@@ -20,13 +20,13 @@ _SENDS = ("sendto", "sendmsg", "write", "writev")
 _CALLS = ("openat", "pwrite64", "pwritev", "write", "writev", "ftruncate", "fdatasync", "fsync", "sendto", "sendmsg")
 
 
-def watching(log: Path) -> list[str]:
+def tracing_order(log: Path) -> list[str]:
     """Return what to run a program under, so that `log` tells what it wrote, synced and sent."""
     return ["strace", "-f", "-qq", "-y", "-s", str(_PAGE), "-o", str(log), "-e", "trace=" + ",".join(_CALLS)]
 
 
 @dataclass
-class Order:
+class SyscallOrder:
     """Reads a log; raises ViolationError where something was sent too soon. `sent` counts the writes sent."""
 
     state: Path

@@ -14,7 +14,7 @@ from faults.canary import Canary
 
 
 @dataclass
-class Watch:
+class ProcessWatch:
     """Looks for a canary outside of a process that strace runs; `lines` are the command lines that were seen.
 
     `log` takes what strace tells: every program that was started, with its whole environment.

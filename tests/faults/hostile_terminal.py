@@ -50,7 +50,7 @@ def any_point(chance: random.Random) -> str:
 
 
 @dataclass
-class Screen:
+class PseudoTerminal:
     """A pty: what is written to `stream` is what a terminal would have received."""
 
     columns: int = 100
@@ -95,17 +95,17 @@ class Service:
         from escrowctl.main import main
         from escrowctl.surroundings import Surroundings
 
-        screen = Screen()
+        pseudo_terminal = PseudoTerminal()
         environ = {**os.environ, **self.environ, "TERM": "xterm-256color", "COLUMNS": "100"}
         around = Surroundings(
             environ=environ,
             stdin=Terminal(typed),
-            stdout=screen.stream,
-            stderr=screen.stream,
+            stdout=pseudo_terminal.stream,
+            stderr=pseudo_terminal.stream,
             sleep=lambda _seconds: None,
         )
         code = main(["--color", color, *line], around)
-        return int(code), screen.close()
+        return int(code), pseudo_terminal.close()
 
     def tell(self, *line: str) -> Any:
         """Run a line with --json in a pipe, and return the document."""

@@ -5,22 +5,22 @@ from pathlib import Path
 import pytest
 
 from faults.kills import HarnessError, Violation, ViolationError
-from faults.order import Order, watching
-from faults.sweep import sweeping
-from faults.tracing import needs_strace
+from faults.strace import needs_strace
+from faults.syscall_faults import faulted_command
+from faults.syscall_order import SyscallOrder, tracing_order
 
 pytestmark = needs_strace
 
 
-def follow(folder: Path, verb: str, *, variant: str | None = None) -> Order:
-    with sweeping(folder, verb, variant=variant) as swept:
-        swept.renew()
-        harness, log = swept.harness, folder / "calls"
-        harness.witness.kind = "answer"
-        order = Order(harness.home.resolve() / "state")
-        ended = harness.run(swept.line, under=watching(log))
-        if (ended.code, len(harness.witness.applied)) != (0, 1):
-            raise HarnessError(f"an undisturbed {swept.line} ended with {ended}")
+def follow(folder: Path, verb: str, *, variant: str | None = None) -> SyscallOrder:
+    with faulted_command(folder, verb, variant=variant) as command:
+        command.renew()
+        harness, log = command.harness, folder / "calls"
+        harness.fake_service.kind = "answer"
+        order = SyscallOrder(harness.home.resolve() / "state")
+        ended = harness.run(command.line, under=tracing_order(log))
+        if (ended.code, len(harness.fake_service.applied)) != (0, 1):
+            raise HarnessError(f"an undisturbed {command.line} ended with {ended}")
         try:
             order.read(log)
         finally:
@@ -37,7 +37,7 @@ def test_nothing_is_sent_before_its_intent_is_synced(tmp_path: Path, verb: str) 
 @pytest.mark.representative("*-create")
 @pytest.mark.parametrize("verb", ["create", "release"])
 @pytest.mark.parametrize("variant", ["never_syncs", "intent_after_sending"])
-@pytest.mark.usefixtures("in_time")
+@pytest.mark.usefixtures("time_limit")
 def test_the_order_shows_a_broken_variant(tmp_path: Path, verb: str, variant: str) -> None:
     with pytest.raises(ViolationError) as noticed:
         follow(tmp_path, verb, variant=variant)

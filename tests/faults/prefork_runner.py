@@ -21,14 +21,14 @@ from typing import Any, BinaryIO
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-WARM = ("escrowctl.client", "escrowctl.commands", "escrowctl.journal", "escrowctl.output", "escrowctl.config")
+PRELOADED = ("escrowctl.client", "escrowctl.commands", "escrowctl.journal", "escrowctl.output", "escrowctl.config")
 
 
-def warm_up(variant: str | None) -> None:
+def preload(variant: str | None) -> None:
     """Import what a write needs, and break it where a variant is named."""
     for name in ("escrowctl.main", "escrowctl.app", "httpx", "sqlite3"):
         importlib.import_module(name)
-    for package in WARM:
+    for package in PRELOADED:
         for module in pkgutil.iter_modules(importlib.import_module(package).__path__, package + "."):
             importlib.import_module(module.name)
     if variant is not None:
@@ -56,7 +56,7 @@ def run_in_child(job: dict[str, Any], out: BinaryIO, err: BinaryIO) -> None:
         os._exit(code)
 
 
-def play(jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def run_round(jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Fork for each job, and return how each ended."""
     with ExitStack() as stack:
         files = [[stack.enter_context(tempfile.TemporaryFile()) for _ in ("out", "err")] for _ in jobs]
@@ -78,9 +78,9 @@ def _text(file: BinaryIO) -> str:
 
 
 if __name__ == "__main__":
-    warm_up(sys.argv[1] if len(sys.argv) > 1 else None)
-    sys.stdout.write("warm\n")
+    preload(sys.argv[1] if len(sys.argv) > 1 else None)
+    sys.stdout.write("ready\n")
     sys.stdout.flush()
     for line in sys.stdin:
-        sys.stdout.write(json.dumps(play(json.loads(line))) + "\n")
+        sys.stdout.write(json.dumps(run_round(json.loads(line))) + "\n")
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""One row of the table played for one command: over a socket, through a proxy, in-process."""
+"""One row of the table run for one command: over a socket, through a proxy, in-process."""
 
 import json
 import ssl
@@ -11,8 +11,8 @@ from typing import Any
 from conftest import KEY, Result, Run
 from wire_server import WireServer
 
-from faults.misbehaving import MisbehavingServer, misbehaving, record
-from faults.misbehaviours import NEVER_SENT, NO_BODY, WRITES, Reply, Row
+from faults.misbehaving_service import MisbehavingServer, misbehaving, record
+from faults.service_faults import NEVER_SENT, NO_BODY, WRITES, Reply, Row
 
 HOST = "escrow.test"
 READING_NAME = "release, its reading"
@@ -87,27 +87,27 @@ def split(header: str) -> tuple[str, str, str]:
 
 
 @dataclass
-class Play:
-    """One row played for every command in one home; what was not as it must be is collected, then raised."""
+class CaseRunner:
+    """One row run for every command in one home; what was not as it must be is collected, then raised."""
 
     run: Run
-    elsewhere: WireServer
+    other_server: WireServer
     tls: ssl.SSLContext
     bundle: Path
     wrong: list[str] = field(default_factory=list)
     expected_journal: list[str] = field(default_factory=list)
 
-    def meet(self, row: Row, command: Command, *, expected: int, tunnel: bool = False) -> None:
+    def run_case(self, row: Row, command: Command, *, expected: int, tunnel: bool = False) -> None:
         """Run the command against the row, and note everything that is wrong with its end."""
         with misbehaving(self.make_server(row, command, tunnel=tunnel)) as server:
             result = self.run_against(server, row, command, tunnel=tunnel)
         self.check(row, command, result, expected)
         unread = server.unread if command.writes else 0
         self._check_writes(row, command, len(server.writes) + unread, expected)
-        if self.elsewhere.seen or any(KEY.encode() in line for head in server.tunnels for line in head):
+        if self.other_server.seen or any(KEY.encode() in line for head in server.tunnels for line in head):
             self.wrong.append(f"{row.name}, {command.name}: the key or the request went elsewhere")
 
-    def meet_at_proxy(self, row: Row, command: Command, *, expected: int) -> None:
+    def run_case_at_proxy(self, row: Row, command: Command, *, expected: int) -> None:
         """The same with a proxy that misbehaves before there is a tunnel."""
         server = MisbehavingServer(row.misbehave, command.right, at_proxy=row.misbehave)
         with misbehaving(server):
@@ -119,7 +119,7 @@ class Play:
         if any(KEY.encode() in line for head in server.tunnels for line in head):
             self.wrong.append(f"{row.name}, {command.name}: the key went to the proxy")
 
-    def meet_in_process(self, row: Row, command: Command, application: Application, *, expected: int) -> None:
+    def run_case_in_process(self, row: Row, command: Command, application: Application, *, expected: int) -> None:
         """The same with a misbehaving application in the sandbox's place."""
         application.prepare(row, command)
         result = self.run("--sandbox", *command.line, "--json")
@@ -142,7 +142,7 @@ class Play:
             on_arrival=row.on_arrival,
             spares_readings=command.writes,
             tunnel=self.tls if tunnel else None,
-            elsewhere=self.elsewhere.base_url,
+            elsewhere=self.other_server.base_url,
         )
 
     def run_against(

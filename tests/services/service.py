@@ -1,4 +1,4 @@
-"""A server's manner, as data: its routes byte by byte, the profile that fits it, and what commands must print.
+"""An example of a service, as data: its routes byte by byte, the profile that fits it, and what commands must print.
 
 A route answers with its replies in turn, the last one for ever; the record of `tx_1`-like ids changes
 from `before` to `after` once a release was accepted. Anything else is 404 with a text.
@@ -33,7 +33,7 @@ def ok(body: str) -> Reply:
 
 @dataclass(frozen=True)
 class Expected:
-    """One command line of a manner, and what it must do: exit code, whole stdout, and what stderr says."""
+    """One command line against a service, and what it must do: exit code, whole stdout, and what stderr says."""
 
     line: str
     code: int
@@ -42,7 +42,7 @@ class Expected:
 
 
 @dataclass(frozen=True)
-class Manner:
+class ExampleService:
     """One server. `path` is the base URL's path, `profile` more lines of TOML."""
 
     name: str
@@ -54,7 +54,7 @@ class Manner:
     after: Mapping[str, Reply] = field(default_factory=dict)
 
     def behave(self) -> Behave:
-        """Return what a WireServer does for this manner; a fresh one for each server."""
+        """Return what a WireServer does for this service; a fresh one for each server."""
         state = {"released": False}
 
         def behave(seen: Seen, connection: socket.socket) -> None:

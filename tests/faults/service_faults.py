@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-from faults.misbehaving import Connection, Misbehave
+from faults.misbehaving_service import Connection, Misbehave
 
 Ends = tuple[int, int, int, int, int, int]
 """Exit codes of tx create, tx get, tx release, tx list, webhook create, tx update."""

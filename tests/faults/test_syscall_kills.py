@@ -4,21 +4,21 @@ from pathlib import Path
 
 import pytest
 
-from faults.sweep import sweeping
-from faults.tracing import needs_strace
+from faults.strace import needs_strace
+from faults.syscall_faults import faulted_command
 
 pytestmark = needs_strace
 
 
-def sweep(folder: Path, verb: str, *, share: int | None) -> None:
+def kill_at_calls(folder: Path, verb: str, *, share: int | None) -> None:
     """Kill before each call, or before `share` of them drawn from the seed."""
-    with sweeping(folder, verb) as swept:
-        points = swept.points()
+    with faulted_command(folder, verb) as command:
+        points = command.points()
         # Fewer would say that the trace misses the journal.
         assert {"fdatasync", "pwrite64", "ftruncate", "openat", "close", "fcntl"} <= {point.call for point in points}
-        chosen = points if share is None else swept.harness.chance.sample(points, share)
+        chosen = points if share is None else command.harness.chance.sample(points, share)
         for point in chosen:
-            assert swept.play(point, "signal=KILL").killed, point
+            assert command.run_with_fault(point, "signal=KILL").killed, point
         print(f"{verb}: {len(chosen)} of {len(points)} points")
 
 
@@ -28,7 +28,7 @@ def sweep(folder: Path, verb: str, *, share: int | None) -> None:
 def test_a_kill_at_some_calls_on_the_journal_leaves_nothing_unrecorded_nothing_twice_and_nothing_untrue(
     tmp_path: Path, verb: str, share: int
 ) -> None:
-    sweep(tmp_path, verb, share=share)
+    kill_at_calls(tmp_path, verb, share=share)
 
 
 @pytest.mark.long
@@ -36,4 +36,4 @@ def test_a_kill_at_some_calls_on_the_journal_leaves_nothing_unrecorded_nothing_t
 def test_a_kill_at_every_call_on_the_journal_leaves_nothing_unrecorded_nothing_twice_and_nothing_untrue(
     tmp_path: Path, verb: str
 ) -> None:
-    sweep(tmp_path, verb, share=None)
+    kill_at_calls(tmp_path, verb, share=None)

@@ -1,4 +1,4 @@
-"""The service as an independent witness: raw sockets, its own truth, and answers drawn from a seed."""
+"""A fake service, independent of escrowctl: raw sockets, its own truth, and answers drawn from a seed."""
 
 import json
 import random
@@ -13,7 +13,7 @@ KINDS = ("answer", "late", "drop", "error", "hang", "echo")
 
 
 @dataclass
-class Witness:
+class FakeService:
     """Applies every write it receives, whatever it answers then; `applied` is the truth of what happened."""
 
     chance: random.Random

@@ -1,0 +1,60 @@
+"""The private names of escrowctl that tests touch: here and in faults/variants.py, nowhere else.
+
+A name in capitals is a path for `monkeypatch.setattr`, and `read` says what it is now.
+"""
+
+import pkgutil
+from typing import Any
+
+COLLECT_INFLATED = "escrowctl.client.decoding._collect_inflated"
+COMPLETED_SHELLS = "escrowctl.completion.tree._SHELLS"
+COMPLETED_TOPICS = "escrowctl.completion.tree._TOPICS"
+FIND_ARRAY = "escrowctl.contract.record._find_array"
+FORMULA_STARTS = "escrowctl.output.csv._FORMULA_STARTS"
+JOURNAL_HOLD = "escrowctl.journal.journal.Journal._hold"
+JUDGE_ANSWER = "escrowctl.client.outcome._judge_answer"
+JUDGE_SUCCESS = "escrowctl.client.outcome._judge_success"
+MAX_LINES = "escrowctl.commands.arguments._MAX_LINES"
+MOUNTINFO = "escrowctl.journal.mounts._MOUNTINFO"
+REFUSED_OTHERWISE = "escrowctl.client.outcome._REFUSED_OTHERWISE"
+RUN_SANDBOX = "escrowctl.commands.sandbox._run"
+SECONDS_LEFT = "escrowctl.client.transport._Attempt.left"
+STORE_COMMIT = "escrowctl.journal.store.Store._commit"
+STORE_GUARDING = "escrowctl.journal.store.Store._guarding"
+WATCHED_BACKEND = "escrowctl.client.transport._WatchedBackend"
+WRITE_FILE = "escrowctl.config.replacing._write"
+
+
+def read(path: str) -> Any:
+    """Return what a path stands for now."""
+    return pkgutil.resolve_name(path)
+
+
+def database_of(store: Any) -> Any:
+    """Return the SQLite connection of a journal's store."""
+    return store._db
+
+
+def has_appended(store: Any) -> bool:
+    """Whether a store's open transaction has appended a record."""
+    return store._appended is not None
+
+
+def replace_sockets(transport: Any, backend: Any) -> None:
+    """Let a transport open its connections through another network backend."""
+    transport._pool._network_backend._sockets = backend
+
+
+def sandbox_connection(sandbox: Any) -> Any:
+    """Return the SQLite connection of an open sandbox."""
+    return sandbox._store._connection
+
+
+def store_connection(store: Any) -> Any:
+    """Return the SQLite connection of a sandbox's store."""
+    return store._connection
+
+
+def wsgi_of(transport: Any) -> Any:
+    """Return what an in-process transport calls the sandbox with."""
+    return transport._wsgi

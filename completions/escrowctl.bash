@@ -42,11 +42,11 @@ _escrowctl() {
       -p | --profile) skip=profile ;;
       --profile=*) scope=${word#*=} ;;
       --sandbox) scope=@sandbox ;;
-      --base-url | --config | --timeout | --fields | --color | --data | --reason | --idempotency-key | --allow-duplicate | --amount | --currency | --reference | --expect-amount | --expect-currency | --deadline | --url | --event | --mode | --api-prefix | --port | --ready-file | --limit | --state | --operation | --since | --until | --id | --format) skip=value ;;
+      --base-url | --config | --timeout | --fields | --color | --amount | --currency | --reference | --reason | --data | --idempotency-key | --allow-duplicate | --expect-amount | --expect-currency | --deadline | --url | --event | --mode | --api-prefix | --port | --ready-file | --limit | --state | --operation | --since | --until | --id | --format) skip=value ;;
       -*) ;;
       *)
         case "${path:+$path }$word" in
-          'api' | 'help' | 'tx' | 'tx create' | 'tx get' | 'tx release' | 'tx list' | 'tx update' | 'user' | 'user get' | 'webhook' | 'webhook create' | 'webhook list' | 'auth' | 'auth login' | 'auth logout' | 'auth status' | 'auth switch' | 'config' | 'config path' | 'config list' | 'config get' | 'config set' | 'config unset' | 'sandbox' | 'sandbox serve' | 'sandbox status' | 'sandbox reset' | 'completion' | 'completion bash' | 'completion zsh' | 'completion fish' | 'completion install' | 'journal' | 'journal list' | 'journal show' | 'journal resolve' | 'journal totals' | 'journal verify' | 'journal export' | 'journal import') path="${path:+$path }$word" ;;
+          'tx' | 'tx create' | 'tx get' | 'tx release' | 'tx list' | 'tx update' | 'user' | 'user get' | 'webhook' | 'webhook create' | 'webhook list' | 'auth' | 'auth login' | 'auth logout' | 'auth status' | 'auth switch' | 'config' | 'config path' | 'config list' | 'config get' | 'config set' | 'config unset' | 'sandbox' | 'sandbox serve' | 'sandbox status' | 'sandbox reset' | 'completion' | 'completion bash' | 'completion zsh' | 'completion fish' | 'completion install' | 'journal' | 'journal list' | 'journal show' | 'journal resolve' | 'journal totals' | 'journal verify' | 'journal export' | 'journal import' | 'api' | 'help') path="${path:+$path }$word" ;;
         esac
         ;;
     esac
@@ -67,13 +67,13 @@ _escrowctl() {
     --timeout)  ;;
     --fields)  ;;
     --color) _escrowctl_offer 'auto always never' ;;
-    --data)  ;;
-    --reason)  ;;
-    --idempotency-key)  ;;
-    --allow-duplicate)  ;;
     --amount)  ;;
     --currency) _escrowctl_offer 'AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BMD BND BOB BOV BRL BSD BTN BWP BYN BZD CAD CDF CHE CHF CHW CLF CLP CNY COP COU CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MXV MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD USN UYI UYU UYW UZS VED VES VND VUV WST XAD XAF XCD XCG XOF XPF YER ZAR ZMW ZWG' ;;
     --reference)  ;;
+    --reason)  ;;
+    --data)  ;;
+    --idempotency-key)  ;;
+    --allow-duplicate)  ;;
     --expect-amount)  ;;
     --expect-currency) _escrowctl_offer 'AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BMD BND BOB BOV BRL BSD BTN BWP BYN BZD CAD CDF CHE CHF CHW CLF CLP CNY COP COU CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MXV MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD USN UYI UYU UYW UZS VED VES VND VUV WST XAD XAF XCD XCG XOF XPF YER ZAR ZMW ZWG' ;;
     --deadline)  ;;
@@ -93,13 +93,7 @@ _escrowctl() {
     *)
       case $path in
         '')
-          [[ $only ]] || _escrowctl_offer 'api help tx user webhook auth config sandbox completion journal --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
-          ;;
-        'api')
-          [[ $only ]] || _escrowctl_offer '--data --yes -y --reason --idempotency-key --allow-duplicate --dry-run --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
-          ;;
-        'help')
-          [[ $only ]] || _escrowctl_offer 'exit-codes environment api help tx user webhook auth config sandbox completion journal --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $only ]] || _escrowctl_offer 'tx user webhook auth config sandbox completion journal api help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'tx')
           [[ $only ]] || _escrowctl_offer 'create get release list update --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
@@ -222,6 +216,12 @@ _escrowctl() {
           ;;
         'journal import')
           [[ $only ]] || _escrowctl_offer '--restore --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'api')
+          [[ $only ]] || _escrowctl_offer '--data --yes -y --reason --idempotency-key --allow-duplicate --dry-run --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'help')
+          [[ $only ]] || _escrowctl_offer 'exit-codes environment tx user webhook auth config sandbox completion journal api help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
       esac
       ;;

@@ -1,17 +1,15 @@
-"""The command tree: which command stands where. No logic.
+"""The command tree: the place of each command. No logic.
 
-A noun's commands are imported when somebody looks at them, so that the help of the tree, usage
-errors and the other nouns do not pay for them.
+A command is imported when it is first looked up, so that the others do not pay for it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 import typer
 
-from escrowctl.commands import api
-from escrowctl.commands import help as help_command
 from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
 from escrowctl.exits import ExitCode
 from escrowctl.options import SharedCommand, SharedGroup
@@ -30,11 +28,11 @@ NOUNS: dict[str, tuple[str, dict[str, str]]] = {
     "tx": (
         "Create, read and release escrow transactions.",
         {
-            "create": "tx.create",
-            "get": "tx.get",
-            "release": "tx.release",
-            "list": "tx.list_transactions",
-            "update": "tx.update",
+            "create": "tx.create.create",
+            "get": "tx.read.get",
+            "release": "tx.release.release",
+            "list": "tx.read.list_transactions",
+            "update": "tx.update.update",
         },
     ),
     "user": ("Look users up.", {"get": "user.get"}),
@@ -69,17 +67,20 @@ NOUNS: dict[str, tuple[str, dict[str, str]]] = {
     "journal": (
         "See what was written from here, and settle what is unknown.",
         {
-            "list": "journal.list_entries",
-            "show": "journal.show",
-            "resolve": "resolution.resolve",
-            "totals": "journal.totals",
-            "verify": "archive.verify_journal",
-            "export": "archive.export",
-            "import": "archive.import_file",
+            "list": "journal.listing.list_entries",
+            "show": "journal.listing.show",
+            "resolve": "journal.resolve.resolve",
+            "totals": "journal.listing.totals",
+            "verify": "journal.transfer.verify_journal",
+            "export": "journal.transfer.export",
+            "import": "journal.transfer.import_file",
         },
     ),
 }
 """Noun -> its summary, and its verbs with the function in `escrowctl.commands` that does each."""
+
+_OTHERS = {"api": "api.call", "help": "help.show"}
+"""Commands without a noun."""
 
 
 _KEY_OPTIONS = frozenset(
@@ -101,37 +102,58 @@ _WAYS_OF_A_KEY = (
 _SETTINGS: dict[str, Any] = {"help_option_names": []}
 
 
-class _NounGroup(SharedGroup):
-    """A group that imports its verbs when they are first looked at."""
+class _Commands(dict[str, Any]):
+    """A group's commands by name; each is made when it is first looked up."""
 
-    verbs: dict[str, str]
-    _loaded: dict[str, Any] | None = None
+    def __init__(self, makers: dict[str, Callable[[], Any]]) -> None:
+        super().__init__(makers)
+        self._made: dict[str, Any] = {}
 
-    @property  # type: ignore[override] # Typer's attribute, filled late
-    def commands(self) -> dict[str, Any]:
-        """The commands by name."""
-        if self._loaded is None:
-            self._loaded = _load(self.verbs)
-        return self._loaded
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = super().__getitem__(name)()
+        return self._made[name]
 
-    @commands.setter
-    def commands(self, _empty: dict[str, Any]) -> None:
-        """Typer sets none while it builds the tree."""
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return a command, or the default."""
+        return self[name] if name in self else default  # noqa: SIM401 - which would look here again
 
+    def values(self) -> Any:
+        """Return all commands."""
+        return [self[name] for name in self]
 
-def _load(verbs: dict[str, str]) -> dict[str, Any]:
-    group = _make_typer(SharedGroup, "")
-    for verb, place in verbs.items():
-        module, _, function = place.partition(".")
-        found = getattr(import_module(f"escrowctl.commands.{module}"), function)
-        group.command(verb, cls=SharedCommand, context_settings=_SETTINGS)(found)
-    loaded: Any = typer.main.get_command(group)
-    return dict(loaded.commands)
+    def items(self) -> Any:
+        """Return all names and commands."""
+        return [(name, self[name]) for name in self]
 
 
-def _make_typer(group: type[SharedGroup], summary: str) -> typer.Typer:
+def _make_command(name: str, place: str) -> Any:
+    """Return the command that a function in `escrowctl.commands` does."""
+    module, _, function = place.rpartition(".")
+    group = _make_typer("")
+    group.command(name, cls=SharedCommand, context_settings=_SETTINGS)(
+        getattr(import_module(f"escrowctl.commands.{module}"), function)
+    )
+    made: Any = typer.main.get_command(group)
+    return made.commands[name]
+
+
+def _make_group(summary: str, makers: dict[str, Callable[[], Any]]) -> Any:
+    group: Any = typer.main.get_command(_make_typer(summary))
+    group.commands = _Commands(makers)
+    return group
+
+
+def _make_noun(noun: str) -> Any:
+    summary, verbs = NOUNS[noun]
+    group = _make_group(summary, {verb: partial(_make_command, verb, place) for verb, place in verbs.items()})
+    group.name = noun
+    return group
+
+
+def _make_typer(summary: str) -> typer.Typer:
     return typer.Typer(
-        cls=group,
+        cls=SharedGroup,
         help=summary,
         invoke_without_command=True,
         callback=_print_help_when_bare,
@@ -147,21 +169,20 @@ def _print_help_when_bare(context: typer.Context) -> None:
         session_of(context).console.data(context.get_help())
 
 
-def make_app() -> typer.Typer:
-    """Return the whole tree."""
-    app = _make_typer(SharedGroup, _SUMMARY)
-    for noun, (summary, verbs) in NOUNS.items():
-        app.add_typer(_make_typer(type(f"{noun}_group", (_NounGroup,), {"verbs": verbs}), summary), name=noun)
-    for name, function in (("api", api.call), ("help", help_command.show)):
-        app.command(name, cls=SharedCommand, context_settings=_SETTINGS)(function)
-    return app
+def make_tree() -> Any:
+    """Return the whole tree as Typer's own group."""
+    return _make_group(
+        _SUMMARY,
+        {noun: partial(_make_noun, noun) for noun in NOUNS}
+        | {name: partial(_make_command, name, place) for name, place in _OTHERS.items()},
+    )
 
 
 def list_words() -> frozenset[str]:
     """Return every command and option name of the tree."""
     from escrowctl.completion.tree import read_tree  # noqa: PLC0415 - for who asks
 
-    nodes = read_tree(typer.main.get_command(make_app()))
+    nodes = read_tree(make_tree())
     flags = {name for node in nodes for flag in node.flags for name in flag.names}
     return frozenset(flags | {word for node in nodes for word in node.path})
 
@@ -172,7 +193,7 @@ def run(argv: Sequence[str], session: Session) -> None:
     Raises EscrowctlError (exit 2) for what cannot be parsed, KeyboardInterrupt where a command that
     Ctrl-C is meant to end has told so, and whatever the command raises.
     """
-    command = typer.main.get_command(make_app())
+    command = make_tree()
     # Typer's own completion would take the run over where _ESCROWCTL_COMPLETE is set. No variable has this name.
     no_variable = "="
     try:

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
     import typer
 
-    from escrowctl.client.client import EscrowClient
-    from escrowctl.client.exchange import Exchange, Request
-    from escrowctl.client.transport import Wire
+    from escrowctl.client.http import Exchange, Request
+    from escrowctl.client.reader import Reader
+    from escrowctl.client.retry import Retry
+    from escrowctl.client.transport import Connection, Observer
     from escrowctl.config.folders import Folders
     from escrowctl.config.known_keys import KnownKeys
     from escrowctl.config.secrets import Secret
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from escrowctl.output.view import View
     from escrowctl.sandbox.ownership import ServedSandbox
     from escrowctl.sandbox.service import Sandbox
+    from escrowctl.writes.pipeline import Pipeline
+    from escrowctl.writes.writer import Writer
 
 
 def session_of(context: "typer.Context") -> "Session":
@@ -227,23 +230,47 @@ class Session:
         return service
 
     @cached_property
-    def client(self) -> "EscrowClient":
-        """The client for this run's service."""
-        return self.open_client(self.service)
+    def reader(self) -> "Reader":
+        """What reads from this run's service."""
+        from escrowctl.client.reader import Reader
 
-    def open_client(self, service: "Service") -> "EscrowClient":
-        """Return a client for a service; whoever opens one closes it."""
-        from escrowctl.client.client import EscrowClient
+        return Reader(self.service, self._connection, self._retry, self.surroundings, self.signals)
+
+    @contextmanager
+    def open_reader(self, service: "Service") -> "Iterator[Reader]":
+        """Read from a service that is not this run's, on a connection closed afterwards."""
+        from escrowctl.client.reader import Reader
 
         self.keep_secret(service.key)
-        return EscrowClient(
-            service,
-            self._open_wire(service),
-            open_journal=lambda: self._open_journal_of(service),
+        connection = self._connect(service)
+        try:
+            yield Reader(service, connection, self._retry, self.surroundings, self.signals)
+        finally:
+            connection.close()
+
+    @cached_property
+    def writer(self) -> "Writer":
+        """What sends writes to this run's service, and records them; it opens the journal."""
+        from escrowctl.writes.writer import Writer
+
+        self._warn_of_unshared_locks()
+        return Writer(
+            self.service,
+            self._connection,
+            self.journal,
+            retry=self._retry,
             surroundings=self.surroundings,
             signals=self.signals,
-            tell=lambda message: self.console.note("waiting", message),
-            note_defect=self.defects.append,
+            report_defect=self.defects.append,
+        )
+
+    @cached_property
+    def pipeline(self) -> "Pipeline":
+        """What carries out writes at this run's service."""
+        from escrowctl.writes.pipeline import Pipeline
+
+        return Pipeline(
+            self.service, reader=self.reader, writer=self.writer, signals=self.signals, surroundings=self.surroundings
         )
 
     @cached_property
@@ -281,18 +308,27 @@ class Session:
 
     def close(self) -> None:
         """Close what was opened."""
-        for name in ("client", "journal", "journal_to_read", "_sandbox", "console"):
+        for name in ("_connection", "journal", "journal_to_read", "_sandbox", "console"):
             opened = self.__dict__.get(name)
             if opened is not None and hasattr(opened, "close"):
                 opened.close()
 
-    # Inside
+    @cached_property
+    def _retry(self) -> "Retry":
+        from escrowctl.client.retry import Retry
 
-    def _open_journal_of(self, service: "Service") -> "Journal":
-        """Return the journal for writes to a service; for live ones, warn where its locks may not be shared."""
+        report = lambda message: self.console.note("waiting", message)  # noqa: E731
+        return Retry(self.surroundings, self.signals, report)
+
+    @cached_property
+    def _connection(self) -> "Connection":
+        return self._connect(self.service)
+
+    def _warn_of_unshared_locks(self) -> None:
+        """Warn of a live write where the journal's locks may not be shared."""
         from escrowctl.journal.mounts import find_unshared_locks
 
-        if service.live and (kind := find_unshared_locks(self.folders.state)) is not None:
+        if self.service.live and (kind := find_unshared_locks(self.folders.state)) is not None:
             self.console.note(
                 "unshared_locks",
                 f"the journal's folder {self.folders.state} is on a mount of type {kind}. Its locks may not be shared "
@@ -300,7 +336,6 @@ class Session:
                 word="warning",
                 important=True,
             )
-        return self.journal
 
     def _open_journal(self, *, reading: bool) -> "Journal":
         from escrowctl.journal.journal import Journal
@@ -332,27 +367,33 @@ class Session:
         served_at = getattr(sandbox, "base_url", None)
         return describe_sandbox(self.line, identity=sandbox.identity, key=sandbox.key, served_at=served_at)
 
-    def _open_wire(self, service: "Service") -> "Wire":
-        from escrowctl.client.transport import open_in_process_wire, open_wire
+    def _connect(self, service: "Service") -> "Connection":
+        from escrowctl.client.transport import connect, connect_in_process
 
         app = getattr(self._sandbox, "app", None) if service.sandbox else None
         if app is not None:
-            return open_in_process_wire(app, observe=self._observer())
-        return open_wire(service, monotonic=self.surroundings.monotonic, observe=self._observer())
+            return connect_in_process(app, observe=self._observer())
+        return connect(service, monotonic=self.surroundings.monotonic, observe=self._observer())
 
     def _observer(self) -> "Observer":
-        from escrowctl.client.sunset import Announcement
-        from escrowctl.client.trace import Trace
-
-        announcement = Announcement(lambda message: self.console.note("deprecated", message, word="warning"))
         options = self.options
-        if not (options.verbose or options.debug):
-            return announcement.observe
-        trace = Trace(self.console.trace, whole=options.debug)
+        shows = options.verbose or options.debug
+        is_announced = False
 
         def observe(request: "Request", exchange: "Exchange", seconds: float) -> None:
-            trace.observe(request, exchange, seconds)
-            announcement.observe(request, exchange, seconds)
+            nonlocal is_announced
+            answer = exchange.answer
+            announces = answer is not None and (answer.header("Deprecation") or answer.header("Sunset"))
+            if not shows and (is_announced or not announces):
+                return
+            from escrowctl.client.trace import Trace, describe_end
+
+            if shows:
+                Trace(self.console.trace, whole=options.debug).show(request, exchange, seconds)
+            if announces and not is_announced and answer is not None and (ends := describe_end(answer)):
+                is_announced = True
+                message = f"the service says of {request.method} {request.url}: {ends}"
+                self.console.note("deprecated", message, word="warning")
 
         return observe
 
@@ -374,7 +415,3 @@ def _why_unprinted(error: Exception) -> str:
     if isinstance(error, OutputClosedError):
         return "the output was closed."
     return f"the result could not be shown, by a defect in escrowctl ({type(error).__name__})."
-
-
-if TYPE_CHECKING:
-    from escrowctl.client.transport import Observer

@@ -1,19 +1,34 @@
 """What an error reply says, in one line: RFC 9457 if it is that, else the usual shapes, else its text."""
 
-from escrowctl.client.exchange import Answer
+from escrowctl.client.http import Answer
+from escrowctl.config.service import Service
 from escrowctl.contract.number import JsonValue, Number
 from escrowctl.contract.redaction import hide_query, hide_secrets
 from escrowctl.contract.reply import Document, excerpt_of
+from escrowctl.errors import ErrorCode, Hints
 
 _MAX_CHARS = 200
 _USUAL_NAMES = ("detail", "message", "error_description", "title", "error", "reason")
 _REDIRECTS = range(300, 400)
 
+REFUSAL_CODES: dict[int, ErrorCode] = {
+    301: ErrorCode.REDIRECTED,
+    307: ErrorCode.REDIRECTED,
+    308: ErrorCode.REDIRECTED,
+    401: ErrorCode.NOT_AUTHENTICATED,
+    403: ErrorCode.FORBIDDEN,
+    404: ErrorCode.NOT_FOUND,
+    409: ErrorCode.CONFLICT,
+    425: ErrorCode.RATE_LIMITED,
+    429: ErrorCode.RATE_LIMITED,
+}
+"""Status -> its error code; other refusals are `ErrorCode.REFUSED`."""
+
 
 def describe_refusal(answer: Answer) -> str:
     """Return `400 "beneficiary blocked"`: the status and what the body says, at most 200 characters.
 
-    Where a redirect leads to, and how long the service asks to wait, stand there too.
+    It also says where a redirect leads to, and how long the service asks to wait.
     """
     said = _said(answer)
     if answer.status in _REDIRECTS and (place := answer.header("location")):
@@ -28,8 +43,26 @@ def describe_document(document: JsonValue) -> str | None:
     return _one_line(text) if text else None
 
 
+def refusal_hint(service: Service, status: int) -> Hints:
+    """Return what to do after a refusal, where there is something to name."""
+    match status:
+        case 401:
+            return f"the key came from {service.key_source}; is it the one for {service.origin}?"
+        case 404 if not service.sandbox:
+            return f"if no id is ever found here, the API may be under another prefix than {service.api_prefix or '/'}"
+        case 301 | 307 | 308:
+            return f"correct the base URL (from {service.url_source}): redirects are not followed"
+        case _:
+            return ()
+
+
+def connection_hint(service: Service) -> str:
+    """Return what to look at where no connection could be made."""
+    return f"the base URL came from {service.url_source}"
+
+
 def _said(answer: Answer) -> str:
-    reply = answer.read()
+    reply = answer.reply
     text = _message_in(reply.value) if isinstance(reply, Document) else None
     return _one_line(text or excerpt_of(answer.body))
 

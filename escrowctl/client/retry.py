@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from escrowctl.client.exchange import Answer, Exchange, Fault
+from escrowctl.client.http import Answer, Exchange, Fault
 from escrowctl.contract.reply import Defect
 from escrowctl.signals import Signals
 from escrowctl.surroundings import Surroundings
@@ -38,10 +38,10 @@ class Retry:
     most one request in ten is a retry.
     """
 
-    def __init__(self, surroundings: Surroundings, signals: Signals, tell: Callable[[str], None]) -> None:
+    def __init__(self, surroundings: Surroundings, signals: Signals, report: Callable[[str], None]) -> None:
         self._surroundings = surroundings
         self._signals = signals
-        self.tell = tell
+        self.report = report
         self._tokens = _TOKENS
 
     def attempts(self, seconds: float) -> "Attempts":
@@ -59,7 +59,7 @@ class Retry:
         self._tokens -= 1
         seconds = max(asked or 0.0, self._backoff(attempt))
         if seconds >= _TOLD_SECONDS:
-            self.tell(f"{_what_happened(exchange)}; trying again in {seconds:.0f} s")
+            self.report(f"{_what_happened(exchange)}; trying again in {seconds:.0f} s")
         with self._signals.let_through():
             self._surroundings.sleep(seconds)
         return True

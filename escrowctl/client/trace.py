@@ -1,9 +1,15 @@
-"""What `-v` and `--debug` tell of the wire: a line each, or whole requests, secrets left out."""
+"""What is shown of exchanges: under `-v` and `--debug` each one, secrets left out; once a run, the end of a call.
 
+A service announces the end of a call by the Deprecation (RFC 9745) and Sunset (RFC 8594) fields. A field
+that cannot be read announces nothing.
+"""
+
+import re
 from collections.abc import Callable
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 
-from escrowctl.client.exchange import SUCCESS, Answer, Exchange, Request
-from escrowctl.client.headers import redact as redact_headers
+from escrowctl.client.http import SUCCESS, Answer, Exchange, Request, redact_headers
 from escrowctl.contract.body import encode
 from escrowctl.contract.number import JsonValue
 from escrowctl.contract.operations import READING_METHODS
@@ -14,39 +20,40 @@ _SHOWN_REPLY_HEADERS = frozenset(
     {"content-type", "content-length", "content-encoding", "date", "location", "retry-after", "x-request-id"}
 )
 _MAX_BODY_CHARS = 2000
+_STRUCTURED_DATE = re.compile(r"@(-?[0-9]{1,12})", re.ASCII)
 
 
 class Trace:
-    """Tells `say` about each exchange; `whole` adds headers and bodies, both by allow-list: logs are shared."""
+    """Shows each exchange; `whole` adds headers and bodies, both by allow-list: logs are shared."""
 
     def __init__(self, say: Callable[[str], None], *, whole: bool) -> None:
         self._say = say
         self._whole = whole
 
-    def observe(self, request: Request, exchange: Exchange, seconds: float) -> None:
-        """Tell one exchange."""
+    def show(self, request: Request, exchange: Exchange, seconds: float) -> None:
+        """Show one exchange."""
         answer = exchange.answer
         ended = str(answer.status) if answer else f"{exchange.fault} {exchange.detail}".strip()
-        self._tell(f"{request.method} {request.url} -> {ended}, {seconds * 1000:.0f} ms, sent: {exchange.sent}")
+        self._write(f"{request.method} {request.url} -> {ended}, {seconds * 1000:.0f} ms, sent: {exchange.sent}")
         if not self._whole:
             return
         for name, value in redact_headers(request.headers):
-            self._tell(f"> {name}: {value}")
+            self._write(f"> {name}: {value}")
         if request.body is not None:
             body = read_reply(request.body)
-            self._tell(f"> {_shown(body.value) if isinstance(body, Document) else ''}")
+            self._write(f"> {_shown(body.value) if isinstance(body, Document) else ''}")
         if answer:
             for name, value in answer.headers:
                 if name.lower() in _SHOWN_REPLY_HEADERS:
-                    self._tell(f"< {name}: {value}")
-            self._tell(f"< {_reply(request, answer)}")
+                    self._write(f"< {name}: {value}")
+            self._write(f"< {_reply(request, answer)}")
 
-    def _tell(self, line: str) -> None:
+    def _write(self, line: str) -> None:
         self._say(hide_query(hide_secrets(line)))
 
 
 def _reply(request: Request, answer: Answer) -> str:
-    reply = answer.read()
+    reply = answer.reply
     if isinstance(reply, Document):
         return _shown(reply.value)
     if answer.status in SUCCESS and request.method not in READING_METHODS and reply.excerpt:
@@ -57,3 +64,28 @@ def _reply(request: Request, answer: Answer) -> str:
 
 def _shown(value: JsonValue) -> str:
     return encode(redact(value))[:_MAX_BODY_CHARS]
+
+
+def describe_end(answer: Answer) -> str:
+    """Return what a reply announces (`deprecated since 2026-01-01, ends 2026-12-31`, in UTC); empty: nothing."""
+    since = _structured_date(answer.header("Deprecation") or "")
+    until = _http_date(answer.header("Sunset") or "")
+    said = (f"deprecated since {since:%Y-%m-%d}" if since else "", f"ends {until:%Y-%m-%d}" if until else "")
+    return ", ".join(part for part in said if part)
+
+
+def _structured_date(text: str) -> datetime | None:
+    """Read a Date of structured fields (RFC 9651 section 3.3.7): `@` and seconds since 1970."""
+    found = _STRUCTURED_DATE.match(text.strip())
+    try:
+        return datetime.fromtimestamp(int(found[1]), UTC) if found else None
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _http_date(text: str) -> datetime | None:
+    try:
+        found = parsedate_to_datetime(text)
+        return found.astimezone(UTC) if found.tzinfo else found
+    except (ValueError, OverflowError, IndexError, TypeError):
+        return None

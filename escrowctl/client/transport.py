@@ -20,8 +20,8 @@ import httpcore
 import httpx
 
 from escrowctl.client.decoding import BodyError, collect
-from escrowctl.client.exchange import Answer, Evidence, Exchange, Fault, Request
-from escrowctl.client.names import resolve_name, share_of
+from escrowctl.client.dns import LONGEST_WAIT, resolve_name, share_of
+from escrowctl.client.http import Answer, Evidence, Exchange, Fault, Request
 from escrowctl.client.tls import make_context, make_empty_context
 from escrowctl.config.service import Service
 from escrowctl.contract.key_search import star
@@ -36,11 +36,11 @@ IDLE_SECONDS = 1.0
 
 _WRITE_CHUNK = 16 * 1024
 
-_LONGEST_WAIT = 0.2
-"""Seconds. A signal that comes just before a wait is noticed only when the wait ends: none is long."""
+_HEAD_END = b"\r\n\r\n"
+_MAX_HEAD = 64 * 1024
 
 Observer = Callable[[Request, Exchange, float], None]
-"""Is told of each exchange, and the seconds it took."""
+"""Called with each exchange, and the seconds it took."""
 
 
 class _Attempt:
@@ -59,10 +59,35 @@ class _Attempt:
         return seconds
 
 
-class _Line:
-    """Where a stream finds the attempt it serves now: connections outlive attempts."""
+class _Serving:
+    """What a connection serves now: connections outlive attempts. Counts what the attempt has received."""
 
     attempt: _Attempt
+
+    def __init__(self) -> None:
+        self.start()
+
+    def start(self) -> None:
+        """Forget what the last attempt received."""
+        self._head = b""
+        self._received = 0
+
+    def count(self, chunk: bytes) -> None:
+        """Count bytes that arrived; the first are kept, to find where the reply's head ends."""
+        if len(self._head) < _MAX_HEAD:
+            self._head += chunk
+        self._received += len(chunk)
+
+    def ends_with(self, response: httpcore.Response) -> bool:
+        """Whether nothing was received after a reply: its Content-Length says where it ends (RFC 9112 section 6.3).
+
+        A reply without one may end anywhere.
+        """
+        lengths = [value for name, value in response.headers if name.lower() == b"content-length"]
+        head = self._head.find(_HEAD_END)
+        if len(lengths) != 1 or not lengths[0].isdigit() or head < 0:
+            return False
+        return self._received == head + len(_HEAD_END) + int(lengths[0][:18])
 
 
 class _WatchedStream(httpcore.NetworkStream):
@@ -72,24 +97,26 @@ class _WatchedStream(httpcore.NetworkStream):
     none on plain http, one on https, and the tunnel's request to a proxy lies before the last.
     """
 
-    def __init__(self, stream: httpcore.NetworkStream, line: _Line, layers: int) -> None:
+    def __init__(self, stream: httpcore.NetworkStream, serving: _Serving, layers: int) -> None:
         self._stream = stream
-        self._line = line
+        self._serving = serving
         self._layers = layers
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002 - ours is total
         while True:
-            left = self._line.attempt.left(httpcore.ReadTimeout)
+            left = self._serving.attempt.left(httpcore.ReadTimeout)
             try:
-                return self._stream.read(max_bytes, min(left, _LONGEST_WAIT))
+                chunk = self._stream.read(max_bytes, min(left, LONGEST_WAIT))
             except httpcore.ReadTimeout:
                 continue
+            self._serving.count(chunk)
+            return chunk
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002 - ours is total
         for start in range(0, len(buffer), _WRITE_CHUNK):
-            left = self._line.attempt.left(httpcore.WriteTimeout)
+            left = self._serving.attempt.left(httpcore.WriteTimeout)
             if self._layers == 0:
-                self._line.attempt.evidence.sent = True
+                self._serving.attempt.evidence.sent = True
             self._stream.write(buffer[start : start + _WRITE_CHUNK], left)
 
     def close(self) -> None:
@@ -101,9 +128,9 @@ class _WatchedStream(httpcore.NetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,  # noqa: ARG002 - ours is total
     ) -> httpcore.NetworkStream:
-        left = self._line.attempt.left(httpcore.ConnectTimeout)
+        left = self._serving.attempt.left(httpcore.ConnectTimeout)
         stream = self._stream.start_tls(ssl_context, server_hostname, left)
-        return _WatchedStream(stream, self._line, self._layers - 1)
+        return _WatchedStream(stream, self._serving, self._layers - 1)
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
@@ -114,10 +141,10 @@ class _NameError(httpcore.ConnectError):
 
 
 class _WatchedBackend(httpcore.NetworkBackend):
-    """Connects to the first address that answers, within the attempt's deadline, and hands out watched streams."""
+    """Connects to the first address that answers, within the attempt's deadline, and returns watched streams."""
 
-    def __init__(self, line: _Line, layers: int) -> None:
-        self._line = line
+    def __init__(self, serving: _Serving, layers: int) -> None:
+        self._serving = serving
         self._layers = layers
         self._sockets = httpcore.SyncBackend()
 
@@ -129,16 +156,16 @@ class _WatchedBackend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        addresses = _resolve(host, port, self._line.attempt.left(httpcore.ConnectTimeout))
+        addresses = _resolve(host, port, self._serving.attempt.left(httpcore.ConnectTimeout))
         failure: Exception = _NameError(f"{host} has no address")
         for others, address in zip(reversed(range(len(addresses))), addresses, strict=True):
-            seconds = share_of(self._line.attempt.left(httpcore.ConnectTimeout), others=others)
+            seconds = share_of(self._serving.attempt.left(httpcore.ConnectTimeout), others=others)
             try:
                 stream = self._sockets.connect_tcp(address, port, seconds, local_address, socket_options)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failure = error
                 continue
-            return _WatchedStream(stream, self._line, self._layers)
+            return _WatchedStream(stream, self._serving, self._layers)
         raise failure
 
 
@@ -154,14 +181,15 @@ def _resolve(host: str, port: int, seconds: float) -> list[str]:
 class OriginTransport(httpx.BaseTransport):
     """httpx's transport seam over httpcore's pool, for one origin and one thread.
 
-    Raises httpcore's exceptions as they are: `Wire` turns them into faults by evidence.
+    Raises httpcore's exceptions as they are: `Connection` turns them into faults by evidence.
     """
 
     def __init__(
         self, *, is_https: bool, context: ssl.SSLContext, proxy: str | None, monotonic: Callable[[], float]
     ) -> None:
-        self._line = _Line()
+        self._serving = _Serving()
         self._monotonic = monotonic
+        self._is_reusable = True
         self._served_write = False
         proxy_layers = 1 if proxy and proxy.startswith("https") else 0
         self._pool = httpcore.ConnectionPool(
@@ -170,23 +198,26 @@ class OriginTransport(httpx.BaseTransport):
             max_connections=1,
             keepalive_expiry=IDLE_SECONDS,
             retries=0,
-            network_backend=_WatchedBackend(self._line, layers=proxy_layers + int(is_https)),
+            network_backend=_WatchedBackend(self._serving, layers=proxy_layers + int(is_https)),
         )
 
-    def arm(self, evidence: Evidence, seconds: float, *, alone: bool) -> None:
-        """Say whom the next request serves, and how long it may take in total.
+    def prepare(self, evidence: Evidence, seconds: float, *, is_write: bool) -> None:
+        """Set what the next request serves, and how many seconds it may take in total.
 
-        `alone`: a write, which shares its connection with nothing before or after it. What a service
-        sends too much on a connection would be taken for the answer to the next request.
+        What a service sends after a reply would be taken for the answer to the next request: a connection
+        is used again only where nothing came after the last reply, and never for a write after a read or
+        for a read after a write. What is still in the socket, httpcore notices.
         """
-        if alone or self._served_write or _holds_more(self._pool):
+        if not self._is_reusable or is_write != self._served_write:
             self._pool.close()
-        self._served_write = alone
-        self._line.attempt = _Attempt(evidence, seconds, self._monotonic)
+        self._is_reusable = False
+        self._served_write = is_write
+        self._serving.start()
+        self._serving.attempt = _Attempt(evidence, seconds, self._monotonic)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send one request and return its response, the body still to be streamed."""
-        left = self._line.attempt.left(httpcore.PoolTimeout)
+        left = self._serving.attempt.left(httpcore.PoolTimeout)
         outgoing = httpcore.Request(
             method=request.method,
             url=str(request.url),
@@ -201,35 +232,27 @@ class OriginTransport(httpx.BaseTransport):
             self._pool.close()
             raise
         assert isinstance(response.stream, Iterable)
-        return httpx.Response(
-            response.status, headers=response.headers, stream=_BodyStream(response), extensions=response.extensions
-        )
+        stream = _BodyStream(response, self._end)
+        return httpx.Response(response.status, headers=response.headers, stream=stream, extensions=response.extensions)
 
     def close(self) -> None:
         """Close the connection."""
         self._pool.close()
 
-
-def _holds_more(pool: httpcore.ConnectionPool) -> bool:
-    """Whether a connection has received more than the reply that it was asked for.
-
-    Bytes still in the socket are httpcore's to notice; those it has read already stand in h11's
-    buffer, of which only its insides tell. Where these are not as known, the connection is not used again.
-    """
-    for connection in pool.connections:
-        state = getattr(getattr(connection, "_connection", None), "_h11_state", None)
-        trailing = getattr(state, "trailing_data", (b"?", False))[0]
-        if trailing:
-            return True
-    return False
+    def _end(self, response: httpcore.Response) -> None:
+        self._is_reusable = self._serving.ends_with(response)
 
 
 class _BodyStream(httpx.SyncByteStream):
-    def __init__(self, response: httpcore.Response) -> None:
+    """A reply's body; `end` is called once it was read to its end."""
+
+    def __init__(self, response: httpcore.Response, end: Callable[[httpcore.Response], None]) -> None:
         self._response = response
+        self._end = end
 
     def __iter__(self) -> Iterator[bytes]:
         yield from self._response.iter_stream()
+        self._end(self._response)
 
     def close(self) -> None:
         self._response.close()
@@ -251,8 +274,8 @@ class InProcessTransport(httpx.BaseTransport):
         self._wsgi = httpx.WSGITransport(app=app)
         self._evidence = Evidence()
 
-    def arm(self, evidence: Evidence, seconds: float, *, alone: bool) -> None:  # noqa: ARG002 - a call cannot be cut off
-        """Say whom the next request serves."""
+    def prepare(self, evidence: Evidence, seconds: float, *, is_write: bool) -> None:  # noqa: ARG002 - a call cannot be cut off
+        """Set what the next request serves."""
         self._evidence = evidence
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -261,39 +284,43 @@ class InProcessTransport(httpx.BaseTransport):
         return self._wsgi.handle_request(request)
 
 
-class Wire:
+class Connection:
     """One request at a time to one service: `exchange` returns what happened and raises nothing of HTTP."""
 
-    def __init__(self, transport: OriginTransport | InProcessTransport, observe: Observer | None = None) -> None:
+    def __init__(
+        self,
+        transport: OriginTransport | InProcessTransport,
+        observe: Observer | None = None,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._transport = transport
         self._observe = observe
+        self._monotonic = monotonic
 
     def exchange(self, request: Request, *, evidence: Evidence, seconds: float, limit: int) -> Exchange:
         """Send one request, at most `seconds` in total, and read at most `limit` bytes of its reply.
 
         `evidence` is filled as the bytes leave, so that it holds even where a signal ends this call.
         """
-        start = time.monotonic()
-        exchange = self._send(request, evidence, seconds, limit)
-        if self._observe is not None:
-            self._observe(request, exchange, time.monotonic() - start)
-        return exchange
-
-    def close(self) -> None:
-        """Close the connection, if any."""
-        self._transport.close()
-
-    def _send(self, request: Request, evidence: Evidence, seconds: float, limit: int) -> Exchange:
-        self._transport.arm(evidence, seconds, alone=request.method not in READING_METHODS)
+        start = self._monotonic()
+        self._transport.prepare(evidence, seconds, is_write=request.method not in READING_METHODS)
         key = _key_of(request)
         outgoing = httpx.Request(request.method, request.url, headers=request.headers, content=request.body)
         try:
             with _closing(self._transport.handle_request(outgoing)) as response:
                 answer = _read_answer(response, limit)
+            exchange = Exchange(evidence.sent, answer=answer.without(key))
         except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, httpcore.ProxyError) as error:
             fault = _fault_of(error, sent=evidence.sent)
-            return Exchange(evidence.sent, fault=fault, detail=star(_detail_of(error), key))
-        return Exchange(evidence.sent, answer=answer.without(key))
+            exchange = Exchange(evidence.sent, fault=fault, detail=star(_detail_of(error), key))
+        if self._observe is not None:
+            self._observe(request, exchange, self._monotonic() - start)
+        return exchange
+
+    def close(self) -> None:
+        """Close the connection, if any."""
+        self._transport.close()
 
 
 def _key_of(request: Request) -> str:
@@ -310,7 +337,7 @@ def _closing(response: httpx.Response) -> Iterator[httpx.Response]:
 
 
 def _read_answer(response: httpx.Response, limit: int) -> Answer:
-    """Read the body within bounds; a body that breaks off leaves the status standing."""
+    """Read the body within bounds; of a body that breaks off, the status still counts."""
     assert isinstance(response.stream, httpx.SyncByteStream)
     headers = tuple(response.headers.multi_items())
     kept = _Kept(response.stream)
@@ -324,7 +351,7 @@ def _read_answer(response: httpx.Response, limit: int) -> Answer:
 
 
 class _Kept:
-    """Chunks passed on, the first of them kept for an excerpt should the body break off."""
+    """Passes chunks on and saves the first for an excerpt, should the body break off."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = chunks
@@ -379,16 +406,16 @@ def _detail_of(error: Exception) -> str:
     return str(error).strip().rstrip(".")
 
 
-def open_wire(
+def connect(
     service: Service, *, monotonic: Callable[[], float] = time.monotonic, observe: Observer | None = None
-) -> Wire:
-    """Return a wire to a real service, through its proxy if it has one."""
+) -> Connection:
+    """Return a connection to a real service, through its proxy if it has one; it is made with the first request."""
     is_https = service.origin.scheme == "https"
     context = make_context(service.network.ca_bundle) if is_https else make_empty_context()
     transport = OriginTransport(is_https=is_https, context=context, proxy=service.network.proxy, monotonic=monotonic)
-    return Wire(transport, observe)
+    return Connection(transport, observe, monotonic=monotonic)
 
 
-def open_in_process_wire(app: "WSGIApplication", *, observe: Observer | None = None) -> Wire:
-    """Return a wire to a WSGI application in this process."""
-    return Wire(InProcessTransport(app), observe)
+def connect_in_process(app: "WSGIApplication", *, observe: Observer | None = None) -> Connection:
+    """Return a connection to a WSGI application in this process."""
+    return Connection(InProcessTransport(app), observe)

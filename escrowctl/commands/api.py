@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from escrowctl.errors import bad_value
 from escrowctl.options import DataOption, DespiteOption, DryRunOption, KeyOption, ReasonOption, YesOption
 from escrowctl.session import session_of
 
@@ -30,20 +29,9 @@ def call(
       escrowctl api GET /users/usr_PAYER001 --json
       escrowctl api POST /transactions --data '{"amount": 100, "currency": "USD"}'
     """
-    # The tree imports this module at every start; what calls need is for those who call.
-    from escrowctl.commands.arguments import check_circumstances, read_data  # noqa: PLC0415
-    from escrowctl.commands.calls import Writing, read, write  # noqa: PLC0415
-    from escrowctl.contract.operations import Access  # noqa: PLC0415
-    from escrowctl.contract.paths import parse_call  # noqa: PLC0415
+    # The help of the tree imports this module; what calls need is imported where one is made.
+    from escrowctl.commands.raw import call_path  # noqa: PLC0415
+    from escrowctl.commands.write_arguments import check_options  # noqa: PLC0415
 
-    session = session_of(context)
-    service = session.service
-    called = parse_call(method, path, base=service.origin.path, prefix=service.api_prefix)
-    body = read_data(data, session.surroundings.stdin) if data is not None else None
-    if called.operation.access is Access.WRITE:
-        said = check_circumstances(idempotency_key, reason, despite)
-        write(session, Writing(called, body, said, yes=yes, dry_run=dry_run))
-        return
-    if data is not None or dry_run:
-        raise bad_value(f"{'--data' if data is not None else '--dry-run'} is for writes: a GET sends no body.")
-    read(session, called)
+    options = check_options(idempotency_key, reason, despite)
+    call_path(session_of(context), method, path, data, options, yes=yes, dry_run=dry_run)

@@ -43,11 +43,8 @@ def try_key(
         write_timeout=write_timeout,
         network=find_network(origin, session.surroundings.environ),
     )
-    client = session.open_client(service)
-    try:
-        client.check_key()
-    finally:
-        client.close()
+    with session.open_reader(service) as reader:
+        reader.probe(LIST_WEBHOOKS)
 
 
 def not_stored(error: EscrowctlError, *, origin: Origin, api_prefix: str, again: str) -> EscrowctlError:

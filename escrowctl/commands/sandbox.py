@@ -155,9 +155,8 @@ def _status_view(session: Session) -> View:
     from escrowctl.sandbox.ownership import find_server  # noqa: PLC0415
 
     session.options.sandbox = True
-    client = session.open_client(replace(session.service, api_prefix=""))
-    with contextlib.closing(client):
-        found = client.fetch(Call(make_foreign("GET", "/sandbox/status")))
+    with session.open_reader(replace(session.service, api_prefix="")) as reader:
+        found = reader.fetch(Call(make_foreign("GET", "/sandbox/status")))
     assert isinstance(found, dict), "the sandbox's own document"
     served = find_server(session.sandbox_folder)
     document: dict[str, JsonValue] = {

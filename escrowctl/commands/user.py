@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from escrowctl.commands.records import show_by_id
+from escrowctl.commands.read import show_by_id
+from escrowctl.contract.operations import GET_USER
 from escrowctl.session import session_of
 
 
@@ -18,5 +19,4 @@ def get(
     Example:
       escrowctl user get usr_PAYER001 --json
     """
-    session = session_of(context)
-    show_by_id(session, ids, lambda one: session.client.get_user(one), noun="user")
+    show_by_id(session_of(context), GET_USER, ids)

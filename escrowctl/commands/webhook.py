@@ -1,23 +1,25 @@
 """`escrowctl webhook`: register endpoints, and list them."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
 import typer
 
-from escrowctl.client.orders import Circumstances, Order, order_webhook
-from escrowctl.client.records import Made, Record
-from escrowctl.commands.arguments import check_circumstances, read_data
-from escrowctl.commands.creations import record_of, show_made
-from escrowctl.commands.preview import show_request
-from escrowctl.commands.records import view_record
+from escrowctl.client.record import Record
+from escrowctl.commands.read import view_record
+from escrowctl.commands.write_arguments import check_options, read_data
+from escrowctl.commands.writing import record_of, show_created, show_request
 from escrowctl.contract.number import JsonValue
-from escrowctl.contract.operations import CREATE_WEBHOOK, Operation
+from escrowctl.contract.operations import CREATE_WEBHOOK, LIST_WEBHOOKS, Operation
 from escrowctl.contract.redaction import find_secret, may_hold_secret
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
 from escrowctl.options import DataOption, DespiteOption, DryRunOption, KeyOption, ReasonOption
 from escrowctl.output.view import Listing, View
 from escrowctl.session import Session, session_of
+from escrowctl.writes.requests import WriteOptions, WriteRequest, request_webhook
+
+if TYPE_CHECKING:
+    from escrowctl.writes.result import WriteResult
 
 COLUMNS = ("id", "status", "url", "events", "created")
 _URL_NAMES = ("url", "endpoint", "target_url", "targetUrl", "callback_url", "callbackUrl", "target", "address")
@@ -49,7 +51,7 @@ def create(
     """
     session = session_of(context)
     body = _make_body(session, url, event or [], read_data(data, session.surroundings.stdin))
-    register(session, body, check_circumstances(idempotency_key, reason, despite), dry_run=dry_run)
+    register(session, body, check_options(idempotency_key, reason, despite), dry_run=dry_run)
 
 
 def list_webhooks(context: typer.Context) -> None:
@@ -62,34 +64,29 @@ def list_webhooks(context: typer.Context) -> None:
       escrowctl webhook list --json
     """
     session = session_of(context)
-    found = session.client.list_webhooks()
+    found = session.reader.read_list(LIST_WEBHOOKS)
     views = tuple(view_webhook(session, record) for record in found.items)
     session.console.show_listing(Listing(COLUMNS, views, found.document if session.options.raw else None))
 
 
 def register(
-    session: Session,
-    body: JsonValue,
-    circumstances: Circumstances,
-    *,
-    dry_run: bool,
-    operation: Operation = CREATE_WEBHOOK,
+    session: Session, body: JsonValue, options: WriteOptions, *, dry_run: bool, operation: Operation = CREATE_WEBHOOK
 ) -> None:
     """Register an endpoint with exactly this body, and show its record."""
-    order = order_webhook(body, session.service, circumstances, operation=operation)
+    request = request_webhook(body, session.service, options, operation=operation)
     if dry_run:
-        show_request(session, order)
+        show_request(session, request)
         return
     with session.signals.held():
-        made = _make(session, order)
-        view = view_webhook(session, record_of(made))
-        _note_secret(session, made, view)
-        show_made(session, made, view, verb="registered")
+        result = _run(session, request)
+        view = view_webhook(session, record_of(result))
+        _note_secret(session, result, view)
+        show_created(session, result, view)
 
 
-def _make(session: Session, order: Order) -> Made:
+def _run(session: Session, request: WriteRequest) -> "WriteResult":
     try:
-        return session.client.make(order)
+        return session.pipeline.run(request)
     except EscrowctlError as error:
         entry, is_new = error.facts.get("entry"), error.code is ErrorCode.OUTCOME_UNKNOWN
         if entry and is_new and (path := session.journal.secret_path(str(entry))).exists():
@@ -154,14 +151,14 @@ def _check_event(event: str) -> str:
     return event
 
 
-def _note_secret(session: Session, made: Made, view: View) -> None:
-    """Say where the secret is stored: without fail where it is not shown, or not stored."""
-    reply = record_of(made).document
+def _note_secret(session: Session, result: "WriteResult", view: View) -> None:
+    """Report where the secret is stored: in any case where it is not shown, or not stored."""
+    reply = record_of(result).document
     secret = find_secret(reply)
-    if made.replayed or not (secret or may_hold_secret(reply, harmless=session.service.webhooks.field_names)):
+    if result.replayed or not (secret or may_hold_secret(reply, harmless=session.service.webhooks.field_names)):
         return
-    path = session.journal.secret_path(made.entry.name)
-    shown, kept = _shows(session, made, view, secret), path.is_file()
+    path = session.journal.secret_path(result.sent.name)
+    shown, kept = _shows(session, result, view, secret), path.is_file()
     what = "the signing secret" if secret else "a text of the reply that may be a secret"
     match shown, kept:
         case _, True:
@@ -173,9 +170,9 @@ def _note_secret(session: Session, made: Made, view: View) -> None:
     session.console.note("secret", message, important=not (shown and kept))
 
 
-def _shows(session: Session, made: Made, view: View, secret: str | None) -> bool:
+def _shows(session: Session, result: "WriteResult", view: View, secret: str | None) -> bool:
     """Whether a secret is shown; one without a usual name is only where the whole reply is."""
-    options, record = session.options, record_of(made)
+    options, record = session.options, record_of(result)
     if options.quiet:
         return False
     if secret is None:

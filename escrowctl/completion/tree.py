@@ -64,7 +64,8 @@ def _walk(command: Any, path: tuple[str, ...], parent: Any) -> Iterator[Node]:
     from typer import Context  # noqa: PLC0415 - only where scripts are made
 
     context = Context(command, parent=parent, info_name=path[-1] if path else "escrowctl", help_option_names=[])
-    children = dict(getattr(command, "commands", {}))
+    commands = getattr(command, "commands", {})
+    children = {name: commands[name] for name in commands}
     yield Node(
         path=path,
         summary=_first_sentence(command.help),

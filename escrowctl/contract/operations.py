@@ -38,6 +38,8 @@ class Operation:
     access: Access
     standing: Standing
     noun: str
+    once_only: bool = False
+    """Whether doing it twice is always wrong; an identical create or update may be intended."""
 
     @property
     def makes_record(self) -> bool:
@@ -72,6 +74,7 @@ RELEASE_TRANSACTION = Operation(
     Access.WRITE,
     Standing.PUBLISHED,
     "transaction",
+    once_only=True,
 )
 LIST_TRANSACTIONS = Operation(
     "list_transactions", "list", "GET", "/transactions", Access.READ, Standing.OBSERVED, "transaction"

@@ -7,8 +7,8 @@ is not found is None.
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from decimal import InvalidOperation
+from typing import NamedTuple
 
 from escrowctl.contract.number import JsonValue, Number
 
@@ -45,8 +45,7 @@ _OF_SOMETHING_ELSE = frozenset(
 _ENVELOPE_NAMES = ("data", "result", "record", "item", "payload", "response")
 
 
-@dataclass(frozen=True, slots=True)
-class Pointers:
+class Pointers(NamedTuple):
     """Where a profile says that fields are, as JSON Pointers into the record or the whole reply; None: the usual
     names.
     """
@@ -57,8 +56,10 @@ class Pointers:
     currency: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Located:
+NO_POINTERS = Pointers()
+
+
+class Located(NamedTuple):
     """The fields that escrowctl understands in a record; None where it found none."""
 
     id: str | None = None

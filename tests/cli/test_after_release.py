@@ -54,7 +54,7 @@ def test_an_outcome_that_could_not_be_judged_nor_recorded_is_unknown(
         raise RuntimeError("a defect")
 
     server = profile(behave=writes_meet(answer))
-    monkeypatch.setattr("escrowctl.client.writing.judge_write", fail)
+    monkeypatch.setattr("escrowctl.writes.writer.judge_write", fail)
 
     result = run(*RELEASE, "--json")
 

@@ -168,7 +168,7 @@ def test_an_id_that_cannot_stand_in_a_path_is_refused(
         (("tx", "get", "tx_1", "--timeout", "nan"), "", "--timeout nan is not above 0"),
         (("tx", "create", "--amount", "5", "--currency", "USD", "--data", "[1]"), "", "not an object"),
         (("tx", "create", "--amount", "5", "--currency", "USD", "--data", "{"), "", "--data was cut short"),
-        (("tx", "create", "--amount", "5", "--currency", "USD", "--data", '{"amount": 6}'), "", "--amount to say"),
+        (("tx", "create", "--amount", "5", "--currency", "USD", "--data", '{"amount": 6}'), "", "--amount sets"),
         (("tx", "create", "--amount", "5", "--currency", "USD", "--data", "@nowhere"), "", "No such file"),
         (("tx", "create", "--amount", "5", "--currency", "USD", "--reference", " "), "", "--reference is one line"),
         (("tx", "create", "--amount", "5", "--currency", "USD", "--reason", "a\nb"), "", "--reason is one line"),

@@ -10,7 +10,7 @@ from wire_server import Behave, Seen, hang_up, http_reply
 
 from cli.conftest import Journal, Profile
 from cli.replies import CREATE, json_reply
-from escrowctl.client.outcome import judge_stored
+from escrowctl.writes.outcome import judge_stored
 
 UNNAMED = b'{"escrowNo":"A-10977","escrowState":"AWAITING_DEPOSIT","value":{"amt":100.00,"ccy":"USD"}}'
 KEYED = (*CREATE, "--idempotency-key", "order-8841-key")
@@ -147,7 +147,7 @@ def test_stored_reply_with_the_id_of_another_create_settles_nothing(profile: Pro
     first, second = run("journal", "resolve", "j1"), run("journal", "resolve", "j2")
 
     assert (first.code, second.code) == (0, 12)
-    assert "found: the stored reply has the id M-1, which j1 made\n" in second.err
+    assert "found: the stored reply has the id M-1, which j1 created\n" in second.err
 
 
 # Ids that are none of the service's
@@ -268,7 +268,7 @@ def test_reply_of_many_texts_is_judged_a_few_times(profile: Profile, run: Run, m
         judged.append(entry)
         return judge_stored(service, entry)
 
-    monkeypatch.setattr("escrowctl.client.creation.judge_stored", count)
+    monkeypatch.setattr("escrowctl.writes.create.judge_stored", count)
     texts = ",".join(f'"f{number}":"x{number}y"' for number in range(500))
     profile(behave=json_reply(f"{{{texts}}}".encode()))
 

@@ -8,7 +8,7 @@ import pytest
 from conftest import KEY, Run
 
 from cli.conftest import Journal, Profile
-from cli.replies import CREATE, RELEASE, json_reply, writes_meet
+from cli.replies import CREATE, RELEASE, json_reply
 from escrowctl.config.folders import Folders
 from escrowctl.config.origin import Origin
 from escrowctl.config.secrets import Secret
@@ -191,28 +191,6 @@ def test_what_is_not_live_is_not_bound_to_a_journal(profile: Profile, run: Run) 
 
 
 # Limits and refusals
-
-
-def test_the_limits_of_the_profile_hold_for_records_and_lists(profile: Profile, run: Run) -> None:
-    record = b'{"id":"tx_1","memo":"' + b"x" * 2048 + b'"}'
-    profile("reply_limit = 1024", behave=json_reply(record))
-    small = run("tx", "get", "tx_1")
-    profile("reply_limit = 4096", behave=json_reply(record))
-    enough = run("tx", "get", "tx_1")
-    profile("list_limit = 1024", behave=json_reply(b"[" + record + b"]"))
-    short = run("tx", "list")
-    profile("reply_limit = 1024", behave=json_reply(b"[" + record + b"]"))
-    long = run("tx", "list")
-
-    assert [result.code for result in (small, enough, short, long)] == [10, 0, 10, 0]
-
-
-def test_a_write_whose_reply_is_over_the_limit_is_unknown(profile: Profile, run: Run, journal: Journal) -> None:
-    reply = b'{"id":"tx_1","memo":"' + b"x" * 2048 + b'"}'
-    profile("reply_limit = 1024", behave=writes_meet(json_reply(reply)))
-
-    assert run(*CREATE).code == 12
-    assert journal() == [("create_transaction", "unknown")]
 
 
 @pytest.mark.parametrize(("setting", "sent"), [("true", 6), ("false", 1)])

@@ -71,16 +71,16 @@ def test_a_create_stays_unknown_where_only_its_amount_is_found(
         f"reading: {server.base_url}, sending no write\n"
         "found: GET /transactions: 2 items, perhaps one page of several\n"
         "found: tx_88F2: held 100 USD\n"
-        "unknown: j1 stays unknown: tx_88F2 fits, but an equal amount proves nothing.\n"
+        "unknown: j1 is still unknown: tx_88F2 fits, but an equal amount proves nothing.\n"
         f"  sent    2026-11-21T03:12:44.000Z  POST {server.base_url}/api/v1/transactions  "
         '{"amount":100,"currency":"USD"}\n'
         f"  key     {KEY}  (this service is not known to honour it)\n"
         f"  entry   j1   request {KEY}\n"
-        "hint: ask the service's desk, quoting key, time and request, then record the answer:\n"
-        "        it exists       escrowctl journal resolve j1 --applied --id ID --reason TEXT\n"
-        "        it does not     escrowctl journal resolve j1 --not-applied --reason TEXT\n"
-        "        send it again   escrowctl journal resolve j1 --resend --reason TEXT      may hold the money twice; "
-        "asks first\n"
+        "hint: ask the service's support (quote key, time and request), then record the answer:\n"
+        "      it exists:                                    escrowctl journal resolve j1 --applied --id ID "
+        "--reason TEXT\n"
+        "      it does not exist:                            escrowctl journal resolve j1 --not-applied --reason TEXT\n"
+        "      or send it again (may hold the money twice):  escrowctl journal resolve j1 --resend --reason TEXT\n"
     )
     assert journal() == [("create_transaction", "unknown")]
 
@@ -184,7 +184,7 @@ def test_a_webhook_and_a_raw_call_stay_unknown(service_and_run: ServiceAndRun, j
 
     assert ([result.code for result in results], len(server.writes)) == ([12, 12], sent)
     assert "wh_1 fits, but an equal URL proves nothing." in results[0].err
-    assert "no reading can tell whether this DELETE call was applied." in results[1].err
+    assert "no reading can show whether this DELETE call was applied." in results[1].err
 
 
 # Verdicts
@@ -324,7 +324,7 @@ def test_a_reading_is_announced_only_where_something_is_read(service_and_run: Se
 @pytest.mark.parametrize(
     ("echoed", "code", "sentence"),
     [
-        (b"tx_1", 7, "tx_1 is what j1 made, "),
+        (b"tx_1", 7, "tx_1 is what j1 created, "),
         (b"tx_9", 3, "the record read as TX_1 says that it is tx_9. Nothing was recorded."),
     ],
 )
@@ -351,7 +351,7 @@ def test_one_escrow_cannot_be_what_two_creates_made(service_and_run: ServiceAndR
     result = run("journal", "resolve", "j2", "--applied", "--id", "tx_1", *WHY, "--allow-unreadable", "--json")
 
     assert (result.code, result.error["code"], len(server.writes)) == (7, "already_done", 2)
-    assert result.error["message"].startswith("tx_1 is what j1 made, ")
+    assert result.error["message"].startswith("tx_1 is what j1 created, ")
     assert journal() == [("create_transaction", "done"), ("create_transaction", "unknown")]
 
 

@@ -98,5 +98,5 @@ def test_ids_from_standard_input_leave_nobody_to_confirm_their_release(
     assert (result.code, result.out, server.seen) == (3, "", [])
     assert (result.error["code"], result.error["hint"]) == ("confirmation_needed", "to confirm it on the line: --yes")
     assert result.error["message"] == (
-        "a release needs a confirmation, and ids from standard input leave nobody to ask. Nothing was sent."
+        "ids come from standard input, so that no confirmation can be typed. Nothing was sent."
     )

@@ -52,7 +52,7 @@ def test_a_record_that_changed_while_it_was_asked_for_is_not_updated(service_and
     result = run(*UPDATE, terminal=True, stdin="tx_1\n")
 
     assert (result.code, server.writes) == (3, [])
-    assert "tx_1 changed while you were asked: held 100 USD then, released 100 USD now." in result.err
+    assert "tx_1 changed while waiting for confirmation: held 100 USD then, released 100 USD now." in result.err
 
 
 def test_nobody_is_there_to_ask(service_and_run: ServiceAndRun) -> None:

@@ -12,15 +12,23 @@ from e2e.script import Program
 
 _BROKEN = """
 import sys
-from escrowctl.client.client import EscrowClient
+from {module} import {owner}
 from escrowctl.main import main
 
 def break_down(*_arguments):
     raise ValueError("a place that nobody thought of, with {key} in it")
 
-EscrowClient.{method} = break_down
+{owner}.{method} = break_down
 sys.exit(main())
 """
+
+
+def _break(method: str) -> str:
+    """Return a program whose method fails, such as `client.reader.Reader.read`."""
+    module, owner, name = method.rsplit(".", 2)
+    return _BROKEN.format(key=KEY, module=f"escrowctl.{module}", owner=owner, method=name)
+
+
 _SENTENCE = "error: this is a defect in escrowctl (ValueError).\n"
 
 
@@ -32,12 +40,15 @@ def connected_program(program: Program, serve: Serve) -> Program:
 
 @pytest.mark.parametrize(
     ("method", "words"),
-    [("get_transaction", ("tx", "get", "tx_1")), ("make", ("tx", "create", "--amount", "1", "--currency", "USD"))],
+    [
+        ("client.reader.Reader.read", ("tx", "get", "tx_1")),
+        ("writes.pipeline.Pipeline.run", ("tx", "create", "--amount", "1", "--currency", "USD")),
+    ],
 )
 def test_a_defect_is_one_sentence_and_never_a_traceback(
     connected_program: Program, method: str, words: tuple[str, ...]
 ) -> None:
-    ended = connected_program.python(_BROKEN.format(key=KEY, method=method), *words)
+    ended = connected_program.python(_break(method), *words)
     assert (ended.code, ended.out) == (1, "")
     first, hint, report = ended.err.splitlines()
     assert (f"{first}\n", hint[:6]) == (_SENTENCE, "hint: ")
@@ -53,13 +64,13 @@ def test_a_defect_is_one_sentence_and_never_a_traceback(
 
 @pytest.mark.thorough
 def test_the_newest_twenty_reports_are_kept(connected_program: Program, tmp_path: Path) -> None:
-    code = _BROKEN.format(key=KEY, method="get_transaction").replace("sys.exit(main())", "for _ in range(25): main()")
+    code = _break("client.reader.Reader.read").replace("sys.exit(main())", "for _ in range(25): main()")
     connected_program.python(code, "tx", "get", "tx_1")
     assert 1 <= len(list(tmp_path.rglob("crashes/*.json"))) <= 20
 
 
 def test_a_defect_under_debug_has_its_traceback_before_the_sentence(connected_program: Program) -> None:
-    ended = connected_program.python(_BROKEN.format(key=KEY, method="get_transaction"), "tx", "get", "tx_1", "--debug")
+    ended = connected_program.python(_break("client.reader.Reader.read"), "tx", "get", "tx_1", "--debug")
     assert (ended.code, ended.out) == (1, "")
     assert ended.err.startswith("Traceback (most recent call last):\n")
     assert "in break_down\n" in ended.err
@@ -67,12 +78,12 @@ def test_a_defect_under_debug_has_its_traceback_before_the_sentence(connected_pr
 
 
 def test_a_traceback_does_not_tell_the_key(connected_program: Program) -> None:
-    ended = connected_program.python(_BROKEN.format(key=KEY, method="get_transaction"), "tx", "get", "tx_1", "--debug")
+    ended = connected_program.python(_break("client.reader.Reader.read"), "tx", "get", "tx_1", "--debug")
     assert KEY not in ended.err
 
 
 def test_a_defect_under_json_is_a_document(connected_program: Program) -> None:
-    ended = connected_program.python(_BROKEN.format(key=KEY, method="get_transaction"), "tx", "get", "tx_1", "--json")
+    ended = connected_program.python(_break("client.reader.Reader.read"), "tx", "get", "tx_1", "--json")
     assert (ended.code, ended.out) == (1, "")
     assert (ended.error["code"], ended.error["exit_code"]) == ("defect", 1)
 

@@ -413,16 +413,16 @@ def test_a_signal_during_a_read_says_so_and_records_nothing(
 
 _SIGNAL_AT_CLOSE = """
 import os, signal, sys
-from escrowctl.client.client import EscrowClient
+from escrowctl.client.transport import Connection
 from escrowctl.main import main
 
-close = EscrowClient.close
+close = Connection.close
 
 def close_meanwhile(client):
     os.kill(os.getpid(), signal.SIGINT)
     close(client)
 
-EscrowClient.close = close_meanwhile
+Connection.close = close_meanwhile
 sys.exit(main())
 """
 

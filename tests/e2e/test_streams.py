@@ -158,7 +158,7 @@ def test_with_stdin_closed_nobody_is_there_to_confirm(connected_program: Program
     assert (ended.code, ended.out, ended.err) == (
         3,
         "",
-        "error: releasing tx_1 needs a confirmation, and nobody is at the terminal. Nothing was sent.\n"
+        "error: the release of tx_1 needs a confirmation, and nobody is at the terminal. Nothing was sent.\n"
         "hint: to confirm it on the line: --yes\n",
     )
 

@@ -17,10 +17,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
-import typer
 from conftest import KEY
 from wire_server import Seen, WireServer, hang_up, http_reply
 
@@ -92,16 +90,7 @@ OLDER = "older"
 @contextmanager
 def one_tree() -> Iterator[None]:
     """Build the tree of commands once for all lines: it is most of what a short line costs."""
-    tree = app.make_app()
-    built, get_command = typer.main.get_command(tree), typer.main.get_command
-
-    def remembered(given: typer.Typer) -> Any:
-        return built if given is tree else get_command(given)
-
-    with (
-        mock.patch.object(typer.main, "get_command", remembered),
-        mock.patch.object(app, "make_app", return_value=tree),
-    ):
+    with mock.patch.object(app, "make_tree", return_value=app.make_tree()):
         yield
 
 

@@ -21,15 +21,16 @@ from typing import Any, BinaryIO
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-PRELOADED = ("escrowctl.client", "escrowctl.commands", "escrowctl.journal", "escrowctl.output", "escrowctl.config")
+PRELOADED = ("client", "commands", "commands.tx", "commands.journal", "journal", "output", "config", "writes")
 
 
 def preload(variant: str | None) -> None:
     """Import what a write needs, and break it where a variant is named."""
     for name in ("escrowctl.main", "escrowctl.app", "httpx", "sqlite3"):
         importlib.import_module(name)
-    for package in PRELOADED:
-        for module in pkgutil.iter_modules(importlib.import_module(package).__path__, package + "."):
+    for name in PRELOADED:
+        package = f"escrowctl.{name}"
+        for module in pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}."):
             importlib.import_module(module.name)
     if variant is not None:
         getattr(importlib.import_module("faults.variants"), variant)()

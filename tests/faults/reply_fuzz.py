@@ -21,12 +21,12 @@ import httpcore
 import internals
 from conftest import KEY
 
-from escrowctl.client import outcome
-from escrowctl.client.exchange import Evidence, Exchange, Request
-from escrowctl.client.reading import Reader, make_record
+from escrowctl.client.http import Evidence, Exchange, Request
+from escrowctl.client.reader import Reader
+from escrowctl.client.record import make_record
 from escrowctl.client.retry import Retry
 from escrowctl.client.tls import make_empty_context
-from escrowctl.client.transport import OriginTransport, Wire
+from escrowctl.client.transport import Connection, OriginTransport
 from escrowctl.config.origin import parse_base_url
 from escrowctl.config.secrets import Secret
 from escrowctl.config.service import Service
@@ -47,6 +47,7 @@ from escrowctl.output import terminal, tsv
 from escrowctl.output.view import Listing, View, flatten
 from escrowctl.signals import Signals
 from escrowctl.surroundings import Surroundings
+from escrowctl.writes import outcome
 
 RECORD = b'{"id":"tx_7K2M9QHD","status":"held","amount":100.00,"currency":"USD","created_at":"2026-11-21T03:12:44Z"}'
 LIST = b'{"data":[' + RECORD + b',{"id":7,"status":null,"amount":{"value":"12.5","currency":"EUR"}}],"next":null}'
@@ -265,13 +266,13 @@ RETRY = Retry(AROUND, Signals(), lambda _text: None)
 """Shared by all: its budget is soon spent, and each reply is read once."""
 
 
-def open_wire_for(data: bytes, chance: random.Random) -> Wire:
+def open_wire_for(data: bytes, chance: random.Random) -> Connection:
     """Return a wire whose every connection answers with these bytes, cut into pieces by chance."""
     size = chance.choice((1, 7, 100, 65536, 65536)) if len(data) < 5_000 else 65536
     pieces = [data[start : start + size] for start in range(0, len(data), size)]
     transport = OriginTransport(is_https=False, context=CONTEXT, proxy=None, monotonic=time.monotonic)
     internals.replace_sockets(transport, PlayedBackend(pieces, breaks=chance.random() < 0.1))
-    return Wire(transport)
+    return Connection(transport)
 
 
 def examine(seed: int, number: int) -> str:
@@ -286,17 +287,16 @@ def examine(seed: int, number: int) -> str:
         wire.close()
 
 
-def examine_write(wire: Wire, data: bytes, operation: Operation) -> str:
+def examine_write(wire: Connection, data: bytes, operation: Operation) -> str:
     headers = (("Authorization", f"Bearer {KEY}"), ("Content-Type", "application/json"))
     request = Request(operation.method, "http://127.0.0.1:9/api/v1/x", headers, b'{"amount":100}')
     exchange = wire.exchange(request, evidence=Evidence(), seconds=60, limit=LIMIT)
     judged = outcome.judge_write(operation, exchange)
     _check_judgement(operation, exchange, judged.outcome, data)
-    document = outcome.document_of(exchange.answer)
-    if document is not None and exchange.answer is not None:
-        if strictly(encode(document.value).encode()) != strictly(exchange.answer.body):
+    if judged.record is not None and exchange.answer is not None:
+        if strictly(encode(judged.record.document).encode()) != strictly(exchange.answer.body):
             raise UnsoundError("it is told otherwise than it came")
-        show(make_record(document.value, service=SERVICE, noun=operation.noun).value, to_terminal=False)
+        show(judged.record.value, to_terminal=False)
     if KEY in judged.detail:
         raise UnsoundError("the key was repeated")
     return judged.outcome.value
@@ -341,7 +341,7 @@ def names_place(exchange: Exchange) -> bool:
     return exchange.answer.status == 201 and "/transactions/" in (exchange.answer.header("location") or "")
 
 
-def examine_read(wire: Wire, operation: Operation, *, to_terminal: bool) -> str:
+def examine_read(wire: Connection, operation: Operation, *, to_terminal: bool) -> str:
     reader = Reader(SERVICE, wire, RETRY, AROUND, Signals())
     try:
         if operation in (LIST_TRANSACTIONS, LIST_WEBHOOKS):
@@ -365,7 +365,7 @@ def examine_read(wire: Wire, operation: Operation, *, to_terminal: bool) -> str:
 
 
 def view_of(value: Any) -> View:
-    located = make_record(value, service=SERVICE, noun="transaction").located
+    located = make_record(value, pointers=SERVICE.pointers, noun="transaction").located
     named = {"id": located.id, "status": located.status, "amount": located.amount, "currency": located.currency}
     return View(value, located.id, flatten(value), named={**named, "created": located.created})
 

@@ -6,7 +6,6 @@ Each takes the test's monkeypatch and what to call when the broken part runs.
 import json
 import zlib
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import internals
@@ -14,12 +13,13 @@ import pytest
 import rich.text
 from rich.markup import render
 
-from escrowctl.client import exchange, outcome, transport, writing
-from escrowctl.client.exchange import Fault
-from escrowctl.client.outcome import Judgement
+from escrowctl.client import http, transport
+from escrowctl.client.http import Fault
 from escrowctl.contract.reply import Document, Reply, read_reply
 from escrowctl.errors import Outcome
 from escrowctl.output import console, errors, terminal, tsv
+from escrowctl.writes import outcome, writer
+from escrowctl.writes.outcome import Judgement
 
 Reached = Callable[[], None]
 Variant = Callable[[pytest.MonkeyPatch, Reached], None]
@@ -32,16 +32,16 @@ def judges_by_exception(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> No
     def hasty(operation: Any, happened: Any, **more: Any) -> Judgement:
         if happened.fault is Fault.BROKEN_OFF:
             reached()
-            happened = replace(happened, sent=False)
+            happened = happened._replace(sent=False)
         return judge(operation, happened, **more)
 
-    monkeypatch.setattr(writing, "judge_write", hasty)
+    monkeypatch.setattr(writer, "judge_write", hasty)
 
 
 def judges_by_status_alone(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
     """Take every 2xx for a success, whatever it says."""
 
-    def credulous(_operation: Any, answer: Any, _sent: Any) -> Judgement:
+    def credulous(_operation: Any, answer: Any, _sent: Any, record: Any) -> Judgement:
         reached()
         return Judgement(Outcome.DONE, str(answer.status))
 
@@ -61,12 +61,12 @@ def sends_again_after_a_reset(monkeypatch: pytest.MonkeyPatch, reached: Reached)
         reached()
         return happened.fault is Fault.BROKEN_OFF
 
-    monkeypatch.setattr(writing, "may_write_again", eager)
+    monkeypatch.setattr(writer, "may_write_again", eager)
 
 
 def follows_redirects(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
     """Go where a reply points, key and body in hand."""
-    send = transport.Wire.exchange
+    send = transport.Connection.exchange
 
     def obedient(self: Any, request: Any, **keywords: Any) -> Any:
         first = send(self, request, **keywords)
@@ -74,9 +74,9 @@ def follows_redirects(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None
         if place is None:
             return first
         reached()
-        return send(self, replace(request, url=place), **keywords)
+        return send(self, request._replace(url=place), **keywords)
 
-    monkeypatch.setattr(transport.Wire, "exchange", obedient)
+    monkeypatch.setattr(transport.Connection, "exchange", obedient)
 
 
 def lets_decoding_raise(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
@@ -127,7 +127,7 @@ def reads_carelessly(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
         reached()
         return Document(json.loads(body))
 
-    monkeypatch.setattr(exchange, "read_reply", careless)
+    monkeypatch.setattr(http, "read_reply", careless)
 
 
 def tells_less_than_was_said(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
@@ -140,7 +140,7 @@ def tells_less_than_was_said(monkeypatch: pytest.MonkeyPatch, reached: Reached) 
         reached()
         return Document({name: value for name, value in reply.value.items() if name != "amount"})
 
-    monkeypatch.setattr(exchange, "read_reply", forgetful)
+    monkeypatch.setattr(http, "read_reply", forgetful)
 
 
 def has_no_deadline(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:

@@ -23,13 +23,13 @@ ENOUGH = 500
 OUTPUT_OPTIONS = ((), ("--json",), ("--debug",), ("--debug", "--json"), ("-v",), ("-q",))
 
 DEFECTS = (
-    "escrowctl.client.writing.judge_write",
-    "escrowctl.client.reading.make_record",
+    "escrowctl.writes.writer.judge_write",
+    "escrowctl.client.reader.make_record",
     "escrowctl.journal.journal.Journal.begin",
     "escrowctl.output.tsv.render_fields",
     internals.JUDGE_ANSWER,
     # Met by every line that asks the service, so that no seed goes without a crash report.
-    "escrowctl.client.transport.Wire.exchange",
+    "escrowctl.client.transport.Connection.exchange",
 )
 
 
@@ -161,7 +161,7 @@ def test_the_watch_notices_a_key_that_is_handed_on(how: str, where: set[str], tm
 def test_the_canary_is_noticed_where_nothing_is_starred(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The harness's own teeth: with redaction taken out it must find the key."""
     key, canary = KEYS[0], Canary(KEYS[0], home)
-    monkeypatch.setattr("escrowctl.client.exchange.Answer.without", lambda answer, _key: answer)
+    monkeypatch.setattr("escrowctl.client.http.Answer.without", lambda answer, _key: answer)
     with serving(lambda _seen, connection: connection.sendall(ECHOES[4](key))) as server:
         environ = {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": key}
         run(*LINES[0], environ=environ)

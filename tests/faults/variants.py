@@ -11,15 +11,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from escrowctl.client.exchange import Answer
-from escrowctl.client.orders import Order
-from escrowctl.client.writing import Writer
+from escrowctl.client.http import Answer
 from escrowctl.journal.entries import Entry, State, Verdict
 from escrowctl.journal.journal import Begun, Journal
 from escrowctl.journal.locks import LockFile
 from escrowctl.journal.spending import NO_CAPS
 from escrowctl.journal.store import Store
 from escrowctl.surroundings import timestamp
+from escrowctl.writes.requests import WriteRequest
+from escrowctl.writes.writer import Writer
 
 
 def leave_mark() -> None:
@@ -73,11 +73,11 @@ def speaks_too_soon() -> None:
     """Print a result before there is one."""
     send = Writer._send
 
-    def hasty(self: Any, entry: Entry, order: Order, **keywords: Any) -> Any:
+    def hasty(self: Any, entry: Entry, request: WriteRequest, **keywords: Any) -> Any:
         leave_mark()
         sys.stdout.write("id\ttx_soon\n")
         sys.stdout.flush()
-        return send(self, entry, order, **keywords)
+        return send(self, entry, request, **keywords)
 
     Writer._send = hasty  # type: ignore[method-assign] # as above
 

@@ -199,7 +199,7 @@ UNPOINTED = ExampleService(
             '"status_after": null, "verified": null}\n',
         ),
         Expected("user get 77", 0, "partyRef\t77\n"),
-        Expected("webhook create --url https://x.example -q", 12, "", "registered (200), but -q cannot say"),
+        Expected("webhook create --url https://x.example -q", 12, "", "registered (200), but -q cannot print the id"),
         Expected("webhook list", 0, "\t\thttps://x.example\t\t\n"),
         Expected("api GET /transactions/A-10977 --fields /value/amt --json", 0, '{"/value/amt": 100.00}\n'),
     ),

@@ -2,11 +2,11 @@
 
 import pytest
 
-from escrowctl.client.exchange import Answer, Exchange, Fault
-from escrowctl.client.outcome import judge_write
+from escrowctl.client.http import Answer, Exchange, Fault
 from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION, UPDATE_TRANSACTION, Operation
 from escrowctl.contract.reply import Defect
 from escrowctl.errors import ErrorCode, Outcome
+from escrowctl.writes.outcome import judge_write
 
 WRITES = pytest.mark.parametrize(
     "operation", [CREATE_TRANSACTION, RELEASE_TRANSACTION, UPDATE_TRANSACTION], ids=lambda operation: operation.name

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from escrowctl.commands.entries import SHEET, view_entry
+from escrowctl.commands.journal.views import SHEET, view_entry
 from escrowctl.contract.number import JsonValue, Number
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_value
 from escrowctl.journal.archive import read_archive, write_archive

@@ -1,11 +1,11 @@
 """Records of the service, shown: one, several by id, or a whole list."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
-from escrowctl.client.records import Record, Records
+from escrowctl.client.record import Record, Records
 from escrowctl.commands.arguments import read_ids
 from escrowctl.commands.several import run_several
+from escrowctl.contract.operations import Operation
 from escrowctl.output.view import Listing, View, flatten
 from escrowctl.session import Session
 
@@ -32,20 +32,19 @@ def view_record(session: Session, record: Record, resource_id: str | None = None
     )
 
 
-def show_by_id(session: Session, ids: list[str] | None, read: Callable[[str], Record], *, noun: str) -> None:
+def show_by_id(session: Session, operation: Operation, ids: list[str] | None) -> None:
     """Read and show one record, or several (`-`: ids from stdin) as a line each."""
-    wanted, several = read_ids(ids, session.surroundings.stdin, noun=noun)
+    wanted, several = read_ids(ids, session.surroundings.stdin, noun=operation.noun)
     session.service.refuse_key(*wanted)
     if several:
-        run_several(session, wanted, lambda one: _line(session, read(one), one))
-        session.remember(noun, wanted)
+        run_several(session, wanted, lambda one: _line(session, session.reader.read(operation, one), one))
     else:
-        session.show(view_record(session, read(wanted[0]), wanted[0]))
-        session.remember(noun, wanted)
+        session.show(view_record(session, session.reader.read(operation, wanted[0]), wanted[0]))
+    session.remember(operation.noun, wanted)
 
 
 def show_list(session: Session, found: Records) -> None:
-    """Show a list: an array of the items as they stood, or the located fields in fixed columns."""
+    """Show a list: an array of the items as they came, or the located fields in fixed columns."""
     views = tuple(view_record(session, record) for record in found.items)
     session.console.show_listing(Listing(COLUMNS, views, found.document if session.options.raw else None))
     session.remember("transaction", (view.id for view in views))

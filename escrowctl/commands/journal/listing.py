@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from escrowctl.commands.entries import COLUMNS, view_entry, view_row
-from escrowctl.commands.selections import (
+from escrowctl.commands.journal.selection import (
     IdOption,
     OperationOption,
     ReferenceOption,
@@ -15,6 +14,7 @@ from escrowctl.commands.selections import (
     UntilOption,
     select,
 )
+from escrowctl.commands.journal.views import COLUMNS, view_entry, view_row
 from escrowctl.contract.number import JsonValue, Number
 from escrowctl.contract.operations import VERBS
 from escrowctl.errors import bad_value

@@ -1,50 +1,43 @@
-"""Settling a write whose outcome is unknown: by a reading where one can prove it, else by an operator's word.
+"""Settling a write whose outcome is unknown: by a reading where one can prove it, else by an operator's decision.
 
-Equal amounts prove nothing: two equal escrows are legitimate. A 404 proves nothing: the service may
-be behind. What proves a create is our own idempotency key in a record; a release, the profile's word
-for released. Everything else is for the service's desk to say and for an operator to record.
+Equal amounts prove nothing: two identical escrows are legitimate. A 404 proves nothing: the service may
+be behind. What proves a create is our own idempotency key in a record; a release, a status in the profile's
+`status.released`. Everything else the service's support must answer, and an operator records it.
 """
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
-from escrowctl.client.creation import settle_by_reply
-from escrowctl.client.inspection import inspect, is_another, list_differences
-from escrowctl.client.orders import Order, order_again
-from escrowctl.client.reading import Reader
-from escrowctl.client.records import Record, describe, describe_money
-from escrowctl.client.writing import Writer, Written
+from escrowctl.client.reader import Reader
+from escrowctl.client.record import Record, describe, describe_money, is_another
 from escrowctl.config.service import Service
 from escrowctl.contract.body import encode
 from escrowctl.contract.number import JsonValue
-from escrowctl.contract.operations import (
-    CREATE_TRANSACTION,
-    CREATE_WEBHOOK,
-    GET_TRANSACTION,
-    LIST_TRANSACTIONS,
-    LIST_WEBHOOKS,
-    RELEASE_TRANSACTION,
-    Operation,
-)
+from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK, GET_TRANSACTION, Operation
 from escrowctl.contract.record import Located
 from escrowctl.errors import NOTHING_RECORDED, ErrorCode, EscrowctlError, bad_value, not_sent
 from escrowctl.journal.accounts import account_of
 from escrowctl.journal.entries import APPLIED_ON_WORD, Entry, State, Verdict
-from escrowctl.journal.journal import Journal, Word
+from escrowctl.journal.journal import Word
 from escrowctl.journal.related import find_creator, find_release
+from escrowctl.writes.create import settle_by_reply
+from escrowctl.writes.inspection import inspect, list_differences
+from escrowctl.writes.kinds import kind_of
+from escrowctl.writes.requests import WriteRequest, request_again
+from escrowctl.writes.result import WriteResult
+from escrowctl.writes.writer import Writer
 
 NOT_APPLIED_ON_WORD = "not applied, on an operator's word"
 
 _OWN_KEY = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
-_LISTINGS = {CREATE_TRANSACTION.name: LIST_TRANSACTIONS, CREATE_WEBHOOK.name: LIST_WEBHOOKS}
 _MAX_FOUND = 5
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """What a reading showed: the entry as it is now, and a sentence where that settles nothing."""
 
     entry: Entry
@@ -52,29 +45,22 @@ class Finding:
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing remains to be asked."""
+        """Whether the outcome is known now."""
         return not self.sentence
 
 
 class Resolution:
-    """Settles entries of one service. `announce` is called before a reading, `tell` with what it showed."""
+    """Settles entries of one service. `announce` is called before a reading, `report` with what it showed."""
 
     def __init__(
-        self,
-        service: Service,
-        *,
-        reader: Reader,
-        writer: Writer,
-        journal: Journal,
-        announce: Callable[[], None],
-        tell: Tell,
+        self, service: Service, *, reader: Reader, writer: Writer, announce: Callable[[], None], report: Report
     ) -> None:
         self._service = service
         self._reader = reader
         self._writer = writer
-        self._journal = journal
+        self._journal = writer.journal
         self._announce = announce
-        self._tell = tell
+        self._report = report
 
     def look(self, entry: Entry, *, resend: bool = False) -> Finding:
         """Read what can be read about an unknown write, and settle it where that proves it; sends no write.
@@ -82,20 +68,17 @@ class Resolution:
         `resend`: the write is to be sent again if nothing is proven. Then a transaction must be readable
         and be what it was: raises EscrowctlError as `inspection.inspect` does, 3 for another amount.
         """
-        match entry.intent.operation:
-            case RELEASE_TRANSACTION.name:
-                return self._look_at_release(entry, resend=resend)
-            case CREATE_TRANSACTION.name:
-                return self._judge_reply(entry) or self._look_for(entry, self._fits_transaction, "equal amount")
-            case CREATE_WEBHOOK.name:
-                return self._look_for(entry, self._fits_webhook, "equal URL")
-            case _:
-                if entry.intent.resource_id is not None:
-                    self._read(entry, entry.intent.resource_id, resend=resend)
-                return Finding(entry, f"no reading can tell whether this {entry.intent.verb} was applied.")
+        intent = entry.intent
+        if intent.is_once_only:
+            return self._look_at_record(entry, resend=resend)
+        if (listing := kind_of(intent.operation).listing) is not None:
+            return self._judge_reply(entry) or self._look_for(entry, listing)
+        if intent.resource_id is not None:
+            self._read(entry, intent.resource_id, resend=resend)
+        return Finding(entry, f"no reading can show whether this {intent.verb} was applied.")
 
-    def record_applied(self, entry: Entry, word: Word, *, resource_id: str | None, unread: bool) -> Entry:
-        """Record that an unknown write was applied; the record it made or changed is read first.
+    def record_applied(self, entry: Entry, decision: Word, *, resource_id: str | None, allow_unreadable: bool) -> Entry:
+        """Record that an unknown write was applied; the record it created or changed is read first.
 
         `resource_id` is what a create made. Raises EscrowctlError: 3 where the record is not what was
         sent, 7 where it is what another entry made, and as a reading does where it cannot be read.
@@ -104,130 +87,136 @@ class Resolution:
         if resource_id is not None:
             self._refuse_taken(entry, resource_id)
         about = resource_id or intent.resource_id
-        if about is not None and not unread and intent.operation != CREATE_WEBHOOK.name:
+        if about is not None and not allow_unreadable and intent.operation != CREATE_WEBHOOK.name:
             self._require_as_sent(entry, about)
         verdict = replace(entry.verdict, state=State.DONE, detail=APPLIED_ON_WORD, result_id=resource_id, reply=None)
-        return self._journal.decide(entry, verdict, word)
+        return self._journal.decide(entry, verdict, decision)
 
-    def record_not_applied(self, entry: Entry, word: Word, *, unread: bool) -> Entry:
+    def record_not_applied(self, entry: Entry, decision: Word, *, allow_unreadable: bool) -> Entry:
         """Record that a write was not applied, an unknown one or one that no reading verified as done.
 
         The same line may then be sent again. Raises EscrowctlError: 3 where a release reads as released,
         what a create made can be read, or a record carries the key of a create, and as a reading does
         where that cannot be read.
         """
-        proof = None if unread else self._find_proof(entry)
+        proof = None if allow_unreadable else self._find_proof(entry)
         if proof is not None:
             raise _contradicted(proof)
         verdict = Verdict(State.NOT_APPLIED, NOT_APPLIED_ON_WORD)
-        return self._journal.decide(entry, verdict, word)
+        return self._journal.decide(entry, verdict, decision)
 
-    def require_sendable(self, entry: Entry) -> Order:
-        """Return the order that an entry stands for.
+    def require_sendable(self, entry: Entry) -> WriteRequest:
+        """Return the request that an entry records.
 
         Raises EscrowctlError: 2 where the journal holds only hashes of it, and where the profile forbids writing.
         """
-        order = order_again(entry)
-        if order is None:
+        request = request_again(entry)
+        if request is None:
             raise bad_value(
-                f"{entry.name} cannot be sent again from the journal, which keeps no text of it that may be secret.",
+                f"{entry.name} cannot be sent again from the journal, which stores no text of it that may be secret.",
                 hint=f"repeat the command itself with --allow-duplicate {entry.name}",
             )
-        self._writer.check(order)
-        return order
+        self._writer.check(request)
+        return request
 
-    def send_again(self, entry: Entry, word: Word, *, asked: bool, unread: bool) -> Written:
-        """Send an unknown write once more, on an operator's word; call inside `signals.held()`.
+    def send_again(self, entry: Entry, decision: Word, *, asked: bool, allow_unreadable: bool) -> WriteResult:
+        """Send an unknown write once more, by an operator's decision; call inside `signals.held()`.
 
-        `asked`: time has passed since `look`. Raises as `look` and `Writer.perform_again` do.
+        `asked`: time has passed since `look`. Raises as `look` and `Writer.perform` do.
         """
-        order = self.require_sendable(entry)
-        with self._writer.alone(order) as waited:
-            if (asked or waited) and not unread and (finding := self.look(entry, resend=True)).is_settled:
-                return Written(finding.entry, None)
+        request = self.require_sendable(entry)
+        with self._writer.exclusive(request) as waited:
+            if (asked or waited) and not allow_unreadable and (finding := self.look(entry, resend=True)).is_settled:
+                return WriteResult(finding.entry)
             try:
-                return self._writer.perform_again(entry, order, word)
+                return self._writer.perform(request, again=entry, decision=decision)
             except EscrowctlError as error:
                 if error.code is ErrorCode.EARLIER_UNKNOWN:
                     # Its equal is to be settled first; what else its hint names is for another command.
                     error.hints = error.hints[:1]
                 raise
 
-    # Reading
-
-    def _look_at_release(self, entry: Entry, *, resend: bool) -> Finding:
-        resource_id = entry.intent.resource_id or ""
+    def _look_at_record(self, entry: Entry, *, resend: bool) -> Finding:
+        """Settle a write on one record by that record's status."""
+        resource_id, kind = entry.intent.resource_id or "", kind_of(entry.intent.operation)
         located = self._read(entry, resource_id, resend=resend)
         if located is None:
-            return Finding(entry, f"whether {resource_id} was released is not known.")
-        if not self._service.means_released(located.status):
+            return Finding(entry, f"whether {resource_id} was {kind.done} is not known.")
+        if not kind.is_proven_by(located.status, self._service):
             if resend:
                 _require_money(entry, resource_id, located)
-            return Finding(entry, f"{resource_id} reads as {describe(located)}: {self._why_not_released()}.")
+            why = (
+                f"a {entry.intent.verb} may still be on its way"
+                if kind.proving_statuses(self._service)
+                else f"no status is known to mean {kind.done} (status.{kind.done} in the profile)"
+            )
+            return Finding(entry, f"{resource_id} reads as {describe(located)}: {why}.")
         if (other := find_release(self._journal, entry, account_of(self._service))) is not None:
             return Finding(entry, f"{resource_id} reads as {located.status}, which {other.name} did.")
         return Finding(self._journal.settle_by_reading(entry, f"read back as {located.status}"))
 
     def _read(self, entry: Entry, resource_id: str, *, resend: bool) -> Located | None:
-        """Read a transaction and tell of it; None where it cannot be read, or is another one."""
+        """Read a transaction and report it; None where it cannot be read, or is another one."""
         self._announce()
         if resend:
-            located = inspect(self._reader, resource_id, unread=False, verb=entry.intent.verb)
-            self._tell(f"{resource_id}: {describe(located)}")
+            located = inspect(self._reader, resource_id, allow_unreadable=False, verb=entry.intent.verb)
+            self._report(f"{resource_id}: {describe(located)}")
             return located
         try:
             located = self._reader.read(GET_TRANSACTION, resource_id, decides=True).located
         except EscrowctlError as error:
-            self._tell(f"{resource_id} could not be read: {error.message}")
+            self._report(f"{resource_id} could not be read: {error.message}")
             return None
         if is_another(resource_id, located):
-            self._tell(_says_another(resource_id, located))
+            self._report(_says_another(resource_id, located))
             return None
-        self._tell(f"{resource_id}: {describe(located)}")
+        self._report(f"{resource_id}: {describe(located)}")
         return located
 
     def _judge_reply(self, entry: Entry) -> Finding | None:
         """Settle a create by its stored reply where the profile now finds an id in it."""
 
-        def tell(message: str) -> None:
+        def report(message: str) -> None:
             self._announce()
-            self._tell(message)
+            self._report(message)
 
-        settled = settle_by_reply(entry, service=self._service, reader=self._reader, writer=self._writer, tell=tell)
-        return Finding(settled.entry) if settled else None
+        settled = settle_by_reply(
+            entry, service=self._service, reader=self._reader, journal=self._journal, report=report
+        )
+        return Finding(settled.sent) if settled else None
 
     def _list(self, operation: Operation) -> Sequence[Record]:
         self._announce()
         items = self._reader.read_list(operation, decides=True).items
-        self._tell(
+        self._report(
             f"GET {operation.path}: {len(items)} {'item' if len(items) == 1 else 'items'}, perhaps one page of several"
         )
         return items
 
-    def _look_for(self, entry: Entry, fits: Callable[[Entry, Record], bool], how: str) -> Finding:
-        """Look for what a create made among all that there is."""
-        listing = _LISTINGS[entry.intent.operation]
+    def _look_for(self, entry: Entry, listing: Operation) -> Finding:
+        """Look for what a create made in the list of all."""
         try:
             items = self._list(listing)
         except EscrowctlError as error:
-            self._tell(f"GET {listing.path} could not be read: {error.message}")
+            self._report(f"GET {listing.path} could not be read: {error.message}")
             return Finding(entry, "whether it was applied is not known.")
         if (made := self._made_by(entry, items)) is not None:
             return Finding(self._settle_as_made(entry, made))
-        fitting = [item for item in items if fits(entry, item)]
+        fitting = [item for item in items if self._fits(entry, item)]
         for item in fitting[:_MAX_FOUND]:
-            self._tell(f"{item.located.id}: {describe(item.located)}" + _when(item))
+            self._report(f"{item.located.id}: {describe(item.located)}" + _when(item))
         if not fitting:
             return Finding(entry, "nothing in the list fits; that proves nothing, it may be one page of several.")
         names = ", ".join(str(item.located.id) for item in fitting[:_MAX_FOUND])
         more = f" and {len(fitting) - _MAX_FOUND} more" if len(fitting) > _MAX_FOUND else ""
         verb = "fits" if len(fitting) == 1 else "fit"
-        return Finding(entry, f"{names}{more} {verb}, but an {how} proves nothing.")
+        how = "URL" if entry.intent.operation == CREATE_WEBHOOK.name else "amount"
+        return Finding(entry, f"{names}{more} {verb}, but an equal {how} proves nothing.")
 
     def _made_by(self, entry: Entry, items: Sequence[Record]) -> Record | None:
         """Return the one record that only this create can have made: it alone carries its key, and is as it was sent.
 
-        A key that also stands in what was sent proves nothing: the service may have copied it from there.
+        A key that is also in what was sent proves nothing: the service may have copied it from there.
         """
         key = entry.intent.idempotency_key
         carrying = [item for item in items if _carries(item.value, key)]
@@ -239,32 +228,24 @@ class Resolution:
 
     def _settle_as_made(self, entry: Entry, found: Record) -> Entry:
         read = f"{found.located.id} carries its key"
-        self._tell(f"{read}: {describe(found.located)}")
+        self._report(f"{read}: {describe(found.located)}")
         detail, made = f"{read}, by reading", found.located.id
         # A list of webhooks may show their secrets.
         reply = None if entry.intent.operation == CREATE_WEBHOOK.name else encode(found.document)
         verdict = replace(entry.verdict, state=State.DONE, detail=detail, result_id=made, reply=reply, verified=True)
         return self._journal.settle_later(entry, verdict)
 
-    def _fits_transaction(self, entry: Entry, item: Record) -> bool:
-        money = entry.intent.money
-        return money is not None and (item.located.amount, item.located.currency) == (money.amount, money.currency)
-
-    def _fits_webhook(self, entry: Entry, item: Record) -> bool:
-        field = self._service.webhooks.url_field
+    def _fits(self, entry: Entry, item: Record) -> bool:
+        """Whether a record could be what a create made: an escrow by its money, an endpoint by its URL."""
+        if entry.intent.operation != CREATE_WEBHOOK.name:
+            money = entry.intent.money
+            return money is not None and (item.located.amount, item.located.currency) == (money.amount, money.currency)
         value = item.value if isinstance(item.value, dict) else {}
-        url = value.get(field)
+        url = value.get(self._service.webhooks.url_field)
         return isinstance(url, str) and f'"{url}"' in (entry.intent.body or "")
-
-    def _why_not_released(self) -> str:
-        if self._service.released:
-            return "a release may still be on its way"
-        return "which word means released is not known (status.released in the profile)"
 
     def _find_creator(self, entry: Entry, resource_id: str) -> Entry | None:
         return find_creator(self._journal, entry, resource_id, account_of(self._service))
-
-    # Checking a word
 
     def _find_proof(self, entry: Entry) -> str | None:
         """Return the sentence of a reading which shows that a write was applied; None: nothing shows it.
@@ -272,14 +253,16 @@ class Resolution:
         Raises EscrowctlError, as a reading does, where nothing could be read.
         """
         intent = entry.intent
-        if intent.operation == RELEASE_TRANSACTION.name:
+        kind = kind_of(intent.operation)
+        if intent.is_once_only:
             resource_id = intent.resource_id or ""
             located = self._require_readable(resource_id)
-            self._tell(f"{resource_id}: {describe(located)}")
-            return f"{resource_id} reads as {located.status}." if self._service.means_released(located.status) else None
+            self._report(f"{resource_id}: {describe(located)}")
+            is_proven = kind.is_proven_by(located.status, self._service)
+            return f"{resource_id} reads as {located.status}." if is_proven else None
         if (made := entry.verdict.result_id) is not None and intent.operation == CREATE_TRANSACTION.name:
             return f"{made} exists: {describe(self._require_readable(made))}."
-        if (listing := _LISTINGS.get(intent.operation)) is None:
+        if (listing := kind.listing) is None:
             return None
         try:
             items = self._list(listing)
@@ -293,7 +276,7 @@ class Resolution:
         if other is not None:
             raise not_sent(
                 ErrorCode.ALREADY_DONE,
-                f"{resource_id} is what {other.name} made, {other.sent_at}.",
+                f"{resource_id} is what {other.name} created, {other.sent_at}.",
                 effect=NOTHING_RECORDED,
             )
 
@@ -313,12 +296,13 @@ class Resolution:
         money = entry.intent.money
         if entry.intent.is_create and (differences := list_differences(found, money)):
             raise _contradicted(f"{resource_id} is not as it was sent: {' and '.join(differences)}.")
-        if entry.intent.is_once_only and self._service.released and not self._service.means_released(found.status):
-            raise _contradicted(f"{resource_id} reads as {describe(found)}, not as released.")
+        kind = kind_of(entry.intent.operation)
+        if kind.proving_statuses(self._service) and not kind.is_proven_by(found.status, self._service):
+            raise _contradicted(f"{resource_id} reads as {describe(found)}, not as {kind.done}.")
         as_sent = (
             ", as sent" if entry.intent.is_create and money is not None and describe_money(found) == str(money) else ""
         )
-        self._tell(f"read {resource_id}: {describe(found)}{as_sent}")
+        self._report(f"read {resource_id}: {describe(found)}{as_sent}")
 
 
 def _require_money(entry: Entry, resource_id: str, located: Located) -> None:

@@ -5,24 +5,22 @@ repeat a method that is not idempotent without knowing that it was not applied, 
 promises no deduplication (interface.md: not shown). What is not listed is unknown.
 """
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
-from escrowctl.client.exchange import Answer, Exchange, Fault
-from escrowctl.client.problem import describe_refusal
+from escrowctl.client.http import Answer, Exchange, Fault
+from escrowctl.client.problem import REFUSAL_CODES, describe_refusal
+from escrowctl.client.record import Record, make_record
+from escrowctl.config.service import Service
 from escrowctl.contract.number import JsonValue
-from escrowctl.contract.operations import CREATE_TRANSACTION, UPDATE_TRANSACTION, Operation
-from escrowctl.contract.record import Located, Pointers, find_error, find_ids, is_id, locate, looks_like_error, unwrap
+from escrowctl.contract.operations import CREATE_TRANSACTION, Operation
+from escrowctl.contract.record import NO_POINTERS, Pointers, find_error, find_ids, is_id, locate, looks_like_error
 from escrowctl.contract.reply import Broken, Defect, Document, read_reply
 from escrowctl.errors import ErrorCode, Outcome
-
-if TYPE_CHECKING:
-    from escrowctl.config.service import Service
-    from escrowctl.journal.entries import Entry
+from escrowctl.journal.entries import Entry
+from escrowctl.writes.kinds import kind_of
 
 _REFUSED_OTHERWISE = frozenset({400, 402, 404, 405, 406, *range(410, 416), 417, 421, 422, 424, 428, 431, 451, 501})
-_REDIRECTS_THAT_KEEP_THE_METHOD = frozenset({301, 307, 308})
 _REFUSED_FOR_NOW = frozenset({425, 429})
 _CREATED, _ACCEPTED = 201, 202
 _DONE = frozenset({200, _CREATED, _ACCEPTED, 203, 204})
@@ -32,21 +30,9 @@ _COLLECTION = "transactions"
 NO_ID = "escrowctl found no id in the reply"
 _PORTS = {"http": 80, "https": 443}
 
-REFUSAL_CODES: dict[int, ErrorCode] = {
-    401: ErrorCode.NOT_AUTHENTICATED,
-    403: ErrorCode.FORBIDDEN,
-    404: ErrorCode.NOT_FOUND,
-    409: ErrorCode.CONFLICT,
-    425: ErrorCode.RATE_LIMITED,
-    429: ErrorCode.RATE_LIMITED,
-    **dict.fromkeys(_REDIRECTS_THAT_KEEP_THE_METHOD, ErrorCode.REDIRECTED),
-}
-"""Status -> the finer word for it; other refusals are `refused`."""
 
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """What a reply is held against: where the request went to, its body, and the ids that it held itself.
+class Sent(NamedTuple):
+    """What a reply is compared with: where the request went to, its body, and the ids in it.
 
     A reply that returns one of `own_ids` has named nothing: it may be an echo. `pointers` say where
     the profile finds an id.
@@ -55,15 +41,14 @@ class Sent:
     url: str = ""
     body: JsonValue = None
     own_ids: frozenset[str] = frozenset()
-    pointers: Pointers = field(default_factory=Pointers)
+    pointers: Pointers = NO_POINTERS
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """One attempt's class, the sentence that says why, and for a refusal its code.
+class Judgement(NamedTuple):
+    """What one attempt proves: its outcome, why, and for a refusal its code.
 
     `may_repeat`: a 425 or 429, which comes before processing. `result_id` is what a create made; of
-    one that is unknown, the id that a reading would have to show.
+    one that is unknown, the id that a reading would have to show. `record` is the reply, where it is JSON.
     """
 
     outcome: Outcome
@@ -71,36 +56,38 @@ class Judgement:
     code: ErrorCode | None = None
     may_repeat: bool = False
     result_id: str | None = None
+    record: Record | None = None
 
     def after_unknown(self) -> "Judgement":
-        """Return what an attempt's outcome says of a write whose earlier attempt may have been applied.
+        """Return what an attempt proves about a write whose earlier attempt may have been applied.
 
         Only a done attempt settles it: a service may refuse the second because it applied the first.
         """
         if self.outcome is Outcome.DONE:
             return self
         if self.outcome is Outcome.UNKNOWN:
-            return replace(self, code=None)
+            return self._replace(code=None)
         what = "was not sent" if self.outcome is Outcome.NOT_SENT else "was refused"
         detail = f"no attempt has a known outcome; the last one {what}: {self.detail}"
-        return Judgement(Outcome.UNKNOWN, detail)
+        return Judgement(Outcome.UNKNOWN, detail, record=self.record)
 
 
-_NOTHING_KNOWN = Sent()
+_NOTHING_SENT = Sent()
 
 
-def judge_write(operation: Operation, exchange: Exchange, *, sent: Sent = _NOTHING_KNOWN) -> Judgement:
+def judge_write(operation: Operation, exchange: Exchange, *, sent: Sent = _NOTHING_SENT) -> Judgement:
     """Return what the exchange proves about a write.
 
     A 409 says that the service knows the write: a proxy between may have sent it before, and that one
-    may have been applied. Only an update's says no more than that the record is in another state.
+    may have been applied. Where the kind's `conflict_is_refusal`, it says only that the record is in
+    another state.
     """
     if exchange.answer is not None:
-        outcome = _judge_answer(operation, exchange.answer, sent)
-        if outcome.code is ErrorCode.CONFLICT and operation.name != UPDATE_TRANSACTION.name:
-            detail = f"the service answered {outcome.detail}: it may have received it before"
-            return Judgement(Outcome.UNKNOWN, detail, ErrorCode.CONFLICT)
-        return outcome
+        judged = _judge_answer(operation, exchange.answer, sent)
+        if judged.code is ErrorCode.CONFLICT and not kind_of(operation.name).conflict_is_refusal:
+            detail = f"the service answered {judged.detail}: it may have received it before"
+            return Judgement(Outcome.UNKNOWN, detail, ErrorCode.CONFLICT, record=judged.record)
+        return judged
     fault = exchange.fault or Fault.BROKEN_OFF
     detail = f"{fault.value} ({exchange.detail})" if exchange.detail else fault.value
     if not exchange.sent:
@@ -109,44 +96,44 @@ def judge_write(operation: Operation, exchange: Exchange, *, sent: Sent = _NOTHI
 
 
 def _judge_answer(operation: Operation, answer: Answer, sent: Sent) -> Judgement:
-    status = answer.status
+    status, reply = answer.status, answer.reply
+    record = None
+    if isinstance(reply, Document):
+        record = make_record(reply.value, pointers=sent.pointers, noun=operation.noun)
     if status in _DONE:
-        return _judge_success(operation, answer, sent)
+        return _judge_success(operation, answer, sent, record)._replace(record=record)
     code = REFUSAL_CODES.get(status)
     if code is not None or status in _REFUSED_OTHERWISE:
+        may_repeat = status in _REFUSED_FOR_NOW
         return Judgement(
-            Outcome.REFUSED, describe_refusal(answer), code or ErrorCode.REFUSED, may_repeat=status in _REFUSED_FOR_NOW
+            Outcome.REFUSED, describe_refusal(answer), code or ErrorCode.REFUSED, may_repeat, record=record
         )
-    return Judgement(Outcome.UNKNOWN, f"the service answered {describe_refusal(answer)}")
+    return Judgement(Outcome.UNKNOWN, f"the service answered {describe_refusal(answer)}", record=record)
 
 
-def _judge_success(operation: Operation, answer: Answer, sent: Sent) -> Judgement:
+def _judge_success(operation: Operation, answer: Answer, sent: Sent, record: Record | None) -> Judgement:
     """A 2xx is done only if its body says nothing else; a create must name the escrow that it made."""
-    reply = answer.read()
+    reply = answer.reply
     is_empty = isinstance(reply, Broken) and reply.defect is Defect.EMPTY
     if isinstance(reply, Broken) and not is_empty:
         return _unproven(answer, f"the reply {reply.defect.value}")
-    document = None if isinstance(reply, Broken) else reply.value
-    record = unwrap(document, noun=operation.noun, pointers=sent.pointers)
-    located = locate(record, noun=operation.noun, pointers=sent.pointers, document=document)
-    if not is_empty and (error := _find_error(document, record, located, operation, sent)):
+    if record is not None and (error := _find_error(record, operation, sent)):
         return _unproven(answer, f"the reply {error}")
-    if operation.name == CREATE_TRANSACTION.name:
-        found = located.id or _id_in_location(answer, sent.url)
+    if kind_of(operation.name).needs_id:
+        found = (record.located.id if record else None) or _id_in_location(answer, sent.url)
         if is_empty and found is None:
             return _unproven(answer, f"the reply {Defect.EMPTY.value}")
         return _judge_create(answer, found, sent)
     return Judgement(Outcome.DONE, f"{answer.status}, no reply body" if is_empty else str(answer.status))
 
 
-def _find_error(
-    document: JsonValue, record: JsonValue, located: Located, operation: Operation, sent: Sent
-) -> str | None:
-    code_is_data = sent.pointers.id is not None and located.id is not None
-    for part in (document, record):
+def _find_error(record: Record, operation: Operation, sent: Sent) -> str | None:
+    has_id = record.located.id is not None
+    code_is_data = sent.pointers.id is not None and has_id
+    for part in (record.document, record.value):
         if name := find_error(part, sent=sent.body, code_is_data=code_is_data):
             return f'is shaped like an error (field "{name[:40]}")'
-        if located.id is None and looks_like_error(part, noun=operation.noun):
+        if not has_id and looks_like_error(part, noun=operation.noun):
             return "is shaped like an error"
     return None
 
@@ -190,14 +177,8 @@ def _answered(answer: Answer, why: str) -> str:
     return f"the service answered {answer.status}, but {why}"
 
 
-def document_of(answer: Answer | None) -> Document | None:
-    """Return the reply's document where there is one."""
-    reply = answer.read() if answer else None
-    return reply if isinstance(reply, Document) else None
-
-
-def describe_sent(service: "Service", entry: "Entry") -> Sent:
-    """Return what the reply to an entry's last attempt is held against."""
+def describe_sent(service: Service, entry: Entry) -> Sent:
+    """Return what the reply to an entry's last attempt is compared with."""
     intent, noun, pointers = entry.intent, CREATE_TRANSACTION.noun, service.pointers
     reply = read_reply((intent.body or "").encode())
     body = reply.value if isinstance(reply, Document) else None
@@ -206,9 +187,9 @@ def describe_sent(service: "Service", entry: "Entry") -> Sent:
     return Sent(intent.url, body, frozenset(name.casefold() for name in own if name), pointers)
 
 
-def judge_stored(service: "Service", entry: "Entry") -> Judgement | None:
+def judge_stored(service: Service, entry: Entry) -> Judgement | None:
     """Return what the stored reply of a create proves by the profile as it is now; None where none is stored."""
     status, reply = entry.verdict.http_status, entry.verdict.reply
     if entry.intent.operation != CREATE_TRANSACTION.name or status is None or reply is None or status not in _DONE:
         return None
-    return _judge_success(CREATE_TRANSACTION, Answer(status, (), reply.encode()), describe_sent(service, entry))
+    return _judge_answer(CREATE_TRANSACTION, Answer(status, (), reply.encode()), describe_sent(service, entry))

@@ -1,38 +1,29 @@
 """`escrowctl journal resolve`: settle a write whose outcome is unknown."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from escrowctl.commands.arguments import check_text
-from escrowctl.commands.entries import view_resolved
+from escrowctl.commands.journal.views import view_resolved
+from escrowctl.commands.write_arguments import check_text
 from escrowctl.contract.identifiers import parse_id
-from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK, RELEASE_TRANSACTION
+from escrowctl.contract.operations import CREATE_TRANSACTION
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped, bad_value, command, not_sent
 from escrowctl.journal.accounts import account_of
 from escrowctl.journal.entries import Entry, State, parse_entry_name
 from escrowctl.journal.guards import busy
 from escrowctl.session import Session, session_of
+from escrowctl.writes.kinds import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from escrowctl.client.resolution import Resolution
     from escrowctl.journal.journal import Word
+    from escrowctl.writes.resolve import Resolution
 
 
-_ANSWERS = {
-    CREATE_TRANSACTION.name: ("it exists", "it does not"),
-    CREATE_WEBHOOK.name: ("it exists", "it does not"),
-    RELEASE_TRANSACTION.name: ("it was released", "it was not"),
-}
-"""What the service's desk may answer, by operation."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Ruling:
-    """What the operator says: at most one of the three, and why."""
+class _Ruling(NamedTuple):
+    """What the operator decides: at most one of the three, and why."""
 
     applied: bool
     not_applied: bool
@@ -113,9 +104,14 @@ def resolve(
 
 
 def _settle(session: Session, entry: Entry, verdict: _Ruling) -> Entry:
-    resolution = session.client.resolve(
-        announce=lambda: _say_reading(session, verdict),
-        tell=lambda message: session.console.note("found", message, word="found"),
+    from escrowctl.writes.resolve import Resolution
+
+    resolution = Resolution(
+        session.service,
+        reader=session.reader,
+        writer=session.writer,
+        announce=lambda: _note_reading(session, verdict),
+        report=lambda message: session.console.note("found", message, word="found"),
     )
     if verdict.resend:
         # Refused before anything is read or asked.
@@ -129,7 +125,7 @@ def _settle(session: Session, entry: Entry, verdict: _Ruling) -> Entry:
     if entry.state is State.DONE:
         raise _still_unconfirmed(entry, sentence)
     if not verdict.resend:
-        raise _still_unknown(session, entry, sentence)
+        raise _still_unknown(entry, sentence)
     asked = _confirm_resend(session, entry, verdict)
     return _resend(session, resolution, entry, verdict, asked=asked)
 
@@ -156,37 +152,37 @@ def _still_unconfirmed(entry: Entry, sentence: str) -> EscrowctlError:
 
 def _require_as_sent(session: Session, entry: Entry) -> None:
     """Raise EscrowctlError `CHECK_FAILED` where what a create made is not as it was sent."""
-    from escrowctl.client.creation import find_difference
+    from escrowctl.writes.create import find_difference
 
     difference = find_difference(session.service, entry)
     if difference is not None:
         raise difference
 
 
-def _say_reading(session: Session, verdict: _Ruling) -> None:
+def _note_reading(session: Session, verdict: _Ruling) -> None:
     what = "before anything is sent" if verdict.resend else "sending no write"
     session.console.note("reading", f"{session.service.origin}, {what}", word="reading")
 
 
 def _record(resolution: "Resolution", entry: Entry, verdict: _Ruling) -> Entry:
-    word = _word(verdict)
+    decision, unread = _decision(verdict), verdict.unread
     if verdict.applied:
-        return resolution.record_applied(entry, word, resource_id=verdict.resource_id, unread=verdict.unread)
-    return resolution.record_not_applied(entry, word, unread=verdict.unread)
+        return resolution.record_applied(entry, decision, resource_id=verdict.resource_id, allow_unreadable=unread)
+    return resolution.record_not_applied(entry, decision, allow_unreadable=unread)
 
 
 def _resend(session: Session, resolution: "Resolution", entry: Entry, verdict: _Ruling, *, asked: bool) -> Entry:
-    from escrowctl.client.failures import write_failure
+    from escrowctl.writes.failures import write_failure
 
-    written = resolution.send_again(entry, _word(verdict), asked=asked, unread=verdict.unread)
-    if written.entry.state is not State.DONE:
-        raise write_failure(session.service, written.entry, written.code)
-    return written.entry
+    result = resolution.send_again(entry, _decision(verdict), asked=asked, allow_unreadable=verdict.unread)
+    if result.sent.state is not State.DONE:
+        raise write_failure(session.service, result)
+    return result.sent
 
 
-def _word(verdict: _Ruling) -> "Word":
-    from escrowctl.client.writing import operator_name
+def _decision(verdict: _Ruling) -> "Word":
     from escrowctl.journal.journal import Word
+    from escrowctl.writes.writer import operator_name
 
     assert verdict.reason is not None, "checked with the line"
     return Word(operator_name(), verdict.reason)
@@ -199,12 +195,11 @@ def _confirm_resend(session: Session, entry: Entry, verdict: _Ruling) -> bool:
     money = entry.intent.money
     word = str(money.amount) if session.service.live and money else entry.name
     what = "amount" if word != entry.name else "entry's name"
-    doubled = "hold the money twice" if entry.intent.operation == CREATE_TRANSACTION.name else "do it twice"
     session.dialogue.confirm(
         [
             f"  {entry.name}   {entry.intent.verb}   {money or entry.intent.resource_id or entry.intent.url}"
             f"   sent {entry.sent_at}",
-            f"Sending it again may {doubled}. Type the {what} to send it again: {word}",
+            f"Sending it again may {kind_of(entry.intent.operation).twice}. Type the {what} to send it again: {word}",
         ],
         word,
         why=f"sending {entry.name} again needs a confirmation",
@@ -262,23 +257,18 @@ def _profiles(session: Session) -> "Collection[str]":
     return config.profiles if config is not None else ()
 
 
-def _still_unknown(session: Session, entry: Entry, sentence: str) -> EscrowctlError:
-    name, invocation = entry.name, session.invocation
-    intent = entry.intent
-    is_create = intent.operation == CREATE_TRANSACTION.name
-    made = " --id ID" if is_create else ""
-    twice = "may hold the money twice" if is_create else "may do it twice"
-    was, was_not = _ANSWERS.get(intent.operation, ("it was done", "it was not"))
-    again = "send it again"
-    width = max(len(was), len(was_not), len(again)) + 3
+def _still_unknown(entry: Entry, sentence: str) -> EscrowctlError:
+    kind, resolve = kind_of(entry.intent.operation), f"journal resolve {entry.name}"
+    was, was_not = kind.answers
+    made = " --id ID" if kind.needs_id else ""
     return EscrowctlError(
         ErrorCode.OUTCOME_UNKNOWN,
-        f"{name} stays unknown: {sentence}",
+        f"{entry.name} is still unknown: {sentence}",
         hint=(
-            "ask the service's desk, quoting key, time and request, then record the answer:",
-            f"  {was:<{width}}{invocation} journal resolve {name} --applied{made} --reason TEXT",
-            f"  {was_not:<{width}}{invocation} journal resolve {name} --not-applied --reason TEXT",
-            f"  {again:<{width}}{invocation} journal resolve {name} --resend --reason TEXT      {twice}; asks first",
+            "ask the service's support (quote key, time and request), then record the answer:",
+            command(f"{resolve} --applied{made} --reason TEXT", was),
+            command(f"{resolve} --not-applied --reason TEXT", was_not),
+            command(f"{resolve} --resend --reason TEXT", f"or send it again (may {kind.twice})"),
         ),
         outcome=Outcome.UNKNOWN,
         facts=entry.facts,

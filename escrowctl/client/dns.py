@@ -3,8 +3,9 @@
 import socket
 import threading
 import time
+from collections.abc import Callable
 
-_LONGEST_WAIT = 0.2
+LONGEST_WAIT = 0.2
 """Seconds. A signal that comes just before a wait is noticed only when the wait ends: none is long."""
 
 _ADDRESS_SECONDS = 3.0
@@ -16,7 +17,7 @@ def share_of(seconds: float, *, others: int) -> float:
     return min(seconds / (others + 1), _ADDRESS_SECONDS) if others else seconds
 
 
-def resolve_name(host: str, port: int, *, seconds: float) -> list[str]:
+def resolve_name(host: str, port: int, *, seconds: float, monotonic: Callable[[], float] = time.monotonic) -> list[str]:
     """Return a host's addresses, each once, in the system's order.
 
     Raises OSError where it has none, and TimeoutError where the answer takes longer than `seconds`.
@@ -32,9 +33,9 @@ def resolve_name(host: str, port: int, *, seconds: float) -> list[str]:
 
     thread = threading.Thread(target=look_up, daemon=True)
     thread.start()
-    end = time.monotonic() + seconds
-    while thread.is_alive() and time.monotonic() < end:
-        thread.join(min(_LONGEST_WAIT, seconds))
+    end = monotonic() + seconds
+    while thread.is_alive() and monotonic() < end:
+        thread.join(min(LONGEST_WAIT, seconds))
     if thread.is_alive():
         raise TimeoutError(f"{host} was not resolved in time")
     if failed:

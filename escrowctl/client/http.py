@@ -1,0 +1,125 @@
+"""One request and what came of it, as plain values: nothing here knows an HTTP library.
+
+interface.md section 5: every request carries `Authorization: Bearer <API_KEY>`; requests with a
+body carry `Content-Type: application/json`. The other headers are our own: identity encoding is asked
+for so that replies can be read in bounded steps, and a write carries an Idempotency-Key, which
+promises nothing where the service does not.
+"""
+
+from enum import StrEnum
+from functools import cached_property
+from typing import NamedTuple
+
+from escrowctl import __version__
+from escrowctl.config.secrets import Secret
+from escrowctl.contract.body import encode
+from escrowctl.contract.key_search import STARS, holds_key, star
+from escrowctl.contract.redaction import hide_secrets, star_value
+from escrowctl.contract.reply import Broken, Defect, Reply, excerpt_of, read_reply
+
+JSON_TYPE = "application/json"
+USER_AGENT = f"escrowctl/{__version__}"
+
+SUCCESS = range(200, 300)
+"""Statuses of what was received, understood and accepted (RFC 9110 section 15.3)."""
+
+Headers = tuple[tuple[str, str], ...]
+
+
+class Request(NamedTuple):
+    """One request as it goes out. `headers` holds the key: it is never printed as it is."""
+
+    method: str
+    url: str
+    headers: Headers
+    body: bytes | None = None
+
+
+class Evidence:
+    """Whether a byte of the request may have reached the origin; set before the byte is passed to the kernel."""
+
+    def __init__(self) -> None:
+        self.sent = False
+
+
+class Fault(StrEnum):
+    """Why there is no complete answer; the value completes "the service ..." or "the connection ..."."""
+
+    NO_NAME = "the host's name could not be resolved"
+    NO_CONNECTION = "no connection could be made"
+    CONNECT_TIMEOUT = "no connection came about in time"
+    TLS = "the TLS connection could not be trusted or made"
+    PROXY = "the proxy refused or failed"
+    TIMEOUT = "no answer came in time"
+    BROKEN_OFF = "the connection broke before an answer came"
+    BAD_PROTOCOL = "the answer was not HTTP"
+    INTERRUPTED = "it was interrupted before an answer came"
+    BAD_REQUEST = "the request could not be put into HTTP"
+    DEFECT = "escrowctl itself failed before an answer came"
+
+
+class Answer:
+    """A status line and headers that arrived, and as much of the body as did.
+
+    `defect` says why the body is not complete (cut short, over the limit, bad encoding); the status
+    counts all the same.
+    """
+
+    def __init__(self, status: int, headers: Headers, body: bytes, defect: Defect | None = None) -> None:
+        self.status = status
+        self.headers = headers
+        self.body = body
+        self.defect = defect
+
+    def header(self, name: str) -> str | None:
+        """Return the first header of that name; case does not matter."""
+        return next((value for key, value in self.headers if key.lower() == name.lower()), None)
+
+    def without(self, key: str) -> "Answer":
+        """Return the answer with every echo of the API key starred, before anything can show or store it.
+
+        A document remains one. A body that cannot be read is replaced completely where the key is not plain in it.
+        """
+        headers = tuple((star(name, key), star(value, key)) for name, value in self.headers)
+        if not holds_key(self.body, key):
+            return Answer(self.status, headers, self.body, self.defect)
+        if isinstance(self.reply, Broken):
+            body = star(self.body.decode("utf-8", errors="replace"), key)
+            return Answer(self.status, headers, body.encode(), self.reply.defect)
+        return Answer(self.status, headers, encode(star_value(self.reply.value, key)).encode(), self.defect)
+
+    @cached_property
+    def reply(self) -> Reply:
+        """The body, read strictly and once: a document, or the typed reason why there is none."""
+        reply = Broken(self.defect, excerpt_of(self.body)) if self.defect is not None else read_reply(self.body)
+        return Broken(reply.defect, hide_secrets(reply.excerpt)) if isinstance(reply, Broken) else reply
+
+
+class Exchange(NamedTuple):
+    """What came of one request: an answer, or a fault; and whether its bytes may have left."""
+
+    sent: bool
+    answer: Answer | None = None
+    fault: Fault | None = None
+    detail: str = ""
+
+
+def make_headers(key: Secret, *, request_id: str, has_body: bool, idempotency_key: str | None = None) -> Headers:
+    """Return the headers of one request, in the order in which they go out."""
+    headers = [
+        ("Authorization", f"Bearer {key.reveal()}"),
+        ("Accept", JSON_TYPE),
+        ("Accept-Encoding", "identity"),
+        ("User-Agent", USER_AGENT),
+        ("X-Request-Id", request_id),
+    ]
+    if has_body:
+        headers.append(("Content-Type", JSON_TYPE))
+    if idempotency_key is not None:
+        headers.append(("Idempotency-Key", idempotency_key))
+    return tuple(headers)
+
+
+def redact_headers(headers: Headers) -> Headers:
+    """Return the headers as they may be shown."""
+    return tuple((name, f"Bearer {STARS}" if name == "Authorization" else value) for name, value in headers)

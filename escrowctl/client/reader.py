@@ -1,0 +1,178 @@
+"""Reads: one record, or an error that says why there is none; tried again where that may help."""
+
+from typing import NamedTuple
+
+from escrowctl.client.http import SUCCESS, Answer, Evidence, Exchange, Fault, Request, make_headers
+from escrowctl.client.problem import REFUSAL_CODES, connection_hint, describe_document, describe_refusal, refusal_hint
+from escrowctl.client.record import Record, Records, make_item, make_record
+from escrowctl.client.retry import Retry, may_read_again
+from escrowctl.client.transport import Connection
+from escrowctl.config.service import LIST_LIMIT, REPLY_LIMIT, Service
+from escrowctl.contract.number import JsonValue
+from escrowctl.contract.operations import Operation
+from escrowctl.contract.paths import Call
+from escrowctl.contract.record import find_items, looks_like_error, unwrap
+from escrowctl.contract.reply import Broken, Defect
+from escrowctl.errors import ONLY_READ, ErrorCode, EscrowctlError, Hint, Hints, Outcome, not_sent
+from escrowctl.signals import Signals
+from escrowctl.surroundings import Surroundings
+
+_FROM_THE_ORIGIN = ("Cache-Control", "no-cache")
+"""Asks caches between to answer with nothing that they have stored (RFC 9111 section 5.2.1.4)."""
+
+_REQUEST_TIMEOUT, _SERVER_ERROR = 408, 500
+
+
+class _Reading(NamedTuple):
+    """One read and its answer: what the errors about it name."""
+
+    operation: Operation
+    resource_id: str | None
+    request_id: str
+    answer: Answer
+
+    def refuse(self, code: ErrorCode, why: str, *, hint: Hints = (), outcome: Outcome | None = None) -> EscrowctlError:
+        what = " ".join((*self.operation.name.split("_"), *([self.resource_id] if self.resource_id else [])))
+        facts = {"request_id": self.request_id, "http_status": self.answer.status}
+        return EscrowctlError(code, f"{what}: {why}.", hint=hint, outcome=outcome, facts=facts)
+
+    def document(self) -> JsonValue:
+        """Return the document; raises `ErrorCode.UNREADABLE_REPLY` where there is none."""
+        reply = self.answer.reply
+        if isinstance(reply, Broken):
+            raise self.unreadable(reply)
+        return reply.value
+
+    def unreadable(self, broken: Broken) -> EscrowctlError:
+        excerpt = f': "{" ".join(broken.excerpt.split())[:80]}"' if broken.excerpt else ""
+        why = f"the service answered {self.answer.status}, but the reply {broken.defect.value}{excerpt}"
+        return self.refuse(ErrorCode.UNREADABLE_REPLY, why)
+
+    def denied(self, document: JsonValue) -> EscrowctlError:
+        """Return the failure of a read whose 2xx reply says in its body that it failed."""
+        said = describe_document(document)
+        says = f'but says: "{said}"' if said else "but the reply is shaped like an error"
+        return self.refuse(
+            ErrorCode.READ_FAILED,
+            f"the service answered {self.answer.status}, {says}",
+            hint=Hint("escrowctl api GET, with the same path", "to see the whole reply"),
+        )
+
+    def require_fresh(self) -> None:
+        """Raise `ErrorCode.READ_FAILED` for an answer that a cache may have stored: its Age is not 0.
+
+        RFC 9111 section 5.1: a cache adds the field. One that cannot be read as a number counts as stored.
+        """
+        ages = [value.strip() for name, value in self.answer.headers if name.lower() == "age"]
+        if any(age.strip("0") for age in ages):
+            age = ", ".join(ages)[:40]
+            why = f"the answer comes from a cache between here and the service (Age: {age})"
+            raise self.refuse(ErrorCode.READ_FAILED, why)
+
+
+class Reader:
+    """Reads from one service. Signals may end a read at any time, even between two writes."""
+
+    def __init__(
+        self, service: Service, connection: Connection, retry: Retry, surroundings: Surroundings, signals: Signals
+    ) -> None:
+        self._service = service
+        self._connection = connection
+        self._retry = retry
+        self._surroundings = surroundings
+        self._signals = signals
+
+    def read(self, operation: Operation, resource_id: str | None = None, *, decides: bool = False) -> Record:
+        """Return one record. `decides`: a write depends on it, so that an answer from a cache does not count.
+
+        Raises EscrowctlError: by the status of a refusal; `ErrorCode.READ_FAILED` or `UNREADABLE_REPLY` where the
+        service failed or its reply cannot be read; `NO_CONNECTION` where nothing was sent.
+        """
+        reading = self._ask(operation, resource_id, limit=REPLY_LIMIT)
+        document = reading.document()
+        if decides:
+            reading.require_fresh()
+        record = make_record(document, pointers=self._service.pointers, noun=operation.noun)
+        # A record may well have a field `error`; an error has no id.
+        if record.located.id is None and _says_no(document, record.value, noun=operation.noun):
+            raise reading.denied(document)
+        return record
+
+    def read_list(self, operation: Operation, *, decides: bool = False) -> Records:
+        """Return the items of a collection, whatever envelope it came in; `decides` and errors as in `read`."""
+        reading = self._ask(operation, None, limit=LIST_LIMIT)
+        document = reading.document()
+        if decides:
+            reading.require_fresh()
+        if _says_no(document, unwrap(document, noun=operation.noun), noun=operation.noun):
+            raise reading.denied(document)
+        items = find_items(document, noun=operation.noun)
+        if items is None:
+            raise reading.refuse(ErrorCode.UNREADABLE_REPLY, "the reply is JSON, but no list can be found in it")
+        return Records(
+            document, [make_item(item, pointers=self._service.pointers, noun=operation.noun) for item in items]
+        )
+
+    def probe(self, operation: Operation) -> None:
+        """Return where the service answers an operation without an id, with JSON or nothing; raises as `read` does."""
+        reading = self._ask(operation, None, limit=LIST_LIMIT)
+        reply = reading.answer.reply
+        if isinstance(reply, Broken):
+            if reply.defect is not Defect.EMPTY:
+                raise reading.unreadable(reply)
+        elif _says_no(reply.value, noun=operation.noun):
+            raise reading.denied(reply.value)
+
+    def fetch(self, call: Call) -> "JsonValue | bytes":
+        """Return what a call typed by hand reads: a JSON document, or the bytes of any other complete body.
+
+        Raises as `read` does, except for a reply that is not JSON.
+        """
+        reading = self._ask(call.operation, call.resource_id, query=call.query, limit=LIST_LIMIT)
+        if isinstance(reading.answer.reply, Broken) and reading.answer.defect is None:
+            return reading.answer.body
+        return reading.document()
+
+    def _ask(self, operation: Operation, resource_id: str | None, *, limit: int, query: str = "") -> _Reading:
+        """Send the request until it brings something, or may not be sent again."""
+        service, request_id = self._service, self._surroundings.new_uuid()
+        request = Request(
+            operation.method,
+            service.url(operation.fill(resource_id)) + (f"?{query}" if query else ""),
+            (*make_headers(service.key, request_id=request_id, has_body=False), _FROM_THE_ORIGIN),
+        )
+        attempts = self._retry.attempts(service.read_timeout)
+        while True:
+            attempts.start()
+            with self._signals.let_through():
+                exchange = self._connection.exchange(
+                    request, evidence=Evidence(), seconds=service.read_timeout, limit=limit
+                )
+            if not attempts.again(exchange, allowed=may_read_again(exchange)):
+                break
+        if exchange.answer is None:
+            raise _no_answer(service, exchange, {"request_id": request_id})
+        reading = _Reading(operation, resource_id, request_id, exchange.answer)
+        status = exchange.answer.status
+        if status in SUCCESS:
+            return reading
+        is_failure = status >= _SERVER_ERROR or status == _REQUEST_TIMEOUT
+        raise reading.refuse(
+            ErrorCode.READ_FAILED if is_failure else REFUSAL_CODES.get(status, ErrorCode.REFUSED),
+            f"the service answered {describe_refusal(exchange.answer)}",
+            hint=refusal_hint(service, status),
+            outcome=None if is_failure else Outcome.REFUSED,
+        )
+
+
+def _says_no(*documents: JsonValue, noun: str) -> bool:
+    # A document that is no object says nothing about success: it is shown as it is.
+    return any(isinstance(document, dict) and looks_like_error(document, noun=noun) for document in documents)
+
+
+def _no_answer(service: Service, exchange: Exchange, facts: dict[str, object]) -> EscrowctlError:
+    fault = exchange.fault or Fault.BROKEN_OFF
+    message = f"{service.origin}: {fault.value}{f' ({exchange.detail})' if exchange.detail else ''}."
+    if exchange.sent:
+        return EscrowctlError(ErrorCode.READ_FAILED, message, effect=ONLY_READ, facts=facts)
+    return not_sent(ErrorCode.NO_CONNECTION, message, hint=connection_hint(service), facts=facts)

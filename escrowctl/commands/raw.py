@@ -1,0 +1,166 @@
+"""Calls typed by hand: the path decides which operation it is, and the reply is shown as JSON."""
+
+from dataclasses import replace
+
+from escrowctl.commands.tx.release import release_all
+from escrowctl.commands.tx.update import update_one
+from escrowctl.commands.webhook import register
+from escrowctl.commands.write_arguments import check_currency, read_data
+from escrowctl.commands.writing import note_replayed, show_request
+from escrowctl.contract.body import encode
+from escrowctl.contract.money import check_minor_digits, parse_amount
+from escrowctl.contract.number import JsonValue, Number
+from escrowctl.contract.operations import (
+    CREATE_TRANSACTION,
+    CREATE_WEBHOOK,
+    RELEASE_TRANSACTION,
+    UPDATE_TRANSACTION,
+    Access,
+    Operation,
+)
+from escrowctl.contract.paths import Call, parse_call
+from escrowctl.contract.record import find_items, locate, unwrap
+from escrowctl.errors import bad_value
+from escrowctl.output.view import View, flatten
+from escrowctl.session import Session
+from escrowctl.writes.requests import ReleaseOptions, WriteOptions, WriteRequest, request_call, request_create_of
+
+
+def call_path(
+    session: Session, method: str, path: str, data: str | None, options: WriteOptions, *, yes: bool, dry_run: bool
+) -> None:
+    """Call a path, and show the whole reply; `data` as `read_data` takes it."""
+    service = session.service
+    called = parse_call(method, path, base=service.origin.path, prefix=service.api_prefix)
+    body = read_data(data, session.surroundings.stdin) if data is not None else None
+    if called.operation.access is Access.WRITE:
+        _write(session, called, body, options, yes=yes, dry_run=dry_run)
+    elif data is not None or dry_run:
+        raise bad_value(f"{'--data' if data is not None else '--dry-run'} is for writes: a GET sends no body.")
+    else:
+        _read(session, called)
+
+
+def _read(session: Session, call: Call) -> None:
+    """Show the whole reply to a GET: JSON, or text as it came."""
+    session.service.refuse_key(call.operation.path, call.resource_id, call.query)
+    found = session.reader.fetch(call)
+    if isinstance(found, bytes):
+        session.console.text(found)
+    else:
+        session.show(_view(found, noun=call.operation.noun))
+
+
+def _write(session: Session, call: Call, body: JsonValue, options: WriteOptions, *, yes: bool, dry_run: bool) -> None:
+    """Carry out a write under the guards of the operation that its path really is."""
+    operation, resource_id = call.operation, call.resource_id or ""
+    match operation.name:
+        case CREATE_TRANSACTION.name:
+            _check_creation(session, _require_body(body))
+            _run(session, request_create_of(body, options, operation=operation), dry_run=dry_run)
+        case CREATE_WEBHOOK.name:
+            register(session, _require_body(body), options, dry_run=dry_run, operation=operation)
+        case RELEASE_TRANSACTION.name:
+            release_options = ReleaseOptions(body=encode(body) if body is not None else None)
+            ids = [resource_id]
+            release_all(
+                session, ids, release_options, options, several=False, yes=yes, dry_run=dry_run, operation=operation
+            )
+        case UPDATE_TRANSACTION.name:
+            update_one(
+                session,
+                resource_id,
+                _require_body(body),
+                options,
+                yes=yes,
+                allow_unreadable=False,
+                dry_run=dry_run,
+                operation=operation,
+            )
+        case _:
+            request = request_call(operation, body, options, resource_id=call.resource_id)
+            if not (yes or dry_run):
+                _confirm_raw(session, operation, body)
+            _run(session, request, dry_run=dry_run)
+
+
+def _require_body(body: JsonValue) -> JsonValue:
+    if body is None:
+        raise bad_value("this call needs a body: give it with --data.")
+    return body
+
+
+def _check_creation(session: Session, body: JsonValue) -> None:
+    """Refuse (exit 2) what tx create refuses: amounts and currencies that could be read two ways."""
+    fields = body if isinstance(body, dict) else {}
+    amount, currency = fields.get("amount"), fields.get("currency")
+    if amount is not None and not isinstance(amount, Number):
+        raise bad_value(f'"amount" is {encode(amount)}: write a JSON number, such as 100.')
+    if currency is not None and not isinstance(currency, str):
+        raise bad_value(f'"currency" is {encode(currency)}: write a code, such as "USD".')
+    typed = parse_amount(amount.text, name='"amount"') if amount is not None else None
+    code = check_currency(session, currency, name='"currency"') if currency is not None else None
+    if typed is not None and code is not None:
+        check_minor_digits(typed, code, name='"amount"')
+
+
+def _confirm_raw(session: Session, operation: Operation, body: JsonValue) -> None:
+    what = f"{operation.method} {session.service.url(operation.path)}"
+    session.dialogue.confirm(
+        [
+            f"  {what}" + (f"  {encode(body)}" if body is not None else ""),
+            "What this call does is not in the interface. Type yes to send it: yes",
+        ],
+        "yes",
+        why=f"{what} needs a confirmation",
+        declined="the call was not made",
+    )
+
+
+def _run(session: Session, request: WriteRequest, *, dry_run: bool) -> None:
+    if dry_run:
+        show_request(session, request)
+        return
+    with session.signals.held():
+        result = session.pipeline.run(request)
+        note_replayed(session, result)
+        entry = result.sent
+        view = _view(result.record.document if result.record else None, noun=request.operation.noun)
+        done = f"{entry.intent.method} {entry.intent.url} was done ({entry.verdict.http_status})"
+        session.show(replace(view, id=view.id or entry.verdict.result_id), done=done)
+        if result.failure is not None:
+            raise result.failure
+
+
+def _view(document: JsonValue, *, noun: str) -> View:
+    """Return the view of a whole reply: of a record, or of a list where it is one and no record itself."""
+    record = unwrap(document, noun=noun)
+    view = _view_record(record, noun=noun)
+    items = _items(record, noun=noun) if view.id is None and view.named["amount"] is None else None
+    return replace(
+        view,
+        document=document,
+        fields=flatten(document),
+        whole=True,
+        items=None if items is None else tuple(_view_record(item, noun=noun) for item in items),
+    )
+
+
+def _view_record(record: JsonValue, *, noun: str) -> View:
+    located = locate(record, noun=noun)
+    named: dict[str, JsonValue] = {
+        "id": located.id,
+        "status": located.status,
+        "amount": located.amount,
+        "currency": located.currency,
+        "created": located.created,
+    }
+    return View(record, located.id, flatten(record), named=named, record=record)
+
+
+def _items(record: JsonValue, *, noun: str) -> list[JsonValue] | None:
+    if isinstance(record, dict) and len(record) > 1:
+        # Among other fields, an array may be a part of a record. Beside a second one, it counts as the
+        # items of a list only under a usual name.
+        record = {**record, "": []}
+    return find_items(record, noun=noun)

@@ -1,0 +1,51 @@
+"""`escrowctl tx create`."""
+
+from typing import Annotated
+
+import typer
+
+from escrowctl.commands.read import view_record
+from escrowctl.commands.write_arguments import check_options, parse_money, read_data
+from escrowctl.commands.writing import record_of, show_created, show_request
+from escrowctl.options import DataOption, DespiteOption, DryRunOption, KeyOption, ReasonOption
+from escrowctl.session import session_of
+from escrowctl.writes.requests import request_create
+
+
+def create(
+    context: typer.Context,
+    amount: Annotated[str, typer.Option(metavar="AMOUNT", help="The amount, sent exactly as typed.")],
+    currency: Annotated[str, typer.Option(metavar="CODE", help="An ISO 4217 code, such as USD.")],
+    reference: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Your own name for it, unique per service; kept locally.")
+    ] = None,
+    reason: ReasonOption = None,
+    data: DataOption = None,
+    idempotency_key: KeyOption = None,
+    despite: DespiteOption = None,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Create an escrow.
+
+    It is sent once. When no answer comes, its outcome is unknown (exit 12), and an equal create is
+    refused until that is settled.
+
+    \b
+    Example:
+      escrowctl tx create --amount 99.95 --currency EUR --reference order-8841
+    """
+    session = session_of(context)
+    money = parse_money(session, amount, currency)
+    added = read_data(data, session.surroundings.stdin)
+    options = check_options(idempotency_key, reason, despite, reference=reference)
+    request = request_create(money, session.service, added, options)
+    if dry_run:
+        show_request(session, request)
+        return
+    with session.signals.held():
+        result = session.pipeline.run(request)
+        view = view_record(session, record_of(result))
+        session.remember("transaction", (view.id,))
+        show_created(session, result, view)
+        if view.id is not None and session.service.sandbox:
+            session.next_step(f"tx release {view.id}")

@@ -1,0 +1,107 @@
+"""`escrowctl tx update` (observed, not published)."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from escrowctl.commands.read import view_record
+from escrowctl.commands.write_arguments import check_options, read_data
+from escrowctl.commands.writing import ask_on_record, note_replayed, show_request
+from escrowctl.contract.body import encode
+from escrowctl.contract.identifiers import parse_id
+from escrowctl.contract.number import JsonValue
+from escrowctl.contract.operations import UPDATE_TRANSACTION, Operation
+from escrowctl.contract.record import Located
+from escrowctl.options import DespiteOption, DryRunOption, KeyOption, ReasonOption, YesOption
+from escrowctl.output.view import View
+from escrowctl.session import Session, session_of
+from escrowctl.writes.requests import ReleaseOptions, WriteOptions, WriteRequest, request_update
+
+if TYPE_CHECKING:
+    from escrowctl.writes.result import WriteResult
+
+
+def update(
+    context: typer.Context,
+    transaction_id: Annotated[str, typer.Argument(metavar="ID", help="A transaction id.")],
+    data: Annotated[str, typer.Option(metavar="JSON", help="The JSON object to send; @FILE or @- reads one.")],
+    yes: YesOption = False,
+    unread: Annotated[
+        bool, typer.Option("--allow-unreadable", help="Update although its record cannot be read.")
+    ] = False,
+    reason: ReasonOption = None,
+    idempotency_key: KeyOption = None,
+    despite: DespiteOption = None,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Update an escrow (observed, not published).
+
+    The call was seen in activity listings, answered with 400; its contract is not shown. The record
+    is shown and its id is to be typed; scripts say --yes.
+
+    \b
+    Example:
+      escrowctl tx update tx_7K2M9QHD --data '{"note": "checked"}'
+    """
+    session = session_of(context)
+    resource_id = parse_id(transaction_id)
+    body = read_data(data, session.surroundings.stdin)
+    options = check_options(idempotency_key, reason, despite)
+    update_one(session, resource_id, body, options, yes=yes, allow_unreadable=unread, dry_run=dry_run)
+
+
+def update_one(
+    session: Session,
+    resource_id: str,
+    body: JsonValue,
+    options: WriteOptions,
+    *,
+    yes: bool,
+    allow_unreadable: bool,
+    dry_run: bool,
+    operation: Operation = UPDATE_TRANSACTION,
+) -> None:
+    """Update one escrow, show its record, and warn where it reads as released since."""
+
+    def request_for(found: Located | None) -> WriteRequest:
+        return request_update(resource_id, body, options, found=found, operation=operation)
+
+    if dry_run:
+        show_request(session, request_for(None))
+        return
+    session.service.refuse_key(*request_for(None).texts)
+    session.console.note("observed", "PUT /transactions/:id was observed, not published: what it changes is not known")
+    with session.signals.held():
+        confirm = ask_on_record(session, operation, encode(body), yes=yes)
+        reading = ReleaseOptions(allow_unreadable=allow_unreadable)
+        result = session.pipeline.run_on_record(request_for, confirm, reading)
+        note_replayed(session, result)
+        _note_reading(session, resource_id, result)
+        session.show(_view(session, resource_id, result), done=f"{resource_id} was updated")
+
+
+def _note_reading(session: Session, resource_id: str, result: "WriteResult") -> None:
+    """Warn of an escrow that reads as released and did not before; report where it could not be read back."""
+    if result.record is None:
+        status = result.sent.verdict.http_status
+        session.console.note("empty_reply", f"accepted ({status}), with no reply body")
+    if result.why_unread is not None:
+        session.console.note("not_read_back", f"{resource_id} could not be read back: {result.why_unread}")
+    record, released = result.after or result.record, session.service.means_released
+    status_now = record.located.status if record else None
+    if not result.replayed and released(status_now) and not released(result.status_before):
+        session.console.note(
+            "now_released",
+            f"{resource_id} now reads as {status_now}, and did not before this update. "
+            f"Check it: {session.invocation} tx get {resource_id}",
+            word="warning",
+            important=True,
+        )
+
+
+def _view(session: Session, resource_id: str, result: "WriteResult") -> View:
+    """Return the record in the reply; where the reply was empty, as it reads now."""
+    record = result.record or result.after
+    if record is None:
+        return View({"id": resource_id}, resource_id, fields=(("id", resource_id),))
+    return view_record(session, record, resource_id)

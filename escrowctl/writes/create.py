@@ -1,0 +1,203 @@
+"""What proves that something was created, and whether it is as it was sent.
+
+Which reply proves a create is in `writes.outcome`; here a create that its reply left unknown is
+settled by that reply later, and one that is done is compared with what was sent.
+"""
+
+import shlex
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from itertools import islice
+
+from escrowctl.client.reader import Reader
+from escrowctl.client.record import Record, describe, is_another, make_record
+from escrowctl.config.service import Service
+from escrowctl.contract.body import encode
+from escrowctl.contract.identifiers import parse_id
+from escrowctl.contract.number import JsonValue
+from escrowctl.contract.operations import CREATE_TRANSACTION, GET_TRANSACTION
+from escrowctl.contract.record import Located, find_id_pointers
+from escrowctl.contract.reply import Document, read_reply
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped, command, not_sent
+from escrowctl.journal.accounts import account_of
+from escrowctl.journal.entries import Entry, State
+from escrowctl.journal.journal import Journal
+from escrowctl.journal.related import find_creator
+from escrowctl.signals import Signals
+from escrowctl.writes.failures import write_failure
+from escrowctl.writes.inspection import list_differences
+from escrowctl.writes.kinds import kind_of
+from escrowctl.writes.outcome import NO_ID, judge_stored
+from escrowctl.writes.result import WriteResult
+
+_MOST_POINTERS = 20
+FOUND_IN_REPLY = "id found in the stored reply"
+
+Report = Callable[[str], None]
+
+
+def conclude_create(result: WriteResult, service: Service, journal: Journal) -> WriteResult:
+    """Return the result with the record of what was created, and with what is not as it was sent.
+
+    Raises EscrowctlError where it is not done.
+    """
+    entry = result.sent
+    if entry.state is not State.DONE:
+        raise _failure(service, result)
+    if not kind_of(entry.intent.operation).needs_id:
+        return result._replace(record=result.record or _known_record(entry))
+    return result._replace(
+        record=_named(result) or _known_record(entry),
+        failure=find_difference(service, entry),
+        earlier=_find_earlier(service, journal, entry),
+    )
+
+
+def read_accepted(
+    result: WriteResult, service: Service, reader: Reader, journal: Journal, signals: Signals
+) -> WriteResult:
+    """Settle a create that was answered with 202 by one reading; without it, it stays unknown."""
+    try:
+        settled = settle_by_reply(result.sent, service=service, reader=reader, journal=journal)
+    except EscrowctlError:
+        return result
+    except Stopped as stopped:
+        # What is known of the write is reported first; the stop comes after.
+        signals.remember(stopped)
+        return result
+    return settled or result
+
+
+def settle_by_reply(
+    entry: Entry, *, service: Service, reader: Reader, journal: Journal, report: Report = lambda _: None
+) -> WriteResult | None:
+    """Settle an unknown create whose stored reply proves it by the profile as it is now; None where it does not.
+
+    The record of a 202 is read first; `report` is called with why it settles nothing. Raises EscrowctlError as
+    `Journal.settle_later` does.
+    """
+    judged = judge_stored(service, entry)
+    made = judged.result_id if judged else None
+    if judged is None or made is None:
+        return None
+    if (other := find_creator(journal, entry, made, account_of(service))) is not None:
+        report(f"the stored reply has the id {made}, which {other.name} created")
+        return None
+    verdict = replace(entry.verdict, state=State.DONE, result_id=made)
+    if judged.outcome is Outcome.DONE:
+        return WriteResult(journal.settle_later(entry, replace(verdict, detail=FOUND_IN_REPLY)))
+    if (record := _read_created(made, reader, report)) is None:
+        return None
+    detail = f"{verdict.http_status}; read as {record.located.status or made}"
+    verdict = replace(verdict, detail=detail, reply=encode(record.document), verified=True)
+    return WriteResult(journal.settle_later(entry, verdict), record)
+
+
+def find_difference(service: Service, entry: Entry) -> EscrowctlError | None:
+    """Return the error (`CHECK_FAILED`) of a create that is done, but not as it was sent; None where it is.
+
+    Its stored record has a failed status or other money.
+    """
+    made = entry.verdict.result_id
+    if made is None or entry.intent.operation != CREATE_TRANSACTION.name:
+        return None
+    differences = _list_differences(service, entry)
+    if not differences:
+        return None
+    return EscrowctlError(
+        ErrorCode.CHECK_FAILED,
+        f"{made} was created, but {' and '.join(differences)}.",
+        hint=command(f"tx get {shlex.quote(made)}"),
+        outcome=Outcome.DONE,
+        facts={**entry.facts, "id": made},
+    )
+
+
+def _find_earlier(service: Service, journal: Journal, entry: Entry) -> Entry | None:
+    """Return an earlier create that has the id of this one: the service may have made one escrow of the two."""
+    made = entry.verdict.result_id
+    # The create is done, whether or not the others can be read now.
+    with suppress(EscrowctlError):
+        earlier = find_creator(journal, entry, made, account_of(service)) if made is not None else None
+        return earlier if earlier is not None and earlier.number < entry.number else None
+    return None
+
+
+def _list_differences(service: Service, entry: Entry) -> list[str]:
+    reply = read_reply((entry.verdict.reply or "").encode())
+    if not isinstance(reply, Document):
+        return []
+    found = make_record(reply.value, pointers=service.pointers, noun=CREATE_TRANSACTION.noun).located
+    is_failed = found.status is not None and found.status.casefold() in service.failed
+    return [*([f"its status is {found.status}"] if is_failed else []), *list_differences(found, entry.intent.money)]
+
+
+def _read_created(made: str, reader: Reader, report: Report) -> Record | None:
+    """Return the record that says it has this id; None where none can be read."""
+    try:
+        record = reader.read(GET_TRANSACTION, parse_id(made), decides=True)
+    except EscrowctlError as error:
+        report(f"{made} could not be read: {error.message}")
+        return None
+    report(f"{made}: {describe(record.located)}")
+    return None if record.located.id is None or is_another(made, record.located) else record
+
+
+def _failure(service: Service, result: WriteResult) -> EscrowctlError:
+    """Return why a write is not done; of a create without proof, with its reply and what would prove it."""
+    entry = result.sent
+    failure = write_failure(service, result)
+    judged = judge_stored(service, entry) if entry.state is State.UNKNOWN else None
+    if judged is None or result.record is None:
+        return failure
+    failure.facts = {**failure.facts, "body": result.record.document}
+    pointer = _find_pointer(service, entry, result.record)
+    if service.profile is not None and (pointer is not None or NO_ID in judged.detail):
+        named = f"if {pointer} is the id" if pointer is not None else "if a field of the reply is the id"
+        failure.hints = (
+            command(f"config set reply.id {shlex.quote(pointer or '/FIELD')}", named),
+            command(f"journal resolve {entry.name}", "then settle this one"),
+        )
+    return failure
+
+
+def _find_pointer(service: Service, entry: Entry, record: Record) -> str | None:
+    """Return the one place in a reply that would prove the create if the profile said that the id is there."""
+    noun = CREATE_TRANSACTION.noun
+    pointers = find_id_pointers(record.value, noun=noun) or find_id_pointers(record.document, noun=noun)
+    # Each try reads the whole reply again: two that prove are as many as a hundred.
+    tried = (pointer for pointer in islice(pointers, _MOST_POINTERS) if _would_prove(service, entry, pointer))
+    proving = list(islice(tried, 2))
+    return proving[0] if len(proving) == 1 else None
+
+
+def _would_prove(service: Service, entry: Entry, pointer: str) -> bool:
+    pointed = replace(service, pointers=service.pointers._replace(id=pointer))
+    judged = judge_stored(pointed, entry)
+    return judged is not None and judged.result_id is not None
+
+
+def _named(result: WriteResult) -> Record | None:
+    """Return the record of a create under the id that the journal has: a Location may have named it alone."""
+    record, made = result.record, result.sent.verdict.result_id
+    if record is None or made is None:
+        return record
+    value = record.value
+    if record.located.id is None and isinstance(value, dict):
+        value = {"id": made, **value}
+    return record._replace(value=value, located=record.located._replace(id=made))
+
+
+def _known_record(entry: Entry) -> Record:
+    """Return what is known of a thing that was created without a reply to show: its id."""
+    made = entry.verdict.result_id
+    if made is None and entry.intent.operation == CREATE_TRANSACTION.name:
+        raise not_sent(
+            ErrorCode.ALREADY_DONE,
+            f"this is done ({entry.name}: {entry.verdict.detail}), and the id it created is not known here.",
+            hint=command(f"journal show {entry.name}"),
+            facts=entry.facts,
+        )
+    known: JsonValue = {"id": made}
+    return Record(known, known, Located(id=made))

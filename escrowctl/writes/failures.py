@@ -1,0 +1,66 @@
+"""Writes that are not done, as errors: what happened, what was sent, what next."""
+
+from escrowctl.client.problem import REFUSAL_CODES, connection_hint, refusal_hint
+from escrowctl.config.service import Service
+from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Hint, Outcome, command, not_sent
+from escrowctl.journal.entries import Entry, State, Verdict
+from escrowctl.writes.kinds import kind_of
+from escrowctl.writes.result import WriteResult
+
+
+def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
+    """Return what to report about a write that is not done, from what the journal recorded of it."""
+    entry = result.sent
+    verb, verdict, facts = entry.intent.verb, entry.verdict, entry.facts
+    match entry.state:
+        case State.NOT_SENT:
+            return not_sent(
+                ErrorCode.NO_CONNECTION,
+                f"the {verb} was not sent: {verdict.detail}.",
+                hint=connection_hint(service),
+                facts=facts,
+            )
+        case State.REFUSED:
+            status = verdict.http_status or 0
+            return EscrowctlError(
+                result.code or REFUSAL_CODES.get(status, ErrorCode.REFUSED),
+                f"the service refused the {verb}: {verdict.detail}.",
+                effect=NOTHING_SENT_NOW if result.replayed else "",
+                hint=_throttled_hint(service) if verdict.may_repeat else refusal_hint(service, status),
+                outcome=Outcome.REFUSED,
+                facts=facts,
+            )
+        case _:
+            may_have = kind_of(entry.intent.operation).may_have.format(id=entry.intent.resource_id)
+            return EscrowctlError(
+                ErrorCode.OUTCOME_UNKNOWN,
+                f"the {verb} was sent, and {verdict.detail}. {may_have}",
+                effect=NOTHING_SENT_NOW if result.replayed else _how_often(entry),
+                hint=command(f"journal resolve {entry.name}", "settle it before doing it again"),
+                outcome=Outcome.UNKNOWN,
+                facts=facts | ({"deduplicates": True} if service.deduplicates else {}),
+            )
+
+
+def not_recorded(entry: Entry, verdict: Verdict, error: EscrowctlError) -> EscrowctlError:
+    """Return the error of a write whose outcome the journal could not take: it is known here and nowhere else."""
+    named = f", id {verdict.result_id}" if verdict.result_id else ""
+    return EscrowctlError(
+        ErrorCode.OUTCOME_UNKNOWN,
+        f"{entry.intent.method} {entry.intent.url} ended as {verdict.state.value} ({verdict.detail}{named}), but the "
+        f"journal could not record it: {error.message} Do not send it again.",
+        hint=command(f"journal resolve {entry.name}", "once the journal works again"),
+        outcome=Outcome.UNKNOWN,
+        facts={**entry.facts, "http_status": verdict.http_status, "result_id": verdict.result_id},
+    )
+
+
+def _throttled_hint(service: Service) -> Hint:
+    unprocessed = "if the service rejects throttled requests unprocessed"
+    if service.profile is None:
+        return Hint("use a profile with retry_throttled = true", unprocessed)
+    return command("config set retry_throttled true", unprocessed)
+
+
+def _how_often(entry: Entry) -> str:
+    return "It was not sent again." if entry.attempt == 1 else f"It was sent {entry.attempt} times, under one key."

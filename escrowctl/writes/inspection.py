@@ -1,0 +1,68 @@
+"""Reading a transaction before it is written to: what was confirmed must still be so."""
+
+from collections.abc import Callable
+
+from escrowctl.client.reader import Reader
+from escrowctl.client.record import describe, is_another
+from escrowctl.contract.money import Money
+from escrowctl.contract.operations import GET_TRANSACTION
+from escrowctl.contract.record import Located
+from escrowctl.errors import ErrorCode, EscrowctlError, command, not_sent
+
+Confirm = Callable[[str, Located | None], bool]
+"""Asks for confirmation with the id and the record as read; returns whether somebody was asked (and time
+passed); raises EscrowctlError where it is not confirmed."""
+
+
+def inspect(reader: Reader, resource_id: str, *, allow_unreadable: bool, verb: str) -> Located | None:
+    """Return what the service says of a transaction now; with `allow_unreadable` None where it cannot be read.
+
+    Raises EscrowctlError, as a reading does, with the effect that the write was not sent; `verb` names it.
+    """
+    try:
+        record = reader.read(GET_TRANSACTION, resource_id, decides=True)
+        if not isinstance(record.value, dict):
+            raise not_sent(ErrorCode.UNREADABLE_REPLY, "get transaction: the reply is JSON, but no record.")
+    except EscrowctlError as error:
+        is_unreadable = error.code in (ErrorCode.UNREADABLE_REPLY, ErrorCode.READ_FAILED)
+        if is_unreadable and allow_unreadable:
+            return None
+        hint = f"to {verb} it anyway: --allow-unreadable" if is_unreadable else error.hints
+        raise not_sent(
+            error.code, error.message, hint=hint, effect=f"The {verb} was not sent.", facts=error.facts
+        ) from error
+    _require_same(resource_id, record.located)
+    return record.located
+
+
+def require_unchanged(resource_id: str, before: Located | None, now: Located | None) -> None:
+    """Raise `ErrorCode.EXPECTATION_FAILED` where the record is not what was shown."""
+    if now != before:
+        raise not_sent(
+            ErrorCode.EXPECTATION_FAILED,
+            f"{resource_id} changed while waiting for confirmation: {describe(before)} then, {describe(now)} now.",
+        )
+
+
+def list_differences(found: Located, sent: Money | None) -> list[str]:
+    """Return how a record's amount and currency differ from what was sent; case in currencies does not matter."""
+    differences = []
+    if sent is not None and found.amount is not None and found.amount != sent.amount:
+        differences.append(f"its amount is {found.amount} ({sent.amount} was sent)")
+    if sent is not None and found.currency is not None and found.currency.casefold() != sent.currency.casefold():
+        differences.append(f"its currency is {found.currency} ({sent.currency} was sent)")
+    return differences
+
+
+def _require_same(resource_id: str, located: Located) -> None:
+    """Raise `ErrorCode.EXPECTATION_FAILED` where the record says that it is another one."""
+    if is_another(resource_id, located):
+        raise not_sent(
+            ErrorCode.EXPECTATION_FAILED,
+            f"the record read as {resource_id} says that it is {located.id}: it may be another escrow.",
+            hint=(
+                f"if it is the same escrow, name it {located.id}",
+                command("config set reply.id /FIELD", "if another field of the record is its id"),
+            ),
+            facts={"expected": resource_id, "found": located.id},
+        )

@@ -1,0 +1,98 @@
+"""What is particular about each kind of write, one row each; everything else is the pipeline's."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from escrowctl.config.service import Service
+from escrowctl.contract.operations import (
+    CREATE_TRANSACTION,
+    CREATE_WEBHOOK,
+    LIST_TRANSACTIONS,
+    LIST_WEBHOOKS,
+    RELEASE_TRANSACTION,
+    UPDATE_TRANSACTION,
+    Operation,
+)
+
+
+def _none(_service: Service) -> frozenset[str]:
+    return frozenset()
+
+
+class WriteKind(NamedTuple):
+    """One kind of write.
+
+    `done` completes "this was ... before". `may_have` is what an unknown outcome means. `twice` is what
+    sending it twice may do. `answers` are what the service's support may answer: it was done, it was not.
+    """
+
+    done: str
+    may_have: str
+    twice: str = "do it twice"
+    answers: tuple[str, str] = ("it was done", "it was not done")
+
+    reads_record: bool = False
+    """The record is read before, shown and confirmed, read again under the lock, and read after."""
+
+    warning: str = ""
+    """What is said before the word to type."""
+
+    types_amount: bool = False
+    """On a live service the amount is typed to confirm, instead of the id."""
+
+    proving_statuses: Callable[[Service], frozenset[str]] = _none
+    """The statuses, case-folded, that prove it when the record is read back; empty: none is known."""
+
+    needs_id: bool = False
+    """Only an id from the service proves it."""
+
+    conflict_is_refusal: bool = False
+    """A 409 says that nothing was done. Of other writes it may mean that this very request came before."""
+
+    listing: Operation | None = None
+    """Where an unknown one may be found by its idempotency key."""
+
+    def is_proven_by(self, status: str | None, service: Service) -> bool:
+        """Whether a record's status proves that it was done; case does not matter."""
+        return status is not None and status.casefold() in self.proving_statuses(service)
+
+
+KINDS = {
+    CREATE_TRANSACTION.name: WriteKind(
+        done="created",
+        may_have="The escrow may exist, or not.",
+        twice="hold the money twice",
+        answers=("it exists", "it does not exist"),
+        needs_id=True,
+        listing=LIST_TRANSACTIONS,
+    ),
+    RELEASE_TRANSACTION.name: WriteKind(
+        done="released",
+        may_have="{id} may be released, or not.",
+        answers=("it was released", "it was not released"),
+        reads_record=True,
+        warning="A release cannot be undone.",
+        types_amount=True,
+        proving_statuses=lambda service: service.released,
+    ),
+    UPDATE_TRANSACTION.name: WriteKind(
+        done="updated",
+        may_have="{id} may be updated, or not.",
+        reads_record=True,
+        warning="What an update changes is not published.",
+        conflict_is_refusal=True,
+    ),
+    CREATE_WEBHOOK.name: WriteKind(
+        done="registered",
+        may_have="The endpoint may be registered, or not.",
+        answers=("it exists", "it does not exist"),
+        listing=LIST_WEBHOOKS,
+    ),
+}
+
+_RAW = WriteKind(done="called", may_have="It may have been carried out, or not.")
+
+
+def kind_of(operation: str) -> WriteKind:
+    """Return the row of an operation by its name; a call that the interface does not know has one of its own."""
+    return KINDS.get(operation, _RAW)

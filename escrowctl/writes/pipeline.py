@@ -1,0 +1,122 @@
+"""One pipeline for every kind of write: check, confirm, lock, read again, send, settle, read back.
+
+`writes.kinds` says which steps a kind takes, `writes.writer` does begin, send, judge and settle.
+"""
+
+from collections.abc import Callable
+
+from escrowctl.client.reader import Reader
+from escrowctl.config.service import Service
+from escrowctl.contract.record import Located
+from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
+from escrowctl.journal.entries import State
+from escrowctl.signals import Signals
+from escrowctl.surroundings import Surroundings
+from escrowctl.writes.create import conclude_create, read_accepted
+from escrowctl.writes.failures import write_failure
+from escrowctl.writes.inspection import Confirm, inspect, require_unchanged
+from escrowctl.writes.kinds import kind_of
+from escrowctl.writes.read_back import ReadBack
+from escrowctl.writes.requests import ReleaseOptions, WriteRequest
+from escrowctl.writes.result import WriteResult
+from escrowctl.writes.writer import Writer
+
+RequestFor = Callable[[Located | None], WriteRequest]
+"""Makes the request for a record from the record as it was read (None: not read)."""
+
+_NO_OPTIONS = ReleaseOptions()
+
+
+class Pipeline:
+    """Carries writes out at one service; call inside `signals.held()`."""
+
+    def __init__(
+        self, service: Service, *, reader: Reader, writer: Writer, signals: Signals, surroundings: Surroundings
+    ) -> None:
+        self._service = service
+        self._reader = reader
+        self._writer = writer
+        self._signals = signals
+        self._surroundings = surroundings
+
+    def run(self, request: WriteRequest) -> WriteResult:
+        """Carry out a write that no record is read for, once.
+
+        Raises EscrowctlError: `OUTCOME_UNKNOWN` where its outcome is or was unknown, `NO_CONNECTION` where
+        nothing was sent, and the refusal's own code otherwise.
+        """
+        kind = kind_of(request.operation.name)
+        # Identical requests wait for each other: the second must see what became of the first.
+        with self._writer.exclusive(request):
+            result = self._writer.perform(request)
+            if kind.needs_id and result.sent.state is State.UNKNOWN and not result.replayed:
+                result = read_accepted(result, self._service, self._reader, self._writer.journal, self._signals)
+        if request.operation.makes_record:
+            return conclude_create(result, self._service, self._writer.journal)
+        return self._require_done(result)
+
+    def run_on_record(
+        self, request_for: RequestFor, confirm: Confirm, options: ReleaseOptions = _NO_OPTIONS
+    ) -> WriteResult:
+        """Carry out a write on a record once: it is read and confirmed before, and read back after.
+
+        Raises EscrowctlError: 3 where it is not confirmed, an expectation fails or the record changed meanwhile;
+        7 where it is done already; 12 where its outcome is or was unknown; the refusal's own code otherwise.
+        """
+        request = request_for(None)
+        read_back = ReadBack(
+            request, options, self._service, self._reader, self._writer.journal, self._signals, self._surroundings
+        )
+        try:
+            # What is known here needs no network; the echoed id is looked up again under the lock.
+            known = self._find_known(request)
+            if known is not None:
+                return read_back.conclude(known)
+            before = self._inspect(request, options)
+            asked = confirm(read_back.resource_id, before)
+            request = request_for(before)
+            with self._writer.exclusive(request) as waited:
+                self._writer.find_known(request)
+                if asked or waited:
+                    require_unchanged(read_back.resource_id, before, self._inspect(request, options))
+                return read_back.conclude(self._writer.perform(request)._replace(before=before))
+        except EscrowctlError as error:
+            if options.skip_released and error.code is ErrorCode.ALREADY_DONE:
+                return read_back.skip(error)
+            raise
+
+    def _find_known(self, request: WriteRequest) -> WriteResult | None:
+        """Return the stored result of what this would repeat; what another process sends now is waited for later."""
+        try:
+            return self._writer.find_known(request)
+        except EscrowctlError as error:
+            if error.code is not ErrorCode.BUSY:
+                raise
+            return None
+
+    def _inspect(self, request: WriteRequest, options: ReleaseOptions) -> Located | None:
+        """Read the record; raises EscrowctlError where it is done already, or an expectation fails."""
+        resource_id, operation = request.resource_id or "", request.operation
+        found = inspect(self._reader, resource_id, allow_unreadable=options.allow_unreadable, verb=operation.verb)
+        if found is not None and kind_of(operation.name).is_proven_by(found.status, self._service):
+            raise not_sent(ErrorCode.ALREADY_DONE, f"{resource_id} is {found.status} already.")
+        amount, currency = found.amount if found else None, found.currency if found else None
+        if options.expected_amount is not None and (amount is None or amount != options.expected_amount):
+            raise _unexpected(resource_id, "amount", amount, options.expected_amount)
+        if options.expected_currency is not None and currency != options.expected_currency:
+            raise _unexpected(resource_id, "currency", currency, options.expected_currency)
+        return found
+
+    def _require_done(self, result: WriteResult) -> WriteResult:
+        if result.sent.state is not State.DONE:
+            raise write_failure(self._service, result)
+        return result
+
+
+def _unexpected(resource_id: str, what: str, found: object, expected: object) -> EscrowctlError:
+    is_what = f"is {found}" if found is not None else "cannot be found in its record"
+    return not_sent(
+        ErrorCode.EXPECTATION_FAILED,
+        f"the {what} of {resource_id} {is_what}, but {expected} was expected.",
+        facts={"expected": str(expected), "found": str(found) if found is not None else None},
+    )

@@ -1,0 +1,210 @@
+"""Reading a record back after a write on it: *accepted* is not yet *done*.
+
+What the record says afterwards is a second reading, and which statuses prove a release only the profile
+knows (interface.md: not shown). What an update changes is not published: it may release the escrow, which
+only a reading shows.
+"""
+
+from dataclasses import replace
+
+from escrowctl.client.problem import describe_refusal
+from escrowctl.client.reader import Reader
+from escrowctl.client.record import Record, describe, is_another
+from escrowctl.config.service import Service
+from escrowctl.contract.operations import GET_TRANSACTION
+from escrowctl.contract.record import Located
+from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Outcome, Stopped, command
+from escrowctl.journal.entries import Entry, State
+from escrowctl.journal.guards import taken_over
+from escrowctl.journal.journal import Journal
+from escrowctl.signals import Signals
+from escrowctl.surroundings import Surroundings
+from escrowctl.writes.failures import write_failure
+from escrowctl.writes.kinds import kind_of
+from escrowctl.writes.requests import ReleaseOptions, WriteRequest, set_pending
+from escrowctl.writes.result import WriteResult
+
+_POLL_SECONDS = 2.0
+
+
+class ReadBack:
+    """Concludes a write on one record by what the record says after it."""
+
+    def __init__(
+        self,
+        request: WriteRequest,
+        options: ReleaseOptions,
+        service: Service,
+        reader: Reader,
+        journal: Journal,
+        signals: Signals,
+        surroundings: Surroundings,
+    ) -> None:
+        self.resource_id = request.resource_id or ""
+        self._kind = kind_of(request.operation.name)
+        self._verb = request.operation.verb
+        self._once_only = request.operation.once_only
+        self._options = options
+        self._service = service
+        self._reader = reader
+        self._journal = journal
+        self._signals = signals
+        self._surroundings = surroundings
+
+    def conclude(self, result: WriteResult) -> WriteResult:
+        """Return the result with what the record says now; raises EscrowctlError where it is not done."""
+        return self._conclude_once_only(result) if self._once_only else self._conclude_other(result)
+
+    def skip(self, error: EscrowctlError) -> WriteResult:
+        """Return that it was done before; raises `error` where a reading says otherwise, or nothing.
+
+        Where no status is known that proves it, all that is known is that it was accepted before.
+        """
+        after, _ = self._read()
+        verified = self._verified(after)
+        if after is None or verified is False:
+            raise error
+        return WriteResult(None, before=after.located, after=after, verified=verified)
+
+    def _conclude_other(self, result: WriteResult) -> WriteResult:
+        """Read the record where a proving status of a release is known, or the reply was empty."""
+        if result.sent.state is not State.DONE:
+            raise write_failure(self._service, result)
+        if result.record is not None and (result.replayed or not self._service.released):
+            return result
+        after, why = self._read()
+        return result._replace(after=after, why_unread=why)
+
+    def _conclude_once_only(self, result: WriteResult) -> WriteResult:
+        if not _is_worth_reading(result):
+            raise write_failure(self._service, result)
+        after, _ = self._read()
+        if result.sent.state is State.DONE and self._options.wait is not None:
+            after = self._wait(after, result)
+        result = result._replace(after=after, verified=self._verified(after))
+        if result.verified is True and not result.sent.verdict.verified:
+            result = result._replace(entry=self._settle_as_read(result))
+        if result.sent.state is not State.DONE:
+            raise self._not_done(result)
+        is_open = not self._kind.proving_statuses(self._service) or self._service.is_pending(result.status_after)
+        # A stop cuts the reading or the wait short: that it was accepted is shown, and the stop comes after.
+        if result.verified is True or is_open or self._signals.pending is not None:
+            return result
+        raise self._not_confirmed(result)
+
+    def _not_confirmed(self, result: WriteResult) -> EscrowctlError:
+        """Return the error of a write that was accepted, and whose record does not show it."""
+        entry, status = result.sent, result.status_after
+        is_same = status == result.status_before
+        reads = "its record cannot be read" if status is None else f"its status is {'still ' * is_same}{status}"
+        hints = [command(f"journal resolve {entry.name}", "to read it again")]
+        if status is not None and result.status_before not in (None, status):
+            # Which status means released is never suggested: a wrong one would report what did not happen.
+            hints.append(command(set_pending(status), f'if {status} means "on its way"'))
+        return EscrowctlError(
+            ErrorCode.NOT_RELEASED,
+            f"{self.resource_id}: the {self._verb} was accepted ({entry.verdict.http_status}), but {reads}. "
+            f"Do not {self._verb} it again.",
+            hint=tuple(hints),
+            outcome=Outcome.DONE,
+            facts=entry.facts | {"status_before": result.status_before, "status_after": status},
+        )
+
+    def _not_done(self, result: WriteResult) -> EscrowctlError:
+        """Return why a write is not done that the service answered; a 409 that changed nothing is a refusal."""
+        entry, after = result.sent, _located(result.after)
+        is_known = result.status_after is not None and result.status_before is not None
+        is_unchanged = is_known and result.status_before == result.status_after
+        is_conflict = result.code is ErrorCode.CONFLICT
+        if is_conflict and is_unchanged and result.answer and entry.state is State.UNKNOWN:
+            detail = f"{describe_refusal(result.answer)}; read back unchanged, {describe(after)}"
+            result = result._replace(entry=self._settle_later(entry, State.REFUSED, detail))
+        elif entry.state is State.REFUSED and is_known and not is_unchanged:
+            # Something was applied: a proxy may have sent it before what was refused.
+            answered = f"the service answered {entry.verdict.detail}"
+            detail = f"{answered}, but it reads as {describe(after)} now (before: {describe(result.before)})"
+            result = result._replace(entry=self._settle_later(entry, State.UNKNOWN, detail), code=None)
+        failure = write_failure(self._service, result)
+        if is_conflict and after is not None:
+            failure.hints = (*failure.hints, Hint(f"{self.resource_id} reads as {describe(after)} now"))
+        return failure
+
+    def _settle_later(self, entry: Entry, state: State, detail: str) -> Entry:
+        return self._journal.settle_later(entry, replace(entry.verdict, state=state, detail=detail))
+
+    def _settle_as_read(self, result: WriteResult) -> Entry:
+        entry = result.sent
+        try:
+            return self._journal.settle_by_reading(entry, f"{entry.verdict.detail}; read back as {result.status_after}")
+        except EscrowctlError as error:
+            if error.code is ErrorCode.BUSY:
+                raise taken_over(entry, entry.verdict) from error
+            # It was sent, whether or not the journal can be written now: done if that is on record, else unknown.
+            if entry.state is State.DONE:
+                return entry
+            raise write_failure(self._service, result) from None
+
+    def _wait(self, after: Record | None, result: WriteResult) -> Record | None:
+        """Read until the status proves it; a reading that fails is one that has not shown it yet.
+
+        Raises `ErrorCode.WAIT_EXPIRED`: the write itself was accepted.
+        """
+        runtime, seconds = self._surroundings, self._options.wait or 0.0
+        end = runtime.monotonic() + seconds
+        while self._verified(after) is not True:
+            if runtime.monotonic() >= end:
+                raise EscrowctlError(
+                    ErrorCode.WAIT_EXPIRED,
+                    f"{self.resource_id}: the {self._verb} was accepted ({result.sent.verdict.http_status}), but "
+                    f"{seconds:g} s later it is {describe(_located(after))}, not {self._kind.done}.",
+                    hint=command(f"tx get {self.resource_id}"),
+                    outcome=Outcome.DONE,
+                    facts=result.sent.facts,
+                )
+            try:
+                with self._signals.let_through():
+                    runtime.sleep(_POLL_SECONDS)
+            except Stopped as stopped:
+                # As in `_read`: that it was accepted is reported first.
+                self._signals.remember(stopped)
+                return after
+            after, _ = self._read()
+        return after
+
+    def _read(self) -> tuple[Record | None, str | None]:
+        """Return the record as it is now, or why it cannot be read."""
+        try:
+            record = self._reader.read(GET_TRANSACTION, self.resource_id, decides=True)
+        except EscrowctlError as error:
+            return None, error.message
+        except Stopped as stopped:
+            # What is known of the write is reported first; the stop comes after.
+            self._signals.remember(stopped)
+            return None, "it was interrupted"
+        # What another escrow has become says nothing about this one.
+        if is_another(self.resource_id, record.located):
+            return None, f"the record says that it is {record.located.id}"
+        return record, None
+
+    def _verified(self, after: Record | None) -> bool | None:
+        """Return whether a record proves the write; None where that cannot be said."""
+        if after is None or not self._kind.proving_statuses(self._service):
+            return None
+        return self._kind.is_proven_by(after.located.status, self._service)
+
+
+def _is_worth_reading(result: WriteResult) -> bool:
+    """Whether a reading may show more than the answer: a refusal too may be one of a proxy's second try."""
+    match result.sent.state:
+        case State.DONE:
+            return True
+        case State.UNKNOWN:
+            return result.answer is not None
+        case State.REFUSED:
+            return result.answer is not None and result.code is not ErrorCode.RATE_LIMITED
+        case _:
+            return False
+
+
+def _located(record: Record | None) -> Located | None:
+    return record.located if record else None

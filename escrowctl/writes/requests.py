@@ -1,0 +1,274 @@
+"""What is asked of a write: each request complete, as it will be sent and recorded."""
+
+import shlex
+from typing import TYPE_CHECKING, NamedTuple
+
+from escrowctl.client.record import money_of
+from escrowctl.contract.body import encode, normalise
+from escrowctl.contract.identifiers import fold_id, fold_reference
+from escrowctl.contract.money import Money
+from escrowctl.contract.number import JsonValue, Number
+from escrowctl.contract.operations import (
+    CREATE_TRANSACTION,
+    CREATE_WEBHOOK,
+    OPERATIONS,
+    RELEASE_TRANSACTION,
+    UPDATE_TRANSACTION,
+    Operation,
+)
+from escrowctl.contract.record import locate
+from escrowctl.contract.redaction import hash_values, redact
+from escrowctl.contract.reply import Document, read_reply
+from escrowctl.errors import bad_value
+
+if TYPE_CHECKING:
+    from escrowctl.config.service import Service
+    from escrowctl.contract.record import Located
+    from escrowctl.journal.entries import Entry
+
+
+class WriteOptions(NamedTuple):
+    """What an operator adds to a write: recorded in the journal, or about what it may repeat.
+
+    `allowed_duplicates` are numbers of journal entries that it is sent in spite of. `reference` is the
+    operator's own name for what is created: one reference, one escrow.
+    """
+
+    idempotency_key: str | None = None
+    reference: str | None = None
+    reason: str | None = None
+    allowed_duplicates: tuple[int, ...] = ()
+
+
+NO_OPTIONS = WriteOptions()
+
+
+class ReleaseOptions(NamedTuple):
+    """How escrows are to be released.
+
+    `expected_*` refuse on a mismatch, amounts compared as Decimals. `allow_unreadable` allows a record that
+    cannot be read, `skip_released` makes "already released" a success, `wait` is how many seconds to wait
+    until the record reads as released (None: not at all).
+    """
+
+    body: str | None = None
+    expected_amount: Number | None = None
+    expected_currency: str | None = None
+    allow_unreadable: bool = False
+    skip_released: bool = False
+    wait: float | None = None
+
+
+class WriteRequest(NamedTuple):
+    """A write as it will be sent and recorded.
+
+    `fingerprint` as in `journal`'s Intent; `locks` name what is held across processes while it is sent;
+    `recorded_body` is what the journal stores of the body: the body itself, or with hashes in place of
+    what may be secret. `is_capped`: whether a profile's caps apply; where they do and `money` is not
+    known, it is not sent under them.
+    """
+
+    operation: Operation
+    body: str | None
+    fingerprint: str
+    locks: tuple[str, ...]
+    options: WriteOptions
+    recorded_body: str | None
+    resource_id: str | None = None
+    money: Money | None = None
+    is_capped: bool = True
+
+    @property
+    def texts(self) -> tuple[str | None, ...]:
+        """Everything in it that somebody typed."""
+        options = self.options
+        return (
+            self.operation.path,
+            self.resource_id,
+            self.body,
+            options.idempotency_key,
+            options.reference,
+            options.reason,
+        )
+
+
+def request_create(
+    money: Money, service: "Service", data: dict[str, JsonValue], options: WriteOptions = NO_OPTIONS
+) -> WriteRequest:
+    """Return the request: the two fields of interface.md section 2, then those the operator gave.
+
+    Raises EscrowctlError (exit 2) where `data` names one of the fields again.
+    """
+    body: dict[str, JsonValue] = {"amount": money.amount, "currency": money.currency}
+    added = dict(data)
+    if options.reference is not None and service.reference_field is not None:
+        added.setdefault(service.reference_field, options.reference)
+    for name in added:
+        if name in body:
+            raise bad_value(f'--data has "{name}", which --{name} sets: leave it out of --data.')
+    return request_create_of(body | added, options, money=money)
+
+
+def request_create_of(
+    body: JsonValue,
+    options: WriteOptions = NO_OPTIONS,
+    *,
+    operation: Operation = CREATE_TRANSACTION,
+    money: Money | None = None,
+) -> WriteRequest:
+    """Return the request to create an escrow with exactly this body; `money` None: it is looked for in the body."""
+    recorded = hash_values(body)
+    fingerprint = encode(normalise(recorded))
+    return WriteRequest(
+        operation=operation,
+        body=encode(body),
+        fingerprint=fingerprint,
+        locks=_create_locks(fingerprint, options.reference),
+        options=options,
+        recorded_body=encode(recorded),
+        money=money or money_of(locate(body, noun=operation.noun, any_case=False)),
+    )
+
+
+def request_release(
+    resource_id: str,
+    release: ReleaseOptions,
+    options: WriteOptions = NO_OPTIONS,
+    *,
+    found: "Located | None" = None,
+    operation: Operation = RELEASE_TRANSACTION,
+) -> WriteRequest:
+    """Return the request to release one escrow; `found` is its record as read, with the id it echoes."""
+    # The locks are on both spellings: the one typed, and the one that the service echoes.
+    echoed = (found.id if found else None) or resource_id
+    return WriteRequest(
+        operation=operation,
+        body=release.body,
+        fingerprint=echoed,
+        locks=_transaction_locks(resource_id, echoed),
+        options=options,
+        recorded_body=encode(hash_values(_read(release.body))) if release.body is not None else None,
+        resource_id=resource_id,
+        money=money_of(found),
+    )
+
+
+def request_update(
+    resource_id: str,
+    body: JsonValue,
+    options: WriteOptions = NO_OPTIONS,
+    *,
+    found: "Located | None" = None,
+    operation: Operation = UPDATE_TRANSACTION,
+) -> WriteRequest:
+    """Return the request to update one escrow, under the lock that its release takes.
+
+    Caps apply where it sets an amount, and refuse it where that amount cannot be found.
+    """
+    echoed = (found.id if found else None) or resource_id
+    given = locate(body, noun=operation.noun, any_case=False)
+    currency = given.currency or (found.currency if found else None)
+    recorded = hash_values(body)
+    return WriteRequest(
+        operation=operation,
+        body=encode(body),
+        fingerprint=f"{echoed} {encode(normalise(recorded))}",
+        locks=_transaction_locks(resource_id, echoed),
+        options=options,
+        recorded_body=encode(recorded),
+        resource_id=resource_id,
+        money=Money(given.amount, currency) if given.amount is not None and currency is not None else None,
+        is_capped=_sets_amount(body),
+    )
+
+
+def request_webhook(
+    body: JsonValue, service: "Service", options: WriteOptions = NO_OPTIONS, *, operation: Operation = CREATE_WEBHOOK
+) -> WriteRequest:
+    """Return the request to register an endpoint; the journal stores no text of its body that may be a secret."""
+    recorded = redact(body, harmless=service.webhooks.field_names)
+    fingerprint = encode(normalise(recorded))
+    return WriteRequest(
+        operation=operation,
+        body=encode(body),
+        fingerprint=fingerprint,
+        locks=(f"webhook\n{fingerprint}",),
+        options=options,
+        recorded_body=encode(recorded),
+        is_capped=False,
+    )
+
+
+def request_call(
+    operation: Operation, body: JsonValue, options: WriteOptions, *, resource_id: str | None = None
+) -> WriteRequest:
+    """Return the request for a call that the interface does not know; `body` None: no body.
+
+    `resource_id` is the transaction that the path names: its lock is taken. Nothing is known of what
+    such a call sends and gets, so the journal stores no text of it that may be a secret.
+    """
+    recorded = encode(redact(body)) if body is not None else None
+    return WriteRequest(
+        operation=operation,
+        body=encode(body) if body is not None else None,
+        fingerprint=f"{operation.path} {encode(normalise(redact(body)))}",
+        locks=_transaction_locks(resource_id) if resource_id else (f"call\n{operation.method}\n{operation.path}",),
+        options=options,
+        recorded_body=recorded,
+        resource_id=resource_id,
+    )
+
+
+def request_again(entry: "Entry") -> WriteRequest | None:
+    """Return the request that an entry records; None where the journal has hashes in place of its texts."""
+    intent = entry.intent
+    operation = next((one for one in OPERATIONS if one.name == intent.operation), None)
+    body = _read(intent.body) if intent.body is not None else None
+    if operation is None or operation.is_confidential or hash_values(body) != body:
+        return None
+    echoed = intent.likeness.split(" ", 1)[0]
+    locks = (
+        _create_locks(intent.likeness, intent.reference)
+        if intent.resource_id is None
+        else _transaction_locks(intent.resource_id, echoed)
+    )
+    return WriteRequest(
+        operation=operation,
+        body=intent.body,
+        fingerprint=intent.likeness,
+        locks=locks,
+        options=WriteOptions(intent.idempotency_key, intent.reference, intent.reason, intent.despite),
+        recorded_body=intent.body,
+        resource_id=intent.resource_id,
+        money=intent.money,
+        is_capped=intent.operation != UPDATE_TRANSACTION.name or _sets_amount(body),
+    )
+
+
+def set_pending(status: str) -> str:
+    """Return the command that adds a status to status.pending, without the program's name."""
+    return f"config set status.pending {shlex.quote(status)}"
+
+
+def _read(body: str) -> JsonValue:
+    reply = read_reply(body.encode())
+    return reply.value if isinstance(reply, Document) else None
+
+
+def _sets_amount(body: JsonValue) -> bool:
+    """Whether a field at any depth is named like an amount, however it is spelled."""
+    match body:
+        case dict():
+            return any("amount" in key.casefold() or _sets_amount(item) for key, item in body.items())
+        case list():
+            return any(_sets_amount(item) for item in body)
+        case _:
+            return False
+
+
+def _transaction_locks(*ids: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(f"transaction\n{fold_id(resource_id)}" for resource_id in ids))
+
+
+def _create_locks(fingerprint: str, reference: str | None) -> tuple[str, ...]:
+    return (f"create\n{fingerprint}\n{fold_reference(reference or '')}",)

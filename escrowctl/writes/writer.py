@@ -1,0 +1,304 @@
+"""Sending a write: intent durable, bytes out once, outcome durable. Nothing else in escrowctl sends one.
+
+    journal.begin   the intent is on disk, or nothing happens
+    exchange        the one place that waits; signals may end it
+    judge_write     evidence and status, never the exception's type
+    journal.settle  the outcome is on disk before anybody reads about it
+
+A process that dies between the first and the last leaves an entry that reads as unknown. Where
+`client.retry` allows another attempt, it takes the same four steps under the same key.
+"""
+
+import getpass
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from escrowctl.client.http import SUCCESS, Answer, Evidence, Exchange, Fault, Request, make_headers
+from escrowctl.client.record import Record, make_record
+from escrowctl.client.retry import Retry, may_write_again
+from escrowctl.client.transport import Connection
+from escrowctl.config.service import REPLY_LIMIT, Service
+from escrowctl.contract.body import encode
+from escrowctl.contract.operations import Operation
+from escrowctl.contract.redaction import find_secret, hide_values, may_hold_secret, redact
+from escrowctl.contract.reply import Document, read_reply
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped, not_sent
+from escrowctl.journal.accounts import account_of
+from escrowctl.journal.entries import Entry, Intent, State, Verdict
+from escrowctl.journal.journal import Journal, Word
+from escrowctl.journal.spending import NO_CAPS, Caps
+from escrowctl.signals import Signals
+from escrowctl.surroundings import Surroundings
+from escrowctl.writes.failures import not_recorded
+from escrowctl.writes.outcome import Judgement, describe_sent, judge_write
+from escrowctl.writes.requests import WriteRequest
+from escrowctl.writes.result import WriteResult
+
+_REPORTED_SECONDS = 1.0
+
+
+class Writer:
+    """Sends writes to one service and records them in `journal`.
+
+    `report_defect` is called with a defect of escrowctl after which a write is still accounted for.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        connection: Connection,
+        journal: Journal,
+        *,
+        retry: Retry,
+        surroundings: Surroundings,
+        signals: Signals,
+        report_defect: Callable[[BaseException], None],
+    ) -> None:
+        self._service = service
+        self._connection = connection
+        self._retry = retry
+        self._report_defect = report_defect
+        self.journal = journal
+        self._surroundings = surroundings
+        self._signals = signals
+
+    def check(self, request: WriteRequest) -> None:
+        """Raise EscrowctlError where the profile forbids a write, or the request holds the key; nothing was sent."""
+        service = self._service
+        if service.read_only:
+            raise not_sent(ErrorCode.READ_ONLY, f"the profile {service.name} is read-only.")
+        if service.live:
+            self._require_pinned_journal()
+        service.refuse_key(*request.texts)
+
+    def find_known(self, request: WriteRequest) -> WriteResult | None:
+        """Return the stored result that a request repeats under its idempotency key, or None.
+
+        Raises EscrowctlError as `check` does, and what `Journal.begin` would raise; records nothing.
+        """
+        self.check(request)
+        intent = self._make_intent(request)
+        sent = self.journal.find_sent(intent, repeats_throttled=self._service.repeats_throttled)
+        if sent is not None:
+            return self._replay(sent, request)
+        self.journal.refuse_known(intent)
+        return None
+
+    @contextmanager
+    def exclusive(self, request: WriteRequest) -> Iterator[bool]:
+        """Hold what a request locks across processes; yields whether somebody else had it first.
+
+        A wait of a second is reported at a terminal. Signals may end it. Raises `ErrorCode.BUSY` after
+        twice a write's time-out.
+        """
+        runtime, timeout = self._surroundings, 2 * self._service.write_timeout
+        start = runtime.monotonic()
+
+        def wait(seconds: float) -> None:
+            if runtime.stderr.isatty() and runtime.monotonic() - start >= _REPORTED_SECONDS:
+                verb = request.operation.verb
+                self._retry.report(f"another process is working on the same {verb}; waiting up to {timeout:g} s")
+            with self._signals.let_through():
+                runtime.sleep(seconds)
+
+        names = [f"{name}\n{lock}" for name in self._service.names for lock in request.locks]
+        with self.journal.exclusive(names, monotonic=runtime.monotonic, sleep=wait, patience=timeout) as waited:
+            yield waited
+
+    def perform(
+        self, request: WriteRequest, *, again: Entry | None = None, decision: Word | None = None
+    ) -> WriteResult:
+        """Send a request, and return what is known of it; call inside `signals.held()`.
+
+        `again`: the entry to send once more, by an operator's `decision`. Whatever the service says to a later
+        attempt except that it is done, a write that may have been applied before stays unknown.
+
+        Raises EscrowctlError where a guard or the profile refuses it (nothing sent), `JOURNAL_UNUSABLE`
+        where no intent could be recorded (nothing sent), and `Stopped` for a signal while nothing of
+        it can have been applied.
+        """
+        self.check(request)
+        if again is None:
+            begun = self.journal.begin(
+                self._make_intent(request),
+                request_id=self._surroundings.new_uuid(),
+                caps=self._caps(request),
+                repeats_throttled=self._service.repeats_throttled,
+            )
+            if begun.replayed:
+                return self._replay(begun.entry, request)
+            entry = begun.entry
+        else:
+            entry = self._begin_again(again, request, decision)
+        unsettled = again is not None
+        attempts = self._retry.attempts(self._service.write_timeout)
+        while True:
+            attempts.start()
+            exchange = self._send(entry, request, unsettled=unsettled)
+            result = self._settle(entry, request, exchange, unsettled=unsettled)
+            unsettled = result.sent.state is State.UNKNOWN
+            try:
+                if not attempts.again(exchange, allowed=self._may_send_again(exchange)):
+                    return result
+                entry = self._begin_again(result.sent, request)
+            except (Exception, Stopped) as error:
+                if not unsettled:
+                    raise
+                # That it may have happened outranks why it was not tried again.
+                if isinstance(error, Stopped):
+                    self._signals.remember(error)
+                elif not isinstance(error, EscrowctlError):
+                    self._report_defect(error)
+                return result
+
+    def preview(self, request: WriteRequest, *, placeholder: str) -> Request:
+        """Return the HTTP request as it would be sent; `placeholder` is in the place of what each sending makes new."""
+        self._service.refuse_key(*request.texts)
+        return self._make_outgoing(self._make_intent(request, placeholder), request.body, placeholder)
+
+    def _require_pinned_journal(self) -> None:
+        """Refuse a live write on a journal other than the one it is bound to: a lost one has lost the guards."""
+        for pin in self._service.journal_pins:
+            if pin.journal_id != self.journal.journal_id:
+                raise not_sent(
+                    ErrorCode.JOURNAL_UNUSABLE,
+                    f"this journal is {self.journal.journal_id}, and {pin.source} says {pin.journal_id}: what was "
+                    "written before is not known here.",
+                    hint=("where this journal is: escrowctl config path", "bring the other one back, or change the id"),
+                )
+
+    def _make_intent(self, request: WriteRequest, new_key: str = "") -> Intent:
+        """Return what the journal stores of a request, with a new idempotency key where it has none."""
+        service, options = self._service, request.options
+        return Intent(
+            operation=request.operation.name,
+            service=service.identity,
+            site=service.site,
+            profile=service.name,
+            method=request.operation.method,
+            url=service.url(request.operation.fill(request.resource_id)),
+            body=request.recorded_body,
+            idempotency_key=options.idempotency_key or new_key or self._surroundings.new_uuid(),
+            likeness=request.fingerprint,
+            resource_id=request.resource_id,
+            money=request.money,
+            reference=options.reference,
+            reason=options.reason,
+            despite=options.allowed_duplicates,
+            operator=operator_name(),
+            account=account_of(service),
+        )
+
+    def _begin_again(self, entry: Entry, request: WriteRequest, decision: Word | None = None) -> Entry:
+        request_id = self._surroundings.new_uuid()
+        account, caps = account_of(self._service), self._caps(request)
+        return self.journal.begin_again(entry, account, request_id=request_id, caps=caps, word=decision)
+
+    def _caps(self, request: WriteRequest) -> Caps:
+        return self._service.caps if request.is_capped else NO_CAPS
+
+    def _may_send_again(self, exchange: Exchange) -> bool:
+        service = self._service
+        return may_write_again(exchange, refused_for_now=service.repeats_throttled, deduplicated=service.deduplicates)
+
+    def _send(self, entry: Entry, request: WriteRequest, *, unsettled: bool) -> Exchange:
+        evidence = Evidence()
+        try:
+            outgoing = self._make_outgoing(entry.intent, request.body, entry.request_id)
+            with self._signals.let_through():
+                return self._connection.exchange(
+                    outgoing, evidence=evidence, seconds=self._service.write_timeout, limit=REPLY_LIMIT
+                )
+        except BaseException as error:
+            # A signal, or a defect of ours: only whether a byte left decides what the write has become.
+            if not (evidence.sent or unsettled):
+                self.journal.settle(entry, Verdict(State.NOT_SENT, "it ended before a byte left"))
+                raise
+            if isinstance(error, Stopped):
+                # The outcome is reported first; that nothing more is begun comes after.
+                self._signals.remember(error)
+                return Exchange(evidence.sent, fault=Fault.INTERRUPTED)
+            self._report_defect(error)
+            return Exchange(evidence.sent, fault=Fault.DEFECT, detail=type(error).__name__)
+
+    def _settle(self, entry: Entry, request: WriteRequest, exchange: Exchange, *, unsettled: bool) -> WriteResult:
+        """Judge an attempt and record its outcome; where judging itself fails, the write is recorded as unknown."""
+        answer = exchange.answer
+        try:
+            judged = judge_write(request.operation, exchange, sent=describe_sent(self._service, entry))
+            if unsettled:
+                judged = judged.after_unknown()
+            if answer is not None and answer.status in SUCCESS and request.operation.is_confidential:
+                self._save_secret(entry, request.operation, answer, judged.record)
+            verdict = self._make_verdict(request, judged, exchange)
+        except Exception as error:  # noqa: BLE001 - whatever fails here, its bytes may have left
+            self._report_defect(error)
+            detail = f"escrowctl itself failed on the answer ({type(error).__name__})"
+            verdict = Verdict(State.UNKNOWN, detail, answer.status if answer else None)
+            return WriteResult(self._record_outcome(entry, verdict))
+        return WriteResult(self._record_outcome(entry, verdict), judged.record, judged.code, answer=answer)
+
+    def _make_outgoing(self, intent: Intent, body: str | None, request_id: str) -> Request:
+        """Return the HTTP request that an intent stands for; its body is the request's own, secrets included."""
+        headers = make_headers(
+            self._service.key, request_id=request_id, has_body=body is not None, idempotency_key=intent.idempotency_key
+        )
+        return Request(intent.method, intent.url, headers, body.encode() if body is not None else None)
+
+    def _make_verdict(self, request: WriteRequest, judged: Judgement, exchange: Exchange) -> Verdict:
+        record, result_id = judged.record, None
+        if judged.outcome is Outcome.DONE:
+            result_id = judged.result_id or (record.located.id if record else None)
+        is_timeout = exchange.fault is Fault.TIMEOUT
+        return Verdict(
+            state=State(judged.outcome.value),
+            detail=f"no answer came within {self._service.write_timeout:g} s" if is_timeout else judged.detail,
+            http_status=exchange.answer.status if exchange.answer else None,
+            result_id=result_id,
+            reply=self._redact_reply(request, record) if record else None,
+            may_repeat=judged.may_repeat,
+        )
+
+    def _record_outcome(self, entry: Entry, verdict: Verdict) -> Entry:
+        try:
+            return self.journal.settle(entry, verdict)
+        except EscrowctlError as error:
+            if error.code is ErrorCode.OUTCOME_UNKNOWN:
+                raise
+            raise not_recorded(entry, verdict, error) from error
+
+    def _redact_reply(self, request: WriteRequest, record: Record) -> str:
+        """Return what the journal stores of a reply: no value that may be a secret."""
+        if not request.operation.is_confidential:
+            return encode(hide_values(record.document))
+        return encode(redact(record.document, harmless=self._service.webhooks.field_names))
+
+    def _save_secret(self, entry: Entry, operation: Operation, answer: Answer, record: Record | None) -> None:
+        """Store a 2xx reply that may hold a signing secret, readable or not: no other reply holds it."""
+        if record is None:
+            if operation.makes_record and answer.body:
+                self.journal.keep_secret(entry, answer.body.decode("utf-8", errors="replace"), resource_id=None)
+            return
+        harmless = self._service.webhooks.field_names
+        if find_secret(record.document) or (
+            operation.makes_record and may_hold_secret(record.document, harmless=harmless)
+        ):
+            self.journal.keep_secret(entry, record.document, resource_id=record.located.id)
+
+    def _replay(self, entry: Entry, request: WriteRequest) -> WriteResult:
+        """Return the stored result of an entry, with its reply as it was stored."""
+        reply = read_reply((entry.verdict.reply or "").encode())
+        record = None
+        if isinstance(reply, Document):
+            record = make_record(reply.value, pointers=self._service.pointers, noun=request.operation.noun)
+        return WriteResult(entry, record, replayed=True)
+
+
+def operator_name() -> str:
+    """Return who runs this, for the record: the user's name, or the uid where the machine has no name for it."""
+    try:
+        # A name may come from the environment as bytes that are no text.
+        return getpass.getuser().encode("utf-8", "replace").decode()
+    except (OSError, KeyError):
+        return f"uid={os.geteuid()}"

@@ -1,0 +1,72 @@
+"""When a connection is used again: real sockets, a client that works without pause, and a service that is counted."""
+
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from wire_server import WireServer, http_reply
+
+from escrowctl.client.http import Evidence, Request
+from escrowctl.client.tls import make_empty_context
+from escrowctl.client.transport import IDLE_SECONDS, Connection, OriginTransport
+
+REPLY = http_reply("200 OK", b'{"id":"tx_1"}')
+CHUNKED = b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nd\r\n{"id":"tx_1"}\r\n0\r\n\r\n'
+
+
+@contextmanager
+def connected(server: WireServer) -> Iterator[Callable[[str], bytes]]:
+    """Yield what sends a request by its method on one connection of escrowctl, and returns the reply's body."""
+    transport = OriginTransport(is_https=False, context=make_empty_context(), proxy=None, monotonic=time.monotonic)
+    connection = Connection(transport)
+
+    def send(method: str) -> bytes:
+        request = Request(method, f"{server.base_url}/x", (("Authorization", "Bearer sk_test_1"),), b"{}")
+        exchange = connection.exchange(request, evidence=Evidence(), seconds=5, limit=1000)
+        assert exchange.answer is not None, exchange
+        return exchange.answer.body
+
+    try:
+        yield send
+    finally:
+        connection.close()
+
+
+def count_connections(reply: bytes, methods: str, pause: float = 0.0) -> int:
+    ports: set[int] = set()
+
+    def behave(_seen: object, connection: socket.socket) -> None:
+        ports.add(connection.getpeername()[1])
+        connection.sendall(reply)
+
+    server = WireServer(behave)
+    try:
+        with connected(server) as send:
+            for method in methods.split():
+                send(method)
+                time.sleep(pause)
+    finally:
+        server.close()
+    return len(ports)
+
+
+@pytest.mark.parametrize(
+    ("methods", "count"), [("POST PUT POST", 1), ("GET GET", 1), ("GET POST", 2), ("POST GET POST", 3)]
+)
+def test_connection_is_shared_by_writes_or_by_reads_alone(methods: str, count: int) -> None:
+    assert count_connections(REPLY, methods) == count
+
+
+@pytest.mark.parametrize("methods", ["POST POST", "GET GET"])
+def test_connection_that_received_more_than_the_reply_is_closed(methods: str) -> None:
+    assert count_connections(REPLY + REPLY, methods) == 2
+
+
+def test_connection_whose_reply_has_no_length_is_closed() -> None:
+    assert count_connections(CHUNKED, "POST POST") == 2
+
+
+def test_idle_connection_is_closed_after_a_second() -> None:
+    assert count_connections(REPLY, "POST POST", pause=IDLE_SECONDS + 0.1) == 2

@@ -14,9 +14,9 @@ from escrowctl.contract.operations import (
     LIST_TRANSACTIONS,
     Operation,
 )
-from escrowctl.sandbox import app, drafts, gate, pages, route, transactions
-from escrowctl.sandbox.body import JsonObject
-from escrowctl.sandbox.calls import Call
+from escrowctl.sandbox import app, http, pages, transactions
+from escrowctl.sandbox.http import Call
+from escrowctl.sandbox.json import JsonObject
 from escrowctl.sandbox.problems import no_record
 from escrowctl.sandbox.records import Transaction, User
 
@@ -57,13 +57,13 @@ def user_without_a_field(patched: pytest.MonkeyPatch) -> None:
 
 
 def key_ignored_on_one_route(patched: pytest.MonkeyPatch) -> None:
-    check = gate.Gate.process_request
+    check = http.Middleware.process_request
 
     def check_elsewhere(self: Any, request: Any, response: Any) -> None:
         if not request.path.startswith("/api/v1/users/"):
             check(self, request, response)
 
-    patched.setattr(gate.Gate, "process_request", check_elsewhere)
+    patched.setattr(http.Middleware, "process_request", check_elsewhere)
 
 
 def failing_on_a_large_amount(patched: pytest.MonkeyPatch) -> None:
@@ -78,8 +78,8 @@ def failing_on_a_large_amount(patched: pytest.MonkeyPatch) -> None:
             overflow(text)
             return amount.fullmatch(text)
 
-    amount = drafts.AMOUNT
-    patched.setattr(drafts, "AMOUNT", Unchecked())
+    amount = transactions.AMOUNT
+    patched.setattr(transactions, "AMOUNT", Unchecked())
 
 
 def limit_of_nothing_taken(patched: pytest.MonkeyPatch) -> None:
@@ -88,11 +88,11 @@ def limit_of_nothing_taken(patched: pytest.MonkeyPatch) -> None:
 
 
 def cents_refused(patched: pytest.MonkeyPatch) -> None:
-    patched.setattr(drafts, "AMOUNT", re.compile("[1-9][0-9]{0,13}"))
+    patched.setattr(transactions, "AMOUNT", re.compile("[1-9][0-9]{0,13}"))
 
 
 def status_not_documented(patched: pytest.MonkeyPatch) -> None:
-    status = route.success_status
+    status = http.success_status
 
     def accepted(operation: Operation) -> int:
         return 202 if operation is CREATE_TRANSACTION else status(operation)
@@ -101,7 +101,7 @@ def status_not_documented(patched: pytest.MonkeyPatch) -> None:
 
 
 def answers_without_their_request(patched: pytest.MonkeyPatch) -> None:
-    patched.setattr(gate.Gate, "process_response", lambda *_: None)
+    patched.setattr(http.Middleware, "process_response", lambda *_: None)
 
 
 def problems_as_plain_json(patched: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from escrowctl.sandbox.ledger import Balance, check_ledger
 from escrowctl.sandbox.service import Sandbox, open_sandbox
 from sandbox.conformance import Judge, fetch_document
 
@@ -27,6 +28,12 @@ def judged_client(sandbox: Sandbox) -> httpx.Client:
         headers={"Authorization": f"Bearer {sandbox.key}"},
         event_hooks={"response": [Judge(fetch_document(sandbox))]},
     )
+
+
+def balances(sandbox: Sandbox) -> tuple[Balance, ...]:
+    """Add up the ledger, per currency, at one moment."""
+    with sandbox.store.reading() as connection:
+        return check_ledger(connection)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from escrowctl.sandbox.commits import GroupCommits
+from escrowctl.sandbox.commits import Commits
 
 
 class Book:
@@ -15,7 +15,7 @@ class Book:
     def __init__(self, path: Path) -> None:
         self.connection = sqlite3.connect(path, isolation_level=None)
         self.connection.execute("CREATE TABLE things (name TEXT UNIQUE)")
-        self.commits = GroupCommits(self)  # type: ignore[arg-type] # it stands for the connection
+        self.commits = Commits(self)  # type: ignore[arg-type] # it stands for the connection
         self.committed = 0
         self.fail = False
 
@@ -45,7 +45,7 @@ def book(tmp_path: Path) -> Iterator[Book]:
 
 
 def test_several_share_one_commit_and_one_alone_has_its_own(book: Book) -> None:
-    with book.commits.together():
+    with book.commits.group():
         for name in ("a", "b", "c"):
             book.add(name)
         assert book.committed == 0, "nothing is durable before the block has ended"
@@ -55,7 +55,7 @@ def test_several_share_one_commit_and_one_alone_has_its_own(book: Book) -> None:
 
 
 def test_one_that_fails_undoes_its_own_work_alone(book: Book) -> None:
-    with book.commits.together():
+    with book.commits.group():
         book.add("a")
         with pytest.raises(sqlite3.IntegrityError):
             book.add("a")
@@ -69,7 +69,7 @@ def test_one_that_fails_undoes_its_own_work_alone(book: Book) -> None:
 
 def test_a_commit_that_fails_leaves_nothing_and_says_so(book: Book) -> None:
     book.fail = True
-    with pytest.raises(sqlite3.OperationalError, match="disk is full"), book.commits.together():  # noqa: PT012 - the group
+    with pytest.raises(sqlite3.OperationalError, match="disk is full"), book.commits.group():  # noqa: PT012 - the group
         book.add("a")
         book.add("b")
     book.fail = False
@@ -79,12 +79,12 @@ def test_a_commit_that_fails_leaves_nothing_and_says_so(book: Book) -> None:
 
 
 def test_where_the_database_undoes_everything_nobody_is_told_otherwise(book: Book) -> None:
-    with pytest.raises(sqlite3.OperationalError, match="undid"), book.commits.together():  # noqa: PT012 - the group
+    with pytest.raises(sqlite3.OperationalError, match="rolled back"), book.commits.group():  # noqa: PT012 - the group
         book.add("a")
         with pytest.raises(sqlite3.OperationalError, match="I/O"), book.commits.transaction("BEGIN IMMEDIATE"):  # noqa: PT012 - a member
             book.connection.execute("ROLLBACK")
             raise sqlite3.OperationalError("disk I/O error")
-        with pytest.raises(sqlite3.OperationalError, match="undid"):
+        with pytest.raises(sqlite3.OperationalError, match="rolled back"):
             book.add("b")
 
     assert book.names() == []

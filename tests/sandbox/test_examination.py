@@ -7,6 +7,7 @@ from faults.seeds import draw_seed
 
 from escrowctl.sandbox.service import Sandbox
 from sandbox.broken import FAULTS, Fault
+from sandbox.conftest import balances
 from sandbox.examiner import Examination, examine
 
 SEED = 8
@@ -22,7 +23,7 @@ def assert_nothing_found(examination: Examination, sandbox: Sandbox, *, requests
     assert examination.code == 0, examination.said
     # Fewer would say that it looked away.
     assert examination.requests > requests, examination.said
-    assert [balance.currency for balance in sandbox.check_ledger() if not balance.sound] == []
+    assert [balance.currency for balance in balances(sandbox) if not balance.consistent] == []
 
 
 def assert_found(examination: Examination, fault: Fault) -> None:

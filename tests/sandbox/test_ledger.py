@@ -23,6 +23,7 @@ from hypothesis.stateful import (
 
 from escrowctl.sandbox.ledger import Balance, units
 from escrowctl.sandbox.service import Sandbox, open_sandbox
+from sandbox.conftest import balances
 
 UNIT = Decimal("0.0001")
 
@@ -63,7 +64,7 @@ def test_balances_are_told_per_currency(sandbox: Sandbox, client: httpx.Client) 
     create(client, "2.5", "EUR")
     client.put(f"/transactions/{create(client, '7', 'EUR')}/release")
 
-    assert sandbox.check_ledger() == (Balance("EUR", 0, 25_000, 25_000), Balance("USD", 0, 10_000, 10_000))
+    assert balances(sandbox) == (Balance("EUR", 0, 25_000, 25_000), Balance("USD", 0, 10_000, 10_000))
 
 
 def test_sums_beyond_63_bits_are_exact(sandbox: Sandbox, client: httpx.Client) -> None:
@@ -72,7 +73,7 @@ def test_sums_beyond_63_bits_are_exact(sandbox: Sandbox, client: httpx.Client) -
 
     total = 12 * (10**18 - 1)
     assert total > 2**63
-    assert sandbox.check_ledger() == (Balance("USD", 0, total, total),)
+    assert balances(sandbox) == (Balance("USD", 0, total, total),)
 
 
 @pytest.mark.parametrize("statement", ["UPDATE ledger_entries SET units = 1", "DELETE FROM ledger_entries"])
@@ -131,17 +132,17 @@ def test_the_check_sees_money_that_was_made_or_lost(
     sandbox: Sandbox, client: httpx.Client, folder: Path, damage: str
 ) -> None:
     made = create(client, "1")
-    assert [balance.sound for balance in sandbox.check_ledger()] == [True]
+    assert [balance.consistent for balance in balances(sandbox)] == [True]
 
     with closing(sqlite3.connect(folder / "sandbox.db")) as other, other:
         other.execute(damage.format(id=made))
 
-    assert [balance.sound for balance in sandbox.check_ledger()] == [False]
+    assert [balance.consistent for balance in balances(sandbox)] == [False]
 
 
 def test_a_full_disk_leaves_no_half_of_a_create(sandbox: Sandbox, client: httpx.Client, folder: Path) -> None:
     made = create(client, "1")
-    connection = sandbox._store._connection
+    connection = sandbox.store._connection
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     connection.execute(f"PRAGMA max_page_count = {pages}")
 
@@ -152,7 +153,7 @@ def test_a_full_disk_leaves_no_half_of_a_create(sandbox: Sandbox, client: httpx.
 
     connection.execute("PRAGMA max_page_count = 1000000")
     assert len(client.get("/transactions").json()["data"]) == len(statuses)
-    assert all(balance.sound for balance in sandbox.check_ledger())
+    assert all(balance.consistent for balance in balances(sandbox))
     assert client.put(f"/transactions/{made}/release").status_code == 200
 
 
@@ -223,8 +224,8 @@ class LedgerMachine(RuleBasedStateMachine):
         expected: dict[str, Decimal] = {currency: Decimal(0) for currency, _ in self.released.values()}
         for currency, amount in self.held.values():
             expected[currency] = expected.get(currency, Decimal(0)) + amount
-        found = self.sandbox.check_ledger()
-        assert all(balance.sound for balance in found)
+        found = balances(self.sandbox)
+        assert all(balance.consistent for balance in found)
         assert {balance.currency: balance.hold * UNIT for balance in found} == expected
 
     def teardown(self) -> None:

@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from escrowctl.sandbox.service import Sandbox, open_sandbox
+from sandbox.conftest import balances
 
 Connect = Callable[[Sandbox], httpx.Client]
 Start = Callable[..., subprocess.Popen[str]]
@@ -50,7 +51,7 @@ def race_threads(client: httpx.Client, rounds: int) -> None:
 def test_of_sixteen_threads_that_release_one_is_told_200(sandbox: Sandbox, client: httpx.Client) -> None:
     race_threads(client, rounds=20)
 
-    assert [(balance.sound, balance.hold) for balance in sandbox.check_ledger()] == [(True, 0)]
+    assert [(balance.consistent, balance.hold) for balance in balances(sandbox)] == [(True, 0)]
 
 
 @pytest.mark.long
@@ -59,7 +60,7 @@ def test_of_sixteen_threads_that_release_one_is_told_200_a_thousand_times(
 ) -> None:
     race_threads(client, rounds=1000)
 
-    assert [(balance.sound, balance.hold) for balance in sandbox.check_ledger()] == [(True, 0)]
+    assert [(balance.consistent, balance.hold) for balance in balances(sandbox)] == [(True, 0)]
 
 
 def test_of_eight_processes_that_release_one_is_told_200(
@@ -70,7 +71,7 @@ def test_of_eight_processes_that_release_one_is_told_200(
     said = together([start("release", folder, made) for _ in range(8)])
 
     assert sorted(said) == ["200"] + ["409"] * 7
-    assert [(balance.sound, balance.hold) for balance in sandbox.check_ledger()] == [(True, 0)]
+    assert [(balance.consistent, balance.hold) for balance in balances(sandbox)] == [(True, 0)]
 
 
 def test_two_sandboxes_in_one_process_race_as_two_processes_do(folder: Path, now: Now, connect: Connect) -> None:
@@ -92,7 +93,7 @@ def test_creates_from_many_threads_are_all_kept(sandbox: Sandbox, client: httpx.
     ids = {reply.json()["id"] for reply in replies}
     assert len(ids) == 64
     assert {record["id"] for record in client.get("/transactions?limit=100").json()["data"]} == ids
-    assert [balance.hold for balance in sandbox.check_ledger()] == [64 * 250_000]
+    assert [balance.hold for balance in balances(sandbox)] == [64 * 250_000]
 
 
 @pytest.mark.thorough
@@ -121,13 +122,13 @@ def test_what_was_answered_outlives_the_process(folder: Path, start: Start, now:
     client = connect(sandbox)
     assert len(answered) >= 11
     assert {client.get(f"/transactions/{made}").status_code for made in answered} == {200}
-    assert all(balance.sound for balance in sandbox.check_ledger())
+    assert all(balance.consistent for balance in balances(sandbox))
     sandbox.close()
 
 
 def test_an_answer_is_given_after_its_commit(sandbox: Sandbox) -> None:
     steps: list[str] = []
-    sandbox._store._connection.set_trace_callback(steps.append)
+    sandbox.store._connection.set_trace_callback(steps.append)
 
     def watched(environ: Any, start_response: Any) -> Any:
         def answer(*arguments: Any) -> Any:

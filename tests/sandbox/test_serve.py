@@ -1,6 +1,7 @@
 """`sandbox serve|status|reset`: one store for commands and for other programs, and one owner at a time."""
 
 import contextlib
+import errno
 import http.client
 import json
 import os
@@ -9,8 +10,7 @@ import socket
 import stat
 import threading
 import time
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,7 @@ from wire_server import say_nothing
 from wire_server import serving as serving_wire
 
 from escrowctl.errors import ErrorCode, EscrowctlError
-from escrowctl.sandbox.ownership import Claim, ServedSandbox, announce, claim_alone, claim_shared, find_server
+from escrowctl.sandbox.ownership import Claim, ServedSandbox, claim_store, find_server
 from sandbox.serving import Served, call, serving
 
 CREATE = ("--sandbox", "tx", "create", "--amount", "7.50", "--currency", "EUR", "-q")
@@ -104,41 +104,37 @@ def test_it_has_one_owner_at_a_time(program: Program, served: Served, words: tup
     )
 
 
-def test_commands_share_it_and_a_server_waits_for_them(tmp_path: Path) -> None:
-    folder = tmp_path / "sandbox"
-    first, second = claim_shared(folder), claim_shared(folder)
-    assert isinstance(first, Claim)
-    assert isinstance(second, Claim)
+def test_commands_share_the_store_and_a_server_waits(folder: Path) -> None:
+    first, second = claim_store(folder), claim_store(folder)
     first.release()
-    with pytest.raises(EscrowctlError, match="other commands have been using the sandbox") as raised:
-        claim_alone(folder, patience=0)
+    with pytest.raises(EscrowctlError, match="other commands have used the sandbox") as raised:
+        claim_store(folder, alone=True, timeout=0)
     second.release()
-    alone = claim_alone(folder, patience=0)
+    alone = claim_store(folder, alone=True, timeout=0)
     with pytest.raises(EscrowctlError):
-        claim_shared(folder, patience=0)
+        claim_store(folder, timeout=0)
     alone.release()
 
     assert raised.value.code is ErrorCode.BUSY
 
 
-# Whose word is believed
-
-
-def word(base_url: str, **changed: object) -> ServedSandbox:
-    return replace(ServedSandbox(base_url, "sk_sandbox_0", "sbx_0", os.getpid()), **changed)  # type: ignore[arg-type]
-
-
-def test_the_word_of_the_server_that_has_the_store_is_believed_until_it_is_taken_back(tmp_path: Path) -> None:
-    folder = tmp_path / "sandbox"
-    claim = claim_alone(folder, patience=0)
-    served = word("http://127.0.0.1:4650")
-
-    withdraw = announce(folder, served)
-
-    assert (find_server(folder), claim_shared(folder, patience=0)) == (served, served)
-    withdraw()
-    assert find_server(folder) is None
+@pytest.fixture
+def claim(folder: Path) -> Iterator[Claim]:
+    """An exclusive lock on the folder, as a server holds it."""
+    claim = claim_store(folder, alone=True, timeout=0)
+    yield claim
     claim.release()
+
+
+SERVED = ServedSandbox("http://127.0.0.1:4650", "sk_sandbox_0", "sbx_0", os.getpid())
+
+
+def test_server_is_found_while_it_is_announced(folder: Path, claim: Claim) -> None:
+    with claim.announced(SERVED):
+        assert find_server(folder) == SERVED
+        with pytest.raises(EscrowctlError, match=SERVED.base_url):
+            claim_store(folder, timeout=0)
+    assert find_server(folder) is None
 
 
 @pytest.mark.parametrize(
@@ -153,66 +149,81 @@ def test_the_word_of_the_server_that_has_the_store_is_believed_until_it_is_taken
         "http://127.0.0.1:4650\n",
     ],
 )
-def test_a_word_that_leads_off_this_machine_is_not_believed(tmp_path: Path, base_url: str) -> None:
-    folder = tmp_path / "sandbox"
-    claim = claim_alone(folder, patience=0)
-    withdraw = announce(folder, word(base_url))
+def test_server_address_off_this_machine_is_ignored(folder: Path, claim: Claim, base_url: str) -> None:
+    with claim.announced(SERVED._replace(base_url=base_url)):
+        assert find_server(folder) is None
+        with pytest.raises(EscrowctlError, match="other commands have used"):
+            claim_store(folder, timeout=0)
+
+
+@pytest.mark.usefixtures("claim")
+@pytest.mark.parametrize("content", [b"", b"{", b"[" * 4000, b"[]", b'{"base_url":"http://127.0.0.1:1"}', b"\xff"])
+def test_unreadable_server_address_is_ignored(folder: Path, content: bytes) -> None:
+    (folder / "sandbox.lock").write_bytes(content)
 
     assert find_server(folder) is None
-    with pytest.raises(EscrowctlError, match="other commands have been using"):
-        claim_shared(folder, patience=0)
-    withdraw()
+
+
+def test_address_without_a_server_is_ignored(folder: Path, claim: Claim) -> None:
+    with claim.announced(SERVED):
+        content = (folder / "sandbox.lock").read_bytes()
     claim.release()
-
-
-@pytest.mark.parametrize("case", ["left", "planted", "changed", "copied", "loose", "pipe", "link"])
-def test_a_word_that_the_holder_of_the_lock_did_not_write_is_not_believed(tmp_path: Path, case: str) -> None:
-    folder, path = tmp_path / "sandbox", tmp_path / "sandbox" / "server.json"
-    claim = claim_alone(folder, patience=0)
-    withdraw = announce(folder, word("http://127.0.0.1:4650"))
-    text = path.read_text()
-    foreign = text.replace("4650", "4651")
-    match case:
-        case "left":
-            # As a kill leaves it: there, and held by nobody.
-            withdraw()
-            path.write_text(text)
-        case "planted":
-            path.unlink()
-            path.write_text(foreign)
-        case "changed":
-            path.write_text(foreign)
-        case "copied":
-            path.rename(path.with_name("old"))
-            path.write_text(text)
-        case "loose":
-            path.chmod(0o644)
-        case "pipe":
-            path.unlink()
-            os.mkfifo(path, 0o600)
-        case _:
-            path.rename(path.with_name("old"))
-            path.symlink_to(path.with_name("old"))
-    if case in ("left", "planted", "copied"):
-        path.chmod(0o600)
+    (folder / "sandbox.lock").write_bytes(content)
 
     assert find_server(folder) is None
-    with pytest.raises(EscrowctlError, match="other commands have been using"):
-        claim_shared(folder, patience=0)
-    claim.release()
+    claim_store(folder, timeout=0).release()
 
 
-def test_a_server_that_has_not_begun_to_listen_has_left_no_word_and_nobody_elses(
-    program: Program, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        ("link", "it is a symbolic link, not a regular file"),
+        ("fifo", "it is not a regular file"),
+        ("folder", "it is not a regular file"),
+        ("loose", "other users may reach it"),
+    ],
+)
+def test_lock_that_is_no_private_file_is_refused(folder: Path, kind: str, reason: str) -> None:
+    folder.mkdir(mode=0o700, parents=True)
+    path, other = folder / "sandbox.lock", folder.with_name("other")
+    other.write_text("content")
+    other.chmod(0o600)
+    makers: dict[str, Callable[[], object]] = {
+        "link": lambda: path.symlink_to(other),
+        "fifo": lambda: os.mkfifo(path, 0o600),
+        "folder": lambda: path.mkdir(0o600),
+        "loose": lambda: path.touch(0o644),
+    }
+    makers[kind]()
+    before = look(folder)
+
+    with pytest.raises(EscrowctlError, match=f"sandbox.lock: {reason}") as raised:
+        claim_store(folder, alone=True, timeout=0)
+
+    assert raised.value.code is ErrorCode.STATE_UNUSABLE
+    assert (look(folder), other.read_text()) == (before, "content")
+
+
+def test_server_address_on_a_full_disk_is_refused(folder: Path, claim: Claim, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "pwrite", refuse)
+
+    with pytest.raises(EscrowctlError, match="No space left on device") as raised, claim.announced(SERVED):
+        pass
+    assert raised.value.code is ErrorCode.STATE_UNUSABLE
+
+
+def test_killed_servers_address_is_removed_by_the_next_owner(program: Program, tmp_path: Path) -> None:
     with serving(program, tmp_path) as served:
         assert served.end(signal.SIGKILL) == -signal.SIGKILL
     folder = program.home / "state" / "sandbox"
-    assert (folder / "server.json").exists()
+    assert served.ready["base_url"] in (folder / "sandbox.lock").read_text()
 
-    claim = claim_alone(folder, patience=0)
+    claim = claim_store(folder, alone=True, timeout=0)
 
-    assert not (folder / "server.json").exists()
+    assert (folder / "sandbox.lock").read_text() == ""
     assert find_server(folder) is None
     claim.release()
 

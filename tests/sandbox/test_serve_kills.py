@@ -20,7 +20,7 @@ from e2e.script import Program, clean_environment
 from faults.seeds import draw_seed
 
 from escrowctl.sandbox.service import open_sandbox
-from sandbox.conftest import judged_client
+from sandbox.conftest import balances, judged_client
 from sandbox.serving import Served, call, serving
 
 WRITERS = 8
@@ -81,7 +81,7 @@ def look(folder: Path, tally: Tally) -> None:
                 tally.wrong.append(f"{resource_id} is not {amount}")
             elif resource_id in tally.releases and found.json()["status"] != "released":
                 tally.wrong.append(f"{resource_id} was released and is {found.json()['status']}")
-        tally.wrong += [f"{one.currency} does not add up" for one in sandbox.check_ledger() if not one.sound]
+        tally.wrong += [f"{one.currency} does not add up" for one in balances(sandbox) if not one.consistent]
 
 
 def run_rounds(tmp_path: Path, rounds: int, *, broken: str = "") -> Tally:

@@ -109,7 +109,7 @@ def test_a_store_that_appears_during_the_first_look_is_not_taken_for_anothers(
             if sql == "PRAGMA user_version":
                 with monkeypatch.context() as plain, contextlib.suppress(EscrowctlError):
                     plain.setattr(sqlite3, "connect", connect)
-                    open_store(folder, now=now, patience=0.01).close()
+                    open_store(folder, now=now, timeout=0.01).close()
             return super().execute(sql, *arguments)
 
     connect = sqlite3.connect
@@ -327,11 +327,11 @@ def test_a_store_that_another_program_keeps_locked_is_refused(folder: Path, stor
         other.execute("BEGIN EXCLUSIVE")
 
         with pytest.raises(EscrowctlError, match="another program keeps it locked"):
-            open_store(folder, now=now, patience=0.01)
+            open_store(folder, now=now, timeout=0.01)
 
 
-def test_the_patience_with_other_processes_can_be_chosen(folder: Path, now: Now) -> None:
-    store = open_store(folder, now=now, patience=0.25)
+def test_the_timeout_for_other_processes_can_be_set(folder: Path, now: Now) -> None:
+    store = open_store(folder, now=now, timeout=0.25)
 
     assert store._connection.execute("PRAGMA busy_timeout").fetchone()[0] == 250
     store.close()

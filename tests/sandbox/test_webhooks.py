@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from escrowctl.sandbox.endpoints import is_endpoint_url
 from escrowctl.sandbox.service import Sandbox, open_sandbox
 from escrowctl.sandbox.store import open_store
-from escrowctl.sandbox.urls import is_endpoint_url
 
 JSON = {"Content-Type": "application/json"}
 PROBLEM = "application/problem+json"

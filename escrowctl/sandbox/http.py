@@ -45,7 +45,7 @@ class SandboxRequest(falcon.Request):
 
 
 class Call(NamedTuple):
-    """An authenticated request: the id in its path ("" if it has none), and the rest as it was sent."""
+    """An authenticated request: the id in its path ("" if it has none), and the rest unchanged."""
 
     resource_id: str
     query: str

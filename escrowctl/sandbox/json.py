@@ -8,7 +8,7 @@ MAX_DEPTH = 32
 
 
 class NumberToken:
-    """A JSON number as it was written: `100.00` stays `100.00`, `1e400` stays `1e400`."""
+    """A JSON number in its written form: `100.00` stays `100.00`, `1e400` stays `1e400`."""
 
     # No tuple and no str: the code below tells lists and texts from numbers by their type.
     __slots__ = ("text",)
@@ -59,7 +59,7 @@ def read_stored(text: str) -> JsonObject:
 
 
 def write_json(value: JsonValue) -> str:
-    """Write a value as one line of ASCII JSON; a token is written exactly as it was read."""
+    """Write a value as one line of ASCII JSON; a token is written digit for digit."""
     match value:
         case NumberToken():
             return value.text

@@ -220,7 +220,7 @@ def _response(description: Description) -> JsonObject:
 
 
 def _problem_responses(kinds: Iterable[ProblemKind]) -> JsonObject:
-    """A response per status: the shared one where it has exactly these kinds, else one of its own."""
+    """A response per status: the shared one where it has exactly these kinds, else a separate one."""
     shared = dict(_by_status(ProblemKind))
     return {
         f"{status}": {"$ref": f"#/components/responses/{status}"}

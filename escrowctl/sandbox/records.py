@@ -94,7 +94,7 @@ def find_user(connection: sqlite3.Connection, user_id: str) -> User | None:
 
 
 class Transaction(NamedTuple):
-    """One escrow: `amount` is the number as it was sent, `extra` the fields that the sandbox does not know."""
+    """One escrow: `amount` is the number token of the request, `extra` the fields that the sandbox does not know."""
 
     id: str
     status: State

@@ -126,7 +126,7 @@ class Transactions:
 
 
 class CreateRequest(NamedTuple):
-    """The checked body of a create; `amount` is the number as it was sent."""
+    """The checked body of a create; `amount` is the number token of the request."""
 
     amount: str
     currency: str

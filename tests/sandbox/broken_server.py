@@ -1,6 +1,6 @@
-"""`sandbox serve` broken on purpose: the first word names the fault, the rest is its command line.
+"""`sandbox serve` with a fault: the first argument names the fault, the rest is the command line.
 
-It proves that the harness of `test_serve_kills.py` would notice.
+It proves that the harness of `test_serve_kills.py` reports each fault.
 """
 
 import sqlite3
@@ -14,7 +14,7 @@ from escrowctl.sandbox.records import Move, Transaction
 
 
 def answers_before_the_commit() -> None:
-    """Answer at once, and commit when fifty groups have come together."""
+    """Answer at once, and commit only every fiftieth group."""
     seen = [0]
 
     @contextmanager
@@ -31,7 +31,7 @@ def answers_before_the_commit() -> None:
 
 
 def forgets_half_of_a_release() -> None:
-    """Write the first of a move's two entries only, now and then."""
+    """Write only the first of a move's two entries in one move of ten."""
     post = ledger.post
     seen = [0]
 

@@ -87,5 +87,5 @@ def _as_problem(request: SandboxRequest, error: Exception) -> ProblemError:
             detail = "Other processes locked the store for too long; nothing was changed."
             return ProblemError(ProblemKind.STORE_BUSY, detail, headers={"Retry-After": "1"})
         case _:
-            detail = "Internal error in the sandbox. The request may or may not have been carried out."
+            detail = "Internal error. The request may or may not have been carried out."
             return ProblemError(ProblemKind.INTERNAL, detail)

@@ -132,7 +132,7 @@ class Middleware:
         if request.method not in resource.methods:
             allowed = ", ".join(resource.methods)
             raise ProblemError(
-                ProblemKind.METHOD_NOT_ALLOWED, f"This path answers to {allowed}.", headers={"Allow": allowed}
+                ProblemKind.METHOD_NOT_ALLOWED, f"This path supports {allowed}.", headers={"Allow": allowed}
             )
 
     def process_response(self, request: SandboxRequest, response: falcon.Response, *_: object) -> None:

@@ -80,7 +80,7 @@ DESCRIPTIONS: Mapping[Operation, Description] = MappingProxyType(
         ),
         LIST_TRANSACTIONS: Description("List transactions", answers="TransactionPage"),
         UPDATE_TRANSACTION: Description(
-            "Refused with 400 always: what it would accept is not shown",
+            "Always refused with 400: the published interface shows no update",
             answers=None,
             takes="AnyObject",
             problems=(ProblemKind.UPDATE_NOT_SHOWN,),
@@ -182,12 +182,7 @@ def _parameters(operation: Operation, description: Description) -> Sequence[Json
         found.append({"name": "after", "in": "query", "schema": id_schema(prefix), "description": meaning})
     if operation.access is Access.WRITE:
         found.append(_header("Idempotency-Key", "Accepted, with no effect: the interface promises nothing."))
-    found.append(
-        _header(
-            REQUEST_ID_HEADER,
-            "Returned if it matches the pattern of this header in answers; else the sandbox draws one.",
-        )
-    )
+    found.append(_header(REQUEST_ID_HEADER, "Returned if it is valid, as in answers; else the sandbox draws one."))
     return found
 
 

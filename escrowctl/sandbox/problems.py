@@ -19,15 +19,15 @@ class ProblemKind(Enum):
     """The closed list of problems: the stable type slug, its HTTP status and its title."""
 
     BAD_REQUEST = "bad-request", 400, "The request cannot be understood"
-    UPDATE_NOT_SHOWN = "update-not-shown", 400, "What an update may say is not shown"
+    UPDATE_NOT_SHOWN = "update-not-shown", 400, "No update is accepted"
     UNAUTHENTICATED = "unauthenticated", 401, "No valid API key"
     NOT_FOUND = "not-found", 404, "No such record"
     NO_SUCH_PATH = "no-such-path", 404, "No such path"
-    METHOD_NOT_ALLOWED = "method-not-allowed", 405, "Not a method of this path"
+    METHOD_NOT_ALLOWED = "method-not-allowed", 405, "Method not allowed"
     MOVE_REFUSED = "move-refused", 409, "The state of the transaction forbids this"
     TOO_LARGE = "too-large", 413, "The body is too large"
     NOT_JSON_TYPE = "not-json-type", 415, "The body is not declared as JSON"
-    INTERNAL = "internal", 500, "The sandbox failed"
+    INTERNAL = "internal", 500, "Internal error in the sandbox"
     STORE_BUSY = "store-busy", 503, "The store is busy"
 
     def __init__(self, slug: str, status: int, title: str) -> None:

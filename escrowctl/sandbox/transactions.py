@@ -91,7 +91,7 @@ class Transactions:
             _require(connection, call.resource_id)
         raise ProblemError(
             ProblemKind.UPDATE_NOT_SHOWN,
-            f"Transaction {call.resource_id} was not changed: what this call accepts is not shown.",
+            f"Transaction {call.resource_id} was not changed: the published interface shows no update.",
         )
 
     def release(self, call: Call) -> JsonObject:

@@ -150,9 +150,9 @@ def test_update_is_400_and_changes_nothing(client: httpx.Client, body: bytes) ->
         400,
         {
             "type": "urn:escrowctl:sandbox:update-not-shown",
-            "title": "What an update may say is not shown",
+            "title": "No update is accepted",
             "status": 400,
-            "detail": f"Transaction {made['id']} was not changed: what this call accepts is not shown.",
+            "detail": f"Transaction {made['id']} was not changed: the published interface shows no update.",
             "request_id": "r1",
         },
     )

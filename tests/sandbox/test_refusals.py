@@ -194,9 +194,9 @@ def test_unexpected_failure_is_500_without_details_and_stores_nothing(
     assert (reply.status_code, reply.headers["content-type"]) == (500, PROBLEM)
     assert reply.json() == {
         "type": "urn:escrowctl:sandbox:internal",
-        "title": "The sandbox failed",
+        "title": "Internal error in the sandbox",
         "status": 500,
-        "detail": "Internal error in the sandbox. The request may or may not have been carried out.",
+        "detail": "Internal error. The request may or may not have been carried out.",
         "request_id": reply.headers["x-request-id"],
     }
     assert reply.headers["x-request-id"] in caplog.text

@@ -47,7 +47,7 @@ def replace_sockets(transport: Any, backend: Any) -> None:
 
 def sandbox_connection(sandbox: Any) -> Any:
     """Return the SQLite connection of an open sandbox."""
-    return sandbox._store._connection
+    return sandbox.store._connection
 
 
 def store_connection(store: Any) -> Any:

@@ -47,24 +47,24 @@ def serve(
     _refuse_elsewhere(session)
     if not 0 <= port <= _MAX_PORT:
         raise bad_value(f"--port {port} is not from 0 to {_MAX_PORT}.")
-    from escrowctl.sandbox import ready_file as ready_files  # noqa: PLC0415 - for those who serve
-    from escrowctl.sandbox.ownership import ServedSandbox, announce  # noqa: PLC0415
-    from escrowctl.sandbox.server import SandboxServer  # noqa: PLC0415
+    from escrowctl.sandbox import server as serving  # noqa: PLC0415 - for those who serve
+    from escrowctl.sandbox.ownership import ServedSandbox  # noqa: PLC0415
     from escrowctl.sandbox.service import open_sandbox_alone  # noqa: PLC0415
 
     if ready_file is not None:
         ready_file = ready_file.absolute()
-        ready_files.refuse_other_file(ready_file)
+        serving.refuse_other_file(ready_file)
     with session.signals.held(), contextlib.ExitStack() as ending:
         sandbox = open_sandbox_alone(session.sandbox_folder, now=session.surroundings.now)
         ending.callback(sandbox.close)
-        server = SandboxServer(sandbox.app, port=port, together=sandbox.together)
+        server = serving.SandboxServer(sandbox.app, port=port, group=sandbox.store.commits.group)
         ending.callback(server.close)
         served = ServedSandbox(server.base_url, sandbox.key, sandbox.identity, os.getpid())
-        ending.callback(announce(session.sandbox_folder, served))
+        assert sandbox.claim is not None, "it was opened with one"
+        ending.enter_context(sandbox.claim.announced(served))
         document = _served_document(served)
         if ready_file is not None:
-            ending.enter_context(ready_files.ready_file(ready_file, encode(document) + "\n"))
+            ending.enter_context(serving.ready_file(ready_file, encode(document) + "\n"))
         session.show(_served_view(session, document))
         _tell(session, served)
         interrupted = _run(session, server)

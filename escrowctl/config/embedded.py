@@ -21,7 +21,7 @@ def check_line(line: LineValues) -> None:
 
 def describe_sandbox(line: LineValues, *, identity: str, key: str, served_at: str | None) -> Service:
     """Return the service; `served_at` is the URL of the `sandbox serve` that holds the store, if one does."""
-    origin = parse_base_url(served_at, source="server.json") if served_at else Origin("http", IN_PROCESS_HOST, 80)
+    origin = parse_base_url(served_at, source="sandbox.lock") if served_at else Origin("http", IN_PROCESS_HOST, 80)
     return Service(
         name="sandbox",
         origin=origin,

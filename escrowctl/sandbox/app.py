@@ -1,12 +1,9 @@
-"""The sandbox over WSGI: routes from the contract, and the one place where refusals become answers.
+"""The sandbox as a WSGI application: routes from the contract, and every refusal made an answer here.
 
-    request -> key (401) -> path (404) -> method (405) -> body (413) -> handler -> 200 or 201
-                  a ProblemError, and anything unforeseen, -> application/problem+json
-
-What interface.md leaves open is the sandbox's own choice: an answered call is 200, as was observed
-for POST and GET /transactions and GET /users, and 201 for POST /webhooks, as was observed too
-(section 7); every answer carries `X-Request-Id`, the caller's own if it is a plain word. Beside the
-interface, and without a key, stands the sandbox's description of itself: GET /openapi.json.
+interface.md leaves these open, so they are the sandbox's own choice: a successful call is 200, as
+was observed for POST and GET /transactions and GET /users, and 201 for POST /webhooks, as was
+observed too (section 7); every answer carries `X-Request-Id`, the client's own if it is valid.
+GET /openapi.json, which is not part of the interface and needs no key, describes the sandbox.
 """
 
 import logging
@@ -17,12 +14,19 @@ from typing import Any, TypeAlias
 import falcon
 
 from escrowctl.contract.operations import DEFAULT_API_PREFIX, OPERATIONS, Operation
-from escrowctl.sandbox.body import JsonObject, write_json
-from escrowctl.sandbox.calls import Call
-from escrowctl.sandbox.gate import OPENAPI_PATH, Gate, no_such_path
+from escrowctl.sandbox.http import (
+    OPENAPI_PATH,
+    SUCCESS,
+    Call,
+    Handler,
+    Middleware,
+    Resource,
+    SandboxRequest,
+    no_such_path,
+    success_status,
+)
+from escrowctl.sandbox.json import JsonObject, write_json
 from escrowctl.sandbox.problems import PROBLEM_TYPE, ProblemError, ProblemKind
-from escrowctl.sandbox.request import SandboxRequest
-from escrowctl.sandbox.route import Action, Handler, Route, success_status
 from escrowctl.sandbox.store import primary_code
 
 STATUS_PATH = "/sandbox/status"
@@ -33,21 +37,21 @@ App: TypeAlias = "falcon.App[SandboxRequest, falcon.Response]"
 def build_app(
     handlers: Mapping[Operation, Handler], *, describe: Callable[[], JsonObject], key: str, log: logging.Logger
 ) -> App:
-    """Build the WSGI app. An operation without a handler has no route, and so is 404.
+    """Build the WSGI app. An operation without a handler has no route: 404.
 
-    `describe` answers GET /sandbox/status, which is for `escrowctl sandbox status`. `log` is told of
-    what the sandbox did not foresee; the caller is told no more than that.
+    `describe` answers GET /sandbox/status, for `escrowctl sandbox status`. Only `log` gets the
+    exception behind a 500; the client gets the status.
     """
-    app = falcon.App(request_type=SandboxRequest, response_type=falcon.Response, middleware=[Gate(key=key)])
-    by_path: dict[str, dict[str, Action]] = {}
+    app = falcon.App(request_type=SandboxRequest, response_type=falcon.Response, middleware=[Middleware(key=key)])
+    by_path: dict[str, dict[str, tuple[Handler, int]]] = {}
     for operation in OPERATIONS:
         if operation in handlers:
-            action = Action(handlers[operation], success_status(operation))
+            action = handlers[operation], success_status(operation)
             by_path.setdefault(operation.path, {})[operation.method] = action
-    for path, by_method in by_path.items():
-        app.add_route(DEFAULT_API_PREFIX + path, Route(by_method))
-    app.add_route(OPENAPI_PATH, Route({"GET": Action(_openapi_document)}))
-    app.add_route(STATUS_PATH, Route({"GET": Action(lambda _call: describe())}))
+    for path, actions in by_path.items():
+        app.add_route(DEFAULT_API_PREFIX + path, Resource(actions))
+    app.add_route(OPENAPI_PATH, Resource({"GET": (_openapi_document, SUCCESS)}))
+    app.add_route(STATUS_PATH, Resource({"GET": (lambda _call: describe(), SUCCESS)}))
     app.add_error_handler((Exception, falcon.HTTPError), _error_answer(log))
     return app
 
@@ -80,8 +84,8 @@ def _as_problem(request: SandboxRequest, error: Exception) -> ProblemError:
         case falcon.HTTPBadRequest():
             return ProblemError(ProblemKind.BAD_REQUEST, "The method or a header cannot be understood.")
         case sqlite3.OperationalError() if primary_code(error) == sqlite3.SQLITE_BUSY:
-            detail = "Other processes kept the store for too long; nothing was changed."
+            detail = "Other processes locked the store for too long; nothing was changed."
             return ProblemError(ProblemKind.STORE_BUSY, detail, headers={"Retry-After": "1"})
         case _:
-            detail = "The sandbox failed unforeseen. Whether the request was carried out is not known."
+            detail = "Internal error. The request may or may not have been carried out."
             return ProblemError(ProblemKind.INTERNAL, detail)

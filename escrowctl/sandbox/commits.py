@@ -1,100 +1,74 @@
-"""How the store's transactions become durable: one by one, or those of several requests together.
+"""How the store's transactions become durable: one by one, or several in one group commit.
 
-A server that alone owns its store answers, in one thread, all requests that have arrived, and lets
-their transactions share one commit, and so one fsync: each runs in a savepoint of its own, and none
-is answered before the commit that holds it. (Threads that hand each other the commit were tried:
-with eight they are ten times slower, for each waits for the interpreter's lock.)
+A server is the only user of its store. It answers, in one thread, all requests that have arrived,
+and lets their transactions share one commit, and so one fsync: each runs in its own savepoint, and
+no request is answered before the commit that contains it. (Threads that pass the commit to each
+other were measured: with eight they are ten times slower, because each waits for the interpreter's lock.)
 """
 
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import Protocol
+from contextlib import contextmanager
 
 
-class Commits(Protocol):
-    """Runs transactions on one connection."""
+class Commits:
+    """Runs transactions on one connection, for any number of threads.
 
-    def transaction(self, begin: str) -> AbstractContextManager[None]:
-        """One transaction, undone when the block raises; `begin` is the statement that opens it.
-
-        Raise sqlite3.Error, with nothing changed, where it cannot be opened.
-        """
-
-    def together(self) -> AbstractContextManager[None]:
-        """Make all transactions of the block durable when it ends.
-
-        Raise sqlite3.Error, with nothing of all of them changed, where that cannot be done.
-        """
-
-
-class SingleCommits:
-    """A commit for each transaction, for any number of threads; other processes may write in between."""
+    Groups are for one thread, on the store's only connection.
+    """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._turn = threading.Lock()
-
-    @contextmanager
-    def transaction(self, begin: str) -> Iterator[None]:
-        """See `Commits`; it is durable when the block has ended."""
-        with self._turn, committed(self._connection, begin):
-            yield
-
-    @contextmanager
-    def together(self) -> Iterator[None]:
-        """See `Commits`."""
-        yield
-
-
-class GroupCommits:
-    """One commit for all transactions of `together`, on the store's only connection and in one thread."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
         self._grouped = False
 
     @contextmanager
     def transaction(self, begin: str) -> Iterator[None]:
-        """See `Commits`; inside `together` it is durable when that has ended."""
-        if not self._grouped:
-            with committed(self._connection, begin):
+        """One transaction, rolled back when the block raises; `begin` is the statement that opens it.
+
+        It is durable when the block has ended, inside a group when the group has ended. Raise
+        sqlite3.Error, with nothing changed, where it cannot be opened.
+        """
+        with self._turn, self._member() if self._grouped else committed(self._connection, begin):
+            yield
+
+    @contextmanager
+    def group(self) -> Iterator[None]:
+        """Make all transactions of the block durable when it ends.
+
+        Raise sqlite3.Error, with nothing changed by any of them, where that fails.
+        """
+        self._grouped = True
+        try:
+            with committed(self._connection, "BEGIN IMMEDIATE"):
                 yield
-            return
-        if not self._connection.in_transaction:
-            raise _lost()
+                self._require_group()
+        finally:
+            self._grouped = False
+
+    @contextmanager
+    def _member(self) -> Iterator[None]:
+        self._require_group()
         self._connection.execute("SAVEPOINT member")
         try:
             yield
             self._connection.execute("RELEASE member")
         except BaseException:
-            # On a full disk SQLite undoes everything by itself; there is no savepoint left then.
+            # On a full disk SQLite rolls back the group by itself, with all its savepoints.
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK TO member")
                 self._connection.execute("RELEASE member")
             raise
 
-    @contextmanager
-    def together(self) -> Iterator[None]:
-        """See `Commits`."""
-        self._grouped = True
-        try:
-            with committed(self._connection, "BEGIN IMMEDIATE"):
-                yield
-                if not self._connection.in_transaction:
-                    raise _lost()
-        finally:
-            self._grouped = False
-
-
-def _lost() -> sqlite3.Error:
-    return sqlite3.OperationalError("the database undid the transaction")
+    def _require_group(self) -> None:
+        if not self._connection.in_transaction:
+            raise sqlite3.OperationalError("the database rolled back the transaction")
 
 
 @contextmanager
 def committed(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
-    """One transaction and its commit; undone when the block raises."""
+    """One transaction and its commit; rolled back when the block raises."""
     connection.execute(begin)
     try:
         yield

@@ -3,17 +3,16 @@
     create    payer:<user>  -a      hold           +a
     release   hold          -a      payee:<user>   +a
 
-Accounts are the sandbox's own choice, one set per currency. Payers go below zero by what they paid
-in; a hold never does.
+Accounts are the sandbox's own choice, one set per currency. The balance of a payer is negative by
+what was paid in; that of a hold is never negative.
 """
 
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+from typing import NamedTuple
 
-from escrowctl.sandbox.lifecycle import Move, State
-from escrowctl.sandbox.records import Transaction
+from escrowctl.sandbox.records import Move, State, Transaction
 
 DECIMALS = 4
 HOLD = "hold"
@@ -39,7 +38,7 @@ INSERT = """
 
 
 def units(amount: str) -> int:
-    """`12.5` -> 125000. The amount is a plain decimal with at most four places (drafts.py)."""
+    """`12.5` -> 125000. The amount is a plain decimal with at most four places (`transactions.AMOUNT`)."""
     whole, _, fraction = amount.partition(".")
     return int(whole + fraction.ljust(DECIMALS, "0"))
 
@@ -60,12 +59,11 @@ def post(connection: sqlite3.Connection, transaction: Transaction, *, move: Move
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Balance:
+class Balance(NamedTuple):
     """One currency, in units of a ten-thousandth.
 
-    `total` is the sum of all entries; `hold` that of the hold account; `held` the amounts of the
-    transactions whose state is held, added up from the records themselves.
+    `total` is the sum of all entries; `hold` that of the hold account; `held` the sum of the
+    amounts of all transactions in the state held.
     """
 
     currency: str
@@ -74,7 +72,7 @@ class Balance:
     held: int
 
     @property
-    def sound(self) -> bool:
+    def consistent(self) -> bool:
         """Whether no money was made or lost, and the ledger and the records agree."""
         return self.total == 0 and self.hold == self.held >= 0
 

@@ -1,13 +1,13 @@
 """The sandbox's description of itself: an OpenAPI 3.1 document, at GET /openapi.json.
 
-Methods and paths are the contract's list of operations; what stands here by hand is what each of them
-takes and answers. Every status that a call can be answered with is listed, and no other.
+Methods and paths come from the contract's list of operations; what each of them takes and answers is
+written here by hand. Every status that a call can be answered with is listed, and no other.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
+from typing import NamedTuple
 
 from escrowctl.contract.operations import (
     CREATE_TRANSACTION,
@@ -23,30 +23,26 @@ from escrowctl.contract.operations import (
     Access,
     Operation,
 )
-from escrowctl.sandbox.body import JsonObject
-from escrowctl.sandbox.calls import JSON_TYPE, MAX_BODY_BYTES
-from escrowctl.sandbox.gate import OPENAPI_PATH
-from escrowctl.sandbox.openapi_schemas import REQUEST_ID, id_schema, problem_name, schema_ref, schemas
+from escrowctl.sandbox.http import JSON_TYPE, MAX_BODY_BYTES, OPENAPI_PATH, REQUEST_ID_HEADER, SUCCESS, success_status
+from escrowctl.sandbox.json import JsonObject
+from escrowctl.sandbox.openapi_schemas import REQUEST_ID_SCHEMA, id_schema, problem_name, schema_ref, schemas
 from escrowctl.sandbox.pages import DEFAULT_LIMIT, MAX_LIMIT
 from escrowctl.sandbox.problems import PROBLEM_TYPE, ProblemKind
 from escrowctl.sandbox.records import DEFAULT_PAYER
-from escrowctl.sandbox.request import REQUEST_ID_HEADER
-from escrowctl.sandbox.route import SUCCESS, success_status
 
 ID_PREFIXES: Mapping[str, str] = MappingProxyType({"transaction": "tx", "user": "usr", "webhook": "wh"})
 
 ANY_CALL = (ProblemKind.BAD_REQUEST, ProblemKind.TOO_LARGE, ProblemKind.INTERNAL)
 ANY_CALL_WITH_KEY = (ProblemKind.UNAUTHENTICATED, ProblemKind.STORE_BUSY)
-# A `/` in an id, even as %2F, is one more segment: the path may be another's, or nobody's.
+# A `/` in an id, even as %2F, starts another segment: the path may be another operation's, or unknown.
 ANY_CALL_WITH_ID = (ProblemKind.NOT_FOUND, ProblemKind.NO_SUCH_PATH, ProblemKind.METHOD_NOT_ALLOWED)
 
 
-@dataclass(frozen=True, slots=True)
-class Description:
-    """What the document says of one operation, beside its method and path.
+class Description(NamedTuple):
+    """The description of one operation, without its method and path.
 
     `takes` and `answers` name schemas; `answers` None is a call that is always refused. `links` are
-    the operations that the id in an answer leads to, each with the parameter that it goes into.
+    the operations that accept the id in an answer, each with the parameter for it.
     """
 
     summary: str
@@ -84,7 +80,7 @@ DESCRIPTIONS: Mapping[Operation, Description] = MappingProxyType(
         ),
         LIST_TRANSACTIONS: Description("List transactions", answers="TransactionPage"),
         UPDATE_TRANSACTION: Description(
-            "Refused with 400 whatever it says: what it would accept is not shown",
+            "Always refused with 400: the published interface shows no update",
             answers=None,
             takes="AnyObject",
             problems=(ProblemKind.UPDATE_NOT_SHOWN,),
@@ -111,12 +107,12 @@ HEADERS: Mapping[ProblemKind, tuple[str, JsonObject]] = MappingProxyType(
         ProblemKind.STORE_BUSY: ("Retry-After", {"type": "string", "const": "1"}),
     }
 )
-"""The header that a kind of problem comes with (RFC 9110, sections 11.6.1, 10.2.1 and 10.2.3)."""
+"""The header that a kind of problem is sent with (RFC 9110, sections 11.6.1, 10.2.1 and 10.2.3)."""
 
 
 @cache
 def openapi_document() -> JsonObject:
-    """Return the document; it holds no secret, and is the same for every sandbox."""
+    """Return the document; it contains no secret, and is the same for every sandbox."""
     return {
         "openapi": "3.1.0",
         "info": {
@@ -130,7 +126,7 @@ def openapi_document() -> JsonObject:
         "paths": _paths(),
         "components": {
             "schemas": schemas(),
-            "headers": {REQUEST_ID_HEADER: {"required": True, "schema": REQUEST_ID}},
+            "headers": {REQUEST_ID_HEADER: {"required": True, "schema": REQUEST_ID_SCHEMA}},
             "responses": {f"{status}": _problem_response(kinds) for status, kinds in _by_status(ProblemKind)},
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
@@ -142,51 +138,51 @@ def _paths() -> JsonObject:
     for operation in OPERATIONS:
         item = paths.setdefault(DEFAULT_API_PREFIX + operation.path, {})
         item[operation.method.lower()] = _operation(operation, DESCRIPTIONS[operation])
-    return {**paths, OPENAPI_PATH: {"get": _itself()}}
+    return {**paths, OPENAPI_PATH: {"get": _openapi_operation()}}
 
 
-def _operation(operation: Operation, said: Description) -> JsonObject:
-    kinds = [*ANY_CALL, *ANY_CALL_WITH_KEY, *said.problems]
+def _operation(operation: Operation, description: Description) -> JsonObject:
+    kinds = [*ANY_CALL, *ANY_CALL_WITH_KEY, *description.problems]
     kinds += ANY_CALL_WITH_ID if "{id}" in operation.path else ()
-    kinds += (ProblemKind.NOT_JSON_TYPE,) if said.takes else ()
-    done = {f"{success_status(operation)}": _response(said)} if said.answers else {}
+    kinds += (ProblemKind.NOT_JSON_TYPE,) if description.takes else ()
+    done = {f"{success_status(operation)}": _response(description)} if description.answers else {}
     return {
         "operationId": operation.name,
-        "summary": said.summary,
+        "summary": description.summary,
         "description": f"{operation.standing.capitalize()}.",
         "tags": [operation.noun],
-        "parameters": _parameters(operation, said),
-        **({"requestBody": _request_body(said)} if said.takes else {}),
+        "parameters": _parameters(operation, description),
+        **({"requestBody": _request_body(description)} if description.takes else {}),
         "responses": {**done, **_problem_responses(kinds)},
     }
 
 
-def _itself() -> JsonObject:
+def _openapi_operation() -> JsonObject:
     content: JsonObject = {JSON_TYPE: {"schema": {"type": "object", "required": ["openapi", "info", "paths"]}}}
     done: JsonObject = {"description": "This document", "headers": _headers(), "content": content}
     return {
         "operationId": "get_openapi_document",
-        "summary": "Get this document; it is no part of the published interface, and needs no key",
+        "summary": "Get this document; it is not part of the published interface, and needs no key",
         "tags": ["sandbox"],
         "security": [],
         "responses": {f"{SUCCESS}": done, **_problem_responses(ANY_CALL)},
     }
 
 
-def _parameters(operation: Operation, said: Description) -> Sequence[JsonObject]:
+def _parameters(operation: Operation, description: Description) -> Sequence[JsonObject]:
     found: list[JsonObject] = []
     prefix = ID_PREFIXES[operation.noun]
     if "{id}" in operation.path:
-        example: JsonObject = {"example": said.id_example} if said.id_example else {}
+        example: JsonObject = {"example": description.id_example} if description.id_example else {}
         found.append({"name": "id", "in": "path", "required": True, "schema": id_schema(prefix), **example})
     if operation in LISTS:
         limit: JsonObject = {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT}
         found.append({"name": "limit", "in": "query", "schema": limit})
-        meaning = "The id of a record that exists: only older ones are listed."
+        meaning = "The id of an existing record: only older ones are listed."
         found.append({"name": "after", "in": "query", "schema": id_schema(prefix), "description": meaning})
     if operation.access is Access.WRITE:
-        found.append(_header("Idempotency-Key", "Accepted, and without effect: the interface promises nothing."))
-    found.append(_header(REQUEST_ID_HEADER, "Comes back if it is a plain word; else the sandbox draws one."))
+        found.append(_header("Idempotency-Key", "Accepted, with no effect: the interface promises nothing."))
+    found.append(_header(REQUEST_ID_HEADER, "Returned if it is valid, as in answers; else the sandbox draws one."))
     return found
 
 
@@ -194,36 +190,36 @@ def _header(name: str, meaning: str) -> JsonObject:
     return {"name": name, "in": "header", "schema": {"type": "string"}, "description": meaning}
 
 
-def _request_body(said: Description) -> JsonObject:
-    assert said.takes
-    example: JsonObject = {"example": said.example} if said.example else {}
+def _request_body(description: Description) -> JsonObject:
+    assert description.takes
+    example: JsonObject = {"example": description.example} if description.example else {}
     return {
-        "required": said.body_required,
+        "required": description.body_required,
         "description": f"Strict JSON: no name twice in an object; at most {MAX_BODY_BYTES} bytes.",
-        "content": {JSON_TYPE: {"schema": schema_ref(said.takes), **example}},
+        "content": {JSON_TYPE: {"schema": schema_ref(description.takes), **example}},
     }
 
 
-def _response(said: Description) -> JsonObject:
-    assert said.answers
+def _response(description: Description) -> JsonObject:
+    assert description.answers
     links: JsonObject = {
         f"{target.name}_by_{parameter}": {"operationId": target.name, "parameters": {parameter: "$response.body#/id"}}
-        for target, parameter in said.links
+        for target, parameter in description.links
     }
     return {
-        "description": said.summary,
+        "description": description.summary,
         "headers": _headers(),
-        "content": {JSON_TYPE: {"schema": schema_ref(said.answers)}},
+        "content": {JSON_TYPE: {"schema": schema_ref(description.answers)}},
         **({"links": links} if links else {}),
     }
 
 
 def _problem_responses(kinds: Iterable[ProblemKind]) -> JsonObject:
-    """Only these kinds, where a status has more than them; else the shared response of the status."""
-    whole = dict(_by_status(ProblemKind))
+    """A response per status: the shared one where it has exactly these kinds, else a separate one."""
+    shared = dict(_by_status(ProblemKind))
     return {
         f"{status}": {"$ref": f"#/components/responses/{status}"}
-        if found == whole[status]
+        if found == shared[status]
         else _problem_response(found)
         for status, found in _by_status(kinds)
     }

@@ -1,33 +1,28 @@
-"""The JSON schemas of everything that goes in and out, for the sandbox's own OpenAPI document.
+"""The JSON schemas of all requests and answers, for the sandbox's own OpenAPI document.
 
-Written by hand, as strict as the sandbox is; a bound that the code enforces is taken from there. A
-schema speaks of a number's value, so two rules on how an amount is written stand in words only.
-interface.md shows `amount` and `currency` and no other field: all the rest is the sandbox's own choice.
+Written by hand, as strict as the sandbox is; limits are imported from the code that enforces them. A
+schema describes a number's value, so two rules on how an amount is written are only in its description.
+interface.md shows `amount` and `currency` and no other field: the rest is the sandbox's own choice.
 """
 
 from collections.abc import Mapping
 
-from escrowctl.sandbox.body import MAX_DEPTH, JsonObject, JsonValue, NumberToken
+from escrowctl.sandbox.endpoints import MAX_DESCRIPTION_LENGTH, MAX_URL_LENGTH, URL_PATTERN, EndpointStatus, EventKind
 from escrowctl.sandbox.endpoints import RESERVED_FIELDS as SET_ON_ENDPOINTS
-from escrowctl.sandbox.endpoints import EndpointStatus
-from escrowctl.sandbox.events import EventKind
-from escrowctl.sandbox.ids import ALPHABET, LENGTH
-from escrowctl.sandbox.lifecycle import State
+from escrowctl.sandbox.http import REQUEST_ID
+from escrowctl.sandbox.json import MAX_DEPTH, JsonObject, JsonValue, NumberToken
 from escrowctl.sandbox.pages import MAX_LIMIT
 from escrowctl.sandbox.problems import TYPE_PREFIX, ProblemKind
-from escrowctl.sandbox.records import DEFAULT_PAYEE, DEFAULT_PAYER
+from escrowctl.sandbox.records import DEFAULT_PAYEE, DEFAULT_PAYER, ID_ALPHABET, ID_LENGTH, State
 from escrowctl.sandbox.records import RESERVED_FIELDS as SET_ON_TRANSACTIONS
-from escrowctl.sandbox.registrations import MAX_DESCRIPTION_LENGTH
-from escrowctl.sandbox.request import PLAIN_WORD
-from escrowctl.sandbox.urls import MAX_URL_LENGTH, URL_PATTERN
 
 AMOUNT: JsonObject = {
     "type": "number",
     "exclusiveMinimum": 0,
     "exclusiveMaximum": 10**14,
     "multipleOf": NumberToken("0.0001"),
-    "description": "Written without an exponent, and with at most four digits after the point. It comes back as"
-    " it was written, digit for digit: read it with a decimal type.",
+    "description": "Written without an exponent, and with at most four digits after the point. It is returned"
+    " digit for digit: read it with a decimal type.",
 }
 
 CURRENCY: JsonObject = {"type": "string", "pattern": "^[A-Z]{3}$"}
@@ -39,9 +34,9 @@ TIME: JsonObject = {
     "description": "RFC 3339, in UTC, to the millisecond.",
 }
 
-REQUEST_ID: JsonObject = {"type": "string", "pattern": f"^{PLAIN_WORD.pattern}$"}
+REQUEST_ID_SCHEMA: JsonObject = {"type": "string", "pattern": f"^{REQUEST_ID.pattern}$"}
 
-OTHER_FIELDS = f"Any other field is kept and comes back as it was sent, down to {MAX_DEPTH} levels."
+OTHER_FIELDS = f"Any other field is stored and returned unchanged, down to {MAX_DEPTH} levels."
 
 
 def schema_ref(name: str) -> JsonObject:
@@ -50,8 +45,8 @@ def schema_ref(name: str) -> JsonObject:
 
 
 def id_schema(prefix: str) -> JsonObject:
-    """The schema of an id: `tx_` and eight letters or digits, say."""
-    return {"type": "string", "pattern": f"^{prefix}_[{ALPHABET}]{{{LENGTH}}}$"}
+    """The schema of an id, such as `tx_` and eight letters or digits."""
+    return {"type": "string", "pattern": f"^{prefix}_[{ID_ALPHABET}]{{{ID_LENGTH}}}$"}
 
 
 def problem_name(kind: ProblemKind) -> str:
@@ -60,7 +55,7 @@ def problem_name(kind: ProblemKind) -> str:
 
 
 def schemas() -> JsonObject:
-    """Name -> schema; those that others refer to, and those of whole bodies."""
+    """Name -> schema: of complete bodies, and of parts that several bodies share."""
     return {
         "NewTransaction": _new_transaction(),
         "Transaction": _transaction(),
@@ -88,7 +83,7 @@ def _closed(properties: JsonObject, *, optional: frozenset[str] = frozenset()) -
 
 
 def _open(properties: JsonObject, *, optional: frozenset[str] = frozenset()) -> dict[str, JsonValue]:
-    """An object of these fields, and of whatever others were sent."""
+    """An object of these fields and any others."""
     return {**_closed(properties, optional=optional), "additionalProperties": True, "description": OTHER_FIELDS}
 
 
@@ -137,7 +132,7 @@ def _user() -> JsonObject:
 
 
 def _new_webhook() -> JsonObject:
-    properties: Mapping[str, JsonValue] = {**_wished(), **_refused(SET_ON_ENDPOINTS)}
+    properties: Mapping[str, JsonValue] = {**_webhook_fields(), **_refused(SET_ON_ENDPOINTS)}
     return _open(properties, optional=SET_ON_ENDPOINTS | {"events", "description"})
 
 
@@ -145,12 +140,12 @@ def _webhook(*, with_secret: bool) -> JsonObject:
     secret: JsonObject = {
         "type": "string",
         "pattern": "^whsec_[A-Za-z0-9+/]{43}=$",
-        "description": "32 random bytes in base64, which sign what is sent (Standard Webhooks). It is shown once.",
+        "description": "32 random bytes in base64 that sign each delivery (Standard Webhooks). It is shown once.",
     }
     return _open(
         {
             "id": id_schema("wh"),
-            **_wished(),
+            **_webhook_fields(),
             "status": {"type": "string", "enum": list(EndpointStatus)},
             "secret": secret if with_secret else False,
             "created_at": TIME,
@@ -159,8 +154,8 @@ def _webhook(*, with_secret: bool) -> JsonObject:
     )
 
 
-def _wished() -> JsonObject:
-    """What the creator of an endpoint may say of it."""
+def _webhook_fields() -> JsonObject:
+    """The fields that the creator of an endpoint may set."""
     return {
         "url": {
             "type": "string",
@@ -173,7 +168,7 @@ def _wished() -> JsonObject:
             "items": schema_ref("EventKind"),
             "minItems": 1,
             "uniqueItems": True,
-            "description": "The kinds that are sent; every kind if not given.",
+            "description": "The kinds to send; every kind if not given.",
         },
         "description": {"type": "string", "maxLength": MAX_DESCRIPTION_LENGTH},
     }
@@ -199,7 +194,7 @@ def _flaw() -> JsonObject:
 
 
 def _problem(kind: ProblemKind) -> JsonObject:
-    """One problem, after RFC 9457: what says which it is, is fixed."""
+    """One kind of problem (RFC 9457): its type, title and status are constants."""
     flaws: JsonObject = {"errors": {"type": "array", "items": schema_ref("Flaw"), "minItems": 1}}
     return _closed(
         {
@@ -207,7 +202,7 @@ def _problem(kind: ProblemKind) -> JsonObject:
             "title": {"const": kind.title},
             "status": {"const": kind.status},
             "detail": {"type": "string"},
-            "request_id": REQUEST_ID,
+            "request_id": REQUEST_ID_SCHEMA,
             **(flaws if kind is ProblemKind.BAD_REQUEST else {}),
         },
         optional=frozenset({"errors"}),

@@ -1,16 +1,16 @@
-"""Lists in pages: what the query may ask for, and the envelope of the answer.
+"""Lists in pages: the query parameters, and the envelope of the answer.
 
-interface.md section 4: query parameters, pagination and filters are not shown. The sandbox's own
-choice, the same for every list: `limit` (1 to 100, 50 if not given) and `after` (an id: only what is
-older) in the query, and `{"data": [record, ...], "has_more": bool}`, newest first.
+interface.md section 4 shows no query parameters, no pagination and no filters. The sandbox's own
+choice, the same for every list: `limit` (1 to 100, 50 if not given) and `after` (an id: only older
+records) in the query, and `{"data": [record, ...], "has_more": bool}`, newest first.
 """
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from escrowctl.sandbox.body import JsonObject
-from escrowctl.sandbox.calls import Call
+from escrowctl.sandbox.http import Call
+from escrowctl.sandbox.json import JsonObject
 from escrowctl.sandbox.problems import ProblemError, flawed, parameter_flaw
 
 DEFAULT_LIMIT = 50
@@ -18,25 +18,24 @@ MAX_LIMIT = 100
 LIMIT = re.compile(r"[1-9][0-9]{0,2}")
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """The part of a list that was asked for; `after` None means from the newest."""
+class Page(NamedTuple):
+    """The requested part of a list; `after` None means from the newest."""
 
     limit: int
     after: str | None
 
     @property
-    def count(self) -> int:
-        """How many records to read: one more than are shown says whether there are more."""
+    def rows_to_read(self) -> int:
+        """One more than the page shows: the extra row tells whether there are more."""
         return self.limit + 1
 
     def envelope(self, documents: Sequence[JsonObject]) -> JsonObject:
-        """Put the records that were read, up to `count` of them, into the answer."""
+        """Put the records, up to `rows_to_read` of them, into the answer."""
         return {"data": documents[: self.limit], "has_more": len(documents) > self.limit}
 
 
 def read_page(call: Call) -> Page:
-    """Read the query of a list; 400 for what it does not know. Whether `after` exists is not looked up."""
+    """Read the query of a list; 400 for an unknown or bad parameter. It does not look up `after`."""
     parameters = call.parameters("limit", "after")
     limit = parameters.get("limit", str(DEFAULT_LIMIT))
     if not LIMIT.fullmatch(limit) or int(limit) > MAX_LIMIT:

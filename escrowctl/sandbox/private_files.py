@@ -1,4 +1,4 @@
-"""A folder and a file that nobody else on the machine may look into."""
+"""A folder and files that no other user of the machine can read or change."""
 
 import os
 import shlex
@@ -10,7 +10,6 @@ from escrowctl.files import make_file, make_folder
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
 
-
 _ELSEWHERE = "set ESCROWCTL_HOME to a folder that can be written"
 
 
@@ -21,7 +20,7 @@ def unusable(path: Path, reason: str, *, hint: str | tuple[str, ...] = _ELSEWHER
 
 
 def private_folder(folder: Path) -> None:
-    """Make the folder if it is missing, its missing parents too, all 0700 whatever the umask.
+    """Create the folder and its missing parents, all 0700 under any umask.
 
     The mode of an existing folder is checked, never changed: another process may create one
     between the look and the mkdir(2).
@@ -38,9 +37,9 @@ def private_folder(folder: Path) -> None:
 
 
 def private_file(path: Path) -> None:
-    """Make the file if it is missing, empty and 0600 from its first moment.
+    """Create the file if it is missing: empty, and 0600 from its first moment.
 
-    Raise STATE_UNUSABLE if that fails, or if what stands there is not a file of ours alone.
+    Raises `ErrorCode.STATE_UNUSABLE` if that fails, or if the path is not a regular file private to this user.
     """
     try:
         # An existing file is never opened here: closing any descriptor of it would drop the locks
@@ -54,13 +53,14 @@ def private_file(path: Path) -> None:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Put a whole file, 0600, in the place of what is there, in one step.
+    """Write a file, 0600, and put it in the place of an older one in one step.
 
-    Raise STATE_UNUSABLE if that fails.
+    Raises `ErrorCode.STATE_UNUSABLE` if that fails.
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         draft.unlink(missing_ok=True)
+        # In a folder that others can write (/tmp), O_EXCL keeps a planted file or link from being written to.
         handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             os.fchmod(handle, FILE_MODE)
@@ -75,7 +75,6 @@ def _require_private(path: Path, *, mode: int) -> None:
     if found.st_uid != os.geteuid():
         raise unusable(path, f"it belongs to another user (uid {found.st_uid})")
     if found.st_mode & 0o077:
-        mend = f"chmod {mode:o} {shlex.quote(str(path))}"
-        raise unusable(path, "other users may reach it", hint=mend)
+        raise unusable(path, "other users may reach it", hint=f"chmod {mode:o} {shlex.quote(str(path))}")
     if not os.access(path, os.R_OK | os.W_OK):
         raise unusable(path, "it is read-only")

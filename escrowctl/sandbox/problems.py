@@ -1,34 +1,33 @@
-"""What the sandbox refuses with: problem details after RFC 9457, one table of kinds.
+"""The sandbox's refusals: problem details as in RFC 9457, one table of kinds.
 
 interface.md section 7 shows no error body, no code and no condition: every kind, title and
 condition here is the sandbox's own choice. Handlers raise a `ProblemError`; the app answers it.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 from enum import Enum
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from escrowctl.sandbox.body import JsonObject
+from escrowctl.sandbox.json import JsonObject
 
 PROBLEM_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:escrowctl:sandbox:"
 
 
 class ProblemKind(Enum):
-    """The closed list of problems: HTTP status, and the title that goes with the stable type slug."""
+    """The closed list of problems: the stable type slug, its HTTP status and its title."""
 
     BAD_REQUEST = "bad-request", 400, "The request cannot be understood"
-    UPDATE_NOT_SHOWN = "update-not-shown", 400, "What an update may say is not shown"
+    UPDATE_NOT_SHOWN = "update-not-shown", 400, "No update is accepted"
     UNAUTHENTICATED = "unauthenticated", 401, "No valid API key"
     NOT_FOUND = "not-found", 404, "No such record"
     NO_SUCH_PATH = "no-such-path", 404, "No such path"
-    METHOD_NOT_ALLOWED = "method-not-allowed", 405, "Not a method of this path"
+    METHOD_NOT_ALLOWED = "method-not-allowed", 405, "Method not allowed"
     MOVE_REFUSED = "move-refused", 409, "The state of the transaction forbids this"
     TOO_LARGE = "too-large", 413, "The body is too large"
     NOT_JSON_TYPE = "not-json-type", 415, "The body is not declared as JSON"
-    INTERNAL = "internal", 500, "The sandbox failed"
+    INTERNAL = "internal", 500, "Internal error in the sandbox"
     STORE_BUSY = "store-busy", 503, "The store is busy"
 
     def __init__(self, slug: str, status: int, title: str) -> None:
@@ -37,12 +36,11 @@ class ProblemKind(Enum):
         self.title = title
 
 
-@dataclass(frozen=True, slots=True)
-class Flaw:
-    """One thing that is wrong with a request.
+class Flaw(NamedTuple):
+    """One error in a request.
 
     `place` is a JSON Pointer as a fragment (`#/amount`, as in RFC 9457 section 3) into the body, or
-    the bare name of a query parameter, which may begin with a `#` too: `kind` says which it is.
+    the bare name of a query parameter. A parameter's name may begin with `#` too: `kind` tells them apart.
     """
 
     place: str
@@ -55,7 +53,7 @@ class Flaw:
 
 
 class ProblemError(Exception):
-    """A refusal: its kind, a sentence for this one case, the flaws found, and headers to send along."""
+    """A refusal: its kind, a sentence for this case, the flaws found, and headers of the answer."""
 
     def __init__(
         self,
@@ -85,13 +83,18 @@ class ProblemError(Exception):
 
 
 def flawed(*flaws: Flaw) -> ProblemError:
-    """A 400 whose detail is the flaws' own sentences."""
+    """A 400 whose detail joins the sentences of the flaws."""
     return ProblemError(ProblemKind.BAD_REQUEST, " ".join(flaw.detail for flaw in flaws), flaws=flaws)
 
 
 def parameter_flaw(name: str, detail: str) -> Flaw:
-    """What is wrong with a query parameter."""
+    """A flaw in a query parameter."""
     return Flaw(name, detail, kind="parameter")
+
+
+def reserved_flaws(body: JsonObject, reserved: Collection[str]) -> list[Flaw]:
+    """A flaw for every field of a body that only the service may set."""
+    return [Flaw(f"#/{name}", f"{name} is set by the service.") for name in sorted(body.keys() & set(reserved))]
 
 
 def no_record(noun: str, record_id: str) -> ProblemError:

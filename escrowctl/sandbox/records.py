@@ -1,19 +1,58 @@
-"""The records that the store keeps, their SQL, and how they look on the wire.
+"""Users and transactions: their fields, states and ids, their SQL, and how they look on the wire.
 
-interface.md section 2 shows `amount` and `currency` of a transaction and nothing else of any
-record: every other field here is the sandbox's own choice.
+interface.md section 2 shows `amount` and `currency` of a transaction and no other field of any
+record, and section 3 shows no states: the rest is the sandbox's own choice. A transaction goes
+
+    create -> held -> release -> released
 """
 
+import secrets
 import sqlite3
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from enum import StrEnum
+from types import MappingProxyType
+from typing import NamedTuple
 
-from escrowctl.sandbox.body import JsonObject, NumberToken, read_json, write_json
-from escrowctl.sandbox.lifecycle import State
+from escrowctl.sandbox.json import JsonObject, NumberToken, read_stored, write_json
+
+ID_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+"""Crockford's base 32: no I, L, O or U, so that an id can be read aloud."""
+
+ID_LENGTH = 8
 
 DEFAULT_PAYER = "usr_PAYER001"
 DEFAULT_PAYEE = "usr_PAYEE001"
+
+
+class State(StrEnum):
+    """Where a transaction's money is: in escrow, or with the payee for good."""
+
+    HELD = "held"
+    RELEASED = "released"
+
+
+class Move(StrEnum):
+    """An operation on a transaction that moves its full amount, once."""
+
+    CREATE = "create"
+    RELEASE = "release"
+
+
+FIRST_STATE = State.HELD
+
+TRANSITIONS: Mapping[tuple[State, Move], State] = MappingProxyType({(State.HELD, Move.RELEASE): State.RELEASED})
+"""(state, move) -> the state after it; every other pair is refused."""
+
+
+def transitions(move: Move) -> Iterator[tuple[State, State]]:
+    """Every (state before, state after) that a move allows."""
+    return ((before, after) for (before, via), after in TRANSITIONS.items() if via is move)
+
+
+def draw_id(prefix: str) -> str:
+    """Return `prefix_` and eight letters or digits: 40 random bits, so the caller checks for duplicates."""
+    return f"{prefix}_" + "".join(secrets.choice(ID_ALPHABET) for _ in range(ID_LENGTH))
 
 
 def timestamp(moment: datetime) -> str:
@@ -21,8 +60,7 @@ def timestamp(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-@dataclass(frozen=True, slots=True)
-class User:
+class User(NamedTuple):
     """A person who pays or is paid; times are RFC 3339 text."""
 
     id: str
@@ -33,17 +71,11 @@ class User:
 
     def document(self) -> JsonObject:
         """The record on the wire: `{"id", "name", "email", "status", "created_at"}`, all strings."""
-        return {
-            "id": self.id,
-            "name": self.name,
-            "email": self.email,
-            "status": self.status,
-            "created_at": self.created_at,
-        }
+        return self._asdict()
 
 
 def seeded_users(*, created_at: str) -> tuple[User, User]:
-    """The two users that every new store has, under the same ids everywhere: who pays, who is paid."""
+    """The payer and the payee that every new store has, with the same ids everywhere."""
     return (
         User(DEFAULT_PAYER, "Sandbox payer", "payer@example.com", "active", created_at),
         User(DEFAULT_PAYEE, "Sandbox payee", "payee@example.com", "active", created_at),
@@ -52,10 +84,7 @@ def seeded_users(*, created_at: str) -> tuple[User, User]:
 
 def add_user(connection: sqlite3.Connection, user: User) -> None:
     """Insert a user whose id is new."""
-    connection.execute(
-        "INSERT INTO users (id, name, email, status, created_at) VALUES (?, ?, ?, ?, ?)",
-        (user.id, user.name, user.email, user.status, user.created_at),
-    )
+    connection.execute("INSERT INTO users (id, name, email, status, created_at) VALUES (?, ?, ?, ?, ?)", user)
 
 
 def find_user(connection: sqlite3.Connection, user_id: str) -> User | None:
@@ -64,9 +93,8 @@ def find_user(connection: sqlite3.Connection, user_id: str) -> User | None:
     return User(**row) if row else None
 
 
-@dataclass(frozen=True, slots=True)
-class Transaction:
-    """One escrow: `amount` is the number token that was sent, `extra` the other fields that were sent."""
+class Transaction(NamedTuple):
+    """One escrow: `amount` is the number token of the request, `extra` the fields that the sandbox does not know."""
 
     id: str
     status: State
@@ -79,7 +107,7 @@ class Transaction:
     updated_at: str
 
     def document(self) -> JsonObject:
-        """The record on the wire: strings, but for `amount` (a number) and what `extra` holds."""
+        """The record on the wire: strings, except `amount` (a number) and the fields of `extra`."""
         return {
             "id": self.id,
             "status": self.status,
@@ -98,7 +126,7 @@ RESERVED_FIELDS = frozenset({"id", "status", "created_at", "updated_at"})
 
 INSERT = """
     INSERT INTO transactions (id, status, amount, currency, payer, payee, extra, created_at, updated_at)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+    VALUES (:id, :status, :amount, :currency, :payer, :payee, :extra, :created_at, :updated_at)
     ON CONFLICT (id) DO NOTHING
 """
 
@@ -113,21 +141,8 @@ NEWEST = """
 
 def add_transaction(connection: sqlite3.Connection, transaction: Transaction) -> bool:
     """Insert a transaction; False, with nothing changed, if its id is taken."""
-    cursor = connection.execute(
-        INSERT,
-        (
-            transaction.id,
-            transaction.status,
-            transaction.amount,
-            transaction.currency,
-            transaction.payer,
-            transaction.payee,
-            write_json(transaction.extra),
-            transaction.created_at,
-            transaction.updated_at,
-        ),
-    )
-    return cursor.rowcount == 1
+    values = {**transaction._asdict(), "extra": write_json(transaction.extra)}
+    return connection.execute(INSERT, values).rowcount == 1
 
 
 def find_transaction(connection: sqlite3.Connection, transaction_id: str) -> Transaction | None:
@@ -141,7 +156,7 @@ def move_transaction(
 ) -> Transaction | None:
     """Change the state of a transaction that is in `before`, and return it; None if it is not.
 
-    The condition stands in the UPDATE itself, so of several callers one gets the row.
+    The condition is part of the UPDATE, so only one of several callers gets the row.
     """
     rows = connection.execute(MOVE, (after, at, transaction_id, before)).fetchall()
     return _transaction(rows[0]) if rows else None
@@ -149,21 +164,9 @@ def move_transaction(
 
 def newest_transactions(connection: sqlite3.Connection, *, after: str | None, count: int) -> list[Transaction]:
     """Read up to `count` transactions, newest first; with `after`, only those older than that one."""
-    rows = connection.execute(NEWEST, {"after": after, "count": count})
-    return [_transaction(row) for row in rows]
+    return [_transaction(row) for row in connection.execute(NEWEST, {"after": after, "count": count})]
 
 
 def _transaction(row: sqlite3.Row) -> Transaction:
-    extra = read_json(row["extra"].encode())
-    assert isinstance(extra, Mapping)
-    return Transaction(
-        id=row["id"],
-        status=State(row["status"]),
-        amount=row["amount"],
-        currency=row["currency"],
-        payer=row["payer"],
-        payee=row["payee"],
-        extra=extra,
-        created_at=row["created_at"],
-        updated_at=row["updated_at"],
-    )
+    stored = {name: row[name] for name in Transaction._fields}
+    return Transaction(**{**stored, "status": State(row["status"]), "extra": read_stored(row["extra"])})

@@ -4,7 +4,7 @@
 """
 
 APPLICATION_ID = 0x65736372
-"""SQLite's header field for "whose file is this" ("escr" in ASCII)."""
+"""SQLite's header field for the owner of a file ("escr" in ASCII)."""
 
 VERSION_1: tuple[str, ...] = (
     """
@@ -49,7 +49,7 @@ VERSION_1: tuple[str, ...] = (
       UNIQUE (transaction_id, move, account)
     ) STRICT
     """,
-    # Whatever moves come later, money leaves a transaction's hold once.
+    # Money leaves a hold once, by any move, including later ones.
     """
     CREATE UNIQUE INDEX a_hold_is_left_once ON ledger_entries (transaction_id)
       WHERE account = 'hold' AND units < 0

@@ -1,65 +1,76 @@
-"""The sandbox over real HTTP: waitress on loopback, and nothing that is not addressed to it.
+"""The sandbox over real HTTP: waitress on loopback, its connection limits, and the ready file.
 
-waitress reads and writes the sockets; what has arrived together is answered together, in this very
-thread, and sent after the one commit that holds all of it.
+waitress reads and writes the sockets; requests that have arrived are answered in this thread, one
+after the other, and sent after the one commit that contains them all.
 
-A page in a browser can reach loopback under a name of its own (DNS rebinding, CVE-2025-24010 and
-kin), so the Host header must be a name of this machine.
+A page in a browser can reach loopback under its own host name (DNS rebinding, CVE-2025-24010 and
+similar), so the Host header must be a name of this machine.
 """
 
+import contextlib
+import json
 import logging
 import os
 import socket
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from waitress import wasyncore
 from waitress.server import create_server
 
-from escrowctl.errors import ErrorCode, not_sent
-from escrowctl.sandbox.body import write_json
-from escrowctl.sandbox.calls import MAX_BODY_BYTES
+from escrowctl.errors import ErrorCode, bad_value, not_sent
+from escrowctl.files import read_regular
+from escrowctl.sandbox.http import MAX_BODY_BYTES
+from escrowctl.sandbox.json import write_json
+from escrowctl.sandbox.private_files import write_private
 from escrowctl.sandbox.problems import PROBLEM_TYPE
-from escrowctl.sandbox.slots import Slots
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 HOST = "127.0.0.1"
-DEFAULT_PORT = 4650
-_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
-_CONNECTIONS = 200
+READY_KEYS = frozenset({"base_url", "api_prefix", "key", "openapi", "pid"})
+
+_HOST_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
+_MAX_READY_BYTES = 4096
+_POLL_SECONDS = 0.2
+_SHUTDOWN_SECONDS = 5.0
+_MAX_CONNECTIONS = 200
 _IDLE_SECONDS = 60
-_LOOK_SECONDS = 0.2
-_GRACE_SECONDS = 5.0
+_REQUEST_SECONDS = 10.0
+"""For one request, from its first byte to its last, and for one answer."""
+_CROWDED_SECONDS = 1.0
+"""For one request or answer, and for an idle connection, while all connections are in use."""
 _NEVER_BEFORE_THE_COMMIT = 1 << 40
-"""`send_bytes`: how much of an answer waitress gathers before it sends by itself, while it is still being made."""
+"""`send_bytes`: waitress sends an unfinished answer early once it has this many bytes."""
 
 
 class SandboxServer:
-    """Listens from the moment it is made. Raise BUSY (exit 7) where it cannot."""
+    """Listens from its creation; `group` is the commit that the answers of one turn share (`Commits.group`).
 
-    def __init__(
-        self, app: "WSGIApplication", *, port: int, together: Callable[[], AbstractContextManager[None]]
-    ) -> None:
+    Raises `ErrorCode.BUSY` where it cannot listen.
+    """
+
+    def __init__(self, app: "WSGIApplication", *, port: int, group: Callable[[], AbstractContextManager[None]]) -> None:
         logging.getLogger("waitress").addHandler(logging.NullHandler())
-        self._together = together
-        self._waiting = _Waiting()
-        self._slots = Slots()
+        self._group = group
+        self._arrived = _Arrived()
+        self._limits = _ConnectionLimits()
         self._map: dict[int, Any] = {}
         self._socket = _listen(port)
         self.base_url = f"http://{HOST}:{self._socket.getsockname()[1]}"
         self._server = create_server(
-            _only_here(app),
+            _refuse_other_hosts(app),
             map=self._map,
             sockets=[self._socket],
-            _dispatcher=self._waiting,
+            _dispatcher=self._arrived,
             send_bytes=_NEVER_BEFORE_THE_COMMIT,
-            connection_limit=_CONNECTIONS,
+            connection_limit=_MAX_CONNECTIONS,
             channel_timeout=_IDLE_SECONDS,
             max_request_body_size=2 * MAX_BODY_BYTES,
             ident=None,
@@ -68,14 +79,14 @@ class SandboxServer:
         )
 
     def run(self, stopping: Callable[[], bool]) -> None:
-        """Serve until `stopping`, which is asked a few times a second; what was begun is answered, then it ends."""
+        """Serve until `stopping`, called a few times a second, is true; then answer what has begun, and return."""
         while not stopping():
-            self._turn(_LOOK_SECONDS)
+            self._turn(_POLL_SECONDS)
         self._socket.close()
         self._server.del_channel(self._map)
-        end = time.monotonic() + _GRACE_SECONDS
+        end = time.monotonic() + _SHUTDOWN_SECONDS
         while self._busy() and time.monotonic() < end:
-            self._turn(_LOOK_SECONDS / 10)
+            self._turn(_POLL_SECONDS / 10)
 
     def close(self) -> None:
         """Close every connection."""
@@ -84,16 +95,16 @@ class SandboxServer:
 
     def _turn(self, seconds: float) -> None:
         wasyncore.loop(timeout=seconds, map=self._map, count=1, use_poll=True)
-        self._slots.look(tuple(self._server.active_channels.values()), crowded=len(self._map) >= _CONNECTIONS)
-        arrived = self._waiting.take()
+        self._limits.enforce(self._server.active_channels.values(), crowded=len(self._map) >= _MAX_CONNECTIONS)
+        arrived = self._arrived.take()
         if not arrived:
             return
         try:
-            with self._together():
+            with self._group():
                 for channel in arrived:
                     channel.service()
         except sqlite3.Error:
-            # Nothing of it is kept, so nobody may be told otherwise: no answer is the honest one.
+            # None of it is stored. The prepared answers are false, and no true one can be given: close.
             for channel in arrived:
                 channel.handle_close()
 
@@ -102,20 +113,20 @@ class SandboxServer:
         return any(channel.requests or channel.total_outbufs_len for channel in channels)
 
 
-class _Waiting:
-    """In the place of waitress's threads: keeps what has arrived until the server takes it."""
+class _Arrived:
+    """Replaces waitress's threads: stores the connections with a complete request until the server takes them."""
 
     def __init__(self) -> None:
         self._channels: deque[Any] = deque()
 
     def take(self) -> list[Any]:
-        """Return what waits, in the order of arrival."""
+        """Return and forget the stored connections, in the order of arrival."""
         taken = list(self._channels)
         self._channels.clear()
         return taken
 
     def add_task(self, channel: Any) -> None:
-        """Take a connection on which a whole request has arrived."""
+        """Store a connection: a complete request has arrived on it."""
         self._channels.append(channel)
 
     def set_thread_count(self, _count: int) -> None:
@@ -123,6 +134,76 @@ class _Waiting:
 
     def shutdown(self, *_: object) -> None:
         """There is nothing to stop."""
+
+
+class _ConnectionLimits:
+    """Closes connections that are slow or idle for too long.
+
+    waitress closes a connection after a time without a byte; a client that sends one byte a minute
+    stays for ever, and a few hundred of them keep all others out. So a complete request, and the
+    reading of a complete answer, has a limit too, and while all connections are in use, idle ones
+    make room.
+    """
+
+    def __init__(self) -> None:
+        self._next = 0.0
+        self._since: dict[Any, tuple[object, float]] = {}
+
+    def enforce(self, channels: Iterable[Any], *, crowded: bool) -> None:
+        """Close connections over their limit; it checks a few times a second."""
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + _POLL_SECONDS
+        self._since = {channel: self._activity(channel, now) for channel in channels}
+        for channel, (activity, since) in self._since.items():
+            limit = _CROWDED_SECONDS if crowded else _REQUEST_SECONDS if activity else None
+            if limit is not None and now - since > limit:
+                channel.handle_close()
+
+    def _activity(self, channel: Any, now: float) -> tuple[object, float]:
+        """Return the request or answer in progress (None: idle), and since when."""
+        answering = channel.requests or channel.total_outbufs_len
+        activity = channel.request if channel.request is not None else "answer" if answering else None
+        before, since = self._since.get(channel, (None, now))
+        return activity, since if before is activity else now
+
+
+def refuse_other_file(path: Path) -> None:
+    """Raise `ErrorCode.BAD_VALUE` where something other than an older ready file exists at the path."""
+    if os.path.lexists(path) and not _is_ready_file(_read(path)):
+        raise bad_value(f"--ready-file {path} exists and is not a ready file of escrowctl: name another file.")
+
+
+@contextlib.contextmanager
+def ready_file(path: Path, text: str) -> Iterator[None]:
+    """Write the file for the length of the block; delete it only if its content has not changed.
+
+    Raises `ErrorCode.STATE_UNUSABLE` if it cannot be written.
+    """
+    write_private(path, text)
+    try:
+        yield
+    finally:
+        if _read(path) == text.encode():
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+def _read(path: Path) -> bytes:
+    """Return the content of a file; empty for a link, for anything unreadable and for anything large."""
+    try:
+        return read_regular(path, limit=_MAX_READY_BYTES, follow=False)[0]
+    except OSError:
+        return b""
+
+
+def _is_ready_file(content: bytes) -> bool:
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(document, dict) and document.keys() == READY_KEYS
 
 
 def _listen(port: int) -> socket.socket:
@@ -136,17 +217,17 @@ def _listen(port: int) -> socket.socket:
         ) from error
 
 
-def _only_here(app: "WSGIApplication") -> "WSGIApplication":
+def _refuse_other_hosts(app: "WSGIApplication") -> "WSGIApplication":
     def guarded(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         host = str(environ.get("HTTP_HOST", ""))
-        if host.rpartition(":")[0] in _NAMES or host in _NAMES:
+        if host.rpartition(":")[0] in _HOST_NAMES or host in _HOST_NAMES:
             return app(environ, start_response)
         body = write_json(
             {
                 "type": "about:blank",
                 "title": "Misdirected Request",
                 "status": 421,
-                "detail": f"This server is {HOST}, and nothing else.",
+                "detail": f"The Host header must name this server: {HOST}.",
             }
         ).encode()
         headers = [("Content-Type", PROBLEM_TYPE), ("Content-Length", str(len(body)))]

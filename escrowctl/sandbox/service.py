@@ -1,9 +1,10 @@
-"""The front door: one folder, one sandbox."""
+"""One folder, one sandbox: opened for commands or for a server, emptied, and described in numbers."""
 
 import logging
+import sqlite3
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 
 from escrowctl.contract.operations import (
@@ -17,24 +18,27 @@ from escrowctl.contract.operations import (
     UPDATE_TRANSACTION,
 )
 from escrowctl.sandbox.app import App, build_app
-from escrowctl.sandbox.body import JsonObject
-from escrowctl.sandbox.ids import draw_id
-from escrowctl.sandbox.inventory import describe
-from escrowctl.sandbox.ledger import Balance, check_ledger
-from escrowctl.sandbox.ownership import Claim, busy, claim_alone, claim_shared
+from escrowctl.sandbox.endpoints import Webhooks
+from escrowctl.sandbox.json import JsonObject
+from escrowctl.sandbox.ledger import DECIMALS, check_ledger
+from escrowctl.sandbox.ownership import Claim, claim_store
+from escrowctl.sandbox.records import draw_id
 from escrowctl.sandbox.store import FILE_NAME, Store, has_write_ahead_log, open_store
 from escrowctl.sandbox.transactions import Transactions
-from escrowctl.sandbox.users import Users
-from escrowctl.sandbox.webhooks import Webhooks
+
+_BY_STATUS = "SELECT status, count(*) FROM transactions GROUP BY status ORDER BY status"
 
 
 class Sandbox:
     """An escrow service on one store: `app` is the WSGI callable, safe for several threads.
 
-    `identity` (`sbx_...`) and `key` (`sk_sandbox_...`) belong to the store and stay as long as it does.
+    `identity` (`sbx_...`) and `key` (`sk_sandbox_...`) belong to the store and never change. `claim`
+    is the lock on its folder, None where the caller needs none.
     """
 
     app: App
+    store: Store
+    claim: Claim | None
     identity: str
     key: str
 
@@ -47,7 +51,6 @@ class Sandbox:
         draw_id: Callable[[str], str] = draw_id,
     ) -> None:
         transactions = Transactions(store, now=now, draw_id=draw_id)
-        users = Users(store)
         webhooks = Webhooks(store, now=now, draw_id=draw_id)
         handlers = {
             CREATE_TRANSACTION: transactions.create,
@@ -55,65 +58,59 @@ class Sandbox:
             RELEASE_TRANSACTION: transactions.release,
             LIST_TRANSACTIONS: transactions.list_newest,
             UPDATE_TRANSACTION: transactions.update,
-            GET_USER: users.get,
+            GET_USER: transactions.get_user,
             CREATE_WEBHOOK: webhooks.create,
             LIST_WEBHOOKS: webhooks.list_newest,
         }
-        self._store = store
-        self._claim = claim
+        self.store = store
+        self.claim = claim
         self.identity = store.identity
         self.key = store.key
         self.app = build_app(handlers, describe=self.describe, key=store.key, log=_quiet_log())
 
-    def check_ledger(self) -> tuple[Balance, ...]:
-        """Add up the ledger, per currency, at one moment; see `ledger.Balance`."""
-        with self._store.reading() as connection:
-            return check_ledger(connection)
-
     def describe(self) -> JsonObject:
-        """Return what stands in the store: its identity, how many records of each kind, the ledger by currency."""
-        with self._store.reading() as connection:
-            return {"identity": self.identity, **describe(connection)}
+        """Return `{"identity", "transactions": {status: count}, "users", "webhooks", "ledger": [...]}`.
 
-    def together(self) -> AbstractContextManager[None]:
-        """Answer several requests inside, and one commit makes them all durable; see `commits.Commits`."""
-        return self._store.together()
+        A line of the ledger is `{"currency", "held", "sound"}`: `held` in the currency's main unit,
+        `sound` whether its entries sum to zero and agree with the records.
+        """
+        with self.store.reading() as connection:
+            return {"identity": self.identity, **_statistics(connection)}
 
     def close(self) -> None:
         """Close the store; a second call does nothing."""
-        self._store.close()
-        if self._claim is not None:
-            self._claim.release()
+        self.store.close()
+        if self.claim is not None:
+            self.claim.release()
 
 
 def open_sandbox(folder: Path, *, now: Callable[[], datetime]) -> Sandbox:
-    """Open the sandbox in a folder; folder (0700) and store (0600) are made if missing.
+    """Open the sandbox in a folder; folder (0700) and store (0600) are created if missing.
 
-    `now` returns an aware datetime. Several processes may open the same folder at once; of several
-    that make it, one does. Raise EscrowctlError: BUSY (7) while a server has the store,
-    STATE_UNUSABLE (17) as `store.open_store` says.
+    `now` returns an aware datetime. Several processes may open the same folder at once; if several
+    find it missing, one creates it. Raises `ErrorCode.BUSY` while a server has the store, and
+    `ErrorCode.STATE_UNUSABLE` as `store.open_store` does.
     """
-    claim = claim_shared(folder)
-    if isinstance(claim, Claim) and has_write_ahead_log(folder):
+    claim = claim_store(folder)
+    if has_write_ahead_log(folder):
+        # A server was killed. What it committed goes into the store itself: commands cannot share the log.
         claim.release()
-        _put_log_away(folder, now=now)
-        claim = claim_shared(folder)
-    if not isinstance(claim, Claim):
-        raise busy(f"the sandbox is being served at {claim.base_url} (process {claim.pid})")
+        open_sandbox_alone(folder, now=now).close()
+        claim = claim_store(folder)
     return _open(folder, claim, now=now)
 
 
 def open_sandbox_alone(folder: Path, *, now: Callable[[], datetime]) -> Sandbox:
-    """Open the sandbox for a server: no other process has it until `close`; raises as `open_sandbox` does."""
-    return _open(folder, claim_alone(folder), now=now, alone=True)
+    """Open the sandbox for a server: no other process has it until `close`. Raises as `open_sandbox`."""
+    return _open(folder, claim_store(folder, alone=True), now=now, alone=True)
 
 
 def empty_sandbox(folder: Path) -> None:
-    """Remove the store; the next to open it makes another, with an identity and a key of its own.
+    """Remove the store; the next command creates a new one, with another identity and key.
 
-    Raise EscrowctlError BUSY (7) while somebody has it.
+    Raises `ErrorCode.BUSY` while another process has it.
     """
-    claim = claim_alone(folder)
+    claim = claim_store(folder, alone=True)
     try:
         for ending in ("", "-journal", "-wal", "-shm"):
             (folder / f"{FILE_NAME}{ending}").unlink(missing_ok=True)
@@ -129,13 +126,26 @@ def _open(folder: Path, claim: Claim, *, now: Callable[[], datetime], alone: boo
         raise
 
 
-def _put_log_away(folder: Path, *, now: Callable[[], datetime]) -> None:
-    """Bring what a killed server committed into the store itself."""
-    open_sandbox_alone(folder, now=now).close()
+def _statistics(connection: sqlite3.Connection) -> JsonObject:
+    (users,) = connection.execute("SELECT count(*) FROM users").fetchone()
+    (webhooks,) = connection.execute("SELECT count(*) FROM webhook_endpoints").fetchone()
+    return {
+        "transactions": dict(connection.execute(_BY_STATUS).fetchall()),
+        "users": users,
+        "webhooks": webhooks,
+        "ledger": [
+            {
+                "currency": balance.currency,
+                "held": f"{Decimal(balance.held).scaleb(-DECIMALS).normalize():f}",
+                "sound": balance.consistent,
+            }
+            for balance in check_ledger(connection)
+        ],
+    }
 
 
 def _quiet_log() -> logging.Logger:
-    # Without a handler of its own the log would reach stderr, where the command line has its say.
+    # Without its own handler the log would reach stderr, where only the command line writes.
     log = logging.getLogger(__name__)
     if not log.handlers:
         log.addHandler(logging.NullHandler())

@@ -1,23 +1,23 @@
-"""The sandbox's one SQLite file: opened, brought up to date, and written one transaction at a time."""
+"""The sandbox's one SQLite file: opened, migrated, and written one transaction at a time."""
 
 import contextlib
+import secrets
 import shlex
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 
 from escrowctl.errors import EscrowctlError
 from escrowctl.sandbox import schema
-from escrowctl.sandbox.commits import Commits, GroupCommits, SingleCommits, committed
-from escrowctl.sandbox.ids import draw_id, draw_key
+from escrowctl.sandbox.commits import Commits, committed
 from escrowctl.sandbox.private_files import private_file, private_folder, unusable
-from escrowctl.sandbox.records import add_user, seeded_users, timestamp
+from escrowctl.sandbox.records import add_user, draw_id, seeded_users, timestamp
 
 FILE_NAME = "sandbox.db"
-PATIENCE_SECONDS = 10.0
+TIMEOUT_SECONDS = 10.0
 
 REASONS: Mapping[int, str] = MappingProxyType(
     {
@@ -32,7 +32,7 @@ REASONS: Mapping[int, str] = MappingProxyType(
     }
 )
 
-PAST_USE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+BEYOND_REPAIR = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
 def primary_code(error: sqlite3.Error) -> int:
@@ -41,17 +41,17 @@ def primary_code(error: sqlite3.Error) -> int:
 
 
 class Store:
-    """One connection to the store.
+    """One connection to the store; `commits` groups transactions where the store has one user.
 
     Shared with other processes: rollback journal (TRUNCATE), synchronous EXTRA, any number of
-    threads. Alone: write-ahead log, synchronous FULL, group commit, one thread. What was committed
-    survives a crash in both. `identity` and `key` were drawn when the file was made.
+    threads. Alone: write-ahead log, synchronous FULL, group commit, one thread. Committed data
+    survives a crash in both. `identity` and `key` were drawn when the file was created.
     """
 
     def __init__(self, connection: sqlite3.Connection, *, identity: str, key: str, alone: bool) -> None:
         self._connection = connection
-        self._commits: Commits = GroupCommits(connection) if alone else SingleCommits(connection)
         self._alone = alone
+        self.commits = Commits(connection)
         self.identity = identity
         self.key = key
 
@@ -59,57 +59,53 @@ class Store:
     def writing(self) -> Iterator[sqlite3.Connection]:
         """One write transaction, committed when the block ends and rolled back when it raises.
 
-        Raise sqlite3.OperationalError (SQLITE_BUSY), with nothing changed, if other processes kept
-        the store for longer than its patience.
+        Raise sqlite3.OperationalError (SQLITE_BUSY), with nothing changed, if other processes locked
+        the store for longer than its timeout.
         """
-        with self._commits.transaction("BEGIN IMMEDIATE"):
+        with self.commits.transaction("BEGIN IMMEDIATE"):
             yield self._connection
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """One read transaction: every query in the block sees the same moment."""
-        with self._commits.transaction("BEGIN DEFERRED"):
+        with self.commits.transaction("BEGIN DEFERRED"):
             yield self._connection
 
-    def together(self) -> AbstractContextManager[None]:
-        """Let the transactions of the block share a commit where the store is alone; see `commits.Commits`."""
-        return self._commits.together()
-
     def close(self) -> None:
-        """Close the file, once no thread uses it any more; a second call does nothing."""
+        """Close the file, once no thread uses it; a second call does nothing."""
         if self._alone:
             with contextlib.suppress(sqlite3.Error):
-                # Commands that share the store want no write-ahead log; where this fails, they put it away.
+                # Commands share the store without a write-ahead log; where this fails, they remove it.
                 self._connection.execute("PRAGMA journal_mode = TRUNCATE")
         self._connection.close()
 
 
 def open_store(
-    folder: Path, *, now: Callable[[], datetime], patience: float = PATIENCE_SECONDS, alone: bool = False
+    folder: Path, *, now: Callable[[], datetime], timeout: float = TIMEOUT_SECONDS, alone: bool = False
 ) -> Store:
-    """Open `sandbox.db` in the folder; make both, private to this user, if they are missing.
+    """Open `sandbox.db` in the folder; create both, private to this user, if they are missing.
 
-    `alone`: the caller sees to it that no other process opens the store meanwhile (ownership.py).
-    `patience` is how many seconds to wait for other processes. Raise STATE_UNUSABLE if the folder
-    or the file is not ours alone, or if the file is read-only, damaged, not a sandbox store, or of a
-    newer version, or the disk is full.
+    `alone`: the caller guarantees that no other process opens the store (ownership.py). `timeout` is
+    how many seconds to wait for other processes. Raises `ErrorCode.STATE_UNUSABLE` if the folder or
+    the file is not private to this user, if the file is read-only, damaged, not a sandbox store, or
+    of a newer version, or if the disk is full.
     """
     private_folder(folder)
     path = folder / FILE_NAME
     private_file(path)
     try:
-        return _connect(path, now=now, patience=patience, alone=alone)
+        return _connect(path, now=now, timeout=timeout, alone=alone)
     except sqlite3.Error as error:
-        raise _refusal(path, error) from error
+        raise _unusable(path, error) from error
 
 
 def has_write_ahead_log(folder: Path) -> bool:
-    """Whether a server ended without putting its write-ahead log away; only who is alone may do that."""
+    """Whether a server ended without removing its write-ahead log; only an exclusive owner can remove it."""
     return (folder / f"{FILE_NAME}-wal").exists()
 
 
-def _connect(path: Path, *, now: Callable[[], datetime], patience: float, alone: bool) -> Store:
-    connection = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
+def _connect(path: Path, *, now: Callable[[], datetime], timeout: float, alone: bool) -> Store:
+    connection = sqlite3.connect(path, timeout=timeout, isolation_level=None, check_same_thread=False)
     try:
         connection.row_factory = sqlite3.Row
         if alone:
@@ -121,7 +117,7 @@ def _connect(path: Path, *, now: Callable[[], datetime], patience: float, alone:
             connection.execute("PRAGMA journal_mode = TRUNCATE")
             connection.execute("PRAGMA synchronous = EXTRA")
         connection.execute("PRAGMA foreign_keys = ON")
-        _bring_up_to_date(connection, path, now=now)
+        _migrate(connection, path, now=now)
         row = connection.execute("SELECT identity, api_key FROM sandbox").fetchone()
         if row is None:
             raise unusable(path, "it is damaged (its identity is gone)", hint=_set_aside(path))
@@ -131,52 +127,53 @@ def _connect(path: Path, *, now: Callable[[], datetime], patience: float, alone:
         raise
 
 
-def _bring_up_to_date(connection: sqlite3.Connection, path: Path, *, now: Callable[[], datetime]) -> None:
+def _migrate(connection: sqlite3.Connection, path: Path, *, now: Callable[[], datetime]) -> None:
     with committed(connection, "BEGIN DEFERRED"):
         found = _version(connection, path)
     if found == schema.NEWEST_VERSION:
         return
     with committed(connection, "BEGIN IMMEDIATE"):
-        # Read again: between the first look and the lock, another process may have done the work.
+        # Read again: another process may have migrated it since the first read.
         found = _version(connection, path)
         for step in schema.STEPS[found:]:
             for statement in step:
                 connection.execute(statement)
         if found == 0:
-            _furnish(connection, at=timestamp(now()))
+            _seed(connection, at=timestamp(now()))
         connection.execute(f"PRAGMA user_version = {schema.NEWEST_VERSION}")
 
 
 def _version(connection: sqlite3.Connection, path: Path) -> int:
-    # Three looks that must see one moment: the caller has begun a transaction.
+    # Three queries that must see the same moment: the caller has begun a transaction.
     (owner,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     if owner != schema.APPLICATION_ID and (owner, version, tables) != (0, 0, 0):
         raise unusable(path, REASONS[sqlite3.SQLITE_NOTADB])
     if version > schema.NEWEST_VERSION:
-        raise _too_new(path, version)
+        known = f"its version is {version}, and this escrowctl knows {schema.NEWEST_VERSION}"
+        raise unusable(path, f"a newer escrowctl made it ({known})")
     return int(version)
 
 
-def _too_new(path: Path, version: int) -> EscrowctlError:
-    known = f"its version is {version}, and this escrowctl knows {schema.NEWEST_VERSION}"
-    return unusable(path, f"a newer escrowctl made it ({known})")
-
-
-def _furnish(connection: sqlite3.Connection, *, at: str) -> None:
+def _seed(connection: sqlite3.Connection, *, at: str) -> None:
     connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
-    connection.execute("INSERT INTO sandbox VALUES (1, ?, ?)", (draw_id("sbx"), draw_key()))
+    connection.execute("INSERT INTO sandbox VALUES (1, ?, ?)", (draw_id("sbx"), _draw_key()))
     for user in seeded_users(created_at=at):
         add_user(connection, user)
 
 
-def _refusal(path: Path, error: sqlite3.Error) -> EscrowctlError:
+def _draw_key() -> str:
+    """Return a new API key: `sk_sandbox_` and 128 random bits in hexadecimal."""
+    return f"sk_sandbox_{secrets.token_hex(16)}"
+
+
+def _unusable(path: Path, error: sqlite3.Error) -> EscrowctlError:
     code = primary_code(error)
-    hint = () if code in REASONS and code not in PAST_USE else _set_aside(path)
+    hint = () if code in REASONS and code not in BEYOND_REPAIR else _set_aside(path)
     return unusable(path, REASONS.get(code, f"it is damaged ({error})"), hint=hint)
 
 
 def _set_aside(path: Path) -> str:
-    place = shlex.quote(str(path))
-    return f"mv {place} {place}.damaged"
+    quoted = shlex.quote(str(path))
+    return f"mv {quoted} {quoted}.damaged"

@@ -43,7 +43,7 @@ def test_a_thousand_kills_leave_nothing_unrecorded_nothing_twice_and_nothing_unt
 
 
 def notice(home: Path, variant: str, *, moment: str, kind: str) -> Violation | None:
-    """CaseRunner with a broken variant until the harness notices, and return what it noticed.
+    """Run a broken variant until the harness notices, and return what it noticed.
 
     Raises HarnessError where the variant does not run, or what it broke is never called.
     """

@@ -1,4 +1,4 @@
-"""The sandbox broken on purpose, patched in by the examiner's own tests only."""
+"""Faults of the sandbox that the tests of the examiner patch in."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -14,9 +14,9 @@ from escrowctl.contract.operations import (
     LIST_TRANSACTIONS,
     Operation,
 )
-from escrowctl.sandbox import app, drafts, gate, pages, route, transactions
-from escrowctl.sandbox.body import JsonObject
-from escrowctl.sandbox.calls import Call
+from escrowctl.sandbox import app, http, pages, transactions
+from escrowctl.sandbox.http import Call
+from escrowctl.sandbox.json import JsonObject
 from escrowctl.sandbox.problems import no_record
 from escrowctl.sandbox.records import Transaction, User
 
@@ -24,16 +24,13 @@ Patch = Callable[[pytest.MonkeyPatch], None]
 
 
 class Fault:
-    """How the sandbox is broken, the operation that shows it, and what Schemathesis calls it.
-
-    A second name is another way in which it may see the same.
-    """
+    """A fault: its patch, the operation that shows it, and the names that Schemathesis may give it."""
 
     def __init__(self, patch: Patch, operation: Operation, kind: str, *same: str) -> None:
         self.patch = patch
         self.operation = operation
         self.kinds = {kind, *same}
-        # What takes several calls to see is not put down to one operation.
+        # Schemathesis reports a fault that needs several calls under "Stateful tests".
         place = f"{operation.method} {DEFAULT_API_PREFIX}{operation.path}"
         self.finding = (kind, "Stateful tests" if kind == "EnsureResourceAvailability" else place)
 
@@ -57,17 +54,17 @@ def user_without_a_field(patched: pytest.MonkeyPatch) -> None:
 
 
 def key_ignored_on_one_route(patched: pytest.MonkeyPatch) -> None:
-    check = gate.Gate.process_request
+    check = http.Middleware.process_request
 
     def check_elsewhere(self: Any, request: Any, response: Any) -> None:
         if not request.path.startswith("/api/v1/users/"):
             check(self, request, response)
 
-    patched.setattr(gate.Gate, "process_request", check_elsewhere)
+    patched.setattr(http.Middleware, "process_request", check_elsewhere)
 
 
 def failing_on_a_large_amount(patched: pytest.MonkeyPatch) -> None:
-    """Fifteen digits, as if nothing had looked before they reached 64 bits."""
+    """Fifteen digits, as if no check came before they overflow 64 bits."""
 
     def overflow(text: str) -> None:
         if len(text) > 14 and text.isdigit():
@@ -78,21 +75,21 @@ def failing_on_a_large_amount(patched: pytest.MonkeyPatch) -> None:
             overflow(text)
             return amount.fullmatch(text)
 
-    amount = drafts.AMOUNT
-    patched.setattr(drafts, "AMOUNT", Unchecked())
+    amount = transactions.AMOUNT
+    patched.setattr(transactions, "AMOUNT", Unchecked())
 
 
-def limit_of_nothing_taken(patched: pytest.MonkeyPatch) -> None:
+def zero_limit_accepted(patched: pytest.MonkeyPatch) -> None:
     """200 where the document says 400."""
     patched.setattr(pages, "LIMIT", re.compile("[0-9]{1,3}"))
 
 
 def cents_refused(patched: pytest.MonkeyPatch) -> None:
-    patched.setattr(drafts, "AMOUNT", re.compile("[1-9][0-9]{0,13}"))
+    patched.setattr(transactions, "AMOUNT", re.compile("[1-9][0-9]{0,13}"))
 
 
 def status_not_documented(patched: pytest.MonkeyPatch) -> None:
-    status = route.success_status
+    status = http.success_status
 
     def accepted(operation: Operation) -> int:
         return 202 if operation is CREATE_TRANSACTION else status(operation)
@@ -100,16 +97,16 @@ def status_not_documented(patched: pytest.MonkeyPatch) -> None:
     patched.setattr(app, "success_status", accepted)
 
 
-def answers_without_their_request(patched: pytest.MonkeyPatch) -> None:
-    patched.setattr(gate.Gate, "process_response", lambda *_: None)
+def answers_without_a_request_id(patched: pytest.MonkeyPatch) -> None:
+    patched.setattr(http.Middleware, "process_response", lambda *_: None)
 
 
 def problems_as_plain_json(patched: pytest.MonkeyPatch) -> None:
     patched.setattr(app, "PROBLEM_TYPE", "application/json")
 
 
-def made_and_not_found(patched: pytest.MonkeyPatch) -> None:
-    """An acknowledged create that is not there."""
+def created_and_not_found(patched: pytest.MonkeyPatch) -> None:
+    """An acknowledged create that cannot be read."""
 
     def get_nothing(_self: Any, call: Call) -> NoReturn:
         raise no_record("transaction", call.resource_id)
@@ -121,11 +118,13 @@ FAULTS: Mapping[str, Fault] = {
     "an amount as text": Fault(amount_as_text, CREATE_TRANSACTION, "JsonSchemaError"),
     "a key ignored on one route": Fault(key_ignored_on_one_route, GET_USER, "IgnoredAuth", "MissingHeaderNotRejected"),
     "a 500 for a large amount": Fault(failing_on_a_large_amount, CREATE_TRANSACTION, "ServerError"),
-    "a 200 where the document says 400": Fault(limit_of_nothing_taken, LIST_TRANSACTIONS, "AcceptedNegativeData"),
+    "a 200 where the document says 400": Fault(zero_limit_accepted, LIST_TRANSACTIONS, "AcceptedNegativeData"),
     "a record without a field": Fault(user_without_a_field, GET_USER, "JsonSchemaError"),
     "a good amount refused": Fault(cents_refused, CREATE_TRANSACTION, "RejectedPositiveData"),
     "a status that is not documented": Fault(status_not_documented, CREATE_TRANSACTION, "UndefinedStatusCode"),
-    "an answer without its header": Fault(answers_without_their_request, GET_USER, "MissingHeaders"),
+    "an answer without its header": Fault(answers_without_a_request_id, GET_USER, "MissingHeaders"),
     "a problem declared as something else": Fault(problems_as_plain_json, GET_USER, "UndefinedContentType"),
-    "a create that is not there afterwards": Fault(made_and_not_found, GET_TRANSACTION, "EnsureResourceAvailability"),
+    "a create that is not there afterwards": Fault(
+        created_and_not_found, GET_TRANSACTION, "EnsureResourceAvailability"
+    ),
 }

@@ -1,6 +1,6 @@
-"""`sandbox serve` broken on purpose: the first word names the fault, the rest is its command line.
+"""`sandbox serve` with a fault: the first argument names the fault, the rest is the command line.
 
-It proves that the harness of `test_serve_kills.py` would notice.
+It proves that the harness of `test_serve_kills.py` reports each fault.
 """
 
 import sqlite3
@@ -10,16 +10,15 @@ from contextlib import contextmanager
 
 from escrowctl.main import main
 from escrowctl.sandbox import commits, ledger
-from escrowctl.sandbox.lifecycle import Move
-from escrowctl.sandbox.records import Transaction
+from escrowctl.sandbox.records import Move, Transaction
 
 
 def answers_before_the_commit() -> None:
-    """Answer at once, and commit when fifty groups have come together."""
+    """Answer at once, and commit only every fiftieth group."""
     seen = [0]
 
     @contextmanager
-    def late(self: commits.GroupCommits) -> Iterator[None]:
+    def late(self: commits.Commits) -> Iterator[None]:
         self._grouped = True
         if not self._connection.in_transaction:
             self._connection.execute("BEGIN IMMEDIATE")
@@ -28,11 +27,11 @@ def answers_before_the_commit() -> None:
         if seen[0] % 50 == 0:
             self._connection.execute("COMMIT")
 
-    commits.GroupCommits.together = late  # type: ignore[method-assign] # that is the fault
+    commits.Commits.group = late  # type: ignore[method-assign] # that is the fault
 
 
 def forgets_half_of_a_release() -> None:
-    """Write the first of a move's two entries only, now and then."""
+    """Write only the first of a move's two entries in one move of ten."""
     post = ledger.post
     seen = [0]
 

@@ -1,7 +1,6 @@
-"""Every answer against the sandbox's own OpenAPI document, with every number exact.
+"""Check every answer against the sandbox's own OpenAPI document, with exact numbers.
 
-Written against the OpenAPI 3.1 and JSON Schema specifications, and knowing nothing of the code that
-builds the document.
+Written from the OpenAPI 3.1 and JSON Schema specifications; it imports nothing that builds the document.
 """
 
 import json
@@ -24,16 +23,16 @@ def exact(text: str | bytes) -> Any:
 
 
 def fetch_document(sandbox: Sandbox) -> dict[str, Any]:
-    """Read the document as anyone may: without a key."""
-    with httpx.Client(transport=httpx.WSGITransport(app=sandbox.app)) as client_without_key:
-        document = client_without_key.get("http://sandbox.invalid/openapi.json").raise_for_status().json()
+    """Read the document without a key."""
+    with httpx.Client(transport=httpx.WSGITransport(app=sandbox.app)) as anonymous:
+        document = anonymous.get("http://sandbox.invalid/openapi.json").raise_for_status().json()
     assert isinstance(document, dict)
     return document
 
 
 @dataclass(frozen=True)
 class Judge:
-    """Says of an answer what the document does not allow; as an event hook of an httpx client, by raising."""
+    """Lists what the document does not allow in an answer; as an event hook of an httpx client it raises."""
 
     document: dict[str, Any]
 
@@ -88,7 +87,7 @@ class Judge:
         return self.schema_flaws(found["content"][media_type]["schema"], exact(response.text), place="body")
 
     def request_flaws(self, operation: dict[str, Any], request: httpx.Request) -> list[str]:
-        """What was done although the document does not allow to ask for it."""
+        """Flaws of a request that succeeded although the document does not allow it."""
         body = request.read()
         if not body or "requestBody" not in operation:
             return []
@@ -101,8 +100,8 @@ class Judge:
     def validator(self, schema: dict[str, Any]) -> Any:
         key = json.dumps(schema, sort_keys=True)
         if key not in self.validators:
-            whole = {**schema, "components": self.document["components"]}
-            self.validators[key] = jsonschema_rs.Draft202012Validator(whole)
+            complete = {**schema, "components": self.document["components"]}
+            self.validators[key] = jsonschema_rs.Draft202012Validator(complete)
         return self.validators[key]
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What every sandbox test is given: a folder, a clock that steps, a sandbox, and clients at its door."""
+"""Fixtures of the sandbox tests: a folder, a clock, a sandbox, its clients, other processes."""
 
 import os
 import subprocess
@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from escrowctl.sandbox.ledger import Balance, check_ledger
 from escrowctl.sandbox.service import Sandbox, open_sandbox
 from sandbox.conformance import Judge, fetch_document
 
@@ -29,16 +30,22 @@ def judged_client(sandbox: Sandbox) -> httpx.Client:
     )
 
 
+def balances(sandbox: Sandbox) -> tuple[Balance, ...]:
+    """Add up the ledger, per currency, at one moment."""
+    with sandbox.store.reading() as connection:
+        return check_ledger(connection)
+
+
 @pytest.fixture
 def now() -> Callable[[], datetime]:
-    """A clock that moves one second at every look, from 2026-11-21T03:12:44Z."""
+    """A clock that advances one second at every call, from 2026-11-21T03:12:44Z."""
     start, looks = datetime(2026, 11, 21, 3, 12, 44, tzinfo=UTC), iter(range(1_000_000))
     return lambda: start + timedelta(seconds=next(looks))
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where the sandbox will be; nothing is there yet."""
+    """The folder of the sandbox; it does not exist yet."""
     return tmp_path / "state" / "sandbox"
 
 
@@ -51,9 +58,9 @@ def sandbox(folder: Path, now: Callable[[], datetime]) -> Iterator[Sandbox]:
 
 @pytest.fixture
 def connect() -> Iterator[Connect]:
-    """Make clients that carry the sandbox's key, over the real request path.
+    """Make clients with the sandbox's key, over the real WSGI path.
 
-    Whatever they are answered must be as the sandbox's own document has it, in every test.
+    In every test, each answer must match the sandbox's own document.
     """
     clients: list[httpx.Client] = []
 
@@ -73,7 +80,7 @@ def client(sandbox: Sandbox, connect: Connect) -> httpx.Client:
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Start `racer.py` with arguments; each waits for a line on stdin before it acts."""
+    """Start `racer.py` with arguments; each process waits for a line on stdin before it acts."""
     running: list[subprocess.Popen[str]] = []
 
     def run(*arguments: object) -> subprocess.Popen[str]:
@@ -95,7 +102,7 @@ def start() -> Iterator[Start]:
 
 @pytest.fixture(scope="module")
 def shared_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    """One sandbox for all the examples of a generated test."""
+    """A client of one sandbox for all examples of a generated test."""
     sandbox = open_sandbox(tmp_path_factory.mktemp("shared") / "sandbox", now=lambda: datetime.now(UTC))
     with judged_client(sandbox) as client:
         yield client

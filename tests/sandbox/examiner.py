@@ -1,6 +1,6 @@
-"""Schemathesis over a sandbox served on loopback: it reads the document and tries to prove it wrong.
+"""Schemathesis against a sandbox served on loopback: it reads the document and looks for deviations.
 
-It runs as its own command, in a process of its own: its warnings and hooks are no concern of this suite.
+It runs as a command in a separate process, to keep its warnings and hooks out of this suite.
 """
 
 import json
@@ -35,17 +35,17 @@ checks.positive_data_acceptance.expected-statuses = [400, 404]
 
 @dataclass(frozen=True)
 class Examination:
-    """How a run ended: its exit code, its findings as (kind, operation), how many requests, what it printed."""
+    """The result of a run: exit code, findings as (kind, operation), number of requests, output."""
 
     code: int
     findings: frozenset[tuple[str, str]]
     requests: int
-    said: str
+    output: str
 
 
 @contextmanager
 def served(sandbox: Sandbox) -> Iterator[str]:
-    """Serve a sandbox on a port of loopback, and say where."""
+    """Serve a sandbox on loopback, and yield its URL."""
     sockets: dict[int, Any] = {}
     server: Any = create_server(sandbox.app, map=sockets, host="127.0.0.1", port=0, threads=4)
     ended = threading.Event()
@@ -66,7 +66,7 @@ def served(sandbox: Sandbox) -> Iterator[str]:
 
 
 def examine(sandbox: Sandbox, folder: Path, *words: str, seed: int) -> Examination:
-    """Run Schemathesis with all its checks; `words` go to its command line. The folder is its own."""
+    """Run Schemathesis with all its checks; `words` go to its command line. It creates the folder."""
     folder.mkdir()
     (folder / "schemathesis.toml").write_text(CONFIGURATION)
     with served(sandbox) as url:
@@ -96,5 +96,5 @@ def _existing_records(url: str, *, key: str) -> dict[str, str]:
     with httpx.Client(base_url=f"{url}/api/v1", headers={"Authorization": f"Bearer {key}"}, trust_env=False) as client:
         transaction = client.post("/transactions", json={"amount": 100, "currency": "USD"})
         webhook = client.post("/webhooks", json={"url": "http://127.0.0.1:3000/hooks"})
-    # Read loosely: a sandbox that is broken on purpose may lack what is not asked for here.
+    # Only the ids are read: a sandbox with a fault may lack other fields.
     return {"EXAMINER_TRANSACTION": transaction.json()["id"], "EXAMINER_WEBHOOK": webhook.json()["id"]}

@@ -1,4 +1,4 @@
-"""Loaded by Schemathesis: what a schema cannot say of good requests, and so has to be put in their place."""
+"""Loaded by Schemathesis: corrects what a schema cannot express about good requests."""
 
 import os
 from typing import Any
@@ -10,8 +10,8 @@ EXISTING = {"list_transactions": os.environ["EXAMINER_TRANSACTION"], "list_webho
 
 @schemathesis.hook
 def before_call(context: schemathesis.HookContext, case: schemathesis.Case[Any], kwargs: dict[str, Any]) -> None:
-    """Let `after` name a record that exists, in requests that are meant to be good."""
+    """Let `after` name an existing record in requests that must succeed."""
     existing = EXISTING.get(case.operation.definition.raw["operationId"])
-    meant_to_be_good = case.meta is not None and case.meta.generation.mode.is_positive
-    if existing and meant_to_be_good and "after" in case.query:
+    must_succeed = case.meta is not None and case.meta.generation.mode.is_positive
+    if existing and must_succeed and "after" in case.query:
         case.query["after"] = existing

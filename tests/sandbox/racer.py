@@ -1,4 +1,4 @@
-"""One process of several at a sandbox: says "ready", waits for a line, then acts and says what came."""
+"""One of several processes on one sandbox: prints "ready", waits for a line, acts, prints the result."""
 
 import resource
 import sys
@@ -16,7 +16,7 @@ def clock() -> datetime:
     return datetime.now(UTC)
 
 
-def at_the_door(sandbox: Sandbox) -> httpx.Client:
+def client_of(sandbox: Sandbox) -> httpx.Client:
     return httpx.Client(
         transport=httpx.WSGITransport(app=sandbox.app),
         base_url="http://sandbox.invalid/api/v1",
@@ -24,44 +24,44 @@ def at_the_door(sandbox: Sandbox) -> httpx.Client:
     )
 
 
-def say(*words: object) -> None:
+def report(*words: object) -> None:
     sys.stdout.write(" ".join(map(str, words)) + "\n")
     sys.stdout.flush()
 
 
-def open_it(folder: Path) -> None:
+def open_and_report(folder: Path) -> None:
     sandbox = open_sandbox(folder, now=clock)
-    say(sandbox.identity, sandbox.key)
+    report(sandbox.identity, sandbox.key)
 
 
-def open_it_with_little_room(folder: Path) -> None:
+def open_with_little_room(folder: Path) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
     try:
-        open_it(folder)
+        open_and_report(folder)
     except EscrowctlError as error:
-        say(error.code, error.message)
+        report(error.code, error.message)
 
 
 def release(folder: Path, transaction_id: str) -> None:
-    client = at_the_door(open_sandbox(folder, now=clock))
-    say(client.put(f"/transactions/{transaction_id}/release").status_code)
+    client = client_of(open_sandbox(folder, now=clock))
+    report(client.put(f"/transactions/{transaction_id}/release").status_code)
 
 
-def create_for_ever(folder: Path) -> None:
-    client = at_the_door(open_sandbox(folder, now=clock))
+def create_until_killed(folder: Path) -> None:
+    client = client_of(open_sandbox(folder, now=clock))
     while True:
         reply = client.post("/transactions", json={"amount": 7, "currency": "USD"})
-        say(reply.status_code, reply.json()["id"])
+        report(reply.status_code, reply.json()["id"])
 
 
-ACTS: dict[str, Callable[..., None]] = {
-    "open": open_it,
-    "open-with-little-room": open_it_with_little_room,
+ACTIONS: dict[str, Callable[..., None]] = {
+    "open": open_and_report,
+    "open-with-little-room": open_with_little_room,
     "release": release,
-    "create-for-ever": create_for_ever,
+    "create-until-killed": create_until_killed,
 }
 
 if __name__ == "__main__":
-    say("ready")
+    report("ready")
     sys.stdin.readline()
-    ACTS[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])
+    ACTIONS[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])

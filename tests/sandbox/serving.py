@@ -30,7 +30,7 @@ class Served:
         return int(self.ready["base_url"].rpartition(":")[2])
 
     def call(self, method: str, path: str, body: str | None = None, **headers: str) -> tuple[int, Any]:
-        """Make one call of the API, on a connection of its own."""
+        """Make one call of the API, on a new connection."""
         with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)) as connection:
             return call(connection, self.ready["key"], method, f"/api/v1{path}", body, **headers)
 
@@ -76,8 +76,8 @@ _PIPES: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE
 def _wait(process: "subprocess.Popen[str]", ready_file: Path) -> dict[str, Any]:
     end = time.monotonic() + SECONDS
     while not ready_file.exists():
-        assert process.poll() is None, f"it ended with {process.returncode}: {process.communicate()}"
-        assert time.monotonic() < end, "it never was ready"
+        assert process.poll() is None, f"the server ended with {process.returncode}: {process.communicate()}"
+        assert time.monotonic() < end, "the server was never ready"
         time.sleep(0.01)
     ready: dict[str, Any] = json.loads(ready_file.read_text())
     return ready

@@ -1,4 +1,4 @@
-"""Amounts, currencies and the other fields of a create: what is kept to the letter, and what is refused."""
+"""Amounts, currencies and other fields of a create: what is stored unchanged, and what is refused."""
 
 import httpx
 import pytest
@@ -19,7 +19,7 @@ def with_amount(client: httpx.Client, token: str) -> httpx.Response:
 @pytest.mark.parametrize(
     "token", ["1", "100", "100.0", "100.00", "0.1", "0.0001", "1.1000", "12345678901234.1234", "99999999999999.9999"]
 )
-def test_an_amount_comes_back_exactly_as_it_was_sent(client: httpx.Client, token: str) -> None:
+def test_amount_is_returned_digit_for_digit(client: httpx.Client, token: str) -> None:
     made = with_amount(client, token)
 
     assert f'"amount":{token},' in made.text
@@ -31,7 +31,7 @@ def test_an_amount_comes_back_exactly_as_it_was_sent(client: httpx.Client, token
 
 @settings(max_examples=100, derandomize=True, database=None, deadline=None)
 @given(st.decimals("0.0001", "99999999999999.9999", places=4).map(lambda amount: f"{amount:f}"))
-def test_any_amount_within_the_bounds_comes_back_exactly(shared_client: httpx.Client, token: str) -> None:
+def test_random_amount_within_bounds_is_returned_exactly(shared_client: httpx.Client, token: str) -> None:
     assert f'"amount":{token},' in with_amount(shared_client, token).text
 
 
@@ -59,7 +59,7 @@ def test_any_amount_within_the_bounds_comes_back_exactly(shared_client: httpx.Cl
         '{"value":1}',
     ],
 )
-def test_an_amount_out_of_bounds_is_400_at_its_place(client: httpx.Client, token: str) -> None:
+def test_amount_out_of_bounds_is_400_with_a_pointer(client: httpx.Client, token: str) -> None:
     reply = with_amount(client, token)
 
     assert (reply.status_code, reply.headers["content-type"]) == (400, "application/problem+json")
@@ -77,21 +77,21 @@ def test_an_amount_out_of_bounds_is_400_at_its_place(client: httpx.Client, token
     "token",
     ["NaN", "Infinity", "-Infinity", "+1", "01", "1.", ".5", "1_000", "1,000", "0x10", "\u0661", "1\u0660", "--1"],
 )
-def test_what_is_no_json_number_is_400(client: httpx.Client, token: str) -> None:
+def test_amount_that_is_no_json_number_is_400(client: httpx.Client, token: str) -> None:
     reply = with_amount(client, token)
 
     assert (reply.status_code, reply.json()["errors"][0]["pointer"]) == (400, "#")
 
 
 @pytest.mark.parametrize("token", ['"usd"', '"US"', '"USDT"', '"USD\\n"', '"\uff35\uff33\uff24"', '""', "840", "null"])
-def test_a_currency_that_is_not_three_capitals_is_400(client: httpx.Client, token: str) -> None:
+def test_currency_other_than_three_capitals_is_400(client: httpx.Client, token: str) -> None:
     reply = create(client, f'"amount":1,"currency":{token}')
 
     assert reply.status_code == 400
     assert reply.json()["errors"] == [{"pointer": "#/currency", "detail": "currency must be three capital letters."}]
 
 
-def test_every_flaw_of_a_body_is_named_at_once(client: httpx.Client) -> None:
+def test_body_with_several_flaws_names_them_all(client: httpx.Client) -> None:
     reply = create(client, '"id":"tx_1","status":"released","payer":7')
 
     assert reply.status_code == 400
@@ -105,7 +105,7 @@ def test_every_flaw_of_a_body_is_named_at_once(client: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("name", ["id", "status", "created_at", "updated_at"])
-def test_a_field_that_the_service_sets_is_refused(client: httpx.Client, name: str) -> None:
+def test_reserved_field_in_a_body_is_refused(client: httpx.Client, name: str) -> None:
     reply = create(client, f'"amount":1,"currency":"USD","{name}":"x"')
 
     assert reply.status_code == 400
@@ -113,7 +113,7 @@ def test_a_field_that_the_service_sets_is_refused(client: httpx.Client, name: st
 
 
 @pytest.mark.parametrize("name", ["payer", "payee"])
-def test_a_user_who_does_not_exist_is_400_and_no_money_moves(client: httpx.Client, name: str) -> None:
+def test_create_for_an_unknown_user_is_400_and_stores_nothing(client: httpx.Client, name: str) -> None:
     reply = create(client, f'"amount":1,"currency":"USD","{name}":"usr_00000000"')
 
     assert reply.status_code == 400

@@ -1,4 +1,4 @@
-"""Group commit: one commit for several transactions, each undone alone, and all of them or none."""
+"""Group commit: one commit for several transactions; each can roll back alone, and the commit stores all or none."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from escrowctl.sandbox.commits import GroupCommits
+from escrowctl.sandbox.commits import Commits
 
 
 class CountingDatabase:
-    """A connection that stands for SQLite's own: it counts commits, and can make them fail."""
+    """A wrapper of SQLite's connection: it counts commits, and can make them fail."""
 
     def __init__(self, path: Path) -> None:
         self.connection = sqlite3.connect(path, isolation_level=None)
-        self.connection.execute("CREATE TABLE things (name TEXT UNIQUE)")
-        self.commits = GroupCommits(self)  # type: ignore[arg-type] # it stands for the connection
+        self.connection.execute("CREATE TABLE items (name TEXT UNIQUE)")
+        self.commits = Commits(self)  # type: ignore[arg-type] # it replaces the connection
         self.committed = 0
         self.fail = False
 
@@ -31,45 +31,45 @@ class CountingDatabase:
 
     def add(self, name: str) -> None:
         with self.commits.transaction("BEGIN IMMEDIATE"):
-            self.connection.execute("INSERT INTO things VALUES (?)", (name,))
+            self.connection.execute("INSERT INTO items VALUES (?)", (name,))
 
     def names(self) -> list[str]:
-        return [name for (name,) in self.connection.execute("SELECT name FROM things ORDER BY rowid")]
+        return [name for (name,) in self.connection.execute("SELECT name FROM items ORDER BY rowid")]
 
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[CountingDatabase]:
-    made = CountingDatabase(tmp_path / "things.db")
+    made = CountingDatabase(tmp_path / "items.db")
     yield made
     made.connection.close()
 
 
-def test_several_share_one_commit_and_one_alone_has_its_own(database: CountingDatabase) -> None:
-    with database.commits.together():
+def test_transactions_in_a_group_share_one_commit(database: CountingDatabase) -> None:
+    with database.commits.group():
         for name in ("a", "b", "c"):
             database.add(name)
-        assert database.committed == 0, "nothing is durable before the block has ended"
+        assert database.committed == 0, "nothing is durable before the end of the block"
     database.add("d")
 
     assert (database.names(), database.committed) == (["a", "b", "c", "d"], 2)
 
 
-def test_one_that_fails_undoes_its_own_work_alone(database: CountingDatabase) -> None:
-    with database.commits.together():
+def test_failed_transaction_in_a_group_rolls_back_alone(database: CountingDatabase) -> None:
+    with database.commits.group():
         database.add("a")
         with pytest.raises(sqlite3.IntegrityError):
             database.add("a")
         with pytest.raises(ValueError, match="refused"), database.commits.transaction("BEGIN IMMEDIATE"):  # noqa: PT012 - one member
-            database.connection.execute("INSERT INTO things VALUES ('half')")
+            database.connection.execute("INSERT INTO items VALUES ('half')")
             raise ValueError("refused")
         database.add("b")
 
     assert database.names() == ["a", "b"]
 
 
-def test_a_commit_that_fails_leaves_nothing_and_says_so(database: CountingDatabase) -> None:
+def test_failed_commit_of_a_group_raises_and_stores_nothing(database: CountingDatabase) -> None:
     database.fail = True
-    with pytest.raises(sqlite3.OperationalError, match="disk is full"), database.commits.together():  # noqa: PT012 - the group
+    with pytest.raises(sqlite3.OperationalError, match="disk is full"), database.commits.group():  # noqa: PT012 - the group
         database.add("a")
         database.add("b")
     database.fail = False
@@ -78,13 +78,13 @@ def test_a_commit_that_fails_leaves_nothing_and_says_so(database: CountingDataba
     assert database.names() == ["c"]
 
 
-def test_where_the_database_undoes_everything_nobody_is_told_otherwise(database: CountingDatabase) -> None:
-    with pytest.raises(sqlite3.OperationalError, match="undid"), database.commits.together():  # noqa: PT012 - the group
+def test_group_rolled_back_by_the_database_raises(database: CountingDatabase) -> None:
+    with pytest.raises(sqlite3.OperationalError, match="rolled back"), database.commits.group():  # noqa: PT012 - the group
         database.add("a")
         with pytest.raises(sqlite3.OperationalError, match="I/O"), database.commits.transaction("BEGIN IMMEDIATE"):  # noqa: PT012 - a member
             database.connection.execute("ROLLBACK")
             raise sqlite3.OperationalError("disk I/O error")
-        with pytest.raises(sqlite3.OperationalError, match="undid"):
+        with pytest.raises(sqlite3.OperationalError, match="rolled back"):
             database.add("b")
 
     assert database.names() == []

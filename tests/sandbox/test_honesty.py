@@ -1,4 +1,4 @@
-"""The sandbox is an honest judge of the client: it loads nothing of it, and little of anything else."""
+"""The sandbox is an honest judge of the client: it loads no part of it, and few other modules."""
 
 import os
 import subprocess
@@ -33,11 +33,11 @@ def test_sandbox_loads_operations_errors_files_and_itself() -> None:
     }
 
 
-def test_the_sandbox_loads_no_client_no_models_and_no_test_tools() -> None:
+def test_sandbox_loads_no_client_models_or_test_tools() -> None:
     heavy = {"httpx", "httpcore", "pydantic", "typer", "rich", "waitress", "falcon.asgi", "falcon.testing"}
 
     assert loaded() & heavy == set()
 
 
-def test_the_openapi_document_is_loaded_when_it_is_asked_for() -> None:
+def test_openapi_document_is_imported_only_on_request() -> None:
     assert {name for name in loaded() if "openapi" in name} == set()

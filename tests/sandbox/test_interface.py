@@ -1,5 +1,5 @@
-"""The published interface, call by call; every expected body is written by hand from interface.md and the
-choices that the sandbox documents, none is made by the code under test.
+"""The published interface, call by call. Every expected body is written by hand, from interface.md and from the
+choices that the sandbox documents.
 """
 
 import re
@@ -21,7 +21,7 @@ def create(client: httpx.Client, body: bytes = BODY) -> httpx.Response:
     return client.post("/transactions", content=body, headers=JSON)
 
 
-def test_a_create_is_200_and_returns_the_whole_record(client: httpx.Client) -> None:
+def test_create_is_200_and_returns_the_complete_record(client: httpx.Client) -> None:
     reply = create(client)
 
     record = reply.json()
@@ -39,7 +39,7 @@ def test_a_create_is_200_and_returns_the_whole_record(client: httpx.Client) -> N
     assert (reply.status_code, reply.headers["content-type"]) == (200, "application/json")
 
 
-def test_a_get_returns_what_the_create_returned(client: httpx.Client) -> None:
+def test_get_returns_the_created_record(client: httpx.Client) -> None:
     made = create(client)
 
     reply = client.get(f"/transactions/{made.json()['id']}")
@@ -47,7 +47,7 @@ def test_a_get_returns_what_the_create_returned(client: httpx.Client) -> None:
     assert (reply.status_code, reply.text) == (200, made.text)
 
 
-def test_a_release_without_a_body_is_200_with_the_record_released(client: httpx.Client) -> None:
+def test_release_without_a_body_is_200_with_the_released_record(client: httpx.Client) -> None:
     made = create(client).json()
 
     reply = client.put(f"/transactions/{made['id']}/release")
@@ -57,7 +57,7 @@ def test_a_release_without_a_body_is_200_with_the_record_released(client: httpx.
     assert client.get(f"/transactions/{made['id']}").json() == expected
 
 
-def test_a_release_lets_an_object_pass_and_ignores_it(client: httpx.Client) -> None:
+def test_release_with_an_object_ignores_it(client: httpx.Client) -> None:
     made = create(client).json()
 
     reply = client.put(f"/transactions/{made['id']}/release", content=b'{"status": "held", "amount": 1}', headers=JSON)
@@ -66,7 +66,7 @@ def test_a_release_lets_an_object_pass_and_ignores_it(client: httpx.Client) -> N
 
 
 @pytest.mark.parametrize(("body", "headers", "status"), [(b"[]", JSON, 400), (b"{", JSON, 400), (b"{}", {}, 415)])
-def test_a_release_with_a_body_that_is_no_json_object_releases_nothing(
+def test_release_with_a_bad_body_releases_nothing(
     client: httpx.Client, body: bytes, headers: dict[str, str], status: int
 ) -> None:
     made = create(client).json()
@@ -77,7 +77,7 @@ def test_a_release_with_a_body_that_is_no_json_object_releases_nothing(
     assert client.get(f"/transactions/{made['id']}").json() == made
 
 
-def test_a_second_release_is_409_and_says_which_state(client: httpx.Client) -> None:
+def test_second_release_is_409_and_names_the_state(client: httpx.Client) -> None:
     made = create(client).json()
     client.put(f"/transactions/{made['id']}/release")
 
@@ -105,7 +105,7 @@ def test_a_second_release_is_409_and_says_which_state(client: httpx.Client) -> N
         ("GET", "/users/usr_00000000", "user 'usr_00000000'"),
     ],
 )
-def test_an_unknown_id_is_404(client: httpx.Client, method: str, path: str, noun: str) -> None:
+def test_unknown_id_is_404(client: httpx.Client, method: str, path: str, noun: str) -> None:
     reply = client.request(method, path, headers={"X-Request-Id": "r1"})
 
     assert reply.headers["content-type"] == "application/problem+json"
@@ -121,7 +121,7 @@ def test_an_unknown_id_is_404(client: httpx.Client, method: str, path: str, noun
     )
 
 
-def test_the_seeded_users_can_be_read(client: httpx.Client) -> None:
+def test_seeded_users_can_be_read(client: httpx.Client) -> None:
     reply = client.get("/users/usr_PAYER001")
 
     assert (reply.status_code, reply.json()) == (
@@ -138,7 +138,7 @@ def test_the_seeded_users_can_be_read(client: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b'{"amount": 1}', b'{"status": "released"}'])
-def test_an_update_is_400_as_observed_and_changes_nothing(client: httpx.Client, body: bytes) -> None:
+def test_update_is_400_and_changes_nothing(client: httpx.Client, body: bytes) -> None:
     made = create(client).json()
 
     reply = client.put(
@@ -150,9 +150,9 @@ def test_an_update_is_400_as_observed_and_changes_nothing(client: httpx.Client, 
         400,
         {
             "type": "urn:escrowctl:sandbox:update-not-shown",
-            "title": "What an update may say is not shown",
+            "title": "No update is accepted",
             "status": 400,
-            "detail": f"Transaction {made['id']} was not changed: what this call accepts is not shown.",
+            "detail": f"Transaction {made['id']} was not changed: the published interface shows no update.",
             "request_id": "r1",
         },
     )
@@ -160,7 +160,7 @@ def test_an_update_is_400_as_observed_and_changes_nothing(client: httpx.Client, 
 
 
 @pytest.mark.parametrize(("body", "headers", "status"), [(b"[]", JSON, 400), (b"{", JSON, 400), (b"{}", {}, 415)])
-def test_an_update_that_is_no_json_object_is_refused_as_such(
+def test_update_with_a_bad_body_names_the_body(
     client: httpx.Client, body: bytes, headers: dict[str, str], status: int
 ) -> None:
     made = create(client).json()
@@ -171,7 +171,7 @@ def test_an_update_that_is_no_json_object_is_refused_as_such(
     assert reply.json()["type"] != "urn:escrowctl:sandbox:update-not-shown"
 
 
-def test_an_idempotency_key_is_accepted_and_changes_nothing(client: httpx.Client) -> None:
+def test_idempotency_key_is_accepted_and_has_no_effect(client: httpx.Client) -> None:
     headers = {**JSON, "Idempotency-Key": "5e0c2f4e"}
 
     replies = [client.post("/transactions", content=BODY, headers=headers) for _ in range(2)]
@@ -180,13 +180,13 @@ def test_an_idempotency_key_is_accepted_and_changes_nothing(client: httpx.Client
     assert replies[0].json()["id"] != replies[1].json()["id"]
 
 
-def test_only_the_contracts_prefix_is_served(client: httpx.Client) -> None:
+def test_other_api_prefix_is_404(client: httpx.Client) -> None:
     assert DEFAULT_API_PREFIX == "/api/v1"
     assert client.get("http://sandbox.invalid/v1/transactions").status_code == 404
     assert client.get("http://sandbox.invalid/api/v1/transactions").status_code == 200
 
 
-def test_other_fields_are_kept_as_they_were_sent(client: httpx.Client) -> None:
+def test_unknown_fields_are_returned_unchanged(client: httpx.Client) -> None:
     extra = '"reference":"A-1","metadata":{"rate":1.10,"big":1e400,"list":[-0,true,null,"\\u20ac"]}'
     made = create(client, f'{{"amount":5,"currency":"EUR",{extra}}}'.encode())
 
@@ -195,7 +195,7 @@ def test_other_fields_are_kept_as_they_were_sent(client: httpx.Client) -> None:
     assert extra in client.get("/transactions").text
 
 
-def test_payer_and_payee_may_be_named(client: httpx.Client) -> None:
+def test_create_with_payer_and_payee_stores_them(client: httpx.Client) -> None:
     body = b'{"amount":5,"currency":"EUR","payer":"usr_PAYEE001","payee":"usr_PAYER001"}'
 
     record = create(client, body).json()
@@ -203,9 +203,7 @@ def test_payer_and_payee_may_be_named(client: httpx.Client) -> None:
     assert (record["payer"], record["payee"]) == ("usr_PAYEE001", "usr_PAYER001")
 
 
-def test_times_are_given_in_utc_whatever_the_clocks_zone(
-    folder: Path, connect: Callable[[Sandbox], httpx.Client]
-) -> None:
+def test_times_are_utc_in_any_time_zone(folder: Path, connect: Callable[[Sandbox], httpx.Client]) -> None:
     moment = datetime(2026, 11, 21, 5, 12, 44, 123456, tzinfo=timezone(timedelta(hours=2)))
     sandbox = open_sandbox(folder, now=lambda: moment)
 
@@ -213,6 +211,6 @@ def test_times_are_given_in_utc_whatever_the_clocks_zone(
     sandbox.close()
 
 
-def test_the_identity_and_the_key_have_their_shapes(sandbox: Sandbox) -> None:
+def test_identity_and_key_match_their_formats(sandbox: Sandbox) -> None:
     assert re.fullmatch(r"sbx_[0-9A-HJKMNP-TV-Z]{8}", sandbox.identity)
     assert re.fullmatch(r"sk_sandbox_[0-9a-f]{32}", sandbox.key)

@@ -1,4 +1,4 @@
-"""The ledger: every unit that is paid in is held or paid out, after every step."""
+"""The ledger: after every step, all money that was paid in is held or paid out."""
 
 import sqlite3
 import tempfile
@@ -24,6 +24,7 @@ from hypothesis.stateful import (
 
 from escrowctl.sandbox.ledger import Balance, units
 from escrowctl.sandbox.service import Sandbox, open_sandbox
+from sandbox.conftest import balances
 
 UNIT = Decimal("0.0001")
 
@@ -39,13 +40,11 @@ def create(client: httpx.Client, amount: str, currency: str = "USD") -> str:
     ("amount", "expected"),
     [("1", 10_000), ("0.0001", 1), ("12.5", 125_000), ("100.00", 1_000_000), ("99999999999999.9999", 10**18 - 1)],
 )
-def test_an_amount_is_counted_in_ten_thousandths(amount: str, expected: int) -> None:
+def test_amount_is_counted_in_ten_thousandths(amount: str, expected: int) -> None:
     assert units(amount) == expected
 
 
-def test_a_create_moves_the_payers_money_to_the_hold_and_a_release_to_the_payee(
-    client: httpx.Client, folder: Path
-) -> None:
+def test_create_and_release_post_both_entries_of_a_move(client: httpx.Client, folder: Path) -> None:
     made = create(client, "12.50")
     client.put(f"/transactions/{made}/release")
 
@@ -59,25 +58,25 @@ def test_a_create_moves_the_payers_money_to_the_hold_and_a_release_to_the_payee(
         ]
 
 
-def test_balances_are_told_per_currency(sandbox: Sandbox, client: httpx.Client) -> None:
+def test_balances_are_separate_per_currency(sandbox: Sandbox, client: httpx.Client) -> None:
     create(client, "1", "USD")
     create(client, "2.5", "EUR")
     client.put(f"/transactions/{create(client, '7', 'EUR')}/release")
 
-    assert sandbox.check_ledger() == (Balance("EUR", 0, 25_000, 25_000), Balance("USD", 0, 10_000, 10_000))
+    assert balances(sandbox) == (Balance("EUR", 0, 25_000, 25_000), Balance("USD", 0, 10_000, 10_000))
 
 
-def test_sums_beyond_63_bits_are_exact(sandbox: Sandbox, client: httpx.Client) -> None:
+def test_ledger_sums_beyond_63_bits_are_exact(sandbox: Sandbox, client: httpx.Client) -> None:
     for _ in range(12):
         create(client, "99999999999999.9999")
 
     total = 12 * (10**18 - 1)
     assert total > 2**63
-    assert sandbox.check_ledger() == (Balance("USD", 0, total, total),)
+    assert balances(sandbox) == (Balance("USD", 0, total, total),)
 
 
 @pytest.mark.parametrize("statement", ["UPDATE ledger_entries SET units = 1", "DELETE FROM ledger_entries"])
-def test_the_ledger_is_append_only(client: httpx.Client, folder: Path, statement: str) -> None:
+def test_ledger_refuses_updates_and_deletes(client: httpx.Client, folder: Path, statement: str) -> None:
     create(client, "1")
 
     with (
@@ -88,7 +87,7 @@ def test_the_ledger_is_append_only(client: httpx.Client, folder: Path, statement
 
 
 @pytest.mark.parametrize("move", ["create", "release", "another"])
-def test_a_hold_is_left_once_by_whatever_move(client: httpx.Client, folder: Path, move: str) -> None:
+def test_hold_refuses_a_second_move_out(client: httpx.Client, folder: Path, move: str) -> None:
     made = create(client, "1")
     client.put(f"/transactions/{made}/release")
 
@@ -103,7 +102,7 @@ def test_a_hold_is_left_once_by_whatever_move(client: httpx.Client, folder: Path
         )
 
 
-def test_a_move_is_posted_once(client: httpx.Client, folder: Path) -> None:
+def test_move_posted_twice_is_refused(client: httpx.Client, folder: Path) -> None:
     made = create(client, "1")
 
     with (
@@ -128,21 +127,21 @@ def test_a_move_is_posted_once(client: httpx.Client, folder: Path) -> None:
         "UPDATE transactions SET amount = '2'",
     ],
 )
-def test_the_check_sees_money_that_was_made_or_lost(
+def test_ledger_check_finds_created_or_lost_money(
     sandbox: Sandbox, client: httpx.Client, folder: Path, damage: str
 ) -> None:
     made = create(client, "1")
-    assert [balance.sound for balance in sandbox.check_ledger()] == [True]
+    assert [balance.consistent for balance in balances(sandbox)] == [True]
 
     with closing(sqlite3.connect(folder / "sandbox.db")) as other, other:
         other.execute(damage.format(id=made))
 
-    assert [balance.sound for balance in sandbox.check_ledger()] == [False]
+    assert [balance.consistent for balance in balances(sandbox)] == [False]
 
 
-def test_a_full_disk_leaves_no_half_of_a_create(sandbox: Sandbox, client: httpx.Client, folder: Path) -> None:
+def test_create_on_a_full_disk_is_rolled_back(sandbox: Sandbox, client: httpx.Client, folder: Path) -> None:
     made = create(client, "1")
-    connection = internals.sandbox_connection(sandbox)
+    connection = internals.store_connection(sandbox.store)
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     connection.execute(f"PRAGMA max_page_count = {pages}")
 
@@ -153,24 +152,24 @@ def test_a_full_disk_leaves_no_half_of_a_create(sandbox: Sandbox, client: httpx.
 
     connection.execute("PRAGMA max_page_count = 1000000")
     assert len(client.get("/transactions").json()["data"]) == len(statuses)
-    assert all(balance.sound for balance in sandbox.check_ledger())
+    assert all(balance.consistent for balance in balances(sandbox))
     assert client.put(f"/transactions/{made}/release").status_code == 200
 
 
 class LedgerMachine(RuleBasedStateMachine):
-    """Creates, releases and refusals in any order, beside a model that is a dictionary."""
+    """Creates, releases and refusals in any order, compared with a dictionary as the model."""
 
     escrows = Bundle("escrows")
 
     def __init__(self) -> None:
         super().__init__()
-        self.place = tempfile.TemporaryDirectory()
+        self.home = tempfile.TemporaryDirectory()
         self.held: dict[str, tuple[str, Decimal]] = {}
         self.released: dict[str, tuple[str, Decimal]] = {}
-        self.enter()
+        self.open()
 
-    def enter(self) -> None:
-        self.sandbox = open_sandbox(Path(self.place.name) / "sandbox", now=lambda: datetime.now(UTC))
+    def open(self) -> None:
+        self.sandbox = open_sandbox(Path(self.home.name) / "sandbox", now=lambda: datetime.now(UTC))
         self.client = httpx.Client(
             transport=httpx.WSGITransport(app=self.sandbox.app),
             base_url="http://sandbox.invalid/api/v1",
@@ -202,21 +201,21 @@ class LedgerMachine(RuleBasedStateMachine):
         assert record["status"] == ("held" if escrow in self.held else "released")
 
     @rule(escrow=escrows)
-    def update_one_in_vain(self, escrow: str) -> None:
+    def refuse_an_update(self, escrow: str) -> None:
         assert self.client.put(f"/transactions/{escrow}", json={"amount": 1}).status_code == 400
 
     @rule(target=escrows, body=st.sampled_from([b"", b"{}", b'{"amount":0,"currency":"USD"}', b'{"amount":1}']))
-    def create_in_vain(self, body: bytes) -> object:
+    def refuse_a_create(self, body: bytes) -> object:
         headers = {"Content-Type": "application/json"}
         assert self.client.post("/transactions", content=body, headers=headers).status_code == 400
         return multiple()
 
     @rule()
-    def leave_and_enter_again(self) -> None:
+    def reopen(self) -> None:
         key = self.sandbox.key
         self.client.close()
         self.sandbox.close()
-        self.enter()
+        self.open()
         assert self.sandbox.key == key
 
     @invariant()
@@ -224,14 +223,14 @@ class LedgerMachine(RuleBasedStateMachine):
         expected: dict[str, Decimal] = {currency: Decimal(0) for currency, _ in self.released.values()}
         for currency, amount in self.held.values():
             expected[currency] = expected.get(currency, Decimal(0)) + amount
-        found = self.sandbox.check_ledger()
-        assert all(balance.sound for balance in found)
+        found = balances(self.sandbox)
+        assert all(balance.consistent for balance in found)
         assert {balance.currency: balance.hold * UNIT for balance in found} == expected
 
     def teardown(self) -> None:
         self.client.close()
         self.sandbox.close()
-        self.place.cleanup()
+        self.home.cleanup()
 
 
 FEW_STEPS = settings(
@@ -245,10 +244,10 @@ FEW_STEPS = settings(
 MANY_STEPS = settings(FEW_STEPS, max_examples=500, stateful_step_count=100, derandomize=False, print_blob=True)
 
 
-def test_the_ledger_and_a_model_agree_after_every_step() -> None:
+def test_ledger_and_model_agree_after_every_step() -> None:
     run_state_machine_as_test(LedgerMachine, settings=FEW_STEPS)
 
 
 @pytest.mark.long
-def test_the_ledger_and_a_model_agree_after_every_step_of_very_many() -> None:
+def test_ledger_and_model_agree_in_a_long_run() -> None:
     run_state_machine_as_test(LedgerMachine, settings=MANY_STEPS)

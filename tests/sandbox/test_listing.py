@@ -1,4 +1,4 @@
-"""GET /transactions: observed, so its envelope and parameters are the sandbox's documented choice."""
+"""GET /transactions: observed, not published; its envelope and parameters are the sandbox's documented choice."""
 
 import httpx
 import pytest
@@ -15,11 +15,11 @@ def ids(reply: httpx.Response) -> list[str]:
     return [record["id"] for record in reply.json()["data"]]
 
 
-def test_an_empty_store_lists_nothing(client: httpx.Client) -> None:
+def test_empty_store_lists_nothing(client: httpx.Client) -> None:
     assert client.get("/transactions").json() == {"data": [], "has_more": False}
 
 
-def test_the_newest_come_first_fifty_at_a_time(client: httpx.Client) -> None:
+def test_list_returns_the_newest_fifty_first(client: httpx.Client) -> None:
     made = make(client, 51)
 
     reply = client.get("/transactions")
@@ -27,7 +27,7 @@ def test_the_newest_come_first_fifty_at_a_time(client: httpx.Client) -> None:
     assert (ids(reply), reply.json()["has_more"]) == (made[:50], True)
 
 
-def test_pages_follow_each_other_without_gap_or_overlap(client: httpx.Client) -> None:
+def test_pages_have_no_gap_and_no_overlap(client: httpx.Client) -> None:
     made = make(client, 7)
     seen: list[str] = []
     more = True
@@ -41,13 +41,13 @@ def test_pages_follow_each_other_without_gap_or_overlap(client: httpx.Client) ->
     assert seen == made
 
 
-def test_a_listed_record_is_the_record_itself(client: httpx.Client) -> None:
+def test_listed_record_equals_the_record(client: httpx.Client) -> None:
     (made,) = make(client, 1)
 
     assert client.get("/transactions").json()["data"] == [client.get(f"/transactions/{made}").json()]
 
 
-def test_a_page_that_ends_with_the_last_record_has_no_more(client: httpx.Client) -> None:
+def test_page_with_the_last_record_has_no_more(client: httpx.Client) -> None:
     made = make(client, 2)
 
     assert client.get("/transactions", params={"limit": "2"}).json()["has_more"] is False
@@ -74,7 +74,7 @@ def test_a_page_that_ends_with_the_last_record_has_no_more(client: httpx.Client)
         ("limit=1&limit=2", "query"),
     ],
 )
-def test_a_parameter_that_cannot_be_honoured_is_400(client: httpx.Client, query: str, parameter: str) -> None:
+def test_list_with_a_bad_parameter_is_400(client: httpx.Client, query: str, parameter: str) -> None:
     make(client, 1)
 
     reply = client.get(f"/transactions?{query}")

@@ -1,4 +1,4 @@
-"""A store made by an earlier escrowctl opens, loses nothing, and gains what is new."""
+"""A store of an earlier version opens, loses nothing, and gets the new tables."""
 
 import sqlite3
 from collections.abc import Callable
@@ -13,6 +13,7 @@ from escrowctl.sandbox import schema
 from escrowctl.sandbox.ledger import Balance
 from escrowctl.sandbox.service import Sandbox, open_sandbox
 from escrowctl.sandbox.store import open_store
+from sandbox.conftest import balances
 
 VERSION_1 = Path(__file__).with_name("stores") / "version_1.sql"
 
@@ -22,7 +23,7 @@ Connect = Callable[[Sandbox], httpx.Client]
 
 @pytest.fixture
 def old_store(folder: Path) -> Path:
-    """The folder of a store as version 1 left it."""
+    """The path of a store of version 1."""
     folder.mkdir(mode=0o700, parents=True)
     path = folder / "sandbox.db"
     path.touch(mode=0o600)
@@ -36,7 +37,7 @@ def look(path: Path, query: str) -> list[tuple[object, ...]]:
         return connection.execute(query).fetchall()
 
 
-def test_a_store_of_version_1_keeps_every_record_to_the_letter(old_store: Path, now: Now, connect: Connect) -> None:
+def test_store_of_version_1_keeps_every_record(old_store: Path, now: Now, connect: Connect) -> None:
     sandbox = open_sandbox(old_store.parent, now=now)
 
     listed = connect(sandbox).get("/transactions").text
@@ -52,14 +53,14 @@ def test_a_store_of_version_1_keeps_every_record_to_the_letter(old_store: Path, 
         '"created_at":"2026-11-21T03:12:45.000Z","updated_at":"2026-11-21T03:12:45.000Z"}'
         '],"has_more":false}'
     )
-    assert sandbox.check_ledger() == (
+    assert balances(sandbox) == (
         Balance("EUR", total=0, hold=0, held=0),
         Balance("USD", total=0, hold=1_000_000, held=1_000_000),
     )
     sandbox.close()
 
 
-def test_a_store_of_version_1_gains_webhooks_and_goes_on(old_store: Path, now: Now, connect: Connect) -> None:
+def test_store_of_version_1_gains_webhooks_and_still_works(old_store: Path, now: Now, connect: Connect) -> None:
     sandbox = open_sandbox(old_store.parent, now=now)
     client = connect(sandbox)
 
@@ -67,12 +68,12 @@ def test_a_store_of_version_1_gains_webhooks_and_goes_on(old_store: Path, now: N
     assert client.post("/webhooks", json={"url": "http://127.0.0.1:3000/hooks"}).status_code == 201
     assert client.put("/transactions/tx_7K2M9QHD/release").json()["status"] == "released"
     assert client.put("/transactions/tx_90A1B2C3/release").status_code == 409
-    assert all(balance.sound for balance in sandbox.check_ledger())
+    assert all(balance.consistent for balance in balances(sandbox))
     sandbox.close()
     assert look(old_store, "PRAGMA user_version") == [(2,)]
 
 
-def test_a_store_brought_up_to_date_is_as_one_made_new(old_store: Path, tmp_path: Path, now: Now) -> None:
+def test_migrated_store_equals_a_new_store(old_store: Path, tmp_path: Path, now: Now) -> None:
     open_store(old_store.parent, now=now).close()
     open_store(tmp_path / "new", now=now).close()
 
@@ -83,7 +84,7 @@ def test_a_store_brought_up_to_date_is_as_one_made_new(old_store: Path, tmp_path
     assert look(old_store, columns) == look(new, columns)
 
 
-def test_a_step_that_fails_leaves_the_old_store_as_it_was(
+def test_failed_migration_leaves_the_old_store_unchanged(
     old_store: Path, now: Now, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = (*schema.STEPS[1], "CREATE TABLE users (twice)")

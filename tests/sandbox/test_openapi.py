@@ -1,6 +1,6 @@
-"""GET /openapi.json: complete, strict, and true. Every expected value is written by hand.
+"""GET /openapi.json is complete, strict and correct. Every expected value is written by hand.
 
-That it is true is shown by all the tests beside this one too: their clients hold each answer against it
+All other tests of the sandbox check its correctness too: their clients compare each answer with it
 (conformance.py).
 """
 
@@ -39,7 +39,7 @@ def document(sandbox: Sandbox) -> dict[str, Any]:
 
 
 @pytest.fixture
-def client_without_key(sandbox: Sandbox) -> Iterator[httpx.Client]:
+def anonymous(sandbox: Sandbox) -> Iterator[httpx.Client]:
     """A client without a key."""
     with httpx.Client(transport=httpx.WSGITransport(app=sandbox.app)) as client:
         yield client
@@ -53,8 +53,8 @@ def operations(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     }
 
 
-def test_the_document_is_read_without_a_key_and_is_json(client_without_key: httpx.Client, sandbox: Sandbox) -> None:
-    reply = client_without_key.get(URL)
+def test_document_is_json_and_needs_no_key(anonymous: httpx.Client, sandbox: Sandbox) -> None:
+    reply = anonymous.get(URL)
 
     assert (reply.status_code, reply.headers["content-type"]) == (200, "application/json")
     assert reply.json()["openapi"] == "3.1.0"
@@ -63,18 +63,18 @@ def test_the_document_is_read_without_a_key_and_is_json(client_without_key: http
 
 
 @pytest.mark.parametrize("path", ["/openapi.json/", "//openapi.json", "/openapi", "/api/v1/openapi.json"])
-def test_without_a_key_nothing_but_the_document_is_read(client_without_key: httpx.Client, path: str) -> None:
-    assert client_without_key.get(f"http://sandbox.invalid{path}").status_code == 401
+def test_other_paths_without_a_key_are_401(anonymous: httpx.Client, path: str) -> None:
+    assert anonymous.get(f"http://sandbox.invalid{path}").status_code == 401
 
 
-def test_the_document_can_be_read_and_nothing_else(client_without_key: httpx.Client) -> None:
+def test_document_refuses_every_method_but_get(anonymous: httpx.Client) -> None:
     for method in ("POST", "PUT", "DELETE", "HEAD", "OPTIONS"):
-        reply = client_without_key.request(method, URL)
+        reply = anonymous.request(method, URL)
 
         assert (reply.status_code, reply.headers["allow"]) == (405, "GET")
 
 
-def test_every_operation_of_the_contract_stands_in_it_with_every_status(document: dict[str, Any]) -> None:
+def test_document_lists_every_operation_and_every_status(document: dict[str, Any]) -> None:
     found = operations(document)
 
     assert {place: " ".join(sorted(operation["responses"])) for place, operation in found.items()} == STATUSES
@@ -84,7 +84,7 @@ def test_every_operation_of_the_contract_stands_in_it_with_every_status(document
     }
 
 
-def test_all_but_the_document_needs_a_bearer_key(document: dict[str, Any]) -> None:
+def test_document_states_which_paths_need_a_key(document: dict[str, Any]) -> None:
     assert document["components"]["securitySchemes"] == {"key": {"type": "http", "scheme": "bearer"}}
     assert document["security"] == [{"key": []}]
     assert {
@@ -92,7 +92,9 @@ def test_all_but_the_document_needs_a_bearer_key(document: dict[str, Any]) -> No
     } == {"GET /openapi.json": []}
 
 
-def test_the_examples_of_the_interface_are_in_it_and_are_taken(client: httpx.Client, document: dict[str, Any]) -> None:
+def test_document_contains_the_interfaces_examples_and_they_work(
+    client: httpx.Client, document: dict[str, Any]
+) -> None:
     found = operations(document)
 
     examples = {
@@ -113,7 +115,7 @@ def test_the_examples_of_the_interface_are_in_it_and_are_taken(client: httpx.Cli
     assert client.get(f"/users/{user['example']}").is_success
 
 
-def test_every_schema_is_a_good_schema_and_says_whether_it_is_closed(document: dict[str, Any]) -> None:
+def test_every_schema_is_valid_and_states_additional_properties(document: dict[str, Any]) -> None:
     schemas = document["components"]["schemas"]
 
     for name, schema in schemas.items():
@@ -125,7 +127,7 @@ def test_every_schema_is_a_good_schema_and_says_whether_it_is_closed(document: d
     assert {name for name in schemas if name.endswith(("Problem", "Page"))} | {"User"} == closed
 
 
-def test_a_new_transaction_is_described_as_strictly_as_it_is_checked(document: dict[str, Any]) -> None:
+def test_schema_of_a_create_is_as_strict_as_the_code(document: dict[str, Any]) -> None:
     fields = document["components"]["schemas"]["NewTransaction"]
 
     assert fields["required"] == ["amount", "currency"]
@@ -146,7 +148,7 @@ def test_a_new_transaction_is_described_as_strictly_as_it_is_checked(document: d
     ]
 
 
-def test_the_secret_is_promised_to_the_creator_and_denied_to_the_reader(document: dict[str, Any]) -> None:
+def test_schema_has_the_secret_in_the_creation_only(document: dict[str, Any]) -> None:
     schemas = document["components"]["schemas"]
 
     assert "secret" in schemas["CreatedWebhook"]["required"]
@@ -155,7 +157,7 @@ def test_the_secret_is_promised_to_the_creator_and_denied_to_the_reader(document
     assert schemas["WebhookPage"]["properties"]["data"]["items"] == {"$ref": "#/components/schemas/Webhook"}
 
 
-def test_each_problem_is_described_by_what_never_changes_in_it(document: dict[str, Any]) -> None:
+def test_schema_of_a_problem_fixes_its_type_and_status(document: dict[str, Any]) -> None:
     problems = {name: schema for name, schema in document["components"]["schemas"].items() if name.endswith("Problem")}
 
     assert {
@@ -179,22 +181,19 @@ def test_each_problem_is_described_by_what_never_changes_in_it(document: dict[st
 @pytest.mark.parametrize(
     ("status", "header"), [("401", "WWW-Authenticate"), ("405", "Allow"), ("503", "Retry-After"), ("404", None)]
 )
-def test_the_headers_of_a_refusal_are_promised(document: dict[str, Any], status: str, header: str | None) -> None:
+def test_document_lists_the_headers_of_a_refusal(document: dict[str, Any], status: str, header: str | None) -> None:
     headers = document["components"]["responses"][status]["headers"]
 
     assert set(headers) == {"X-Request-Id", *([header] if header else [])}
 
 
-def test_the_document_is_small_change(client_without_key: httpx.Client) -> None:
-    """What is read over a pipe at each start of a tool should stay far below the client's bound for a record."""
-    assert len(client_without_key.get(URL).content) < 64 * 1024
-
-
-# The judge itself: it must see what it is there to see.
+def test_document_is_smaller_than_64_kib(anonymous: httpx.Client) -> None:
+    """A tool may read it at each start, so it stays far below the client's limit for a reply."""
+    assert len(anonymous.get(URL).content) < 64 * 1024
 
 
 def flaws_after(client: httpx.Client, document: dict[str, Any], **changed: Any) -> list[str]:
-    """Judge a good answer to a create after changing something in it."""
+    """Judge a good answer to a create after a change."""
     good = client.post("/transactions", content=BODY, headers=JSON)
     kept = {"status_code": 200, "content": good.content, "headers": dict(good.headers), **changed}
     kept["headers"].pop("content-length", None)
@@ -206,7 +205,7 @@ def flaws_after(client: httpx.Client, document: dict[str, Any], **changed: Any) 
 GOOD_HEADERS = {"content-type": "application/json", "x-request-id": "r1"}
 
 
-def test_the_judge_passes_what_is_good(client: httpx.Client, document: dict[str, Any]) -> None:
+def test_judge_accepts_a_good_answer(client: httpx.Client, document: dict[str, Any]) -> None:
     assert flaws_after(client, document) == []
 
 
@@ -225,7 +224,7 @@ def test_the_judge_passes_what_is_good(client: httpx.Client, document: dict[str,
         ({"sent": b'{"amount": 1, "currency": "USD", "id": "tx_1"}'}, "request body['id']"),
     ],
 )
-def test_the_judge_sees_what_is_wrong(
+def test_judge_reports_a_wrong_answer(
     client: httpx.Client, document: dict[str, Any], changed: dict[str, Any], word: str
 ) -> None:
     assert word in " ".join(flaws_after(client, document, **changed))
@@ -236,7 +235,7 @@ def test_the_judge_sees_what_is_wrong(
     [{"amount": "100.00"}, {"amount": 0}, {"status": "done"}, {"id": "tx_1"}, {"created_at": "2026-11-21T03:12:45Z"}],
     ids=str,
 )
-def test_the_judge_sees_a_field_that_is_not_as_documented(
+def test_judge_reports_a_field_against_its_schema(
     client: httpx.Client, document: dict[str, Any], members: dict[str, Any]
 ) -> None:
     good = client.post("/transactions", content=BODY, headers=JSON).json()

@@ -1,4 +1,4 @@
-"""Many hands at one sandbox: threads, processes, and processes that die."""
+"""One sandbox used by threads, by processes, and by processes that die."""
 
 import subprocess
 import threading
@@ -13,17 +13,18 @@ import internals
 import pytest
 
 from escrowctl.sandbox.service import Sandbox, open_sandbox
+from sandbox.conftest import balances
 
 Connect = Callable[[Sandbox], httpx.Client]
 Start = Callable[..., subprocess.Popen[str]]
 Now = Callable[[], datetime]
 
-HANDS = 16
+THREADS = 16
 BODY = {"amount": 25, "currency": "USD"}
 
 
-def together(processes: list[subprocess.Popen[str]]) -> list[str]:
-    """Let all begin at once, and return what each said."""
+def run_all(processes: list[subprocess.Popen[str]]) -> list[str]:
+    """Start all processes at once, and return what each printed."""
     for process in processes:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
@@ -35,46 +36,44 @@ def together(processes: list[subprocess.Popen[str]]) -> list[str]:
 
 
 def race_threads(client: httpx.Client, rounds: int) -> None:
-    with ThreadPoolExecutor(HANDS) as pool:
+    with ThreadPoolExecutor(THREADS) as pool:
         for _ in range(rounds):
             made = client.post("/transactions", json=BODY).json()["id"]
-            barrier = threading.Barrier(HANDS)
+            barrier = threading.Barrier(THREADS)
 
             def release(path: str = f"/transactions/{made}/release", gate: threading.Barrier = barrier) -> int:
                 gate.wait()
                 return client.put(path).status_code
 
-            statuses = sorted(future.result() for future in [pool.submit(release) for _ in range(HANDS)])
-            assert statuses == [200] + [409] * (HANDS - 1)
+            statuses = sorted(future.result() for future in [pool.submit(release) for _ in range(THREADS)])
+            assert statuses == [200] + [409] * (THREADS - 1)
 
 
-def test_of_sixteen_threads_that_release_one_is_told_200(sandbox: Sandbox, client: httpx.Client) -> None:
+def test_release_by_sixteen_threads_is_200_once(sandbox: Sandbox, client: httpx.Client) -> None:
     race_threads(client, rounds=20)
 
-    assert [(balance.sound, balance.hold) for balance in sandbox.check_ledger()] == [(True, 0)]
+    assert [(balance.consistent, balance.hold) for balance in balances(sandbox)] == [(True, 0)]
 
 
 @pytest.mark.long
-def test_of_sixteen_threads_that_release_one_is_told_200_a_thousand_times(
-    sandbox: Sandbox, client: httpx.Client
-) -> None:
+def test_release_by_sixteen_threads_is_200_once_in_1000_rounds(sandbox: Sandbox, client: httpx.Client) -> None:
     race_threads(client, rounds=1000)
 
-    assert [(balance.sound, balance.hold) for balance in sandbox.check_ledger()] == [(True, 0)]
+    assert [(balance.consistent, balance.hold) for balance in balances(sandbox)] == [(True, 0)]
 
 
-def test_of_eight_processes_that_release_one_is_told_200(
+def test_release_by_eight_processes_is_200_once(
     sandbox: Sandbox, client: httpx.Client, folder: Path, start: Start
 ) -> None:
     made = client.post("/transactions", json=BODY).json()["id"]
 
-    said = together([start("release", folder, made) for _ in range(8)])
+    printed = run_all([start("release", folder, made) for _ in range(8)])
 
-    assert sorted(said) == ["200"] + ["409"] * 7
-    assert [(balance.sound, balance.hold) for balance in sandbox.check_ledger()] == [(True, 0)]
+    assert sorted(printed) == ["200"] + ["409"] * 7
+    assert [(balance.consistent, balance.hold) for balance in balances(sandbox)] == [(True, 0)]
 
 
-def test_two_sandboxes_in_one_process_race_as_two_processes_do(folder: Path, now: Now, connect: Connect) -> None:
+def test_release_by_four_sandboxes_in_one_process_is_200_once(folder: Path, now: Now, connect: Connect) -> None:
     sandboxes = [open_sandbox(folder, now=now) for _ in range(4)]
     clients = [connect(sandbox) for sandbox in sandboxes]
     with ThreadPoolExecutor(4) as pool:
@@ -86,29 +85,31 @@ def test_two_sandboxes_in_one_process_race_as_two_processes_do(folder: Path, now
         sandbox.close()
 
 
-def test_creates_from_many_threads_are_all_kept(sandbox: Sandbox, client: httpx.Client) -> None:
-    with ThreadPoolExecutor(HANDS) as pool:
+def test_creates_by_many_threads_are_all_stored(sandbox: Sandbox, client: httpx.Client) -> None:
+    with ThreadPoolExecutor(THREADS) as pool:
         replies = list(pool.map(lambda _: client.post("/transactions", json=BODY), range(64)))
 
     ids = {reply.json()["id"] for reply in replies}
     assert len(ids) == 64
     assert {record["id"] for record in client.get("/transactions?limit=100").json()["data"]} == ids
-    assert [balance.hold for balance in sandbox.check_ledger()] == [64 * 250_000]
+    assert [balance.hold for balance in balances(sandbox)] == [64 * 250_000]
 
 
 @pytest.mark.thorough
-def test_eight_processes_that_find_no_store_make_one(folder: Path, start: Start) -> None:
-    said = together([start("open", folder) for _ in range(8)])
+def test_store_opened_by_eight_processes_is_created_once(folder: Path, start: Start) -> None:
+    printed = run_all([start("open", folder) for _ in range(8)])
 
-    assert len(set(said)) == 1
-    assert said[0].startswith("sbx_")
+    assert len(set(printed)) == 1
+    assert printed[0].startswith("sbx_")
 
 
 @pytest.mark.thorough
-def test_what_was_answered_outlives_the_process(folder: Path, start: Start, now: Now, connect: Connect) -> None:
+def test_answered_creates_survive_the_death_of_the_process(
+    folder: Path, start: Start, now: Now, connect: Connect
+) -> None:
     answered: list[str] = []
     for count in (1, 3, 7):
-        process = start("create-for-ever", folder)
+        process = start("create-until-killed", folder)
         assert process.stdout is not None
         assert process.stdin is not None
         process.stdout.readline()
@@ -122,13 +123,13 @@ def test_what_was_answered_outlives_the_process(folder: Path, start: Start, now:
     client = connect(sandbox)
     assert len(answered) >= 11
     assert {client.get(f"/transactions/{made}").status_code for made in answered} == {200}
-    assert all(balance.sound for balance in sandbox.check_ledger())
+    assert all(balance.consistent for balance in balances(sandbox))
     sandbox.close()
 
 
-def test_an_answer_is_given_after_its_commit(sandbox: Sandbox) -> None:
+def test_answer_follows_its_commit(sandbox: Sandbox) -> None:
     steps: list[str] = []
-    internals.sandbox_connection(sandbox).set_trace_callback(steps.append)
+    internals.store_connection(sandbox.store).set_trace_callback(steps.append)
 
     def watched(environ: Any, start_response: Any) -> Any:
         def answer(*arguments: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What the sandbox refuses at the door, and how it says so."""
+"""Requests that the sandbox refuses before their handler, and its answers."""
 
 import io
 import logging
@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from escrowctl.sandbox.service import Sandbox, open_sandbox
 from escrowctl.sandbox.store import open_store
+from sandbox.conftest import balances
 
 JSON = {"Content-Type": "application/json"}
 PROBLEM = "application/problem+json"
@@ -37,13 +38,13 @@ PROBLEM = "application/problem+json"
         "Bearer  {key}",
     ],
 )
-def test_without_the_key_every_path_is_401(sandbox: Sandbox, authorization: str | None) -> None:
+def test_every_path_without_the_key_is_401(sandbox: Sandbox, authorization: str | None) -> None:
     headers = {} if authorization is None else {"Authorization": authorization.format(key=sandbox.key)}
-    with httpx.Client(transport=httpx.WSGITransport(app=sandbox.app), headers=headers) as stranger:
+    with httpx.Client(transport=httpx.WSGITransport(app=sandbox.app), headers=headers) as anonymous:
         replies = [
-            stranger.get("http://sandbox.invalid/api/v1/users/usr_PAYER001"),
-            stranger.post("http://sandbox.invalid/api/v1/transactions", content=b"{"),
-            stranger.get("http://sandbox.invalid/nowhere"),
+            anonymous.get("http://sandbox.invalid/api/v1/users/usr_PAYER001"),
+            anonymous.post("http://sandbox.invalid/api/v1/transactions", content=b"{"),
+            anonymous.get("http://sandbox.invalid/nowhere"),
         ]
 
     for reply in replies:
@@ -53,11 +54,11 @@ def test_without_the_key_every_path_is_401(sandbox: Sandbox, authorization: str 
         assert sandbox.key not in reply.text
 
 
-def test_a_key_beyond_ascii_is_401_too(sandbox: Sandbox) -> None:
+def test_key_beyond_ascii_is_401(sandbox: Sandbox) -> None:
     assert status_by_wsgi(sandbox, HTTP_AUTHORIZATION="Bearer \xff\xfe") == 401
 
 
-def test_the_scheme_is_read_in_any_case(sandbox: Sandbox, client: httpx.Client) -> None:
+def test_authorization_scheme_is_accepted_in_any_case(sandbox: Sandbox, client: httpx.Client) -> None:
     headers = {"Authorization": f"bEARER {sandbox.key}"}
 
     assert client.get("/transactions", headers=headers).status_code == 200
@@ -76,7 +77,7 @@ def test_the_scheme_is_read_in_any_case(sandbox: Sandbox, client: httpx.Client) 
         ("PUT", "/users/usr_PAYER001", "GET"),
     ],
 )
-def test_a_method_that_the_interface_does_not_list_is_405_and_names_those_it_does(
+def test_unlisted_method_is_405_and_names_the_allowed_ones(
     client: httpx.Client, method: str, path: str, allowed: str
 ) -> None:
     reply = client.request(method, path)
@@ -101,7 +102,7 @@ def test_a_method_that_the_interface_does_not_list_is_405_and_names_those_it_doe
         "/api/v1/Transactions",
     ],
 )
-def test_a_path_that_the_interface_does_not_list_is_404(client: httpx.Client, path: str) -> None:
+def test_unlisted_path_is_404(client: httpx.Client, path: str) -> None:
     for method in ("GET", "PUT"):
         reply = client.request(method, f"http://sandbox.invalid{path}")
 
@@ -110,7 +111,8 @@ def test_a_path_that_the_interface_does_not_list_is_404(client: httpx.Client, pa
 
 
 @settings(max_examples=150, derandomize=True, database=None, deadline=None)
-@given(st.text(min_size=1, max_size=40).filter(lambda odd: odd != "."))  # httpx takes it away: it is the list then
+# httpx removes "." from the path, which leaves the list; the two users exist.
+@given(st.text(min_size=1, max_size=40).filter(lambda odd: odd not in (".", "usr_PAYER001", "usr_PAYEE001")))
 @example("\x00")
 @example("日本")
 @example("\u00e9")
@@ -119,7 +121,7 @@ def test_a_path_that_the_interface_does_not_list_is_404(client: httpx.Client, pa
 @example("%2F")
 @example("%")
 @example("' OR 1=1 --")
-def test_an_odd_id_is_never_found_and_never_a_500(shared_client: httpx.Client, odd: str) -> None:
+def test_odd_id_is_404_or_405(shared_client: httpx.Client, odd: str) -> None:
     for path in (f"/transactions/{quote(odd, safe='')}", f"/users/{quote(odd, safe='')}"):
         reply = shared_client.get(path)
 
@@ -130,7 +132,7 @@ def test_an_odd_id_is_never_found_and_never_a_500(shared_client: httpx.Client, o
 @pytest.mark.parametrize(
     "content_type", [None, "", "text/plain", "application/x-www-form-urlencoded", "application/jsonp"]
 )
-def test_a_body_that_is_not_declared_as_json_is_415(client: httpx.Client, content_type: str | None) -> None:
+def test_body_without_the_json_type_is_415(client: httpx.Client, content_type: str | None) -> None:
     headers = {} if content_type is None else {"Content-Type": content_type}
 
     reply = client.post("/transactions", content=b'{"amount":1,"currency":"USD"}', headers=headers)
@@ -140,13 +142,13 @@ def test_a_body_that_is_not_declared_as_json_is_415(client: httpx.Client, conten
 
 
 @pytest.mark.parametrize("content_type", ["application/json; charset=utf-8", "Application/JSON"])
-def test_the_json_type_may_carry_parameters(client: httpx.Client, content_type: str) -> None:
+def test_json_type_with_parameters_is_accepted(client: httpx.Client, content_type: str) -> None:
     body = b'{"amount":1,"currency":"USD"}'
 
     assert client.post("/transactions", content=body, headers={"Content-Type": content_type}).is_success
 
 
-def test_a_body_of_one_mebibyte_is_read_and_one_byte_more_is_413(client: httpx.Client) -> None:
+def test_body_of_more_than_one_mebibyte_is_413(client: httpx.Client) -> None:
     start, end = b'{"amount":1,"currency":"USD","note":"', b'"}'
     full = start + b"x" * (1024 * 1024 - len(start) - len(end)) + end
 
@@ -156,12 +158,12 @@ def test_a_body_of_one_mebibyte_is_read_and_one_byte_more_is_413(client: httpx.C
 
 
 @pytest.mark.parametrize("length", ["-1", "many", "1.5"])
-def test_a_content_length_that_is_no_length_is_400(sandbox: Sandbox, length: str) -> None:
+def test_bad_content_length_is_400(sandbox: Sandbox, length: str) -> None:
     assert status_by_wsgi(sandbox, REQUEST_METHOD="POST", CONTENT_LENGTH=length) == 400
 
 
-def test_every_answer_names_its_request(client: httpx.Client) -> None:
-    replies = [client.get(path) for path in ("/transactions", "/nowhere", "/users/nobody")]
+def test_every_answer_contains_its_request_id(client: httpx.Client) -> None:
+    replies = [client.get(path) for path in ("/transactions", "/nowhere", "/users/usr_0")]
 
     names = [reply.headers["x-request-id"] for reply in replies]
     assert all(re.fullmatch(r"req_[0-9a-f]{16}", name) for name in names)
@@ -172,14 +174,14 @@ def test_every_answer_names_its_request(client: httpx.Client) -> None:
 @pytest.mark.parametrize(
     ("offered", "kept"), [("01JD3Q8V", True), ("a" * 128, True), ("a" * 129, False), ("a b", False)]
 )
-def test_a_plain_request_id_is_echoed(client: httpx.Client, offered: str, *, kept: bool) -> None:
-    reply = client.get("/users/nobody", headers={"X-Request-Id": offered})
+def test_valid_request_id_is_returned(client: httpx.Client, offered: str, *, kept: bool) -> None:
+    reply = client.get("/users/usr_0", headers={"X-Request-Id": offered})
 
     assert (reply.headers["x-request-id"] == offered) is kept
     assert reply.json()["request_id"] == reply.headers["x-request-id"]
 
 
-def test_what_was_not_foreseen_is_a_500_without_insides_and_leaves_no_trace(
+def test_unexpected_failure_is_500_without_details_and_stores_nothing(
     sandbox: Sandbox, client: httpx.Client, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with closing(sqlite3.connect(folder / "sandbox.db")) as other:
@@ -192,16 +194,16 @@ def test_what_was_not_foreseen_is_a_500_without_insides_and_leaves_no_trace(
     assert (reply.status_code, reply.headers["content-type"]) == (500, PROBLEM)
     assert reply.json() == {
         "type": "urn:escrowctl:sandbox:internal",
-        "title": "The sandbox failed",
+        "title": "Internal error in the sandbox",
         "status": 500,
-        "detail": "The sandbox failed unforeseen. Whether the request was carried out is not known.",
+        "detail": "Internal error. The request may or may not have been carried out.",
         "request_id": reply.headers["x-request-id"],
     }
     assert reply.headers["x-request-id"] in caplog.text
     assert client.get("/transactions").json()["data"] == []
 
 
-def test_the_log_says_nothing_on_stderr_by_itself(
+def test_log_without_handlers_writes_nothing_to_stderr(
     sandbox: Sandbox, client: httpx.Client, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
@@ -211,10 +213,10 @@ def test_the_log_says_nothing_on_stderr_by_itself(
     assert capsys.readouterr().err == ""
 
 
-def test_a_store_that_others_keep_is_503_and_nothing_was_changed(
+def test_locked_store_is_503_and_changes_nothing(
     folder: Path, now: Callable[[], datetime], connect: Callable[[Sandbox], httpx.Client]
 ) -> None:
-    sandbox = Sandbox(open_store(folder, now=now, patience=0.01), now=now)
+    sandbox = Sandbox(open_store(folder, now=now, timeout=0.01), now=now)
     client = connect(sandbox)
     made = client.post("/transactions", json={"amount": 1, "currency": "USD"}).json()
     with closing(sqlite3.connect(folder / "sandbox.db", isolation_level=None)) as other:
@@ -230,7 +232,7 @@ def test_a_store_that_others_keep_is_503_and_nothing_was_changed(
     sandbox.close()
 
 
-def test_an_id_that_is_taken_is_drawn_again(
+def test_duplicate_id_is_drawn_again(
     folder: Path, now: Callable[[], datetime], connect: Callable[[Sandbox], httpx.Client]
 ) -> None:
     drawn = iter(["tx_0000000A", "tx_0000000A", "tx_0000000A", "tx_0000000B"])
@@ -240,11 +242,11 @@ def test_an_id_that_is_taken_is_drawn_again(
     ids = [client.post("/transactions", json={"amount": 1, "currency": "USD"}).json()["id"] for _ in "12"]
 
     assert ids == ["tx_0000000A", "tx_0000000B"]
-    assert [balance.sound for balance in sandbox.check_ledger()] == [True]
+    assert [balance.consistent for balance in balances(sandbox)] == [True]
     sandbox.close()
 
 
-def test_the_key_opens_the_store_that_it_was_made_with_and_no_other(
+def test_key_of_another_store_is_401(
     tmp_path: Path, now: Callable[[], datetime], connect: Callable[[Sandbox], httpx.Client]
 ) -> None:
     one, other = (open_sandbox(tmp_path / name, now=now) for name in ("one", "other"))
@@ -258,7 +260,7 @@ def test_the_key_opens_the_store_that_it_was_made_with_and_no_other(
 
 
 def status_by_wsgi(sandbox: Sandbox, **environ: str) -> int:
-    """Ask below httpx, for headers that it would not send."""
+    """Call the app without httpx, for headers that httpx would not send."""
     seen: list[str] = []
 
     def start_response(status: str, _headers: object, _error: object = None, /) -> Callable[[bytes], object]:

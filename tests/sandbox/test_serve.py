@@ -1,6 +1,7 @@
-"""`sandbox serve|status|reset`: one store for commands and for other programs, and one owner at a time."""
+"""`sandbox serve|status|reset`: one store for commands and HTTP clients, and one owner at a time."""
 
 import contextlib
+import errno
 import http.client
 import json
 import os
@@ -9,8 +10,7 @@ import socket
 import stat
 import threading
 import time
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,7 @@ from wire_server import say_nothing
 from wire_server import serving as serving_wire
 
 from escrowctl.errors import ErrorCode, EscrowctlError
-from escrowctl.sandbox.ownership import Claim, ServedSandbox, announce, claim_alone, claim_shared, find_server
+from escrowctl.sandbox.ownership import Claim, ServedSandbox, claim_store, find_server
 from sandbox.serving import Served, call, serving
 
 CREATE = ("--sandbox", "tx", "create", "--amount", "7.50", "--currency", "EUR", "-q")
@@ -36,7 +36,7 @@ def served(program: Program, tmp_path: Path) -> Iterator[Served]:
         yield running
 
 
-def test_it_says_where_it_is_on_stdout_and_in_a_file_that_only_its_owner_can_read(served: Served) -> None:
+def test_serve_prints_its_address_and_writes_a_private_ready_file(served: Served) -> None:
     assert served.process.stdout is not None
     assert json.loads(served.process.stdout.readline()) == served.ready
     assert served.ready == {
@@ -49,7 +49,7 @@ def test_it_says_where_it_is_on_stdout_and_in_a_file_that_only_its_owner_can_rea
     assert stat.filemode(served.ready_file.stat().st_mode) == "-rw-------"
 
 
-def test_commands_and_other_programs_see_one_store_before_while_and_after(program: Program, tmp_path: Path) -> None:
+def test_commands_and_http_clients_share_one_store(program: Program, tmp_path: Path) -> None:
     before = program.run(*CREATE).out.strip()
     with serving(program, tmp_path) as served:
         while_served = program.run(*CREATE)
@@ -66,7 +66,7 @@ def test_commands_and_other_programs_see_one_store_before_while_and_after(progra
 
 
 @pytest.mark.thorough
-def test_a_release_is_known_to_the_journal_whoever_serves_it(program: Program, tmp_path: Path) -> None:
+def test_release_through_a_server_is_in_the_journal(program: Program, tmp_path: Path) -> None:
     one = program.run(*CREATE).out.strip()
     with serving(program, tmp_path):
         released = program.run("--sandbox", "tx", "release", one, "--yes", "--json")
@@ -77,7 +77,7 @@ def test_a_release_is_known_to_the_journal_whoever_serves_it(program: Program, t
     assert [(result.code, result.error["code"]) for result in (again, afterwards)] == [(7, "already_done")] * 2
 
 
-def test_while_it_is_served_no_variable_leads_anywhere_else(program: Program, served: Served) -> None:
+def test_served_sandbox_ignores_variables_that_name_other_services(program: Program, served: Served) -> None:
     with serving_wire(say_nothing) as trap:
         there = program.with_environ(
             HTTP_PROXY=trap.base_url,
@@ -94,7 +94,7 @@ def test_while_it_is_served_no_variable_leads_anywhere_else(program: Program, se
 
 @pytest.mark.representative("words0")
 @pytest.mark.parametrize("words", [("sandbox", "serve", "--port", "0"), ("sandbox", "reset", "--yes")])
-def test_it_has_one_owner_at_a_time(program: Program, served: Served, words: tuple[str, ...]) -> None:
+def test_served_sandbox_refuses_a_second_owner(program: Program, served: Served, words: tuple[str, ...]) -> None:
     result = program.run(*words)
 
     assert (result.code, result.out) == (7, "")
@@ -104,41 +104,37 @@ def test_it_has_one_owner_at_a_time(program: Program, served: Served, words: tup
     )
 
 
-def test_commands_share_it_and_a_server_waits_for_them(tmp_path: Path) -> None:
-    folder = tmp_path / "sandbox"
-    first, second = claim_shared(folder), claim_shared(folder)
-    assert isinstance(first, Claim)
-    assert isinstance(second, Claim)
+def test_commands_share_the_store_and_a_server_waits(folder: Path) -> None:
+    first, second = claim_store(folder), claim_store(folder)
     first.release()
-    with pytest.raises(EscrowctlError, match="other commands have been using the sandbox") as raised:
-        claim_alone(folder, patience=0)
+    with pytest.raises(EscrowctlError, match="other commands have used the sandbox") as raised:
+        claim_store(folder, alone=True, timeout=0)
     second.release()
-    alone = claim_alone(folder, patience=0)
+    alone = claim_store(folder, alone=True, timeout=0)
     with pytest.raises(EscrowctlError):
-        claim_shared(folder, patience=0)
+        claim_store(folder, timeout=0)
     alone.release()
 
     assert raised.value.code is ErrorCode.BUSY
 
 
-# Whose word is believed
-
-
-def word(base_url: str, **changed: object) -> ServedSandbox:
-    return replace(ServedSandbox(base_url, "sk_sandbox_0", "sbx_0", os.getpid()), **changed)  # type: ignore[arg-type]
-
-
-def test_the_word_of_the_server_that_has_the_store_is_believed_until_it_is_taken_back(tmp_path: Path) -> None:
-    folder = tmp_path / "sandbox"
-    claim = claim_alone(folder, patience=0)
-    served = word("http://127.0.0.1:4650")
-
-    withdraw = announce(folder, served)
-
-    assert (find_server(folder), claim_shared(folder, patience=0)) == (served, served)
-    withdraw()
-    assert find_server(folder) is None
+@pytest.fixture
+def claim(folder: Path) -> Iterator[Claim]:
+    """An exclusive lock on the folder, as a server holds it."""
+    claim = claim_store(folder, alone=True, timeout=0)
+    yield claim
     claim.release()
+
+
+SERVED = ServedSandbox("http://127.0.0.1:4650", "sk_sandbox_0", "sbx_0", os.getpid())
+
+
+def test_server_is_found_while_it_is_announced(folder: Path, claim: Claim) -> None:
+    with claim.announced(SERVED):
+        assert find_server(folder) == SERVED
+        with pytest.raises(EscrowctlError, match=SERVED.base_url):
+            claim_store(folder, timeout=0)
+    assert find_server(folder) is None
 
 
 @pytest.mark.parametrize(
@@ -153,73 +149,88 @@ def test_the_word_of_the_server_that_has_the_store_is_believed_until_it_is_taken
         "http://127.0.0.1:4650\n",
     ],
 )
-def test_a_word_that_leads_off_this_machine_is_not_believed(tmp_path: Path, base_url: str) -> None:
-    folder = tmp_path / "sandbox"
-    claim = claim_alone(folder, patience=0)
-    withdraw = announce(folder, word(base_url))
+def test_server_address_off_this_machine_is_ignored(folder: Path, claim: Claim, base_url: str) -> None:
+    with claim.announced(SERVED._replace(base_url=base_url)):
+        assert find_server(folder) is None
+        with pytest.raises(EscrowctlError, match="other commands have used"):
+            claim_store(folder, timeout=0)
+
+
+@pytest.mark.usefixtures("claim")
+@pytest.mark.parametrize("content", [b"", b"{", b"[" * 4000, b"[]", b'{"base_url":"http://127.0.0.1:1"}', b"\xff"])
+def test_unreadable_server_address_is_ignored(folder: Path, content: bytes) -> None:
+    (folder / "sandbox.lock").write_bytes(content)
 
     assert find_server(folder) is None
-    with pytest.raises(EscrowctlError, match="other commands have been using"):
-        claim_shared(folder, patience=0)
-    withdraw()
+
+
+def test_address_without_a_server_is_ignored(folder: Path, claim: Claim) -> None:
+    with claim.announced(SERVED):
+        content = (folder / "sandbox.lock").read_bytes()
     claim.release()
-
-
-@pytest.mark.parametrize("case", ["left", "planted", "changed", "copied", "loose", "pipe", "link"])
-def test_a_word_that_the_holder_of_the_lock_did_not_write_is_not_believed(tmp_path: Path, case: str) -> None:
-    folder, path = tmp_path / "sandbox", tmp_path / "sandbox" / "server.json"
-    claim = claim_alone(folder, patience=0)
-    withdraw = announce(folder, word("http://127.0.0.1:4650"))
-    text = path.read_text()
-    foreign = text.replace("4650", "4651")
-    match case:
-        case "left":
-            # As a kill leaves it: there, and held by nobody.
-            withdraw()
-            path.write_text(text)
-        case "planted":
-            path.unlink()
-            path.write_text(foreign)
-        case "changed":
-            path.write_text(foreign)
-        case "copied":
-            path.rename(path.with_name("old"))
-            path.write_text(text)
-        case "loose":
-            path.chmod(0o644)
-        case "pipe":
-            path.unlink()
-            os.mkfifo(path, 0o600)
-        case _:
-            path.rename(path.with_name("old"))
-            path.symlink_to(path.with_name("old"))
-    if case in ("left", "planted", "copied"):
-        path.chmod(0o600)
+    (folder / "sandbox.lock").write_bytes(content)
 
     assert find_server(folder) is None
-    with pytest.raises(EscrowctlError, match="other commands have been using"):
-        claim_shared(folder, patience=0)
-    claim.release()
+    claim_store(folder, timeout=0).release()
 
 
-def test_a_server_that_has_not_begun_to_listen_has_left_no_word_and_nobody_elses(
-    program: Program, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        ("link", "it is a symbolic link, not a regular file"),
+        ("fifo", "it is not a regular file"),
+        ("folder", "it is not a regular file"),
+        ("loose", "other users may reach it"),
+    ],
+)
+def test_lock_that_is_no_private_file_is_refused(folder: Path, kind: str, reason: str) -> None:
+    folder.mkdir(mode=0o700, parents=True)
+    path, other = folder / "sandbox.lock", folder.with_name("other")
+    other.write_text("content")
+    other.chmod(0o600)
+    makers: dict[str, Callable[[], object]] = {
+        "link": lambda: path.symlink_to(other),
+        "fifo": lambda: os.mkfifo(path, 0o600),
+        "folder": lambda: path.mkdir(0o600),
+        "loose": lambda: path.touch(0o644),
+    }
+    makers[kind]()
+    before = look(folder)
+
+    with pytest.raises(EscrowctlError, match=f"sandbox.lock: {reason}") as raised:
+        claim_store(folder, alone=True, timeout=0)
+
+    assert raised.value.code is ErrorCode.STATE_UNUSABLE
+    assert (look(folder), other.read_text()) == (before, "content")
+
+
+def test_server_address_on_a_full_disk_is_refused(folder: Path, claim: Claim, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "pwrite", refuse)
+
+    with pytest.raises(EscrowctlError, match="No space left on device") as raised, claim.announced(SERVED):
+        pass
+    assert raised.value.code is ErrorCode.STATE_UNUSABLE
+
+
+def test_killed_servers_address_is_removed_by_the_next_owner(program: Program, tmp_path: Path) -> None:
     with serving(program, tmp_path) as served:
         assert served.end(signal.SIGKILL) == -signal.SIGKILL
     folder = program.home / "state" / "sandbox"
-    assert (folder / "server.json").exists()
+    assert served.ready["base_url"] in (folder / "sandbox.lock").read_text()
 
-    claim = claim_alone(folder, patience=0)
+    claim = claim_store(folder, alone=True, timeout=0)
 
-    assert not (folder / "server.json").exists()
+    assert (folder / "sandbox.lock").read_text() == ""
     assert find_server(folder) is None
     claim.release()
 
 
 @pytest.mark.representative("15-0")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
-def test_a_signal_ends_it_and_leaves_nothing_behind(served: Served, program: Program, number: int, code: int) -> None:
+def test_server_ended_by_a_signal_removes_its_files(served: Served, program: Program, number: int, code: int) -> None:
     assert served.end(number) == code
     folder = program.home / "state" / "sandbox"
     left = sorted(path.name for path in folder.iterdir() if not path.name.endswith("-journal"))
@@ -228,7 +239,7 @@ def test_a_signal_ends_it_and_leaves_nothing_behind(served: Served, program: Pro
 
 @pytest.mark.representative("words0")
 @pytest.mark.parametrize("words", [(), ("--json",)])
-def test_an_interrupt_is_how_it_is_stopped_and_no_error(
+def test_server_ended_by_an_interrupt_reports_no_error(
     program: Program, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     with serving(program, tmp_path, *words) as served:
@@ -241,7 +252,7 @@ def test_an_interrupt_is_how_it_is_stopped_and_no_error(
     assert "error" not in err
 
 
-def test_what_was_begun_is_answered_before_it_ends(served: Served) -> None:
+def test_server_that_ends_answers_requests_in_progress(served: Served) -> None:
     request = (
         f"POST /api/v1/transactions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {served.ready['key']}\r\n"
         'Content-Type: application/json\r\nContent-Length: 31\r\n\r\n{"amount":100,"currency":"USD"}'
@@ -249,7 +260,7 @@ def test_what_was_begun_is_answered_before_it_ends(served: Served) -> None:
     connections = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(20)]
     for connection in connections:
         connection.sendall(request.encode())
-        # The server has it: it answers one byte, and owes the rest.
+        # The server has the request: one byte of its answer has arrived.
         assert connection.recv(1) == b"H"
     assert served.end(signal.SIGTERM) == 0
     ends = [connection.makefile("rb").read() for connection in connections]
@@ -260,9 +271,7 @@ def test_what_was_begun_is_answered_before_it_ends(served: Served) -> None:
 
 
 @pytest.mark.thorough
-def test_after_a_kill_what_was_acknowledged_is_there_and_the_word_it_left_means_nothing(
-    program: Program, tmp_path: Path
-) -> None:
+def test_killed_server_loses_no_acknowledged_create(program: Program, tmp_path: Path) -> None:
     with serving(program, tmp_path) as served:
         _, made = served.call("POST", "/transactions", '{"amount":1,"currency":"USD"}')
         assert served.end(signal.SIGKILL) == -signal.SIGKILL
@@ -279,12 +288,12 @@ def test_after_a_kill_what_was_acknowledged_is_there_and_the_word_it_left_means_
 @pytest.mark.parametrize(
     ("host", "status"), [("evil.example", 421), ("127.0.0.1.evil.example:80", 421), ("[::1]", 200)]
 )
-def test_only_what_is_addressed_to_this_machine_is_answered(served: Served, host: str, status: int) -> None:
+def test_request_for_another_host_is_421(served: Served, host: str, status: int) -> None:
     assert served.call("GET", "/transactions", Host=host)[0] == status
 
 
 @pytest.mark.thorough
-def test_a_port_that_is_taken_is_named(program: Program, served: Served, tmp_path: Path) -> None:
+def test_serve_on_a_used_port_names_it(program: Program, served: Served, tmp_path: Path) -> None:
     other = program.with_environ(ESCROWCTL_HOME=str(tmp_path / "other"))
 
     result = other.run("sandbox", "serve", "--port", str(served.port))
@@ -303,7 +312,7 @@ def test_a_port_that_is_taken_is_named(program: Program, served: Served, tmp_pat
         (("status", "-p", "acme"), "--profile names a real service"),
     ],
 )
-def test_what_it_cannot_mean_is_refused(program: Program, words: tuple[str, ...], message: str) -> None:
+def test_sandbox_command_with_a_bad_option_is_refused(program: Program, words: tuple[str, ...], message: str) -> None:
     result = program.run("sandbox", *words)
 
     assert (result.code, result.out) == (2, "")
@@ -311,11 +320,11 @@ def test_what_it_cannot_mean_is_refused(program: Program, words: tuple[str, ...]
 
 
 READY = {"base_url": "http://127.0.0.1:1", "api_prefix": "/api/v1", "key": "sk_sandbox_1", "openapi": "x", "pid": 1}
-"""What an older server left in its ready file."""
+"""The ready file of an earlier server."""
 
 
 def occupy(path: Path, kind: str) -> None:
-    """Put something at a path that is no ready file of escrowctl."""
+    """Create something at a path that is not a ready file of escrowctl."""
     others = {"config": '[profiles.a]\nbase_url = "https://a.example"\n', "json": '{"pid": 1}', "nested": "[" * 5000}
     if kind == "folder":
         path.mkdir()
@@ -335,7 +344,7 @@ def look(folder: Path) -> list[tuple[object, ...]]:
 
 @pytest.mark.representative("config", "link", "fifo")
 @pytest.mark.parametrize("kind", ["config", "json", "nested", "empty", "folder", "fifo", "link"])
-def test_a_ready_file_in_the_place_of_something_else_is_refused(program: Program, tmp_path: Path, kind: str) -> None:
+def test_serve_refuses_to_replace_another_file_by_its_ready_file(program: Program, tmp_path: Path, kind: str) -> None:
     place = tmp_path / "work" / "ready.json"
     place.parent.mkdir()
     occupy(place, kind)
@@ -351,7 +360,7 @@ def test_a_ready_file_in_the_place_of_something_else_is_refused(program: Program
     assert not program.home.exists()
 
 
-def test_an_older_ready_file_is_replaced_and_deleted_at_the_end(program: Program, tmp_path: Path) -> None:
+def test_older_ready_file_is_replaced_and_deleted_at_the_end(program: Program, tmp_path: Path) -> None:
     place = tmp_path / "ready.json"
     place.write_text(json.dumps(READY))
 
@@ -367,7 +376,7 @@ def test_an_older_ready_file_is_replaced_and_deleted_at_the_end(program: Program
 
 
 @pytest.mark.thorough
-def test_a_ready_file_that_somebody_replaced_is_not_deleted(program: Program, tmp_path: Path) -> None:
+def test_ready_file_with_other_content_is_not_deleted(program: Program, tmp_path: Path) -> None:
     with serving(program, tmp_path) as served:
         served.ready_file.write_text(json.dumps(READY))
         assert served.end(signal.SIGTERM) == 0
@@ -376,7 +385,7 @@ def test_a_ready_file_that_somebody_replaced_is_not_deleted(program: Program, tm
 
 
 @pytest.mark.thorough
-def test_a_reset_empties_it_and_gives_it_another_identity(program: Program) -> None:
+def test_reset_empties_the_sandbox_and_changes_its_identity(program: Program) -> None:
     one = program.run(*CREATE).out.strip()
     assert program.run("--sandbox", "tx", "release", one, "--yes").code == 0
     before = program.run("sandbox", "status", "--json").json
@@ -393,7 +402,7 @@ def test_a_reset_empties_it_and_gives_it_another_identity(program: Program) -> N
     assert program.run("--sandbox", "tx", "get", one, "--json").code == 6
 
 
-def test_a_reset_at_a_terminal_is_typed(program: Program) -> None:
+def test_reset_at_a_terminal_needs_the_typed_word(program: Program) -> None:
     assert program.run(*CREATE).code == 0
     declined, typed = (program.terminal("sandbox", "reset") for _ in range(2))
     declined.answer("> ", "yes\n")
@@ -404,7 +413,7 @@ def test_a_reset_at_a_terminal_is_typed(program: Program) -> None:
 
 
 @pytest.mark.thorough
-def test_status_while_it_is_served_comes_from_the_server(program: Program, served: Served) -> None:
+def test_status_of_a_served_sandbox_names_the_server(program: Program, served: Served) -> None:
     assert program.run(*CREATE).code == 0
 
     found = program.run("sandbox", "status", "--json").json
@@ -414,16 +423,13 @@ def test_status_while_it_is_served_comes_from_the_server(program: Program, serve
     assert found["ledger"] == [{"currency": "EUR", "held": "7.5", "sound": True}]
 
 
-# Who keeps others out
-
-
-def drip(port: int, *, first: bytes) -> socket.socket:
+def open_slowly(port: int, *, first: bytes) -> socket.socket:
     connection = socket.create_connection(("127.0.0.1", port), timeout=20)
     connection.sendall(first)
     return connection
 
 
-def keep_dripping(connections: list[socket.socket], ended: threading.Event) -> None:
+def send_slowly(connections: list[socket.socket], ended: threading.Event) -> None:
     while not ended.wait(0.1):
         for connection in connections:
             with contextlib.suppress(OSError):
@@ -432,44 +438,44 @@ def keep_dripping(connections: list[socket.socket], ended: threading.Event) -> N
 
 @pytest.mark.representative("GET*")
 @pytest.mark.parametrize("first", [b"", b"GET / HTTP/1.1\r\nX: ", b"POST / HTTP/1.1\r\nContent-Length: 999\r\n\r\n"])
-def test_hundreds_that_send_a_byte_now_and_then_keep_nobody_out(served: Served, first: bytes) -> None:
+def test_hundreds_of_slow_connections_block_no_other_client(served: Served, first: bytes) -> None:
     ended = threading.Event()
-    connections = [drip(served.port, first=first) for _ in range(230)]
-    dripping = threading.Thread(target=keep_dripping, args=(connections, ended))
-    dripping.start()
+    connections = [open_slowly(served.port, first=first) for _ in range(230)]
+    sender = threading.Thread(target=send_slowly, args=(connections, ended))
+    sender.start()
     try:
         begun = time.monotonic()
         answers = [served.call("GET", "/webhooks")[0] for _ in range(3)]
         took = time.monotonic() - begun
     finally:
         ended.set()
-        dripping.join()
+        sender.join()
         for connection in connections:
             connection.close()
 
-    # With the idle timer alone it took 50 s.
+    # With only the idle limit it took 50 s.
     assert (answers, took < 20) == ([200] * 3, True), took
 
 
 @pytest.mark.thorough
-def test_a_request_that_never_ends_is_given_up_and_one_that_comes_in_time_is_answered(served: Served) -> None:
+def test_endless_request_is_closed_after_its_time_limit(served: Served) -> None:
     ended = threading.Event()
-    slow = drip(served.port, first=b"GET /api/v1/webhooks HTTP/1.1\r\nX: ")
-    dripping = threading.Thread(target=keep_dripping, args=([slow], ended))
-    dripping.start()
+    slow = open_slowly(served.port, first=b"GET /api/v1/webhooks HTTP/1.1\r\nX: ")
+    sender = threading.Thread(target=send_slowly, args=([slow], ended))
+    sender.start()
     kept = http.client.HTTPConnection("127.0.0.1", served.port, timeout=20)
     begun = time.monotonic()
     try:
         assert call(kept, served.ready["key"], "GET", "/api/v1/webhooks")[0] == 200
         assert slow.recv(1) == b""
         took = time.monotonic() - begun
-        # A connection that has nothing to send keeps its slot while there are others.
+        # An idle connection stays open while others are free.
         assert call(kept, served.ready["key"], "GET", "/api/v1/webhooks")[0] == 200
     except ConnectionResetError:
         took = time.monotonic() - begun
     finally:
         ended.set()
-        dripping.join()
+        sender.join()
         kept.close()
         slow.close()
 

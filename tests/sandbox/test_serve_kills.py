@@ -1,7 +1,7 @@
-"""kill -9 of a served sandbox under load: every acknowledged write is there, and its money adds up.
+"""kill -9 of a served sandbox under load: every acknowledged write is stored, and the ledger adds up.
 
 Eight writers create and release over HTTP, the server is killed at a random moment, and the store is
-opened again in-process. A seed drives it: ESCROWCTL_TEST_SEED=N runs it once more.
+opened again in-process. ESCROWCTL_TEST_SEED=N repeats a run.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from e2e.script import Program, clean_environment
 from faults.seeds import draw_seed
 
 from escrowctl.sandbox.service import open_sandbox
-from sandbox.conftest import judged_client
+from sandbox.conftest import balances, judged_client
 from sandbox.serving import Served, call, serving
 
 WRITERS = 8
@@ -28,7 +28,7 @@ WRITERS = 8
 
 @dataclass
 class Tally:
-    """What the rounds saw: acknowledged writes, and what is wrong with the store afterwards."""
+    """The result of rounds: acknowledged writes, and faults of the store afterwards."""
 
     creates: dict[str, str] = field(default_factory=dict)
     releases: set[str] = field(default_factory=set)
@@ -38,8 +38,8 @@ class Tally:
         return f"{len(self.creates)} creates and {len(self.releases)} releases acknowledged, wrong: {self.wrong[:5]}"
 
 
-def write_for_ever(served: Served, tally: Tally, seed: int) -> None:
-    """Create and release until the server is gone; note what it acknowledged, and nothing else."""
+def write_until_killed(served: Served, tally: Tally, seed: int) -> None:
+    """Create and release until the server ends; record only acknowledged writes."""
     dice = random.Random(seed)
     connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=10)
     with contextlib.suppress(OSError, http.client.HTTPException, ValueError), contextlib.closing(connection):
@@ -56,10 +56,11 @@ def write_for_ever(served: Served, tally: Tally, seed: int) -> None:
 
 
 def kill_once(program: Program, folder: Path, tally: Tally, dice: random.Random, broken: str) -> None:
-    """Serve, let the writers write, and kill."""
+    """Serve, let the writers write, and kill the server."""
     with serving(program, folder, broken=broken) as served:
         writers = [
-            threading.Thread(target=write_for_ever, args=(served, tally, dice.randrange(2**32))) for _ in range(WRITERS)
+            threading.Thread(target=write_until_killed, args=(served, tally, dice.randrange(2**32)))
+            for _ in range(WRITERS)
         ]
         for writer in writers:
             writer.start()
@@ -69,19 +70,19 @@ def kill_once(program: Program, folder: Path, tally: Tally, dice: random.Random,
             writer.join()
 
 
-def look(folder: Path, tally: Tally) -> None:
-    """Hold what was acknowledged against what stands in the store, opened in-process."""
+def check_store(folder: Path, tally: Tally) -> None:
+    """Compare the acknowledged writes with the store, opened in-process."""
     sandbox = open_sandbox(folder, now=lambda: datetime.now(UTC))
     with contextlib.closing(sandbox), judged_client(sandbox) as client:
         for resource_id, amount in tally.creates.items():
             found: Any = client.get(f"/transactions/{resource_id}")
             if found.status_code != 200:
-                tally.wrong.append(f"{resource_id} was acknowledged and is not there")
+                tally.wrong.append(f"{resource_id} was acknowledged and is not stored")
             elif f'"amount":{amount},' not in found.text.replace(" ", ""):
                 tally.wrong.append(f"{resource_id} is not {amount}")
             elif resource_id in tally.releases and found.json()["status"] != "released":
                 tally.wrong.append(f"{resource_id} was released and is {found.json()['status']}")
-        tally.wrong += [f"{one.currency} does not add up" for one in sandbox.check_ledger() if not one.sound]
+        tally.wrong += [f"{one.currency} does not add up" for one in balances(sandbox) if not one.consistent]
 
 
 def run_rounds(tmp_path: Path, rounds: int, *, broken: str = "") -> Tally:
@@ -93,7 +94,7 @@ def run_rounds(tmp_path: Path, rounds: int, *, broken: str = "") -> Tally:
     for _ in range(rounds):
         tally = Tally()
         kill_once(program, tmp_path, tally, dice, broken)
-        look(folder, tally)
+        check_store(folder, tally)
         total.creates |= tally.creates
         total.releases |= tally.releases
         total.wrong += tally.wrong
@@ -102,16 +103,16 @@ def run_rounds(tmp_path: Path, rounds: int, *, broken: str = "") -> Tally:
 
 
 @pytest.mark.thorough
-def test_after_a_few_kills_everything_acknowledged_is_there(tmp_path: Path) -> None:
+def test_acknowledged_writes_survive_a_few_kills(tmp_path: Path) -> None:
     tally = run_rounds(tmp_path, 4)
 
     assert tally.wrong == []
-    assert len(tally.creates) > 20, "the writers wrote"
+    assert len(tally.creates) > 20, "the writers wrote too little"
     assert tally.releases
 
 
 @pytest.mark.long
-def test_after_a_hundred_kills_everything_acknowledged_is_there(tmp_path: Path) -> None:
+def test_acknowledged_writes_survive_a_hundred_kills(tmp_path: Path) -> None:
     tally = run_rounds(tmp_path, 100)
 
     assert tally.wrong == []
@@ -122,12 +123,12 @@ def test_after_a_hundred_kills_everything_acknowledged_is_there(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("broken", "finding"),
     [
-        ("answers before the commit", "was acknowledged and is not there"),
+        ("answers before the commit", "was acknowledged and is not stored"),
         ("forgets half of a release", "does not add up"),
     ],
 )
-def test_the_harness_notices_a_server_that_is_broken(tmp_path: Path, broken: str, finding: str) -> None:
+def test_harness_reports_a_broken_server(tmp_path: Path, broken: str, finding: str) -> None:
     tally = run_rounds(tmp_path, 2, broken=broken)
 
-    assert len(tally.creates) > 10, "it really served"
+    assert len(tally.creates) > 10, "the server served too little"
     assert [wrong for wrong in tally.wrong if finding in wrong], str(tally)

@@ -1,4 +1,4 @@
-"""The store's file: who may see it, what is refused, and what stays."""
+"""The store's file: its mode, what is refused, and what stays unchanged."""
 
 import contextlib
 import errno
@@ -31,7 +31,7 @@ def mode(path: Path) -> int:
 
 
 def refusal(folder: Path, now: Now) -> EscrowctlError:
-    """Open what cannot be used, and return the error after checking what all such errors share."""
+    """Open a store that must be refused, check what all refusals share, and return the error."""
     with pytest.raises(EscrowctlError) as caught:
         open_sandbox(folder, now=now)
     error = caught.value
@@ -44,7 +44,7 @@ def refusal(folder: Path, now: Now) -> EscrowctlError:
 
 @pytest.fixture
 def store_file(folder: Path, now: Now) -> Path:
-    """A good store with one reopening behind it, closed."""
+    """A valid store, reopened once and closed."""
     open_sandbox(folder, now=now).close()
     open_sandbox(folder, now=now).close()
     return folder / "sandbox.db"
@@ -71,7 +71,7 @@ def test_folders_and_files_are_private_under_any_umask(folder: Path, now: Now) -
     assert {mode(path) for path in folder.iterdir()} == {0o600}
 
 
-def test_a_store_is_found_again_as_it_was_left(folder: Path, now: Now) -> None:
+def test_reopened_store_keeps_its_identity_and_key(folder: Path, now: Now) -> None:
     first = open_sandbox(folder, now=now)
     identity, key = first.identity, first.key
     first.close()
@@ -83,7 +83,7 @@ def test_a_store_is_found_again_as_it_was_left(folder: Path, now: Now) -> None:
     again.close()
 
 
-def test_the_store_is_set_up_to_survive_a_crash_and_share_its_file(folder: Path, now: Now) -> None:
+def test_store_is_durable_and_shared_by_its_settings(folder: Path, now: Now) -> None:
     store = open_store(folder, now=now)
 
     def setting(name: str) -> object:
@@ -104,7 +104,7 @@ def test_the_store_is_set_up_to_survive_a_crash_and_share_its_file(folder: Path,
     store.close()
 
 
-def test_a_store_that_appears_during_the_first_look_is_not_taken_for_anothers(
+def test_store_created_during_the_version_check_is_accepted(
     folder: Path, now: Now, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Interrupted(sqlite3.Connection):
@@ -112,7 +112,7 @@ def test_a_store_that_appears_during_the_first_look_is_not_taken_for_anothers(
             if sql == "PRAGMA user_version":
                 with monkeypatch.context() as plain, contextlib.suppress(EscrowctlError):
                     plain.setattr(sqlite3, "connect", connect)
-                    open_store(folder, now=now, patience=0.01).close()
+                    open_store(folder, now=now, timeout=0.01).close()
             return super().execute(sql, *arguments)
 
     connect = sqlite3.connect
@@ -124,7 +124,7 @@ def test_a_store_that_appears_during_the_first_look_is_not_taken_for_anothers(
     store.close()
 
 
-def test_an_empty_file_is_a_store_that_was_never_finished(folder: Path, now: Now) -> None:
+def test_empty_file_becomes_a_store(folder: Path, now: Now) -> None:
     folder.mkdir(mode=0o700, parents=True)
     (folder / "sandbox.db").touch(mode=0o600)
 
@@ -137,7 +137,7 @@ def test_an_empty_file_is_a_store_that_was_never_finished(folder: Path, now: Now
 @pytest.mark.parametrize(
     "content", [b"not a database", b"SQLite format 3\x00" + b"\xff" * 4096, bytes(range(256)) * 32], ids=[0, 1, 2]
 )
-def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(
+def test_file_that_is_no_database_is_refused_and_unchanged(
     folder: Path, store_file: Path, now: Now, content: bytes
 ) -> None:
     store_file.write_bytes(content)
@@ -149,7 +149,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(
     assert store_file.read_bytes() == content
 
 
-def test_a_store_with_a_damaged_page_is_refused(folder: Path, store_file: Path, now: Now) -> None:
+def test_store_with_a_damaged_page_is_refused(folder: Path, store_file: Path, now: Now) -> None:
     content = bytearray(store_file.read_bytes())
     content[100:4096] = b"\xff" * 3996
     store_file.write_bytes(content)
@@ -157,7 +157,7 @@ def test_a_store_with_a_damaged_page_is_refused(folder: Path, store_file: Path, 
     assert refusal(folder, now).message.endswith(": it is damaged.")
 
 
-def test_a_store_cut_short_is_refused(folder: Path, store_file: Path, now: Now) -> None:
+def test_truncated_store_is_refused(folder: Path, store_file: Path, now: Now) -> None:
     store_file.write_bytes(store_file.read_bytes()[:6000])
 
     assert "it is damaged" in refusal(folder, now).message
@@ -166,7 +166,7 @@ def test_a_store_cut_short_is_refused(folder: Path, store_file: Path, now: Now) 
 @pytest.mark.parametrize(
     ("statement", "reason"), [("DELETE FROM sandbox", "its identity is gone"), ("DROP TABLE sandbox", "no such table")]
 )
-def test_a_store_without_its_identity_is_refused(
+def test_store_without_its_identity_is_refused(
     folder: Path, store_file: Path, now: Now, statement: str, reason: str
 ) -> None:
     with closing(sqlite3.connect(store_file)) as other, other:
@@ -178,7 +178,7 @@ def test_a_store_without_its_identity_is_refused(
     assert error.hints
 
 
-def test_another_programs_database_is_refused_and_left_as_it_is(folder: Path, store_file: Path, now: Now) -> None:
+def test_database_of_another_program_is_refused_and_unchanged(folder: Path, store_file: Path, now: Now) -> None:
     store_file.unlink()
     with closing(sqlite3.connect(store_file)) as other, other:
         other.execute("CREATE TABLE theirs (x)")
@@ -191,7 +191,7 @@ def test_another_programs_database_is_refused_and_left_as_it_is(folder: Path, st
     assert store_file.read_bytes() == content
 
 
-def test_a_store_of_a_newer_escrowctl_is_refused_and_left_as_it_is(folder: Path, store_file: Path, now: Now) -> None:
+def test_store_of_a_newer_version_is_refused_and_unchanged(folder: Path, store_file: Path, now: Now) -> None:
     with closing(sqlite3.connect(store_file)) as other:
         other.execute("PRAGMA user_version = 7")
     content = store_file.read_bytes()
@@ -202,7 +202,7 @@ def test_a_store_of_a_newer_escrowctl_is_refused_and_left_as_it_is(folder: Path,
     assert store_file.read_bytes() == content
 
 
-def test_a_folder_that_cannot_be_made_names_the_variable_that_moves_it(tmp_path: Path, now: Now) -> None:
+def test_folder_that_cannot_be_created_hints_at_escrowctl_home(tmp_path: Path, now: Now) -> None:
     (tmp_path / "file").touch()
 
     error = refusal(tmp_path / "file" / "sandbox", now)
@@ -211,7 +211,7 @@ def test_a_folder_that_cannot_be_made_names_the_variable_that_moves_it(tmp_path:
 
 
 @pytest.mark.parametrize("loose", [0o755, 0o770, 0o701])
-def test_a_folder_that_others_may_reach_is_refused(folder: Path, store_file: Path, now: Now, loose: int) -> None:
+def test_folder_open_to_others_is_refused(folder: Path, store_file: Path, now: Now, loose: int) -> None:
     folder.chmod(loose)
 
     error = refusal(folder, now)
@@ -221,7 +221,7 @@ def test_a_folder_that_others_may_reach_is_refused(folder: Path, store_file: Pat
 
 
 @pytest.mark.parametrize("loose", [0o644, 0o660, 0o602])
-def test_a_store_that_others_may_reach_is_refused(folder: Path, store_file: Path, now: Now, loose: int) -> None:
+def test_store_open_to_others_is_refused(folder: Path, store_file: Path, now: Now, loose: int) -> None:
     store_file.chmod(loose)
 
     error = refusal(folder, now)
@@ -230,7 +230,7 @@ def test_a_store_that_others_may_reach_is_refused(folder: Path, store_file: Path
     assert error.hints == (Hint(f"chmod 600 {shlex.quote(str(store_file))}"),)
 
 
-def test_what_belongs_to_another_user_is_refused(
+def test_folder_of_another_user_is_refused(
     folder: Path, store_file: Path, now: Now, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
@@ -239,10 +239,10 @@ def test_what_belongs_to_another_user_is_refused(
 
 
 @pytest.mark.parametrize("what", ["folder", "store"])
-def test_what_is_read_only_is_refused(
+def test_read_only_folder_or_store_is_refused(
     folder: Path, store_file: Path, now: Now, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The superuser may write anywhere, so permission bits alone would show nothing in a container.
+    # Root may write anywhere, so permission bits alone prove nothing in a container.
     place = {"folder": folder, "store": store_file}[what]
     monkeypatch.setattr(os, "access", lambda path, _mode: Path(path) != place)
 
@@ -250,7 +250,7 @@ def test_what_is_read_only_is_refused(
 
 
 @pytest.mark.parametrize("kind", ["file", "fifo"])
-def test_a_folder_that_is_none_is_refused(folder: Path, now: Now, kind: str) -> None:
+def test_file_in_place_of_the_folder_is_refused(folder: Path, now: Now, kind: str) -> None:
     folder.parent.mkdir()
     makers: dict[str, Callable[[], object]] = {"file": folder.touch, "fifo": lambda: os.mkfifo(folder)}
     makers[kind]()
@@ -260,7 +260,7 @@ def test_a_folder_that_is_none_is_refused(folder: Path, now: Now, kind: str) -> 
 
 
 @pytest.mark.parametrize("kind", ["folder", "fifo"])
-def test_a_store_that_is_no_regular_file_is_refused(folder: Path, now: Now, kind: str) -> None:
+def test_store_that_is_no_regular_file_is_refused(folder: Path, now: Now, kind: str) -> None:
     folder.mkdir(mode=0o700, parents=True)
     path = folder / "sandbox.db"
     makers: dict[str, Callable[[], object]] = {"folder": path.mkdir, "fifo": lambda: os.mkfifo(path)}
@@ -271,7 +271,7 @@ def test_a_store_that_is_no_regular_file_is_refused(folder: Path, now: Now, kind
 
 
 @pytest.mark.parametrize("place", ["sandbox", "sandbox/sandbox.db"])
-def test_a_link_to_nowhere_is_refused(tmp_path: Path, now: Now, place: str) -> None:
+def test_dangling_link_is_refused(tmp_path: Path, now: Now, place: str) -> None:
     link = tmp_path / place
     link.parent.mkdir(mode=0o700, exist_ok=True)
     link.symlink_to("nowhere")
@@ -280,10 +280,10 @@ def test_a_link_to_nowhere_is_refused(tmp_path: Path, now: Now, place: str) -> N
 
 
 @pytest.mark.parametrize("late", ["", "sandbox", "sandbox/sandbox.db"], ids=["parent", "folder", "store"])
-def test_what_another_process_makes_first_is_used(
+def test_paths_created_first_by_another_process_are_used(
     folder: Path, store_file: Path, now: Now, late: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # One path is missing at the look and exists at the creation; never all: that would reach / and /tmp.
+    # One path is missing at the check and exists at the creation. Only one: all would include / and /tmp.
     missing, exists = folder.parent / late, Path.exists
     monkeypatch.setattr(Path, "exists", lambda path: path != missing and exists(path))
     folder.parent.chmod(0o2775)
@@ -293,26 +293,24 @@ def test_what_another_process_makes_first_is_used(
     assert [mode(path) for path in (folder.parent, folder, store_file)] == [0o2775, 0o700, 0o600]
 
 
-def test_a_folder_below_a_file_is_refused(tmp_path: Path, now: Now) -> None:
+def test_folder_below_a_file_is_refused(tmp_path: Path, now: Now) -> None:
     (tmp_path / "file").touch()
 
     assert "Not a directory" in refusal(tmp_path / "file" / "sandbox", now).message
 
 
 @pytest.mark.thorough
-def test_a_store_that_cannot_grow_is_refused_and_can_be_made_later(folder: Path, now: Now, start: Start) -> None:
+def test_store_without_room_is_refused_and_works_later(folder: Path, now: Now, start: Start) -> None:
     process = start("open-with-little-room", folder)
-    said, _ = process.communicate("go\n", timeout=60)
+    printed, _ = process.communicate("go\n", timeout=60)
 
-    assert said.splitlines()[1:] == [
+    assert printed.splitlines()[1:] == [
         f"state_unusable the sandbox cannot use {folder / 'sandbox.db'}: reading or writing it failed."
     ]
     open_sandbox(folder, now=now).close()
 
 
-def test_a_disk_without_room_for_one_more_file_is_named(
-    folder: Path, now: Now, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_disk_without_room_for_a_file_is_named(folder: Path, now: Now, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -322,22 +320,22 @@ def test_a_disk_without_room_for_one_more_file_is_named(
     assert refusal(folder, now).message.endswith("sandbox.lock: No space left on device.")
 
 
-def test_a_store_that_another_program_keeps_locked_is_refused(folder: Path, store_file: Path, now: Now) -> None:
+def test_store_locked_by_another_program_is_refused(folder: Path, store_file: Path, now: Now) -> None:
     with closing(sqlite3.connect(store_file, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
 
         with pytest.raises(EscrowctlError, match="another program keeps it locked"):
-            open_store(folder, now=now, patience=0.01)
+            open_store(folder, now=now, timeout=0.01)
 
 
-def test_the_patience_with_other_processes_can_be_chosen(folder: Path, now: Now) -> None:
-    store = open_store(folder, now=now, patience=0.25)
+def test_store_timeout_is_sqlites_busy_timeout(folder: Path, now: Now) -> None:
+    store = open_store(folder, now=now, timeout=0.25)
 
     assert internals.store_connection(store).execute("PRAGMA busy_timeout").fetchone()[0] == 250
     store.close()
 
 
-def test_what_cannot_be_opened_is_not_left_open(folder: Path, store_file: Path, now: Now) -> None:
+def test_refused_store_leaves_no_open_descriptor(folder: Path, store_file: Path, now: Now) -> None:
     store_file.write_bytes(b"not a database at all")
     before = len(list(Path("/dev/fd").iterdir()))
 

@@ -1,4 +1,4 @@
-"""POST and GET /webhooks: 201 was observed, and every field is the sandbox's documented choice."""
+"""POST and GET /webhooks: 201 was observed; every field is the sandbox's documented choice."""
 
 import base64
 import ipaddress
@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from escrowctl.sandbox.endpoints import is_endpoint_url
 from escrowctl.sandbox.service import Sandbox, open_sandbox
 from escrowctl.sandbox.store import open_store
-from escrowctl.sandbox.urls import is_endpoint_url
 
 JSON = {"Content-Type": "application/json"}
 PROBLEM = "application/problem+json"
@@ -37,7 +37,7 @@ def create(client: httpx.Client, **body: object) -> httpx.Response:
     return client.post("/webhooks", json={"url": URL, **body})
 
 
-def test_a_create_is_201_and_returns_the_whole_record_with_its_secret(client: httpx.Client) -> None:
+def test_create_is_201_and_returns_the_record_with_its_secret(client: httpx.Client) -> None:
     reply = create(client, events=["transaction.released"], description="my shop")
 
     record = reply.json()
@@ -57,7 +57,7 @@ def test_a_create_is_201_and_returns_the_whole_record_with_its_secret(client: ht
     )
 
 
-def test_the_secret_is_as_standard_webhooks_has_it_and_never_the_same(client: httpx.Client) -> None:
+def test_secret_has_the_standard_format_and_is_unique(client: httpx.Client) -> None:
     secrets = [create(client).json()["secret"] for _ in range(3)]
 
     assert len(set(secrets)) == 3
@@ -66,7 +66,7 @@ def test_the_secret_is_as_standard_webhooks_has_it_and_never_the_same(client: ht
         assert (prefix, len(base64.b64decode(encoded, validate=True))) == ("whsec", 32)
 
 
-def test_a_secret_is_shown_once_and_stays_in_the_store(client: httpx.Client, folder: Path) -> None:
+def test_secret_is_shown_once_and_stored(client: httpx.Client, folder: Path) -> None:
     made = create(client).json()
     secret = made.pop("secret")
 
@@ -78,7 +78,7 @@ def test_a_secret_is_shown_once_and_stays_in_the_store(client: httpx.Client, fol
         assert store.execute("SELECT id, secret FROM webhook_endpoints").fetchall() == [(made["id"], secret)]
 
 
-def test_without_events_every_kind_is_meant_and_later_kinds_too(client: httpx.Client, folder: Path) -> None:
+def test_endpoint_without_events_gets_every_kind(client: httpx.Client, folder: Path) -> None:
     all_of_them, one = create(client).json(), create(client, events=["transaction.created"]).json()
 
     assert all_of_them["events"] == ["transaction.created", "transaction.released"]
@@ -88,7 +88,7 @@ def test_without_events_every_kind_is_meant_and_later_kinds_too(client: httpx.Cl
     assert kept == [(None,), ('["transaction.created"]',)]
 
 
-def test_endpoints_are_still_there_for_the_next_process(
+def test_endpoints_are_listed_after_reopening_the_store(
     folder: Path, now: Callable[[], datetime], connect: Callable[[Sandbox], httpx.Client]
 ) -> None:
     first = open_sandbox(folder, now=now)
@@ -103,7 +103,7 @@ def test_endpoints_are_still_there_for_the_next_process(
     again.close()
 
 
-def test_other_fields_are_kept_as_they_were_sent(client: httpx.Client) -> None:
+def test_unknown_fields_are_returned_unchanged(client: httpx.Client) -> None:
     extra = '"metadata":{"rate":1.10,"big":1e400,"list":[-0,true,null]},"targetUrl":"x"'
 
     made = client.post("/webhooks", content=f'{{"url":"{URL}",{extra}}}'.encode(), headers=JSON)
@@ -113,14 +113,14 @@ def test_other_fields_are_kept_as_they_were_sent(client: httpx.Client) -> None:
     assert extra in client.get("/webhooks").text
 
 
-def test_an_equal_create_makes_a_second_endpoint(client: httpx.Client) -> None:
+def test_identical_create_makes_a_second_endpoint(client: httpx.Client) -> None:
     replies = [create(client).json() for _ in range(2)]
 
     assert replies[0]["id"] != replies[1]["id"]
     assert replies[0]["secret"] != replies[1]["secret"]
 
 
-def test_an_id_that_is_taken_is_drawn_again(
+def test_duplicate_id_is_drawn_again(
     folder: Path, now: Callable[[], datetime], connect: Callable[[Sandbox], httpx.Client]
 ) -> None:
     drawn = iter(["wh_0000000A", "wh_0000000A", "wh_0000000B"])
@@ -130,7 +130,7 @@ def test_an_id_that_is_taken_is_drawn_again(
     sandbox.close()
 
 
-def test_the_newest_come_first_in_pages_without_gap_or_overlap(client: httpx.Client) -> None:
+def test_pages_are_newest_first_without_gap_or_overlap(client: httpx.Client) -> None:
     made = [create(client).json()["id"] for _ in range(7)][::-1]
     seen: list[str] = []
     more = True
@@ -148,14 +148,14 @@ def test_the_newest_come_first_in_pages_without_gap_or_overlap(client: httpx.Cli
     ("query", "parameter"),
     [("limit=0", "limit"), ("limit=101", "limit"), ("after=wh_00000000", "after"), ("url=x", "url")],
 )
-def test_a_parameter_that_cannot_be_honoured_is_400(client: httpx.Client, query: str, parameter: str) -> None:
+def test_list_with_a_bad_parameter_is_400(client: httpx.Client, query: str, parameter: str) -> None:
     reply = client.get(f"/webhooks?{query}")
 
     assert (reply.status_code, reply.headers["content-type"]) == (400, PROBLEM)
     assert [error["parameter"] for error in reply.json()["errors"]] == [parameter]
 
 
-def test_a_transaction_is_no_place_to_go_on_from(client: httpx.Client) -> None:
+def test_list_after_a_transaction_id_is_400(client: httpx.Client) -> None:
     transaction = client.post("/transactions", json={"amount": 1, "currency": "USD"}).json()
 
     reply = client.get("/webhooks", params={"after": transaction["id"]})
@@ -220,14 +220,14 @@ BAD_URLS = [
 
 
 @pytest.mark.parametrize("url", GOOD_URLS, ids=lambda url: url[:40])
-def test_an_address_that_can_be_called_is_taken_and_comes_back(client: httpx.Client, url: str) -> None:
+def test_valid_address_is_returned(client: httpx.Client, url: str) -> None:
     reply = create(client, url=url)
 
     assert (reply.status_code, reply.json()["url"]) == (201, url)
 
 
 @pytest.mark.parametrize("url", [*BAD_URLS, None, 1, True, [], {}, [URL]], ids=lambda url: repr(url)[:40])
-def test_an_address_that_cannot_is_400_at_its_place(client: httpx.Client, url: object) -> None:
+def test_invalid_address_is_400_with_a_pointer(client: httpx.Client, url: object) -> None:
     reply = create(client, url=url)
 
     assert (reply.status_code, reply.headers["content-type"]) == (400, PROBLEM)
@@ -248,16 +248,14 @@ def reads_as_ipv6(text: str) -> bool:
     st.lists(st.sampled_from(["", "0", "1", "ffff", "DB8", "12345", "g"]), min_size=1, max_size=9).map(":".join)
     | st.ip_addresses(v=6).map(str)
 )
-def test_an_ipv6_address_is_taken_exactly_where_pythons_own_reader_takes_it(
-    shared_client: httpx.Client, address: str
-) -> None:
+def test_ipv6_address_is_accepted_exactly_where_python_accepts_it(shared_client: httpx.Client, address: str) -> None:
     status = 201 if reads_as_ipv6(address) else 400
 
     assert create(shared_client, url=f"http://[{address}]/").status_code == status
 
 
 @pytest.mark.parametrize("count", range(2, 11))
-def test_every_place_of_a_double_colon_is_taken_where_pythons_own_reader_takes_it(count: int) -> None:
+def test_double_colon_is_accepted_exactly_where_python_accepts_it(count: int) -> None:
     for groups in itertools.product(["", "f"], repeat=count):
         address = ":".join(groups)
 
@@ -283,13 +281,13 @@ def test_every_place_of_a_double_colon_is_taken_where_pythons_own_reader_takes_i
     ],
     ids=repr,
 )
-def test_events_that_are_not_kinds_of_the_sandbox_are_400(client: httpx.Client, events: object) -> None:
+def test_unknown_events_are_400(client: httpx.Client, events: object) -> None:
     reply = create(client, events=events)
 
     assert (reply.status_code, reply.json()["errors"]) == (400, [EVENTS_FLAW])
 
 
-def test_a_description_is_text_of_up_to_500_characters(client: httpx.Client) -> None:
+def test_description_over_500_characters_is_400(client: httpx.Client) -> None:
     longest = "\u20ac\U0001f600" * 250
 
     assert create(client, description=longest).json()["description"] == longest
@@ -302,21 +300,21 @@ def test_a_description_is_text_of_up_to_500_characters(client: httpx.Client) -> 
 
 
 @pytest.mark.parametrize("name", ["id", "status", "secret", "created_at"])
-def test_a_field_that_the_service_sets_is_refused(client: httpx.Client, name: str) -> None:
+def test_reserved_field_in_a_body_is_refused(client: httpx.Client, name: str) -> None:
     reply = create(client, **{name: "x"})
 
     assert reply.status_code == 400
     assert reply.json()["errors"] == [{"pointer": f"#/{name}", "detail": f"{name} is set by the service."}]
 
 
-def test_every_flaw_of_a_body_is_named_at_once(client: httpx.Client) -> None:
+def test_body_with_several_flaws_names_them_all(client: httpx.Client) -> None:
     reply = client.post("/webhooks", json={"secret": "s", "events": [], "description": 1})
 
     assert [error["pointer"] for error in reply.json()["errors"]] == ["#/secret", "#/url", "#/events", "#/description"]
 
 
 @pytest.mark.parametrize(("body", "headers", "status"), [(b"[]", JSON, 400), (b"", JSON, 400), (b"{}", {}, 415)])
-def test_a_body_that_is_no_json_object_is_refused(
+def test_body_that_is_no_json_object_is_refused(
     client: httpx.Client, body: bytes, headers: dict[str, str], status: int
 ) -> None:
     reply = client.post("/webhooks", content=body, headers=headers)
@@ -324,8 +322,8 @@ def test_a_body_that_is_no_json_object_is_refused(
     assert (reply.status_code, reply.headers["content-type"]) == (status, PROBLEM)
 
 
-def test_webhooks_need_the_key_and_have_two_methods(sandbox: Sandbox, client: httpx.Client) -> None:
-    with httpx.Client(transport=httpx.WSGITransport(app=sandbox.app), base_url=client.base_url) as client_without_key:
-        assert [client_without_key.get("/webhooks").status_code, create(client_without_key).status_code] == [401, 401]
+def test_webhooks_need_the_key_and_refuse_other_methods(sandbox: Sandbox, client: httpx.Client) -> None:
+    with httpx.Client(transport=httpx.WSGITransport(app=sandbox.app), base_url=client.base_url) as anonymous:
+        assert [anonymous.get("/webhooks").status_code, create(anonymous).status_code] == [401, 401]
     reply = client.delete("/webhooks")
     assert (reply.status_code, reply.headers["allow"]) == (405, "GET, POST")

@@ -1,0 +1,177 @@
+"""HTTP between Falcon and the handlers: request ids, authentication, one resource per path, calls.
+
+    request -> key (401) -> path (404) -> method (405) -> body (413) -> handler -> 200 or 201
+
+Handlers get a `Call` and return a JSON object: they do not know the web library.
+"""
+
+import re
+import secrets
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from hmac import compare_digest
+from typing import Any, NamedTuple, TypeAlias
+from urllib.parse import parse_qsl
+
+import falcon
+
+from escrowctl.contract.operations import CREATE_WEBHOOK, Operation
+from escrowctl.sandbox.json import JsonError, JsonObject, read_json, write_json
+from escrowctl.sandbox.problems import Flaw, ProblemError, ProblemKind, flawed, parameter_flaw
+
+SUCCESS = 200
+CREATED = 201
+
+JSON_TYPE = "application/json"
+MAX_BODY_BYTES = 1024 * 1024
+REQUEST_ID_HEADER = "X-Request-Id"
+REQUEST_ID = re.compile(r"[A-Za-z0-9._~-]{1,128}")
+
+OPENAPI_PATH = "/openapi.json"
+"""The one path that needs no key: the sandbox's own document. It is not part of the interface (section 5)."""
+
+
+class SandboxRequest(falcon.Request):
+    """A request with an id and with a path that Falcon can always read."""
+
+    def __init__(self, env: dict[str, Any], options: falcon.RequestOptions | None = None) -> None:
+        super().__init__({**env, "PATH_INFO": _latin_1(env["PATH_INFO"])}, options)
+
+    @cached_property
+    def request_id(self) -> str:
+        """The client's `X-Request-Id` if it matches `REQUEST_ID`, else a new one."""
+        offered = self.get_header(REQUEST_ID_HEADER) or ""
+        return offered if REQUEST_ID.fullmatch(offered) else f"req_{secrets.token_hex(8)}"
+
+
+class Call(NamedTuple):
+    """An authenticated request: the id in its path ("" if it has none), and the rest unchanged."""
+
+    resource_id: str
+    query: str
+    content_type: str
+    body: bytes
+
+    def json_object(self) -> JsonObject:
+        """The body as a JSON object; 415 or 400 otherwise.
+
+        interface.md section 5: requests with a body carry `Content-Type: application/json`. A
+        charset parameter is ignored (RFC 8259 gives it no meaning): the text is always UTF-8.
+        """
+        if self.content_type.partition(";")[0].strip().lower() != JSON_TYPE:
+            raise ProblemError(ProblemKind.NOT_JSON_TYPE, f"A body needs the header Content-Type: {JSON_TYPE}.")
+        try:
+            value = read_json(self.body)
+        except JsonError as error:
+            raise flawed(Flaw("#", f"The body is not usable JSON: {error}.")) from error
+        if not isinstance(value, Mapping):
+            raise flawed(Flaw("#", "The body must be a JSON object."))
+        return value
+
+    def ignore_body(self) -> None:
+        """Accept no body or a JSON object, which has no effect; 415 or 400 for anything else."""
+        if self.body:
+            self.json_object()
+
+    def parameters(self, *allowed: str) -> Mapping[str, str]:
+        """The query parameters; 400 for a name that is not allowed here, or given twice.
+
+        An ignored filter would show a client the wrong records.
+        """
+        pairs = parse_qsl(self.query, keep_blank_values=True)
+        found = dict(pairs)
+        unknown = [name for name in found if name not in allowed]
+        flaws = [parameter_flaw(name, f"{name!r} is not a parameter of this call.") for name in unknown]
+        if len(found) != len(pairs):
+            flaws.append(parameter_flaw("query", "A parameter is given twice."))
+        if flaws:
+            raise flawed(*flaws)
+        return found
+
+
+Handler: TypeAlias = Callable[[Call], JsonObject]
+
+
+class Resource:
+    """One path: a responder per method under the names that Falcon looks for (`on_get`, `on_put`).
+
+    `actions` maps a method to its handler and to the status of a successful answer.
+    """
+
+    def __init__(self, actions: Mapping[str, tuple[Handler, int]]) -> None:
+        self.methods = tuple(sorted(actions))
+        for method, (handler, status) in actions.items():
+            setattr(self, f"on_{method.lower()}", _responder(handler, status))
+
+
+class Middleware:
+    """Falcon middleware: checks each request before its handler runs, and names it in the answer."""
+
+    def __init__(self, *, key: str) -> None:
+        self._expected = f"bearer {key}".encode()
+
+    def process_request(self, request: SandboxRequest, _response: falcon.Response) -> None:
+        """Authenticate: without the key a client learns nothing about paths or records."""
+        if request.path == OPENAPI_PATH:
+            return
+        scheme, _, key = (request.get_header("Authorization") or "").partition(" ")
+        offered = f"{scheme.lower()} {key}".encode("utf-8", "replace")
+        if not compare_digest(offered, self._expected):
+            raise ProblemError(
+                ProblemKind.UNAUTHENTICATED,
+                "This call needs the header Authorization: Bearer <API_KEY>, with the key of this sandbox.",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+
+    def process_resource(
+        self, request: SandboxRequest, _response: falcon.Response, resource: Resource, _params: dict[str, Any]
+    ) -> None:
+        """Refuse what Falcon would accept: empty segments in a path, HEAD, OPTIONS, unknown methods."""
+        if "//" in request.path or request.path.endswith("/"):
+            raise no_such_path(request)
+        if request.method not in resource.methods:
+            allowed = ", ".join(resource.methods)
+            raise ProblemError(
+                ProblemKind.METHOD_NOT_ALLOWED, f"This path supports {allowed}.", headers={"Allow": allowed}
+            )
+
+    def process_response(self, request: SandboxRequest, response: falcon.Response, *_: object) -> None:
+        """Send the request's id with every answer."""
+        response.set_header(REQUEST_ID_HEADER, request.request_id)
+
+
+def success_status(operation: Operation) -> int:
+    """The status of a successful call: 201 for POST /webhooks, else 200 (observed, interface.md section 7)."""
+    return CREATED if operation is CREATE_WEBHOOK else SUCCESS
+
+
+def no_such_path(request: falcon.Request) -> ProblemError:
+    """A 404 for a path that no operation has."""
+    return ProblemError(ProblemKind.NO_SUCH_PATH, f"There is no path {request.path!r} here.")
+
+
+def _responder(handler: Handler, status: int) -> Callable[..., None]:
+    def respond(request: SandboxRequest, response: falcon.Response, **path: str) -> None:
+        call = Call(path.get("id", ""), request.query_string, request.content_type or "", _read_body(request))
+        response.text = write_json(handler(call))
+        response.status = status
+        response.content_type = JSON_TYPE
+
+    return respond
+
+
+def _read_body(request: SandboxRequest) -> bytes:
+    length = request.content_length or 0
+    if length > MAX_BODY_BYTES:
+        raise ProblemError(ProblemKind.TOO_LARGE, f"A body may have at most {MAX_BODY_BYTES} bytes.")
+    return request.bounded_stream.read(length)
+
+
+def _latin_1(path: str) -> str:
+    # PEP 3333 wants the path's bytes as Latin-1, and Falcon relies on it; httpx's WSGITransport
+    # gives decoded text, which for most of Unicode would raise an exception before any handler.
+    try:
+        path.encode("latin-1")
+    except UnicodeEncodeError:
+        return path.encode("utf-8", "replace").decode("latin-1")
+    return path

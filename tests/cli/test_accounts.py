@@ -46,7 +46,7 @@ def test_idempotency_key_of_another_account_is_refused(service_and_run_with_key:
     assert "escrowctl tx get tx_1" in other.error["hint"]
 
 
-def test_idempotency_key_of_one_account_is_replayed_after_its_key_rotated(service_and_run_with_key: Any) -> None:
+def test_idempotency_key_is_replayed_after_the_api_key_rotated(service_and_run_with_key: Any) -> None:
     server, line = service_and_run_with_key(json_reply(HELD))
     assert line(EU, *KEYED, account="eu").code == 0
 
@@ -83,7 +83,7 @@ def test_one_key_under_two_account_names_is_one_account(service_and_run_with_key
 
 
 @pytest.mark.parametrize("named", [(None, None), ("eu", None), (None, "us")])
-def test_release_of_the_same_id_with_another_key_is_refused_and_not_called_done(
+def test_release_of_the_same_id_with_another_key_is_refused(
     service_and_run_with_key: Any, named: tuple[str | None, str | None]
 ) -> None:
     server, line = service_and_run_with_key(writes_meet(json_reply(b""), reads=json_reply(HELD)))

@@ -23,7 +23,7 @@ KNOWN_WORD = 'status.released = ["released"]'
 @pytest.mark.parametrize(
     ("answer", "code"), [(json_reply(RELEASED), 0), (json_reply(b"", "500 Oh"), 12)], ids=["accepted", "unknown"]
 )
-def test_a_journal_that_fails_after_the_put_never_makes_it_unsent(
+def test_release_counts_as_sent_when_the_journal_fails_afterwards(
     profile: Profile, run: Run, home: Path, answer: Any, code: int
 ) -> None:
     def read_back(seen: Seen, connection: socket.socket) -> None:
@@ -42,7 +42,7 @@ def test_a_journal_that_fails_after_the_put_never_makes_it_unsent(
         assert result.json["verified"] is True
 
 
-def test_an_outcome_that_could_not_be_judged_nor_recorded_is_unknown(
+def test_outcome_neither_judged_nor_recorded_is_unknown(
     profile: Profile, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def answer(seen: Seen, connection: socket.socket) -> None:
@@ -65,7 +65,7 @@ def test_an_outcome_that_could_not_be_judged_nor_recorded_is_unknown(
     assert len(list((home / "state" / "crashes").iterdir())) == 1
 
 
-def test_a_signal_during_the_wait_says_first_that_the_release_was_accepted(profile: Profile, run: Run) -> None:
+def test_signal_during_the_wait_reports_the_accepted_release(profile: Profile, run: Run) -> None:
     def interrupt(_seconds: float) -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
@@ -113,7 +113,7 @@ def test_release_conflict_that_changed_something_is_unknown(
 
 
 @pytest.mark.parametrize(("now", "code"), [(RELEASED, 0), (HELD, 7)])
-def test_a_conflict_is_success_where_released_is_enough_and_it_reads_so(
+def test_release_conflict_with_skip_released_succeeds_if_it_reads_released(
     profile: Profile, run: Run, now: bytes, code: int
 ) -> None:
     reads = in_turn(json_reply(HELD), json_reply(now))
@@ -130,7 +130,7 @@ def test_a_conflict_is_success_where_released_is_enough_and_it_reads_so(
 
 @pytest.mark.representative("unknown")
 @pytest.mark.parametrize(("answer", "code"), [(json_reply(RELEASED), 7), (hang_up, 12)], ids=["done", "unknown"])
-def test_who_comes_while_another_sends_waits_and_reports_what_became_of_it(
+def test_release_waits_for_another_process_and_reports_its_outcome(
     profile: Profile, run: Run, answer: Any, code: int
 ) -> None:
     sent, gate = threading.Event(), threading.Event()

@@ -21,9 +21,7 @@ from cli.replies import CREATE, HELD, RELEASED, in_turn, json_reply
         (b"null", "null\n"),
     ],
 )
-def test_a_reading_is_the_whole_reply_in_a_pipe_and_under_json(
-    body: bytes, out: str, service_and_run: ServiceAndRun
-) -> None:
+def test_api_get_prints_the_complete_reply_in_a_pipe(body: bytes, out: str, service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(json_reply(body))
 
     results = [run("api", "GET", "/anything/else?page=2", *words) for words in ((), ("--json",))]
@@ -67,7 +65,7 @@ TWO = b'[{"id":"tx_1","status":"held","fee":{"bp":5}},{"id":"tx_2","status":"rel
         (b"[]", ("--fields", "id", "--json"), "[]\n"),
     ],
 )
-def test_ids_and_fields_of_a_list_are_those_of_its_items(
+def test_ids_and_fields_of_a_list_come_from_its_items(
     reply: bytes, words: tuple[str, ...], out: str, service_and_run: ServiceAndRun
 ) -> None:
     _server, run = service_and_run(json_reply(reply))
@@ -89,7 +87,7 @@ def test_quiet_never_prints_nothing_for_a_reply_without_an_id(reply: bytes, serv
     assert (result.code, result.out, result.err) == (2, "", said)
 
 
-def test_a_foreign_write_without_an_id_is_done_all_the_same(service_and_run: ServiceAndRun) -> None:
+def test_raw_write_without_an_id_is_done(service_and_run: ServiceAndRun) -> None:
     _server, run = service_and_run(json_reply(b'{"ok":true}'))
 
     result = run("api", "DELETE", "/webhooks/wh_1", "--yes", "-q")
@@ -145,7 +143,7 @@ BAD = (
 
 
 @pytest.mark.parametrize(("words", "message"), BAD, ids=[" ".join(words)[:40] for words, _ in BAD])
-def test_a_call_that_could_lead_elsewhere_is_refused_in_one_sentence(
+def test_api_call_that_leaves_the_service_is_refused(
     words: tuple[str, ...], message: str, service_and_run: ServiceAndRun
 ) -> None:
     server, run = service_and_run(json_reply(HELD))
@@ -216,7 +214,7 @@ def test_other_writes_need_yes_and_are_sent(path: str, service_and_run: ServiceA
     assert (codes, [seen.target for seen in server.seen]) == ([3, 0], [f"/api/v1{path}"])
 
 
-def test_a_release_by_command_is_known_to_the_call_by_hand(service_and_run: ServiceAndRun) -> None:
+def test_api_release_is_refused_after_tx_release(service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(by_method(GET=in_turn(json_reply(HELD), json_reply(RELEASED)), PUT=json_reply(b"{}")))
     assert run("tx", "release", "tx_1", "--yes").code == 0
 
@@ -225,7 +223,7 @@ def test_a_release_by_command_is_known_to_the_call_by_hand(service_and_run: Serv
     assert (result.code, result.error["code"], len(server.writes)) == (7, "already_done", 1)
 
 
-def test_a_create_spelled_by_hand_is_sent_exactly_and_guards_its_equals(service_and_run: ServiceAndRun) -> None:
+def test_api_create_is_sent_unchanged_and_blocks_identical_creates(service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(by_method(POST=hang_up))
     data = '{"currency":"USD","amount":100.0}'
 
@@ -238,7 +236,7 @@ def test_a_create_spelled_by_hand_is_sent_exactly_and_guards_its_equals(service_
     assert [seen.body.decode() for seen in server.writes] == [data, '{"value":"1e3"}']
 
 
-def test_create_by_hand_with_another_amount_shows_the_reply_and_fails(service_and_run: ServiceAndRun) -> None:
+def test_api_create_with_another_amount_shows_the_reply_and_fails(service_and_run: ServiceAndRun) -> None:
     _server, run = service_and_run(json_reply(b'{"data":{"id":"tx_1","amount":1,"currency":"USD"},"ok":true}'))
 
     result = run("api", "POST", "/transactions", "--data", '{"amount":100,"currency":"USD"}')
@@ -249,9 +247,7 @@ def test_create_by_hand_with_another_amount_shows_the_reply_and_fails(service_an
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-def test_a_write_that_no_interface_knows_is_confirmed_and_sent_once(
-    method: str, service_and_run: ServiceAndRun
-) -> None:
+def test_raw_write_is_confirmed_and_sent_once(method: str, service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(lambda _seen, connection: connection.sendall(http_reply("204 No Content")))
 
     refused = run("api", method, "/webhooks/wh_1/rotate", "--json")
@@ -268,7 +264,7 @@ def test_a_write_that_no_interface_knows_is_confirmed_and_sent_once(
     assert [(seen.method, seen.body, seen.header("content-type")) for seen in server.seen] == [(method, b"", None)]
 
 
-def test_a_foreign_write_is_journalled_without_texts_that_may_be_secret(service_and_run: ServiceAndRun) -> None:
+def test_raw_write_is_recorded_without_texts_that_may_be_secret(service_and_run: ServiceAndRun) -> None:
     _server, run = service_and_run(json_reply(b'{"id":"k_1","token":"tell-nobody","count":3}'))
 
     result = run("api", "POST", "/keys", "--data", '{"password":"hunter2","type":"x"}', "--yes")
@@ -280,7 +276,7 @@ def test_a_foreign_write_is_journalled_without_texts_that_may_be_secret(service_
     assert json.loads(entry["reply"])["count"] == 3
 
 
-def test_a_foreign_write_without_an_answer_is_unknown_and_refuses_its_equal(service_and_run: ServiceAndRun) -> None:
+def test_raw_write_without_a_reply_blocks_identical_ones(service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(hang_up)
 
     first = run("api", "DELETE", "/webhooks/wh_1", "--yes", "--json")
@@ -316,7 +312,7 @@ def test_a_dry_run_by_hand_sends_and_reads_nothing(service_and_run: ServiceAndRu
     assert server.seen == []
 
 
-def test_a_foreign_write_takes_the_lock_of_the_transaction_it_lies_beneath(service_and_run: ServiceAndRun) -> None:
+def test_raw_write_below_a_transaction_takes_its_lock(service_and_run: ServiceAndRun) -> None:
     _server, run = service_and_run(json_reply(b"{}"))
 
     result = run("api", "POST", "/v9/transactions/tx_1/notes", "--data", "{}", "--yes")

@@ -30,9 +30,7 @@ def too_many(*surplus: bytes, write: Behave) -> Behave:
     return by_method(GET=read, PUT=write, POST=write)
 
 
-def test_a_reply_that_came_before_the_write_is_not_taken_for_its_answer(
-    service_and_run: ServiceAndRun, journal: Journal
-) -> None:
+def test_reply_received_before_the_write_is_not_its_reply(service_and_run: ServiceAndRun, journal: Journal) -> None:
     refuse = json_reply(b'{"detail":"insufficient funds"}', "422 No")
     server, run = service_and_run(too_many(RELEASED, RELEASED, write=refuse))
 
@@ -42,15 +40,13 @@ def test_a_reply_that_came_before_the_write_is_not_taken_for_its_answer(
     assert (len(server.writes), journal()) == (1, [("release_transaction", "refused")])
 
 
-def test_a_write_without_an_answer_is_unknown_although_a_surplus_reply_lies_ready(
-    service_and_run: ServiceAndRun,
-) -> None:
+def test_write_without_a_reply_is_unknown_despite_a_surplus_reply(service_and_run: ServiceAndRun) -> None:
     _, run = service_and_run(too_many(RELEASED, write=hang_up))
 
     assert run(*RELEASE).code == 12
 
 
-def test_what_a_read_gets_too_much_is_not_shown_as_the_next_record(service_and_run: ServiceAndRun) -> None:
+def test_surplus_reply_to_a_read_is_not_the_next_record(service_and_run: ServiceAndRun) -> None:
     def twice(seen: Seen, connection: socket.socket) -> None:
         reply = http_reply("200 OK", record(seen.target.rpartition("/")[2]))
         connection.sendall(reply + reply)
@@ -84,9 +80,7 @@ def test_reads_share_a_connection_and_writes_have_their_own(serve: Serve, run: R
 # One escrow under several names
 
 
-def test_a_release_is_refused_by_the_id_that_was_typed_whatever_the_service_echoes(
-    service_and_run: ServiceAndRun,
-) -> None:
+def test_second_release_of_a_typed_id_is_refused(service_and_run: ServiceAndRun) -> None:
     """The echo changes its case, and then cannot be read at all."""
     reads = in_turn(json_reply(record("TX_1")), json_reply(record("TX_1")), json_reply(b"", "500 Oh"))
     server, run = service_and_run(writes_meet(json_reply(b""), reads=reads))
@@ -98,9 +92,7 @@ def test_a_release_is_refused_by_the_id_that_was_typed_whatever_the_service_echo
     assert ([first.code, again.code, as_echoed.code], len(server.writes)) == ([0, 7, 7], 1)
 
 
-def test_a_record_that_says_that_it_is_another_one_is_not_released(
-    service_and_run: ServiceAndRun, journal: Journal
-) -> None:
+def test_release_is_not_sent_when_the_record_has_another_id(service_and_run: ServiceAndRun, journal: Journal) -> None:
     server, run = service_and_run(writes_meet(json_reply(b""), reads=json_reply(record("tx_2"))))
 
     results = [
@@ -146,7 +138,7 @@ def profiles(serve: Serve, write_config: Callable[[str], Path], run: Run) -> Cal
     [(RELEASE, [0, 7]), ((*CREATE, "--reference", "r"), [0, 7]), ((*CREATE, "--idempotency-key", "k"), [0, 7])],
     ids=["release", "reference", "key"],
 )
-def test_one_service_is_one_service_by_whatever_name(
+def test_duplicate_is_refused_under_another_name_of_the_service(
     profiles: Callable[..., tuple[WireServer, Run]],
     first: dict[str, str],
     second: dict[str, str],
@@ -214,7 +206,7 @@ def echo_in(head: str) -> Behave:
     ],
 )
 @pytest.mark.parametrize("line", [CREATE, ("tx", "get", "tx_1"), ("tx", "get", "tx_1", "--debug")])
-def test_a_key_in_what_is_not_http_is_neither_shown_nor_kept(
+def test_key_in_non_http_reply_is_neither_shown_nor_stored(
     service_and_run: ServiceAndRun, home: Path, line: tuple[str, ...], head: str
 ) -> None:
     _, run = service_and_run(echo_in(head))
@@ -228,7 +220,7 @@ def test_a_key_in_what_is_not_http_is_neither_shown_nor_kept(
 
 
 @pytest.mark.parametrize("key", ['ab"cd\\efGHIJKLMN', "sk/live+with=signs&more", "plainkey12345"])
-def test_a_key_is_found_in_a_body_however_json_or_a_url_spells_it(service_and_run: ServiceAndRun, key: str) -> None:
+def test_key_in_a_body_is_refused_in_every_spelling(service_and_run: ServiceAndRun, key: str) -> None:
     server, run = service_and_run(json_reply(HELD))
     around = {"ESCROWCTL_API_KEY": key}
     data = json.dumps({"note": f"x{key}"})
@@ -243,7 +235,7 @@ def test_a_key_is_found_in_a_body_however_json_or_a_url_spells_it(service_and_ru
     assert server.seen == []
 
 
-def test_a_key_that_json_escapes_is_starred_in_replies_and_traces(service_and_run: ServiceAndRun, home: Path) -> None:
+def test_key_with_json_escapes_is_starred_in_replies_and_traces(service_and_run: ServiceAndRun, home: Path) -> None:
     key = 'ab"cd\\efGHIJKLMN'
     _, run = service_and_run(json_reply(json.dumps({"id": "tx_1", "message": key}).encode()))
 
@@ -279,9 +271,7 @@ def test_a_create_by_hand_meets_the_rules_of_amounts(service_and_run: ServiceAnd
     assert sentence in result.error["message"]
 
 
-def test_a_path_cannot_be_split_between_the_profile_and_the_line(
-    profiles: Callable[..., tuple[WireServer, Run]],
-) -> None:
+def test_prefix_with_a_part_of_a_path_is_refused(profiles: Callable[..., tuple[WireServer, Run]]) -> None:
     server, run = profiles(json_reply(HELD), a='base_url = "BASE"\napi_prefix = "/api/v1/transactions/tx_9"')
     around = {"ESCROWCTL_PROFILE": "a", "ESCROWCTL_BASE_URL": server.base_url}
 
@@ -297,7 +287,7 @@ def test_a_path_of_any_length_ends_in_a_sentence(service_and_run: ServiceAndRun)
     assert (run("api", "GET", f"/users/{'x' * 70_000}").code, server.seen) == (2, [])
 
 
-def test_the_body_of_a_release_is_shown_before_it_is_agreed_to(service_and_run: ServiceAndRun) -> None:
+def test_release_shows_its_body_before_the_confirmation(service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(writes_meet(json_reply(b"")))
 
     result = run("tx", "release", "tx_1", "--data", '{"amount":999999,"to":"x"}', stdin="tx_1\n", terminal=True)
@@ -320,7 +310,7 @@ def test_accepted_is_not_called_released(service_and_run: ServiceAndRun) -> None
     assert "no reading has shown it yet." in again.error["message"]
 
 
-def test_ok_if_released_is_not_content_with_a_record_that_says_otherwise(
+def test_skip_released_refuses_while_the_record_is_not_released(
     profiles: Callable[..., tuple[WireServer, Run]],
 ) -> None:
     reads = in_turn(json_reply(HELD), json_reply(HELD), json_reply(HELD), json_reply(RELEASED))
@@ -358,7 +348,9 @@ def test_ok_if_released_is_not_content_with_a_record_that_says_otherwise(
     ],
 )
 @pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])
-def test_a_2xx_that_says_no_is_not_done(service_and_run: ServiceAndRun, line: tuple[str, ...], body: bytes) -> None:
+def test_success_status_with_an_error_body_is_not_done(
+    service_and_run: ServiceAndRun, line: tuple[str, ...], body: bytes
+) -> None:
     server, run = service_and_run(writes_meet(json_reply(body)))
 
     assert (run(*line).code, len(server.writes)) == (12, 1)
@@ -367,7 +359,7 @@ def test_a_2xx_that_says_no_is_not_done(service_and_run: ServiceAndRun, line: tu
 @pytest.mark.parametrize(
     "body", [b'{"id":"tx_1","error":null,"errors":[]}', b'{"id":"tx_1","error_code":0,"success":true}']
 )
-def test_a_2xx_whose_error_fields_say_nothing_is_done(service_and_run: ServiceAndRun, body: bytes) -> None:
+def test_success_status_with_empty_error_fields_is_done(service_and_run: ServiceAndRun, body: bytes) -> None:
     _, run = service_and_run(writes_meet(json_reply(body)))
 
     assert [run(*CREATE).code, run(*RELEASE).code] == [0, 0]
@@ -376,7 +368,7 @@ def test_a_2xx_whose_error_fields_say_nothing_is_done(service_and_run: ServiceAn
 # Values beyond what anybody expects
 
 
-def test_a_pointer_with_an_absurd_index_finds_nothing_and_loses_nothing(
+def test_pointer_with_a_huge_index_finds_nothing(
     profiles: Callable[..., tuple[WireServer, Run]], journal: Journal
 ) -> None:
     server, run = profiles(json_reply(HELD), a=f'base_url = "BASE"\nreply.id = "/items/{"9" * 5000}"')
@@ -387,7 +379,7 @@ def test_a_pointer_with_an_absurd_index_finds_nothing_and_loses_nothing(
 
 
 @pytest.mark.parametrize("amount", ["007.50", "5.", ".5", "1_0"])
-def test_digits_that_are_no_json_number_are_not_printed_as_one(service_and_run: ServiceAndRun, amount: str) -> None:
+def test_digits_that_are_not_a_json_number_become_null(service_and_run: ServiceAndRun, amount: str) -> None:
     _, run = service_and_run(json_reply(record("tx_1", amount=amount)))
 
     result = run("tx", "get", "tx_1", "--fields", "id,amount", "--json")

@@ -40,7 +40,7 @@ def login(run: Run, server: WireServer, *words: str, key: str = KEY, **keywords:
 # Login
 
 
-def test_a_key_from_a_pipe_is_tried_and_stored_and_used(run: Run, serve: Serve, home: Path) -> None:
+def test_key_from_a_pipe_is_checked_stored_and_used(run: Run, serve: Serve, home: Path) -> None:
     server = serve(takes(KEY))
 
     result = login(run, server, "--mode", "test", "-p", "acme-test")
@@ -126,7 +126,7 @@ def test_one_line_end_is_not_part_of_the_key(run: Run, serve: Serve, ending: str
         "Bearer",
     ],
 )
-def test_what_cannot_be_a_key_is_neither_sent_nor_stored_nor_told(
+def test_malformed_key_is_neither_sent_nor_stored_nor_shown(
     run: Run, serve: Serve, home: Path, key: str, code: int
 ) -> None:
     server = serve(takes(KEY))
@@ -173,7 +173,7 @@ def test_any_readable_reply_means_that_the_key_is_taken(run: Run, serve: Serve, 
     assert login(run, serve(json_reply(reply)), "--mode", "test", "-p", "a").code == 0
 
 
-def test_a_service_that_cannot_be_reached_stores_nothing_unless_told_not_to_ask(
+def test_login_stores_nothing_when_the_service_is_unreachable_unless_unchecked(
     run: Run, serve: Serve, home: Path
 ) -> None:
     server = serve(say_nothing)
@@ -188,9 +188,7 @@ def test_a_service_that_cannot_be_reached_stores_nothing_unless_told_not_to_ask(
     assert KEY in files_of(home)["credentials.toml"]
 
 
-def test_a_service_that_does_not_answer_is_waited_for_no_longer_than_the_time_out(
-    run: Run, serve: Serve, home: Path
-) -> None:
+def test_login_waits_no_longer_than_the_timeout(run: Run, serve: Serve, home: Path) -> None:
     result = login(run, serve(say_nothing), "--mode", "test", "-p", "a", "--timeout", "0.2")
 
     assert (result.code, files_of(home)) == (10, {})
@@ -207,9 +205,7 @@ def test_another_prefix_is_tried_where_it_is_named_and_kept(run: Run, serve: Ser
     assert (bad.code, len(server.seen)) == (2, 1)
 
 
-def test_a_base_url_that_has_the_prefix_already_is_refused_before_the_key_is_read(
-    run: Run, serve: Serve, home: Path
-) -> None:
+def test_login_refuses_base_url_with_prefix_before_reading_the_key(run: Run, serve: Serve, home: Path) -> None:
     server = serve(json_reply(b"{}", "404 Not Found"))
 
     def attempt(path: str, *words: str) -> Any:
@@ -242,7 +238,7 @@ def test_a_base_url_that_has_the_prefix_already_is_refused_before_the_key_is_rea
         ("http://localhost:9", "test", "local-test"),
     ],
 )
-def test_without_a_name_one_is_made_of_the_host_and_the_mode(run: Run, url: str, mode: str, name: str) -> None:
+def test_login_without_a_name_builds_one_from_host_and_mode(run: Run, url: str, mode: str, name: str) -> None:
     result = run("auth", "login", "--base-url", url, "--mode", mode, "--no-check", "-q", stdin=KEY)
     assert (result.code, result.out) == (0, f"{name}\n")
 
@@ -262,7 +258,7 @@ def test_without_a_name_one_is_made_of_the_host_and_the_mode(run: Run, url: str,
         (("--base-url", "https://a.example.com", "--mode", "test", "--sandbox"), "the sandbox needs no account"),
     ],
 )
-def test_what_is_missing_or_wrong_is_named_before_the_key_is_read(
+def test_login_names_missing_or_wrong_options_before_reading_the_key(
     run: Run, home: Path, words: tuple[str, ...], part: str
 ) -> None:
     result = run("auth", "login", *words, stdin=KEY)
@@ -278,7 +274,7 @@ def test_what_is_missing_or_wrong_is_named_before_the_key_is_read(
         ("-q", {"CI": "1"}, "CI is set"),
     ],
 )
-def test_nobody_is_asked_where_nobody_should_be(run: Run, flag: str, environ: dict[str, str], why: str) -> None:
+def test_login_that_must_not_prompt_fails_without_a_key(run: Run, flag: str, environ: dict[str, str], why: str) -> None:
     words = ("auth", "login", "--base-url", "https://a.example.com", "--mode", "test", flag)
     result = run(*words, stdin=f"{KEY}\n", terminal=True, environ=environ)
     assert (result.code, result.out) == (2, "")
@@ -298,9 +294,7 @@ def test_nobody_is_asked_where_nobody_should_be(run: Run, flag: str, environ: di
         (("tx", "get", "tx_1", f"--token={KEY}"), "there is no --token"),
     ],
 )
-def test_no_option_takes_a_key_and_one_that_was_typed_is_not_told_again(
-    run: Run, words: tuple[str, ...], message: str
-) -> None:
+def test_key_in_an_option_is_refused_and_not_shown(run: Run, words: tuple[str, ...], message: str) -> None:
     result = run(*words)
 
     assert (result.code, result.out) == (2, "")
@@ -362,7 +356,7 @@ def test_a_key_that_would_not_be_used_is_not_stored(run: Run, write_config: Call
     assert "credentials.toml" not in files_of(home)
 
 
-def test_a_key_stored_for_where_the_profile_was_is_replaced_aloud(run: Run, serve: Serve, home: Path) -> None:
+def test_login_reports_that_it_replaces_a_key_of_another_origin(run: Run, serve: Serve, home: Path) -> None:
     first, second = serve(takes(KEY)), serve(takes(OTHER_KEY))
     login(run, first, "--mode", "test", "-p", "a")
     run("config", "set", "profiles.a.base_url", second.base_url)
@@ -376,7 +370,7 @@ def test_a_key_stored_for_where_the_profile_was_is_replaced_aloud(run: Run, serv
     assert [seen.header("Authorization") for seen in second.seen] == [f"Bearer {OTHER_KEY}"]
 
 
-def test_what_outranks_the_new_profile_is_said(run: Run, serve: Serve) -> None:
+def test_login_reports_what_overrides_the_new_profile(run: Run, serve: Serve) -> None:
     server = serve(takes(KEY))
     environ = {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": OTHER_KEY}
 
@@ -416,7 +410,7 @@ def test_a_profile_that_cannot_be_written_leaves_no_key_behind(
 
 
 @pytest.mark.parametrize("store", ["--no-keyring", "--keyring"])
-def test_a_rename_that_fails_at_the_very_end_takes_the_key_back(
+def test_login_removes_the_key_when_the_last_rename_fails(
     run: Run, serve: Serve, home: Path, monkeypatch: pytest.MonkeyPatch, store: str
 ) -> None:
     stub, server = keyring(monkeypatch, KeyringStub()), serve(takes(KEY))
@@ -437,7 +431,7 @@ def test_a_rename_that_fails_at_the_very_end_takes_the_key_back(
     assert (files_of(home), stub.entries) == (before, {})
 
 
-def test_a_prefix_that_was_changed_while_the_key_was_tried_is_not_mixed_with_it(
+def test_login_refuses_when_the_prefix_changed_during_the_check(
     run: Run, serve: Serve, home: Path, write_config: Callable[[str], Path]
 ) -> None:
     def behave(_seen: Seen, connection: Any) -> None:
@@ -454,7 +448,7 @@ def test_a_prefix_that_was_changed_while_the_key_was_tried_is_not_mixed_with_it(
     assert "profile a has got the prefix /v2 meanwhile, not /v1. Nothing was stored." in result.err
 
 
-def test_the_default_prefix_typed_for_a_profile_with_another_is_kept(
+def test_login_stores_a_typed_default_prefix_over_another(
     run: Run, serve: Serve, write_config: Callable[[str], Path]
 ) -> None:
     server = serve(takes(KEY))
@@ -474,7 +468,7 @@ def keyring(monkeypatch: pytest.MonkeyPatch, stub: KeyringStub) -> KeyringStub:
     return stub
 
 
-def test_a_chosen_keyring_holds_the_key_and_the_file_only_says_so(
+def test_chosen_keyring_holds_the_key_and_the_file_names_it(
     run: Run, serve: Serve, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server, ring = serve(takes(KEY)), keyring(monkeypatch, KeyringStub())
@@ -494,7 +488,7 @@ def test_a_chosen_keyring_holds_the_key_and_the_file_only_says_so(
     assert run("user", "get", "usr_1").code == 4
 
 
-def test_the_config_file_can_choose_the_keyring_and_the_line_can_say_no(
+def test_config_chooses_the_keyring_and_an_option_refuses_it(
     run: Run, serve: Serve, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server, ring = serve(takes(KEY)), keyring(monkeypatch, KeyringStub())
@@ -508,7 +502,7 @@ def test_the_config_file_can_choose_the_keyring_and_the_line_can_say_no(
     assert f'[b]\norigin = "{server.base_url}"\nkey = "{KEY}"\n' in files_of(home)["credentials.toml"]
 
 
-def test_a_keyring_that_nobody_chose_is_never_asked(run: Run, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keyring_is_not_used_unless_chosen(run: Run, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     ring = keyring(monkeypatch, KeyringStub())
     login(run, serve(takes(KEY)), "--mode", "test", "-p", "a")
     run("user", "get", "usr_1")
@@ -517,7 +511,7 @@ def test_a_keyring_that_nobody_chose_is_never_asked(run: Run, serve: Serve, monk
 
 
 @pytest.mark.parametrize("case", ["not installed", "fails", "none", "forgets", "CI"])
-def test_a_keyring_that_fails_is_fallen_back_from_aloud(
+def test_failing_keyring_is_replaced_by_the_file_with_a_warning(
     run: Run, serve: Serve, home: Path, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
     stub = KeyringStub(fails=RuntimeError(f"locked, and the key was {KEY}") if case == "fails" else None)
@@ -634,7 +628,7 @@ def test_status_lists_each_account_and_where_its_key_is(
     assert [len(server.seen) for server in accounts] == [0, 0]
 
 
-def test_status_asks_each_service_if_told_to(run: Run, accounts: tuple[WireServer, WireServer]) -> None:
+def test_status_checks_each_service_on_request(run: Run, accounts: tuple[WireServer, WireServer]) -> None:
     result = run("auth", "status", "--check", "--json")
 
     states = {row["profile"]: row["state"] for row in result.json}
@@ -674,13 +668,13 @@ def test_status_shows_the_environment_s_account_first(run: Run, accounts: tuple[
     assert first(ESCROWCTL_BASE_URL=a, ESCROWCTL_API_KEY="")[-1].startswith("ESCROWCTL_API_KEY is empty")
 
 
-def test_status_with_nothing_at_all_says_how_to_begin(run: Run) -> None:
+def test_status_without_accounts_shows_how_to_log_in(run: Run) -> None:
     result = run("auth", "status")
     assert (result.code, result.out) == (4, "")
     assert result.err.splitlines()[1] == "hint: escrowctl auth login"
 
 
-def test_status_of_stored_keys_that_others_can_read_is_a_warning(
+def test_status_warns_of_stored_keys_that_others_can_read(
     run: Run, accounts: tuple[WireServer, WireServer], home: Path
 ) -> None:
     (home / "credentials.toml").chmod(0o640)
@@ -694,7 +688,7 @@ def test_status_of_stored_keys_that_others_can_read_is_a_warning(
     assert [len(server.seen) for server in accounts] == [0, 0]
 
 
-def test_logout_removes_one_key_and_says_what_is_left(
+def test_logout_removes_one_key_and_lists_the_rest(
     run: Run, accounts: tuple[WireServer, WireServer], home: Path
 ) -> None:
     b = accounts[1].base_url
@@ -788,7 +782,7 @@ def test_a_planted_temporary_file_is_not_written_into(run: Run, home: Path, tmp_
     assert sorted(path.name for path in home.iterdir()) == ["config.toml", "credentials.toml"]
 
 
-def test_a_key_file_that_is_a_pipe_is_refused_and_not_waited_for(run: Run, tmp_path: Path) -> None:
+def test_key_file_that_is_a_pipe_is_refused_without_waiting(run: Run, tmp_path: Path) -> None:
     pipe = tmp_path / "key"
     os.mkfifo(pipe, 0o600)
     result = run(

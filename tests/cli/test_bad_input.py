@@ -69,7 +69,7 @@ IDS = (
 
 
 @pytest.mark.parametrize(("amount", "mend"), AMOUNTS)
-def test_an_amount_that_could_be_read_two_ways_is_refused_with_the_spelling_that_cannot(
+def test_ambiguous_amount_is_refused_with_a_clear_spelling(
     amount: str, mend: str, service_and_run: ServiceAndRun
 ) -> None:
     server, run = service_and_run(json_reply(HELD))
@@ -104,7 +104,7 @@ def test_more_decimals_than_the_currency_has_are_refused(
         ("1.234", "KWD"),
     ],
 )
-def test_an_amount_travels_as_it_was_typed(amount: str, currency: str, service_and_run: ServiceAndRun) -> None:
+def test_amount_is_sent_as_typed(amount: str, currency: str, service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(json_reply(HELD))
 
     run("tx", "create", "--amount", amount, "--currency", currency)
@@ -124,7 +124,7 @@ def test_a_currency_that_is_none_is_refused(currency: str, sentence: str, servic
 
 @pytest.mark.parametrize(("resource_id", "sentence"), IDS)
 @pytest.mark.parametrize("line", [("tx", "get"), ("tx", "release", "--yes")], ids=["get", "release"])
-def test_an_id_that_cannot_stand_in_a_path_is_refused(
+def test_id_that_does_not_fit_a_path_is_refused(
     line: tuple[str, ...], resource_id: str, sentence: str, service_and_run: ServiceAndRun
 ) -> None:
     server, run = service_and_run(json_reply(HELD))
@@ -225,7 +225,7 @@ def test_what_cannot_be_meant_is_refused_in_one_sentence(
         ("https://escrow.example.com\n", "has spaces, control or non-ASCII characters"),
     ],
 )
-def test_a_base_url_that_could_carry_the_key_elsewhere_is_refused(url: str, sentence: str, run: Run) -> None:
+def test_base_url_that_could_leak_the_key_is_refused(url: str, sentence: str, run: Run) -> None:
     result = run("tx", "get", "tx_1", environ={"ESCROWCTL_BASE_URL": url, "ESCROWCTL_API_KEY": KEY})
 
     assert (result.code, result.out) == (2, "")
@@ -246,7 +246,7 @@ def test_a_base_url_that_could_carry_the_key_elsewhere_is_refused(url: str, sent
         ("", 'there is no profile "a" in '),
     ],
 )
-def test_a_broken_config_file_is_named_with_the_line_or_the_key(
+def test_invalid_config_file_is_reported_with_its_line_or_setting(
     text: str, sentence: str, run: Run, write_config: Callable[[str], Path]
 ) -> None:
     path = write_config(text)
@@ -269,7 +269,7 @@ def test_a_broken_config_file_is_named_with_the_line_or_the_key(
         ("sk_\x07CANARY", 0o600, "has spaces, line breaks or control characters"),
     ],
 )
-def test_a_key_file_that_is_missing_loose_or_no_key_is_refused_and_never_shown(
+def test_unusable_key_file_is_refused_and_its_content_not_shown(
     content: str | None, mode: int, sentence: str, service_and_run: ServiceAndRun, tmp_path: Path
 ) -> None:
     server, run = service_and_run(json_reply(HELD))
@@ -297,7 +297,7 @@ def test_a_key_with_odd_characters_is_refused_and_never_shown(key: str, service_
     assert "CANARY" not in result.err
 
 
-def test_an_empty_key_is_an_error_of_its_own(service_and_run: ServiceAndRun) -> None:
+def test_empty_key_is_refused(service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(json_reply(HELD))
 
     result = run("tx", "get", "tx_1", "--json", environ={"ESCROWCTL_API_KEY": ""})
@@ -306,7 +306,7 @@ def test_an_empty_key_is_an_error_of_its_own(service_and_run: ServiceAndRun) -> 
     assert result.error["code"] == "key_missing"
 
 
-def test_a_line_that_cannot_be_parsed_is_answered_in_json_where_json_was_asked_for(run: Run) -> None:
+def test_usage_error_is_json_when_json_was_requested(run: Run) -> None:
     result = run("--json", "tx", "create", "--amuont", "5")
 
     assert (result.code, result.out) == (2, "")

@@ -74,7 +74,7 @@ def test_a_base_url_has_one_form(base_url: str, url: str, run: Run) -> None:
         "https://h\x1b[2J",
     ],
 )
-def test_what_is_no_base_url_is_refused_before_anything_is_recorded(base_url: str, run: Run, journal: Journal) -> None:
+def test_invalid_base_url_is_refused_before_anything_is_recorded(base_url: str, run: Run, journal: Journal) -> None:
     environ = {"ESCROWCTL_BASE_URL": base_url, "ESCROWCTL_API_KEY": KEY}
 
     result = run(*CREATE, environ=environ)
@@ -116,9 +116,7 @@ def test_a_base_url_that_ends_in_the_prefix_is_refused(
     assert journal() == []
 
 
-def test_a_path_that_is_not_the_prefix_and_a_prefix_that_is_none_are_taken(
-    run: Run, write_config: Callable[[str], Path]
-) -> None:
+def test_other_paths_and_an_empty_prefix_are_accepted(run: Run, write_config: Callable[[str], Path]) -> None:
     write_config(
         '[profiles.none]\nbase_url = "https://h.example.com/api/v1"\napi_prefix = ""\n'
         '[profiles.other]\nbase_url = "https://h.example.com/v1"\n'

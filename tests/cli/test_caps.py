@@ -36,7 +36,7 @@ def test_creates_are_sent_up_to_the_cap_and_no_further(profile: Profile, run: Ru
     ]
 
 
-def test_the_refusal_says_what_was_counted_and_how_to_see_it(profile: Profile, run: Run) -> None:
+def test_cap_refusal_shows_the_total_and_how_to_list_it(profile: Profile, run: Run) -> None:
     server = profile('caps.USD = "150"')
     run(*create("100"), now=lambda: DAY)
 
@@ -81,7 +81,7 @@ def test_a_release_counts_with_the_amount_that_its_record_has(profile: Profile, 
     assert "caps releases at 99.99 USD" in result.error["message"]
 
 
-def test_a_write_whose_amount_nobody_knows_is_refused_under_caps(profile: Profile, run: Run) -> None:
+def test_write_of_unknown_amount_is_refused_under_caps(profile: Profile, run: Run) -> None:
     server = profile('caps.USD = "100"', behave=json_reply(b'{"id":"tx_1","status":"held"}'))
 
     release = run("tx", "release", "tx_1", "--yes", "--json")
@@ -106,9 +106,7 @@ def test_an_update_counts_only_where_it_sets_an_amount(profile: Profile, run: Ru
 @pytest.mark.parametrize(
     "data", ['{"amount":-1000000}', '{"amount":0}', '{"data":{"amount":9}}', '{"Amount":9}', '{"amount":"9e5"}']
 )
-def test_an_update_of_an_amount_that_cannot_be_counted_is_refused_under_caps(
-    profile: Profile, run: Run, data: str
-) -> None:
+def test_update_to_an_uncountable_amount_is_refused_under_caps(profile: Profile, run: Run, data: str) -> None:
     server = profile('caps.USD = "100"')
 
     result = run("tx", "update", "tx_1", "--data", data, "--yes", "--json")
@@ -125,7 +123,7 @@ def test_less_than_nothing_frees_nothing(profile: Profile, run: Run) -> None:
     assert "moves -1000000 USD, which frees nothing." in result.error["message"]
 
 
-def test_what_was_sent_again_on_a_word_counts_as_often_as_it_was_sent(profile: Profile, run: Run) -> None:
+def test_resent_write_counts_as_often_as_it_was_sent(profile: Profile, run: Run) -> None:
     server = profile('caps.USD = "150"', behave=hang_up)
     resend = ("journal", "resolve", "j1", "--resend", "--yes", "--allow-unreadable", "--reason", "desk")
 
@@ -134,7 +132,7 @@ def test_what_was_sent_again_on_a_word_counts_as_often_as_it_was_sent(profile: P
     assert (codes, len(server.writes)) == ([12, 12, 5, 12, 5], 3)
 
 
-def test_what_is_sent_again_with_the_clock_set_back_still_counts(profile: Profile, run: Run) -> None:
+def test_write_resent_with_the_clock_set_back_counts(profile: Profile, run: Run) -> None:
     profile('caps.USD = "100"', behave=in_turn(hang_up, held))
     resend = ("journal", "resolve", "j1", "--resend", "--yes", "--allow-unreadable", "--reason", "desk")
 
@@ -143,7 +141,7 @@ def test_what_is_sent_again_with_the_clock_set_back_still_counts(profile: Profil
     assert [*codes, run(*create("1"), now=lambda: DAY).code] == [12, 0, 5]
 
 
-def test_what_is_sent_while_the_clock_is_set_back_counts_once_it_is_right_again(profile: Profile, run: Run) -> None:
+def test_write_sent_with_the_clock_set_back_counts_afterwards(profile: Profile, run: Run) -> None:
     profile('caps.USD = "100"')
 
     codes = [run(*create(amount), now=lambda at=at: at).code for amount, at in (("1", DAY), ("99", EVE), ("1", DAY))]
@@ -165,7 +163,7 @@ def test_what_moves_no_money_is_not_capped(profile: Profile, run: Run) -> None:
     [(hang_up, 12, 5), (json_reply(b"", "400 No"), 8, 0), (held, 0, 5)],
     ids=["unknown", "refused", "done"],
 )
-def test_what_may_have_happened_counts_and_what_was_refused_does_not(
+def test_unknown_writes_count_and_refused_writes_do_not(
     profile: Profile, run: Run, behave: Behave, code: int, then: int
 ) -> None:
     profile('caps.USD = "100"', behave=in_turn(behave, held))
@@ -178,7 +176,7 @@ def test_what_may_have_happened_counts_and_what_was_refused_does_not(
     [(EVE, DAY, 0), (DAY, EVE, 5), (DAY, DAY, 5), (DAY, NEXT, 0), (NEXT, DAY, 5)],
     ids=["next day", "clock set back over midnight", "same day", "midnight", "clock set back from tomorrow"],
 )
-def test_a_new_utc_day_frees_the_cap_and_a_clock_set_back_does_not(
+def test_cap_starts_again_on_a_new_utc_day_only(
     profile: Profile, run: Run, first: datetime, second: datetime, code: int
 ) -> None:
     profile('caps.USD = "100"')
@@ -237,7 +235,7 @@ def test_write_long_after_the_last_record_warns_and_is_sent(
     assert [result.err.count("warning: the clock says ") for result in results] == [warnings, 0]
 
 
-def test_that_an_equal_one_is_unknown_is_said_before_the_cap(profile: Profile, run: Run) -> None:
+def test_identical_unknown_create_is_reported_before_the_cap(profile: Profile, run: Run) -> None:
     profile('caps.USD = "100"', behave=hang_up)
     assert run(*create("100")).code == 12
 

@@ -78,11 +78,11 @@ BUILT_IN: dict[str, tuple[Any, str]] = {
 # Listing
 
 
-def test_with_nothing_configured_every_setting_is_listed_with_what_is_built_in(run: Run) -> None:
+def test_settings_are_listed_with_their_defaults_without_configuration(run: Run) -> None:
     assert settings_of(run) == BUILT_IN
 
 
-def test_the_default_profile_is_listed_with_the_file_it_stands_in(run: Run, write_config: WriteConfig) -> None:
+def test_default_profile_is_listed_with_its_file(run: Run, write_config: WriteConfig) -> None:
     path = write_config(ACME)
     here = f"profile acme-test in {path}"
 
@@ -191,7 +191,7 @@ def test_a_pipe_gets_lines_of_three_columns(run: Run, write_config: WriteConfig)
     assert {line.count("\t") for line in lines} == {2}
 
 
-def test_contradictions_and_broken_files_are_told_as_by_any_command(run: Run, write_config: WriteConfig) -> None:
+def test_config_list_reports_contradictions_and_invalid_files(run: Run, write_config: WriteConfig) -> None:
     write_config(ACME)
     contradiction = run("-p", "acme-live", "config", "list", environ={"ESCROWCTL_BASE_URL": "https://x.example.com"})
     assert (contradiction.code, contradiction.out) == (2, "")
@@ -200,7 +200,7 @@ def test_contradictions_and_broken_files_are_told_as_by_any_command(run: Run, wr
     assert (broken.code, broken.out) == (2, "")
 
 
-def test_the_sandbox_lists_its_own_settings_whatever_is_set(run: Run, write_config: WriteConfig) -> None:
+def test_sandbox_lists_its_own_settings_despite_configuration(run: Run, write_config: WriteConfig) -> None:
     write_config("this is not TOML")
     found = settings_of(
         run, "--sandbox", environ={"ESCROWCTL_BASE_URL": "x", "ESCROWCTL_API_KEY": "", "ESCROWCTL_TIMEOUT": "z"}
@@ -221,7 +221,7 @@ def test_what_the_sandbox_does_not_have_is_not_set(run: Run, write_config: Write
     assert result.err == f"error: {name} is not set.\nhint: escrowctl --sandbox config list\n"
 
 
-def test_paths_are_printed_and_the_journal_s_id_once_there_is_one(run: Run, home: Path) -> None:
+def test_config_path_prints_paths_and_the_journal_id(run: Run, home: Path) -> None:
     before = run("config", "path", "--json")
     expected: dict[str, Any] = {
         "config": str(home / "config.toml"),
@@ -254,7 +254,7 @@ def test_paths_are_printed_although_the_journal_cannot_be_read(run: Run, home: P
 
 
 @pytest.mark.parametrize("name", ["config.toml", "credentials.toml"])
-def test_links_that_lead_nowhere_or_round_in_circles_are_no_defect(run: Run, home: Path, name: str) -> None:
+def test_broken_and_circular_links_are_not_a_defect(run: Run, home: Path, name: str) -> None:
     home.mkdir(parents=True, mode=0o700)
     (home / name).symlink_to(home / name)
     login = ("auth", "login", "--base-url", "https://a.example.com", "--mode", "test", "-p", "a", "--no-check")
@@ -306,7 +306,9 @@ def test_one_value_is_printed_bare(
         ("profiles.acme-live.api_key", 2, "error: a key is never printed."),
     ],
 )
-def test_what_cannot_be_printed_says_why(run: Run, write_config: WriteConfig, key: str, code: int, part: str) -> None:
+def test_setting_that_cannot_be_printed_is_reported_with_a_reason(
+    run: Run, write_config: WriteConfig, key: str, code: int, part: str
+) -> None:
     write_config(ACME)
     result = run("config", "get", key)
     assert (result.code, result.out) == (code, "")
@@ -390,7 +392,7 @@ def test_a_setting_is_written_as_what_it_is(
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_a_bad_value_is_refused_and_the_file_is_as_it_was(
+def test_invalid_value_is_refused_and_the_file_unchanged(
     run: Run, write_config: WriteConfig, words: tuple[str, ...], part: str
 ) -> None:
     path = write_config(ACME)
@@ -404,7 +406,7 @@ def test_a_bad_value_is_refused_and_the_file_is_as_it_was(
 
 
 @pytest.mark.parametrize("key", ["api_key", "key", "token", "API_KEY", "profiles.acme-test.api_key", "secret"])
-def test_a_key_is_never_taken_from_the_line_and_not_told_again(run: Run, write_config: WriteConfig, key: str) -> None:
+def test_config_set_refuses_a_key_and_does_not_show_it(run: Run, write_config: WriteConfig, key: str) -> None:
     path = write_config(ACME)
 
     result = run("config", "set", key, "sk_live_typed_by_mistake", "--debug")
@@ -417,7 +419,7 @@ def test_a_key_is_never_taken_from_the_line_and_not_told_again(run: Run, write_c
 
 
 @pytest.mark.parametrize("name", ["api_key", "key", "token"])
-def test_a_key_in_config_toml_is_refused_and_not_told(run: Run, write_config: WriteConfig, name: str) -> None:
+def test_key_in_config_toml_is_refused_and_not_shown(run: Run, write_config: WriteConfig, name: str) -> None:
     write_config(f'[profiles.a]\nbase_url = "https://a.example.com"\n{name} = "sk_live_in_the_wrong_file"\n')
 
     result = run("-p", "a", "tx", "get", "tx_1", "--debug")
@@ -448,7 +450,7 @@ def test_a_relative_name_needs_a_profile_to_be_relative_to(run: Run) -> None:
     assert '"mode" is a setting of a profile, and none is chosen.' in result.err
 
 
-def test_the_profile_of_the_environment_is_the_one_that_is_changed(run: Run, write_config: WriteConfig) -> None:
+def test_config_set_changes_the_profile_of_the_environment(run: Run, write_config: WriteConfig) -> None:
     write_config(ACME)
 
     result = run("config", "set", "read_only", "true", environ={"ESCROWCTL_PROFILE": "acme-live"})
@@ -498,7 +500,7 @@ def test_a_symbolic_link_stays_one_and_the_mode_stays(run: Run, home: Path, tmp_
 
 
 @pytest.mark.thorough
-def test_two_who_change_it_at_once_lose_nothing(run: Run, write_config: WriteConfig) -> None:
+def test_concurrent_config_changes_are_both_stored(run: Run, write_config: WriteConfig) -> None:
     path = write_config(ACME)
 
     # Signals are the main thread's; the editor itself is what is raced.
@@ -515,7 +517,7 @@ def test_two_who_change_it_at_once_lose_nothing(run: Run, write_config: WriteCon
     assert sorted(profiles) == sorted(["acme-live", "acme-test", *(f"p{number}" for number in range(16))])
 
 
-def test_an_unset_profile_leaves_its_key_and_says_so(run: Run, write_config: WriteConfig, home: Path) -> None:
+def test_unset_profile_leaves_its_key_and_reports_it(run: Run, write_config: WriteConfig, home: Path) -> None:
     path = write_config(ACME)
     (home / "credentials.toml").write_text(
         '[acme-live]\norigin = "https://escrow.example.com"\nkey = "sk_live_0123456789"\n'
@@ -543,7 +545,7 @@ def test_all_profiles_are_not_unset_at_once(run: Run, write_config: WriteConfig)
     )
 
 
-def test_a_moved_profile_says_that_its_key_stays_behind(run: Run, write_config: WriteConfig, home: Path) -> None:
+def test_moved_profile_reports_that_its_key_stays(run: Run, write_config: WriteConfig, home: Path) -> None:
     write_config(ACME)
     (home / "credentials.toml").write_text(
         '[acme-live]\norigin = "https://escrow.example.com"\nkey = "sk_live_0123456789"\n'
@@ -560,9 +562,7 @@ def test_a_moved_profile_says_that_its_key_stays_behind(run: Run, write_config: 
     assert (asked.code, asked.out) == (4, "")
 
 
-def test_a_profile_with_a_key_file_is_not_moved_before_the_key_is_taken_from_it(
-    run: Run, write_config: WriteConfig
-) -> None:
+def test_profile_with_a_key_file_is_not_moved(run: Run, write_config: WriteConfig) -> None:
     text = ACME + 'api_key_file = "acme-live.key"\n'
     path = write_config(text)
     moved = ("config", "set", "profiles.acme-live.base_url", "https://new.example.com")
@@ -583,7 +583,7 @@ def test_a_profile_with_a_key_file_is_not_moved_before_the_key_is_taken_from_it(
     assert 'base_url = "https://new.example.com"' in path.read_text()
 
 
-def test_a_typo_in_the_file_can_be_taken_out_by_its_name(run: Run, write_config: WriteConfig) -> None:
+def test_misspelt_setting_can_be_unset_by_name(run: Run, write_config: WriteConfig) -> None:
     path = write_config('[profiles.a]\nbase_url = "https://a.example.com"\nreed_only = true\n')
     told = run("-p", "a", "tx", "get", "tx_1")
     assert told.code == 2

@@ -222,9 +222,7 @@ def _configure(home: Path, servers: dict[str, WireServer], default: str | None) 
 
 
 @pytest.mark.parametrize("line", [("--base-url", "https://b.example.com"), ("-p", "b")])
-def test_a_key_of_the_environment_that_the_line_leaves_out_is_not_asked_for_again(
-    run: Run, home: Path, line: tuple[str, ...]
-) -> None:
+def test_missing_key_hint_names_the_unused_key_of_the_environment(run: Run, home: Path, line: tuple[str, ...]) -> None:
     home.mkdir(mode=0o700, parents=True)
     (home / "config.toml").write_text('[profiles.b]\nbase_url = "https://b.example.com"\n')
 
@@ -273,7 +271,7 @@ def test_a_proxy_never_sees_what_is_meant_for_loopback(run: Run, serve: Serve) -
     assert (result.code, len(server.seen), proxy.seen) == (0, 1, [])
 
 
-def test_a_proxy_is_asked_for_a_tunnel_to_a_real_host_and_told_no_key(run: Run, serve: Serve) -> None:
+def test_proxy_gets_a_connect_for_the_host_and_no_key(run: Run, serve: Serve) -> None:
     from wire_server import http_reply
 
     proxy = serve(lambda _seen, connection: connection.sendall(http_reply("403 Forbidden")))
@@ -305,9 +303,7 @@ def test_a_proxy_is_asked_for_a_tunnel_to_a_real_host_and_told_no_key(run: Run, 
     ],
 )
 @pytest.mark.parametrize("words", [CREATE, ("tx", "get", "tx_1"), ("config", "list"), ("auth", "status")])
-def test_a_proxy_that_cannot_be_used_is_named_without_its_password(
-    run: Run, proxy: str, words: tuple[str, ...]
-) -> None:
+def test_unusable_proxy_is_reported_without_its_password(run: Run, proxy: str, words: tuple[str, ...]) -> None:
     environ = {E_URL: "https://escrow.example.com", E_KEY: KEY_ENV, "HTTPS_PROXY": proxy}
 
     result = run(*words, environ=environ)
@@ -325,7 +321,7 @@ def test_a_proxy_that_cannot_be_used_is_named_without_its_password(
 
 @pytest.mark.parametrize("by", ["line", "variable", "place"])
 @pytest.mark.parametrize("kind", ["pipe", "folder", "device"])
-def test_a_config_that_is_no_regular_file_is_refused_and_not_waited_for(
+def test_special_config_file_is_refused_without_waiting(
     run: Run, home: Path, tmp_path: Path, by: str, kind: str
 ) -> None:
     home.mkdir(mode=0o700, parents=True)

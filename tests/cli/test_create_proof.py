@@ -73,7 +73,7 @@ def test_id_pointer_counts_from_the_record_or_from_the_reply(pointer: str, profi
     assert [run(*CREATE, "-q").out, run("tx", "get", "A-1", "-q").out] == ["A-1\n", "A-1\n"]
 
 
-def test_id_pointer_at_the_top_outranks_an_envelope_beside_it(profile: Profile, run: Run) -> None:
+def test_id_pointer_at_the_top_level_overrides_an_envelope(profile: Profile, run: Run) -> None:
     profile('reply.id = "/escrowNo"', behave=json_reply(b'{"escrowNo":"A-1","data":{"fee":1}}'))
 
     result = run(*CREATE, "--json")
@@ -121,7 +121,7 @@ def test_hint_without_a_profile_names_no_setting(service_and_run: ServiceAndRun)
     assert hints(run(*CREATE, "--json")) == ["settle it before doing it again: escrowctl journal resolve j1"]
 
 
-def test_field_that_comes_back_as_it_was_sent_is_no_error(run: Run) -> None:
+def test_echoed_field_is_not_an_error(run: Run) -> None:
     data = '{"code":"SUMMER","status_code":404,"errors":["x"],"success":false}'
 
     assert run("--sandbox", *CREATE, "--data", data).code == 0
@@ -184,7 +184,7 @@ def test_id_that_was_sent_proves_nothing_when_it_comes_back(
 @pytest.mark.parametrize(
     "value", ["0", "-1", '"0"', '""', '" "', '"null"', '"None"', '"undefined"', "true", "{}", "[1]"]
 )
-def test_id_that_stands_for_none_proves_nothing(value: str, service_and_run: ServiceAndRun) -> None:
+def test_placeholder_id_proves_nothing(value: str, service_and_run: ServiceAndRun) -> None:
     _server, run = service_and_run(json_reply(b'{"id":%s,"status":"held"}' % value.encode()))
 
     assert run(*CREATE).code == 12

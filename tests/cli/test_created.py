@@ -70,7 +70,7 @@ def test_accepted_create_is_settled_later_by_its_id(service_and_run: ServiceAndR
     assert (replayed.code, replayed.json, len(server.writes)) == (0, json.loads(HELD), 1)
 
 
-def test_accepted_create_with_an_id_that_fits_no_path_is_unknown(service_and_run: ServiceAndRun) -> None:
+def test_accepted_create_with_an_unusable_id_is_unknown(service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(json_reply(b'{"id":"tx/1"}', "202 Accepted"))
 
     codes = [run(*CREATE).code, run("journal", "resolve", "j1").code]
@@ -115,7 +115,7 @@ def test_signal_while_an_accepted_create_is_read_leaves_it_unknown(
         ),
     ],
 )
-def test_create_that_is_not_as_sent_prints_its_id_and_fails(
+def test_create_with_another_record_prints_its_id_and_fails(
     record: bytes, why: str, service_and_run: ServiceAndRun, journal: Journal
 ) -> None:
     server, run = service_and_run(json_reply(record))
@@ -154,7 +154,7 @@ def test_failed_statuses_of_the_profile_replace_the_built_in_ones(profile: Profi
     assert [run(*CREATE).code, run(*CREATE).code] == [16, 0]
 
 
-def test_accepted_create_that_reads_as_failed_fails_now_and_when_replayed(service_and_run: ServiceAndRun) -> None:
+def test_accepted_create_that_reads_as_failed_fails_at_replay_too(service_and_run: ServiceAndRun) -> None:
     _server, run = service_and_run(accepted(json_reply(b'{"id":"tx_1","status":"declined"}')))
 
     assert [run(*KEYED).code, run(*KEYED).code] == [16, 16]
@@ -233,7 +233,7 @@ def test_read_of_a_record_with_an_error_field_shows_it(body: bytes, service_and_
     assert (result.code, result.json) == (0, json.loads(body))
 
 
-def test_list_with_a_code_beside_its_items_is_read(service_and_run: ServiceAndRun) -> None:
+def test_list_with_a_code_next_to_its_items_is_read(service_and_run: ServiceAndRun) -> None:
     _server, run = service_and_run(json_reply(b'{"code":"SUCCESS","msg":"ok","data":[{"id":"tx_1"}]}'))
 
     assert run("tx", "list", "-q").out == "tx_1\n"

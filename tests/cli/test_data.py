@@ -83,7 +83,9 @@ def test_stdin_that_is_no_json_is_refused(stdin: str, said: str, service_and_run
         ("<a>", "is HTML, not JSON: "),
     ],
 )
-def test_data_that_is_no_json_says_where(data: str, said: str, service_and_run: ServiceAndRun) -> None:
+def test_data_that_is_not_json_is_refused_with_the_position(
+    data: str, said: str, service_and_run: ServiceAndRun
+) -> None:
     server, run = service_and_run(json_reply(b"{}"))
 
     result = run(*CREATE, "--data", data)
@@ -92,9 +94,7 @@ def test_data_that_is_no_json_says_where(data: str, said: str, service_and_run: 
     assert result.err.startswith(f"error: --data {said}")
 
 
-def test_data_from_what_is_no_regular_file_is_refused_and_does_not_hang(
-    tmp_path: Path, service_and_run: ServiceAndRun
-) -> None:
+def test_data_from_a_special_file_is_refused_without_waiting(tmp_path: Path, service_and_run: ServiceAndRun) -> None:
     os.mkfifo(tmp_path / "fifo")
     server, run = service_and_run(json_reply(b"{}"))
 

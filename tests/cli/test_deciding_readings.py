@@ -43,7 +43,7 @@ def test_release_is_not_sent_on_a_cached_reading(service_and_run: ServiceAndRun,
 
 
 @pytest.mark.parametrize("age", ["0", "00", ""])
-def test_release_is_sent_where_age_says_nothing(service_and_run: ServiceAndRun, age: str) -> None:
+def test_release_is_sent_when_the_age_header_is_meaningless(service_and_run: ServiceAndRun, age: str) -> None:
     server, run = service_and_run(writes_meet(json_reply(b""), reads=json_reply(HELD, "200 OK", f"Age: {age}")))
 
     assert (run(*RELEASE).code, len(server.writes)) == (0, 1)

@@ -137,7 +137,7 @@ def test_a_command_ends_in_the_code_of_its_row(row: Row, serve: Serve, run: Run,
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, ExitCode.INTERRUPTED), (signal.SIGTERM, ExitCode.TERMINATED)]
 )
-def test_a_signal_in_place_of_a_confirmation_ends_in_its_own_code(
+def test_signal_at_the_confirmation_exits_with_its_code(
     number: signal.Signals, code: ExitCode, home: Path, serve: Serve
 ) -> None:
     server = serve(json_reply(HELD))

@@ -104,7 +104,7 @@ def test_intent_overwritten_by_another_path_is_recorded_again(two_paths: Any, ho
     assert line("journal", "verify").code == 0
 
 
-def test_release_is_not_sent_where_its_intent_was_overwritten_at_once(
+def test_release_is_not_sent_when_its_intent_was_overwritten(
     two_paths: Any, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server, line = two_paths(lambda _line: None)

@@ -47,7 +47,7 @@ def test_a_record_is_shown_in_part_or_with_its_envelope(
     assert [(result.code, result.out) for result in results] == [(0, out)] * 2
 
 
-def test_fields_choose_the_columns_of_a_list_and_the_members_of_its_items(service_and_run: ServiceAndRun) -> None:
+def test_fields_select_list_columns_and_item_members(service_and_run: ServiceAndRun) -> None:
     _server, run = service_and_run(json_reply(LIST))
 
     piped = run("tx", "list", "--fields", "amount,id")
@@ -74,7 +74,7 @@ PART = "No field of the reply is known to be the id; all of it: escrowctl journa
         (b'{"data":%s,"took":3}' % ODD, ("--raw",), '{"data": {"escrowRef": "A-10977"}, "took": 3}\n', WHOLE),
     ],
 )
-def test_only_a_whole_reply_is_called_one_where_no_id_was_found(
+def test_missing_id_note_depends_on_the_complete_reply(
     reply: bytes, words: tuple[str, ...], out: str, said: str, service_and_run: ServiceAndRun
 ) -> None:
     _server, run = service_and_run(json_reply(reply))
@@ -96,7 +96,7 @@ def test_raw_keeps_the_envelope_of_a_list_and_of_several(service_and_run: Servic
     assert run("tx", "list", "--raw", "--json").json == json.loads(LIST)
 
 
-def test_raw_is_the_whole_document_as_json_in_every_format(
+def test_raw_prints_the_complete_document_as_json_in_every_format(
     service_and_run: ServiceAndRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
@@ -137,7 +137,7 @@ def test_raw_shows_what_escrowctl_keeps_as_json_too(run: Run) -> None:
     assert (released["id"], released["verified"], released["reply"]["status"]) == (made, True, "released")
 
 
-def test_lines_of_several_keep_their_outcome_beside_the_chosen_fields(service_and_run: ServiceAndRun) -> None:
+def test_lines_of_several_show_outcome_and_selected_fields(service_and_run: ServiceAndRun) -> None:
     _server, run = service_and_run(by_method(GET=json_reply(HELD), PUT=json_reply(b"{}")))
 
     read = run("tx", "get", "tx_1", "tx_2", "--fields", "status,amount", "--json")
@@ -148,9 +148,7 @@ def test_lines_of_several_keep_their_outcome_beside_the_chosen_fields(service_an
 
 
 @pytest.mark.parametrize("given", ["amounts", "", "id,", "ID", "/", "id;status"])
-def test_a_field_that_nobody_knows_is_refused_before_anything_is_sent(
-    given: str, service_and_run: ServiceAndRun
-) -> None:
+def test_unknown_field_is_refused_before_anything_is_sent(given: str, service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(json_reply(HELD))
 
     results = [run(*CREATE, "--fields", given, "--json"), run("--fields", given, *RELEASE, "--json")]
@@ -164,7 +162,7 @@ def test_a_field_that_nobody_knows_is_refused_before_anything_is_sent(
 @pytest.mark.parametrize(
     ("given", "pointer"), [("created_at", "/created_at"), ("fee.bp", "/fee/bp"), ("id;status", "/created_at")]
 )
-def test_a_field_that_is_not_located_is_answered_with_the_pointer_to_write(given: str, pointer: str, run: Run) -> None:
+def test_field_not_found_is_reported_with_a_pointer_to_set(given: str, pointer: str, run: Run) -> None:
     result = run("tx", "get", "tx_1", "--fields", given)
 
     assert result.code == 2
@@ -173,7 +171,7 @@ def test_a_field_that_is_not_located_is_answered_with_the_pointer_to_write(given
     )
 
 
-def test_a_dry_run_is_shown_whole_whatever_fields_are_asked_for(run: Run) -> None:
+def test_dry_run_ignores_selected_fields(run: Run) -> None:
     result = run("--sandbox", *CREATE, "--dry-run", "--fields", "id", "--json")
 
     assert list(result.json) == ["dry_run", "method", "url", "headers", "body"]
@@ -222,9 +220,7 @@ def test_a_list_reads_well_at_every_width(
     ] == [True] * 4
 
 
-def test_a_time_says_how_long_ago_it_was_at_a_terminal_and_nothing_else_in_a_pipe(
-    service_and_run: ServiceAndRun,
-) -> None:
+def test_time_shows_its_age_at_a_terminal_only(service_and_run: ServiceAndRun) -> None:
     _server, run = service_and_run(
         json_reply(b'{"id":"a","created_at":"2026-11-21T03:00:00.250Z","due":"2026-11-23T04:00:01Z"}')
     )

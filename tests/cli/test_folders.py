@@ -192,7 +192,7 @@ def test_read_ignores_the_state_folder(service_and_run: ServiceAndRun, state: Pa
     assert run(*GET).code == 0
 
 
-def test_sandbox_ignores_who_can_change_the_config(run: Run, home: Path) -> None:
+def test_sandbox_ignores_the_permissions_of_the_config(run: Run, home: Path) -> None:
     home.mkdir(parents=True)
     (home / "config.toml").touch()
     (home / "config.toml").chmod(0o666)

@@ -15,7 +15,7 @@ from cli.replies import CREATE, HELD, RELEASE, RELEASED, held, in_turn, json_rep
 ABOUT_IT = (*CREATE, "--reason", "order 8841")
 
 
-def test_the_same_create_again_is_refused_while_the_first_is_unknown(
+def test_identical_create_is_refused_while_the_first_is_unknown(
     service_and_run: ServiceAndRun, journal: Journal
 ) -> None:
     server, run = service_and_run(in_turn(hang_up, json_reply(HELD)))
@@ -54,7 +54,7 @@ def test_another_amount_currency_or_reference_is_another_create(service_and_run:
     assert len(server.writes) == 5
 
 
-def test_a_create_in_spite_of_the_entry_it_names_is_sent(service_and_run: ServiceAndRun, journal: Journal) -> None:
+def test_create_is_sent_with_allow_duplicate_of_the_entry(service_and_run: ServiceAndRun, journal: Journal) -> None:
     server, run = service_and_run(in_turn(hang_up, json_reply(HELD)))
 
     run(*CREATE)
@@ -65,7 +65,7 @@ def test_a_create_in_spite_of_the_entry_it_names_is_sent(service_and_run: Servic
     assert journal() == [("create_transaction", "unknown"), ("create_transaction", "done")]
 
 
-def test_a_done_create_may_be_repeated_on_purpose_but_not_its_reference(service_and_run: ServiceAndRun) -> None:
+def test_done_create_may_be_repeated_but_not_its_reference(service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(json_reply(HELD))
 
     codes = [
@@ -88,7 +88,7 @@ def test_a_reference_whose_create_was_refused_is_free_again(service_and_run: Ser
     assert (codes, len(server.writes)) == ([8, 0], 2)
 
 
-def test_the_same_key_and_body_again_prints_the_stored_result_and_sends_nothing(service_and_run: ServiceAndRun) -> None:
+def test_same_key_and_body_prints_the_stored_result(service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(json_reply(HELD))
     keyed = (*CREATE, "--idempotency-key", "order-1", "--json")
 
@@ -120,7 +120,7 @@ def test_the_same_key_stays_unknown_while_its_create_is(service_and_run: Service
 
 
 @pytest.mark.parametrize("status", ["425 Too Early", "429 Too Many Requests"])
-def test_throttled_create_is_sent_again_with_the_same_key_where_allowed(
+def test_throttled_create_is_resent_with_the_same_key_when_allowed(
     status: str, retrying_service_and_run: ServiceAndRun, journal: Journal
 ) -> None:
     server, run = retrying_service_and_run(in_turn(*[json_reply(b"", status)] * 3, json_reply(HELD)))
@@ -251,7 +251,7 @@ def test_the_same_key_again_prints_the_stored_release(
     assert len(server.writes) == 1
 
 
-def test_what_somebody_else_released_is_refused_after_one_reading(
+def test_release_of_a_released_escrow_is_refused_after_one_read(
     service_with_profile: Callable[..., tuple[WireServer, Run]],
 ) -> None:
     server, run = service_with_profile(json_reply(RELEASED))
@@ -295,7 +295,7 @@ def test_a_release_can_wait_until_it_reads_as_released(
     assert (clock[0], len(server.writes)) == (2.5, 1)
 
 
-def test_a_wait_ends_at_its_deadline_and_says_that_the_release_was_accepted(
+def test_wait_ends_at_its_deadline_and_reports_the_accepted_release(
     service_with_profile: Callable[..., tuple[WireServer, Run]],
 ) -> None:
     clock = [0.0]
@@ -329,7 +329,7 @@ def test_an_unknown_release_is_not_sent_again(service_and_run: ServiceAndRun, jo
     assert journal() == [("release_transaction", "unknown")]
 
 
-def test_the_id_as_the_service_echoes_it_is_what_is_released_once(service_and_run: ServiceAndRun) -> None:
+def test_release_is_refused_for_an_echoed_spelling_of_the_id(service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(json_reply(HELD))
 
     codes = [run("tx", "release", "TX_1", "--yes").code, run("tx", "release", "tx_1", "--yes").code]
@@ -346,7 +346,7 @@ def test_the_id_as_the_service_echoes_it_is_what_is_released_once(service_and_ru
         (("--expect-currency", "EUR"), 3),
     ],
 )
-def test_an_expectation_is_met_as_a_decimal_or_nothing_is_sent(
+def test_expectations_compare_decimals_and_a_mismatch_sends_nothing(
     expect: tuple[str, ...], code: int, service_and_run: ServiceAndRun
 ) -> None:
     server, run = service_and_run(json_reply(HELD))
@@ -398,7 +398,7 @@ def test_an_escrow_that_is_not_there_is_not_released(service_and_run: ServiceAnd
         ("", "declined; "),
     ],
 )
-def test_a_mistyped_confirmation_is_shown_beside_what_was_to_be_typed(
+def test_mistyped_confirmation_is_shown_with_the_expected_id(
     answer: str, said: str, service_and_run: ServiceAndRun
 ) -> None:
     server, run = service_and_run(json_reply(HELD.replace(b"tx_1", b"tx_R6PJBY3T")))
@@ -438,7 +438,7 @@ def test_a_live_release_asks_for_the_amount(
     [((), {}, False), ((), {"CI": "true"}, True), (("--no-input",), {}, True), (("--json",), {}, True)],
     ids=["a pipe", "CI", "--no-input", "--json"],
 )
-def test_where_nobody_can_be_asked_nothing_is_released(
+def test_release_without_a_terminal_is_not_sent(
     words: tuple[str, ...], environ: dict[str, str], *, terminal: bool, service_and_run: ServiceAndRun
 ) -> None:
     server, run = service_and_run(json_reply(HELD))
@@ -449,7 +449,7 @@ def test_where_nobody_can_be_asked_nothing_is_released(
     assert "--yes" in result.err
 
 
-def test_what_changed_while_somebody_thought_is_not_released(service_and_run: ServiceAndRun) -> None:
+def test_release_is_not_sent_when_the_record_changed_during_confirmation(service_and_run: ServiceAndRun) -> None:
     changed = HELD.replace(b'"amount":100', b'"amount":900')
     server, run = service_and_run(
         by_method(GET=in_turn(json_reply(HELD), json_reply(changed)), PUT=json_reply(RELEASED))
@@ -465,7 +465,7 @@ def test_what_changed_while_somebody_thought_is_not_released(service_and_run: Se
 
 
 @pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])
-def test_a_dry_run_sends_reads_and_records_nothing_and_shows_what_is_sent_then(
+def test_dry_run_shows_the_request_and_sends_nothing(
     line: tuple[str, ...], service_and_run: ServiceAndRun, journal: Journal
 ) -> None:
     server, run = service_and_run(json_reply(HELD))
@@ -498,7 +498,7 @@ def test_a_read_only_profile_sends_no_write(service_with_profile: Callable[..., 
 # What is said
 
 
-def test_one_envelope_is_taken_off_and_every_number_stays_as_it_stood(service_and_run: ServiceAndRun) -> None:
+def test_one_envelope_is_removed_and_numbers_are_unchanged(service_and_run: ServiceAndRun) -> None:
     record = b'{"data":{"id":17,"amount":1E+2,"rate":0.1000000000000000055511151231257827,"n":12345678901234567890}}'
     _server, run = service_and_run(json_reply(record))
 
@@ -546,7 +546,7 @@ def test_several_releases_of_which_one_is_unknown_end_as_unknown(service_and_run
     assert len(server.writes) == 3
 
 
-def test_notes_are_said_once_and_quiet_says_none(run: Run) -> None:
+def test_notes_are_printed_once_and_not_with_quiet(run: Run) -> None:
     made = run("--sandbox", *CREATE, "-q")
     several = run("--sandbox", "tx", "get", made.out.strip(), made.out.strip()[:-1] + "_", "--json")
 
@@ -557,7 +557,7 @@ def test_notes_are_said_once_and_quiet_says_none(run: Run) -> None:
 # Output that fails
 
 
-def test_a_result_that_cannot_be_printed_after_a_write_is_an_error_that_names_it(
+def test_write_result_that_cannot_be_printed_is_reported_with_id(
     service_and_run: ServiceAndRun, journal: Journal
 ) -> None:
     class Full:
@@ -584,7 +584,7 @@ def test_a_result_that_cannot_be_printed_after_a_write_is_an_error_that_names_it
     assert journal() == [("create_transaction", "done")]
 
 
-def test_a_repetition_of_an_unknown_by_its_key_says_that_nothing_was_sent_now(service_and_run: ServiceAndRun) -> None:
+def test_repeating_an_unknown_key_reports_that_nothing_was_sent(service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(hang_up)
     keyed = (*CREATE, "--idempotency-key", "order-1")
 

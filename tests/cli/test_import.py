@@ -69,9 +69,7 @@ Machines = Callable[[Behave], tuple[WireServer, Machine, Machine]]
 JournalTransfer = Callable[[Machine, Machine], tuple[int, int, int]]
 
 
-def test_one_key_on_two_machines_is_two_writes_and_both_stand(
-    machines: Machines, journal_transfer: JournalTransfer
-) -> None:
+def test_same_key_on_two_machines_is_two_writes(machines: Machines, journal_transfer: JournalTransfer) -> None:
     server, one, other = machines(json_reply(HELD))
     assert one(*RELEASE, "--idempotency-key", "nightly").code == 0
     assert other(*CREATE, "--idempotency-key", "nightly").code == 0
@@ -82,9 +80,7 @@ def test_one_key_on_two_machines_is_two_writes_and_both_stand(
     assert other("journal", "verify").code == 0
 
 
-def test_a_line_that_was_refused_here_and_done_there_is_not_sent_again(
-    machines: Machines, journal_transfer: JournalTransfer
-) -> None:
+def test_write_done_on_another_machine_is_not_resent(machines: Machines, journal_transfer: JournalTransfer) -> None:
     keyed = (*CREATE, "--idempotency-key", "invoice-551")
     server, one, other = machines(in_turn(LATER, json_reply(HELD)))
     assert (other(*keyed).code, one(*keyed).code) == (9, 0)
@@ -96,7 +92,7 @@ def test_a_line_that_was_refused_here_and_done_there_is_not_sent_again(
 
 
 @pytest.mark.parametrize("then", [json_reply(HELD), hang_up], ids=["done", "unknown"])
-def test_what_became_possible_there_since_the_last_import_is_known_here(
+def test_import_updates_entries_that_changed_since_the_last_one(
     machines: Machines, journal_transfer: JournalTransfer, then: Behave
 ) -> None:
     keyed = (*RELEASE, "--idempotency-key", "k1")
@@ -110,7 +106,7 @@ def test_what_became_possible_there_since_the_last_import_is_known_here(
     assert (other(*RELEASE).code in (7, 12), len(server.writes)) == (True, 2)
 
 
-def test_their_word_is_not_about_what_was_sent_again_from_here(
+def test_imported_outcome_does_not_settle_a_local_attempt(
     machines: Machines, journal_transfer: JournalTransfer
 ) -> None:
     server, one, other = machines(hang_up)
@@ -124,7 +120,7 @@ def test_their_word_is_not_about_what_was_sent_again_from_here(
     assert (other(*RELEASE).code, len(server.writes)) == (12, 2)
 
 
-def test_a_word_given_here_stands_against_an_older_unknown_and_falls_to_a_later_done(
+def test_local_decision_yields_to_a_later_imported_done_only(
     machines: Machines, journal_transfer: JournalTransfer
 ) -> None:
     _, one, other = machines(hang_up)
@@ -182,7 +178,7 @@ def test_consent_given_there_names_their_entries_and_frees_nothing_here(
     assert "--allow-duplicate" not in str(result.error["hint"])
 
 
-def test_a_number_that_a_restored_journal_gave_again_is_not_the_same_write(
+def test_reused_entry_number_of_a_restored_journal_is_another_write(
     machines: Machines, journal_transfer: JournalTransfer, tmp_path: Path
 ) -> None:
     server, one, other = machines(json_reply(HELD))
@@ -281,9 +277,7 @@ DONE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("amount", ["1e0005", "1E+3", "-0", "0e5", "1e999", "9" * 50])
-def test_whatever_amount_a_record_had_its_export_can_be_restored(
-    service_and_run: ServiceAndRun, tmp_path: Path, amount: str
-) -> None:
+def test_export_with_any_amount_can_be_restored(service_and_run: ServiceAndRun, tmp_path: Path, amount: str) -> None:
     record = f'{{"id":"tx_1","status":"held","amount":{amount},"currency":"USD"}}'.encode()
     _, run = service_and_run(writes_meet(json_reply(b"", "204 No Content"), reads=json_reply(record)))
     assert run(*RELEASE).code == 0
@@ -295,7 +289,7 @@ def test_whatever_amount_a_record_had_its_export_can_be_restored(
     assert result.code == 0, result.err
 
 
-def test_a_forged_chain_that_is_sound_is_imported(run: Run, tmp_path: Path) -> None:
+def test_forged_but_valid_chain_is_imported(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "f.jsonl"
     path.write_text(forge((1, "intent", INTENT), (1, "verdict", DONE)))
 
@@ -338,7 +332,7 @@ def test_a_forged_chain_that_is_sound_is_imported(run: Run, tmp_path: Path) -> N
         [(1, "import", INTENT | DONE | {"origin": "x j1", "sent_at": "yesterday", "settled_at": None})],
     ],
 )
-def test_a_whole_chain_of_what_no_journal_writes_is_refused_whole(
+def test_valid_chain_of_impossible_records_is_refused(
     run: Run, home: Path, tmp_path: Path, records: list[tuple[int, str, dict[str, Any]]]
 ) -> None:
     path = tmp_path / "f.jsonl"
@@ -372,7 +366,7 @@ def test_a_file_that_is_no_export_is_a_bad_value(run: Run, home: Path, tmp_path:
     assert (result.code, result.out, home.exists()) == (2, "", False)
 
 
-def test_what_is_not_text_or_not_a_file_is_a_bad_value(run: Run, tmp_path: Path) -> None:
+def test_import_of_a_binary_or_missing_file_is_refused(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "f.jsonl"
     path.write_bytes(b"\xff\xfe\n")
 

@@ -143,7 +143,7 @@ def test_an_older_copy_is_not_read_as_all_there_is(
 @pytest.mark.parametrize(
     "line", [("list",), ("list", "-p", "127.0.0.1"), ("totals",), ("show", "j6"), ("verify",), ("export", "--head")]
 )
-def test_a_journal_that_is_gone_is_not_read_as_an_empty_one(
+def test_missing_journal_is_not_read_as_empty(
     journal_of_six: tuple[WireServer, Run], home: Path, line: tuple[str, ...]
 ) -> None:
     _, run = journal_of_six
@@ -182,7 +182,7 @@ for _ in range(60):
 
 
 @pytest.mark.thorough
-def test_a_journal_that_is_being_written_is_sound(run: Run, home: Path) -> None:
+def test_journal_is_valid_while_it_is_written(run: Run, home: Path) -> None:
     environ = {"ESCROWCTL_HOME": str(home), "PATH": os.environ["PATH"]}
     codes = []
     assert run("--sandbox", "tx", "create", "--amount", "1", "--currency", "USD").code == 0
@@ -232,7 +232,7 @@ def test_sums_beyond_the_digits_of_a_decimal_context_are_exact(service_and_run: 
 # The chain
 
 
-def test_a_journal_that_is_whole_is_said_to_be(journal_of_six: tuple[WireServer, Run], home: Path) -> None:
+def test_verify_reports_a_valid_journal(journal_of_six: tuple[WireServer, Run], home: Path) -> None:
     _, run = journal_of_six
 
     result = run("journal", "verify", "--json")
@@ -307,7 +307,7 @@ def test_an_entry_sealed_anew_is_not_what_its_records_make(journal_of_six: tuple
         "DELETE FROM records WHERE entry = 6; DELETE FROM entries WHERE number = 6",
     ],
 )
-def test_nothing_is_sent_on_a_journal_that_was_changed_where_it_matters(
+def test_write_on_a_changed_journal_is_not_sent(
     journal_of_six: tuple[WireServer, Run], home: Path, change: str
 ) -> None:
     server, run = journal_of_six
@@ -338,7 +338,7 @@ def test_an_older_copy_of_the_journal_is_refused(
     assert "it ends with record 12, and had 14: it is an older copy, or was cut" in result.error["message"]
 
 
-def test_a_head_kept_elsewhere_is_held_against_the_journal(
+def test_verify_compares_the_journal_with_a_saved_head(
     journal_of_six: tuple[WireServer, Run], home: Path, tmp_path: Path
 ) -> None:
     _, run = journal_of_six
@@ -362,7 +362,7 @@ def test_a_head_kept_elsewhere_is_held_against_the_journal(
 # Elsewhere and back
 
 
-def test_an_export_has_the_whole_chain_and_anybody_can_check_it(journal_of_six: tuple[WireServer, Run]) -> None:
+def test_export_has_the_complete_chain_and_can_be_checked(journal_of_six: tuple[WireServer, Run]) -> None:
     _, run = journal_of_six
 
     lines = [json.loads(line) for line in run("journal", "export").out.splitlines()]
@@ -403,9 +403,7 @@ def other_machine(
     return server, run, {"ESCROWCTL_HOME": str(tmp_path / "elsewhere")}, exported
 
 
-def test_what_was_imported_stands_against_new_writes(
-    other_machine: tuple[WireServer, Run, dict[str, str], Path],
-) -> None:
+def test_imported_entries_block_duplicate_writes(other_machine: tuple[WireServer, Run, dict[str, str], Path]) -> None:
     server, run, other_home, exported = other_machine
     sent = len(server.writes)
 
@@ -438,7 +436,9 @@ def test_importing_again_changes_nothing_but_what_was_settled_since(
     assert run("journal", "show", "j5", "--json", environ=other_home).json["state"] == "not_applied"
 
 
-def test_what_was_settled_here_stays_as_it_is(other_machine: tuple[WireServer, Run, dict[str, str], Path]) -> None:
+def test_import_does_not_change_entries_settled_here(
+    other_machine: tuple[WireServer, Run, dict[str, str], Path],
+) -> None:
     _, run, other_home, exported = other_machine
     run("journal", "import", str(exported), environ=other_home)
     run("journal", "resolve", "j5", "--not-applied", "--allow-unreadable", "--reason", "desk", environ=other_home)
@@ -491,9 +491,7 @@ def _changed(lines: list[str], change: str) -> list[str]:
 @pytest.mark.parametrize(
     "change", ["cut", "cut in a line", "line missing", "amount", "not one", "a later format", "empty"]
 )
-def test_an_export_that_is_not_whole_is_refused_whole(
-    other_machine: tuple[WireServer, Run, dict[str, str], Path], change: str
-) -> None:
+def test_incomplete_export_is_refused(other_machine: tuple[WireServer, Run, dict[str, str], Path], change: str) -> None:
     _, run, other_home, exported = other_machine
     exported.write_text("".join(f"{line}\n" for line in _changed(exported.read_text().splitlines(), change)))
 
@@ -515,7 +513,7 @@ def test_a_file_that_is_not_there_is_named(run: Run) -> None:
 _FORMAT_1 = Path(__file__).with_name("journal-format-1.sql")
 
 
-def test_a_journal_of_an_earlier_version_is_brought_up_to_date_and_guards_as_before(
+def test_journal_of_format_1_is_migrated_and_blocks_duplicates(
     service_and_run: ServiceAndRun, home: Path, journal: Journal
 ) -> None:
     server, run = service_and_run(by_method(GET=json_reply(HELD), PUT=json_reply(b""), POST=held))
@@ -534,7 +532,7 @@ def test_a_journal_of_an_earlier_version_is_brought_up_to_date_and_guards_as_bef
     assert (codes, len(server.writes)) == ([7, 12, 0], 1)
 
 
-def test_journal_of_format_3_is_copied_brought_up_to_date_and_valid(service_and_run: ServiceAndRun, home: Path) -> None:
+def test_journal_of_format_3_is_copied_migrated_and_valid(service_and_run: ServiceAndRun, home: Path) -> None:
     _server, run = service_and_run(writes_meet(json_reply(b"")))
     (home / "state").mkdir(parents=True, mode=0o700)
     path, copy = home / "state" / "journal.db", home / "state" / "journal.db.bak"

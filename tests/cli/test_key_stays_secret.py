@@ -40,7 +40,7 @@ def test_no_output_and_no_file_has_the_key(
     ids=lambda words: words[0],
 )
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)], ids=["sent", "dry run"])
-def test_a_key_typed_into_a_create_is_refused_and_not_shown(
+def test_key_in_a_create_is_refused_and_not_shown(
     words: tuple[str, ...], dry: tuple[str, ...], service_and_run: ServiceAndRun, home: Path
 ) -> None:
     server, run = service_and_run(json_reply(HELD))
@@ -57,9 +57,7 @@ def test_a_key_typed_into_a_create_is_refused_and_not_shown(
     [("tx", "get", KEY), ("tx", "get", "tx_1", KEY), ("tx", "release", KEY, "--yes")],
     ids=["get", "several", "release"],
 )
-def test_a_key_typed_as_an_id_never_stands_in_a_path(
-    line: tuple[str, ...], service_and_run: ServiceAndRun, home: Path
-) -> None:
+def test_key_typed_as_an_id_is_not_sent(line: tuple[str, ...], service_and_run: ServiceAndRun, home: Path) -> None:
     """interface.md section 5: the key is never part of the path or body."""
     server, run = service_and_run(json_reply(HELD))
 
@@ -73,7 +71,7 @@ def test_a_key_typed_as_an_id_never_stands_in_a_path(
 
 @pytest.mark.parametrize("how", [(), ("--json",), ("--debug",)], ids=str)
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line[1])
-def test_a_key_that_the_service_quotes_in_a_refusal_is_not_told(
+def test_key_quoted_in_a_refusal_is_not_shown(
     line: tuple[str, ...], how: tuple[str, ...], service_and_run: ServiceAndRun, home: Path
 ) -> None:
     said = f'{{"detail":"invalid key {KEY}"}}'.encode()
@@ -89,7 +87,7 @@ def test_a_key_that_the_service_quotes_in_a_refusal_is_not_told(
 
 
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line[1])
-def test_a_key_that_stands_in_a_reply_that_is_no_json_or_in_a_redirect_is_not_told(
+def test_key_in_a_text_reply_or_redirect_is_not_shown(
     line: tuple[str, ...], service_and_run: ServiceAndRun, home: Path
 ) -> None:
     results = []
@@ -119,7 +117,7 @@ def test_an_unknown_write_tells_everything_but_the_key(service_and_run: ServiceA
 
 @pytest.mark.parametrize("escaped", [r"sk_a\/b+c==", r"\u0073k_a/b+c==", r"sk_a/b\u002bc=="])
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line[1])
-def test_a_key_that_the_service_spells_with_escapes_is_not_told_either(
+def test_key_with_escapes_in_a_refusal_is_not_shown(
     line: tuple[str, ...], escaped: str, service_and_run: ServiceAndRun, home: Path
 ) -> None:
     """Some JSON encoders write every slash as an escape; read, it is the key again."""

@@ -22,7 +22,7 @@ ITEMS = b'[{"id":"tx_2","status":"held","amount":1.50,"currency":"EUR"},{"id":"t
     ],
     ids=["bare", "data", "items", "the noun's plural", "two envelopes", "the only array"],
 )
-def test_a_list_is_an_array_of_its_items_whatever_it_came_in(body: bytes, service_and_run: ServiceAndRun) -> None:
+def test_list_is_printed_as_an_array_from_any_envelope(body: bytes, service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(json_reply(body))
 
     as_json, piped, quiet = run("tx", "list", "--json"), run("tx", "list"), run("tx", "list", "-q")

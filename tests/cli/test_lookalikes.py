@@ -21,7 +21,7 @@ def unnamed(_seen: Any, connection: Any) -> None:
     json_reply(b'{"status":"held","amount":100,"currency":"USD"}')(_seen, connection)
 
 
-def test_two_ids_that_differ_in_case_are_refused_in_one_command(service_and_run: ServiceAndRun) -> None:
+def test_ids_that_differ_in_case_are_refused_in_one_command(service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(writes_meet(json_reply(b""), reads=unnamed))
 
     result = run(*release("tx_ab", "TX_AB"), "--json")
@@ -37,7 +37,7 @@ def test_reads_take_ids_that_differ_in_case(service_and_run: ServiceAndRun) -> N
 
 
 @pytest.mark.parametrize("first", [json_reply(b""), hang_up], ids=["done", "unknown"])
-def test_release_of_an_id_that_differs_in_case_is_refused_until_allowed(
+def test_release_of_an_id_in_another_case_is_refused(
     service_and_run: ServiceAndRun, journal: Journal, first: Any
 ) -> None:
     server, run = service_and_run(writes_meet(in_turn(first, json_reply(b"")), reads=unnamed))

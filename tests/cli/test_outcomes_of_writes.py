@@ -174,7 +174,7 @@ def unknown_error(server: WireServer, case: Unknown, *, creates: bool) -> dict[s
     "half a character, lower case",
 )
 @pytest.mark.parametrize("case", [*UNKNOWN_EITHER_WAY, *UNKNOWN_CREATES], ids=lambda case: case.name)
-def test_a_create_that_nobody_can_judge_is_unknown_and_was_sent_once(
+def test_unclear_create_is_unknown_and_sent_once(
     case: Unknown, service_and_run: ServiceAndRun, journal: Journal
 ) -> None:
     server, run = service_and_run(writes_meet(case.behave))
@@ -201,7 +201,7 @@ def test_a_create_that_nobody_can_judge_is_unknown_and_was_sent_once(
     "a status nobody knows",
 )
 @pytest.mark.parametrize("case", UNKNOWN_EITHER_WAY, ids=lambda case: case.name)
-def test_a_release_that_nobody_can_judge_is_unknown_and_was_sent_once(
+def test_unclear_release_is_unknown_and_sent_once(
     case: Unknown, service_and_run: ServiceAndRun, journal: Journal
 ) -> None:
     server, run = service_and_run(writes_meet(case.behave))
@@ -283,7 +283,7 @@ def test_a_refusal_is_a_refusal_and_not_sent_again(
         b"beneficiary\nblocked\n",
     ],
 )
-def test_a_refusal_tells_what_the_service_said_in_whatever_shape(body: bytes, service_and_run: ServiceAndRun) -> None:
+def test_refusal_shows_the_service_message_of_any_shape(body: bytes, service_and_run: ServiceAndRun) -> None:
     _server, run = service_and_run(json_reply(body, "422 No"))
 
     result = run(*CREATE)
@@ -301,7 +301,7 @@ def test_half_a_character_in_a_refusal_leaves_it_a_refusal(service_and_run: Serv
     assert journal() == [("create_transaction", "refused")]
 
 
-def test_what_a_refusal_says_cannot_move_the_cursor_or_run_on_for_ever(service_and_run: ServiceAndRun) -> None:
+def test_refusal_text_is_escaped_and_cut(service_and_run: ServiceAndRun) -> None:
     _server, run = service_and_run(json_reply(b"\x1b[2J\xe2\x80\xae" + b"x" * 5000, "400 Bad Request"))
 
     result = run(*CREATE)
@@ -345,7 +345,7 @@ def closed_port() -> str:
     ],
     ids=["closed port", "unresolvable name"],
 )
-def test_a_create_without_a_connection_was_not_sent_and_may_be_repeated(
+def test_create_without_a_connection_is_not_sent_and_is_repeatable(
     url: str, why: str, run: Run, journal: Journal
 ) -> None:
     environ = {"ESCROWCTL_BASE_URL": url, "ESCROWCTL_API_KEY": KEY}
@@ -376,7 +376,7 @@ def test_a_create_without_a_connection_was_not_sent_and_may_be_repeated(
     assert journal() == [("create_transaction", "not_sent")] * 2
 
 
-def test_a_release_without_a_connection_stops_at_the_reading_and_records_nothing(run: Run, journal: Journal) -> None:
+def test_release_without_a_connection_stops_at_the_read(run: Run, journal: Journal) -> None:
     url = closed_port()
 
     result = run(*RELEASE, "--json", environ={"ESCROWCTL_BASE_URL": url, "ESCROWCTL_API_KEY": KEY})
@@ -453,7 +453,7 @@ def test_accepted_release_without_known_status_is_done_not_confirmed(
     assert journal() == [("release_transaction", "done")]
 
 
-def test_an_unknown_release_is_said_to_a_person_in_the_words_to_settle_it_with(service_and_run: ServiceAndRun) -> None:
+def test_unknown_release_is_reported_with_the_commands_to_settle_it(service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(writes_meet(hang_up))
 
     result = run(*RELEASE, "--reason", "order 8841", now=lambda: NOW, new_uuid=lambda: "a-uuid")
@@ -485,7 +485,7 @@ def test_a_drip_in_the_body_ends_at_the_total_deadline(service_and_run: ServiceA
     assert journal() == [("create_transaction", "unknown")]
 
 
-def test_interim_replies_before_the_answer_are_no_answer_and_do_no_harm(service_and_run: ServiceAndRun) -> None:
+def test_interim_replies_before_the_final_one_are_skipped(service_and_run: ServiceAndRun) -> None:
     early = b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" * 3
     _server, run = service_and_run(answering(early + http_reply("200 OK", HELD)))
 
@@ -495,7 +495,7 @@ def test_interim_replies_before_the_answer_are_no_answer_and_do_no_harm(service_
 
 
 @pytest.mark.thorough
-def test_a_name_that_is_never_resolved_ends_at_the_deadline_with_nothing_sent(
+def test_unresolved_host_name_ends_at_the_deadline_not_sent(
     run: Run, journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resolved = threading.Event()
@@ -527,9 +527,7 @@ def test_without_a_usable_journal_nothing_is_sent(
 
 
 @pytest.mark.parametrize("status", ["200 OK", "401 Unauthorized", "500 Oh No"])
-def test_a_service_that_echoes_the_key_does_not_get_it_shown_or_stored(
-    status: str, service_and_run: ServiceAndRun, home: Path
-) -> None:
+def test_echoed_key_is_neither_shown_nor_stored(status: str, service_and_run: ServiceAndRun, home: Path) -> None:
     echo = f'{{"id":"tx_1","detail":"no such key: {KEY}"}}'.encode()
     _server, run = service_and_run(json_reply(echo, status, f"X-Request-Id: {KEY}", f"Location: https://x/{KEY}"))
 
@@ -539,7 +537,7 @@ def test_a_service_that_echoes_the_key_does_not_get_it_shown_or_stored(
     assert not any(KEY.encode() in path.read_bytes() for path in home.rglob("*") if path.is_file())
 
 
-def test_an_unknown_write_says_where_the_service_honours_its_key(
+def test_unknown_write_reports_that_the_service_deduplicates(
     service_and_run: ServiceAndRun, write_config: Callable[[str], Path]
 ) -> None:
     server, run = service_and_run(hang_up)

@@ -19,7 +19,7 @@ from escrowctl.contract.record import Pointers
 from escrowctl.journal.journal import Journal as OwnJournal
 
 
-def test_everything_a_profile_says_reaches_the_service(write_config: Callable[[str], Path], home: Path) -> None:
+def test_all_profile_settings_reach_the_service(write_config: Callable[[str], Path], home: Path) -> None:
     path = write_config(
         """
 [profiles.acme]
@@ -120,7 +120,7 @@ list_limit = 4096
         ("[profiles.b]\nmode = 'test'", "profiles.b.base_url: it is missing; it should be the service's base URL"),
     ],
 )
-def test_a_mistake_is_named_with_what_should_stand_there(profile: Profile, run: Run, line: str, part: str) -> None:
+def test_config_mistake_is_reported_with_the_expected_value(profile: Profile, run: Run, line: str, part: str) -> None:
     server = profile(line)
 
     result = run("tx", "get", "tx_1")
@@ -173,7 +173,7 @@ def test_a_live_write_is_refused_on_another_journal(
     assert journal() == []
 
 
-def test_a_live_write_goes_out_on_the_journal_that_is_meant(profile: Profile, run: Run, home: Path) -> None:
+def test_live_write_is_sent_with_the_expected_journal(profile: Profile, run: Run, home: Path) -> None:
     make_journal(home)
     here = run("config", "path", "--json").json["journal_id"]
     server = profile('mode = "live"', f'journal_id = "{here}"')
@@ -194,7 +194,7 @@ def test_what_is_not_live_is_not_bound_to_a_journal(profile: Profile, run: Run) 
 
 
 @pytest.mark.parametrize(("setting", "sent"), [("true", 6), ("false", 1)])
-def test_whether_a_refusal_for_now_may_be_tried_again_is_for_the_profile_to_say(
+def test_throttled_write_is_retried_only_when_the_profile_allows(
     profile: Profile, run: Run, setting: str, sent: int
 ) -> None:
     server = profile(f"retry_throttled = {setting}", behave=json_reply(b"", "429 Too Many Requests"))

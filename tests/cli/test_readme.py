@@ -67,7 +67,7 @@ def test_the_readme_and_help_environment_name_the_same_variables(run: Run) -> No
 
 
 @pytest.mark.parametrize("words", [("tx create",), (" tx  create ",), ("tx", "create")])
-def test_help_of_a_command_is_the_same_however_its_words_are_quoted(run: Run, words: tuple[str, ...]) -> None:
+def test_help_of_a_command_ignores_the_quoting_of_its_name(run: Run, words: tuple[str, ...]) -> None:
     assert run("help", *words) == run("tx", "create", "--help")
 
 
@@ -127,7 +127,7 @@ def commands_refusing_sandbox() -> set[str]:
 
 @pytest.mark.filterwarnings("ignore:send_bytes will be removed")  # waitress warns of its own option
 @pytest.mark.parametrize("command", LINES)
-def test_command_runs_with_sandbox_unless_the_readme_says_no(
+def test_command_runs_with_sandbox_unless_the_readme_excludes_it(
     command: str, run: Run, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(internals.RUN_SANDBOX, lambda _session, server: server.run(lambda: True))

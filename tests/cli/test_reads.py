@@ -77,7 +77,7 @@ def test_a_read_that_was_refused_ends_by_its_status(
     ],
     ids=["empty", "204", "HTML", "text", "cut", "NaN", "twice", "large", "br"],
 )
-def test_a_reply_that_cannot_be_read_is_a_failed_read_and_shows_how_it_starts(
+def test_unreadable_reply_fails_the_read_and_shows_its_start(
     behave: Behave, why: str, service_and_run: ServiceAndRun
 ) -> None:
     server, run = service_and_run(behave)
@@ -103,7 +103,7 @@ def test_a_reply_that_cannot_be_read_is_a_failed_read_and_shows_how_it_starts(
     ],
     ids=["hang up", "reset", "silence", "not HTTP"],
 )
-def test_a_read_without_an_answer_says_that_it_was_only_a_read(
+def test_read_without_a_reply_is_reported_as_a_read(
     behave: Behave, why: str, tries: int, service_and_run: ServiceAndRun
 ) -> None:
     server, run = service_and_run(behave)
@@ -128,7 +128,7 @@ def test_a_read_without_an_answer_says_that_it_was_only_a_read(
         (b"null", "null"),
     ],
 )
-def test_any_json_is_shown_as_it_stands(body: bytes, shown: str, service_and_run: ServiceAndRun) -> None:
+def test_any_json_is_shown_unchanged(body: bytes, shown: str, service_and_run: ServiceAndRun) -> None:
     _server, run = service_and_run(json_reply(body))
 
     result = run(*GET, "--json")
@@ -137,9 +137,7 @@ def test_any_json_is_shown_as_it_stands(body: bytes, shown: str, service_and_run
 
 
 @pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
-def test_what_the_service_says_cannot_move_the_cursor_or_become_markup(
-    *, terminal: bool, service_and_run: ServiceAndRun
-) -> None:
+def test_service_text_is_shown_without_controls_or_markup(*, terminal: bool, service_and_run: ServiceAndRun) -> None:
     body = json.dumps({"id": "[bold]tx_1[/bold]", "note": "\x1b[2J\u202eevil\r\n\x9b31m", "\x1b]0;x\x07": "key"})
     _server, run = service_and_run(json_reply(body.encode()))
 

@@ -111,7 +111,7 @@ def test_a_create_whose_key_a_record_carries_is_settled(
     ],
     ids=["a key of the operator's own", "part of a text", "two carry it", "none"],
 )
-def test_what_is_less_than_its_own_key_in_one_record_proves_nothing(
+def test_listing_without_the_key_in_one_record_proves_nothing(
     unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, items: tuple[dict[str, Any], ...]
 ) -> None:
     own = ("--idempotency-key", "order-1") if items and items[0].get("key") == "order-1" else ()
@@ -164,7 +164,7 @@ def test_what_another_escrow_has_become_settles_no_release(
     assert journal() == [("release_transaction", "unknown")]
 
 
-def test_a_release_is_not_verified_by_what_another_escrow_has_become(profile: Profile, run: Run) -> None:
+def test_release_is_not_verified_by_another_escrow(profile: Profile, run: Run) -> None:
     another = json_reply(RELEASED.replace(b"tx_1", b"tx_2"))
     profile(KNOWN_WORD, behave=writes_meet(json_reply(HELD), reads=in_turn(json_reply(HELD), another)))
 
@@ -190,7 +190,7 @@ def test_a_webhook_and_a_raw_call_stay_unknown(service_and_run: ServiceAndRun, j
 # Verdicts
 
 
-def test_an_operators_word_that_it_exists_is_recorded_after_reading_it(
+def test_operator_decision_applied_is_recorded_after_reading_the_id(
     unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
 ) -> None:
     one = json_reply(HELD.replace(b"tx_1", b"tx_88F2"))
@@ -206,7 +206,7 @@ def test_an_operators_word_that_it_exists_is_recorded_after_reading_it(
     assert journal() == [("create_transaction", "done")]
 
 
-def test_a_decision_by_a_user_without_a_name_records_the_uid(
+def test_operator_decision_without_a_user_name_records_the_uid(
     unknown_write: Callable[..., tuple[WireServer, Run]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
@@ -221,7 +221,7 @@ def test_a_decision_by_a_user_without_a_name_records_the_uid(
     assert last["detail"] == f"applied, on an operator's word (uid={os.geteuid()}: desk ticket 5512)"
 
 
-def test_an_operators_word_that_it_does_not_exist_lets_the_same_line_be_sent(
+def test_operator_decision_not_applied_allows_the_same_command(
     unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
 ) -> None:
     write = in_turn(hang_up, json_reply(HELD))
@@ -235,7 +235,7 @@ def test_an_operators_word_that_it_does_not_exist_lets_the_same_line_be_sent(
     assert (run(*CREATE).code, len(server.writes)) == (0, 1)
 
 
-def test_the_key_of_what_was_not_applied_serves_for_its_next_attempt(
+def test_key_of_a_write_not_applied_is_used_again(
     unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
 ) -> None:
     keyed = (*CREATE, "--idempotency-key", "order-1")
@@ -264,7 +264,7 @@ def test_the_key_of_what_was_not_applied_serves_for_its_next_attempt(
         (hang_up, 10, "tx_2 could not be read: "),
     ],
 )
-def test_a_word_that_a_reading_contradicts_is_not_recorded_but_by_unread(
+def test_decision_that_a_read_contradicts_needs_allow_unreadable(
     unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, one: Behave, code: int, sentence: str
 ) -> None:
     _, run = unknown_write(CREATE, by_path(listed=listing(), one=one))
@@ -280,7 +280,7 @@ def test_a_word_that_a_reading_contradicts_is_not_recorded_but_by_unread(
     assert journal() == [("create_transaction", "done")]
 
 
-def test_a_release_that_reads_as_released_cannot_be_said_not_to_be(run: Run, serve: Any, write_config: Any) -> None:
+def test_not_applied_is_refused_when_the_release_reads_released(run: Run, serve: Any, write_config: Any) -> None:
     server = serve(writes_meet(hang_up, reads=in_turn(json_reply(HELD), json_reply(RELEASED))))
     write_config(f'[profiles.a]\nbase_url = "{server.base_url}"\nstatus.released = ["released"]\n')
     around = {"ESCROWCTL_API_KEY": "sk_test_1", "ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_PROFILE": "a"}
@@ -292,7 +292,7 @@ def test_a_release_that_reads_as_released_cannot_be_said_not_to_be(run: Run, ser
     assert result.error["message"] == "tx_1 reads as released. Nothing was recorded."
 
 
-def test_a_create_whose_key_a_record_carries_cannot_be_said_not_to_be(
+def test_not_applied_is_refused_when_a_record_has_the_key(
     unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
 ) -> None:
     listed = listing(item("tx_88F2", metadata={"key": KEY}))
@@ -328,7 +328,7 @@ def test_a_reading_is_announced_only_where_something_is_read(service_and_run: Se
         (b"tx_9", 3, "the record read as TX_1 says that it is tx_9. Nothing was recorded."),
     ],
 )
-def test_what_a_create_made_goes_by_the_id_that_its_record_echoes(
+def test_resolved_create_gets_the_id_that_the_record_echoes(
     service_and_run: ServiceAndRun, journal: Journal, echoed: bytes, code: int, sentence: str
 ) -> None:
     write, one = in_turn(json_reply(HELD), hang_up), json_reply(HELD.replace(b"tx_1", echoed))
@@ -399,7 +399,7 @@ def test_settled_entry_is_shown_and_takes_no_other_decision(service_and_run: Ser
     assert (refused.code, refused.error["code"], len(server.seen)) == (7, "already_done", 1)
 
 
-def test_an_entry_is_settled_only_at_the_service_that_it_was_sent_to(
+def test_entry_is_settled_only_at_its_own_service(
     unknown_write: Callable[..., tuple[WireServer, Run]], serve: Any, run: Run
 ) -> None:
     unknown_write(CREATE, hang_up)
@@ -412,7 +412,7 @@ def test_an_entry_is_settled_only_at_the_service_that_it_was_sent_to(
         assert "j1 was sent to http://127.0.0.1:" in result.error["message"]
 
 
-def test_a_release_that_reads_as_held_cannot_be_said_to_be_done(profile: Profile, run: Run, journal: Journal) -> None:
+def test_applied_is_refused_when_the_release_reads_held(profile: Profile, run: Run, journal: Journal) -> None:
     profile(KNOWN_WORD, behave=writes_meet(hang_up))
     run(*RELEASE)
     line = ("journal", "resolve", "j1", "--applied", *WHY)
@@ -483,7 +483,7 @@ def test_unknown_release_is_never_meant_twice(service_and_run: ServiceAndRun, jo
     assert journal() == [("release_transaction", "unknown")]
 
 
-def test_the_line_that_was_settled_since_prints_what_is_known_under_its_key(service_and_run: ServiceAndRun) -> None:
+def test_repeated_command_prints_what_resolve_found(service_and_run: ServiceAndRun) -> None:
     failed = json_reply(b'{"error":"internal","id":"err_77"}', "500 Oh")
     server, run = service_and_run(by_path(listed=listing(), one=json_reply(HELD), write=failed))
     keyed = (*CREATE, "--idempotency-key", "order-9")
@@ -498,7 +498,7 @@ def test_the_line_that_was_settled_since_prints_what_is_known_under_its_key(serv
     assert len(server.writes) == 1
 
 
-def test_the_key_never_stands_in_a_verdict(
+def test_key_in_a_reason_or_id_is_refused(
     unknown_write: Callable[..., tuple[WireServer, Run]], home: Path, journal: Journal
 ) -> None:
     server, run = unknown_write(CREATE, by_path(listed=listing(), one=json_reply(HELD)))
@@ -531,7 +531,7 @@ def test_a_reading_does_not_overwrite_what_was_recorded_meanwhile(
     assert (shown["state"], shown["id"]) == ("done", "tx_9")
 
 
-def test_a_signal_during_a_reading_says_how_the_entry_stands(
+def test_signal_during_a_resolve_reports_the_state_of_the_entry(
     unknown_write: Callable[..., tuple[WireServer, Run]],
 ) -> None:
     def interrupt(_seen: Any, _connection: Any) -> None:
@@ -545,7 +545,7 @@ def test_a_signal_during_a_reading_says_how_the_entry_stands(
     assert (result.code, result.error["message"]) == (130, "stopped. j1 stays unknown: nothing was sent or recorded.")
 
 
-def test_an_entry_is_asked_about_only_under_the_profile_that_sent_it(
+def test_entry_is_resolved_only_with_the_profile_that_sent_it(
     serve: Any, run: Run, write_config: Any, journal: Journal
 ) -> None:
     server = serve(by_path(listed=listing(), one=json_reply(HELD)))
@@ -592,7 +592,7 @@ def test_an_entry_is_still_settled_where_its_profile_was_changed(
 
 
 @pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])
-def test_sending_it_again_is_asked_for_and_goes_out_once_under_the_same_key(
+def test_resend_is_confirmed_and_sent_once_with_the_same_key(
     unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, line: tuple[str, ...]
 ) -> None:
     write = in_turn(hang_up, json_reply(HELD))
@@ -664,7 +664,7 @@ def test_what_a_reading_settles_is_not_sent_again(run: Run, serve: Any, write_co
     ],
     ids=["another amount", "another escrow", "unreadable"],
 )
-def test_a_release_is_sent_again_only_while_it_is_what_was_agreed_to(
+def test_release_is_resent_only_while_it_is_as_confirmed(
     unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, one: bytes, code: int, sentence: str
 ) -> None:
     reads = in_turn(json_reply(HELD), json_reply(one))
@@ -679,7 +679,7 @@ def test_a_release_is_sent_again_only_while_it_is_what_was_agreed_to(
     assert (run(*line, "--allow-unreadable").code, len(server.writes)) == (0, 1)
 
 
-def test_what_changed_while_somebody_thought_is_not_sent_again(
+def test_write_changed_during_confirmation_is_not_resent(
     unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
 ) -> None:
     reads = in_turn(json_reply(HELD), json_reply(HELD), json_reply(HELD.replace(b"100", b"5000")))
@@ -704,9 +704,7 @@ def test_a_read_only_profile_sends_nothing_again_and_asks_nothing(profile: Profi
     assert "Type" not in result.err
 
 
-def test_what_the_journal_holds_only_as_hashes_cannot_be_sent_again_from_it(
-    unknown_write: Callable[..., tuple[WireServer, Run]],
-) -> None:
+def test_write_stored_as_hashes_cannot_be_resent(unknown_write: Callable[..., tuple[WireServer, Run]]) -> None:
     server, run = unknown_write(("webhook", "create", "--url", "https://hooks.example.net/x"), hang_up)
 
     result = run("journal", "resolve", "j1", "--resend", "--yes", *WHY, "--json")
@@ -715,7 +713,7 @@ def test_what_the_journal_holds_only_as_hashes_cannot_be_sent_again_from_it(
     assert result.error["hint"] == "repeat the command itself with --allow-duplicate j1"
 
 
-def test_in_the_sandbox_an_unknown_is_settled_in_its_own_journal(run: Run) -> None:
+def test_sandbox_settles_an_unknown_in_its_own_journal(run: Run) -> None:
     made = run("--sandbox", *CREATE, "--json").json["id"]
 
     result = run("--sandbox", "journal", "resolve", "j1", "--json")

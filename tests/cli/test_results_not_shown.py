@@ -26,7 +26,7 @@ def _failing_to_show(name: str) -> Callable[..., object]:
         (("tx", "update", "tx_1", "--data", '{"note":"x"}', "--yes"), "tx_1 was updated"),
     ],
 )
-def test_a_done_write_that_escrowctl_fails_to_show_is_not_a_defect_to_repeat(
+def test_done_write_that_cannot_be_shown_is_reported_as_done(
     line: tuple[str, ...], said: str, service_and_run: ServiceAndRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(View, "only", _failing_to_show("cannot be shown"))

@@ -23,7 +23,7 @@ class Clock:
         self.injected: dict[str, Any] = {"sleep": self.slept.append, "now": lambda: NOW, "chance": lambda: chance}
 
 
-def test_a_read_that_failed_for_now_is_tried_again_and_its_record_shown(service_and_run: ServiceAndRun) -> None:
+def test_read_that_failed_temporarily_is_retried_and_shown(service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(in_turn(json_reply(b"", "503 Busy"), hang_up, json_reply(HELD)))
 
     result = run(*GET, "--json", **Clock().injected)
@@ -44,7 +44,7 @@ def test_the_wait_grows_is_never_short_and_differs_by_chance(
 
 
 @pytest.mark.parametrize("status", ["400 No", "401 No", "403 No", "404 No", "409 No", "422 No", "501 No", "302 Found"])
-def test_a_read_that_another_try_would_not_help_is_sent_once(service_and_run: ServiceAndRun, status: str) -> None:
+def test_read_that_a_retry_cannot_help_is_sent_once(service_and_run: ServiceAndRun, status: str) -> None:
     server, run = service_and_run(json_reply(b"", status))
     clock = Clock()
 
@@ -53,7 +53,7 @@ def test_a_read_that_another_try_would_not_help_is_sent_once(service_and_run: Se
     assert (len(server.seen), clock.slept) == (1, [])
 
 
-def test_a_read_that_took_its_whole_time_is_not_tried_again(service_and_run: ServiceAndRun) -> None:
+def test_read_that_used_up_its_timeout_is_not_retried(service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(say_nothing)
 
     assert run(*GET, "--timeout", "0.2").code == 10
@@ -106,7 +106,7 @@ def test_the_wait_is_what_the_service_asks_for_within_bounds(
     assert (clock.slept, len(server.seen)) == (waits, len(waits) + 1)
 
 
-def test_a_long_wait_is_told_of_once_each_and_a_short_one_is_not(service_and_run: ServiceAndRun) -> None:
+def test_long_waits_are_reported_and_short_ones_are_not(service_and_run: ServiceAndRun) -> None:
     _, run = service_and_run(
         in_turn(json_reply(b"", "429 Later", "Retry-After: 30"), json_reply(b"", "503 Busy"), json_reply(HELD))
     )
@@ -116,7 +116,7 @@ def test_a_long_wait_is_told_of_once_each_and_a_short_one_is_not(service_and_run
     assert (result.code, result.err) == (0, "note: the service answered 429; trying again in 30 s\n")
 
 
-def test_a_wait_that_is_too_long_is_left_to_the_operator_and_named(service_and_run: ServiceAndRun) -> None:
+def test_wait_that_is_too_long_is_reported_instead(service_and_run: ServiceAndRun) -> None:
     _, run = service_and_run(json_reply(b"", "429 Later", "Retry-After: 3600"))
 
     result = run(*CREATE, "--json", **Clock().injected)
@@ -130,7 +130,7 @@ def test_a_wait_that_is_too_long_is_left_to_the_operator_and_named(service_and_r
 
 @pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])
 @pytest.mark.parametrize("status", ["425 Too Early", "429 Later"])
-def test_a_write_refused_before_processing_is_sent_again_under_the_same_key(
+def test_write_refused_before_processing_is_retried_with_the_same_key(
     retrying_service_and_run: ServiceAndRun, journal: Journal, line: tuple[str, ...], status: str
 ) -> None:
     server, run = retrying_service_and_run(writes_meet(in_turn(json_reply(b"", status), json_reply(HELD))))
@@ -145,9 +145,7 @@ def test_a_write_refused_before_processing_is_sent_again_under_the_same_key(
     assert [event["state"] for event in history] == ["in_flight", "refused", "in_flight", "done"]
 
 
-def test_a_write_that_was_never_sent_is_tried_again_until_somebody_listens(
-    run: Run, serve: Serve, journal: Journal
-) -> None:
+def test_write_that_was_not_sent_is_retried_until_connected(run: Run, serve: Serve, journal: Journal) -> None:
     import socket
 
     with socket.socket() as bound:
@@ -171,7 +169,7 @@ def test_a_write_that_was_never_sent_is_tried_again_until_somebody_listens(
 
 @pytest.mark.parametrize("behave", [hang_up, break_off, json_reply(b"", "503 Busy"), json_reply(b"", "408 Slow")])
 @pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])
-def test_a_write_that_may_have_happened_is_never_sent_again_by_itself(
+def test_write_that_may_have_happened_is_not_retried(
     service_and_run: ServiceAndRun, line: tuple[str, ...], behave: Behave
 ) -> None:
     server, run = service_and_run(writes_meet(behave))
@@ -211,7 +209,7 @@ def test_a_deduplicated_write_is_sent_again_under_its_key(
     assert journal() == [("create_transaction", "done")]
 
 
-def test_a_conflict_while_the_first_is_being_worked_on_is_waited_for(
+def test_conflict_while_the_first_attempt_is_processed_is_retried(
     deduplicating_service_and_run: ServiceAndRun, journal: Journal
 ) -> None:
     server, run = deduplicating_service_and_run(in_turn(hang_up, json_reply(b"", "409 In Progress"), json_reply(HELD)))
@@ -221,7 +219,7 @@ def test_a_conflict_while_the_first_is_being_worked_on_is_waited_for(
 
 
 @pytest.mark.parametrize("last", [hang_up, json_reply(b"", "429 Later"), json_reply(b"", "400 No")])
-def test_what_stays_unknown_stays_unknown_whatever_the_last_try_met(
+def test_unknown_write_stays_unknown_after_any_last_attempt(
     deduplicating_service_and_run: ServiceAndRun, journal: Journal, last: Behave
 ) -> None:
     """An attempt that may have been applied is not undone by a later one that was refused."""
@@ -236,7 +234,7 @@ def test_what_stays_unknown_stays_unknown_whatever_the_last_try_met(
 # The budget
 
 
-def test_in_an_outage_many_reads_are_not_answered_with_a_flood(service_and_run: ServiceAndRun) -> None:
+def test_retries_of_many_reads_are_limited_in_an_outage(service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(json_reply(b"", "503 Busy"))
     ids = [f"tx_{number}" for number in range(100)]
 

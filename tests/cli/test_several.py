@@ -51,7 +51,7 @@ def test_the_counts_of_several_releases_add_up(
     assert (result.code, result.err.splitlines()[-1]) == (code, f"error: {counts}")
 
 
-def test_the_counts_of_several_reads_say_how_many_were_shown(service_and_run: ServiceAndRun) -> None:
+def test_counts_of_several_reads_show_how_many_succeeded(service_and_run: ServiceAndRun) -> None:
     def get(seen: Seen, connection: socket.socket) -> None:
         missing = seen.target.endswith("tx_2")
         (json_reply(b"{}", "404 Not Found") if missing else _named(HELD))(seen, connection)
@@ -63,7 +63,7 @@ def test_the_counts_of_several_reads_say_how_many_were_shown(service_and_run: Se
     assert (result.code, result.err.splitlines()[-1]) == (15, "error: of 3: 2 shown, 1 failed.")
 
 
-def test_several_releases_at_a_terminal_are_each_said_in_a_line(run: Run) -> None:
+def test_several_releases_at_a_terminal_print_a_line_each(run: Run) -> None:
     ids = [run("--sandbox", *CREATE[:3], amount, *CREATE[4:], "-q").out.strip() for amount in ("100", "200")]
 
     result = run("--sandbox", "tx", "release", *ids, "--yes", terminal=True)
@@ -88,9 +88,7 @@ def test_several_reads_at_a_terminal_are_rows_under_one_header(service_and_run: 
 
 
 @pytest.mark.parametrize("terminal", [False, True])
-def test_ids_from_standard_input_leave_nobody_to_confirm_their_release(
-    service_and_run: ServiceAndRun, *, terminal: bool
-) -> None:
+def test_release_of_ids_from_stdin_needs_yes(service_and_run: ServiceAndRun, *, terminal: bool) -> None:
     server, run = service_and_run(json_reply(HELD))
 
     result = run("tx", "release", "-", "--json", stdin="tx_1\ntx_2\n", terminal=terminal)

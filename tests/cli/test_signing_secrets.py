@@ -28,7 +28,7 @@ def names_of_files_with(text: str, home: Path) -> list[str]:
 
 @pytest.mark.parametrize("options", [("-q",), ("--fields", "id"), ("-q", "--json")], ids=str)
 @pytest.mark.parametrize("envelope", [b"%s", b'{"data":%s}'], ids=["bare", "in an envelope"])
-def test_secret_under_an_unusual_name_is_stored_and_the_file_is_named(
+def test_secret_under_an_unusual_name_is_stored_and_reported(
     options: tuple[str, ...], envelope: bytes, home: Path, service_and_run: ServiceAndRun
 ) -> None:
     _server, run = service_and_run(json_reply(envelope % UNUSUAL, "201 Created"))
@@ -43,9 +43,7 @@ def test_secret_under_an_unusual_name_is_stored_and_the_file_is_named(
     assert names_of_files_with(TOKEN, home) == ["state/signing-secrets/j1.json"]
 
 
-def test_secret_outside_the_envelope_is_stored_and_the_file_is_named(
-    home: Path, service_and_run: ServiceAndRun
-) -> None:
+def test_secret_outside_the_envelope_is_stored_and_reported(home: Path, service_and_run: ServiceAndRun) -> None:
     _server, run = service_and_run(
         json_reply(b'{"data":{"id":"wh_3"},"verification_token":"%s"}' % TOKEN.encode(), "201 Created")
     )
@@ -79,7 +77,7 @@ UNREADABLE = {
 
 @pytest.mark.parametrize("how", [("--debug",), ("--debug", "--json")], ids=str)
 @pytest.mark.parametrize("body", UNREADABLE.values(), ids=UNREADABLE)
-def test_secret_in_a_reply_that_cannot_be_read_is_stored_and_not_traced(
+def test_secret_in_an_unreadable_reply_is_stored_and_not_traced(
     body: bytes, how: tuple[str, ...], home: Path, service_and_run: ServiceAndRun
 ) -> None:
     _server, run = service_and_run(json_reply(body, "201 Created"))
@@ -181,7 +179,7 @@ def test_value_named_like_a_secret_is_sent_and_not_stored(
     assert ("correct horse" in unknown.err, names_of_files_with("correct horse", home)) == (False, [])
 
 
-def test_refused_repetition_says_nothing_of_a_stored_reply(service_and_run: ServiceAndRun) -> None:
+def test_refused_repetition_does_not_mention_a_stored_reply(service_and_run: ServiceAndRun) -> None:
     _, run = service_and_run(json_reply(b'{"id":"wh_1","secret":"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"'))
     line = ("webhook", "create", "--url", "https://hooks.example.net/x")
 

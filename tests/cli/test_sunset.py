@@ -17,7 +17,7 @@ TWICE = ("tx", "get", "tx_1", "tx_2")
         (("Deprecation: @1688169599", "Sunset: Wed, 31 Dec 2026 23:59:59 GMT"), "deprecated since 2023-06-30, ends"),
     ],
 )
-def test_an_announced_end_is_said_once(service_and_run: ServiceAndRun, headers: tuple[str, ...], said: str) -> None:
+def test_sunset_header_is_reported_once(service_and_run: ServiceAndRun, headers: tuple[str, ...], said: str) -> None:
     server, run = service_and_run(json_reply(HELD, "200 OK", *headers))
 
     result = run(*TWICE)
@@ -35,7 +35,7 @@ def test_an_announced_end_is_said_once(service_and_run: ServiceAndRun, headers: 
         json_reply(HELD, "200 OK", "Deprecation: @999999999999", "Sunset: Sat, 99 Nov 2026 03:00:00 GMT"),
     ],
 )
-def test_what_is_no_announcement_is_not_said(service_and_run: ServiceAndRun, behave: Behave) -> None:
+def test_invalid_sunset_header_is_not_reported(service_and_run: ServiceAndRun, behave: Behave) -> None:
     _, run = service_and_run(behave)
 
     result = run(*TWICE)

@@ -77,7 +77,7 @@ def test_a_create_over_tls_to_an_authority_of_our_own(
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"], ids=["unknown authority", "another name"])
-def test_who_cannot_be_trusted_is_sent_nothing(
+def test_untrusted_server_is_sent_nothing(
     host: str, server: TlsServer, authority: trustme.CA, run: Run, tmp_path: Path
 ) -> None:
     bundle = tmp_path / "ca.pem"
@@ -119,7 +119,7 @@ def test_a_bundle_that_is_none_is_bad_configuration(
     assert str(bundle) in result.err
 
 
-def test_the_environment_s_own_trust_is_not_taken_for_the_system_s(
+def test_trust_variables_of_the_environment_are_ignored(
     server: TlsServer, authority: trustme.CA, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bundle, folder = tmp_path / "ca.pem", tmp_path / "certs"

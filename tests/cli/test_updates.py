@@ -17,7 +17,7 @@ UPDATE = ("tx", "update", "tx_1", "--data", '{"note":"checked","n":1.50}')
 OBSERVED = "note: PUT /transactions/:id was observed, not published: what it changes is not known\n"
 
 
-def test_the_update_is_sent_as_given_and_the_services_record_shown(service_and_run: ServiceAndRun) -> None:
+def test_update_is_sent_as_given_and_the_new_record_shown(service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(by_method(GET=json_reply(HELD), PUT=json_reply(UPDATED)))
 
     result = run(*UPDATE, "--yes", "--json")
@@ -28,7 +28,7 @@ def test_the_update_is_sent_as_given_and_the_services_record_shown(service_and_r
     ]
 
 
-def test_the_id_is_typed_and_the_record_read_again_before_it_is_sent(service_and_run: ServiceAndRun) -> None:
+def test_update_is_confirmed_by_id_and_the_record_read_again(service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(by_method(GET=json_reply(HELD), PUT=json_reply(UPDATED)))
 
     typed = run(*UPDATE, terminal=True, stdin="tx_1\n")
@@ -44,7 +44,7 @@ def test_the_id_is_typed_and_the_record_read_again_before_it_is_sent(service_and
     assert [seen.method for seen in server.seen] == ["GET", "GET", "PUT", "GET"]
 
 
-def test_a_record_that_changed_while_it_was_asked_for_is_not_updated(service_and_run: ServiceAndRun) -> None:
+def test_update_is_not_sent_when_the_record_changed_during_confirmation(service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(
         by_method(GET=in_turn(json_reply(HELD), json_reply(RELEASED)), PUT=json_reply(UPDATED))
     )
@@ -55,7 +55,7 @@ def test_a_record_that_changed_while_it_was_asked_for_is_not_updated(service_and
     assert "tx_1 changed while waiting for confirmation: held 100 USD then, released 100 USD now." in result.err
 
 
-def test_nobody_is_there_to_ask(service_and_run: ServiceAndRun) -> None:
+def test_update_without_a_terminal_is_not_sent(service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(by_method(GET=json_reply(HELD)))
 
     result = run(*UPDATE, "--json")
@@ -91,7 +91,7 @@ def test_update_after_which_the_record_reads_as_released_warns(
     assert result.err.count(WARNING) == warnings
 
 
-def test_update_whose_read_back_fails_is_done_and_says_so(profile: Profile, run: Run) -> None:
+def test_update_whose_read_back_fails_is_done_with_a_warning(profile: Profile, run: Run) -> None:
     profile(WORDS, behave=by_method(GET=in_turn(json_reply(HELD), json_reply(b"<html>")), PUT=json_reply(UPDATED)))
 
     result = run(*UPDATE, "--yes", "--json")
@@ -149,9 +149,7 @@ def test_an_empty_reply_is_accepted_and_the_record_read_back(service_and_run: Se
     assert '{"note": {"code": "empty_reply", "message": "accepted (204), with no reply body"}}' in result.err
 
 
-def test_an_update_without_an_answer_is_unknown_and_its_equal_refused_until_settled(
-    service_and_run: ServiceAndRun,
-) -> None:
+def test_update_without_a_reply_is_unknown_and_blocks_identical_ones(service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(by_method(GET=json_reply(HELD), PUT=hang_up))
 
     first, again = run(*UPDATE, "--yes", "--json"), run(*UPDATE, "--yes", "--json")
@@ -167,7 +165,7 @@ def test_an_update_without_an_answer_is_unknown_and_its_equal_refused_until_sett
     assert len(server.writes) == 2
 
 
-def test_the_same_update_twice_is_two_updates_and_once_under_one_key(service_and_run: ServiceAndRun) -> None:
+def test_repeated_update_is_sent_twice_unless_under_one_key(service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(by_method(GET=json_reply(HELD), PUT=json_reply(UPDATED)))
 
     assert [run(*UPDATE, "--yes").code for _ in range(2)] == [0, 0]
@@ -175,7 +173,7 @@ def test_the_same_update_twice_is_two_updates_and_once_under_one_key(service_and
     assert len(server.writes) == 3
 
 
-def test_a_record_that_cannot_be_read_is_updated_on_purpose_only(service_and_run: ServiceAndRun) -> None:
+def test_unreadable_record_is_updated_only_with_allow_unreadable(service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(by_method(GET=json_reply(b"<html>"), PUT=json_reply(UPDATED)))
 
     refused, sent = run(*UPDATE, "--yes"), run(*UPDATE, "--yes", "--allow-unreadable")

@@ -41,7 +41,7 @@ def test_nothing_is_sent_that_was_not_given(
     assert bodies(server) == [("POST", "/api/v1/webhooks", body)]
 
 
-def test_the_whole_body_may_come_from_data(service_and_run: ServiceAndRun) -> None:
+def test_webhook_body_may_come_from_data(service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(json_reply(MADE % b"s", "201 Created"))
 
     assert run("webhook", "create", "--data", '{"target":"https://x.example"}').code == 0
@@ -86,9 +86,7 @@ def everything_below(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_the_signing_secret_is_shown_once_kept_private_and_never_journalled(
-    home: Path, service_and_run: ServiceAndRun
-) -> None:
+def test_signing_secret_is_shown_once_and_not_in_the_journal(home: Path, service_and_run: ServiceAndRun) -> None:
     _server, run = service_and_run(json_reply(b'{"data":%s}' % (MADE % SECRET.encode()), "201 Created"))
     once = ("--idempotency-key", "k1", "--json")
 
@@ -148,7 +146,7 @@ def test_debug_shows_no_secret(service_and_run: ServiceAndRun) -> None:
     ("options", "out"),
     [(("-q",), "wh_3\n"), (("--fields", "id,/url"), "id\twh_3\n/url\thttps://hooks.example.net/x\n")],
 )
-def test_a_secret_that_is_not_shown_is_said_to_be_kept_and_where(
+def test_hidden_signing_secret_is_reported_with_its_file(
     options: tuple[str, ...], out: str, home: Path, service_and_run: ServiceAndRun
 ) -> None:
     _server, run = service_and_run(json_reply(MADE % SECRET.encode(), "201 Created"))
@@ -177,7 +175,7 @@ def test_a_secret_that_was_chosen_is_shown(service_and_run: ServiceAndRun) -> No
         (("-q",), ("the signing secret is not shown, and could not be stored in ", ". Only the service knows it.\n")),
     ],
 )
-def test_a_secret_that_cannot_be_kept_is_said_loudly(
+def test_signing_secret_that_cannot_be_stored_is_reported(
     options: tuple[str, ...], said: tuple[str, str], home: Path, service_and_run: ServiceAndRun
 ) -> None:
     _server, run = service_and_run(json_reply(MADE % SECRET.encode(), "201 Created"))
@@ -216,7 +214,7 @@ def test_signing_secret_that_could_not_be_kept_is_reported(
     assert instead == "folder" or SECRET in path.read_text()
 
 
-def test_endpoints_are_listed_with_their_addresses_under_whatever_names(service_and_run: ServiceAndRun) -> None:
+def test_endpoints_are_listed_with_their_addresses_under_any_field_name(service_and_run: ServiceAndRun) -> None:
     listing = (
         b'{"webhooks":[{"id":1,"endpoint":"https://a.example","event_types":["x","y"],"state":"on"},'
         b'{"webhook_id":"wh_2","url":"https://b.example","events":null,"created":"2026-11-21T03:00:00Z"}]}'
@@ -230,7 +228,7 @@ def test_endpoints_are_listed_with_their_addresses_under_whatever_names(service_
     assert [(seen.method, seen.target) for seen in server.seen] == [("GET", "/api/v1/webhooks")] * 2
 
 
-def test_a_live_endpoint_in_clear_is_warned_of_and_one_for_tests_is_not(
+def test_live_http_endpoint_warns_and_test_endpoint_does_not(
     service_and_run: ServiceAndRun, write_config: Callable[[str], Path]
 ) -> None:
     server, run = service_and_run(json_reply(MADE % b"s", "201 Created"))

@@ -75,7 +75,7 @@ def test_bash_splits_a_line_at_an_equals_sign(cache: Path) -> None:
 
 @pytest.mark.representative("bash", "fish")
 @pytest.mark.parametrize("shell", SHELLS)
-def test_without_a_home_of_its_own_the_users_cache_is_read(shell: str, cache: Path, tmp_path: Path) -> None:
+def test_cache_of_the_user_is_read_without_escrowctl_home(shell: str, cache: Path, tmp_path: Path) -> None:
     (tmp_path / "xdg").mkdir()
     cache.parent.rename(tmp_path / "xdg" / "escrowctl")
 
@@ -105,7 +105,7 @@ def test_what_is_planted_in_the_cache_does_nothing(shell: str, line: str, cache:
 
 @pytest.mark.representative("bash", "fish")
 @pytest.mark.parametrize("shell", SHELLS)
-def test_no_name_that_begins_with_a_dash_is_offered_even_for_a_dash(shell: str, cache: Path) -> None:
+def test_names_that_begin_with_a_dash_are_not_offered(shell: str, cache: Path) -> None:
     (cache / "@default" / "transaction").write_text("--planted\n-rf\ntx_GOOD\n")
 
     assert "--planted" not in offer(shell, "escrowctl tx get -- --pl", environ_with(cache))
@@ -114,7 +114,7 @@ def test_no_name_that_begins_with_a_dash_is_offered_even_for_a_dash(shell: str, 
 @pytest.mark.representative("*-bash", "*-fish")
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize("instead", ["folder", "fifo", "nothing", "empty"])
-def test_whatever_stands_in_its_place_tab_neither_hangs_nor_complains(shell: str, instead: str, cache: Path) -> None:
+def test_tab_neither_hangs_nor_prints_errors_with_any_cache_file(shell: str, instead: str, cache: Path) -> None:
     place = cache / "@default" / "transaction"
     place.unlink()
     if instead == "folder":
@@ -174,7 +174,7 @@ def test_ids_are_kept_newest_first_once_for_their_owner_alone(
     assert modes == {"drwx------", "-rw-------"}
 
 
-def test_what_a_service_calls_an_id_is_kept_only_if_it_is_plain(home: Path, service_and_run: ServiceAndRun) -> None:
+def test_only_plain_ids_are_stored_in_the_cache(home: Path, service_and_run: ServiceAndRun) -> None:
     _server, run = service_and_run(
         listing("$(touch X)", "tx_1", "`x`", "a b", "x" * 129, "tx_2", "-", "--yes", "-rf", "tx;ls")
     )
@@ -207,7 +207,7 @@ def test_profiles_are_kept_as_they_are(home: Path, service_and_run: ServiceAndRu
 
 
 @pytest.mark.parametrize("instead", ["file", "fifo", "link"])
-def test_a_cache_that_cannot_be_written_is_no_word_worth(
+def test_cache_that_cannot_be_written_is_not_reported(
     home: Path, service_and_run: ServiceAndRun, instead: str, tmp_path: Path
 ) -> None:
     server, run = service_and_run(answering(http_reply("200 OK", b'{"id":"tx_1"}')))
@@ -227,7 +227,7 @@ def test_a_cache_that_cannot_be_written_is_no_word_worth(
     assert target.read_text() == ""
 
 
-def test_a_dry_run_a_failure_and_a_base_url_on_the_line_keep_nothing(
+def test_dry_run_failure_and_base_url_option_store_nothing(
     home: Path, service_and_run: ServiceAndRun, run: Run
 ) -> None:
     _server, there_run = service_and_run(answering(http_reply("404 Not Found")))
@@ -266,9 +266,7 @@ def test_install_writes_its_own_file_and_no_other(run: Run, tmp_path: Path, shel
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_what_a_shell_will_run_is_its_owner_s_to_change_whatever_the_umask(
-    run: Run, tmp_path: Path, shell: str
-) -> None:
+def test_installed_script_is_writable_by_its_owner_alone(run: Run, tmp_path: Path, shell: str) -> None:
     user = tmp_path / "user"
     user.mkdir(mode=0o700)
     before = os.umask(0)
@@ -282,7 +280,7 @@ def test_what_a_shell_will_run_is_its_owner_s_to_change_whatever_the_umask(
     assert modes == {"drwxr-xr-x", "-rw-r--r--"}
 
 
-def test_install_leaves_a_file_of_somebody_else_alone(run: Run, tmp_path: Path) -> None:
+def test_install_does_not_replace_a_file_it_did_not_write(run: Run, tmp_path: Path) -> None:
     place = tmp_path / "fish" / "completions" / "escrowctl.fish"
     place.parent.mkdir(parents=True)
     place.write_text("# hand-made\n")

@@ -42,7 +42,7 @@ def test_the_kept_script_is_what_the_command_tree_gives(run: Run, shell: str) ->
     assert run("completion", shell).out == (FOLDER / FILES[shell]).read_text("utf-8")
 
 
-def test_the_topics_and_shells_that_are_offered_are_those_that_there_are() -> None:
+def test_offered_topics_and_shells_are_the_existing_ones() -> None:
     assert [name for name, _ in internals.read(internals.COMPLETED_TOPICS)] == list(TOPICS)
     assert [name for name, _ in internals.read(internals.COMPLETED_SHELLS)] == list(SHELLS)
 

@@ -32,7 +32,7 @@ def test_the_client_sends_the_example(example: WireExample, service_and_run: Ser
     assert KEY.encode() not in seen.body
 
 
-def test_every_write_carries_an_idempotency_key_of_its_own_and_no_read_does(service_and_run: ServiceAndRun) -> None:
+def test_every_write_has_a_unique_idempotency_key_and_reads_none(service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(lambda _seen, connection: connection.sendall(http_reply("200 OK", RECORD)))
 
     run("tx", "create", "--amount", "100", "--currency", "USD")
@@ -76,7 +76,7 @@ def test_the_sandbox_takes_the_example(example: WireExample, tmp_path: Path) -> 
         assert f'"amount":{token},' in reply.text.replace(" ", ""), "the amount's token is not what was sent"
 
 
-def test_the_example_bodies_say_what_the_interface_says() -> None:
+def test_example_bodies_match_the_interface() -> None:
     """Section 2: a create has amount and currency, and nothing else is published."""
     for example in EXAMPLES:
         if example.body and example.name.startswith("create"):

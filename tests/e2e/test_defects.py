@@ -88,7 +88,7 @@ def test_a_defect_under_json_is_a_document(connected_program: Program) -> None:
     assert (ended.error["code"], ended.error["exit_code"]) == ("defect", 1)
 
 
-def test_who_holds_a_key_leaves_no_core_dump(connected_program: Program) -> None:
+def test_process_with_a_key_leaves_no_core_dump(connected_program: Program) -> None:
     code = "import resource, sys; resource.setrlimit(resource.RLIMIT_CORE, (65536, resource.RLIM_INFINITY)); "
     code += "from escrowctl.main import main; main(); print(resource.getrlimit(resource.RLIMIT_CORE)[0])"
 

@@ -21,7 +21,7 @@ def server(serve: Serve) -> WireServer:
 
 @pytest.mark.representative("000", "777")
 @pytest.mark.parametrize("umask", ["000", "077", "777"])
-def test_every_file_is_for_its_owner_alone_whatever_the_umask(program: Program, server: WireServer, umask: str) -> None:
+def test_every_file_is_private_with_any_umask(program: Program, server: WireServer, umask: str) -> None:
     there = program.at(server)
     ended = there.bash(
         f"umask {umask}; escrowctl {' '.join(CREATE)} -q; escrowctl --sandbox {' '.join(CREATE)} -q >/dev/null"
@@ -85,9 +85,7 @@ def test_a_folder_may_have_any_name(tmp_path: Path, server: WireServer, name: st
 
 
 @pytest.mark.thorough
-def test_a_config_path_with_spaces_and_quotes_is_quoted_in_what_can_be_pasted(
-    program: Program, serve: Serve, tmp_path: Path
-) -> None:
+def test_config_path_is_quoted_in_hints(program: Program, serve: Serve, tmp_path: Path) -> None:
     server = serve(lambda _seen, connection: connection.shutdown(2))
     config = tmp_path / 'the "live" one.toml'
     key = tmp_path / "it's the key"

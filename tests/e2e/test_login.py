@@ -98,7 +98,7 @@ def test_a_conversation_asks_checks_each_answer_and_shows_no_key(program: Progra
 
 
 @pytest.mark.thorough
-def test_what_the_line_says_is_not_asked_for(program: Program, server: WireServer) -> None:
+def test_login_does_not_ask_for_given_options(program: Program, server: WireServer) -> None:
     terminal = program.terminal("auth", "login", "--base-url", server.base_url, "--mode", "test", "-p", "a", "-q")
     code, shown = answer_all(terminal, f"{KEY}\n")
     assert (code, shown) == (0, f"For a, test, {server.base_url}:\nThe API key (it is not shown):\n> \na\n")
@@ -107,7 +107,7 @@ def test_what_the_line_says_is_not_asked_for(program: Program, server: WireServe
     assert answer_all(again, f"{KEY}\n") == (code, shown)
 
 
-def test_a_key_that_is_refused_is_not_stored_and_not_shown(program: Program, server: WireServer) -> None:
+def test_refused_key_is_neither_stored_nor_shown(program: Program, server: WireServer) -> None:
     terminal = program.terminal("auth", "login", "--base-url", server.base_url, "--mode", "test", "-p", "a")
     code, shown = answer_all(terminal, "sk_wrong_key\n")
     assert code == 4
@@ -119,7 +119,7 @@ def test_a_key_that_is_refused_is_not_stored_and_not_shown(program: Program, ser
 @pytest.mark.representative("at the key-Ctrl-D")
 @pytest.mark.parametrize(("typed", "code"), [("\x03", 130), ("\x04", 3)], ids=["Ctrl-C", "Ctrl-D"])
 @pytest.mark.parametrize("answers", [0, 1], ids=["at the first question", "at the key"])
-def test_leaving_stores_nothing_and_leaves_the_terminal_as_it_was(
+def test_cancelled_login_stores_nothing_and_restores_the_terminal(
     program: Program, server: WireServer, typed: str, code: int, answers: int
 ) -> None:
     words = ["--mode", "test", "-p", "a"] + (["--base-url", server.base_url] if answers else [])
@@ -146,9 +146,7 @@ def test_the_terminal_shows_what_is_typed_again_after_an_interrupt(program: Prog
     shell.close(force=True)
 
 
-def test_a_shell_pipe_is_enough_and_no_process_ever_has_the_key_in_its_arguments(
-    program: Program, serve: Serve
-) -> None:
+def test_key_from_a_shell_pipe_is_in_no_process_arguments(program: Program, serve: Serve) -> None:
     """While the service takes its time, every process of this machine is looked at."""
     seen: list[str] = []
 
@@ -175,9 +173,7 @@ def _command_lines() -> Iterator[str]:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("umask", ["000", "022", "077", "777"])
-def test_what_is_stored_is_its_owner_s_alone_whatever_the_umask(
-    program: Program, server: WireServer, umask: str
-) -> None:
+def test_stored_credentials_are_private_with_any_umask(program: Program, server: WireServer, umask: str) -> None:
     there = program.with_environ(THE_KEY=KEY)
     line = f"escrowctl auth login --base-url {server.base_url} --mode test"
     ended = there.bash(
@@ -201,7 +197,7 @@ def test_bytes_that_are_no_text_are_no_key(program: Program, server: WireServer)
 
 
 @pytest.mark.thorough
-def test_killed_at_any_moment_the_file_is_the_old_or_the_new_one(program: Program, server: WireServer) -> None:
+def test_login_killed_at_any_moment_leaves_a_complete_file(program: Program, server: WireServer) -> None:
     """SIGKILL during edits: config.toml parses, and holds a prefix of what was written."""
     program.run("config", "set", "profiles.a.base_url", server.base_url)
     code = (
@@ -250,7 +246,7 @@ def test_two_logins_at_once_lose_no_key(program: Program, server: WireServer) ->
 
 
 @pytest.mark.thorough
-def test_of_two_logins_at_once_under_one_name_one_wins_and_nothing_is_mixed(program: Program, serve: Serve) -> None:
+def test_one_of_two_concurrent_logins_wins_completely(program: Program, serve: Serve) -> None:
     """Both keys are taken, and both answers wait for each other: both logins come to storing at once."""
     both = threading.Barrier(2)
 

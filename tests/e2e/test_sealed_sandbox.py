@@ -95,7 +95,7 @@ def test_the_refusal_of_sockets_would_be_noticed(program: Program, server: WireS
 
 
 @pytest.mark.parametrize("line", [("-p", "a"), ("--base-url", "https://escrow.example.com")])
-def test_what_is_typed_beside_it_is_refused_and_not_followed(program: Program, line: tuple[str, ...]) -> None:
+def test_sandbox_with_another_target_is_refused(program: Program, line: tuple[str, ...]) -> None:
     ended = program.python(_NO_NETWORK, *line, *CREATE)
 
     assert (ended.code, ended.out) == (2, "")

@@ -96,7 +96,7 @@ def connecting(process: "subprocess.Popen[str]", port: int) -> bool:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(("number", "code"), STOPS)
-def test_a_signal_during_the_tls_handshake_leaves_the_write_not_sent(
+def test_signal_during_the_tls_handshake_leaves_the_write_not_sent(
     program: Program, number: signal.Signals, code: int
 ) -> None:
     with deaf_to_handshakes() as (url, hello):
@@ -127,7 +127,7 @@ def test_a_signal_while_connecting_leaves_the_write_not_sent(
 
 
 @pytest.mark.thorough
-def test_what_a_signal_kept_from_being_sent_is_sent_by_the_same_line_again(program: Program, serve: Serve) -> None:
+def test_write_stopped_by_a_signal_is_sent_when_repeated(program: Program, serve: Serve) -> None:
     with deaf_to_handshakes() as (url, hello):
         process = program.with_environ(ESCROWCTL_BASE_URL=url, ESCROWCTL_API_KEY=KEY).start(*CREATE)
         hello()
@@ -157,7 +157,7 @@ def test_ctrl_c_at_the_confirmation_releases_nothing(program: Program, serve: Se
         ("\x04", "error: declined; tx_1 was not released. Nothing was sent."),
     ],
 )
-def test_what_follows_a_question_without_an_answer_starts_a_line_of_its_own(
+def test_message_after_an_unanswered_prompt_starts_a_new_line(
     program: Program, serve: Serve, keys: str, last: str
 ) -> None:
     server = serve(by_method(GET=lambda _seen, connection: connection.sendall(http_reply("200 OK", HELD))))
@@ -172,7 +172,7 @@ def test_what_follows_a_question_without_an_answer_starts_a_line_of_its_own(
 
 @pytest.mark.representative("15")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_after_a_release_was_received_says_unknown_and_how_to_look(
+def test_signal_after_a_release_was_received_reports_unknown(
     program: Program, serve: Serve, number: signal.Signals
 ) -> None:
     put = Arrival()
@@ -203,9 +203,7 @@ def test_a_signal_after_a_release_was_received_says_unknown_and_how_to_look(
     assert len(server.writes) == 1
 
 
-def test_an_answered_release_is_told_before_the_signal_that_ended_its_reading_back(
-    program: Program, serve: Serve
-) -> None:
+def test_signal_during_the_read_back_reports_the_release_first(program: Program, serve: Serve) -> None:
     read_back = Arrival()
     reads: list[Behave] = [lambda _seen, connection: connection.sendall(http_reply("200 OK", HELD)), read_back]
 
@@ -252,7 +250,7 @@ def test_ctrl_c_held_down_is_still_unknown(program: Program, serve: Serve) -> No
 
 @pytest.mark.representative("2")
 @pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
-def test_a_second_signal_while_unknown_is_being_told_does_not_change_the_exit_code(
+def test_second_signal_does_not_change_the_exit_code_of_unknown(
     program: Program, serve: Serve, second: signal.Signals
 ) -> None:
     post = Arrival()
@@ -326,7 +324,7 @@ FIRST = "/api/v1/transactions/tx_1/release"
 
 @pytest.mark.representative("15")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_while_one_of_several_is_unanswered_releases_no_other(
+def test_signal_while_one_of_several_waits_releases_no_other(
     program: Program, serve: Serve, number: signal.Signals
 ) -> None:
     put = Arrival()
@@ -341,7 +339,7 @@ def test_a_signal_while_one_of_several_is_unanswered_releases_no_other(
     assert there.journal() == [("release_transaction", "unknown")]
 
 
-def test_a_signal_after_an_earlier_of_several_became_unknown_is_still_12(program: Program, serve: Serve) -> None:
+def test_signal_after_one_of_several_became_unknown_exits_12(program: Program, serve: Serve) -> None:
     second_read = Arrival()
     server = serve(by_method(GET=in_turn(answer_held, second_read), PUT=hang_up))
     there = program.at(server)
@@ -355,9 +353,7 @@ def test_a_signal_after_an_earlier_of_several_became_unknown_is_still_12(program
     assert there.journal() == [("release_transaction", "unknown")]
 
 
-def test_a_signal_while_one_of_several_is_read_back_prints_its_line_and_releases_no_other(
-    program: Program, serve: Serve
-) -> None:
+def test_signal_during_the_read_back_of_several_releases_no_other(program: Program, serve: Serve) -> None:
     read_back = Arrival()
     server = serve(by_method(GET=in_turn(answer_held, read_back), PUT=answer_done))
     there = program.at(server)
@@ -381,7 +377,7 @@ def test_a_signal_while_one_of_several_is_read_back_prints_its_line_and_releases
     ]
 
 
-def test_a_signal_between_two_of_several_keeps_the_line_of_the_first(program: Program, serve: Serve) -> None:
+def test_signal_between_two_of_several_prints_the_first(program: Program, serve: Serve) -> None:
     second_read = Arrival()
     server = serve(by_method(GET=in_turn(answer_held, answer_held, second_read), PUT=answer_done))
     there = program.at(server)
@@ -398,7 +394,7 @@ def test_a_signal_between_two_of_several_keeps_the_line_of_the_first(program: Pr
 
 @pytest.mark.representative("15-*")
 @pytest.mark.parametrize(("number", "code"), STOPS)
-def test_a_signal_during_a_read_says_so_and_records_nothing(
+def test_signal_during_a_read_is_reported_and_not_recorded(
     program: Program, serve: Serve, number: signal.Signals, code: int
 ) -> None:
     get = Arrival()
@@ -427,7 +423,7 @@ sys.exit(main())
 """
 
 
-def test_a_signal_after_everything_was_told_makes_no_noise(program: Program, serve: Serve) -> None:
+def test_signal_after_all_output_prints_nothing(program: Program, serve: Serve) -> None:
     there = program.at(serve(by_method(POST=answer_done_with_record)))
     ended = there.python(_SIGNAL_AT_CLOSE, *CREATE, "-q")
     assert (ended.code, ended.out, ended.err) in ((0, "tx_1\n", ""), (130, "tx_1\n", ""))
@@ -437,7 +433,7 @@ def answer_done_with_record(_seen: Seen, connection: socket.socket) -> None:
     connection.sendall(http_reply("200 OK", HELD))
 
 
-def test_a_broken_connection_at_exit_is_no_noise(program: Program, serve: Serve) -> None:
+def test_broken_connection_at_exit_prints_nothing(program: Program, serve: Serve) -> None:
     """After the answer the server resets the connection that is kept alive: nobody needs it any more."""
 
     def answer_and_reset(_seen: Seen, connection: socket.socket) -> None:

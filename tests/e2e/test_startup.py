@@ -78,7 +78,7 @@ def test_a_read_loads_http_and_neither_storage_nor_models(connected_program: Pro
     assert loaded & (HEAVY | NEVER) == frozenset()
 
 
-def test_a_write_loads_the_journal_and_neither_models_nor_the_sandbox(connected_program: Program) -> None:
+def test_write_loads_the_journal_but_no_models_and_no_sandbox(connected_program: Program) -> None:
     loaded = imported(connected_program, "tx", "create", "--amount", "100", "--currency", "USD")
     assert loaded >= {"httpx", "sqlite3", "escrowctl.journal.store"}
     assert loaded & (HEAVY - {"sqlite3"} | NEVER) == frozenset()

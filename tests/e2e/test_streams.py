@@ -39,7 +39,7 @@ def connected_program(program: Program, serve: Serve) -> Program:
         ("seq -f tx_%g 40 | escrowctl tx get -", "tx_1\theld\t100\tUSD\t"),
     ],
 )
-def test_head_takes_its_line_and_nobody_complains(connected_program: Program, line: str, first: str) -> None:
+def test_pipe_closed_by_head_is_not_an_error(connected_program: Program, line: str, first: str) -> None:
     ended = connected_program.bash(f'{line} | head -1; echo "${{PIPESTATUS[@]: -2:1}}"')
     assert (ended.out, ended.err) == (f"{first}\n0\n", "")
 
@@ -82,7 +82,7 @@ def test_a_create_whose_stdout_is_full_names_the_id(connected_program: Program) 
 
 
 @pytest.mark.thorough
-def test_a_create_whose_stdout_is_full_is_told_as_json(connected_program: Program) -> None:
+def test_create_whose_stdout_is_full_is_reported_as_json(connected_program: Program) -> None:
     ended = connected_program.bash(f"escrowctl {CREATE} --json > /dev/full")
     assert (ended.code, json.loads(ended.err.splitlines()[-1])["error"]) == (
         12,
@@ -100,7 +100,7 @@ def test_a_create_whose_stdout_is_full_is_told_as_json(connected_program: Progra
 
 @pytest.mark.representative("escrowctl tx get tx_1")
 @pytest.mark.parametrize("line", ["escrowctl tx get tx_1", "escrowctl journal list", "escrowctl --help"])
-def test_a_read_whose_stdout_is_full_is_an_error_of_this_machine(connected_program: Program, line: str) -> None:
+def test_read_whose_stdout_is_full_is_a_local_error(connected_program: Program, line: str) -> None:
     assert connected_program.run("tx", "create", "--amount", "100", "--currency", "USD").code == 0
     ended = connected_program.bash(f"{line} > /dev/full")
     assert (ended.code, ended.err) == (17, "error: the output could not be written: No space left on device.\n")
@@ -116,7 +116,7 @@ def test_a_read_whose_stdout_is_closed_is_no_defect(connected_program: Program, 
     assert "defect" not in ended.err
 
 
-def test_with_stderr_closed_the_result_is_printed_and_the_code_stands(connected_program: Program) -> None:
+def test_closed_stderr_does_not_change_result_or_exit_code(connected_program: Program) -> None:
     ended = connected_program.bash(
         f"escrowctl {CREATE} -q 2>&-; echo $?; escrowctl --sandbox tx get tx_0 2>&-; echo $?"
     )
@@ -153,7 +153,7 @@ def test_unknown_write_with_both_readers_gone_ends_with_12(program: Program, ser
     assert finish(process).code == 12
 
 
-def test_with_stdin_closed_nobody_is_there_to_confirm(connected_program: Program) -> None:
+def test_closed_stdin_cannot_confirm(connected_program: Program) -> None:
     ended = connected_program.bash("escrowctl tx release tx_1 <&-")
     assert (ended.code, ended.out, ended.err) == (
         3,
@@ -216,7 +216,7 @@ def test_letters_that_the_locale_lacks_are_shown_by_their_codes(
 
 @pytest.mark.representative("variables0")
 @pytest.mark.parametrize("variables", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C"}, {"LC_ALL": "C.UTF-8"}])
-def test_json_is_ascii_and_whole_in_every_locale(non_ascii_program: Program, variables: dict[str, str]) -> None:
+def test_json_is_ascii_and_complete_in_every_locale(non_ascii_program: Program, variables: dict[str, str]) -> None:
     ended = non_ascii_program.with_environ(**variables).run("tx", "get", "tx_1", "--json")
     assert (ended.code, ended.out, ended.err) == (
         0,

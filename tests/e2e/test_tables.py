@@ -25,7 +25,7 @@ def connected_program(program: Program, serve: Serve) -> Program:
     return program
 
 
-def test_a_record_is_two_columns_at_a_terminal_and_tabs_in_a_pipe(connected_program: Program) -> None:
+def test_record_is_aligned_at_a_terminal_tabbed_in_pipes(connected_program: Program) -> None:
     code, shown = connected_program.terminal("tx", "get", "tx_7K2M9QHD").finish()
     assert (code, plain(shown)) == (0, "id        tx_7K2M9QHD\nstatus    held\namount    100\ncurrency  USD\n")
     piped = connected_program.run("tx", "get", "tx_7K2M9QHD")
@@ -33,7 +33,7 @@ def test_a_record_is_two_columns_at_a_terminal_and_tabs_in_a_pipe(connected_prog
 
 
 @pytest.mark.thorough
-def test_a_listing_has_a_header_at_a_terminal_and_none_in_a_pipe(connected_program: Program) -> None:
+def test_list_has_a_header_at_a_terminal_only(connected_program: Program) -> None:
     code, shown = connected_program.terminal("journal", "list", columns=120).finish()
     header, row = plain(shown).splitlines()
     columns = ["ENTRY", "SENT", "OPERATION", "STATE", "AMOUNT", "CURRENCY", "ID", "REFERENCE", "PROFILE"]
@@ -54,7 +54,7 @@ def test_a_terminal_without_colour_gets_none(connected_program: Program, variabl
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("words", [("tx", "get", "tx_7K2M9QHD"), ("journal", "list"), ("journal", "show", "j1")])
-def test_ids_are_whole_at_every_width(connected_program: Program, words: tuple[str, ...]) -> None:
+def test_ids_are_complete_at_every_width(connected_program: Program, words: tuple[str, ...]) -> None:
     cut = {}
     for columns in (20, 40, 57, 80, 100, 133, 200):
         code, shown = connected_program.with_environ(COLUMNS=str(columns)).terminal(*words, columns=columns).finish()
@@ -67,16 +67,14 @@ def test_ids_are_whole_at_every_width(connected_program: Program, words: tuple[s
 
 @pytest.mark.representative("20")
 @pytest.mark.parametrize("columns", [20, 80])
-def test_a_long_id_is_whole_even_where_it_is_wider_than_the_terminal(
-    program: Program, serve: Serve, columns: int
-) -> None:
+def test_long_id_is_complete_when_wider_than_the_terminal(program: Program, serve: Serve, columns: int) -> None:
     reply = CREATED.replace(b"tx_7K2M9QHD", LONG_ID.encode())
     server = serve(lambda _seen, connection: connection.sendall(http_reply("200 OK", reply)))
     _, shown = program.at(server).terminal("tx", "get", LONG_ID, columns=columns).finish()
     assert plain(shown).splitlines()[0].split() == ["id", LONG_ID]
 
 
-def test_the_width_comes_from_the_terminal_where_no_variable_says_it(program: Program, serve: Serve) -> None:
+def test_width_comes_from_the_terminal_without_a_variable(program: Program, serve: Serve) -> None:
     note = " ".join(["word"] * 60)
     reply = b'{"id":"tx_1","note":"%s"}' % note.encode()
     there = program.at(serve(lambda _seen, connection: connection.sendall(http_reply("200 OK", reply))))
@@ -115,7 +113,7 @@ def wide(program: Program, serve: Serve, resource_id: str = "tx_7K2M9QHD") -> Pr
         (200, " ".join(COLUMNS), None),
     ],
 )
-def test_a_listing_leaves_out_whole_columns_and_names_them_where_it_is_too_wide(
+def test_list_that_is_too_wide_drops_columns_and_names_them(
     program: Program, serve: Serve, columns: int, header: str, hidden: str | None
 ) -> None:
     code, shown = wide(program, serve).terminal("journal", "list", columns=columns).finish()
@@ -137,7 +135,7 @@ def test_chosen_columns_are_all_shown_however_narrow_it_is(program: Program, ser
 @pytest.mark.representative("80-words0", "200-words2")
 @pytest.mark.parametrize("words", [("journal", "list"), ("tx", "list"), ("webhook", "list")])
 @pytest.mark.parametrize("columns", [80, 120, 200])
-def test_every_line_of_a_listing_fits_and_a_long_id_in_it_is_whole(
+def test_every_list_line_fits_and_long_ids_are_complete(
     program: Program, serve: Serve, columns: int, words: tuple[str, ...]
 ) -> None:
     there = wide(program, serve, LONG_ID)
@@ -151,7 +149,7 @@ def test_every_line_of_a_listing_fits_and_a_long_id_in_it_is_whole(
 
 
 @pytest.mark.thorough
-def test_an_empty_list_says_so_at_a_terminal_alone(program: Program, serve: Serve) -> None:
+def test_empty_list_is_reported_at_a_terminal_only(program: Program, serve: Serve) -> None:
     there = program.at(serve(lambda _seen, connection: connection.sendall(http_reply("200 OK", b"[]"))))
     assert [plain(there.terminal(*words).finish()[1]) for words in (("webhook", "list"), ("journal", "list"))] == [
         "note: none\n",

@@ -40,7 +40,7 @@ def create_on_sandbox(program: Program) -> str:
     return resource_id
 
 
-def test_with_nothing_configured_both_ways_on_are_named_and_nothing_is_assumed(program: Program) -> None:
+def test_without_configuration_both_ways_to_start_are_named(program: Program) -> None:
     code, shown = program.terminal("tx", "create", "--amount", "100", "--currency", "USD").finish()
     assert (code, plain(shown)) == (
         4,
@@ -51,7 +51,7 @@ def test_with_nothing_configured_both_ways_on_are_named_and_nothing_is_assumed(p
     assert not program.home.exists()
 
 
-def test_an_escrow_is_created_released_with_its_id_typed_and_refused_the_second_time(program: Program) -> None:
+def test_escrow_is_created_released_and_refused_the_second_time(program: Program) -> None:
     resource_id = create_on_sandbox(program)
 
     release = program.terminal("--sandbox", "tx", "release", resource_id)
@@ -76,7 +76,7 @@ def test_an_escrow_is_created_released_with_its_id_typed_and_refused_the_second_
 
 
 @pytest.mark.thorough
-def test_another_word_than_the_id_releases_nothing(program: Program) -> None:
+def test_wrong_confirmation_releases_nothing(program: Program) -> None:
     resource_id = create_on_sandbox(program)
     release = program.terminal("--sandbox", "tx", "release", resource_id)
     release.answer("> ", "yes\n")
@@ -97,7 +97,7 @@ def test_a_thousands_separator_is_refused_with_the_amount_to_write(program: Prog
 
 
 @pytest.mark.thorough
-def test_an_id_caught_by_a_shell_is_read_back_through_a_pipe(program: Program) -> None:
+def test_id_in_a_shell_variable_is_read_through_a_pipe(program: Program) -> None:
     result = program.bash(
         "id=$(escrowctl --sandbox tx create --amount 100 --currency USD -q); "
         'escrowctl --sandbox tx get "$id" --json 2>/dev/null | python3 -c '
@@ -107,7 +107,7 @@ def test_an_id_caught_by_a_shell_is_read_back_through_a_pipe(program: Program) -
 
 
 @pytest.mark.thorough
-def test_a_create_that_times_out_cannot_be_sent_again_by_arrow_up_and_enter(program: Program, tmp_path: Path) -> None:
+def test_timed_out_create_is_refused_when_repeated(program: Program, tmp_path: Path) -> None:
     with serving(say_nothing) as server:
         configure_live(program, tmp_path, base_url=server.base_url)
         line = ("-p", "acme-live", "tx", "create", "--amount", "2500", "--currency", "EUR", "--reason", "order 8841")

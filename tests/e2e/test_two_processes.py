@@ -35,7 +35,7 @@ def test_eight_hands_release_once(program: Program, serve: Serve) -> None:
 
 
 @pytest.mark.thorough
-def test_after_a_first_equal_create_without_an_answer_nobody_sends_another(program: Program, serve: Serve) -> None:
+def test_unanswered_create_blocks_identical_ones_of_other_processes(program: Program, serve: Serve) -> None:
     server = serve(say_nothing)
     there = program.at(server)
     line = ("tx", "create", "--amount", "100", "--currency", "USD", "--timeout", "2", "--json")
@@ -49,7 +49,7 @@ def test_after_a_first_equal_create_without_an_answer_nobody_sends_another(progr
     assert there.journal() == [("create_transaction", "unknown")]
 
 
-def test_of_equal_creates_no_more_than_one_is_ever_in_flight(program: Program, serve: Serve) -> None:
+def test_only_one_of_identical_creates_is_in_flight(program: Program, serve: Serve) -> None:
     """The first is answered late; each of the others is legitimate, and goes when the one before is known."""
     count = threading.Lock()
     in_flight: list[int] = [0]

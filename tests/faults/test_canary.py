@@ -68,7 +68,7 @@ def break_now_and_then(chance: random.Random, key: str, patch: pytest.MonkeyPatc
 @pytest.mark.representative("sk_canary_plus*-50")
 @pytest.mark.parametrize("runs", [50, 170])
 @pytest.mark.parametrize("key", KEYS)
-def test_over_five_hundred_failing_runs_the_key_is_in_no_byte(
+def test_key_is_in_no_byte_of_500_failing_runs(
     run: Run, home: Path, key: str, runs: int, children: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chance, canary = random.Random(draw_seed()), Canary(key, home)
@@ -112,7 +112,7 @@ def run_script(folder: Path, way: str, key: str, lines: Sequence[tuple[str, ...]
 @pytest.mark.representative("variable")
 @needs_strace
 @pytest.mark.parametrize("way", WAYS)
-def test_the_key_is_in_no_command_line_and_in_nothing_that_a_child_is_given(way: str, tmp_path: Path) -> None:
+def test_key_is_in_no_process_arguments_or_environment(way: str, tmp_path: Path) -> None:
     seed = draw_seed()
     run_script(tmp_path, way, random.Random(seed).choice(KEYS), (LINES[0], LINES[-1]), seed)
 
@@ -121,9 +121,7 @@ def test_the_key_is_in_no_command_line_and_in_nothing_that_a_child_is_given(way:
 @needs_strace
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("way", WAYS)
-def test_whatever_is_run_the_key_is_in_no_command_line_and_in_nothing_that_a_child_is_given(
-    way: str, key: str, tmp_path: Path
-) -> None:
+def test_key_is_in_no_arguments_or_environment_of_any_command(way: str, key: str, tmp_path: Path) -> None:
     run_script(tmp_path, way, key, LINES, draw_seed())
 
 

@@ -30,7 +30,7 @@ def damages(home: Path) -> Iterator[Damages]:
 
 @pytest.mark.representative("20")
 @pytest.mark.parametrize("count", [20, 120])
-def test_a_journal_cut_off_anywhere_lets_nothing_be_written_twice(damages: Damages, count: int) -> None:
+def test_truncated_journal_prevents_second_writes(damages: Damages, count: int) -> None:
     cuts = list(damages.cuts())
     pages = [cut for cut in cuts if cut.name == "journal.db" and cut.offset % 4096 in (0, 1, 4095)]
     damages.play_all([Damage("journal.db", 0), Damage("journal.head", 0), *damages.chance.sample(pages, 20)])
@@ -39,22 +39,22 @@ def test_a_journal_cut_off_anywhere_lets_nothing_be_written_twice(damages: Damag
 
 @pytest.mark.representative("20")
 @pytest.mark.parametrize("count", [20, 160])
-def test_a_journal_with_one_bit_turned_anywhere_lets_nothing_be_written_twice(damages: Damages, count: int) -> None:
+def test_journal_with_a_flipped_bit_prevents_second_writes(damages: Damages, count: int) -> None:
     damages.play_all(damages.turns(count))
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("part", range(SLICES))
-def test_a_journal_cut_off_at_every_offset_lets_nothing_be_written_twice(damages: Damages, part: int) -> None:
+def test_journal_truncated_at_every_offset_prevents_second_writes(damages: Damages, part: int) -> None:
     damages.play_all(list(damages.cuts())[part::SLICES])
 
 
 @pytest.mark.long
-def test_a_journal_with_any_of_five_thousand_bits_turned_lets_nothing_be_written_twice(damages: Damages) -> None:
+def test_journal_with_any_of_5000_flipped_bits_prevents_second_writes(damages: Damages) -> None:
     damages.play_all(damages.turns(LONG_TURNS))
 
 
-def test_an_emptied_journal_beside_its_head_is_not_a_fresh_one(damages: Damages) -> None:
+def test_emptied_journal_next_to_its_head_is_not_new(damages: Damages) -> None:
     before = damages.codes.copy()
     damages.run_with_damage(Damage("journal.db", 0))
 
@@ -64,9 +64,7 @@ def test_an_emptied_journal_beside_its_head_is_not_a_fresh_one(damages: Damages)
 @pytest.mark.representative("nothing-*", "folder-*", "older-journal.db")
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_file_that_is_gone_or_is_something_else_lets_nothing_be_written_twice(
-    damages: Damages, name: str, kind: str
-) -> None:
+def test_missing_or_replaced_journal_file_prevents_second_writes(damages: Damages, name: str, kind: str) -> None:
     before = damages.codes.copy()
     damages.run_with_damage(Replacement(name, kind))
 
@@ -77,16 +75,16 @@ def test_a_file_that_is_gone_or_is_something_else_lets_nothing_be_written_twice(
 
 
 @pytest.mark.parametrize("name", [b"recordsrecords", b"kind TEXT NOT NULL,", b"seal TEXT NOT NULL"])
-def test_a_schema_that_says_something_else_is_told_in_a_sentence(damages: Damages, name: bytes) -> None:
+def test_changed_schema_is_reported_in_a_sentence(damages: Damages, name: bytes) -> None:
     damages.run_with_damage(Damage("journal.db", damages.find(name), 7 if name == b"recordsrecords" else 0))
 
 
-def test_facts_that_are_no_text_are_told_in_a_sentence(damages: Damages) -> None:
+def test_facts_of_another_type_are_reported_in_a_sentence(damages: Damages) -> None:
     # The last record's header, backwards from its kind: facts' serial type is two bytes, then the digest's.
     damages.run_with_damage(Damage("journal.db", damages.find_last_facts_type(), 0))
 
 
-def test_date_that_is_no_text_is_told_in_a_sentence(damages: Damages) -> None:
+def test_date_of_another_type_is_reported_in_a_sentence(damages: Damages) -> None:
     damages.run_with_damage(Damage("journal.db", damages.find_last_facts_type() - 2, 0))
 
 

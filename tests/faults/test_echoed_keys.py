@@ -74,7 +74,7 @@ def test_no_spelling_of_an_echoed_key_is_shown_or_stored(run: Run, home: Path, k
     assert leaks_of(run, home, key, command, SPELLINGS) == []
 
 
-def test_there_are_26_spellings_and_the_detector_finds_the_key_in_each() -> None:
+def test_detector_finds_the_key_in_each_of_26_spellings() -> None:
     missed = [name for name, spell in SPELLINGS.items() for key in KEYS if not find_key(key, spell(key))]
 
     assert (len(SPELLINGS), missed) == (26, [])
@@ -93,7 +93,7 @@ def ordinary_texts(key: str, chance: random.Random, count: int) -> list[str]:
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_replies_that_name_only_the_prefix_of_the_key_stay_as_they_are(run: Run, key: str) -> None:
+def test_replies_with_only_the_prefix_of_the_key_are_unchanged(run: Run, key: str) -> None:
     texts = ordinary_texts(key, random.Random(draw_seed()), 200)
     records = [{"id": f"tx_{number}", "note": text} for number, text in enumerate(texts)]
     reply = http_reply("200 OK", json.dumps(records, ensure_ascii=False).encode())
@@ -108,7 +108,7 @@ def answering_with(text: str) -> Behave:
     return by_method(GET=lambda _seen, connection: connection.sendall(refusal))
 
 
-def test_a_refusal_that_names_only_the_prefix_of_the_key_is_told(run: Run) -> None:
+def test_refusal_with_only_the_prefix_of_the_key_is_shown(run: Run) -> None:
     key = KEYS[0]
     for text in (
         "Invalid API key: sk_live_****8tZr",

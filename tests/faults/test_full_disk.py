@@ -65,17 +65,13 @@ def fill_to(levels: list[tuple[int, bool, str]], disk: Disk, harness: Harness) -
 
 @pytest.mark.representative("3")
 @pytest.mark.parametrize("count", [3, 6])
-def test_on_a_disk_that_is_nearly_full_nothing_is_sent_without_an_intent_and_all_resumes(
-    disk: Disk, harness: Harness, count: int
-) -> None:
+def test_nearly_full_disk_sends_nothing_without_an_intent(disk: Disk, harness: Harness, count: int) -> None:
     fixed = [NOTHING, THE_INTENT, ALL]
     fill_to([*fixed, *random.Random(harness.seed).sample(LEVELS, count - len(fixed))], disk, harness)
 
 
 @pytest.mark.long
-def test_at_a_hundred_levels_of_a_full_disk_nothing_is_sent_without_an_intent_and_all_resumes(
-    disk: Disk, harness: Harness
-) -> None:
+def test_full_disk_at_100_levels_sends_nothing_without_an_intent(disk: Disk, harness: Harness) -> None:
     fill_to(LEVELS, disk, harness)
 
 
@@ -107,35 +103,35 @@ def fail_at(folder: Path, verb: str, *, share: int | None, calls: frozenset[str]
 @pytest.mark.thorough
 @needs_strace
 @pytest.mark.parametrize("verb", ["create", "release"])
-def test_a_write_or_sync_that_fails_leaves_nothing_sent_without_an_intent(tmp_path: Path, verb: str) -> None:
+def test_failed_write_or_sync_sends_nothing_without_an_intent(tmp_path: Path, verb: str) -> None:
     fail_at(tmp_path, verb, share=4)
 
 
 @pytest.mark.long
 @needs_strace
 @pytest.mark.parametrize("verb", ["create", "release"])
-def test_every_write_and_sync_that_can_fail_leaves_nothing_sent_without_an_intent(tmp_path: Path, verb: str) -> None:
+def test_every_failed_write_or_sync_sends_nothing_without_an_intent(tmp_path: Path, verb: str) -> None:
     fail_at(tmp_path, verb, share=None)
 
 
 @pytest.mark.thorough
 @needs_strace
 @pytest.mark.parametrize("verb", ["create", "release"])
-def test_a_file_that_cannot_be_opened_or_read_is_told_in_a_sentence(tmp_path: Path, verb: str) -> None:
+def test_failed_open_or_read_is_reported_in_a_sentence(tmp_path: Path, verb: str) -> None:
     fail_at(tmp_path, verb, share=4, calls=READING)
 
 
 @pytest.mark.long
 @needs_strace
 @pytest.mark.parametrize("verb", ["create", "release"])
-def test_every_open_and_read_that_can_fail_is_told_in_a_sentence(tmp_path: Path, verb: str) -> None:
+def test_every_failed_open_or_read_is_reported_in_a_sentence(tmp_path: Path, verb: str) -> None:
     fail_at(tmp_path, verb, share=None, calls=READING)
 
 
 @pytest.mark.thorough
 @needs_strace
 @pytest.mark.parametrize("call", ["fcntl", "close"])
-def test_a_lock_that_cannot_be_taken_or_given_back_is_told_in_a_sentence(tmp_path: Path, call: str) -> None:
+def test_failed_lock_or_unlock_is_reported_in_a_sentence(tmp_path: Path, call: str) -> None:
     with faulted_command(tmp_path, "release") as command:
         command.names = ("journal.lock",)
         points = [point for point in command.points() if point.call == call]
@@ -145,7 +141,7 @@ def test_a_lock_that_cannot_be_taken_or_given_back_is_told_in_a_sentence(tmp_pat
 
 
 @needs_strace
-def test_a_create_that_was_told_as_unknown_is_held_back_whatever_sync_failed(tmp_path: Path) -> None:
+def test_create_reported_as_unknown_is_blocked_after_any_failed_sync(tmp_path: Path) -> None:
     with faulted_command(tmp_path, "create") as command:
         last = [point for point in command.points() if point.call == "fdatasync"][-1]
         command.run_with_fault(last, "error=EIO")
@@ -153,9 +149,7 @@ def test_a_create_that_was_told_as_unknown_is_held_back_whatever_sync_failed(tmp
 
 @pytest.mark.thorough
 @needs_strace
-def test_an_accepted_release_is_told_as_accepted_though_what_its_reading_showed_cannot_be_recorded(
-    tmp_path: Path,
-) -> None:
+def test_accepted_release_is_reported_when_its_read_back_fails_recording(tmp_path: Path) -> None:
     with faulted_command(tmp_path, "release") as command:
         points = command.points()
         syncs, ends = ([one for one in points if one.call == call] for call in ("fdatasync", "ftruncate"))
@@ -171,7 +165,7 @@ def test_an_accepted_release_is_told_as_accepted_though_what_its_reading_showed_
 
 @needs_strace
 @pytest.mark.usefixtures("time_limit")
-def test_a_failing_sync_shows_a_program_that_goes_on_after_it(tmp_path: Path) -> None:
+def test_failed_sync_detects_a_variant_that_continues(tmp_path: Path) -> None:
     with faulted_command(tmp_path, "release", variant="goes_on_after_a_failed_commit") as command:
         with pytest.raises(ViolationError) as noticed:
             command.run_with_fault(Point("fdatasync", 1, onwards=True), "error=EIO")
@@ -180,7 +174,7 @@ def test_a_failing_sync_shows_a_program_that_goes_on_after_it(tmp_path: Path) ->
 
 
 @pytest.mark.thorough
-def test_on_a_read_only_disk_everything_can_be_read_and_nothing_is_sent(disk: Disk, harness: Harness) -> None:
+def test_read_only_disk_allows_reads_and_sends_no_write(disk: Disk, harness: Harness) -> None:
     template = harness.home
     harness.home = disk.path / "home"
     shutil.copytree(template, harness.home)

@@ -144,7 +144,7 @@ def test_with_colours_only_our_own_come_out(service: Service) -> None:
     assert "\x1b[1m" in shown
 
 
-def test_what_was_hostile_is_told_losslessly_to_a_program(service: Service) -> None:
+def test_hostile_text_is_lossless_in_json(service: Service) -> None:
     chance = random.Random(draw_seed())
     rows = [{f"key {hostile(chance)}": hostile(chance), "id": hostile(chance)} for _ in range(500)]
 
@@ -163,7 +163,7 @@ def test_half_a_character_is_no_reply_and_does_no_harm(escape: str, service: Ser
     assert (code, harm_in(shown)) == (10, set())
 
 
-def test_no_text_begins_a_line_of_its_own(service: Service) -> None:
+def test_ids_with_line_ends_do_not_start_a_line(service: Service) -> None:
     ids = [f"tx_{number}{end}tx_other" for number, end in enumerate(("\n", "\r\n", "\x0b", "\x85", "\u2028", "\x1e"))]
     service.answer([{"id": resource_id, "status": resource_id} for resource_id in ids])
 

@@ -116,14 +116,14 @@ def show_strings(service: Service, place: str, strings: list[str]) -> None:
 
 @pytest.mark.representative("creates", "updates")
 @pytest.mark.parametrize("place", PLACES)
-def test_a_few_hundred_hostile_strings_around_a_write_do_a_terminal_no_harm(place: str, service: Service) -> None:
+def test_hostile_strings_around_writes_do_not_harm_terminals(place: str, service: Service) -> None:
     chance = random.Random(draw_seed())
     show_strings(service, place, [hostile(chance) for _ in range(SHORT)])
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("place", PLACES)
-def test_twenty_thousand_hostile_strings_around_a_write_do_a_terminal_no_harm(place: str, service: Service) -> None:
+def test_twenty_thousand_hostile_strings_around_writes_do_not_harm_terminals(place: str, service: Service) -> None:
     chance = random.Random(draw_seed())
     show_strings(service, place, [hostile(chance) for _ in range(LONG)])
 
@@ -161,7 +161,7 @@ def export(service: Service, strings: list[str]) -> None:
     assert [entry["reference"] for entry in reversed(listed.json)] == references
 
 
-def test_a_few_hundred_hostile_strings_make_no_formula_in_a_spreadsheet(service: Service) -> None:
+def test_hostile_strings_make_no_formula_in_a_spreadsheet(service: Service) -> None:
     chance = random.Random(draw_seed())
     export(service, [hostile(chance) for _ in range(IN_A_SHEET)])
 
@@ -177,7 +177,7 @@ def test_twenty_thousand_hostile_strings_make_no_formula_in_a_spreadsheet(servic
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.usefixtures("time_limit")
-def test_the_harness_notices_that_nothing_is_made_safe_around_a_write(
+def test_harness_detects_unescaped_text_around_a_write(
     place: str, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reached: list[bool] = []

@@ -33,12 +33,12 @@ def run_and_kill(home: Path, kills: int) -> None:
 
 
 @pytest.mark.thorough
-def test_a_few_kills_leave_nothing_unrecorded_nothing_twice_and_nothing_untrue(tmp_path: Path) -> None:
+def test_random_kills_violate_no_promise(tmp_path: Path) -> None:
     run_and_kill(tmp_path, SHORT)
 
 
 @pytest.mark.long
-def test_a_thousand_kills_leave_nothing_unrecorded_nothing_twice_and_nothing_untrue(tmp_path: Path) -> None:
+def test_a_thousand_random_kills_violate_no_promise(tmp_path: Path) -> None:
     run_and_kill(tmp_path, LONG)
 
 
@@ -85,12 +85,12 @@ def test_the_harness_notices_a_broken_variant(
     [("never_starts", "an undisturbed create ended with 0, and 0 arrived"), ("is_never_reached", "never reached")],
 )
 @pytest.mark.usefixtures("time_limit")
-def test_the_harness_is_not_content_with_a_variant_that_proves_nothing(tmp_path: Path, variant: str, why: str) -> None:
+def test_harness_fails_with_a_variant_that_proves_nothing(tmp_path: Path, variant: str, why: str) -> None:
     with pytest.raises(HarnessError, match=why):
         notice(tmp_path, variant, moment="request", kind="hang")
 
 
-def test_the_sound_program_is_noticed_for_nothing(tmp_path: Path) -> None:
+def test_harness_passes_with_the_unbroken_program(tmp_path: Path) -> None:
     with harness(tmp_path) as killer:
         killer.measure()
         for moment, kind in (("request", "hang"), ("any", "drop"), ("request", "hang")):

@@ -43,9 +43,7 @@ def proxied_service(request: pytest.FixtureRequest, run: Run, home: Path, tmp_pa
 
 
 @pytest.mark.parametrize(("status", "code"), CREATE_CODES)
-def test_create_is_sent_once_whatever_the_second_copy_meets(
-    proxied_service: ProxiedService, status: str, code: int
-) -> None:
+def test_create_is_sent_once_through_a_repeating_proxy(proxied_service: ProxiedService, status: str, code: int) -> None:
     service = Service(status)
 
     (result,) = proxied_service(service)(CREATE)
@@ -65,9 +63,7 @@ def test_release_is_sent_once_and_settled_by_its_reading(
 
 
 @pytest.mark.parametrize("status", ["425 No", "429 No"])
-def test_throttled_create_is_sent_again_only_where_the_profile_says_so(
-    proxied_service: ProxiedService, status: str
-) -> None:
+def test_throttled_create_is_resent_only_when_the_profile_allows(proxied_service: ProxiedService, status: str) -> None:
     service = Service(status)
 
     (result,) = proxied_service(service, "retry_throttled = true")(CREATE)

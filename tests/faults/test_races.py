@@ -131,11 +131,11 @@ def test_two_ways_to_one_escrow_are_one(tmp_path: Path, starter: Starter, ways: 
 
 @pytest.mark.long
 @pytest.mark.parametrize("ways", OTHERS)
-def test_two_ways_to_one_escrow_are_one_in_two_hundred_rounds(tmp_path: Path, starter: Starter, ways: str) -> None:
+def test_two_ways_to_one_escrow_release_once_in_200_rounds(tmp_path: Path, starter: Starter, ways: str) -> None:
     play(tmp_path, OTHERS[ways], starter, LONG)
 
 
-def test_the_port_that_a_scheme_has_by_itself_may_be_written_or_left_out(tmp_path: Path, starter: Starter) -> None:
+def test_default_port_written_or_omitted_is_one_service(tmp_path: Path, starter: Starter) -> None:
     through = Course(
         profiles(a=("http://127.0.0.1",), b=("http://127.0.0.1:80/",)), (("a", ()), ("b", ())), ports=(80, 0)
     )
@@ -149,7 +149,7 @@ def test_eight_creates_at_once_stay_under_the_cap(tmp_path: Path, starter: Start
             run.create_under_cap(250)
 
 
-def test_a_winner_that_settles_between_two_looks_of_a_loser_is_known_as_done(
+def test_write_settled_by_another_process_between_two_reads_is_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, now = tmp_path / "state", lambda: datetime.now(UTC)
@@ -169,7 +169,7 @@ def test_a_winner_that_settles_between_two_looks_of_a_loser_is_known_as_done(
     assert seen.state is State.DONE
 
 
-def test_a_winner_that_begins_between_two_looks_of_a_loser_is_no_damage(
+def test_write_begun_by_another_process_between_reads_is_not_damage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, now = tmp_path / "state", lambda: datetime.now(UTC)
@@ -209,7 +209,7 @@ def test_the_races_notice_a_program_that_takes_no_locks(tmp_path: Path) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.usefixtures("time_limit")
-def test_the_races_notice_a_cap_that_is_checked_outside_the_commit(tmp_path: Path) -> None:
+def test_races_detect_a_cap_checked_outside_the_commit(tmp_path: Path) -> None:
     starter = Starter("checks_caps_outside_the_commit")
     with contextlib.closing(starter), races(tmp_path, CAPPED, starter) as run:
         with pytest.raises(ViolationError) as noticed:

@@ -95,12 +95,12 @@ def fuzz_through_main(run: Run, count: int) -> None:
 
 @pytest.mark.representative("20")
 @pytest.mark.parametrize("count", [20, 100])
-def test_mutated_replies_end_whole_commands_as_known(run: Run, count: int) -> None:
+def test_commands_end_as_judged_for_mutated_replies(run: Run, count: int) -> None:
     fuzz_through_main(run, count)
 
 
 @pytest.mark.long
-def test_three_thousand_mutated_replies_end_whole_commands_as_known(run: Run) -> None:
+def test_commands_end_as_judged_for_3000_mutated_replies(run: Run) -> None:
     fuzz_through_main(run, THROUGH_MAIN_LONG)
 
 
@@ -128,14 +128,12 @@ def test_the_fuzz_notices_a_broken_variant(
     assert any("ESCROWCTL_TEST_SEED=7" in note for note in found.value.__notes__)
 
 
-def test_the_fuzz_is_content_with_the_sound_program() -> None:
+def test_fuzz_passes_with_the_unbroken_program() -> None:
     reply_fuzz.run(7, 600)
 
 
 @pytest.mark.parametrize("output_options", ["--json", "--debug"])
-def test_a_key_that_comes_back_in_what_is_not_http_is_not_shown_or_kept(
-    output_options: str, run: Run, home: Path
-) -> None:
+def test_key_in_a_fuzzed_reply_is_neither_shown_nor_stored(output_options: str, run: Run, home: Path) -> None:
     echo = f"HTTP/1.1 200 OK\r\nX-Your-Authorization : Bearer {KEY}\r\n\r\n".encode()
     with misbehaving(MisbehavingServer(sends(echo), b"")) as server:
         environ = {"ESCROWCTL_BASE_URL": f"http://127.0.0.1:{server.port}", "ESCROWCTL_API_KEY": KEY}
@@ -293,7 +291,7 @@ def test_what_has_no_end_ends_within_its_bounds_each_time(name: str, line: tuple
 
 
 @pytest.mark.long
-def test_a_list_of_many_small_things_is_read_in_bounded_memory(tmp_path: Path) -> None:
+def test_list_of_many_small_items_is_read_in_bounded_memory(tmp_path: Path) -> None:
     numbers = b"[" + b"1," * (1 << 20) + b"1]"
 
     ended = run_against(sends(whole(numbers)), tmp_path / "home", *LIST)

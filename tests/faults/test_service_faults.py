@@ -106,7 +106,7 @@ def drawn(rows: tuple[Row, ...], count: int | None) -> list[tuple[Row, Command, 
     "TLS on the plain port",
 )
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_each_command_ends_as_it_must_and_writes_once_at_most(row: Row, case_runner: CaseRunner) -> None:
+def test_each_command_ends_as_expected_and_writes_at_most_once(row: Row, case_runner: CaseRunner) -> None:
     """The writes of money meet every row; the other commands as many as the seed draws."""
     drawn_rows = random.Random(draw_seed()).sample(ROWS, FOR_ALL)
     for command, end in meetings(row):
@@ -123,12 +123,12 @@ def test_every_command_meets_every_row(row: Row, case_runner: CaseRunner) -> Non
     case_runner.finish()
 
 
-def test_the_table_is_as_long_as_it_was_promised() -> None:
+def test_fault_table_has_enough_rows() -> None:
     assert len({row.name for row in ROWS}) == len(ROWS) >= 40
 
 
 @pytest.mark.parametrize("command", LINES.values(), ids=LINES)
-def test_who_is_not_there_was_sent_nothing(command: Command, case_runner: CaseRunner) -> None:
+def test_closed_port_is_sent_nothing(command: Command, case_runner: CaseRunner) -> None:
     row = Row("refused", Connection.reset, NEVER_SENT)
     with misbehaving(case_runner.make_server(row, command, tunnel=False)) as server:
         pass  # closed again: the port refuses
@@ -138,7 +138,7 @@ def test_who_is_not_there_was_sent_nothing(command: Command, case_runner: CaseRu
 
 @pytest.mark.representative("create")
 @pytest.mark.parametrize("command", LINES.values(), ids=LINES)
-def test_who_never_takes_the_connection_was_sent_nothing(command: Command, case_runner: CaseRunner) -> None:
+def test_server_that_never_accepts_is_sent_nothing(command: Command, case_runner: CaseRunner) -> None:
     row = Row("a full backlog", Connection.reset, NEVER_SENT)
     with ExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
@@ -156,7 +156,7 @@ def test_who_never_takes_the_connection_was_sent_nothing(command: Command, case_
 
 
 @pytest.mark.parametrize("name", ["release", "update"])
-def test_a_second_reply_to_the_reading_is_not_the_reply_to_the_write(name: str, case_runner: CaseRunner) -> None:
+def test_second_reply_to_the_read_is_not_the_write_reply(name: str, case_runner: CaseRunner) -> None:
     command = LINES[name]
 
     def behave(seen: Seen, connection: socket.socket) -> None:

@@ -25,15 +25,11 @@ def kill_at_calls(folder: Path, verb: str, *, share: int | None) -> None:
 @pytest.mark.representative("2-create")
 @pytest.mark.parametrize("verb", ["create", "release"])
 @pytest.mark.parametrize("share", [2, 6])
-def test_a_kill_at_some_calls_on_the_journal_leaves_nothing_unrecorded_nothing_twice_and_nothing_untrue(
-    tmp_path: Path, verb: str, share: int
-) -> None:
+def test_kill_at_some_journal_calls_violates_no_promise(tmp_path: Path, verb: str, share: int) -> None:
     kill_at_calls(tmp_path, verb, share=share)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("verb", ["create", "release"])
-def test_a_kill_at_every_call_on_the_journal_leaves_nothing_unrecorded_nothing_twice_and_nothing_untrue(
-    tmp_path: Path, verb: str
-) -> None:
+def test_kill_at_every_journal_call_violates_no_promise(tmp_path: Path, verb: str) -> None:
     kill_at_calls(tmp_path, verb, share=None)

@@ -146,7 +146,7 @@ def test_a_proxy_sees_no_key_of_an_https_origin(run: Run, bundle: tuple[trustme.
 
 
 @pytest.mark.parametrize("stranger", ["another name", "another authority"])
-def test_a_proxy_that_answers_in_the_place_of_an_https_origin_gets_no_key(
+def test_proxy_that_answers_for_an_https_origin_gets_no_key(
     run: Run, bundle: tuple[trustme.CA, Path], stranger: str
 ) -> None:
     authority, path = bundle
@@ -160,7 +160,7 @@ def test_a_proxy_that_answers_in_the_place_of_an_https_origin_gets_no_key(
 
 
 @pytest.mark.parametrize("status", ["302 Found", "307 There", "407 Proxy Authentication Required"])
-def test_a_proxy_that_sends_elsewhere_gets_no_key(run: Run, bundle: tuple[trustme.CA, Path], status: str) -> None:
+def test_proxy_that_redirects_gets_no_key(run: Run, bundle: tuple[trustme.CA, Path], status: str) -> None:
     with serving(say_nothing) as beyond:
         reply = http_reply(status, b"", f"Location: {beyond.base_url}", 'Proxy-Authenticate: Basic realm="the API key"')
         server = MisbehavingServer(answer, b"", at_proxy=lambda connection: connection.send(reply))
@@ -173,7 +173,7 @@ def test_a_proxy_that_sends_elsewhere_gets_no_key(run: Run, bundle: tuple[trustm
 
 
 @pytest.mark.parametrize("location", ["http://BEYOND/x", "https://BEYOND/x", "http://escrow.test/x"])
-def test_an_https_origin_behind_a_proxy_that_redirects_leads_no_key_away(
+def test_redirecting_https_origin_behind_a_proxy_leaks_no_key(
     run: Run, bundle: tuple[trustme.CA, Path], location: str
 ) -> None:
     authority, path = bundle

@@ -31,9 +31,7 @@ def configure(home: Path, service: ExampleService, server: WireServer) -> None:
     "pages and empty replies",
 )
 @pytest.mark.parametrize("service", EXAMPLES, ids=lambda service: service.name)
-def test_every_command_says_what_was_written_by_hand(
-    service: ExampleService, home: Path, serve: Serve, run: Run
-) -> None:
+def test_every_command_prints_the_expected_output(service: ExampleService, home: Path, serve: Serve, run: Run) -> None:
     server = serve(service.behave())
     configure(home, service, server)
 

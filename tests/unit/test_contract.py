@@ -13,7 +13,7 @@ from escrowctl.output.safe import safe
 from escrowctl.writes.outcome import judge_write
 
 
-def test_the_currencies_are_those_of_iso_4217_that_have_a_minor_unit() -> None:
+def test_currencies_are_those_of_iso_4217_with_a_minor_unit() -> None:
     listed = {currency.code: currency.exponent for currency in Currency if currency.exponent is not None}
 
     assert listed == MINOR_DIGITS
@@ -40,7 +40,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("operation", [CREATE_TRANSACTION, RELEASE_TRANSACTION], ids=lambda operation: operation.name)
-def test_every_status_has_its_class_and_what_is_not_listed_is_unknown(operation: Operation) -> None:
+def test_every_status_has_a_class_and_others_are_unknown(operation: Operation) -> None:
     body = b'{"id":"tx_1"}'
     found = {
         status: judge_write(
@@ -80,7 +80,7 @@ def test_the_usual_names_are_found_and_nothing_is_guessed(body: bytes, located: 
     assert (found.id, found.status, found.amount.text if found.amount else None, found.currency) == located
 
 
-def test_a_pointer_is_resolved_as_rfc_6901_says() -> None:
+def test_pointer_is_resolved_by_rfc_6901() -> None:
     document = read_reply(b'{"foo":["bar","baz"],"":0,"a/b":1,"m~n":8}')
     assert isinstance(document, Document)
 
@@ -123,7 +123,7 @@ def test_a_reply_shaped_like_an_error_is_noticed(body: bytes, *, is_error: bool)
         ("[bold]na\u00efve \u4e2d[/bold]", "[bold]na\u00efve \u4e2d[/bold]"),
     ],
 )
-def test_text_that_could_move_a_terminal_is_shown_by_its_code(hostile: str, harmless: str) -> None:
+def test_control_characters_are_shown_by_code(hostile: str, harmless: str) -> None:
     assert safe(hostile) == harmless
 
 
@@ -136,7 +136,7 @@ def test_text_that_could_move_a_terminal_is_shown_by_its_code(hostile: str, harm
         *("e0001", "e0020", "e007f", "e0100", "e01ef"),
     ],
 )
-def test_a_character_that_nobody_sees_is_shown_by_its_code(code: str) -> None:
+def test_invisible_character_is_shown_by_its_code(code: str) -> None:
     assert safe(f"tx_{chr(int(code, 16))}1") == f"tx_\\u{{{code}}}1"
 
 

@@ -40,7 +40,7 @@ def defect_of(data: bytes, encoding: str | None, *, limit: int = LIMIT, size: in
     ],
     ids=["none", "empty", "identity", "gzip", "x-gzip", "odd spelling", "deflate"],
 )
-def test_a_body_is_whole_in_whatever_pieces_it_comes(encoding: str | None, data: bytes, size: int) -> None:
+def test_body_is_complete_in_pieces_of_any_size(encoding: str | None, data: bytes, size: int) -> None:
     assert collect(in_chunks(data, size), limit=LIMIT, encoding=encoding) == BODY
 
 
@@ -56,12 +56,12 @@ def test_a_compressed_body_without_its_end_mark_was_cut_short(encoding: str, dat
 
 
 @pytest.mark.parametrize("encoding", ["br", "zstd", "compress", "gzip, gzip", "gzip, identity", "aws-chunked"])
-def test_an_encoding_that_nobody_asked_for_and_cannot_be_undone_is_named(encoding: str) -> None:
+def test_unsupported_content_encoding_is_reported(encoding: str) -> None:
     assert defect_of(BODY, encoding) == (Defect.BAD_ENCODING, b"")
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate"])
-def test_bytes_that_are_not_what_the_header_says_are_named(encoding: str) -> None:
+def test_body_that_does_not_match_its_encoding_is_reported(encoding: str) -> None:
     assert defect_of(BODY, encoding)[0] is Defect.BAD_ENCODING
 
 
@@ -84,7 +84,7 @@ def test_the_limit_is_of_the_decoded_body_and_exact(encoding: str | None, squeez
     assert defect_of(over, encoding) == (Defect.OVER_LIMIT, b"x" * min(LIMIT, 16 * 1024))
 
 
-def test_what_stands_after_the_end_of_a_gzip_is_not_passed_over() -> None:
+def test_bytes_after_the_end_of_a_gzip_body_are_refused() -> None:
     """A second member (RFC 1952 section 2.2) belongs to the body: a body read in part is not read."""
     both = gzip.compress(b'{"id":') + gzip.compress(b'"tx_1"}')
     try:

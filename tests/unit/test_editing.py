@@ -115,7 +115,7 @@ def test_one_setting_changes_and_the_rest_of_the_text_stays(
     assert edit(tmp_path, BEFORE, (name, value)) == BEFORE.replace(old, new)
 
 
-def test_a_profile_that_goes_takes_its_lines_and_no_comment_of_another(tmp_path: Path) -> None:
+def test_removed_profile_leaves_comments_of_other_profiles(tmp_path: Path) -> None:
     after = edit(tmp_path, BEFORE, ("default_profile", None), ("profiles.acme-test", None))
 
     assert after == (
@@ -179,7 +179,7 @@ def test_other_layouts_are_kept_too(tmp_path: Path, text: str, name: str, value:
         ("profiles.new.mode", "test", "profiles.new.base_url: it is missing"),
     ],
 )
-def test_what_would_make_the_file_invalid_leaves_it_as_it_was(tmp_path: Path, name: str, value: Any, part: str) -> None:
+def test_edit_that_makes_the_file_invalid_changes_nothing(tmp_path: Path, name: str, value: Any, part: str) -> None:
     with pytest.raises(EscrowctlError) as caught:
         edit(tmp_path, BEFORE, (name, value))
 
@@ -204,7 +204,7 @@ def test_an_edit_that_changes_anything_else_is_not_written(tmp_path: Path, monke
     assert (tmp_path / "config.toml").read_text() == BEFORE
 
 
-def test_the_new_file_is_never_written_through_something_that_is_there_already(tmp_path: Path) -> None:
+def test_new_file_is_not_written_through_an_existing_link(tmp_path: Path) -> None:
     """Between looking and opening, somebody else could put a link there: O_EXCL."""
     precious = tmp_path / "precious"
     precious.write_text("do not overwrite")
@@ -265,7 +265,7 @@ def documents(draw: st.DrawFn) -> str:
         max_size=6,
     ),
 )
-def test_any_row_of_changes_is_what_the_standard_library_then_reads(
+def test_any_edits_are_what_the_standard_library_reads(
     tmp_path: Path, text: str, changes: list[tuple[str, str, Any]]
 ) -> None:
     path = tmp_path / "config.toml"

@@ -78,14 +78,14 @@ def test_any_edit_breaks_the_chain_where_it_was_made(journal_file: Path, change:
     assert first_broken_record(journal_file) == (noticed or 1)
 
 
-def test_an_entry_in_flight_whose_process_is_gone_reads_as_unknown(journal_file: Path) -> None:
+def test_entry_in_flight_of_a_dead_process_is_unknown(journal_file: Path) -> None:
     journal = Journal(journal_file.parent, now=lambda: NOW)
 
     assert [entry.state for entry in journal.select(Selection(9))] == [State.UNKNOWN, State.REFUSED, State.DONE]
     journal.close()
 
 
-def test_a_journal_of_a_newer_format_or_no_journal_at_all_is_refused(journal_file: Path) -> None:
+def test_newer_or_invalid_journal_file_is_refused(journal_file: Path) -> None:
     database = sqlite3.connect(journal_file)
     database.execute("PRAGMA user_version = 99")
     database.close()
@@ -126,7 +126,7 @@ def test_a_lock_dies_with_its_holder_however_it_ends(tmp_path: Path) -> None:
     assert after == (False, True, True)
 
 
-def test_another_open_and_close_of_the_file_does_not_drop_a_lock(tmp_path: Path) -> None:
+def test_second_open_and_close_of_the_file_keeps_the_lock(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     first, second = LockFile(path), LockFile(path)
     first.hold(7)

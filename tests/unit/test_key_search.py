@@ -41,7 +41,7 @@ def test_what_counts_as_the_key(key: str, text: str, held: bool) -> None:  # noq
     assert holds_key(f"<{text}>".encode("utf-16"), key) is held
 
 
-def test_plain_key_is_starred_in_place_and_an_encoded_one_with_its_text() -> None:
+def test_plain_key_is_starred_in_place_encoded_key_completely() -> None:
     assert star(f"bad key {KEY}, again {KEY}.", KEY) == "bad key ***, again ***."
     assert star(f"bad key {quote(KEY)}, again {KEY}.", KEY) == "***"
     assert star(f"bad key {KEY[:-1]}", KEY) == "***"
@@ -66,7 +66,7 @@ FRAMES = ("Invalid key {}", "?k={}&x=1", '{{"key":"{}"}}', "<b>{}</b>", "{}")
 
 
 @pytest.mark.thorough
-def test_key_in_any_two_encodings_is_starred_wherever_the_text_ends() -> None:
+def test_key_in_any_two_encodings_is_starred_at_any_cut() -> None:
     chance = random.Random(draw_seed())
     for _ in range(2000):
         key = text = chance.choice(KEYS)
@@ -87,7 +87,7 @@ ORDINARY = {
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("text", ORDINARY.values(), ids=ORDINARY)
-def test_list_of_64_megabytes_is_searched_in_a_few_seconds_at_most(text: str) -> None:
+def test_list_of_64_megabytes_is_searched_in_seconds(text: str) -> None:
     record = (ORDINARY["plain"] * 5 + text).encode()
     body = record * (64 * 1024 * 1024 // len(record))
 

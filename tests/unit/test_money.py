@@ -101,7 +101,7 @@ WRONG_AMOUNTS = (
 
 
 @pytest.mark.parametrize(("text", "mend"), WRONG_AMOUNTS)
-def test_a_wrong_numeral_is_refused_with_what_is_wrong_and_how_to_write_it(text: str, mend: str) -> None:
+def test_wrong_numeral_is_refused_with_problem_and_fix(text: str, mend: str) -> None:
     with pytest.raises(EscrowctlError) as refused:
         parse_amount(text)
 
@@ -109,7 +109,7 @@ def test_a_wrong_numeral_is_refused_with_what_is_wrong_and_how_to_write_it(text:
     assert refused.value.code is ErrorCode.BAD_VALUE
 
 
-def test_an_amount_of_more_than_forty_characters_is_refused_by_its_length() -> None:
+def test_amount_of_more_than_forty_characters_is_refused() -> None:
     assert parse_amount("9" * 40).text == "9" * 40
     with pytest.raises(EscrowctlError) as refused:
         parse_amount("9" * 41)
@@ -125,7 +125,7 @@ def test_an_amount_of_more_than_forty_characters_is_refused_by_its_length() -> N
 @example("1e40")
 @example("1e99")
 @example("1e-99")
-def test_whatever_is_proposed_can_be_typed_and_is_the_amount_that_was_meant(text: str) -> None:
+def test_proposed_amount_is_valid_and_equal_to_the_input(text: str) -> None:
     """The mend of a mend is no help, and one that is another amount is a wrong payment."""
     try:
         parse_amount(text)
@@ -170,7 +170,7 @@ def test_a_wrong_currency_is_refused_with_how_to_write_it(text: str, mend: str) 
 
 
 @pytest.mark.parametrize("code", ["XAU", "XXX", "XTS", "ZZZ", "BTC"])
-def test_a_code_without_a_minor_unit_is_refused_unless_the_profile_lists_it(code: str) -> None:
+def test_currency_without_a_minor_unit_is_refused_unless_listed(code: str) -> None:
     with pytest.raises(EscrowctlError) as refused:
         parse_currency(code)
 

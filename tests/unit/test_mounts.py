@@ -57,7 +57,7 @@ def test_the_longest_mount_point_above_a_path_counts(path: str, kind: str) -> No
         ("/Users/op/remote/state", "macfuse"),
     ],
 )
-def test_the_mounts_of_macos_are_told_apart(path: str, kind: str) -> None:
+def test_mounts_of_macos_are_parsed(path: str, kind: str) -> None:
     assert mounts.type_of(path, mounts.parse_mount(MACOS)) == kind
 
 

@@ -54,9 +54,7 @@ def test_conflict_of_any_write_but_update_proves_nothing(operation: Operation) -
 
 @WRITES
 @pytest.mark.parametrize("defect", [Defect.CUT_SHORT, Defect.OVER_LIMIT, Defect.BAD_ENCODING])
-def test_a_2xx_whose_body_is_not_whole_is_unknown_although_the_part_would_do(
-    defect: Defect, operation: Operation
-) -> None:
+def test_success_status_with_an_incomplete_body_is_unknown(defect: Defect, operation: Operation) -> None:
     answer = Answer(200, (), b'{"id":"tx_1"}', defect)
 
     assert judge_write(operation, Exchange(sent=True, answer=answer)).outcome is Outcome.UNKNOWN
@@ -64,7 +62,7 @@ def test_a_2xx_whose_body_is_not_whole_is_unknown_although_the_part_would_do(
 
 @WRITES
 @pytest.mark.parametrize("defect", [Defect.CUT_SHORT, Defect.OVER_LIMIT, Defect.BAD_ENCODING])
-def test_a_refusal_stands_whatever_became_of_its_body(defect: Defect, operation: Operation) -> None:
+def test_refusal_is_refused_with_any_body(defect: Defect, operation: Operation) -> None:
     answer = Answer(422, (), b'{"deta', defect)
 
     assert judge_write(operation, Exchange(sent=True, answer=answer)).outcome is Outcome.REFUSED

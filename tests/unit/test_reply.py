@@ -56,7 +56,7 @@ def test_a_number_stays_the_token_it_was(token: str) -> None:
     assert encode(reply.value) == f'{{"amount":{token}}}'
 
 
-def test_whole_characters_of_two_escapes_are_read() -> None:
+def test_characters_of_two_escapes_are_read() -> None:
     assert read_reply(b'"\\ud83d\\ude00"') == Document("\U0001f600")
 
 
@@ -103,7 +103,7 @@ def test_what_is_written_is_read_back(value: object) -> None:
 
 @settings(max_examples=300, derandomize=True, deadline=None)
 @given(_JSON, st.integers(0, 400), st.integers(0, 255))
-def test_a_reply_with_one_byte_changed_never_makes_the_reader_raise(value: object, place: int, byte: int) -> None:
+def test_reply_with_one_changed_byte_does_not_raise(value: object, place: int, byte: int) -> None:
     body = bytearray(encode(value).encode())  # type: ignore[arg-type] # as above
     body[place % len(body)] = byte
 
@@ -118,7 +118,7 @@ def test_a_reply_with_one_byte_changed_never_makes_the_reader_raise(value: objec
         (b"0.0", b"-0"),
     ],
 )
-def test_equal_things_have_one_likeness(one: bytes, other: bytes) -> None:
+def test_equal_bodies_have_one_fingerprint(one: bytes, other: bytes) -> None:
     first, second = read_reply(one), read_reply(other)
 
     assert isinstance(first, Document)
@@ -126,7 +126,7 @@ def test_equal_things_have_one_likeness(one: bytes, other: bytes) -> None:
     assert encode(normalise(first.value)) == encode(normalise(second.value))
 
 
-def test_a_likeness_keeps_every_digit() -> None:
+def test_fingerprint_keeps_every_digit() -> None:
     one, other = (
         Number("1234567890123456789012345678901234567890.1"),
         Number("1234567890123456789012345678901234567890.2"),

@@ -59,14 +59,14 @@ def test_fields_below_a_long_name_are_shown_as_json() -> None:
         (b'{"\x7f":1}', ['"\\u007f"']),
     ],
 )
-def test_a_key_that_could_be_taken_for_another_stands_in_quotes(body: bytes, names: list[str]) -> None:
+def test_ambiguous_field_name_is_quoted(body: bytes, names: list[str]) -> None:
     reply = read_reply(body)
 
     assert isinstance(reply, Document)
     assert [name for name, _ in flatten(reply.value)] == names
 
 
-def test_a_record_cannot_forge_a_field_of_its_own_in_a_pipe(service_and_run: ServiceAndRun) -> None:
+def test_record_cannot_forge_a_field_in_a_pipe(service_and_run: ServiceAndRun) -> None:
     _server, run = service_and_run(json_reply(b'{"id":"x","status":"held","":{"status":"released"},"a\\tb":1}'))
 
     assert run("tx", "get", "x").out == 'id\tx\nstatus\theld\n"".status\treleased\n"a\\tb"\t1\n'

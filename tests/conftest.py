@@ -1,4 +1,4 @@
-"""Every test runs with a home of its own, no configuration, and no terminal."""
+"""Every test runs with a fresh home, no configuration, and no terminal."""
 
 import io
 import json
@@ -22,7 +22,7 @@ os.umask(0o022)
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent / "contract")]
 
 if os.environ.get("ESCROWCTL_TEST_HTTPX") == "httpx2":
-    # The same tests against the continuation of httpx: the API is kept, so the names can stand in.
+    # The same tests against the continuation of httpx: the API is the same, so the modules can replace each other.
     import httpcore2
     import httpx2
 

@@ -26,7 +26,7 @@ WRITE_FILE = "escrowctl.config.replacing._write"
 
 
 def read(path: str) -> Any:
-    """Return what a path stands for now."""
+    """Return the current value of a path."""
     return pkgutil.resolve_name(path)
 
 

@@ -1,4 +1,4 @@
-"""A stand-in for the keyring package: one backend in memory, or one that fails in the way a test names."""
+"""A stub of the keyring package: one backend in memory, or one that fails in the way a test names."""
 
 import types
 from typing import Any

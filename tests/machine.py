@@ -36,7 +36,7 @@ _BEFORE = {path: _look(path) for path in sorted(_places())}
 
 
 def changes() -> list[str]:
-    """Return a sentence for each folder that is not as it was."""
+    """Return a sentence for each folder that changed."""
     now = {path: _look(path) for path in _BEFORE}
     return [f"{path} was {_BEFORE[path]} and is {now[path]}" for path in _BEFORE if now[path] != _BEFORE[path]]
 

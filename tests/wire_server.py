@@ -82,7 +82,7 @@ def by_method(**behaviours: Behave) -> Behave:
 
 @dataclass
 class WireServer:
-    """Listens on loopback, on a free port unless one is given; each connection has a thread of its own."""
+    """Listens on loopback, on a free port unless one is given; each connection has its own thread."""
 
     behave: Behave
     seen: list[Seen] = field(default_factory=list)

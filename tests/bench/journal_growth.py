@@ -6,7 +6,7 @@ compared by their medians. In memory the journal is filled in a minute or two, a
     TMPDIR=/dev/shm python3 tests/bench/journal_growth.py --entries 50000
 
 A create is the journal's part of it alone: the intent made durable, and its outcome, in a journal that is open, all
-entries on one day, under a cap that counts them. The list is a process of its own, start-up included. It prints a
+entries on one day, under a cap that counts them. The list is a separate process, start-up included. It prints a
 table and exits 1 where a bound is missed, 2 where the list fails.
 """
 

@@ -1,4 +1,4 @@
-"""Measure `sandbox serve`: durable creates over HTTP, beside Prism's stateless mock of the same call.
+"""Measure `sandbox serve`: durable creates over HTTP, compared with Prism's stateless mock of the same call.
 
 pytest does not run this.
 
@@ -102,7 +102,7 @@ def measure_rates(given: argparse.Namespace, folder: Path) -> tuple[Peer, Peer]:
 
 @contextlib.contextmanager
 def serve_sandbox(escrowctl: str, home: Path) -> Iterator[Peer]:
-    """Run `sandbox serve` with a home of its own."""
+    """Run `sandbox serve` with its own home."""
     ready = home.with_suffix(".ready")
     environ = {"PATH": os.environ["PATH"], "HOME": str(home), "ESCROWCTL_HOME": str(home)}
     line = [escrowctl, "sandbox", "serve", "--port", "0", "--ready-file", str(ready)]
@@ -154,7 +154,7 @@ def load(peer: Peer, seconds: float) -> float:
             for key, _ in selector.select(timeout=1):
                 connection = key.fileobj  # type: ignore[assignment] # what was registered
                 received = waiting[connection] + connection.recv(65536)
-                if _is_whole(received):
+                if _is_complete(received):
                     if not received.startswith(b"HTTP/1.1 200"):
                         sys.stderr.write(f"{peer.name}: {received[:300]!r}\n")
                         raise SystemExit(_CANNOT_MEASURE)
@@ -165,7 +165,7 @@ def load(peer: Peer, seconds: float) -> float:
     return done / (now - began)
 
 
-def _is_whole(received: bytes) -> bool:
+def _is_complete(received: bytes) -> bool:
     head, mark, body = received.partition(b"\r\n\r\n")
     if not mark:
         return False

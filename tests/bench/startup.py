@@ -85,7 +85,7 @@ def _read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Measure how fast escrowctl starts.")
     parser.add_argument("--escrowctl", default=shutil.which("escrowctl"), help="the installed script")
     parser.add_argument("--python", help="the interpreter of escrowctl (default: python in the same folder)")
-    parser.add_argument("--http", default=shutil.which("http"), help="HTTPie's http, from an environment of its own")
+    parser.add_argument("--http", default=shutil.which("http"), help="HTTPie's http, from a separate environment")
     parser.add_argument("--runs", type=int, default=25, help="runs of each command (default: 25)")
     options = parser.parse_args()
     if options.python is None and options.escrowctl:
@@ -98,7 +98,7 @@ def _read_options() -> argparse.Namespace:
 
 
 def _clean_environment(folder: Path, base_url: str) -> dict[str, str]:
-    """Return an environment with homes of its own; HTTPie is kept from looking for updates on the network."""
+    """Return an environment with fresh homes; HTTPie does not look for updates on the network."""
     config = folder / ".config" / "httpie"
     config.mkdir(parents=True)
     (config / "config.json").write_text(json.dumps({"disable_update_warnings": True, "default_options": []}))
@@ -160,7 +160,7 @@ def _report(medians: dict[str, float], runs: int) -> int:
 
 @contextmanager
 def _server() -> Iterator[str]:
-    """Run the server in a process of its own and yield its base URL."""
+    """Run the server in a separate process and yield its base URL."""
     with subprocess.Popen([sys.executable, __file__, "--serve"], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:

@@ -1,6 +1,6 @@
 """Measure the structure of a tree: its size, what a command imports, and how far an amount travels.
 
-pytest does not run this. One figure a line; it works on older and newer trees, whatever their modules are called:
+pytest does not run this. One figure a line; it works on older and newer trees with other module names:
 
     python3 tests/bench/structure.py            # this checkout
     python3 tests/bench/structure.py ../other --paths
@@ -176,7 +176,7 @@ def main() -> int:
 
 
 def measure_source(package: Path) -> tuple[dict[str, int], list[str]]:
-    """Return the figures that the source shows, and what stands out in it."""
+    """Return the figures that the source shows, and the long functions, long files and cycles."""
     files = {path: path.read_text("utf-8") for path in sorted(package.rglob("*.py"))}
     trees = {path: ast.parse(text) for path, text in files.items()}
     functions = [

@@ -1,4 +1,4 @@
-"""What every command-line test may ask for besides the run itself."""
+"""Fixtures of the command-line tests."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -28,7 +28,7 @@ def held(seen: Seen, connection: socket.socket) -> None:
 
 
 def bytes_then_close(data: bytes) -> Behave:
-    """Return a behaviour that sends these bytes, whatever they are, and closes."""
+    """Return a behaviour that sends these bytes, valid or not, and closes."""
 
     def behave(_seen: Seen, connection: socket.socket) -> None:
         connection.sendall(data)

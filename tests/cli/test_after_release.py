@@ -1,4 +1,4 @@
-"""After the PUT of a release: what is read back, recorded and told, whatever fails then."""
+"""After the PUT of a release: what is read back, recorded and reported when something fails."""
 
 import os
 import signal

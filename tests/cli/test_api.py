@@ -265,14 +265,14 @@ def test_raw_write_is_confirmed_and_sent_once(method: str, service_and_run: Serv
 
 
 def test_raw_write_is_recorded_without_texts_that_may_be_secret(service_and_run: ServiceAndRun) -> None:
-    _server, run = service_and_run(json_reply(b'{"id":"k_1","token":"tell-nobody","count":3}'))
+    _server, run = service_and_run(json_reply(b'{"id":"k_1","token":"not-for-logs","count":3}'))
 
     result = run("api", "POST", "/keys", "--data", '{"password":"hunter2","type":"x"}', "--yes")
     entry = run("journal", "show", "j1", "--json").json
 
-    assert result.out == '{"id": "k_1", "token": "tell-nobody", "count": 3}\n'
+    assert result.out == '{"id": "k_1", "token": "not-for-logs", "count": 3}\n'
     assert (entry["operation"], entry["id"], entry["state"]) == ("call_post", "k_1", "done")
-    assert [word in json.dumps(entry) for word in ("hunter2", "tell-nobody")] == [False, False]
+    assert [word in json.dumps(entry) for word in ("hunter2", "not-for-logs")] == [False, False]
     assert json.loads(entry["reply"])["count"] == 3
 
 

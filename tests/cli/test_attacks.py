@@ -18,7 +18,7 @@ def record(resource_id: str, **fields: Any) -> bytes:
     return json.dumps({"id": resource_id, "status": "held", "amount": 100, "currency": "USD", **fields}).encode()
 
 
-# Replies that nobody asked for
+# Replies without a request
 
 
 def too_many(*surplus: bytes, write: Behave) -> Behave:
@@ -108,7 +108,7 @@ def test_release_is_not_sent_when_the_record_has_another_id(service_and_run: Ser
 
 @pytest.fixture
 def profiles(serve: Serve, write_config: Callable[[str], Path], run: Run) -> Callable[..., tuple[WireServer, Run]]:
-    """Write profiles, each by its lines, for one server; BASE stands for its URL, PORT for its port."""
+    """Write profiles, each by its lines, for one server; BASE is replaced by its URL, PORT by its port."""
 
     def write(behave: Behave, **lines: str) -> tuple[WireServer, Run]:
         server = serve(behave)
@@ -169,7 +169,7 @@ def test_duplicate_is_refused_under_another_name_of_the_service(
 
 
 def _key_of(environ: dict[str, str], server: WireServer) -> dict[str, str]:
-    """A key from the environment belongs to the environment's URL: a profile needs it named beside it."""
+    """A key from the environment belongs to the environment's URL: a profile needs that URL in the environment too."""
     if "ESCROWCTL_PROFILE" not in environ:
         return {}
     host = "localhost" if environ["ESCROWCTL_PROFILE"] == "d" else "127.0.0.1"
@@ -296,7 +296,7 @@ def test_release_shows_its_body_before_the_confirmation(service_and_run: Service
     assert (result.code, server.writes[0].body) == (0, b'{"amount":999999,"to":"x"}')
 
 
-# What is said of a release that was accepted
+# What is reported of a release that was accepted
 
 
 def test_accepted_is_not_called_released(service_and_run: ServiceAndRun) -> None:

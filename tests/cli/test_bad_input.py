@@ -279,7 +279,7 @@ def test_unusable_key_file_is_refused_and_its_content_not_shown(
         path.chmod(mode)
     environ = {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY_FILE": str(path)}
 
-    # `at` sets a key of its own; this run has the file's alone.
+    # `service_and_run` sets a key; this run has only the file's.
     result = run("tx", "get", "tx_1", environ=environ, without=("ESCROWCTL_API_KEY",))
 
     assert (result.code, result.out, server.seen) == (2, "", [])

@@ -52,7 +52,7 @@ RunWithEndlessInput = Callable[..., tuple[int, str]]
 
 @pytest.fixture
 def run_with_endless_input(home: Path, serve: Serve) -> RunWithEndlessInput:
-    """Run a line whose standard input never ends; returns the exit code and what it said."""
+    """Run a line whose standard input never ends; returns the exit code and stderr."""
     server = serve(json_reply(HELD))
 
     def run_line(*words: str, text: str = "\0", terminal: bool = False) -> tuple[int, str]:

@@ -252,7 +252,7 @@ def test_a_retry_of_one_write_counts_once(profile: Profile, run: Run) -> None:
 
 @pytest.mark.thorough
 def test_eight_processes_at_once_stay_under_the_cap(profile: Profile, home: Path) -> None:
-    """Reserved inside the intent's commit: between asking and sending nobody else can slip in."""
+    """Reserved inside the intent's commit: no other process can send between the check and the request."""
     import threading
 
     everybody = threading.Barrier(3, timeout=20)

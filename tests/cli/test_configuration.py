@@ -1,6 +1,6 @@
 """Where values come from: which origin was asked, with which key, for every combination that matters.
 
-Two services, A and B, each with a key of its own; whatever is configured, a key reaches only the
+Two services, A and B, each with its own key; in every configuration, a key reaches only the
 origin it was given for.
 """
 
@@ -26,7 +26,7 @@ KEY_A, KEY_B, KEY_ENV, KEY_RING = (
 
 @dataclass(frozen=True)
 class Case:
-    """Line and environment (A and B stand for the base URLs), and what must come of them.
+    """Line and environment (A and B are replaced by the base URLs), and the expected result.
 
     `seen`: the server that was asked and the key it saw, or the exit code with nothing asked.
     """

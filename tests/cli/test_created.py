@@ -1,4 +1,4 @@
-"""A create that was only accepted, one that is not as it was sent, and webhooks, which need no proof."""
+"""A create that was only accepted, one whose record differs from the request, and webhooks, which need no proof."""
 
 import json
 import signal

@@ -57,7 +57,7 @@ def _answered(status: str) -> Behave:
 
 WEBHOOK = ("webhook", "create", "--url", "https://hooks.example.net/x")
 NAMELESS = writes_meet(hang_up, reads=json_reply(b'{"status":"held"}'))
-"""Each id stands for itself: the record echoes none."""
+"""Each id is printed as typed: the record echoes none."""
 
 ROWS = (
     Row(ExitCode.OK, CREATE, json_reply(HELD), 1),

@@ -1,6 +1,6 @@
-"""One journal reached by two paths that do not share locks: nobody's record is lost, nobody reports what may be false.
+"""One journal reached by two paths that do not share locks: no record is lost, and no report may be false.
 
-A second home whose journal.db is a hard link stands for such a path: SQLite's locks are shared there,
+A second home whose journal.db is a hard link is such a path: SQLite's locks are shared there,
 the locks that say who is alive are not. Where those are not shared either, a whole file is put back.
 """
 
@@ -29,7 +29,7 @@ Meanwhile = Callable[..., int]
 def two_paths(run: Run, serve: Serve, home: Path, tmp_path: Path) -> Any:
     """Start a service, one write of which calls `meanwhile`, and return it with a run by the one path to a journal.
 
-    `meanwhile` gets what runs a line by the other path, in a process of its own, and returns its exit code.
+    `meanwhile` gets what runs a line by the other path, in a separate process, and returns its exit code.
     """
 
     def start(meanwhile: Callable[[Meanwhile], None], *, at_write: int = 1) -> tuple[WireServer, Line]:
@@ -53,7 +53,7 @@ def two_paths(run: Run, serve: Serve, home: Path, tmp_path: Path) -> Any:
 
 
 def link(state: Path, other: Path) -> None:
-    """Make another path to a journal, with locks of its own."""
+    """Make another path to a journal, with separate locks."""
     other.mkdir(parents=True, mode=0o700)
     os.link(state / "journal.db", other / "journal.db")
     os.link(state / "journal.head", other / "journal.head")

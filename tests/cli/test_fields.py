@@ -209,7 +209,7 @@ def test_a_list_reads_well_at_every_width(
     assert list(rows) == ["tx_0190c2a8_5a3e_7bb1_9d0e_2f6a4c81e7d5", "tx_2", "tx_3", "tx_4"]
     first = rows["tx_0190c2a8_5a3e_7bb1_9d0e_2f6a4c81e7d5"]
     points = {first.index(".5"), rows["tx_2"].index(".005"), rows["tx_3"].index("100") + 3}
-    assert len(points) == 1, "the points stand below each other"
+    assert len(points) == 1, "the decimal points are aligned"
     assert len({row.index(code) for row, code in zip(rows.values(), ("EUR", "KWD", "JPY"), strict=False)}) == 1
     assert (max(map(len, lines)) <= columns, len(lines)) == (True, {80: 8, 120: 6, 200: 5}[columns])
     created = ("40 s ago", "3 d ago", "yesterday", "2026-13-41T04:00:00Z")

@@ -66,7 +66,7 @@ def loose_umask() -> Iterator[None]:
     os.umask(before)
 
 
-# What escrowctl creates, and what it leaves as it is
+# What escrowctl creates, and what it does not change
 
 
 def test_folder_created_first_by_another_process_keeps_its_mode(

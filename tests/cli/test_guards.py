@@ -495,7 +495,7 @@ def test_a_read_only_profile_sends_no_write(service_with_profile: Callable[..., 
     assert (codes, server.writes) == ([5, 5, 0], [])
 
 
-# What is said
+# Output
 
 
 def test_one_envelope_is_removed_and_numbers_are_unchanged(service_and_run: ServiceAndRun) -> None:

@@ -1,4 +1,4 @@
-"""Two journals become one: what may have happened stands, and what a file says is checked before it is believed."""
+"""Imports: writes that may have happened are kept, and a file is checked before it is imported."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ LATER = json_reply(b"", "429 Later", "Retry-After: 999")
 
 @pytest.fixture
 def start_machine(run: Run, tmp_path: Path) -> Callable[[WireServer, str], Machine]:
-    """Return a machine, by its name, that writes to a service with a journal of its own."""
+    """Return a machine, by its name, that writes to a service with its own journal."""
 
     def start(server: WireServer, home: str) -> Machine:
         (tmp_path / home).mkdir(mode=0o700, exist_ok=True)
@@ -234,7 +234,7 @@ def test_a_journal_is_not_restored_as_less_than_it_was(machines: Machines, tmp_p
 def forge(
     *records: tuple[int, str, dict[str, Any]], journal_id: object = "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"
 ) -> str:
-    """Return an export whose chain is whole, whatever its records say."""
+    """Return an export whose chain is valid, with any records."""
     digest, lines = "0" * 64, [{"escrowctl_journal": 1, "journal_id": journal_id}]
     for sequence, (entry, kind, facts) in enumerate(records, start=1):
         at = "2026-11-21T03:12:44.000Z"

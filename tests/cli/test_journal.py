@@ -325,7 +325,7 @@ def test_write_on_a_changed_journal_is_not_sent(
 def test_an_older_copy_of_the_journal_is_refused(
     journal_of_six: tuple[WireServer, Run], home: Path, tmp_path: Path
 ) -> None:
-    """Its chain is intact; only the head beside it tells."""
+    """Its chain is intact; only the head next to it shows the difference."""
     server, run = journal_of_six
     path = home / "state" / "journal.db"
     shutil.copy(path, tmp_path / "older.db")

@@ -1,5 +1,5 @@
-"""The configured key goes into one header, to one origin, and stands nowhere else: not in a path, a
-body, an output, a hint, a trace or the journal, whatever the operator types or the service says.
+"""The configured key goes into one header, to one origin, and appears nowhere else: not in a path, a
+body, an output, a hint, a trace or the journal, with any input of the operator and any reply of the service.
 """
 
 from pathlib import Path

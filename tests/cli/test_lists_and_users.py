@@ -1,4 +1,4 @@
-"""Lists in whatever envelope, and users."""
+"""Lists in any envelope, and users."""
 
 import json
 
@@ -18,7 +18,7 @@ ITEMS = b'[{"id":"tx_2","status":"held","amount":1.50,"currency":"EUR"},{"id":"t
         b'{"items":%s}' % ITEMS,
         b'{"transactions":%s,"warnings":[]}' % ITEMS,
         b'{"data":{"items":%s,"total":2}}' % ITEMS,
-        b'{"whatever":%s,"page":1}' % ITEMS,
+        b'{"anything":%s,"page":1}' % ITEMS,
     ],
     ids=["bare", "data", "items", "the noun's plural", "two envelopes", "the only array"],
 )

@@ -1,4 +1,4 @@
-"""The outcome table of writes, end to end: one request, one verdict, and nothing said that is not known.
+"""The outcome table of writes, end to end: one request, one outcome, and nothing reported that is not known.
 
 The classes are those of RFC 9110 section 9.2.2 read with caution: a write is sent once; what proves
 that it was not applied is a refusal, what proves that no byte left is "not sent", all else is unknown.
@@ -24,7 +24,7 @@ QUICK = ("--timeout", "0.6")
 
 
 def drip(data: bytes, *, every: float = 0.06) -> Behave:
-    """Return a behaviour that sends a byte at a time, each well within any time-out of its own."""
+    """Return a behaviour that sends a byte at a time, each well within any timeout."""
     never = threading.Event()
 
     def behave(_seen: Seen, connection: socket.socket) -> None:
@@ -44,7 +44,7 @@ NO_BODY = object()
 
 @dataclass(frozen=True)
 class Unknown:
-    """A behaviour after which nobody can know: `why` completes "the create was sent, and ..."."""
+    """A behaviour after which the outcome is unknown: `why` completes "the create was sent, and ..."."""
 
     name: str
     behave: Behave
@@ -118,7 +118,7 @@ UNKNOWN_EITHER_WAY = (
     Unknown("503", json_reply(b"", "503 Service Unavailable", "Retry-After: 1"),
             "the service answered 503 (Retry-After: 1)", 503),
     Unknown("504", json_reply(b"", "504 Gateway Timeout"), "the service answered 504", 504),
-    Unknown("a status nobody knows", json_reply(b"", "999 Odd"), "the service answered 999", 999),
+    Unknown("an unlisted status", json_reply(b"", "999 Odd"), "the service answered 999", 999),
 )  # fmt: skip
 
 UNKNOWN_CREATES = (
@@ -198,7 +198,7 @@ def test_unclear_create_is_unknown_and_sent_once(
     "HTML",
     "not HTTP",
     "a key twice",
-    "a status nobody knows",
+    "an unlisted status",
 )
 @pytest.mark.parametrize("case", UNKNOWN_EITHER_WAY, ids=lambda case: case.name)
 def test_unclear_release_is_unknown_and_sent_once(

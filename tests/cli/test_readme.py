@@ -117,7 +117,7 @@ LINES = {
 
 
 def commands_refusing_sandbox() -> set[str]:
-    """Return the commands that README says cannot be rehearsed; a noun alone stands for all of its verbs."""
+    """Return the commands that README excludes from rehearsal; a noun without a verb means all of its verbs."""
     (sentence,) = re.findall(
         r"every command can be rehearsed with `--sandbox`, except(.*?)which refuse it", README, re.DOTALL
     )
@@ -125,7 +125,7 @@ def commands_refusing_sandbox() -> set[str]:
     return {line for line in LINES for name in names if line == name or line.startswith(f"{name} ")}
 
 
-@pytest.mark.filterwarnings("ignore:send_bytes will be removed")  # waitress warns of its own option
+@pytest.mark.filterwarnings("ignore:send_bytes will be removed")  # waitress warns of one of its options
 @pytest.mark.parametrize("command", LINES)
 def test_command_runs_with_sandbox_unless_the_readme_excludes_it(
     command: str, run: Run, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -1,4 +1,4 @@
-"""Reads: asked once, shown as they stand, and never more than a failed read when they fail."""
+"""Reads: sent once, shown unchanged, and reported as a failed read when they fail."""
 
 import gzip
 import json

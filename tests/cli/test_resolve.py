@@ -453,7 +453,7 @@ def test_what_cannot_be_read_is_called_not_applied_only_unread(
         ("{}", item("tx_1", 999, metadata=KEY)),
         ("{}", item("tx_1", currency="EUR", metadata=KEY)),
     ],
-    ids=["the key stands in what was sent", "another amount", "another currency"],
+    ids=["the key is in the request", "another amount", "another currency"],
 )
 def test_a_key_that_something_else_explains_proves_nothing(
     unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, data: str, record: dict[str, Any]
@@ -636,7 +636,7 @@ def test_without_a_terminal_sending_it_again_needs_yes(
 def test_a_second_sending_that_is_not_done_settles_nothing(
     unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, second: Behave
 ) -> None:
-    """The first may have been applied, whatever the second met."""
+    """The first may have been applied, with any result of the second."""
     write = in_turn(hang_up, second)
     server, run = unknown_write(CREATE, by_path(listed=listing(), one=json_reply(HELD), write=write))
 

@@ -1,4 +1,4 @@
-"""A write that is done, and whose result cannot be shown: it is said to be done, whatever the reason."""
+"""A write that is done, and whose result cannot be shown: it is reported as done."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Several ids in one line: what is said at the end adds up, and never counts an unknown among the failed."""
+"""Several ids in one command: the counts at the end add up, and an unknown is not counted as failed."""
 
 import socket
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""A call that is announced to end: said once in a run, whatever else comes of it."""
+"""A call with an announced end: reported once in a run."""
 
 import pytest
 from conftest import ServiceAndRun

@@ -1,4 +1,4 @@
-"""https: whom we trust, what counts as sent, and that nothing is weakened by the environment."""
+"""https: which servers are trusted, what counts as sent, and that the environment weakens nothing."""
 
 import contextlib
 import socket

@@ -1,4 +1,4 @@
-"""Names from the cache: kept by commands, offered by shells, and harmless whatever stands there."""
+"""Names from the cache: stored by commands, offered by shells, and harmless with any content."""
 
 import os
 import stat
@@ -30,7 +30,7 @@ CASES: tuple[tuple[str, set[str]], ...] = (
     ("escrowctl user get u", {"usr_1"}),
     ("escrowctl -p ac", {"acme", "acme-live"}),
     ("escrowctl auth switch o", {"other"}),
-    ("escrowctl -p nobody tx get ", set()),
+    ("escrowctl -p missing tx get ", set()),
     ("escrowctl tx list ", set()),
 )
 

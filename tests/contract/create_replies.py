@@ -95,7 +95,7 @@ NOTHING_CREATED: tuple[CreateReply, ...] = (
         },
     ),
     CreateReply(
-        "Square: CreatePayment, errors beside a payment that failed (square SDK, models/create-payment-response)",
+        "Square: CreatePayment, errors with a payment that failed (square SDK, models/create-payment-response)",
         {
             "errors": [{"code": "GENERIC_DECLINE", "category": "PAYMENT_METHOD_ERROR"}],
             "payment": {
@@ -384,13 +384,13 @@ NOTHING_CREATED: tuple[CreateReply, ...] = (
         {"mti": "0110", "stan": "000123", "rrn": "632503000123", "responseCode": "51", "amount": "000000010000"},
     ),
     CreateReply(
-        "ISO 8583 gateways as JSON: response code 05 beside an id (ISO 8583, data element 39)",
+        "ISO 8583 gateways as JSON: response code 05 with an id (ISO 8583, data element 39)",
         {"transactionId": "632503000124", "responseCode": "05", "responseMessage": "Do not honour"},
     ),
     # What services are built with
     CreateReply("JSend: fail (JSend specification, Fail)", {"status": "fail", "data": {"amount": "is required"}}),
     CreateReply(
-        "JSend: error beside data (JSend specification, Error)",
+        "JSend: error with data (JSend specification, Error)",
         {"status": "error", "message": "Unable to reach the ledger", "code": 5, "data": {"id": "tx_1"}},
     ),
     CreateReply(
@@ -575,7 +575,7 @@ CREATED: tuple[CreateReply, ...] = (
         status="200 OK",
     ),
     created(
-        "Wise: Create a transfer, beside our customerTransactionId (docs.wise.com/api-reference/transfer)",
+        "Wise: Create a transfer, with our customerTransactionId (docs.wise.com/api-reference/transfer)",
         "16521632",
         {
             "id": 16521632,
@@ -629,7 +629,7 @@ CREATED: tuple[CreateReply, ...] = (
         headers=("Location: /api/v1/transactions/15c6bcce-46f7-e811-8112-e8dd3bececa8",),
     ),
     created(
-        "RFC 9110, section 15.3.2: 201 with a Location beside a status",
+        "RFC 9110, section 15.3.2: 201 with a Location and a status",
         "tx_7K2M9QHD",
         {"status": "held"},
         headers=("Location: transactions/tx_7K2M9QHD",),

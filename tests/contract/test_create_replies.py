@@ -27,7 +27,7 @@ def replies_in_turn(replies: tuple[CreateReply, ...]) -> Behave:
 
 
 def ends(service_and_run: ServiceAndRun, replies: tuple[CreateReply, ...]) -> dict[str, End]:
-    """Return how one create ends for each reply; every line has a reference of its own."""
+    """Return how one create ends for each reply; every command has its own reference."""
     server, run = service_and_run(replies_in_turn(replies))
     results = [run(*CREATE, "--reference", f"r{number}", "-q") for number in range(len(replies))]
     entries = reversed(run("journal", "list", "--limit", "1000", "--json").json)

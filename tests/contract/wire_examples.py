@@ -1,6 +1,6 @@
 """Requests and replies written by hand from interface.md; neither the client nor the sandbox made them.
 
-Section numbers are interface.md's. Where it says "not shown" there is no example. `{id}` stands for
+Section numbers are interface.md's. Where it says "not shown" there is no example. `{id}` is replaced by
 the id of an escrow that exists.
 """
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class WireExample:
-    """One call: the line that causes it, what must stand on the wire, and what may come back."""
+    """One call: the line that causes it, the request that must be sent, and the reply that may come back."""
 
     name: str
     line: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The installed console script, run as a process of its own in an environment of its own."""
+"""The installed console script, run as a separate process in a clean environment."""
 
 import json
 import os
@@ -21,7 +21,7 @@ _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def find_script() -> Path:
-    """Return the console script beside this interpreter; fails where the package is not installed."""
+    """Return the console script next to this interpreter; fails where the package is not installed."""
     path = Path(sys.executable).parent / "escrowctl"
     assert path.is_file(), f"{path} is not there: these tests run the installed script, so install the package first"
     return path
@@ -88,7 +88,7 @@ class Program:
         )
 
     def terminal(self, *words: str, columns: int = 100) -> "Terminal":
-        """Start a command line at a terminal of its own, that many columns wide."""
+        """Start a command line at a new terminal, that many columns wide."""
         return Terminal(
             pexpect.spawn(
                 str(find_script()),
@@ -147,7 +147,7 @@ def _result(process: "subprocess.Popen[str]", stdin: str | None) -> Result:
 
 
 def clean_environment(folder: Path) -> dict[str, str]:
-    """Return the whole environment of a process: a home of its own, and nothing that this one was given."""
+    """Return the complete environment of a process: a fresh home, and nothing of this one's environment."""
     return {
         "PATH": f"{find_script().parent}{os.pathsep}{os.defpath}",
         "HOME": str(folder),

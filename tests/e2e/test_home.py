@@ -29,7 +29,7 @@ def test_every_file_is_private_with_any_umask(program: Program, server: WireServ
     assert (ended.code, ended.out, ended.err) == (0, "tx_1\n", "")
     root = Path(program.environ["HOME"])
     modes = {str(path.relative_to(root)): stat.filemode(path.stat().st_mode) for path in root.rglob("*")}
-    # SQLite's own journals come and go; they have the mode of the file they stand beside.
+    # SQLite's own journals come and go; they have the mode of their database.
     assert {name: mode for name, mode in modes.items() if not name.endswith("-journal")} == {
         "escrowctl": "drwx------",
         "escrowctl/cache": "drwx------",

@@ -60,7 +60,7 @@ def steps(console: str) -> Iterator[tuple[str, list[str], list[str]]]:
 
 
 def play(program: Program, console: str, *, server: WireServer | None = None) -> None:
-    """Type a console block into bash at a terminal, and compare what is shown; `...` stands for any lines."""
+    """Type a console block into bash at a terminal, and compare what is shown; `...` matches any lines."""
     environ = {**program.environ, "PS1": PROMPT, "TERM": "dumb", "PATH": f"{find_script().parent}:/usr/bin:/bin"}
     shell = pexpect.spawn(
         "bash",

@@ -1,4 +1,4 @@
-"""`--sandbox` goes nowhere else, whatever the environment and the files say: no socket is ever connected."""
+"""`--sandbox` goes nowhere else, with any environment and files: no socket is ever connected."""
 
 from pathlib import Path
 

@@ -266,7 +266,7 @@ def test_second_signal_does_not_change_the_exit_code_of_unknown(
         wait_until(lambda: there.journal() == [("create_transaction", "unknown")], "the outcome was recorded")
         wait_until(lambda: blocked_in_write(process.pid), "it was stuck in telling of it")
         process.send_signal(second)
-        time.sleep(0.2)  # the handler runs while nobody reads
+        time.sleep(0.2)  # the handler runs while no reader waits
         drained = threading.Thread(target=reader.read)
         drained.start()
         ended = finish(process)
@@ -434,7 +434,7 @@ def answer_done_with_record(_seen: Seen, connection: socket.socket) -> None:
 
 
 def test_broken_connection_at_exit_prints_nothing(program: Program, serve: Serve) -> None:
-    """After the answer the server resets the connection that is kept alive: nobody needs it any more."""
+    """After the answer the server resets the connection that is kept alive: it is no longer needed."""
 
     def answer_and_reset(_seen: Seen, connection: socket.socket) -> None:
         connection.sendall(http_reply("200 OK", HELD))

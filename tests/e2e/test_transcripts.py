@@ -137,7 +137,7 @@ def test_timed_out_create_is_refused_when_repeated(program: Program, tmp_path: P
 
 
 def configure_live(program: Program, folder: Path, *, base_url: str) -> None:
-    """Write a live profile whose key stands in a private file."""
+    """Write a live profile whose key is in a private file."""
     program.home.mkdir(parents=True, mode=0o700)
     key = folder / "acme.key"
     key.touch(mode=0o600)

@@ -15,7 +15,7 @@ HANDS = 8
 
 
 def test_eight_hands_release_once(program: Program, serve: Serve) -> None:
-    """Nobody sends before all eight have read the record as held; the answer comes when the first has sent."""
+    """No process sends before all eight have read the record as held; the answer comes when the first has sent."""
     all_have_read = threading.Barrier(HANDS)
     first_reads = iter(range(HANDS))
 

@@ -1,1 +1,1 @@
-"""Harnesses that break things and count what is left."""
+"""Harnesses that break the disk, the network, the service or the process, and check what must still hold."""

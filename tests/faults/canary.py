@@ -1,6 +1,6 @@
 """A canary for a key: how it is given, what a service may do with it, and a look for it in everything.
 
-A place that is meant to hold the key (a file that it is read from, credentials.toml) is told apart by its name.
+A place that is meant to hold the key (a file that it is read from, credentials.toml) is recognised by its name.
 """
 
 import base64
@@ -37,12 +37,12 @@ LINES = (
     ("auth", "status", "--check"),
     ("auth", "login", "--base-url", "{url}", "--mode", "test", "-p", "another"),
 )
-"""The key stands on stdin for each of them."""
+"""The key is on stdin for each of them."""
 RECORD = b'{"id":"tx_1","status":"held","amount":100,"currency":"USD"}'
 
 
 def spellings(key: str) -> tuple[bytes, ...]:
-    """The key as it might stand anywhere: plain, in JSON, in a URL, in a repr, in base64."""
+    """The key as it might appear: plain, in JSON, in a URL, in a repr, in base64."""
     texts = {key, json.dumps(key)[1:-1], quote(key, safe=""), quote(key), repr(key)[1:-1]}
     coded = base64.b64encode(key.encode()).rstrip(b"=")
     return (*(text.encode() for text in texts), coded)
@@ -89,7 +89,7 @@ WAYS: dict[str, Callable[[Path, str, str], Environment]] = {
 
 
 def keep_key(home: Path, key: str) -> Path:
-    """Return a file of the key beside the home, which is looked into."""
+    """Return a file of the key next to the home, which is searched."""
     path = home.with_name("given.key")
     path.parent.mkdir(exist_ok=True)
     path.touch(0o600)

@@ -179,25 +179,30 @@ class CaseRunner:
 
 def right_document(row: Row, command: Command) -> object:
     """Return what a command that ends well against a row must print with --json: by hand, from what the row sends."""
-    said, status = said_by(row, command.right), int(row.what.status[:3]) if isinstance(row.what, Reply) else 200
+    document, status = document_of(row, command.right), int(row.what.status[:3]) if isinstance(row.what, Reply) else 200
     if command.name == "release":
         # The readings before and after are answered well, and no word for released is known.
         known = {"status_before": "held", "status_after": "held", "verified": None}
-        return {"id": command.line[2], "http_status": status, "reply": None if said is NO_REPLY else said, **known}
-    if command.name == "webhook" and said is NO_REPLY:
+        return {
+            "id": command.line[2],
+            "http_status": status,
+            "reply": None if document is NO_REPLY else document,
+            **known,
+        }
+    if command.name == "webhook" and document is NO_REPLY:
         return {"id": None}
-    if command.name == "create" and said is NO_REPLY:
+    if command.name == "create" and document is NO_REPLY:
         # Its Location alone names it.
         return {"id": "tx_made"}
-    if command.name == "update" and said is NO_REPLY:
+    if command.name == "update" and document is NO_REPLY:
         return json.loads(record(command.line[2]))
-    return said
+    return document
 
 
 NO_REPLY = object()
 
 
-def said_by(row: Row, right: bytes) -> object:
+def document_of(row: Row, right: bytes) -> object:
     """Return the document in a row's reply that is good enough; NO_REPLY where it has no body."""
     if isinstance(row.what, Reply) and row.what.body == b"":
         return NO_REPLY
@@ -209,13 +214,13 @@ def said_by(row: Row, right: bytes) -> object:
 
 def faults_of(result: Result, expected: int, *, writes: bool, right: object = None) -> Iterator[str]:
     """Yield what is wrong with how a command ended; `right` is the document to print where it ends well."""
-    said = result.out + result.err
+    text = result.out + result.err
     if result.code != expected:
         yield f"exit {result.code}, right is {expected}: {result.err.strip()[-300:]}"
         return
-    if "Traceback" in said or '  File "' in said:
-        yield f"a traceback: {said}"
-    if KEY in said:
+    if "Traceback" in text or '  File "' in text:
+        yield f"a traceback: {text}"
+    if KEY in text:
         yield "it shows the key"
     if expected == 0:
         if json.loads(result.out) != right:

@@ -1,7 +1,7 @@
 """Damaged journals: cut at any offset, or with any bit turned; what was written must not be written again.
 
 The journal knows a release that is done, one that is unknown, and a create that is unknown. The
-fake service keeps saying that everything is held: nothing but the journal stands against a second write.
+fake service keeps saying that everything is held: only the journal prevents a second write.
 Run as a program it plays with a broken variant: `python -m faults.damage VARIANT FOLDER SEED`.
 """
 
@@ -30,7 +30,7 @@ from faults.kills import HarnessError, Violation, ViolationError
 DONE, UNKNOWN = ("tx", "release", "tx_done", "--yes"), ("tx", "release", "tx_unknown", "--yes")
 CREATE = ("tx", "create", "--amount", "77", "--currency", "USD")
 LINES = {DONE: {7, 17}, UNKNOWN: {12, 17}, CREATE: {12, 17}}
-"""Line -> the exits that it may have, whatever the damage."""
+"""Line -> the exit codes that it may have after any damage."""
 
 LAST = 64 * 1024
 HEAD = 138
@@ -61,7 +61,7 @@ class Damage:
 
 @dataclass(frozen=True)
 class Replacement:
-    """What stands in the place of a whole file: `nothing`, a `folder`, `garbage`, or an `older` copy of it."""
+    """What replaces a complete file: `nothing`, a `folder`, `garbage`, or an `older` copy of it."""
 
     name: str
     kind: str
@@ -116,8 +116,8 @@ class Damages:
     def close(self) -> None:
         self._stack.close()
         self.server.close()
-        told = f"{self.runs} damages, exits {dict(self.codes)}"
-        print(f"ESCROWCTL_TEST_SEED={self.seed}: {told}")
+        summary = f"{self.runs} damages, exits {dict(self.codes)}"
+        print(f"ESCROWCTL_TEST_SEED={self.seed}: {summary}")
 
     # Which
 
@@ -142,11 +142,11 @@ class Damages:
             yield Damage("journal.db", offset, self.chance.randrange(8))
 
     def find(self, text: bytes) -> int:
-        """Return where a text stands in the journal."""
+        """Return the offset of a text in the journal."""
         return (self._whole / "state" / "journal.db").read_bytes().index(text)
 
     def find_last_facts_type(self) -> int:
-        """Return where the low bits of the type of `facts` stand in the newest record of the chain.
+        """Return the offset of the low bits of the type of `facts` in the newest record of the chain.
 
         A row's header ends `kind at facts digest`, as two-byte types for the last two; then come the texts.
         """
@@ -227,11 +227,11 @@ class Damages:
         connection.sendall(http_reply("200 OK", json.dumps(record).encode()))
 
 
-def whole(damages: Damages) -> None:
+def run_undamaged(damages: Damages) -> None:
     """Require that without damage every line is refused by what the journal knows, not by 17."""
     damages.run_with_damage(Damage("journal.lock", 0))
     if damages.codes[17]:
-        raise HarnessError("a whole journal is not to be refused as damaged")
+        raise HarnessError("an undamaged journal must not be refused as damaged")
 
 
 def play_variant(name: str, folder: Path, seed: int) -> Violation | None:

@@ -14,7 +14,7 @@ KINDS = ("answer", "late", "drop", "error", "hang", "echo")
 
 @dataclass
 class FakeService:
-    """Applies every write it receives, whatever it answers then; `applied` is the truth of what happened."""
+    """Applies every write it receives, with any answer; `applied` is the truth of what happened."""
 
     chance: random.Random
     kind: str | None = None

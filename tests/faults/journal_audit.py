@@ -9,7 +9,7 @@ GENESIS = "0" * 64
 
 
 def find_fault(path: Path) -> str | None:
-    """Return what is wrong with a journal file and the head beside it; None where nothing is."""
+    """Return what is wrong with a journal file and the head next to it; None where nothing is."""
     database = sqlite3.connect(path)
     try:
         found = database.execute("PRAGMA integrity_check").fetchone()[0]

@@ -27,7 +27,7 @@ from faults.journal_audit import find_fault
 
 UNKNOWN = 12
 OUTPUT_OPTIONS: tuple[tuple[str, ...], ...] = ((), ("--json",))
-"""What is added to a line: its end is told to a person, or to a program."""
+"""What is added to a line: output for a person, or for a program."""
 PROFILE = '[profiles.harness]\nbase_url = "{url}"\nstatus.released = ["released"]\n'
 
 
@@ -36,12 +36,12 @@ class Violation(StrEnum):
 
     SENT_TWICE = "one command sent it more than once"
     NO_INTENT = "it was sent without a durable intent"
-    SAID_FALSELY = "the program said what was not so"
-    RECORDED_FALSELY = "the journal says what was not so"
+    SAID_FALSELY = "the program reported what was not so"
+    RECORDED_FALSELY = "the journal recorded what was not so"
     NOT_HELD_BACK = "the same line again did what it must not"
     DAMAGED = "the journal is damaged"
     BROKE = "it ended without saying what was wrong in a sentence"
-    SHOWED_THE_KEY = "the key stands where it must not"
+    SHOWED_THE_KEY = "the key is where it must not be"
 
 
 class ViolationError(AssertionError):
@@ -53,7 +53,7 @@ class ViolationError(AssertionError):
 
 
 class HarnessError(AssertionError):
-    """The harness itself proves nothing: what it plays with does not run, or not as it was broken."""
+    """The harness itself proves nothing: the program that it breaks does not run, or does not run broken."""
 
 
 @dataclass
@@ -98,7 +98,7 @@ class Ended:
 
     @property
     def error(self) -> dict[str, Any] | None:
-        """The error that was told to a program; None where none was, or not to its end."""
+        """The error as JSON; None where none was printed, or not to its end."""
         for line in self.err.splitlines():
             try:
                 document = json.loads(line)
@@ -128,7 +128,7 @@ class Harness:
         self.fake_service = FakeService(self.chance)
         self.seconds = 0.5
         self._round = 0
-        # Beside the home, which others copy, fill and throw away.
+        # Next to the home, which others copy, fill and throw away.
         self._config = self.home.with_name(f"{self.home.name}.toml")
         self._config.write_text(PROFILE.format(url=self.fake_service.server.base_url))
 
@@ -157,27 +157,27 @@ class Harness:
         self._round += 1
         moment = moment or self.chance.choice(("any", "intent", "request", "request"))
         self.fake_service.kind = kind
-        line, likeness = self._draw_line()
+        line, entry_text = self._draw_line()
         line = (*line, *self.chance.choice(OUTPUT_OPTIONS))
-        self.judge(line, likeness, lambda: self._kill(line, moment))
+        self.judge(line, entry_text, lambda: self._kill(line, moment))
 
     def judge(
-        self, line: tuple[str, ...], likeness: str, run: Callable[[], Ended], *, between: Callable[[], None] = go_on
+        self, line: tuple[str, ...], entry_text: str, run: Callable[[], Ended], *, between: Callable[[], None] = go_on
     ) -> Ended:
-        """Run one command, whatever breaks it, and check everything that must hold; then the same line again.
+        """Run one command, with any fault, and check everything that must hold; then run the same line again.
 
-        `likeness` is a text that only its journal entry has in its body or URL.
+        `entry_text` is a text that only its journal entry has in its body or URL.
         """
         applied_before = len(self.fake_service.applied)
         ended = run()
         self.fake_service.server.drain()
         applied = self.fake_service.applied[applied_before:]
         between()
-        entry = self._entry(likeness)
+        entry = self._entry(entry_text)
         self.tally.count(entry, killed=ended.killed)
         self._check_first(ended, applied, entry)
         self._check_key(ended)
-        # Who was told that it is done and under which id, and only that the journal may not know, knows enough.
+        # A user who knows that it is done, and its id, may repeat it although the journal may not know the outcome.
         told_done = "ended as done" in ended.err and bool(applied) and applied[0][2] in ended.err
         self._check_again(line, applied, entry, told_unknown=ended.code == UNKNOWN and not told_done)
         self.tally.writes += len(applied)
@@ -264,7 +264,7 @@ class Harness:
     def _check_claims(self, ended: Ended) -> None:
         """A run that sent a write never says that nothing was sent, nor that it was refused: none is refused.
 
-        Whatever its exit code, and though it was killed right after it said so.
+        This holds for every exit code, and when it was killed right after it printed that.
         """
         outcome = (ended.error or {}).get("outcome", "done")
         if "nothing was sent" in (ended.out + ended.err).lower() or outcome not in ("done", "unknown"):
@@ -303,7 +303,7 @@ class Harness:
             right = f"{expected} and {allowed} were right"
             self._fail(Violation.NOT_HELD_BACK, f"after {state}: sent {sent} times, exit {code}; {right}")
 
-    def _entry(self, likeness: str) -> sqlite3.Row | None:
+    def _entry(self, entry_text: str) -> sqlite3.Row | None:
         path = self.home / "state" / "journal.db"
         if not path.exists():
             return None
@@ -315,7 +315,7 @@ class Harness:
             if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'entries'").fetchone():
                 return None
             rows = database.execute(
-                "SELECT * FROM entries WHERE instr(coalesce(body, ''), ?) OR instr(url, ?)", (likeness, likeness)
+                "SELECT * FROM entries WHERE instr(coalesce(body, ''), ?) OR instr(url, ?)", (entry_text, entry_text)
             ).fetchall()
         finally:
             database.close()

@@ -18,7 +18,7 @@ from typing import BinaryIO
 from wire_server import Seen, http_reply
 
 PATIENCE = 20.0
-"""Seconds after which a connection that nobody ends is given up."""
+"""Seconds after which a connection that is still open is given up."""
 
 
 @dataclass

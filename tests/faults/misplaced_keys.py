@@ -1,4 +1,4 @@
-"""87 places in which a key can be typed by mistake. `KEY` stands for it, `URL` for the service's address.
+"""87 places in which a key can be typed by mistake. `KEY` is replaced by it, `URL` by the service's address.
 
 Ids in lines are those of the service, which answers everything with one held escrow.
 """

@@ -14,15 +14,15 @@ _LAUNCHER = """
 import os, sys
 pid = os.posix_spawn(sys.argv[2], sys.argv[2:], os.environ)
 _, status, usage = os.wait4(pid, 0)
-with open(sys.argv[1], "w") as told:
-    told.write(str(usage.ru_maxrss // 1024))
+with open(sys.argv[1], "w") as figure:
+    figure.write(str(usage.ru_maxrss // 1024))
 sys.exit(os.waitstatus_to_exitcode(status))
 """
 
 
 @dataclass(frozen=True)
 class Measured:
-    """How a process ended, what it said, and the most MiB it held."""
+    """How a process ended, what it printed, and the most MiB it held."""
 
     code: int
     out: str
@@ -32,9 +32,9 @@ class Measured:
 
 def measure(command: Sequence[str], folder: Path, *, environ: Mapping[str, str] | None = None) -> Measured:
     """Run a command (its program by path) and measure it; `folder` takes the figure."""
-    told = folder / "megabytes"
+    figure = folder / "megabytes"
     done = subprocess.run(
-        [sys.executable, "-S", "-c", _LAUNCHER, str(told), *command],
+        [sys.executable, "-S", "-c", _LAUNCHER, str(figure), *command],
         env=environ,
         cwd=Path(__file__).parents[1],
         capture_output=True,
@@ -43,4 +43,4 @@ def measure(command: Sequence[str], folder: Path, *, environ: Mapping[str, str] 
         check=False,
         timeout=3600,
     )
-    return Measured(done.returncode, done.stdout, done.stderr, int(told.read_text()))
+    return Measured(done.returncode, done.stdout, done.stderr, int(figure.read_text()))

@@ -51,7 +51,7 @@ def run_in_child(job: dict[str, Any], out: BinaryIO, err: BinaryIO) -> None:
         Path(job["started"]).write_text(str(time.monotonic()))
         sys.stdout.flush()
         sys.stderr.flush()
-    except BaseException:  # noqa: BLE001 - whatever it was, the round is told of it
+    except BaseException:  # noqa: BLE001 - any failure is reported to the round
         os.write(2, traceback.format_exc().encode())
     finally:
         os._exit(code)

@@ -29,7 +29,7 @@ PROCESSES = 8
 _SECONDS = 20.0
 
 Way = tuple[str, tuple[str, ...]]
-"""A profile of config.toml, and words beside the line."""
+"""A profile of config.toml, and words added to the line."""
 
 
 @dataclass(frozen=True)
@@ -143,8 +143,8 @@ class Races:
 
     def close(self) -> None:
         self.service.close()
-        told = f"{self.rounds} rounds of {PROCESSES}, exits {dict(self.codes)}"
-        print(f"ESCROWCTL_TEST_SEED={self.seed}: {told}")
+        summary = f"{self.rounds} rounds of {PROCESSES}, exits {dict(self.codes)}"
+        print(f"ESCROWCTL_TEST_SEED={self.seed}: {summary}")
 
     def release(self) -> None:
         """Let all release one escrow: one PUT, one exit 0, all others 7."""
@@ -158,7 +158,7 @@ class Races:
             self._fail(Violation.SAID_FALSELY, "a loser spoke as if it had released", ended)
 
     def create_under_cap(self, cap: int) -> None:
-        """Let each create 100 USD of its own under one daily cap: as many arrive as the cap has room for."""
+        """Let each create 100 USD under one daily cap: as many arrive as the cap has room for."""
         numbers = itertools.count()
         line = ("tx", "create", "--amount", "100", "--currency", "USD", "--reference")
         ended = self._round(lambda _way: (*line, f"own-{next(numbers)}"), gathers=False)
@@ -177,7 +177,7 @@ class Races:
 
     def _round(self, line: Callable[[int], tuple[str, ...]], *, gathers: bool) -> list[dict[str, Any]]:
         self.rounds += 1
-        # Now and then the first thing they do is make the journal together.
+        # In some rounds they also create the journal at the same time.
         if self.rounds == 1 or self.renews or self.chance.random() < 0.3:
             self._home = self._make_home(self.folder / f"home{self.rounds}")
         started = [self.folder / f"started{self.rounds}-{process}" for process in range(PROCESSES)]
@@ -186,7 +186,7 @@ class Races:
         ways = [process % len(self.course.ways) for process in range(PROCESSES)]
         self.chance.shuffle(ways)
         reading = sum(self.course.ways[way][0] != "unreadable" for way in ways)
-        # In half of the rounds nobody sends before everybody has read the record as held.
+        # In half of the rounds no process sends before all have read the record as held.
         together = gathers and self.chance.random() < 0.5
         self.service.readers = threading.Barrier(reading) if together and reading == PROCESSES else None
         jobs = [
@@ -216,5 +216,5 @@ class Races:
         return home
 
     def _fail(self, kind: Violation, what: str, ended: list[dict[str, Any]]) -> None:
-        said = "\n".join(f"{one['code']}: {one['err'].strip()}" for one in ended)
-        raise ViolationError(kind, f"{what} (round {self.rounds}, ESCROWCTL_TEST_SEED={self.seed})\n{said}")
+        output = "\n".join(f"{one['code']}: {one['err'].strip()}" for one in ended)
+        raise ViolationError(kind, f"{what} (round {self.rounds}, ESCROWCTL_TEST_SEED={self.seed})\n{output}")

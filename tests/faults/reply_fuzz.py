@@ -1,6 +1,6 @@
-"""Mutated replies read by everything that reads replies, and judged by a reader of this file's own.
+"""Mutated replies read by everything that reads replies, and judged by a reader in this file.
 
-`python -m faults.reply_fuzz SEED COUNT` runs so many in a process of its own and prints what came of
+`python -m faults.reply_fuzz SEED COUNT` runs so many in a separate process and prints the results of
 them. The bytes come in at the network backend, in pieces: httpcore, h11,
 our transport, the decoding, the strict reader, the judgement and the views are all the real ones; only
 the kernel's socket is not. Reply N of a seed is always the same: `reply_of(seed, N)`.
@@ -209,7 +209,7 @@ def reply_of(seed: int, number: int) -> tuple[bytes, random.Random]:
             changed = chance.choice(IN_BODIES)(body, chance)
             if kind > 0.95:
                 head, changed = head + b"\r\nContent-Encoding: gzip", squeeze(changed, chance)
-            if chance.random() < 0.8:  # or nobody would ever look into it
+            if chance.random() < 0.8:  # else no reader would decompress it
                 head = re.sub(rb"Content-Length: \d+", b"Content-Length: %d" % len(changed), head)
             data = head + line + changed
     return data, chance
@@ -360,7 +360,7 @@ def examine_read(wire: Connection, operation: Operation, *, to_terminal: bool) -
             raise UnsoundError(f"a read ended with {error.exit_code}: {error.message}") from error
         return error.exit_code.name.lower()
     if strictly(encode(document).encode()) is _NOTHING:
-        raise UnsoundError("it cannot be told again")
+        raise UnsoundError("it cannot be printed")
     return "read"
 
 

@@ -39,7 +39,7 @@ def judges_by_exception(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> No
 
 
 def judges_by_status_alone(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
-    """Take every 2xx for a success, whatever it says."""
+    """Take every 2xx for a success, with any body."""
 
     def credulous(_operation: Any, answer: Any, _sent: Any, record: Any) -> Judgement:
         reached()
@@ -111,7 +111,7 @@ def forgets_the_call(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
 
 
 def has_no_limit(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
-    """Inflate whatever comes, as far as it goes."""
+    """Inflate everything, without a limit."""
 
     def greedy(chunks: Any, _limit: int, inflater: Any) -> bytes:
         reached()

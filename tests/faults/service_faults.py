@@ -1,6 +1,6 @@
 """What a server may do wrong, and how each of six commands must end then.
 
-The exit codes stand here as design.md sections 2, 3 and 8 and money-safety.md sections 1.2 and 1.3 have
+The exit codes are written here as design.md sections 2, 3 and 8 and money-safety.md sections 1.2 and 1.3 have
 them: by hand, row by row. Nothing of them comes from escrowctl.
 """
 
@@ -29,7 +29,7 @@ NEVER_SENT: Ends = (11, 11, 11, 11, 11, 11)
 
 
 def every(code: int) -> Ends:
-    """All six end with one code: the service said no."""
+    """All six end with one code: the service refused."""
     return (code, code, code, code, code, code)
 
 
@@ -77,7 +77,7 @@ def framed(reply: Reply, right: bytes) -> bytes:
     return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body
 
 
-def whole(right: bytes, status: str = "200 OK", *headers: str) -> bytes:
+def complete(right: bytes, status: str = "200 OK", *headers: str) -> bytes:
     return framed(Reply(status, headers, right), right)
 
 
@@ -127,13 +127,13 @@ def answer_in_tls(connection: Connection) -> None:
 
 
 def answer_before_reading(connection: Connection) -> None:
-    connection.send(whole(connection.right, "200 OK", "Connection: close"))
+    connection.send(complete(connection.right, "200 OK", "Connection: close"))
     connection.read_request()
 
 
 def give_up_before_reading(connection: Connection) -> None:
     """As servers end a connection that was idle for too long."""
-    connection.send(whole(b"", "408 Request Timeout", "Connection: close"))
+    connection.send(complete(b"", "408 Request Timeout", "Connection: close"))
     connection.read_request()
 
 
@@ -144,7 +144,7 @@ def tunnel_to_nowhere(connection: Connection) -> None:
 
 def tunnel_to_plain_http(connection: Connection) -> None:
     tunnel_to_nowhere(connection)
-    connection.send(whole(connection.right))
+    connection.send(complete(connection.right))
 
 
 def reset_tunnel(connection: Connection) -> None:
@@ -256,33 +256,33 @@ ROWS: tuple[Row, ...] = (
     Row("not HTTP", sends(b"SSH-2.0-OpenSSH_9.2\r\n\r\n"), NOBODY_KNOWS),
     Row("another protocol's 220", sends(b"220 mail.example.com ESMTP\r\n"), NOBODY_KNOWS),
     Row("HTTP/0.9: a body alone", sends(lambda right: right), NOBODY_KNOWS),
-    Row("HTTP/2 in a status line", sends(lambda right: whole(right).replace(b"HTTP/1.1", b"HTTP/2")), NOBODY_KNOWS),
-    Row("a status of four digits", sends(lambda right: whole(right, "2000 OK")), NOBODY_KNOWS),
-    Row("a status of two digits", sends(lambda right: whole(right, "20 OK")), NOBODY_KNOWS),
-    Row("a header with NUL", sends(lambda right: whole(right, "200 OK", "X-A: b\x00c")), NOBODY_KNOWS),
-    Row("a header without a colon", sends(lambda right: whole(right, "200 OK", "nonsense")), NOBODY_KNOWS),
+    Row("HTTP/2 in a status line", sends(lambda right: complete(right).replace(b"HTTP/1.1", b"HTTP/2")), NOBODY_KNOWS),
+    Row("a status of four digits", sends(lambda right: complete(right, "2000 OK")), NOBODY_KNOWS),
+    Row("a status of two digits", sends(lambda right: complete(right, "20 OK")), NOBODY_KNOWS),
+    Row("a header with NUL", sends(lambda right: complete(right, "200 OK", "X-A: b\x00c")), NOBODY_KNOWS),
+    Row("a header without a colon", sends(lambda right: complete(right, "200 OK", "nonsense")), NOBODY_KNOWS),
     Row("a header of 4 MB", giant(b"HTTP/1.1 200 OK\r\nX-A: ", b"x" * 4096), NOBODY_KNOWS),
     Row("headers without an end", giant(b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n" * 512), NOBODY_KNOWS),
     Row("drip in the head", drip(b"HTTP/1.1 200 OK\r\nX-A: ", b"x"), NOBODY_KNOWS),
     Row("100 Continue without end", flood(b"HTTP/1.1 100 Continue\r\n\r\n"), NOBODY_KNOWS),
     Row("103 without end", flood(FLOOD), NOBODY_KNOWS),
-    Row("103 a hundred times, then an answer", sends(lambda right: FLOOD * 100 + whole(right)), DONE),
+    Row("103 a hundred times, then an answer", sends(lambda right: FLOOD * 100 + complete(right)), DONE),
     Row("103 and no answer", sends(FLOOD), NOBODY_KNOWS),
     Row("101, unasked", Reply("101 Switching Protocols", ("Upgrade: h2c", "Connection: Upgrade")), NOBODY_KNOWS),
     # Frames
-    Row("half a body", sends(lambda right: whole(right)[:-9]), NOBODY_KNOWS),
-    Row("half a body and a reset", part_then_reset(lambda right: whole(right)[:-9]), NOBODY_KNOWS),
+    Row("half a body", sends(lambda right: complete(right)[:-9]), NOBODY_KNOWS),
+    Row("half a body and a reset", part_then_reset(lambda right: complete(right)[:-9]), NOBODY_KNOWS),
     Row("half a body without a length", sends(lambda right: b"HTTP/1.1 200 OK\r\n\r\n" + right[:-9]), NOBODY_KNOWS),
-    Row("no body where one is announced", sends(lambda right: whole(right)[: -len(right)]), NOBODY_KNOWS),
-    Row("Content-Length too large", sends(lambda right: whole(right).replace(b"Length: ", b"Length: 9")),
+    Row("no body where one is announced", sends(lambda right: complete(right)[: -len(right)]), NOBODY_KNOWS),
+    Row("Content-Length too large", sends(lambda right: complete(right).replace(b"Length: ", b"Length: 9")),
         NOBODY_KNOWS),
     Row("Content-Length too small", sends(lambda right: b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n" + right),
         NOBODY_KNOWS),
     Row("Content-Length 0 and a body", sends(lambda right: b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n" + right),
         NO_BODY),
-    Row("Content-Length that is none", sends(lambda right: whole(right).replace(b"Length: ", b"Length: -")),
+    Row("Content-Length that is none", sends(lambda right: complete(right).replace(b"Length: ", b"Length: -")),
         NOBODY_KNOWS),
-    Row("two Content-Lengths", sends(lambda right: whole(right, "200 OK", "Content-Length: 3")), NOBODY_KNOWS),
+    Row("two Content-Lengths", sends(lambda right: complete(right, "200 OK", "Content-Length: 3")), NOBODY_KNOWS),
     Row("drip in the body", drip(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n{", b" "), NOBODY_KNOWS),
     Row("chunks cut short", sends(chunked), NOBODY_KNOWS),
     Row("a chunk cut short", sends(lambda right: chunked(right)[:-9]), NOBODY_KNOWS),
@@ -290,10 +290,10 @@ ROWS: tuple[Row, ...] = (
     Row("a chunk longer than it says", sends(lambda right: chunked(right)[:-2] + b"xx0\r\n\r\n"), NOBODY_KNOWS),
     Row("a chunk of 2^64 bytes",
         sends(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFF\r\n{}"), NOBODY_KNOWS),
-    Row("another transfer encoding", sends(lambda right: whole(right, "200 OK", "Transfer-Encoding: gzip")),
+    Row("another transfer encoding", sends(lambda right: complete(right, "200 OK", "Transfer-Encoding: gzip")),
         NOBODY_KNOWS),
     Row("a body without end", giant(b"HTTP/1.1 200 OK\r\n\r\n{", b" " * 1_000_000), NOBODY_KNOWS),
-    Row("two replies at once", sends(lambda right: whole(right) + whole(b"", "500 Oh No")), DONE),
+    Row("two replies at once", sends(lambda right: complete(right) + complete(b"", "500 Oh No")), DONE),
     # Bodies
     Row("a gzip bomb", says(bomb, GZIP), NOBODY_KNOWS),
     Row("half a gzip", says(lambda right: gzip.compress(right)[:-12], GZIP), NOBODY_KNOWS),
@@ -307,7 +307,7 @@ ROWS: tuple[Row, ...] = (
         NOBODY_KNOWS),
     Row("gzip, unasked and right", says(gzip.compress, GZIP), DONE),
     Row("brotli", says(b"\x0b\x02\x80{}\x03", "Content-Encoding: br"), NOBODY_KNOWS),
-    Row("an encoding nobody knows", says(lambda right: right, "Content-Encoding: rot13"), NOBODY_KNOWS),
+    Row("an unknown encoding", says(lambda right: right, "Content-Encoding: rot13"), NOBODY_KNOWS),
     Row("bad UTF-8", says(lambda right: right.replace(b"tx_", b"tx_\xff")), NOBODY_KNOWS),
     Row("UTF-16", says(lambda right: right.decode().encode("utf-16")), NOBODY_KNOWS),
     Row("a byte order mark", says(lambda right: b"\xef\xbb\xbf" + right), NOBODY_KNOWS),
@@ -327,7 +327,7 @@ ROWS: tuple[Row, ...] = (
     Row("empty and 201", Reply("201 Created"), NO_BODY),
     Row("spaces and 200", says(b" \r\n\t"), NO_BODY),
     Row("204", Reply("204 No Content"), NO_BODY),
-    # A bare `false` says no: nothing was made, nothing is said to be released, nothing was read.
+    # A bare `false` is a refusal: nothing was created, released or read.
     Row("JSON false", says(b"false"), (12, 0, 12, 10, 12, 12), reading=10),
     Row("JSON null", says(b"null"), (12, 0, 0, 10, 0, 0), reading=10),
     Row("a JSON text", says(b'"OK"'), (12, 0, 0, 10, 0, 0), reading=10),

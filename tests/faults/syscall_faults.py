@@ -25,7 +25,7 @@ class FaultedCommand:
     folder: Path
     seed: int
     line: tuple[str, ...]
-    likeness: str
+    entry_text: str
     used: bool
     variant: str | None = None
     names: tuple[str, ...] = NAMES
@@ -58,7 +58,7 @@ class FaultedCommand:
         line = (*self.line, *(harness.chance.choice(OUTPUT_OPTIONS) if output_options is None else output_options))
         under = injecting(harness.home, point, fault, self.names)
         try:
-            ended = harness.judge(line, self.likeness, lambda: harness.run(line, under=under))
+            ended = harness.judge(line, self.entry_text, lambda: harness.run(line, under=under))
         except AssertionError as violation:
             violation.args = (f"at {point} ({fault}) of {' '.join(line)}: {violation}",)
             raise
@@ -83,8 +83,8 @@ class FaultedCommand:
 @contextmanager
 def faulted_command(folder: Path, verb: str, *, variant: str | None = None) -> Iterator[FaultedCommand]:
     """Break into `create` (the home is fresh, the journal is made) or `release` (the journal has an entry)."""
-    line, likeness = CREATE if verb == "create" else RELEASE
-    command = FaultedCommand(folder, draw_seed(), line, likeness, used=verb == "release", variant=variant)
+    line, entry_text = CREATE if verb == "create" else RELEASE
+    command = FaultedCommand(folder, draw_seed(), line, entry_text, used=verb == "release", variant=variant)
     try:
         yield command
     finally:

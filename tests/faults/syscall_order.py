@@ -2,7 +2,7 @@
 
 strace tells every call on the journal's folder and every byte handed to a socket. When a write's
 first byte goes out, nothing of the journal may be waiting for a sync, and its idempotency key must
-stand in a page of journal.db that was synced.
+be in a page of journal.db that was synced.
 """
 
 import re

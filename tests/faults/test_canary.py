@@ -105,7 +105,7 @@ def run_script(folder: Path, way: str, key: str, lines: Sequence[tuple[str, ...]
             canary.look_at(line, result)
     canary.look_into_files()
     assert canary.found == []
-    # Else nobody was there to be looked at.
+    # Else no process was watched.
     assert any(b"\0".join((b"tx", b"create", b"--amount")) in seen for seen in watch.lines)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from faults.damage import FILES, KINDS, Damage, Damages, Replacement, whole
+from faults.damage import FILES, KINDS, Damage, Damages, Replacement, run_undamaged
 from faults.seeds import draw_seed
 
 LONG_TURNS, SLICES = 5000, 8
@@ -22,7 +22,7 @@ def damages(home: Path) -> Iterator[Damages]:
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
         made = Damages(Path(folder), draw_seed())
         try:
-            whole(made)
+            run_undamaged(made)
             yield made
         finally:
             made.close()

@@ -22,7 +22,7 @@ LEVELS = [(pages * PAGE, used, verb) for pages in range(42) for used in (False, 
 NOTHING, THE_INTENT, ALL = (0, False, "create"), (26 * PAGE, False, "create"), (41 * PAGE, True, "create")
 """Levels with room for so much: exits 17, 12 and 0."""
 NOTE = "x" * 20_000
-"""What the service says takes more room than what it is asked: a disk may have room for the one alone."""
+"""A reply takes more room than a request: a disk may have room for the request alone."""
 
 
 @pytest.fixture
@@ -52,9 +52,9 @@ def fill_to(levels: list[tuple[int, bool, str]], disk: Disk, harness: Harness) -
         disk.fill(leave=left)
         harness.fake_service.kind, harness.fake_service.note = "answer", NOTE
         harness.fake_service.applied.clear()
-        line, likeness = CREATE if verb == "create" else RELEASE
+        line, entry_text = CREATE if verb == "create" else RELEASE
         line = (*line, *harness.chance.choice(OUTPUT_OPTIONS))
-        ended = harness.judge(line, likeness, lambda line=line: harness.run(line), between=disk.make_room)  # type: ignore[misc] # bound for B023
+        ended = harness.judge(line, entry_text, lambda line=line: harness.run(line), between=disk.make_room)  # type: ignore[misc] # bound for B023
         assert ended.code in (0, 12, 17), ended
         assert harness.run(("journal", "list")).code == 0
         codes[ended.code] += 1

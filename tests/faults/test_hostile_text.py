@@ -65,7 +65,7 @@ def in_what_is_not_json(service: Service, strings: list[str]) -> list[tuple[int,
         text = "".join(string[:20] for string in strings[start : start + 10])
         service.replies[:] = [http_reply("200 OK", b"x" + text.encode("utf-8", "replace"))]
         shown.append(service.show("tx", "get", "tx_1", "--debug"))
-        shown.append(service.show("api", "GET", "/things"))
+        shown.append(service.show("api", "GET", "/items"))
     return shown
 
 

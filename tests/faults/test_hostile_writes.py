@@ -31,7 +31,7 @@ def in_pieces(strings: list[str], size: int) -> Iterable[tuple[int, list[str]]]:
 
 
 def record_of(resource_id: str, texts: list[str]) -> dict[str, object]:
-    """Return a record that shows texts wherever one can stand, `id` and `amount` aside."""
+    """Return a record with texts in every field but `id` and `amount`."""
     record: dict[str, object] = {"id": resource_id, "status": texts[0], "currency": texts[1], "created": texts[2]}
     return {**record, "amount": 7, **{f"{number}{text}": text for number, text in enumerate(texts[3:])}}
 
@@ -64,7 +64,7 @@ def in_refused_releases(service: Service, strings: list[str]) -> Iterator[Shown]
 
 
 def in_confirmations(service: Service, strings: list[str]) -> Iterator[Shown]:
-    """What is asked, and what was typed instead of the word."""
+    """The prompt, and what was typed instead of the confirmation."""
     for number, texts in in_pieces(strings, 4):
         service.answer(record_of(f"tx_{number}", [texts[0] + texts[2], texts[1], "x"]))
         line = (("release",), ("update", "--data", '{"note":"x"}'))[number // 4 % 2]
@@ -72,7 +72,7 @@ def in_confirmations(service: Service, strings: list[str]) -> Iterator[Shown]:
 
 
 def in_what_is_found(service: Service, strings: list[str]) -> Iterator[Shown]:
-    """Notes of `journal resolve`: five records that an unknown create may have made, and one that it is said to be."""
+    """Notes of `journal resolve`: five records that an unknown create may have made, one named by the operator."""
     for number, texts in in_pieces(strings, 16):
         amount = number + 1
         service.answer({"detail": "late"}, "500 Oh")
@@ -157,7 +157,7 @@ def export(service: Service, strings: list[str]) -> None:
     head, *rows = csv.reader(io.StringIO(exported.out, newline=""), strict=True)
     assert (len(rows), {len(row) for row in rows}) == (len(references), {len(head)})
     assert [cell for row in rows for cell in row if cell.lstrip().startswith(FORMULA_STARTS)] == []
-    # To a program the same is told as it was.
+    # JSON has the same text unchanged.
     assert [entry["reference"] for entry in reversed(listed.json)] == references
 
 

@@ -146,7 +146,7 @@ def test_no_misplaced_key_is_shown_sent_or_written(
     found = {}
     for number, (name, place) in enumerate(PLACES.items()):
         if "--sandbox" in place.line and way in ("profile", "login"):
-            # The sandbox is sealed: it reads no account's files, and their keys are none of its own.
+            # The sandbox is sealed: it reads no account's files, and does not use their keys.
             continue
         machine = Machine(tmp_path / str(number), server.base_url, key)
         WAYS[way](machine)

@@ -1,7 +1,7 @@
 """Mutated replies are all classified, in bounded memory; bombs and drips end at their bounds.
 
 The fuzz itself is `faults.reply_fuzz`; a child process runs it, so that its memory can be measured. Bombs
-come from a raw socket to the program as a process of its own: its most memory is what the kernel says.
+come from a raw socket to the program as a separate process: its peak memory is what the kernel reports.
 """
 
 import functools
@@ -26,7 +26,7 @@ from faults import reply_fuzz, reply_variants
 from faults.misbehaving_service import Connection, Misbehave, MisbehavingServer, misbehaving
 from faults.peak_memory import measure
 from faults.seeds import draw_seed
-from faults.service_faults import sends, whole
+from faults.service_faults import complete, sends
 
 LONG, THROUGH_MAIN_LONG = 100_000, 3_000
 MEGABYTES = 150
@@ -164,7 +164,7 @@ def test_envelopes_in_envelopes_are_searched_once_each(name: str, monkeypatch: p
     assert searched == [nested, nested[name], nested[name][name], nested[name][name][name]]
 
 
-# Bombs and drips, in a process of its own
+# Bombs and drips, in a separate process
 
 
 @dataclass
@@ -178,7 +178,7 @@ class Ended:
 
 
 def run_against(behave: Misbehave, home: Path, *line: str, variant: str | None = None, seconds: str = "1") -> Ended:
-    """Run one command in a process of its own against one behaviour; the server takes the time."""
+    """Run one command in a separate process against one behaviour; the server takes the time."""
     begun: list[float] = []
     ended = threading.Event()
 
@@ -294,7 +294,7 @@ def test_what_has_no_end_ends_within_its_bounds_each_time(name: str, line: tuple
 def test_list_of_many_small_items_is_read_in_bounded_memory(tmp_path: Path) -> None:
     numbers = b"[" + b"1," * (1 << 20) + b"1]"
 
-    ended = run_against(sends(whole(numbers)), tmp_path / "home", *LIST)
+    ended = run_against(sends(complete(numbers)), tmp_path / "home", *LIST)
 
     print(ended)
     assert ended.megabytes < MEGABYTES
@@ -305,7 +305,7 @@ def test_list_of_many_small_items_is_read_in_bounded_memory(tmp_path: Path) -> N
 def test_a_list_of_nested_values_is_read_in_bounded_memory(one: bytes, tmp_path: Path) -> None:
     nested = b"[" + b",".join([one] * (60_000_000 // len(one))) + b"]"
 
-    ended = run_against(sends(whole(nested)), tmp_path / "home", *LIST, seconds="20")
+    ended = run_against(sends(complete(nested)), tmp_path / "home", *LIST, seconds="20")
 
     print(ended)
     assert ended.code == 10

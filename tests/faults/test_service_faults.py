@@ -1,6 +1,6 @@
 """Every misbehaviour of a server met by every command: the right exit code, and a write sent once at most.
 
-The fake service counts on raw sockets; what is right stands in `faults.service_faults`, by hand. The same
+The fake service counts on raw sockets; the expected results are in `faults.service_faults`, by hand. The same
 again through a proxy's tunnel, and in-process.
 """
 
@@ -31,10 +31,10 @@ from faults.service_faults import (
     WRITES,
     Row,
     answer_in_tls,
+    complete,
     every,
     reset_tunnel,
     says,
-    whole,
 )
 
 FOR_ALL = 45
@@ -163,7 +163,7 @@ def test_second_reply_to_the_read_is_not_the_write_reply(name: str, case_runner:
         if seen.is_write:
             connection.sendall(http_reply("400 Bad Request", b'{"detail":"beneficiary blocked"}'))
         else:
-            connection.sendall(whole(command.right) + whole(command.right.replace(b"held", b"released")))
+            connection.sendall(complete(command.right) + complete(command.right.replace(b"held", b"released")))
 
     with serving(behave) as server:
         environ = {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": KEY}
@@ -191,7 +191,7 @@ def renumbered(command: Command, number: int) -> Command:
     )
     if command.name == "create":
         line += ("--data", f'{{"n":{number}}}')
-    # A service makes each escrow under an id of its own.
+    # A service gives each escrow a new id.
     right = command.right.replace(b'"tx_made"', b'"tx_made%d"' % number)
     for word, renamed in zip(command.line, line, strict=False):
         right = right.replace(b'"id":"%s"' % word.encode(), b'"id":"%s"' % renamed.encode())

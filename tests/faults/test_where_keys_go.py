@@ -26,7 +26,7 @@ class Place:
 
     @property
     def is_refused(self) -> bool:
-        """A base URL that means one thing to one reader and another to the next is none: exit 2."""
+        """A base URL that two readers understand differently is refused: exit 2."""
         return "ESCROWCTL_BASE_URL" in self.environ
 
 

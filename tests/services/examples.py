@@ -129,7 +129,7 @@ _STRANGE_ROUTES = {
     "GET /webhooks": ok('{"hooks":[{"hookRef":"h","callbackUrl":"https://x.example"}]}'),
 }
 
-# Names nobody has seen, and a profile that says which is which.
+# Unusual names, and a profile that says which is which.
 POINTED = ExampleService(
     name="strange names, pointed to",
     profile=(
@@ -163,7 +163,7 @@ POINTED = ExampleService(
     ),
 )
 
-# The same names, and nobody says which is which: shown faithfully, and never guessed at.
+# The same names without such a profile: shown unchanged, and never guessed at.
 UNPOINTED = ExampleService(
     name="strange names, unknown",
     routes=_STRANGE_ROUTES,
@@ -280,7 +280,7 @@ PROBLEMS = ExampleService(
     ),
 )
 
-# Amounts beyond any float, money as an object, words nobody knows, letters of everywhere.
+# Amounts beyond any float, money as an object, unknown words, letters of many scripts.
 EXTREME = ExampleService(
     name="amounts beyond float, unknown words",
     profile=RELEASED_WORD,

@@ -17,7 +17,7 @@ HTML = "text/html"
 
 @dataclass(frozen=True)
 class Reply:
-    """One reply: `status` as `200 OK`; a body of its own type."""
+    """One reply: `status` as `200 OK`; a body with a content type."""
 
     status: str
     body: str = ""

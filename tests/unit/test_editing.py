@@ -1,4 +1,4 @@
-"""Changing config.toml: whatever its layout, exactly the one setting changes and no comment is lost."""
+"""Changing config.toml: in any layout, exactly the one setting changes and no comment is lost."""
 
 import json
 import tomllib
@@ -205,7 +205,7 @@ def test_an_edit_that_changes_anything_else_is_not_written(tmp_path: Path, monke
 
 
 def test_new_file_is_not_written_through_an_existing_link(tmp_path: Path) -> None:
-    """Between looking and opening, somebody else could put a link there: O_EXCL."""
+    """Between the check and the open, another user could put a link there: O_EXCL."""
     precious = tmp_path / "precious"
     precious.write_text("do not overwrite")
     (tmp_path / "link").symlink_to(precious)

@@ -27,7 +27,7 @@ WRONG_AMOUNTS = (
     ("1 000 000.00", "has spaces: write 1000000.00"),
     ("1'000", "has an apostrophe: write 1000"),
     ("1'000'000", "has an apostrophe: write 1000000"),
-    # A comma that may be a point: nobody may guess
+    # A comma that may be a point: no guess is allowed
     ("1,00", COMMA),
     ("10,5", COMMA),
     ("1,", COMMA),
@@ -126,7 +126,7 @@ def test_amount_of_more_than_forty_characters_is_refused() -> None:
 @example("1e99")
 @example("1e-99")
 def test_proposed_amount_is_valid_and_equal_to_the_input(text: str) -> None:
-    """The mend of a mend is no help, and one that is another amount is a wrong payment."""
+    """A fix that needs a fix is no help, and one that is another amount is a wrong payment."""
     try:
         parse_amount(text)
     except EscrowctlError as refused:

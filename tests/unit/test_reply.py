@@ -1,4 +1,4 @@
-"""The strict reader: every broken reply is a typed result, and what is read is what stood there."""
+"""The strict reader: every broken reply is a typed result, and values are read exactly."""
 
 import pytest
 from hypothesis import given, settings

@@ -1,4 +1,4 @@
-"""Records as lines: dotted names, the record's own order, nothing left out, numbers as they stood."""
+"""Records as lines: dotted names, the record's own order, nothing left out, numbers unchanged."""
 
 import json
 

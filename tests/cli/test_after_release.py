@@ -185,7 +185,7 @@ def test_wait_for_another_process_is_reported_once_at_a_terminal(
     assert (result.code, result.err.count("waiting"), result.err.count(line)) == (0, reported, reported)
 
 
-def test_several_releases_stop_where_the_journal_fails(profile: Profile, run: Run, home: Path) -> None:
+def test_several_releases_stop_when_the_journal_fails(profile: Profile, run: Run, home: Path) -> None:
     def answer(seen: Seen, connection: socket.socket) -> None:
         (home / "state" / "journal.db-journal").unlink(missing_ok=True)
         (home / "state" / "journal.db-journal").mkdir()

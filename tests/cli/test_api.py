@@ -293,7 +293,7 @@ def test_raw_write_without_a_reply_blocks_identical_ones(service_and_run: Servic
     assert len(server.writes) == 2
 
 
-def test_a_dry_run_by_hand_sends_and_reads_nothing(service_and_run: ServiceAndRun) -> None:
+def test_api_dry_run_sends_and_reads_nothing(service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(json_reply(HELD))
     writes = (
         ("PUT", "/transactions/tx_1/release"),

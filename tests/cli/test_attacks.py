@@ -387,7 +387,7 @@ def test_digits_that_are_not_a_json_number_become_null(service_and_run: ServiceA
     assert json.loads(result.out) == {"id": "tx_1", "amount": None}
 
 
-def test_a_user_name_that_is_no_text_stops_nothing(service_and_run: ServiceAndRun) -> None:
+def test_user_name_that_is_not_text_does_not_stop_writes(service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(json_reply(HELD))
 
     assert (run(*CREATE, environ={"LOGNAME": "\udcff"}).code, len(server.writes)) == (0, 1)

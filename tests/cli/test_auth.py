@@ -194,7 +194,7 @@ def test_login_waits_no_longer_than_the_timeout(run: Run, serve: Serve, home: Pa
     assert (result.code, files_of(home)) == (10, {})
 
 
-def test_another_prefix_is_tried_where_it_is_named_and_kept(run: Run, serve: Serve, home: Path) -> None:
+def test_named_prefix_is_checked_and_stored(run: Run, serve: Serve, home: Path) -> None:
     server = serve(takes(KEY))
 
     assert login(run, server, "--mode", "test", "-p", "a", "--api-prefix", "/v1").code == 0
@@ -310,7 +310,7 @@ def test_key_in_an_option_is_refused_and_not_shown(run: Run, words: tuple[str, .
 # Login over what is there
 
 
-def test_a_second_login_replaces_the_key_and_nothing_else(run: Run, serve: Serve, home: Path) -> None:
+def test_second_login_replaces_only_the_key(run: Run, serve: Serve, home: Path) -> None:
     server = serve(takes(KEY, OTHER_KEY))
     login(run, server, "--mode", "test", "-p", "a")
     login(run, server, "--mode", "live", "-p", "b")
@@ -543,7 +543,7 @@ def test_failing_keyring_is_replaced_by_the_file_with_a_warning(
     assert case != "CI" or stub.calls == 0
 
 
-def test_a_keyring_that_is_gone_names_the_way_on(run: Run, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_keyring_is_reported_with_a_fix(run: Run, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     server = serve(takes(KEY))
     keyring(monkeypatch, KeyringStub())
     login(run, server, "--mode", "test", "-p", "a", "--keyring")

@@ -192,7 +192,7 @@ def test_id_that_does_not_fit_a_path_is_refused(
         (("--sandbox", "-p", "x", "tx", "get", "tx_1"), "", "--sandbox and --profile cannot both be meant"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_in_one_sentence(
+def test_unusable_input_is_refused_in_one_sentence(
     words: tuple[str, ...], stdin: str, sentence: str, service_and_run: ServiceAndRun
 ) -> None:
     server, run = service_and_run(json_reply(HELD))

@@ -55,7 +55,7 @@ def test_cap_refusal_shows_the_total_and_how_to_list_it(profile: Profile, run: R
     }
 
 
-def test_where_caps_are_set_a_currency_without_one_is_refused(profile: Profile, run: Run) -> None:
+def test_currency_without_a_cap_is_refused_under_caps(profile: Profile, run: Run) -> None:
     server = profile('caps.EUR = "5000"')
 
     result = run(*create("1"), "--json")
@@ -92,7 +92,7 @@ def test_write_of_unknown_amount_is_refused_under_caps(profile: Profile, run: Ru
     assert "what this POST call moves is not known" in foreign.error["message"]
 
 
-def test_an_update_counts_only_where_it_sets_an_amount(profile: Profile, run: Run) -> None:
+def test_update_counts_only_when_it_sets_an_amount(profile: Profile, run: Run) -> None:
     server = profile('caps.USD = "100"')
 
     codes = [
@@ -114,7 +114,7 @@ def test_update_to_an_uncountable_amount_is_refused_under_caps(profile: Profile,
     assert (result.code, server.writes, result.error["code"]) == (5, [], "capped")
 
 
-def test_less_than_nothing_frees_nothing(profile: Profile, run: Run) -> None:
+def test_negative_amount_does_not_free_the_cap(profile: Profile, run: Run) -> None:
     server = profile('caps.USD = "100"', behave=json_reply(HELD.replace(b"100", b"-1000000")))
 
     result = run("tx", "release", "tx_1", "--yes", "--json")
@@ -149,7 +149,7 @@ def test_write_sent_with_the_clock_set_back_counts_afterwards(profile: Profile, 
     assert codes == [0, 0, 5]
 
 
-def test_what_moves_no_money_is_not_capped(profile: Profile, run: Run) -> None:
+def test_write_that_moves_no_money_is_not_capped(profile: Profile, run: Run) -> None:
     server = profile('caps.USD = "1"')
 
     assert run("tx", "get", "tx_1").code == 0

@@ -97,7 +97,7 @@ def test_default_profile_is_listed_with_its_file(run: Run, write_config: WriteCo
     }
 
 
-def test_what_outranks_the_file_is_listed_by_its_name(run: Run, write_config: WriteConfig, tmp_path: Path) -> None:
+def test_source_that_overrides_the_file_is_listed(run: Run, write_config: WriteConfig, tmp_path: Path) -> None:
     path = write_config(ACME)
     bundle = tmp_path / "ca.pem"
     bundle.touch()
@@ -214,7 +214,7 @@ def test_sandbox_lists_its_own_settings_despite_configuration(run: Run, write_co
 
 
 @pytest.mark.parametrize("name", ["default_profile", "ca_bundle", "proxy"])
-def test_what_the_sandbox_does_not_have_is_not_set(run: Run, write_config: WriteConfig, name: str) -> None:
+def test_setting_not_in_the_sandbox_reads_as_not_set(run: Run, write_config: WriteConfig, name: str) -> None:
     write_config(ACME)
     result = run("--sandbox", "config", "get", name)
     assert (result.code, result.out) == (6, "")
@@ -346,7 +346,7 @@ def test_setting_that_cannot_be_printed_is_reported_with_a_reason(
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_a_setting_is_written_as_what_it_is(
+def test_setting_is_written_with_its_type(
     run: Run, write_config: WriteConfig, words: tuple[str, ...], line: str
 ) -> None:
     path = write_config(ACME)

@@ -260,7 +260,7 @@ def test_the_sandbox_is_sealed(run: Run, serve: Serve, home: Path) -> None:
     assert run("--sandbox", "tx", "get", made.json["id"], "--json").json == made.json
 
 
-def test_a_proxy_never_sees_what_is_meant_for_loopback(run: Run, serve: Serve) -> None:
+def test_proxy_is_not_used_for_loopback(run: Run, serve: Serve) -> None:
     server, proxy = serve(json_reply(HELD)), serve(json_reply(HELD))
     environ = {E_URL: server.base_url, E_KEY: KEY_ENV}
     for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"):
@@ -343,7 +343,7 @@ def test_special_config_file_is_refused_without_waiting(
         assert " regular file. Nothing was sent." in result.err or "Is a directory" in result.err
 
 
-def test_with_nothing_configured_both_ways_on_are_named(run: Run) -> None:
+def test_both_ways_to_start_are_named_without_configuration(run: Run) -> None:
     result = run(*CREATE)
 
     assert (result.code, result.out) == (4, "")

@@ -127,7 +127,7 @@ def test_echoed_field_is_not_an_error(run: Run) -> None:
     assert run("--sandbox", *CREATE, "--data", data).code == 0
 
 
-def test_code_is_data_where_the_profile_finds_the_id(profile: Profile, run: Run) -> None:
+def test_code_field_is_data_when_the_profile_finds_the_id(profile: Profile, run: Run) -> None:
     profile(behave=json_reply(b'{"id":"tx_1","code":"ESC-1","status":"held"}'))
     first = run(*CREATE)
 
@@ -164,9 +164,7 @@ def test_stored_reply_with_the_id_of_another_create_settles_nothing(profile: Pro
     ],
     ids=["key", "request id", "reference", "id in the body", "number in the body"],
 )
-def test_id_that_was_sent_proves_nothing_when_it_comes_back(
-    body: bytes, line: tuple[str, ...], service_and_run: ServiceAndRun
-) -> None:
+def test_echoed_id_proves_nothing(body: bytes, line: tuple[str, ...], service_and_run: ServiceAndRun) -> None:
     def behave(seen: Seen, connection: socket.socket) -> None:
         key, request = seen.header("Idempotency-Key") or "", seen.header("X-Request-Id") or ""
         # Upper case: some echoes write a UUID so.
@@ -227,7 +225,7 @@ def located(place: str, body: bytes = b"", status: str = "201 Created") -> Behav
         ("//127.0.0.1:PORT/transactions/tx_9", b"null"),
     ],
 )
-def test_location_of_a_201_names_what_was_created(place: str, body: bytes, serve: Any, run: Run) -> None:
+def test_location_of_a_201_names_the_created_escrow(place: str, body: bytes, serve: Any, run: Run) -> None:
     server = serve(hang_up)
     server.behave = located(place.replace("PORT", str(server.port)), body)
     environ = {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": KEY}

@@ -160,7 +160,7 @@ def test_accepted_create_that_reads_as_failed_fails_at_replay_too(service_and_ru
     assert [run(*KEYED).code, run(*KEYED).code] == [16, 16]
 
 
-def test_resolve_fails_where_what_was_created_is_not_as_sent(profile: Profile, run: Run) -> None:
+def test_resolve_fails_when_the_record_differs_from_the_request(profile: Profile, run: Run) -> None:
     profile(behave=json_reply(b'{"escrowNo":"A-1","status":"declined"}'))
     run(*CREATE)
     run("config", "set", "reply.id", "/escrowNo")

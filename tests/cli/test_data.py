@@ -50,7 +50,7 @@ def test_ids_and_data_cannot_both_come_from_stdin(service_and_run: ServiceAndRun
     assert result.err.startswith("error: --data is empty: ")
 
 
-def test_data_from_stdin_is_read_as_the_bytes_it_is() -> None:
+def test_data_from_stdin_is_read_as_bytes() -> None:
     stdin = TextIOWrapper(BytesIO('{"note":"\u00fc"}'.encode()), encoding="ascii")
 
     assert read_data("@-", stdin) == {"note": "\u00fc"}

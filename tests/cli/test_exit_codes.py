@@ -103,7 +103,7 @@ ROWS = (
 )
 
 
-def test_every_row_that_can_be_reached_is_reached_here() -> None:
+def test_every_reachable_exit_code_has_a_case() -> None:
     """WAIT_EXPIRED needs a profile and a clock: the guards' tests have it. The signals follow below."""
     elsewhere = {ExitCode.WAIT_EXPIRED, ExitCode.INTERRUPTED, ExitCode.TERMINATED}
     assert {row.code for row in ROWS} | NOT_YET | elsewhere == set(ExitCode)

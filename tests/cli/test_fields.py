@@ -126,7 +126,7 @@ def test_raw_shows_a_list_in_its_envelope_in_every_format(service_and_run: Servi
     assert run("tx", "list", "--raw", "--fields", "id").out == '[{"id": "a"}]\n'
 
 
-def test_raw_shows_what_escrowctl_keeps_as_json_too(run: Run) -> None:
+def test_raw_prints_stored_records_as_json(run: Run) -> None:
     made = run("--sandbox", *CREATE, "-q").out.strip()
 
     (listed,) = run("--sandbox", "journal", "list", "--raw").json

@@ -312,7 +312,7 @@ def test_wait_ends_at_its_deadline_and_reports_the_accepted_release(
     assert (expired.error["outcome"], clock[0], len(server.writes)) == ("done", 10.0, 1)
 
 
-def test_nothing_is_released_where_waiting_could_never_end(service_and_run: ServiceAndRun) -> None:
+def test_wait_without_a_released_status_is_refused(service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(json_reply(HELD))
 
     results = [run(*RELEASE, "--wait"), run(*RELEASE, "--wait", "--deadline", "soon")]
@@ -375,7 +375,7 @@ def test_a_record_that_cannot_be_read_is_released_only_unread(service_and_run: S
     assert len(server.writes) == 1
 
 
-def test_an_escrow_that_is_not_there_is_not_released(service_and_run: ServiceAndRun) -> None:
+def test_release_of_a_missing_escrow_is_not_sent(service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(json_reply(b'{"detail":"no such escrow"}', "404 Not Found"))
 
     result = run(*RELEASE, "--allow-unreadable")
@@ -594,7 +594,7 @@ def test_repeating_an_unknown_key_reports_that_nothing_was_sent(service_and_run:
     assert ("It was not sent again." in first.err, "Nothing was sent now." in again.err) == (True, True)
 
 
-def test_no_other_prefix_is_suggested_where_the_prefix_is_known(run: Run, service_and_run: ServiceAndRun) -> None:
+def test_sandbox_suggests_no_other_prefix(run: Run, service_and_run: ServiceAndRun) -> None:
     _, there = service_and_run(json_reply(b"", "404 No"))
 
     assert "under another prefix" in there("tx", "get", "tx_1").err

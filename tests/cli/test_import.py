@@ -147,7 +147,7 @@ def test_an_entry_that_comes_home_is_known_as_its_own(machines: Machines, journa
     assert [entry["state"] for entry in one("journal", "list", "--json").json] == ["done"]
 
 
-def test_what_comes_by_two_ways_is_one_entry(
+def test_write_imported_through_two_journals_is_one_entry(
     machines: Machines, journal_transfer: JournalTransfer, start_machine: Callable[[WireServer, str], Machine]
 ) -> None:
     server, one, other = machines(hang_up)
@@ -164,7 +164,7 @@ def test_what_comes_by_two_ways_is_one_entry(
     assert shown["origin"] == f"{one('journal', 'verify', '--json').json['journal_id']} j1"
 
 
-def test_consent_given_there_names_their_entries_and_frees_nothing_here(
+def test_allow_duplicate_of_another_machine_does_not_apply_here(
     machines: Machines, journal_transfer: JournalTransfer
 ) -> None:
     server, one, other = machines(hang_up)
@@ -198,7 +198,9 @@ def test_reused_entry_number_of_a_restored_journal_is_another_write(
     assert [one("journal", "verify").code, other("journal", "verify").code] == [0, 0]
 
 
-def test_what_both_sent_since_they_parted_is_two_writes(machines: Machines, journal_transfer: JournalTransfer) -> None:
+def test_writes_of_two_machines_after_a_copy_are_separate(
+    machines: Machines, journal_transfer: JournalTransfer
+) -> None:
     keyed = (*RELEASE, "--idempotency-key", "k")
     server, one, other = machines(in_turn(LATER, json_reply(HELD), hang_up))
     assert one(*keyed).code == 9

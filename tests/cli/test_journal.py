@@ -80,7 +80,7 @@ def journal_of_six(service_and_run: ServiceAndRun) -> tuple[WireServer, Run]:
     ],
     ids=" ".join,
 )
-def test_a_list_shows_what_is_asked_for(
+def test_list_shows_the_selected_entries(
     journal_of_six: tuple[WireServer, Run], run: Run, options: tuple[str, ...], entries: list[str]
 ) -> None:
     result = run("journal", "list", *options, "--json", now=lambda: DAY + timedelta(minutes=30))
@@ -110,7 +110,7 @@ def test_a_selection_that_cannot_be_meant_is_a_usage_error(run: Run, options: tu
     assert sentence in result.error["message"]
 
 
-def test_looking_makes_nothing(run: Run, home: Path) -> None:
+def test_reading_the_journal_creates_no_files(run: Run, home: Path) -> None:
     lines = (("list",), ("totals",), ("verify",), ("export",), ("export", "--head"), ("show", "j1"))
 
     results = [run("journal", *line, "--json") for line in lines]
@@ -124,7 +124,7 @@ def test_looking_makes_nothing(run: Run, home: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "code"), [(("list",), 17), (("totals",), 17), (("show", "j7"), 17), (("verify",), 16)]
 )
-def test_an_older_copy_is_not_read_as_all_there_is(
+def test_older_copy_is_not_read_as_complete(
     journal_of_six: tuple[WireServer, Run], home: Path, line: tuple[str, ...], code: int
 ) -> None:
     _, run = journal_of_six
@@ -268,7 +268,7 @@ def test_verify_reports_a_valid_journal(journal_of_six: tuple[WireServer, Run], 
         ("DELETE FROM records WHERE entry = 6; DELETE FROM entries WHERE number = 6", "an older copy, or was cut"),
     ],
 )
-def test_what_was_changed_is_named(
+def test_verify_names_what_was_changed(
     journal_of_six: tuple[WireServer, Run], home: Path, change: str, problem: str
 ) -> None:
     _, run = journal_of_six
@@ -281,7 +281,7 @@ def test_what_was_changed_is_named(
     assert problem in result.error["message"]
 
 
-def test_an_entry_sealed_anew_is_not_what_its_records_make(journal_of_six: tuple[WireServer, Run], home: Path) -> None:
+def test_entry_sealed_anew_against_its_records_is_found(journal_of_six: tuple[WireServer, Run], home: Path) -> None:
     """Who forges the seal as well still has the chain against him."""
     _, run = journal_of_six
     with sqlite3.connect(home / "state" / "journal.db") as database:
@@ -420,7 +420,7 @@ def test_imported_entries_block_duplicate_writes(other_machine: tuple[WireServer
     assert shown["origin"] == f"{taken.json['journal_id']} j3"
 
 
-def test_importing_again_changes_nothing_but_what_was_settled_since(
+def test_second_import_updates_only_entries_settled_since(
     other_machine: tuple[WireServer, Run, dict[str, str], Path],
 ) -> None:
     _, run, other_home, exported = other_machine
@@ -455,7 +455,7 @@ def test_a_journals_own_export_is_known_to_it(other_machine: tuple[WireServer, R
     assert (result.code, result.json["added"], result.json["known"]) == (0, 0, 6)
 
 
-def test_a_lost_journal_is_restored_as_what_it_was(other_machine: tuple[WireServer, Run, dict[str, str], Path]) -> None:
+def test_lost_journal_is_restored_from_its_export(other_machine: tuple[WireServer, Run, dict[str, str], Path]) -> None:
     server, run, other_home, exported = other_machine
     sent = len(server.writes)
 
@@ -502,7 +502,7 @@ def test_incomplete_export_is_refused(other_machine: tuple[WireServer, Run, dict
     assert not Path(other_home["ESCROWCTL_HOME"]).exists()
 
 
-def test_a_file_that_is_not_there_is_named(run: Run) -> None:
+def test_missing_import_file_is_named(run: Run) -> None:
     result = run("journal", "import", "/nowhere.jsonl", "--json")
 
     assert (result.code, result.error["message"]) == (2, "/nowhere.jsonl: No such file or directory. Nothing was sent.")

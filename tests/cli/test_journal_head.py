@@ -108,9 +108,7 @@ def test_writes_continue_after_the_head_is_accepted(
     assert (run(*VERIFY).code, run(*RELEASE).code, run(*OTHER).code, len(server.writes)) == (0, 7, 0, 2)
 
 
-def test_accept_head_changes_nothing_where_the_head_matches(
-    journal_of_one: tuple[WireServer, Run], state: Path
-) -> None:
+def test_accept_head_changes_nothing_when_the_head_matches(journal_of_one: tuple[WireServer, Run], state: Path) -> None:
     _, run = journal_of_one
     before = (state / "journal.head").stat().st_mtime_ns
 

@@ -182,7 +182,7 @@ def test_live_write_is_sent_with_the_expected_journal(profile: Profile, run: Run
     assert len(server.writes) == 1
 
 
-def test_what_is_not_live_is_not_bound_to_a_journal(profile: Profile, run: Run) -> None:
+def test_test_write_is_not_bound_to_a_journal(profile: Profile, run: Run) -> None:
     server = profile('mode = "test"', f'journal_id = "{LOST}"')
 
     assert run(*CREATE, environ={"ESCROWCTL_JOURNAL_ID": LOST}).code == 0

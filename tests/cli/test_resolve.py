@@ -58,7 +58,7 @@ def unknown_write(service_and_run: ServiceAndRun) -> Callable[..., tuple[WireSer
 # Reading
 
 
-def test_a_create_stays_unknown_where_only_its_amount_is_found(
+def test_create_stays_unknown_when_only_its_amount_is_found(
     unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
 ) -> None:
     listed = listing(item("tx_88F2"), item("tx_other", 7))
@@ -150,7 +150,7 @@ def test_any_other_reading_of_a_release_proves_nothing(
 
 
 @pytest.mark.parametrize("answer", [hang_up, json_reply(b"", "500 Oh"), json_reply(b"<html>")])
-def test_what_another_escrow_has_become_settles_no_release(
+def test_status_of_another_escrow_settles_no_release(
     profile: Profile, run: Run, journal: Journal, answer: Behave
 ) -> None:
     another = json_reply(RELEASED.replace(b"tx_1", b"tx_2"))
@@ -308,7 +308,7 @@ def test_not_applied_is_refused_when_a_record_has_the_key(
     assert journal() == [("create_transaction", "not_applied")]
 
 
-def test_a_reading_is_announced_only_where_something_is_read(service_and_run: ServiceAndRun) -> None:
+def test_read_is_announced_only_when_one_is_sent(service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(by_path(listed=listing(), one=json_reply(HELD)))
     run(*CREATE)
     run("api", "DELETE", "/webhooks/wh_9", "--yes")
@@ -342,7 +342,7 @@ def test_resolved_create_gets_the_id_that_the_record_echoes(
     assert journal() == [("create_transaction", "done"), ("create_transaction", "unknown")]
 
 
-def test_one_escrow_cannot_be_what_two_creates_made(service_and_run: ServiceAndRun, journal: Journal) -> None:
+def test_one_escrow_cannot_settle_two_creates(service_and_run: ServiceAndRun, journal: Journal) -> None:
     server, run = service_and_run(
         by_path(listed=listing(), one=json_reply(HELD), write=in_turn(json_reply(HELD), hang_up))
     )
@@ -372,7 +372,7 @@ def test_one_escrow_cannot_be_what_two_creates_made(service_and_run: ServiceAndR
         (("j9",), 6, "there is no entry j9 in this journal."),
     ],
 )
-def test_a_line_that_cannot_be_meant_reads_and_records_nothing(
+def test_contradictory_resolve_options_read_and_record_nothing(
     unknown_write: Callable[..., tuple[WireServer, Run]],
     journal: Journal,
     line: tuple[str, ...],
@@ -430,7 +430,7 @@ def test_applied_is_refused_when_the_release_reads_held(profile: Profile, run: R
 
 
 @pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])
-def test_what_cannot_be_read_is_called_not_applied_only_unread(
+def test_not_applied_without_a_read_needs_allow_unreadable(
     unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, line: tuple[str, ...]
 ) -> None:
     refused = json_reply(b"", "404 No")
@@ -455,7 +455,7 @@ def test_what_cannot_be_read_is_called_not_applied_only_unread(
     ],
     ids=["the key is in the request", "another amount", "another currency"],
 )
-def test_a_key_that_something_else_explains_proves_nothing(
+def test_key_with_another_explanation_proves_nothing(
     unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, data: str, record: dict[str, Any]
 ) -> None:
     line = (*CREATE, "--data", data, "--idempotency-key", KEY)
@@ -465,7 +465,7 @@ def test_a_key_that_something_else_explains_proves_nothing(
     assert journal() == [("create_transaction", "unknown")]
 
 
-def test_one_escrow_is_not_read_as_what_two_creates_made(service_and_run: ServiceAndRun, journal: Journal) -> None:
+def test_read_escrow_settles_only_one_of_two_creates(service_and_run: ServiceAndRun, journal: Journal) -> None:
     listed = listing(item("tx_1", metadata=KEY))
     _, run = service_and_run(by_path(listed=listed, one=json_reply(HELD), write=in_turn(json_reply(HELD), hang_up)))
     assert [run(*CREATE).code, run(*CREATE, new_uuid=lambda: KEY).code] == [0, 12]
@@ -512,7 +512,7 @@ def test_key_in_a_reason_or_id_is_refused(
     assert journal() == [("create_transaction", "unknown")]
 
 
-def test_a_reading_does_not_overwrite_what_was_recorded_meanwhile(
+def test_read_does_not_overwrite_a_newer_record(
     unknown_write: Callable[..., tuple[WireServer, Run]], home: Path, journal: Journal
 ) -> None:
     word = ("journal", "resolve", "j1", "--applied", "--id", "tx_9", "--allow-unreadable", *WHY)
@@ -571,7 +571,7 @@ def test_entry_is_resolved_only_with_the_profile_that_sent_it(
     ['[profiles.new]\nbase_url = "{url}"\n', '[profiles.a]\nbase_url = "{local}"\n'],
     ids=["the profile has another name", "its host is spelled otherwise"],
 )
-def test_an_entry_is_still_settled_where_its_profile_was_changed(
+def test_entry_is_settled_after_its_profile_changed(
     serve: Any, run: Run, write_config: Any, journal: Journal, now: str
 ) -> None:
     server = serve(by_path(listed=listing(), one=json_reply(HELD)))
@@ -633,7 +633,7 @@ def test_without_a_terminal_sending_it_again_needs_yes(
 
 
 @pytest.mark.parametrize("second", [json_reply(b"", "400 No"), json_reply(b"", "409 No"), hang_up])
-def test_a_second_sending_that_is_not_done_settles_nothing(
+def test_resend_that_is_not_done_settles_nothing(
     unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal, second: Behave
 ) -> None:
     """The first may have been applied, with any result of the second."""
@@ -644,7 +644,7 @@ def test_a_second_sending_that_is_not_done_settles_nothing(
     assert (len(server.writes), journal()) == (1, [("create_transaction", "unknown")])
 
 
-def test_what_a_reading_settles_is_not_sent_again(run: Run, serve: Any, write_config: Any) -> None:
+def test_write_settled_by_a_read_is_not_resent(run: Run, serve: Any, write_config: Any) -> None:
     server = serve(writes_meet(hang_up, reads=in_turn(json_reply(HELD), json_reply(RELEASED))))
     write_config(f'[profiles.a]\nbase_url = "{server.base_url}"\nstatus.released = ["released"]\n')
     around = {"ESCROWCTL_API_KEY": "sk_test_1", "ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_PROFILE": "a"}
@@ -691,7 +691,7 @@ def test_write_changed_during_confirmation_is_not_resent(
     assert journal() == [("release_transaction", "unknown")]
 
 
-def test_a_read_only_profile_sends_nothing_again_and_asks_nothing(profile: Profile, run: Run, home: Path) -> None:
+def test_read_only_profile_refuses_a_resend_without_asking(profile: Profile, run: Run, home: Path) -> None:
     server = profile(behave=writes_meet(hang_up))
     assert run(*CREATE).code == 12
     config = home / "config.toml"

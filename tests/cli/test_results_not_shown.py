@@ -55,7 +55,7 @@ def test_debug_shows_why_a_done_write_could_not_be_shown(
     assert "ValueError: the key is ***\n" in result.err
 
 
-def test_a_pointer_with_an_absurd_index_points_to_nothing(service_and_run: ServiceAndRun) -> None:
+def test_pointer_with_a_huge_index_is_not_found(service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(json_reply(b'{"id":"tx_1","items":[1]}'))
     pointer = f"/items/{'9' * 5000}"
 

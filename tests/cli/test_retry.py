@@ -89,7 +89,7 @@ def test_read_that_used_up_its_timeout_is_not_retried(service_and_run: ServiceAn
     ids=lambda value: str(value[-1]) if value and isinstance(value, tuple) else "",
 )
 @pytest.mark.parametrize(("line", "status"), [(GET, "503 Busy"), (GET, "429 Later"), (CREATE, "429 Later")])
-def test_the_wait_is_what_the_service_asks_for_within_bounds(
+def test_wait_follows_retry_after_within_bounds(
     retrying_service_and_run: ServiceAndRun,
     line: tuple[str, ...],
     status: str,

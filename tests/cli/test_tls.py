@@ -106,7 +106,7 @@ def test_tls_older_than_1_2_is_not_spoken(authority: trustme.CA, run: Run, tmp_p
 
 
 @pytest.mark.parametrize("content", [None, "no certificate at all"])
-def test_a_bundle_that_is_none_is_bad_configuration(
+def test_invalid_ca_bundle_is_a_configuration_error(
     content: str | None, server: TlsServer, run: Run, tmp_path: Path
 ) -> None:
     bundle = tmp_path / "ca.pem"

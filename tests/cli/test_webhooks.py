@@ -30,7 +30,7 @@ def bodies(server: WireServer) -> list[object]:
         (("--data", '{"name":"n","n":1.50}'), {"url": "https://hooks.example.net/x", "name": "n", "n": 1.5}),
     ],
 )
-def test_nothing_is_sent_that_was_not_given(
+def test_webhook_body_has_only_given_fields(
     options: tuple[str, ...], body: object, service_and_run: ServiceAndRun
 ) -> None:
     server, run = service_and_run(json_reply(MADE % b"s", "201 Created"))
@@ -189,7 +189,7 @@ def test_signing_secret_that_cannot_be_stored_is_reported(
 
 
 @pytest.mark.parametrize("instead", ["folder", "pipe", "link"])
-def test_signing_secret_that_could_not_be_kept_is_reported(
+def test_signing_secret_that_could_not_be_stored_is_an_error(
     home: Path, service_and_run: ServiceAndRun, instead: str
 ) -> None:
     _server, run = service_and_run(json_reply(MADE % SECRET.encode(), "201 Created"))

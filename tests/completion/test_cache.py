@@ -53,7 +53,7 @@ def environ_with(cache: Path) -> dict[str, str]:
 @pytest.mark.representative("*-bash", "escrowctl tx get -fish", "escrowctl tx get -zsh")
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize(("line", "expected"), CASES, ids=[line for line, _ in CASES])
-def test_names_are_offered_where_they_belong(shell: str, line: str, expected: set[str], cache: Path) -> None:
+def test_names_are_offered_for_matching_options(shell: str, line: str, expected: set[str], cache: Path) -> None:
     assert offer(shell, line, environ_with(cache)) == expected
 
 
@@ -92,7 +92,7 @@ HOSTILE = (
 @pytest.mark.representative("escrowctl tx get -*")
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize("line", ["escrowctl tx get ", "escrowctl tx get tx_", "escrowctl -p "])
-def test_what_is_planted_in_the_cache_does_nothing(shell: str, line: str, cache: Path, tmp_path: Path) -> None:
+def test_commands_planted_in_the_cache_are_not_run(shell: str, line: str, cache: Path, tmp_path: Path) -> None:
     (cache / "@default" / "transaction").write_text(HOSTILE)
     (cache / "profile").write_text(HOSTILE)
     before = sorted(path.name for path in tmp_path.iterdir())
@@ -156,7 +156,7 @@ def listing(*ids: str) -> Behave:
     return answering(http_reply("200 OK", f"[{items}]".encode()))
 
 
-def test_ids_are_kept_newest_first_once_for_their_owner_alone(
+def test_ids_are_stored_newest_first_without_repeats_and_private(
     home: Path, service_and_run: ServiceAndRun, run: Run
 ) -> None:
     _server, there_run = service_and_run(answering(http_reply("200 OK", b'{"id":"tx_1"}')))
@@ -184,7 +184,7 @@ def test_only_plain_ids_are_stored_in_the_cache(home: Path, service_and_run: Ser
     assert (home / "cache" / "complete" / "@default" / "transaction").read_text() == "tx_1\ntx_2\n"
 
 
-def test_five_hundred_are_kept(home: Path, service_and_run: ServiceAndRun) -> None:
+def test_five_hundred_ids_are_stored(home: Path, service_and_run: ServiceAndRun) -> None:
     _server, run = service_and_run(listing(*(f"tx_{number}" for number in range(700))))
 
     assert run("tx", "list", "-q").code == 0
@@ -193,7 +193,7 @@ def test_five_hundred_are_kept(home: Path, service_and_run: ServiceAndRun) -> No
     assert kept == [f"tx_{number}" for number in range(500)]
 
 
-def test_profiles_are_kept_as_they_are(home: Path, service_and_run: ServiceAndRun) -> None:
+def test_profile_names_are_stored_unchanged(home: Path, service_and_run: ServiceAndRun) -> None:
     _server, run = service_and_run(listing())
     home.mkdir(parents=True)
     (home / "config.toml").write_text(

@@ -38,7 +38,7 @@ CASES = (
 
 
 @pytest.mark.parametrize("shell", FILES)
-def test_the_kept_script_is_what_the_command_tree_gives(run: Run, shell: str) -> None:
+def test_stored_script_matches_the_command_tree(run: Run, shell: str) -> None:
     assert run("completion", shell).out == (FOLDER / FILES[shell]).read_text("utf-8")
 
 
@@ -50,7 +50,7 @@ def test_offered_topics_and_shells_are_the_existing_ones() -> None:
 @pytest.mark.representative("*-bash", "*-fish", "escrowctl tx -zsh", "escrowctl tx create --currency US-zsh")
 @pytest.mark.parametrize("shell", FILES)
 @pytest.mark.parametrize(("line", "expected"), CASES, ids=[line for line, _ in CASES])
-def test_a_shell_offers_what_fits(shell: str, line: str, expected: set[str], tmp_path: Path) -> None:
+def test_shell_offers_matching_words(shell: str, line: str, expected: set[str], tmp_path: Path) -> None:
     assert offer(shell, line, {"HOME": str(tmp_path)}) == expected
 
 
@@ -63,7 +63,7 @@ zle-line-init() { BUFFER='escrowctl tx create --curr' CURSOR=26; print ready }
 """
 
 
-def test_tab_in_zsh_completes_what_is_certain(tmp_path: Path) -> None:
+def test_tab_in_zsh_completes_a_unique_word(tmp_path: Path) -> None:
     environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "TERM": "dumb"}
     with contextlib.closing(start_zsh(tmp_path, _TAB, environ)) as shell:
         shell.expect_exact("ready")

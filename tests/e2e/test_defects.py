@@ -63,7 +63,7 @@ def test_a_defect_is_one_sentence_and_never_a_traceback(
 
 
 @pytest.mark.thorough
-def test_the_newest_twenty_reports_are_kept(connected_program: Program, tmp_path: Path) -> None:
+def test_newest_twenty_crash_reports_are_stored(connected_program: Program, tmp_path: Path) -> None:
     code = _break("client.reader.Reader.read").replace("sys.exit(main())", "for _ in range(25): main()")
     connected_program.python(code, "tx", "get", "tx_1")
     assert 1 <= len(list(tmp_path.rglob("crashes/*.json"))) <= 20

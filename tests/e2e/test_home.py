@@ -55,7 +55,7 @@ def test_every_file_is_private_with_any_umask(program: Program, server: WireServ
 @pytest.mark.representative("words0-{file}", "words1-/dev/null")
 @pytest.mark.parametrize("home", ["/proc/nowhere/escrowctl", "{file}", "{file}/escrowctl", "/dev/null"])
 @pytest.mark.parametrize("words", [CREATE, ("tx", "release", "tx_1", "--yes")])
-def test_without_a_folder_for_the_journal_nothing_is_sent(
+def test_write_without_a_journal_folder_is_not_sent(
     program: Program, server: WireServer, tmp_path: Path, home: str, words: tuple[str, ...]
 ) -> None:
     file = tmp_path / "a-file"

@@ -131,7 +131,7 @@ def test_cancelled_login_stores_nothing_and_restores_the_terminal(
 
 
 @pytest.mark.thorough
-def test_the_terminal_shows_what_is_typed_again_after_an_interrupt(program: Program, server: WireServer) -> None:
+def test_interrupted_login_restores_the_terminal_echo(program: Program, server: WireServer) -> None:
     shell = pexpect.spawn("bash", ["--norc", "--noprofile"], env=dict(program.environ), encoding="utf-8", timeout=30)
     shell.sendline("PS1='$ '; bind 'set enable-bracketed-paste off'; clear")
     for keys in ("\x03", "\x04", f"{KEY}\n"):

@@ -106,7 +106,7 @@ def program(tmp_path: Path) -> Program:
     return Program(clean_environment(tmp_path / "home"))
 
 
-def test_every_example_is_run_by_a_test_here() -> None:
+def test_every_readme_example_has_a_test() -> None:
     kinds = [(name, text.splitlines()[0]) for name, text in BLOCKS]
 
     assert kinds == [
@@ -283,7 +283,7 @@ def test_the_ci_job_creates_and_releases(program: Program, tmp_path: Path) -> No
         ]
 
 
-def test_the_ci_job_stops_where_an_outcome_is_unknown(program: Program, tmp_path: Path) -> None:
+def test_ci_job_stops_at_an_unknown_outcome(program: Program, tmp_path: Path) -> None:
     def hang_up(_seen: Seen, connection: socket.socket) -> None:
         connection.shutdown(socket.SHUT_RDWR)
 

@@ -63,7 +63,7 @@ def server(serve: Serve) -> WireServer:
 
 @pytest.mark.representative("broken")
 @pytest.mark.parametrize("files", ["none", "default profile", "broken"])
-def test_under_every_hostile_environment_no_connection_is_made(
+def test_sandbox_connects_nowhere_in_any_environment(
     program: Program, server: WireServer, tmp_path: Path, files: str
 ) -> None:
     home = program.home

@@ -85,7 +85,7 @@ def test_write_loads_the_journal_but_no_models_and_no_sandbox(connected_program:
     assert [name for name in loaded if name.startswith("escrowctl.sandbox")] == []
 
 
-def test_looking_into_the_journal_loads_no_http(program: Program) -> None:
+def test_journal_list_loads_no_http(program: Program) -> None:
     loaded = imported(program, "journal", "list")
     assert loaded >= {"sqlite3"}
     assert loaded & (HTTP | HEAVY - {"sqlite3"} | NEVER) == frozenset()

@@ -163,7 +163,7 @@ def test_closed_stdin_cannot_confirm(connected_program: Program) -> None:
     )
 
 
-def test_with_stdin_closed_there_are_no_ids_on_it(connected_program: Program) -> None:
+def test_closed_stdin_has_no_ids(connected_program: Program) -> None:
     ended = connected_program.bash("escrowctl tx get - <&-")
     assert (ended.code, ended.out, ended.err) == (
         2,

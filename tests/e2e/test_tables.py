@@ -46,7 +46,7 @@ def test_list_has_a_header_at_a_terminal_only(connected_program: Program) -> Non
 
 @pytest.mark.representative("NO_COLOR")
 @pytest.mark.parametrize("variable", ["NO_COLOR", "TERM"])
-def test_a_terminal_without_colour_gets_none(connected_program: Program, variable: str) -> None:
+def test_terminal_without_colour_gets_no_colour(connected_program: Program, variable: str) -> None:
     value = {"NO_COLOR": "1", "TERM": "dumb"}[variable]
     _, shown = connected_program.with_environ(**{variable: value}).terminal("journal", "list", columns=120).finish()
     assert "\x1b" not in shown
@@ -124,7 +124,7 @@ def test_list_that_is_too_wide_drops_columns_and_names_them(
     assert {"j1", "create", "done", "1284000.50", "USD", "tx_7K2M9QHD"} <= set(row.split())
 
 
-def test_chosen_columns_are_all_shown_however_narrow_it_is(program: Program, serve: Serve) -> None:
+def test_selected_columns_are_shown_at_any_width(program: Program, serve: Serve) -> None:
     words = ("journal", "list", "--fields", "entry,id,amount,currency,reference,profile")
     code, shown = wide(program, serve, LONG_ID).terminal(*words, columns=80).finish()
     first, *rows = plain(shown).splitlines()

@@ -156,7 +156,7 @@ def test_the_watch_notices_a_key_that_is_handed_on(how: str, where: set[str], tm
     assert {found.partition(":")[0] for found in canary.found} == where
 
 
-def test_the_canary_is_noticed_where_nothing_is_starred(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_canary_harness_detects_unredacted_keys(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The harness's own teeth: with redaction taken out it must find the key."""
     key, canary = KEYS[0], Canary(KEYS[0], home)
     monkeypatch.setattr("escrowctl.client.http.Answer.without", lambda answer, _key: answer)

@@ -184,7 +184,7 @@ def test_hostile_headers_do_a_terminal_no_harm(service: Service) -> None:
         assert (code, harm_in(shown)) == (8, set()), repr(shown)
 
 
-def test_what_no_terminal_shows_is_shown_by_its_code(service: Service) -> None:
+def test_undisplayable_characters_are_shown_by_code(service: Service) -> None:
     service.answer({"id": "tx_1", "note": "".join(map(chr, sorted(UNSEEN)))}, ascii_only=False)
 
     _, shown = service.show("tx", "get", "tx_1")
@@ -198,9 +198,7 @@ def test_what_no_terminal_shows_is_shown_by_its_code(service: Service) -> None:
 @pytest.mark.representative("records", "lists", "webhooks", "errors", "no JSON")
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.usefixtures("time_limit")
-def test_the_harness_notices_that_nothing_is_made_safe(
-    place: str, service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_harness_detects_unescaped_text(place: str, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     reached: list[bool] = []
     reply_variants.makes_nothing_safe(monkeypatch, lambda: reached.append(True))
     strings = ["\x1b[2J", "\x9b31m", "\u202e", "\u200b"] * 15

@@ -278,14 +278,14 @@ def end_within_bounds(name: str, line: tuple[str, ...], home: Path) -> None:
 
 @pytest.mark.representative("a drip in the body", "a gzip bomb of 10 GiB")
 @pytest.mark.parametrize("name", ENDLESS)
-def test_what_has_no_end_ends_within_its_bounds(name: str, tmp_path: Path) -> None:
+def test_endless_replies_end_within_bounds(name: str, tmp_path: Path) -> None:
     end_within_bounds(name, GET if "gzip" in name else CREATE, tmp_path / "home")
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ENDLESS)
 @pytest.mark.parametrize("line", [GET, CREATE], ids=["get", "create"])
-def test_what_has_no_end_ends_within_its_bounds_each_time(name: str, line: tuple[str, ...], tmp_path: Path) -> None:
+def test_endless_replies_end_within_bounds_every_time(name: str, line: tuple[str, ...], tmp_path: Path) -> None:
     for number in range(50):
         end_within_bounds(name, line, tmp_path / str(number))
 

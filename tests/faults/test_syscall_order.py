@@ -30,7 +30,7 @@ def follow(folder: Path, verb: str, *, variant: str | None = None) -> SyscallOrd
 
 @pytest.mark.representative("create")
 @pytest.mark.parametrize("verb", ["create", "release"])
-def test_nothing_is_sent_before_its_intent_is_synced(tmp_path: Path, verb: str) -> None:
+def test_request_leaves_after_its_intent_is_synced(tmp_path: Path, verb: str) -> None:
     assert follow(tmp_path, verb).sent == 1
 
 

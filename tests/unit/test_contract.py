@@ -71,7 +71,7 @@ def test_every_status_has_a_class_and_others_are_unknown(operation: Operation) -
         (b"[]", (None, None, None, None)),
     ],
 )
-def test_the_usual_names_are_found_and_nothing_is_guessed(body: bytes, located: tuple[str | None, ...]) -> None:
+def test_usual_field_names_are_found_and_others_are_not(body: bytes, located: tuple[str | None, ...]) -> None:
     reply = read_reply(body)
     assert isinstance(reply, Document)
 
@@ -141,5 +141,5 @@ def test_invisible_character_is_shown_by_its_code(code: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["Zoe\u0308", "\u05e9\u05c1", "\u20ac 5", "\U0001f600"])
-def test_letters_marks_and_pictures_stay_as_they_are(text: str) -> None:
+def test_letters_marks_and_emoji_are_unchanged(text: str) -> None:
     assert safe(text) == text

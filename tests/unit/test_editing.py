@@ -154,7 +154,7 @@ def test_removed_profile_leaves_comments_of_other_profiles(tmp_path: Path) -> No
     ],
     ids=["empty", "inline", "dotted", "no line end", "crlf"],
 )
-def test_other_layouts_are_kept_too(tmp_path: Path, text: str, name: str, value: Any, after: str | None) -> None:
+def test_other_layouts_are_preserved(tmp_path: Path, text: str, name: str, value: Any, after: str | None) -> None:
     found = edit(tmp_path, text, (name, value))
 
     if after is not None:

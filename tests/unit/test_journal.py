@@ -68,7 +68,7 @@ def test_the_chain_holds_over_every_record(journal_file: Path) -> None:
         ("UPDATE records SET facts = replace(facts, 'done', 'refused') WHERE sequence = 4", 4),
     ],
 )
-def test_any_edit_breaks_the_chain_where_it_was_made(journal_file: Path, change: str, noticed: int | None) -> None:
+def test_any_edit_breaks_the_chain_at_its_record(journal_file: Path, change: str, noticed: int | None) -> None:
     database = sqlite3.connect(journal_file)
     changed = database.execute(change).rowcount
     database.commit()

@@ -36,7 +36,7 @@ KEY = "sk_live_Ab+9/Cd7Q==kx3VnW8tZr"
         ("password", "the password is wrong", True),
     ],
 )
-def test_what_counts_as_the_key(key: str, text: str, held: bool) -> None:  # noqa: FBT001 - a case of the table
+def test_key_search_counts_these_parts_as_the_key(key: str, text: str, held: bool) -> None:  # noqa: FBT001 - a case of the table
     assert holds_key(f"<{text}>", key) is held
     assert holds_key(f"<{text}>".encode("utf-16"), key) is held
 

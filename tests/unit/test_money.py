@@ -139,7 +139,7 @@ def test_proposed_amount_is_valid_and_equal_to_the_input(text: str) -> None:
 
 @settings(max_examples=200, derandomize=True, deadline=None)
 @given(st.from_regex(r"\A([1-9][0-9]{0,30})(\.[0-9]{1,9})?\Z"))
-def test_an_accepted_spelling_is_kept_to_the_last_zero(text: str) -> None:
+def test_accepted_spelling_is_unchanged(text: str) -> None:
     amount = parse_amount(text)
 
     assert (amount.text, str(amount), amount) == (text, text, Decimal(text))
@@ -203,5 +203,5 @@ def test_more_decimals_than_iso_4217_gives_the_currency_are_refused(amount: str,
 @pytest.mark.parametrize(
     ("amount", "currency"), [("1.01", "USD"), ("1", "JPY"), ("1.001", "KWD"), ("1.0001", "CLF"), ("1.123456789", "BTC")]
 )
-def test_as_many_decimals_as_the_currency_has_are_kept(amount: str, currency: str) -> None:
+def test_decimals_up_to_the_currency_minor_unit_are_accepted(amount: str, currency: str) -> None:
     assert str(check_minor_digits(parse_amount(amount), currency)) == f"{amount} {currency}"

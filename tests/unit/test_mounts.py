@@ -83,7 +83,7 @@ def test_only_mounts_that_may_not_share_locks_are_named(
     assert found == [named, None]
 
 
-def test_unreadable_list_of_mounts_warns_of_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_list_of_mounts_does_not_warn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(internals.MOUNTINFO, Path("/nowhere"))
     monkeypatch.setattr(sys, "platform", "linux")
 

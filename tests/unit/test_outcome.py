@@ -15,7 +15,7 @@ WRITES = pytest.mark.parametrize(
 
 @WRITES
 @pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.name)
-def test_only_whether_a_byte_left_decides_where_no_answer_came(fault: Fault, operation: Operation) -> None:
+def test_write_without_a_reply_is_judged_by_sent_bytes(fault: Fault, operation: Operation) -> None:
     left = judge_write(operation, Exchange(sent=True, fault=fault))
     stayed = judge_write(operation, Exchange(sent=False, fault=fault))
 
@@ -34,7 +34,7 @@ def test_an_interim_status_that_ends_an_exchange_proves_nothing(operation: Opera
 
 
 @WRITES
-def test_only_what_comes_before_processing_may_be_repeated(operation: Operation) -> None:
+def test_only_refusals_before_processing_may_be_repeated(operation: Operation) -> None:
     repeatable = {
         status
         for status in range(200, 600)

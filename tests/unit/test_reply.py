@@ -94,7 +94,7 @@ _JSON = st.recursive(
 
 @settings(max_examples=300, derandomize=True, deadline=None)
 @given(_JSON)
-def test_what_is_written_is_read_back(value: object) -> None:
+def test_written_json_is_read_back(value: object) -> None:
     text = encode(value)  # type: ignore[arg-type] # any JSON value
 
     assert text.isascii()

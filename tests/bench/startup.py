@@ -90,7 +90,7 @@ def _read_options() -> argparse.Namespace:
     options = parser.parse_args()
     if options.python is None and options.escrowctl:
         options.python = str(Path(options.escrowctl).parent / "python")
-    for name in ("escrowctl", "python"):
+    for name in ("escrowctl", "python", *(("http",) if options.http else ())):
         path = getattr(options, name)
         if not path or not Path(path).is_file():
             parser.error(f"--{name} PATH is needed: {path or 'nothing of that name is on PATH'}")

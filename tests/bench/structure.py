@@ -80,11 +80,11 @@ def profile(frame, event, arg):
     if not is_own(frame):
         return
     if event == "call" and holds(frame):
-        given_amount.add(id(frame))
-    elif event == "return" and id(frame) in given_amount:
-        given_amount.discard(id(frame))
+        given_amount.add(frame)
+    elif event == "return" and frame in given_amount:
+        given_amount.discard(frame)
         if carries(arg) and not frame.f_code.co_name.startswith("__"):
-            returned.setdefault(id(frame.f_back), []).append(name_of(frame))
+            returned.setdefault(frame.f_back, []).append(name_of(frame))
 
 def note_hops(data):
     if hops or not carries(bytes(data)):
@@ -99,7 +99,7 @@ def note_hops(data):
     for frame in stack[typer[-1] + 1 if typer else 0:]:
         if is_own(frame) and (holds(frame) or carries(frame.f_locals.get("self"))):
             hops.append(name_of(frame))
-            hops.extend(f"    {name}" for name in returned.get(id(frame), ()))
+            hops.extend(f"    {name}" for name in returned.get(frame, ()))
     hops[:] = dict.fromkeys(hops)
 
 class Socket(socket.socket):
@@ -252,6 +252,7 @@ def measure_commands(tree: Path) -> tuple[dict[str, int], list[str]]:
         environ = {
             "PATH": os.defpath,
             "HOME": folder,
+            "PYTHONDONTWRITEBYTECODE": "1",
             "ESCROWCTL_HOME": str(Path(folder) / "home"),
             "ESCROWCTL_BASE_URL": f"http://127.0.0.1:{server.server_port}",
             "ESCROWCTL_API_KEY": "sk_test_0123456789abcdef",

@@ -1,4 +1,4 @@
-"""Calls typed by hand: shown whole, and under the guards of what their path really is."""
+"""`api`: replies are shown completely, and guards apply to the operation that the path names."""
 
 import json
 

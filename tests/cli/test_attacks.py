@@ -1,4 +1,4 @@
-"""What a hostile or broken service, or a slip of the hand, must not bring about; each was possible once."""
+"""What a hostile or broken service, or a typing mistake, must not cause; each was possible once."""
 
 import json
 import socket

@@ -1,4 +1,4 @@
-"""`escrowctl auth`: keys stored, tried, listed, removed; and never shown."""
+"""`escrowctl auth`: keys are stored, checked, listed and removed, and never shown."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""Bad input gets one sentence that names the value and the way on, exit 2, and nothing is sent."""
+"""Bad input is refused in one sentence that names the value and a fix; nothing is sent."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`escrowctl config`: what holds and why, and changing it."""
+"""`escrowctl config`: effective settings with their sources, and changes."""
 
 import stat
 import threading

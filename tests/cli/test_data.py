@@ -1,4 +1,4 @@
-"""`--data`: where the body comes from, and where it is not JSON."""
+"""`--data`: sources of the body, and bodies that are not JSON."""
 
 import os
 from io import BytesIO, TextIOWrapper

@@ -1,4 +1,4 @@
-"""Readings that a write depends on: a cache's answer is none, and a decision may overturn what none verified."""
+"""Reads that a write depends on: a cached reply does not count; a decision may overturn an unverified result."""
 
 import pytest
 from conftest import Run, ServiceAndRun

@@ -1,4 +1,4 @@
-"""The exit-code list, row by row: what ends in it today, and what `help exit-codes` says of it."""
+"""The exit codes: a command that ends in each, and the rows of `help exit-codes`."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""`--fields` and `--raw`: less than a record, and more; and how the same list reads at three widths."""
+"""`--fields` and `--raw`: parts of a record, and complete replies; lists at three widths."""
 
 import json
 from datetime import UTC, datetime

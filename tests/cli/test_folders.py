@@ -1,4 +1,4 @@
-"""Which folders and files are used, created and refused: escrowctl changes the mode of nothing that existed."""
+"""Which folders and files are used, created and refused: escrowctl does not change the mode of existing files."""
 
 import os
 import pwd

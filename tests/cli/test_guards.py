@@ -1,4 +1,4 @@
-"""What this journal knows keeps a write from being sent; each server here counts what reached it."""
+"""Entries of the journal prevent duplicate writes; each server counts the requests."""
 
 import socket
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The journal looked at, added up, checked, taken elsewhere and brought back."""
+"""`journal`: list, totals, verify, export, import."""
 
 import csv
 import hashlib

@@ -1,4 +1,4 @@
-"""The head next to the journal: created before the first record, and from then on missed where it is not there."""
+"""The head next to the journal: created before the first record, and required from then on."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Ids and references that a service or a person may take for one another."""
+"""Ids and references that a service or a person may confuse."""
 
 from typing import Any
 

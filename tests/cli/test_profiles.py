@@ -1,4 +1,4 @@
-"""What a profile says, and what then holds: its whole shape carried, guards in force, mistakes named."""
+"""Profiles: all settings take effect, guards apply, and mistakes are named."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime

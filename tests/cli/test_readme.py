@@ -1,4 +1,4 @@
-"""What README says is what the program does."""
+"""README matches the program."""
 
 import re
 import tomllib

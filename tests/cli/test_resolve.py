@@ -1,4 +1,4 @@
-"""Settling what is unknown: readings that prove it, verdicts that are recorded, and nothing sent by surprise."""
+"""`journal resolve`: reads that settle an unknown write, decisions of operators, and resends."""
 
 import json
 import os

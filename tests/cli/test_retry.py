@@ -1,4 +1,4 @@
-"""What is sent again, when, and after which wait: on proof only, and never for ever."""
+"""Retries: which requests, when, and after which wait; only on proof, and limited."""
 
 import re
 from collections.abc import Callable

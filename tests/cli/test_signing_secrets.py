@@ -1,4 +1,4 @@
-"""Signing secrets and values named like secrets: shown with their endpoint, never lost, quoted nowhere else."""
+"""Signing secrets and values named like secrets: shown with their endpoint, never lost, and shown nowhere else."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Endpoints registered and listed: what is sent, what is shown once, and what is never kept in the journal."""
+"""`webhook`: what is sent, what is shown once, and what is never stored in the journal."""
 
 import json
 import os

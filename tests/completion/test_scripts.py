@@ -1,4 +1,4 @@
-"""The scripts in completions/: fresh, and driven in the shells they are for."""
+"""The scripts in completions/: up to date, and run in their shells."""
 
 import contextlib
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A canary for a key: how it is given, what a service may do with it, and a look for it in everything.
+"""A canary key: how it is configured, how a service may echo it, and a search for it in all output and files.
 
 A place that is meant to hold the key (a file that it is read from, credentials.toml) is recognised by its name.
 """
@@ -71,7 +71,7 @@ def by_profile(home: Path, url: str, key: str) -> Environment:
 
 
 def by_login(home: Path, url: str, key: str) -> Environment:
-    """As `auth login` leaves it."""
+    """As `auth login` stores it."""
     write_config(home, url, "")
     path = home / STORED
     path.touch(0o600)
@@ -85,7 +85,7 @@ WAYS: dict[str, Callable[[Path, str, str], Environment]] = {
     "profile": by_profile,
     "login": by_login,
 }
-"""Each prepares a home so that a key is given for a service, and returns what the environment says of it."""
+"""Each prepares a home with a key for a service, and returns the environment variables for it."""
 
 
 def keep_key(home: Path, key: str) -> Path:
@@ -162,7 +162,7 @@ def behave_badly(chance: random.Random, key: str) -> Behave:
 
 @dataclass
 class Canary:
-    """Looks for one key in everything under a home but where it is stored."""
+    """Searches for one key in everything under a home except where it is stored."""
 
     key: str
     home: Path

@@ -23,7 +23,7 @@ OUTCOMES = {0: "done", 16: "done", 11: "not_sent", 12: "unknown", **dict.fromkey
 
 @dataclass(frozen=True)
 class Command:
-    """A line, what its right reply is, and how many readings come before its write."""
+    """A command line, its right reply, and the number of reads before its write."""
 
     name: str
     line: tuple[str, ...]
@@ -88,7 +88,7 @@ def split(header: str) -> tuple[str, str, str]:
 
 @dataclass
 class CaseRunner:
-    """One row run for every command in one home; what was not as it must be is collected, then raised."""
+    """Runs rows for commands in one home; collects what was wrong, and raises it in `finish`."""
 
     run: Run
     other_server: WireServer
@@ -98,7 +98,7 @@ class CaseRunner:
     expected_journal: list[str] = field(default_factory=list)
 
     def run_case(self, row: Row, command: Command, *, expected: int, tunnel: bool = False) -> None:
-        """Run the command against the row, and note everything that is wrong with its end."""
+        """Run the command against the row, and collect everything that is wrong with its result."""
         with misbehaving(self.make_server(row, command, tunnel=tunnel)) as server:
             result = self.run_against(server, row, command, tunnel=tunnel)
         self.check(row, command, result, expected)
@@ -127,7 +127,7 @@ class CaseRunner:
         self._check_writes(row, command, application.writes, expected)
 
     def finish(self, *options: str) -> None:
-        """Compare the journal with what it must say, and raise what was wrong."""
+        """Compare the journal with the expected states, and raise what was wrong."""
         listed = self.run(*options, "journal", "list", "--limit", "10000", "--json")
         states = [entry["state"] for entry in reversed(listed.json)]
         if states != self.expected_journal:

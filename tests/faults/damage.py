@@ -1,8 +1,8 @@
-"""Damaged journals: cut at any offset, or with any bit turned; what was written must not be written again.
+"""Damaged journals: cut at any offset, or with any bit flipped; no write may be sent a second time.
 
 The journal knows a release that is done, one that is unknown, and a create that is unknown. The
 fake service keeps saying that everything is held: only the journal prevents a second write.
-Run as a program it plays with a broken variant: `python -m faults.damage VARIANT FOLDER SEED`.
+Run as a program it tries a broken variant: `python -m faults.damage VARIANT FOLDER SEED`.
 """
 
 import io
@@ -40,7 +40,7 @@ FILES = ("journal.db", "journal.head", "journal.lock")
 
 @dataclass(frozen=True)
 class Damage:
-    """What is done to one file: all from an offset on cut off, or one bit turned."""
+    """What is done to one file: everything after an offset cut off, or one bit flipped."""
 
     name: str
     offset: int
@@ -96,7 +96,7 @@ def one_tree() -> Iterator[None]:
 
 @dataclass
 class Damages:
-    """Builds the journal once, and plays any number of damages on copies of it."""
+    """Builds the journal once, and tries any number of damages on copies of it."""
 
     folder: Path
     seed: int
@@ -130,7 +130,7 @@ class Damages:
             yield from (Damage(name, offset) for offset in range(max(0, size - LAST), size))
 
     def turns(self, count: int) -> Iterator[Damage]:
-        """Yield turned bits drawn from the seed: one in ten of the head, and most of the others where a byte is."""
+        """Yield bits to flip, drawn from the seed: one in ten of the head, and most of the others where a byte is."""
         size = self.sizes()["journal.db"]
         content = (self._whole / "state" / "journal.db").read_bytes()
         used = [offset for offset, byte in enumerate(content) if byte]
@@ -235,7 +235,7 @@ def run_undamaged(damages: Damages) -> None:
 
 
 def play_variant(name: str, folder: Path, seed: int) -> Violation | None:
-    """Break escrowctl for good, and return what damages then show."""
+    """Break escrowctl for this process, and return what damages then show."""
     from faults import variants
 
     broken: Callable[[], None] = getattr(variants, name)

@@ -1,4 +1,4 @@
-"""A disk of our own: small enough to be filled to any level, and read-only at will."""
+"""A mounted tmpfs: small enough to be filled to any level, and read-only on request."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""A terminal that keeps what it receives, text that would harm it, and a service that says such text."""
+"""A terminal that records what it receives, text that would harm it, and a service that sends such text."""
 
 import json
 import os
@@ -82,7 +82,7 @@ class PseudoTerminal:
 
 @dataclass
 class Service:
-    """Answers every request with one reply that the test sets, writes with one of their own where there is one."""
+    """Answers every request with one reply that the test sets, and writes with another one if it is set."""
 
     server: WireServer
     replies: list[bytes]
@@ -131,6 +131,6 @@ def reply_of(document: object, status: str, *headers: str, ascii_only: bool = Tr
 
 
 def harm_in(shown: str, *, styled: bool = False) -> set[str]:
-    """Return the harmful characters in what a terminal received; `styled`: but for colours that are ours."""
+    """Return the harmful characters in what a terminal received; `styled`: without the colours that escrowctl adds."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", shown) if styled else shown
     return {f"U+{ord(char):04X}" for char in text if ord(char) in HARMFUL}

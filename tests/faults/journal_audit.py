@@ -1,4 +1,4 @@
-"""A journal file read without escrowctl: is its structure whole, does its chain hold, does its head fit."""
+"""A check of a journal file without escrowctl: its SQLite structure, its chain, its head."""
 
 import hashlib
 import json

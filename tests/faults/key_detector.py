@@ -1,4 +1,4 @@
-"""A look for an API key in bytes, by decoding them in every order: nothing of escrowctl helps with it."""
+"""A search for an API key in bytes, decoded in every order, without code of escrowctl."""
 
 import base64
 import binascii

@@ -1,4 +1,4 @@
-"""What services, frameworks and gateways make of a key that they echo: 26 spellings, each a reply's body."""
+"""How services, frameworks and gateways spell a key that they echo: 26 reply bodies."""
 
 import base64
 import html

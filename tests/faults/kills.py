@@ -32,7 +32,7 @@ PROFILE = '[profiles.harness]\nbase_url = "{url}"\nstatus.released = ["released"
 
 
 class Violation(StrEnum):
-    """What must never be, by kind."""
+    """What must never happen, by kind."""
 
     SENT_TWICE = "one command sent it more than once"
     NO_INTENT = "it was sent without a durable intent"
@@ -58,7 +58,7 @@ class HarnessError(AssertionError):
 
 @dataclass
 class Tally:
-    """What a run of the harness came to. `kills` are those that our signal ended, and is the sum of the next three.
+    """Counts of a run. `kills` are the processes that our signal ended: the sum of the next three.
 
     `in_flight`: with an intent on disk and no outcome; `ended` are rounds whose process was over before.
     """
@@ -71,7 +71,7 @@ class Tally:
     writes: int = 0
 
     def count(self, entry: sqlite3.Row | None, *, killed: bool) -> None:
-        """Put one round where it belongs, by what the process left in the journal."""
+        """Count one round by what the process left in the journal."""
         if not killed:
             self.ended += 1
             return
@@ -136,7 +136,7 @@ class Harness:
         self.fake_service.server.close()
 
     def measure(self) -> None:
-        """Learn how long a command takes here, so that moments are spread over all of it.
+        """Measure how long a command takes here, so that kills are spread over all of it.
 
         Raises HarnessError where an undisturbed create does not end well: then nothing would be proved.
         """
@@ -153,7 +153,7 @@ class Harness:
         return self.home / "broken-here"
 
     def run_and_kill(self, *, moment: str | None = None, kind: str | None = None) -> None:
-        """Start one command, kill it at a moment, and check everything that must hold."""
+        """Start one command, kill it at some moment, and check everything that must hold."""
         self._round += 1
         moment = moment or self.chance.choice(("any", "intent", "request", "request"))
         self.fake_service.kind = kind
@@ -252,7 +252,7 @@ class Harness:
             self._fail(Violation.RECORDED_FALSELY, f"{entry['state']}, but applied")
 
     def _check_ending(self, ended: Ended, applied: list[tuple[str, str, str]]) -> None:
-        """A process that ended by itself says what is so, in a sentence."""
+        """A process that ended by itself reports the truth, in a sentence."""
         error = ended.error
         told = error is not None and error["exit_code"] == ended.code
         sentence = ended.code == 0 or told or ended.err.startswith(("error: ", "unknown: "))
@@ -271,7 +271,7 @@ class Harness:
             self._fail(Violation.SAID_FALSELY, f"exit {ended.code}, and it arrived: {ended.out}{ended.err}")
 
     def _check_key(self, ended: Ended) -> None:
-        """The key is in nothing that was printed or kept."""
+        """The key is in nothing that was printed or stored."""
         kept = [path for path in self.home.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
         if KEY in ended.out or KEY in ended.err or kept:
             self._fail(Violation.SHOWED_THE_KEY, f"{kept or 'on a stream'}")

@@ -1,4 +1,4 @@
-"""The most memory that a process held, as the kernel says.
+"""The peak memory of a process, as the kernel reports it.
 
 Linux counts the memory of whoever forked a process into that process's own peak, and a test run holds
 much by then: so a small process starts it, and asks.

@@ -1,4 +1,4 @@
-"""Starts many commands at once: imports escrowctl once, then forks for each and runs `main` in the child.
+"""Starts many commands at the same time: imports escrowctl once, then forks for each and runs `main` in the child.
 
 Each line of stdin is a round: a JSON list of {"argv", "environ", "started"}. A child makes the file
 `started` just before `main`, and writes into it when that ended. Nothing of escrowctl is open before

@@ -1,4 +1,4 @@
-"""The installed script under watch: every command line on this machine while it waits, every program that it starts."""
+"""The installed script, watched: all command lines on this machine while it waits, all programs that it starts."""
 
 import contextlib
 import socket
@@ -38,7 +38,7 @@ class ProcessWatch:
         return Result(done.returncode, done.stdout, done.stderr)
 
     def looking(self, behave: Behave) -> Behave:
-        """Return the behaviour that looks at every command line first: whoever asks is alive, and waits."""
+        """Return the behaviour that looks at every command line first: the client is alive then, and waits."""
 
         def look_and_behave(seen: Seen, connection: socket.socket) -> None:
             for path in Path("/proc").glob("[0-9]*/cmdline"):

@@ -1,4 +1,4 @@
-"""Real proxies that send a write twice, and the service behind them: the first one is applied, its answer is lost.
+"""Real proxies that send a write twice, and the service behind them: the first one is applied, and its answer is lost.
 
 nginx does so with `proxy_next_upstream non_idempotent`, HAProxy with `retry-on all-retryable-errors`.
 """

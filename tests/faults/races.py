@@ -1,4 +1,6 @@
-"""Eight processes at one escrow, or under one cap; the fake service holds its answer until all have started.
+"""Eight processes release one escrow, or create under one cap, at the same time.
+
+The fake service answers when all have started.
 
 What leads to a service (profile, prefix, spelling of the host or the id) is drawn for each process
 from the ways of a `Course`: all of its ways lead to the same escrow.
@@ -147,7 +149,7 @@ class Races:
         print(f"ESCROWCTL_TEST_SEED={self.seed}: {summary}")
 
     def release(self) -> None:
-        """Let all release one escrow: one PUT, one exit 0, all others 7."""
+        """All processes release one escrow: one PUT, one exit 0, all others ErrorCode.BUSY or ALREADY_DONE (exit 7)."""
         ended = self._round(lambda way: ("tx", "release", self.course.respell(self._id, way), "--yes"), gathers=True)
         codes = Counter(one["code"] for one in ended)
         if len(self.service.writes) != 1:
@@ -158,7 +160,7 @@ class Races:
             self._fail(Violation.SAID_FALSELY, "a loser spoke as if it had released", ended)
 
     def create_under_cap(self, cap: int) -> None:
-        """Let each create 100 USD under one daily cap: as many arrive as the cap has room for."""
+        """Each process creates 100 USD under one daily cap: as many requests arrive as the cap allows."""
         numbers = itertools.count()
         line = ("tx", "create", "--amount", "100", "--currency", "USD", "--reference")
         ended = self._round(lambda _way: (*line, f"own-{next(numbers)}"), gathers=False)

@@ -67,7 +67,7 @@ NOW = datetime(2026, 11, 21, 4, tzinfo=UTC)
 
 
 class UnsoundError(AssertionError):
-    """A reply was taken for something that it does not say."""
+    """A reply was understood as something that it does not contain."""
 
 
 # Replies
@@ -193,7 +193,7 @@ IN_BODIES: tuple[Mutation, ...] = (*ANYWHERE, change_number, change_number, nest
 
 
 def reply_of(seed: int, number: int) -> tuple[bytes, random.Random]:
-    """Return the mutated reply with that number, and the chance that goes on deciding for it."""
+    """Return the mutated reply with that number, and the random generator for its next decisions."""
     chance = random.Random(f"{seed}:{number}")
     data = chance.choice(EXAMPLES)
     for _ in range(chance.choice((1, 1, 1, 2, 3))):
@@ -276,7 +276,7 @@ def open_wire_for(data: bytes, chance: random.Random) -> Connection:
 
 
 def examine(seed: int, number: int) -> str:
-    """Let one reply be read by an operation drawn for it; return its class, raise what is unsound of it."""
+    """Let an operation drawn for it read one reply; return its class, raise UnsoundError where it is wrong."""
     data, chance = reply_of(seed, number)
     wire = open_wire_for(data, chance)
     try:
@@ -295,7 +295,7 @@ def examine_write(wire: Connection, data: bytes, operation: Operation) -> str:
     _check_judgement(operation, exchange, judged.outcome, data)
     if judged.record is not None and exchange.answer is not None:
         if strictly(encode(judged.record.document).encode()) != strictly(exchange.answer.body):
-            raise UnsoundError("it is told otherwise than it came")
+            raise UnsoundError("it is shown otherwise than it came")
         show(judged.record.value, to_terminal=False)
     if KEY in judged.detail:
         raise UnsoundError("the key was repeated")
@@ -303,10 +303,10 @@ def examine_write(wire: Connection, data: bytes, operation: Operation) -> str:
 
 
 def _check_judgement(operation: Operation, exchange: Exchange, outcome: Outcome, data: bytes) -> None:
-    """Hold the judgement against what the bytes themselves can mean."""
+    """Compare the outcome with what the bytes can mean."""
     statuses = {int(found) for found in re.findall(rb"HTTP/\d\.\d +(\d{3})", data)}
     if outcome is Outcome.NOT_SENT:
-        raise UnsoundError("it was sent, and is said not to have been")
+        raise UnsoundError("it was sent, and is reported as not sent")
     if outcome is Outcome.REFUSED and not statuses & REFUSED_STATUSES:
         raise UnsoundError(f"refused, by {statuses}")
     if outcome is not Outcome.DONE:
@@ -404,7 +404,7 @@ def strictly(body: bytes) -> Any:
 
 
 def run(seed: int, count: int, start: int = 0) -> Counter[str]:
-    """Examine so many replies; raises what was wrong with the first that was, with its number."""
+    """Examine so many replies; raises what was wrong with the first wrong one, with its number."""
     classes: Counter[str] = Counter()
     for number in range(start, start + count):
         try:

@@ -1,4 +1,4 @@
-"""escrowctl broken on purpose for one test, in this process: what the harnesses of replies must notice.
+"""escrowctl broken on purpose for one test, in this process: the harnesses of replies must notice it.
 
 Each takes the test's monkeypatch and what to call when the broken part runs.
 """
@@ -49,7 +49,7 @@ def judges_by_status_alone(monkeypatch: pytest.MonkeyPatch, reached: Reached) ->
 
 
 def takes_errors_for_refusals(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
-    """Take a 5xx for a "no"."""
+    """Take a 5xx for a refusal."""
     reached()
     monkeypatch.setattr(internals.REFUSED_OTHERWISE, frozenset(range(400, 600)))
 
@@ -65,7 +65,7 @@ def sends_again_after_a_reset(monkeypatch: pytest.MonkeyPatch, reached: Reached)
 
 
 def follows_redirects(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
-    """Go where a reply points, key and body in hand."""
+    """Follow a redirect with key and body."""
     send = transport.Connection.exchange
 
     def obedient(self: Any, request: Any, **keywords: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What a server may do wrong, and how each of six commands must end then.
+"""What a service may do wrong, and the exit code of each of six commands then.
 
 The exit codes are written here as design.md sections 2, 3 and 8 and money-safety.md sections 1.2 and 1.3 have
 them: by hand, row by row. Nothing of them comes from escrowctl.

@@ -1,4 +1,4 @@
-"""strace, which breaks into one chosen system call on the journal's files, or tells them in order."""
+"""Command lines of strace: inject a fault into one system call on the journal's files, or record all of them."""
 
 import re
 import shutil

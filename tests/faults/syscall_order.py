@@ -1,4 +1,4 @@
-"""In which order a command syncs its journal and sends: kill -9 does not show what a power failure would lose.
+"""The order in which a command syncs its journal and sends: kill -9 does not show what a power failure loses.
 
 strace tells every call on the journal's folder and every byte handed to a socket. When a write's
 first byte goes out, nothing of the journal may be waiting for a sync, and its idempotency key must

@@ -1,4 +1,4 @@
-"""A canary for a key: in no byte that is shown or kept, no command line and no child's environment."""
+"""The key is in no byte that is shown or stored, in no command line and in no child's environment."""
 
 import os
 import random
@@ -157,7 +157,7 @@ def test_the_watch_notices_a_key_that_is_handed_on(how: str, where: set[str], tm
 
 
 def test_canary_harness_detects_unredacted_keys(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The harness's own teeth: with redaction taken out it must find the key."""
+    """A broken variant: without redaction the harness must find the key."""
     key, canary = KEYS[0], Canary(KEYS[0], home)
     monkeypatch.setattr("escrowctl.client.http.Answer.without", lambda answer, _key: answer)
     with serving(lambda _seen, connection: connection.sendall(ECHOES[4](key))) as server:

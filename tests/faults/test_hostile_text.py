@@ -1,4 +1,4 @@
-"""What a service says is data at a terminal too: nothing of it moves the cursor, hides text or is read as markup.
+"""Service text is data at a terminal too: it does not move the cursor, hide text or act as markup.
 
 The terminal is real (a pty of this process), the strings are many to a reply, and what may not come out
 is listed here by code point, from Unicode's own categories of harm: nothing asks `safe` what is safe.

@@ -1,4 +1,4 @@
-"""Hostile text around a write: in what is shown of it, in the question before it, in what settles it, in a spreadsheet.
+"""Hostile text around a write: in its output, in the prompt, in `journal resolve`, and in a spreadsheet.
 
 Each place takes strings and shows them all: 20,000 in the long form, a few hundred drawn from the seed in the short.
 """

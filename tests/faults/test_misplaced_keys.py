@@ -1,4 +1,4 @@
-"""A key that is typed in the wrong place is quoted nowhere, sent nowhere and written nowhere."""
+"""A key typed in the wrong place is not shown, sent or written."""
 
 import io
 import json
@@ -53,7 +53,7 @@ class Machine:
         return text.replace("URL", self.url).replace("KEY", self.key)
 
     def run(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> Result:
-        """Run the line with the key where it does not belong; variables that are empty there are not set."""
+        """Run the line with the key in a wrong place; empty variables are not set."""
         work = self.folder / "work"
         work.mkdir(parents=True)
         monkeypatch.chdir(work)

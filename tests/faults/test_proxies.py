@@ -1,4 +1,4 @@
-"""Behind a proxy that sends writes twice: escrowctl sends once a line, and calls nothing refused that 409 answers."""
+"""Behind a proxy that sends writes twice: escrowctl sends each write once, and does not report a 409 as refused."""
 
 from collections.abc import Callable
 from pathlib import Path

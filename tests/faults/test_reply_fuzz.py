@@ -169,7 +169,7 @@ def test_envelopes_in_envelopes_are_searched_once_each(name: str, monkeypatch: p
 
 @dataclass
 class Ended:
-    """How a process ended: what it held at most, and how long the server had it on the line."""
+    """How a process ended: its peak memory, and how long it was connected to the server."""
 
     code: int
     megabytes: int

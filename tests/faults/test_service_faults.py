@@ -1,4 +1,4 @@
-"""Every misbehaviour of a server met by every command: the right exit code, and a write sent once at most.
+"""Every fault of a service, with every command: the right exit code, and at most one write.
 
 The fake service counts on raw sockets; the expected results are in `faults.service_faults`, by hand. The same
 again through a proxy's tunnel, and in-process.
@@ -281,7 +281,7 @@ def raising() -> Iterator[bytes]:
     raise OSError("the application failed half-way")
 
 
-# Teeth: with escrowctl broken on purpose the harness is not content
+# Broken variants: the harness must notice them
 
 MEETINGS: dict[str, Callable[[CaseRunner, Row, Command, Application], None]] = {
     "straight": lambda case_runner, row, command, _: case_runner.run_case(row, command, expected=end_of(row, command)),

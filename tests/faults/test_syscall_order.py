@@ -1,4 +1,4 @@
-"""Intent before bytes, seen from outside: no write leaves while its intent is not on the disk."""
+"""No write is sent before its intent is on the disk, as strace shows it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Every way in which escrowctl is broken on purpose is met by a test that must notice it, within a minute."""
+"""Every broken variant has a test that must notice it within a minute."""
 
 import ast
 import inspect

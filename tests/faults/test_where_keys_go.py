@@ -1,4 +1,4 @@
-"""A canary for a key: at no place but its origin, wherever a redirect, a proxy or a URL would lead it."""
+"""The key is sent to its origin only, despite redirects, proxies and URLs that lead elsewhere."""
 
 import itertools
 import socket

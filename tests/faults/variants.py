@@ -1,6 +1,6 @@
-"""escrowctl broken on purpose for a whole process, patched in by the harness's own tests only.
+"""escrowctl broken on purpose for a complete process; only tests of harnesses use it.
 
-What breaks the reading of a reply is in `faults.reply_variants`; `apply` takes the name of either.
+Variants that break the reading of a reply are in `faults.reply_variants`; `apply` takes the name of either.
 """
 
 import os
@@ -93,7 +93,7 @@ def shows_the_key() -> None:
 
 
 def never_syncs() -> None:
-    """Leave the journal to the operating system's leisure."""
+    """Let the operating system sync the journal when it wants."""
     prepare = Store._prepare
 
     def unsynced(self: Any, made_at: str) -> None:
@@ -105,7 +105,7 @@ def never_syncs() -> None:
 
 
 def goes_on_after_a_failed_commit() -> None:
-    """Take the database's no for a yes."""
+    """Continue after a failed commit."""
 
     def careless(self: Any) -> None:
         try:
@@ -117,7 +117,7 @@ def goes_on_after_a_failed_commit() -> None:
 
 
 def takes_no_locks() -> None:
-    """Say of every lock that it is ours."""
+    """Report every lock as taken by this process."""
 
     def granted(self: Any, place: int) -> bool:
         leave_mark()
@@ -127,7 +127,7 @@ def takes_no_locks() -> None:
 
 
 def checks_caps_outside_the_commit() -> None:
-    """Count before the transaction that reserves, as two who ask at once should not."""
+    """Check the cap before the transaction that reserves the amount."""
     begin = Journal.begin
 
     def late(self: Any, intent: Any, *, request_id: str, caps: Any = NO_CAPS, repeats_throttled: bool = False) -> Begun:
@@ -140,7 +140,7 @@ def checks_caps_outside_the_commit() -> None:
 
 
 def believes_the_file() -> None:
-    """Check neither chain nor head nor seals, and take the index's word."""
+    """Check neither chain nor head nor seals, and trust the duplicate index."""
 
     def unchecked(self: Any) -> None:
         leave_mark()

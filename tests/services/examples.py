@@ -1,4 +1,4 @@
-"""Ten servers by hand. interface.md shows no reply: each of these could be the service."""
+"""Ten example services. interface.md shows no reply: each of these could be the service."""
 
 from services.service import HTML, TEXT, ExampleService, Expected, Reply, ok
 

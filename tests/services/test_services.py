@@ -1,4 +1,4 @@
-"""One client against servers that look nothing like each other: every command, expected by hand."""
+"""Every command against services with different formats; expected output is written by hand."""
 
 import shlex
 from pathlib import Path

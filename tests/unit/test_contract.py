@@ -1,4 +1,4 @@
-"""Facts from outside, held against their sources."""
+"""Facts of outside standards, compared with their sources."""
 
 import pytest
 from iso4217 import Currency

@@ -1,4 +1,4 @@
-"""Reply bodies as a server compresses them: within bounds, whole, or a typed defect."""
+"""Compressed reply bodies: within bounds, complete, or a typed defect."""
 
 import gzip
 import tracemalloc

@@ -1,4 +1,4 @@
-"""The journal's chain and locks, looked at from outside."""
+"""The journal's chain and locks, checked from outside."""
 
 import hashlib
 import json

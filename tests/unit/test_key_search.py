@@ -1,4 +1,4 @@
-"""What counts as the key, and that looking for it costs little and changes nothing else."""
+"""Which text counts as the key; the search is fast and changes nothing else."""
 
 import html
 import json

@@ -1,4 +1,4 @@
-"""What the default run leaves out is left out on purpose."""
+"""The default selection: every pattern of `representative` names a case."""
 
 import json
 import subprocess

@@ -1,19 +1,21 @@
-"""Files and folders of one user: created private, checked before use, read within a limit.
+"""Files and folders of one user: created private, checked before use, read within a limit, replaced in one step.
 
-escrowctl changes the mode of nothing that it did not create. What exists already is used as it is,
-or refused.
+escrowctl changes the mode of nothing that it did not create. What exists already is used with the
+mode it has, or refused. All functions raise OSError; who calls them says what could not be done.
 """
 
+import contextlib
 import errno
 import os
 import shlex
 import stat
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 OTHERS_ACCESS = stat.S_IRWXG | stat.S_IRWXO
-_FOLDER_MODE, _FILE_MODE = 0o700, 0o600
+_FOLDER_MODE, PRIVATE = 0o700, 0o600
 
 _KINDS = {
     stat.S_IFLNK: "a symbolic link",
@@ -25,8 +27,7 @@ _KINDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Flaw:
+class Flaw(NamedTuple):
     """Why a file or folder is not used: `reason` goes on from its path; `fix` is a command to paste, or empty."""
 
     reason: str
@@ -57,17 +58,80 @@ def make_folder(folder: Path) -> None:
             _make_one(path)
 
 
-def make_file(path: Path) -> bool:
-    """Create an empty file, mode 0600 whatever the umask; False where something exists there; raises OSError."""
+def create_file(path: Path, mode: int = PRIVATE) -> int:
+    """Create a file with this mode whatever the umask, and return a descriptor that reads and writes it.
+
+    Raises FileExistsError where anything exists there, a link too, and OSError.
+    """
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
     try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _FILE_MODE)
+        os.fchmod(handle, mode)
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def make_file(path: Path) -> bool:
+    """Create an empty private file as `create_file` does; False where something exists there; raises OSError."""
+    try:
+        os.close(create_file(path))
     except FileExistsError:
         return False
-    try:
-        os.fchmod(handle, _FILE_MODE)
-    finally:
-        os.close(handle)
     return True
+
+
+def replace_file(path: Path, content: bytes, mode: int = PRIVATE) -> None:
+    """Put a new file with this mode in the place of `path`, in one step; raises OSError.
+
+    Several processes may do so at once: the last one wins. It is not synced, so a power failure may
+    lose it. What is replaced may be a link: the link is replaced, not what it leads to.
+    """
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.unlink(missing_ok=True)
+    with os.fdopen(create_file(draft, mode), "wb") as file:
+        file.write(content)
+    draft.replace(path)
+
+
+@contextlib.contextmanager
+def drafted(path: Path, content: bytes, *, private: bool = True) -> Iterator[Callable[[], None]]:
+    """Write `content` to a file next to `path`, durably, and yield the function that puts it in the place of `path`.
+
+    All that can fail in writing fails before the block begins. Only one process may do so at a time:
+    the caller holds a lock, and what a killed process left is removed. The new file's mode is 0600
+    whatever the umask; unless it is `private`, a file that is replaced passes its mode and owner on.
+    `path` may not be a link. Raises OSError; `path` is then unchanged.
+    """
+    draft = path.with_name(f".{path.name}.new")
+
+    def put() -> None:
+        draft.replace(path)
+        sync_folder(path.parent)
+
+    try:
+        draft.unlink(missing_ok=True)
+        write_durably(draft, content, like=None if private else _find_status(path))
+        yield put
+    finally:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+
+
+def write_durably(path: Path, content: bytes, *, like: os.stat_result | None = None) -> None:
+    """Create a private file with this content, fsync(2); with the mode and owner of `like` if it is given.
+
+    Raises FileExistsError as `create_file`, and OSError.
+    """
+    with os.fdopen(create_file(path), "wb") as file:
+        if like is not None:
+            # Only root may give a file away; where that is not allowed, it is not needed.
+            with contextlib.suppress(PermissionError):
+                os.fchown(file.fileno(), like.st_uid, like.st_gid)
+            os.fchmod(file.fileno(), stat.S_IMODE(like.st_mode))
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def open_regular(path: Path, flags: int, *, follow: bool = False) -> int:
@@ -142,6 +206,13 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _find_status(path: Path) -> os.stat_result | None:
+    try:
+        return path.lstat()
+    except FileNotFoundError:
+        return None
 
 
 def _make_one(path: Path) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from escrowctl.config.folders import base_folder
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
-from escrowctl.files import open_regular
+from escrowctl.files import open_regular, replace_file
 from escrowctl.session import session_of
 
 SHELLS = ("bash", "zsh", "fish")
@@ -115,16 +115,11 @@ def _is_ours(path: Path) -> bool:
 
 
 def _put(path: Path, text: str) -> None:
-    """Write a whole file that only its owner can change, whatever the umask: a shell runs what stands in it."""
+    """Write a file that only its owner can change, whatever the umask: a shell runs it."""
     for folder in reversed(path.parents):
         if not folder.exists():
             folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.unlink(missing_ok=True)
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, _FILE_MODE)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-    draft.replace(path)
+    replace_file(path, text.encode(), _FILE_MODE)
 
 
 def _how_to_use(shell: str, path: Path) -> str:

@@ -435,7 +435,7 @@ def test_a_rename_that_fails_at_the_very_end_takes_the_key_back(
     result = login(run, server, "--mode", "test", "-p", "b", store)
 
     assert (result.code, result.out) == (17, "")
-    assert result.err.endswith("Input/output error. It is as it was. Nothing was stored.\n")
+    assert result.err.endswith("Input/output error. It is unchanged. Nothing was stored.\n")
     assert (files_of(home), stub.entries) == (before, {})
 
 

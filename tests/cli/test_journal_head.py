@@ -12,7 +12,7 @@ from conftest import Result, Run
 from wire_server import Behave, WireServer
 
 from cli.replies import CREATE, RELEASE, held, writes_meet
-from escrowctl.config import replacing
+from escrowctl import files
 
 At = Callable[[Behave], tuple[WireServer, Run]]
 OTHER = ("tx", "create", "--amount", "101", "--currency", "USD")
@@ -148,7 +148,7 @@ def test_head_exists_before_the_first_record(at: At, state: Path, tmp_path: Path
     assert (records(state), sequence(state)) == (0, 0)
 
 
-@pytest.mark.parametrize("step", ["unlink", "_write", "replace"])
+@pytest.mark.parametrize("step", ["unlink", "write_durably", "replace"])
 def test_first_write_without_a_head_file_is_not_sent(
     at: At, state: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
@@ -158,7 +158,7 @@ def test_first_write_without_a_head_file_is_not_sent(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as full:
-        full.setattr(replacing if step == "_write" else Path, step, fail)
+        full.setattr(files if step == "write_durably" else Path, step, fail)
         result = run(*CREATE, "--json")
 
     assert (result.code, server.writes, records(state)) == (17, [], 0)

@@ -10,7 +10,6 @@ import tomlkit
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from escrowctl.config import replacing
 from escrowctl.config.editing import ConfigEditor
 from escrowctl.errors import EscrowctlError
 from escrowctl.surroundings import Surroundings
@@ -202,17 +201,6 @@ def test_an_edit_that_changes_anything_else_is_not_written(tmp_path: Path, monke
 
     assert "profiles.acme-test.timeout cannot be changed here" in caught.value.message
     assert (tmp_path / "config.toml").read_text() == BEFORE
-
-
-def test_the_new_file_is_never_written_through_something_that_is_there_already(tmp_path: Path) -> None:
-    """Between looking and opening, somebody else could put a link there: O_EXCL."""
-    precious = tmp_path / "precious"
-    precious.write_text("do not overwrite")
-    (tmp_path / "link").symlink_to(precious)
-    for name in ("precious", "link"):
-        with pytest.raises(FileExistsError):
-            replacing._write(tmp_path / name, b"new", like=None)
-    assert precious.read_text() == "do not overwrite"
 
 
 # Any layout, any row of changes

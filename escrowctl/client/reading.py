@@ -6,7 +6,7 @@ from escrowctl.client.headers import make_headers
 from escrowctl.client.records import Record, Records
 from escrowctl.client.retry import Retry, may_read_again
 from escrowctl.client.transport import Wire
-from escrowctl.config.service import Service
+from escrowctl.config.service import LIST_LIMIT, REPLY_LIMIT, Service
 from escrowctl.contract.number import JsonValue
 from escrowctl.contract.operations import Operation
 from escrowctl.contract.paths import Call
@@ -37,7 +37,7 @@ class Reader:
         Raises EscrowctlError: 4 to 9 by the status, 10 where the service failed or its reply cannot
         be read, 11 where no connection came about.
         """
-        document, answer, request_id = self._fetch(operation, resource_id, limit=self._service.reply_limit)
+        document, answer, request_id = self._fetch(operation, resource_id, limit=REPLY_LIMIT)
         if decides:
             _refuse_cached(operation, answer, resource_id, request_id)
         record = make_record(document, service=self._service, noun=operation.noun)
@@ -48,7 +48,7 @@ class Reader:
 
     def read_list(self, operation: Operation, *, decides: bool = False) -> Records:
         """Return the items of a collection, whatever envelope it came in; `decides` and errors as in `read`."""
-        document, answer, request_id = self._fetch(operation, None, limit=self._service.list_limit)
+        document, answer, request_id = self._fetch(operation, None, limit=LIST_LIMIT)
         if decides:
             _refuse_cached(operation, answer, None, request_id)
         if _says_no(document, unwrap(document, noun=operation.noun), noun=operation.noun):
@@ -60,7 +60,7 @@ class Reader:
 
     def probe(self, operation: Operation) -> None:
         """Return where the service answers an operation without an id, with JSON or nothing; raises as `read` does."""
-        answer, request_id = self._ask(operation, None, limit=self._service.list_limit)
+        answer, request_id = self._ask(operation, None, limit=LIST_LIMIT)
         reply = answer.read()
         if isinstance(reply, Broken) and reply.defect is not Defect.EMPTY:
             raise unreadable(operation, answer, reply, resource_id=None, request_id=request_id)
@@ -72,7 +72,7 @@ class Reader:
 
         Raises as `read` does, but for a reply that is no JSON.
         """
-        limit = self._service.list_limit
+        limit = LIST_LIMIT
         answer, request_id = self._ask(call.operation, call.resource_id, query=call.query, limit=limit)
         reply = answer.read()
         if not isinstance(reply, Broken):

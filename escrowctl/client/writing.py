@@ -23,7 +23,7 @@ from escrowctl.client.reading import make_record
 from escrowctl.client.records import Record
 from escrowctl.client.retry import Retry, may_write_again
 from escrowctl.client.transport import Wire
-from escrowctl.config.service import Service
+from escrowctl.config.service import REPLY_LIMIT, Service
 from escrowctl.contract.body import encode
 from escrowctl.contract.operations import Operation
 from escrowctl.contract.redaction import find_secret, hide_values, may_hold_secret, redact
@@ -243,7 +243,7 @@ class Writer:
         try:
             with self._signals.let_through():
                 return self._wire.exchange(
-                    request, evidence=evidence, seconds=self._service.write_timeout, limit=self._service.reply_limit
+                    request, evidence=evidence, seconds=self._service.write_timeout, limit=REPLY_LIMIT
                 )
         except BaseException as error:
             # A signal, or a defect of ours: only whether a byte left decides what the write has become.

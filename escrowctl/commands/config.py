@@ -157,7 +157,7 @@ def _settings(session: Session) -> "list[Setting]":
 
     if session.options.sandbox:
         timeout = session.options.timeout
-        return list_sandbox_settings(None if timeout is None else check_timeout(timeout, source="--timeout"))
+        return list_sandbox_settings(None if timeout is None else check_timeout(timeout))
     found = list_settings(session.resolver, session.line, session.surroundings.environ)
     session.learn_stored_keys()
     return [_starred(session, setting) for setting in found]
@@ -201,7 +201,7 @@ def _place(session: Session, key: str) -> tuple[str, ...]:
     from escrowctl.config.names import parse_name  # noqa: PLC0415 - as above
 
     _refuse_sandbox(session)
-    is_whole = key.startswith("profiles.") or key in ("default_profile", "key_store")
+    is_whole = key.startswith("profiles.") or key == "default_profile"
     return parse_name(key, profile=None if is_whole else session.resolver.profile_name())
 
 

@@ -17,13 +17,12 @@ _ENVIRONMENT = (
     ("ESCROWCTL_API_KEY_FILE", "a file that holds the key, readable by its owner only"),
     ("ESCROWCTL_PROFILE", "the profile in config.toml to use"),
     ("ESCROWCTL_CONFIG", "another config file"),
-    ("ESCROWCTL_TIMEOUT", "seconds for one attempt, in total"),
     ("ESCROWCTL_CA_BUNDLE", "certificates to trust in place of the system's"),
     ("ESCROWCTL_JOURNAL_ID", "the journal that live writes are bound to; on another they end with 17"),
     ("ESCROWCTL_HOME", "one folder for config, state and cache"),
     ("HTTPS_PROXY, ALL_PROXY, NO_PROXY", "proxies for real hosts; loopback never has one"),
     ("SSL_CERT_FILE, SSL_CERT_DIR", "not honoured: the system's certificates hold, or ESCROWCTL_CA_BUNDLE"),
-    ("NO_COLOR, FORCE_COLOR, CLICOLOR_FORCE, TERM=dumb", "colour, as elsewhere"),
+    ("NO_COLOR, FORCE_COLOR, TERM=dumb", "colour, as elsewhere"),
     ("CI", "if set, nothing is ever asked, and no keyring used"),
 )
 

@@ -9,7 +9,7 @@ import typer
 from escrowctl.commands.account import Account, Form, agree, ask_until
 from escrowctl.commands.key_check import not_stored, say_not_stored, try_key
 from escrowctl.config import keyrings
-from escrowctl.config.credentials import KEYRING, StoredKey
+from escrowctl.config.credentials import StoredKey
 from escrowctl.config.file import require_trusted
 from escrowctl.config.known_keys import refuse_in_base_url
 from escrowctl.config.replacing import locked_together
@@ -33,9 +33,8 @@ def login(
     ] = None,
     no_check: Annotated[bool, typer.Option("--no-check", help="Store the key without trying it.")] = False,
     keyring: Annotated[
-        bool | None,
-        typer.Option("--keyring/--no-keyring", help="Store the key in the system's keyring, or in a file (0600)."),
-    ] = None,
+        bool, typer.Option("--keyring", help="Store the key in the system's keyring, not in a file (0600).")
+    ] = False,
 ) -> None:
     """Store an API key, and its service as a profile.
 
@@ -125,7 +124,7 @@ def _rehearse(session: Session, account: Account) -> None:
     profile.editor.rehearse(profile.decide)
 
 
-def _store(session: Session, account: Account, key: Secret, *, keyring: bool | None) -> tuple[str, bool]:
+def _store(session: Session, account: Account, key: Secret, *, keyring: bool) -> tuple[str, bool]:
     """Store key and profile, both or neither; return where the key is, and whether the profile is the default now.
 
     One lock is held over looking at what is there and writing both: of two logins under one name at
@@ -137,7 +136,7 @@ def _store(session: Session, account: Account, key: Secret, *, keyring: bool | N
     folders = credentials.make_folder(), profile.editor.make_folder()
     with locked_together(*folders, around=around), profile.editor.drafted(profile.decide) as put_profile:
         before, replaced = credentials.read(), credentials.find(account.name)
-        in_keyring = _put_in_keyring(session, account, key, chosen=keyring)
+        in_keyring = keyring and _put_in_keyring(session, account, key)
         try:
             with credentials.drafted(StoredKey(account.name, origin, None if in_keyring else key)) as put_key:
                 put_key()
@@ -162,11 +161,8 @@ def _take_back(session: Session, account: Account, before: Mapping[str, Any], *,
             keyrings.remove(account.name, str(account.origin), session.surroundings.environ)
 
 
-def _put_in_keyring(session: Session, account: Account, key: Secret, *, chosen: bool | None) -> bool:
-    """Put the key into the keyring if that is chosen; where it cannot be used, say so and return False."""
-    config = session.resolver.config
-    if not (chosen if chosen is not None else config is not None and config.key_store == KEYRING):
-        return False
+def _put_in_keyring(session: Session, account: Account, key: Secret) -> bool:
+    """Put the key into the keyring; where it cannot be used, print a warning and return False."""
     try:
         keyrings.store(account.name, str(account.origin), key, session.surroundings.environ)
     except keyrings.KeyringError as error:

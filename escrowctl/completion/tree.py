@@ -93,8 +93,7 @@ def _arguments(path: tuple[str, ...], parent: Any) -> tuple[tuple[str, str], ...
 def _settings(*, readable: bool) -> Iterator[tuple[str, str]]:
     from escrowctl.config.names import describe_place, profile_settings  # noqa: PLC0415 - the models load with it
 
-    for name in ("default_profile", "key_store"):
-        yield name, describe_place((name,)).expected
+    yield "default_profile", describe_place(("default_profile",)).expected
     for name in profile_settings():
         # Caps are a table: each currency is a setting.
         if name != "caps":

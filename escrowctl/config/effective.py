@@ -53,7 +53,6 @@ def list_sandbox_settings(timeout: float | None) -> list[Setting]:
             if name not in ("base_url", "timeout")
         ),
         *(Setting(name, None, BUILT_IN) for name in ("ca_bundle", "proxy", "default_profile")),
-        Setting("key_store", "file", BUILT_IN),
     ]
 
 
@@ -81,8 +80,6 @@ class _Effective:
         yield from self._network()
         default = config.default_profile if config else None
         yield Setting("default_profile", default, str(self._file) if default else BUILT_IN)
-        named = config is not None and "key_store" in config.model_fields_set
-        yield Setting("key_store", config.key_store if config else "file", str(self._file) if named else BUILT_IN)
 
     def _profile_origin(self) -> str:
         if self._choice is None or self._choice.profile_name is None:
@@ -118,8 +115,6 @@ class _Effective:
         value = _seconds(self._resolver.timeouts(self._profile))
         if self._line.timeout is not None:
             origin = "--timeout"
-        elif self._environ.get("ESCROWCTL_TIMEOUT"):
-            origin = "ESCROWCTL_TIMEOUT"
         else:
             origin = self._in_file() if self._profile is not None and self._profile.timeout else BUILT_IN
         return Setting("timeout", value, origin)

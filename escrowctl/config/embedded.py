@@ -16,7 +16,7 @@ def check_line(line: LineValues) -> None:
         if value is not None:
             raise bad_value(f"--sandbox and {name} cannot both be meant: --sandbox goes nowhere else.")
     if line.timeout is not None:
-        check_timeout(line.timeout, source="--timeout")
+        check_timeout(line.timeout)
 
 
 def describe_sandbox(line: LineValues, *, identity: str, key: str, served_at: str | None) -> Service:

@@ -103,5 +103,5 @@ def _unavailable(profile: str, what: str) -> EscrowctlError:
     return not_sent(
         ErrorCode.KEY_MISSING,
         f"the key of {profile} {what}.",
-        hint=(f"escrowctl auth login -p {profile} --no-keyring", "or set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY"),
+        hint=(f"escrowctl auth login -p {profile}", "or set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY"),
     )

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from escrowctl.config.service import FAILED, LIST_LIMIT, MAX_TIMEOUT, PENDING, REPLY_LIMIT
+from escrowctl.config.service import FAILED, MAX_TIMEOUT, PENDING
 from escrowctl.contract.money import check_minor_digits, parse_amount, parse_currency
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.errors import EscrowctlError
@@ -18,16 +18,13 @@ PROFILE_NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
 API_PREFIX = r"^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$"
 _UUID = r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 _NAME = r"^[A-Za-z0-9._-]{1,64}$"
-_LEAST_LIMIT, _MOST_LIMIT = 1024, 1024**3
 
 _Text = Annotated[str, StringConstraints(min_length=1)]
 _ProfileName = Annotated[str, StringConstraints(pattern=PROFILE_NAME)]
 _Pointer = Annotated[str, StringConstraints(pattern=r"^(/.+)$")]
 _CurrencyCode = Annotated[str, StringConstraints(pattern=r"^[A-Z0-9]{3,10}$")]
-_Limit = Annotated[int, Field(ge=_LEAST_LIMIT, le=_MOST_LIMIT)]
 
 _POINTER = "a JSON Pointer such as /data/id"
-_LIMIT = f"a whole number of bytes from {_LEAST_LIMIT} to {_MOST_LIMIT}"
 _NAME_IS = "1 to 64 letters, digits, points, hyphens and underscores"
 _FIELD_NAME = "the name of a field, such as url"
 _TRUTH = "true or false, without quotes"
@@ -55,11 +52,8 @@ class StatusWords(_Strict):
 
 
 class WebhookManner(_Strict):
-    """How this service signs events, and what it calls the fields of a new webhook."""
+    """What this service calls the fields of a new webhook."""
 
-    scheme: Literal["standard-webhooks", "none"] = Field(
-        default="standard-webhooks", description='"standard-webhooks" or "none"'
-    )
     url_field: _Text = Field(default="url", description=_FIELD_NAME)
     events_field: _Text = Field(default="events", description=_FIELD_NAME)
 
@@ -92,8 +86,6 @@ class Profile(_Strict):
     journal_id: Annotated[str, StringConstraints(pattern=_UUID)] | None = Field(
         default=None, description="a journal's id, as `escrowctl config path` prints it"
     )
-    reply_limit: _Limit = Field(default=REPLY_LIMIT, description=_LIMIT)
-    list_limit: _Limit = Field(default=LIST_LIMIT, description=_LIMIT)
 
     @model_validator(mode="after")
     def _check_caps(self) -> Self:
@@ -113,7 +105,6 @@ class ConfigFile(_Strict):
     """The whole of config.toml."""
 
     default_profile: _ProfileName | None = Field(default=None, description="the name of a profile")
-    key_store: Literal["file", "keyring"] = Field(default="file", description='"file" or "keyring"')
     profiles: dict[_ProfileName, Profile] = Field(
         default={}, description="tables named by 1 to 64 letters, digits, hyphens and underscores"
     )

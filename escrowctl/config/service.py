@@ -17,7 +17,7 @@ WRITE_TIMEOUT = 60.0
 MAX_TIMEOUT = 3600.0
 
 REPLY_LIMIT = 1024 * 1024
-"""Most bytes of a single record's reply, as sent and as decoded, unless the profile says otherwise."""
+"""Most bytes of a single record's reply, as sent and as decoded."""
 
 FAILED = ("failed", "declined", "rejected", "cancelled", "canceled")
 """Statuses of an escrow that was created and came to nothing, unless the profile lists others."""
@@ -26,7 +26,7 @@ PENDING = ("pending", "processing", "releasing", "queued", "in_progress")
 """Statuses of a release that is accepted and not done, unless the profile lists others."""
 
 LIST_LIMIT = 64 * 1024 * 1024
-"""Most bytes of a list's reply, unless the profile says otherwise."""
+"""Most bytes of a list's reply, as sent and as decoded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,8 @@ class Network:
 
 @dataclass(frozen=True, slots=True)
 class Webhooks:
-    """How it signs events, and under which names it takes a new webhook's URL and events."""
+    """Under which names it takes a new webhook's URL and events."""
 
-    scheme: str = "standard-webhooks"
     url_field: str = "url"
     events_field: str = "events"
 
@@ -62,8 +61,8 @@ class JournalPin:
 @dataclass(frozen=True, slots=True)
 class Service:
     """One service under one name. `identity` is what local guards are keyed by: the normalised
-    origin, the profile's `service_id`, or a sandbox store's own id. Time-outs are seconds, limits
-    bytes. `idempotency` is "header" where the service deduplicates by Idempotency-Key, else "none".
+    origin, the profile's `service_id`, or a sandbox store's own id. Time-outs are seconds.
+    `idempotency` is "header" where the service deduplicates by Idempotency-Key, else "none".
     `released`, `failed` and `pending` are statuses, case-folded.
     """
 
@@ -92,8 +91,6 @@ class Service:
     journal_pins: tuple[JournalPin, ...] = ()
     read_timeout: float = READ_TIMEOUT
     write_timeout: float = WRITE_TIMEOUT
-    reply_limit: int = REPLY_LIMIT
-    list_limit: int = LIST_LIMIT
     network: Network = field(default_factory=Network)
 
     @property

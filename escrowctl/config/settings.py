@@ -193,9 +193,7 @@ class Resolver:
     def timeouts(self, profile: "Profile | None") -> tuple[float, float]:
         """Return the seconds for one attempt to read and to write."""
         if self._line.timeout is not None:
-            one = check_timeout(self._line.timeout, source="--timeout")
-        elif text := self._environ.get("ESCROWCTL_TIMEOUT"):
-            one = parse_timeout(text, source="ESCROWCTL_TIMEOUT")
+            one = check_timeout(self._line.timeout)
         elif profile and profile.timeout:
             one = profile.timeout
         else:
@@ -203,19 +201,10 @@ class Resolver:
         return one, one
 
 
-def parse_timeout(text: str, *, source: str) -> float:
-    """Return seconds above 0 and up to an hour; raises EscrowctlError (exit 2) naming `source`."""
-    try:
-        seconds = float(text)
-    except ValueError:
-        raise bad_value(f'{source} "{text}" is not a number of seconds, such as 30.') from None
-    return check_timeout(seconds, source=source)
-
-
-def check_timeout(seconds: float, *, source: str) -> float:
-    """Return `seconds` if they can bound an attempt."""
+def check_timeout(seconds: float) -> float:
+    """Return the seconds of `--timeout`; raises EscrowctlError `ErrorCode.BAD_VALUE` for 0 and above an hour."""
     if not 0 < seconds <= MAX_TIMEOUT:
-        raise bad_value(f"{source} {seconds:g} is not above 0 and at most {MAX_TIMEOUT:g} seconds.")
+        raise bad_value(f"--timeout {seconds:g} is not above 0 and at most {MAX_TIMEOUT:g} seconds.")
     return seconds
 
 
@@ -242,9 +231,7 @@ def _with_profile(service: Service, profile: "Profile") -> Service:
         released=_folded(profile.status.released),
         failed=_folded(profile.status.failed),
         pending=_folded(profile.status.pending),
-        webhooks=Webhooks(profile.webhook.scheme, profile.webhook.url_field, profile.webhook.events_field),
-        reply_limit=profile.reply_limit,
-        list_limit=profile.list_limit,
+        webhooks=Webhooks(profile.webhook.url_field, profile.webhook.events_field),
     )
 
 

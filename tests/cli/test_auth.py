@@ -390,9 +390,9 @@ def test_what_outranks_the_new_profile_is_said(run: Run, serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("case", ["link into nowhere", "unknown default profile", "changed while it was tried"])
-@pytest.mark.parametrize("store", ["--no-keyring", "--keyring"])
+@pytest.mark.parametrize("store", [(), ("--keyring",)], ids=["file", "keyring"])
 def test_a_profile_that_cannot_be_written_leaves_no_key_behind(
-    run: Run, serve: Serve, home: Path, monkeypatch: pytest.MonkeyPatch, case: str, store: str
+    run: Run, serve: Serve, home: Path, monkeypatch: pytest.MonkeyPatch, case: str, store: tuple[str, ...]
 ) -> None:
     stub = keyring(monkeypatch, KeyringStub())
     home.mkdir(mode=0o700, parents=True)
@@ -408,7 +408,7 @@ def test_a_profile_that_cannot_be_written_leaves_no_key_behind(
         connection.sendall(http_reply("200 OK", b"[]"))
 
     server = serve(behave)
-    result = login(run, server, "--mode", "test", "-p", "a", store)
+    result = login(run, server, "--mode", "test", "-p", "a", *store)
 
     late = case.startswith("changed")
     assert (result.code, result.out) == (17 if case.startswith("link") else 2, ""), result.err
@@ -417,9 +417,9 @@ def test_a_profile_that_cannot_be_written_leaves_no_key_behind(
     assert (stub.entries, sorted(path.name for path in home.iterdir())) == ({}, ["config.toml"])
 
 
-@pytest.mark.parametrize("store", ["--no-keyring", "--keyring"])
+@pytest.mark.parametrize("store", [(), ("--keyring",)], ids=["file", "keyring"])
 def test_a_rename_that_fails_at_the_very_end_takes_the_key_back(
-    run: Run, serve: Serve, home: Path, monkeypatch: pytest.MonkeyPatch, store: str
+    run: Run, serve: Serve, home: Path, monkeypatch: pytest.MonkeyPatch, store: tuple[str, ...]
 ) -> None:
     stub, server = keyring(monkeypatch, KeyringStub()), serve(takes(KEY))
     login(run, server, "--mode", "test", "-p", "a")
@@ -432,7 +432,7 @@ def test_a_rename_that_fails_at_the_very_end_takes_the_key_back(
         return replace(path, target)
 
     monkeypatch.setattr(Path, "replace", fail)
-    result = login(run, server, "--mode", "test", "-p", "b", store)
+    result = login(run, server, "--mode", "test", "-p", "b", *store)
 
     assert (result.code, result.out) == (17, "")
     assert result.err.endswith("Input/output error. It is unchanged. Nothing was stored.\n")
@@ -496,20 +496,6 @@ def test_a_chosen_keyring_holds_the_key_and_the_file_only_says_so(
     assert run("user", "get", "usr_1").code == 4
 
 
-def test_the_config_file_can_choose_the_keyring_and_the_line_can_say_no(
-    run: Run, serve: Serve, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server, ring = serve(takes(KEY)), keyring(monkeypatch, KeyringStub())
-    run("config", "set", "profiles.x.base_url", "https://x.example.com")
-    run("config", "set", "key_store", "keyring")
-
-    login(run, server, "--mode", "test", "-p", "a")
-    login(run, server, "--mode", "test", "-p", "b", "--no-keyring")
-
-    assert ring.entries == {(f"escrowctl {server.base_url}", "a"): KEY}
-    assert f'[b]\norigin = "{server.base_url}"\nkey = "{KEY}"\n' in files_of(home)["credentials.toml"]
-
-
 def test_a_keyring_that_nobody_chose_is_never_asked(run: Run, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     ring = keyring(monkeypatch, KeyringStub())
     login(run, serve(takes(KEY)), "--mode", "test", "-p", "a")
@@ -564,7 +550,7 @@ def test_a_keyring_that_is_gone_names_the_way_on(run: Run, serve: Serve, monkeyp
     assert result.err.splitlines() == [
         "error: the key of a is in the keyring, which cannot be used: it is not installed: "
         "pip install 'escrowctl[keyring]'. Nothing was sent.",
-        "hint: escrowctl auth login -p a --no-keyring",
+        "hint: escrowctl auth login -p a",
         "      or set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY",
     ]
     assert (out.code, out.out) == (17, "")

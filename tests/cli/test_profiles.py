@@ -12,7 +12,7 @@ from cli.replies import CREATE, RELEASE, json_reply, writes_meet
 from escrowctl.config.folders import Folders
 from escrowctl.config.origin import Origin
 from escrowctl.config.secrets import Secret
-from escrowctl.config.service import JournalPin, Network, Service, Webhooks
+from escrowctl.config.service import LIST_LIMIT, REPLY_LIMIT, JournalPin, Network, Service, Webhooks
 from escrowctl.config.settings import LineValues, Resolver
 from escrowctl.contract.number import Number
 from escrowctl.contract.record import Pointers
@@ -34,15 +34,13 @@ status.released = ["Released", "PAID"]
 status.failed = ["VOID"]
 status.pending = ["Payout_Queued"]
 reply = { id = "/ref", status = "/s", amount = "/value/amt", currency = "/value/ccy" }
-webhook = { scheme = "none", url_field = "endpoint", events_field = "topics" }
+webhook = { url_field = "endpoint", events_field = "topics" }
 reference_field = "externalRef"
 currencies = ["XTS"]
 idempotency = "header"
 retry_throttled = false
 service_id = "acme"
 journal_id = "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"
-reply_limit = 2048
-list_limit = 4096
 """
     )
     (home / "acme.key").write_text(KEY)
@@ -71,15 +69,13 @@ list_limit = 4096
         released=frozenset({"released", "paid"}),
         failed=frozenset({"void"}),
         pending=frozenset({"payout_queued"}),
-        webhooks=Webhooks("none", "endpoint", "topics"),
+        webhooks=Webhooks("endpoint", "topics"),
         journal_pins=(
             JournalPin("other", "ESCROWCTL_JOURNAL_ID"),
             JournalPin("5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10", "journal_id of profile acme"),
         ),
         read_timeout=12.5,
         write_timeout=12.5,
-        reply_limit=2048,
-        list_limit=4096,
         network=Network(),
     )
 
@@ -107,8 +103,9 @@ list_limit = 4096
         ("caps.XTS = '5'", "profiles.a.caps.XTS: the currency XTS is not a currency of ISO 4217"),
         ("caps = 5000", "profiles.a.caps: it should be an amount for a currency code"),
         ("reply.id = 'ref'", "profiles.a.reply.id: it should be a JSON Pointer such as /data/id."),
-        ("reply_limit = 0", "profiles.a.reply_limit: it should be a whole number of bytes"),
-        ("list_limit = 1e9", "profiles.a.list_limit: it should be a whole number of bytes"),
+        ("reply_limit = 2048", "profiles.a.reply_limit: there is no such setting"),
+        ("list_limit = 4096", "profiles.a.list_limit: there is no such setting"),
+        ("webhook.scheme = 'none'", "profiles.a.webhook.scheme: there is no such setting"),
         ("idempotency = 'yes'", 'profiles.a.idempotency: it should be "none" or "header".'),
         ("journal_id = 'j1'", "profiles.a.journal_id: it should be a journal's id"),
         ("status.released = 'released'", "profiles.a.status.released: it should be a list of words"),
@@ -193,23 +190,30 @@ def test_what_is_not_live_is_not_bound_to_a_journal(profile: Profile, run: Run) 
 # Limits and refusals
 
 
-def test_the_limits_of_the_profile_hold_for_records_and_lists(profile: Profile, run: Run) -> None:
-    record = b'{"id":"tx_1","memo":"' + b"x" * 2048 + b'"}'
-    profile("reply_limit = 1024", behave=json_reply(record))
-    small = run("tx", "get", "tx_1")
-    profile("reply_limit = 4096", behave=json_reply(record))
-    enough = run("tx", "get", "tx_1")
-    profile("list_limit = 1024", behave=json_reply(b"[" + record + b"]"))
-    short = run("tx", "list")
-    profile("reply_limit = 1024", behave=json_reply(b"[" + record + b"]"))
-    long = run("tx", "list")
+def record_of(size: int) -> bytes:
+    return b'{"id":"tx_1","memo":"' + b"x" * size + b'"}'
 
-    assert [result.code for result in (small, enough, short, long)] == [10, 0, 10, 0]
+
+def test_record_is_read_up_to_a_mebibyte_and_a_list_beyond(profile: Profile, run: Run) -> None:
+    behaviours = [json_reply(record_of(1000)), json_reply(record_of(REPLY_LIMIT))]
+    codes = []
+    for behave in behaviours:
+        profile(behave=behave)
+        codes.append(run("tx", "get", "tx_1").code)
+    profile(behave=json_reply(b"[" + record_of(REPLY_LIMIT) + b"]"))
+
+    assert [*codes, run("tx", "list").code] == [0, 10, 0]
+
+
+@pytest.mark.thorough
+def test_list_larger_than_its_limit_is_not_read(profile: Profile, run: Run) -> None:
+    profile(behave=json_reply(b"[" + record_of(LIST_LIMIT) + b"]"))
+
+    assert run("tx", "list").code == 10
 
 
 def test_a_write_whose_reply_is_over_the_limit_is_unknown(profile: Profile, run: Run, journal: Journal) -> None:
-    reply = b'{"id":"tx_1","memo":"' + b"x" * 2048 + b'"}'
-    profile("reply_limit = 1024", behave=writes_meet(json_reply(reply)))
+    profile(behave=writes_meet(json_reply(record_of(REPLY_LIMIT))))
 
     assert run(*CREATE).code == 12
     assert journal() == [("create_transaction", "unknown")]

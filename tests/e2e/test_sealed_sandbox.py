@@ -35,7 +35,6 @@ def hostile_environments(server: WireServer, folder: Path) -> dict[str, dict[str
         "ESCROWCTL_API_KEY": KEY,
         "ESCROWCTL_PROFILE": "a",
         "ESCROWCTL_CONFIG": str(folder / "config.toml"),
-        "ESCROWCTL_TIMEOUT": "5",
         "ESCROWCTL_JOURNAL_ID": "00000000-0000-0000-0000-000000000000",
     }
     proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"), url)

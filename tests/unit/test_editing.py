@@ -32,7 +32,7 @@ mode = "live"
 reply.id = "/escrowRef"
 
 [profiles.acme-live.webhook]
-scheme = "none"
+events_field = "topics"
 # the end
 """
 
@@ -86,8 +86,8 @@ def edit(tmp_path: Path, text: str, *changes: tuple[str, Any]) -> str:
         (
             "profiles.acme-live.webhook.url_field",
             "endpoint",
-            'scheme = "none"\n',
-            'scheme = "none"\nurl_field = "endpoint"\n',
+            'events_field = "topics"\n',
+            'events_field = "topics"\nurl_field = "endpoint"\n',
         ),
         (
             "profiles.acme-live.read_only",

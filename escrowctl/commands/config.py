@@ -109,7 +109,7 @@ def set_value(
       escrowctl config set profiles.acme-test.base_url https://test.escrow.example.com
       escrowctl -p acme-test config set status.released released,paid_out
     """
-    from escrowctl.config.names import parse_value  # noqa: PLC0415 - the models load with it
+    from escrowctl.config.profiles import parse_value  # noqa: PLC0415 - the models load with it
 
     session = session_of(context)
     place = _place(session, key)
@@ -169,7 +169,7 @@ def _starred(session: Session, setting: "Setting") -> "Setting":
 
 
 def _effective(session: Session, key: str) -> "Setting":
-    from escrowctl.config.names import parse_name  # noqa: PLC0415 - as above
+    from escrowctl.config.profiles import parse_name  # noqa: PLC0415 - as above
 
     settings = _settings(session)
     for setting in settings:
@@ -185,12 +185,12 @@ def _effective(session: Session, key: str) -> "Setting":
 
 def _named(session: Session, key: str) -> "Setting":
     from escrowctl.config.effective import BUILT_IN, Setting, read_setting  # noqa: PLC0415 - as above
-    from escrowctl.config.names import parse_name, profile_settings  # noqa: PLC0415
+    from escrowctl.config.profiles import is_setting, parse_name  # noqa: PLC0415
 
     _refuse_sandbox(session)
     place = parse_name(key, profile=None)
     rest = ".".join(place[2:])
-    if rest not in profile_settings() and not rest.startswith("caps."):
+    if not is_setting(place[2:]) and rest != "caps":
         raise bad_value(f'"{key}" is a table of settings: name one of them.', hint=command("config list"))
     value, is_set = read_setting(session.resolver.choose_profile(place[1]).profile, rest)
     session.learn_stored_keys()
@@ -198,7 +198,7 @@ def _named(session: Session, key: str) -> "Setting":
 
 
 def _place(session: Session, key: str) -> tuple[str, ...]:
-    from escrowctl.config.names import parse_name  # noqa: PLC0415 - as above
+    from escrowctl.config.profiles import parse_name  # noqa: PLC0415 - as above
 
     _refuse_sandbox(session)
     is_whole = key.startswith("profiles.") or key == "default_profile"

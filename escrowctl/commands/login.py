@@ -21,7 +21,7 @@ from escrowctl.output.view import View
 from escrowctl.session import Session, session_of
 
 if TYPE_CHECKING:
-    from escrowctl.config.names import Value
+    from escrowctl.config.profiles import Value
     from escrowctl.contract.number import JsonValue
 
 

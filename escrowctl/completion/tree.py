@@ -91,13 +91,12 @@ def _arguments(path: tuple[str, ...], parent: Any) -> tuple[tuple[str, str], ...
 
 
 def _settings(*, readable: bool) -> Iterator[tuple[str, str]]:
-    from escrowctl.config.names import describe_place, profile_settings  # noqa: PLC0415 - the models load with it
+    from escrowctl.config.profiles import SETTINGS, ConfigFile  # noqa: PLC0415 - it imports pydantic
 
-    yield "default_profile", describe_place(("default_profile",)).expected
-    for name in profile_settings():
+    for name, field in {"default_profile": ConfigFile.model_fields["default_profile"], **SETTINGS}.items():
         # Caps are a table: each currency is a setting.
         if name != "caps":
-            yield name, describe_place(("profiles", "NAME", *name.split("."))).expected
+            yield name, field.description or ""
     if readable:
         yield from (("profile", "the chosen profile"), ("ca_bundle", "from the environment"), ("proxy", "likewise"))
 

@@ -1,13 +1,12 @@
-"""Changing config.toml: one setting at a time, comments and order kept, never to something invalid.
+"""Changing config.toml: one setting at a time, with its comments and order, never to something invalid.
 
-tomlkit edits the text. That nothing but the one setting changed is not left to it: the new text is
-read by the standard library's parser and compared with what the old one should have become.
+tomlkit edits the text. Then the standard library's parser reads the new text, and it must be equal to
+the old tables with that one change: a layout that tomlkit gets wrong is refused, not written.
 """
 
 import contextlib
 import copy
 import os
-import re
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -15,9 +14,8 @@ from typing import Any
 
 from escrowctl.config.file import parse_toml, read_text, validate_config
 from escrowctl.config.folders import make_private_folder
-from escrowctl.config.names import Value
 from escrowctl.config.origin import parse_base_url, refuse_prefix
-from escrowctl.config.profiles import ConfigFile
+from escrowctl.config.profiles import ConfigFile, Value
 from escrowctl.config.replacing import drafted, locked
 from escrowctl.config.service import PENDING
 from escrowctl.errors import EscrowctlError, bad_config
@@ -122,13 +120,12 @@ class ConfigEditor:
             _take(wanted, path)
         else:
             _put(wanted, path, value)
-        for candidate in (_without_profile, _without) if value is None else (_with,):
-            changed = candidate(text, path, value)
-            if changed is not None and _reads_as(changed, wanted):
-                return changed, tomllib.loads(changed)
+        changed = _edit(text, path, value)
+        if changed is not None and _reads_as(changed, wanted):
+            return changed, tomllib.loads(changed)
         raise bad_config(
-            f"{self._link}: {'.'.join(path)} cannot be changed here: the file is laid out in a way that only its "
-            "author can change. It is as it was."
+            f"{self._link}: {'.'.join(path)} cannot be changed in this layout: change it in an editor. "
+            "The file is unchanged."
         )
 
     def _check(self, config: ConfigFile, touched: frozenset[str]) -> None:
@@ -210,21 +207,25 @@ def _without_empty(tables: Any) -> Any:
 # The change as text
 
 
-def _with(text: str, path: Sequence[str], value: Value | None) -> str | None:
+def _edit(text: str, path: Sequence[str], value: Value | None) -> str | None:
+    """Return the text with the value at this path, or without it where it is None; None where tomlkit cannot."""
     import tomlkit  # noqa: PLC0415 - for those who write
     from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415
 
     try:
         document = tomlkit.parse(text)
-        _insert(document, path, value)
+        if value is None:
+            _remove(document, path)
+        else:
+            _insert(document, path, value)
         return tomlkit.dumps(document)
     except (TOMLKitError, ValueError, TypeError, AttributeError):
-        # Layouts that it cannot extend end in various ways; the caller says so once.
+        # Layouts that it cannot change end in various ways.
         return None
 
 
-def _insert(document: Any, path: Sequence[str], value: Value | None) -> None:
-    """Put a value in: into the table that is there, else as a dotted key, a new profile as a table of its own."""
+def _insert(document: Any, path: Sequence[str], value: Value) -> None:
+    """Put a value into the table that exists, else as a dotted key; a new profile becomes a table."""
     import tomlkit  # noqa: PLC0415 - as above
     from tomlkit.items import InlineTable  # noqa: PLC0415
 
@@ -246,57 +247,51 @@ def _insert(document: Any, path: Sequence[str], value: Value | None) -> None:
     return _append(table, path[-1], value)
 
 
-def _append(table: Any, key: Any, value: Value | None) -> None:
+def _append(table: Any, key: Any, value: Value) -> None:
     """Append after the table's last value, before the comments and blank lines that belong to what follows."""
-    body = getattr(getattr(table, "value", None), "body", None)
-    tail = []
-    while body and body[-1][0] is None:
-        tail.append(body.pop())
+    body = getattr(getattr(table, "value", None), "body", [])
+    tail = _cut_tail(body)
     table.append(key, value)
-    if body is not None:
-        body.extend(reversed(tail))
+    body.extend(tail)
 
 
-def _without(text: str, path: Sequence[str], _value: Value | None) -> str | None:
-    import tomlkit  # noqa: PLC0415 - as above
-    from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415
-
-    try:
-        document = tomlkit.parse(text)
-        table: Any = document
-        for part in path[:-1]:
-            table = table[part]
-        del table[path[-1]]
-        return tomlkit.dumps(document)
-    except (TOMLKitError, ValueError, TypeError, AttributeError):
-        return None
+def _remove(document: Any, path: Sequence[str]) -> None:
+    table: Any = document
+    for part in path[:-1]:
+        table = table[part]
+    if len(path) == len((_PROFILES, "name")) and path[0] == _PROFILES:
+        _keep_comments(document, path[1])
+    del table[path[-1]]
 
 
-def _without_profile(text: str, path: Sequence[str], _value: Value | None) -> str | None:
-    """Take out the lines of a profile's tables, and leave the comments above the table that follows."""
-    if len(path) != len((_PROFILES, "name")):
-        return None
-    name = re.escape(path[1])
-    mine = re.compile(rf"""\s*\[\s*["']?profiles["']?\s*\.\s*["']?{name}["']?\s*[.\]]""")
-    kept: list[str] = []
-    dropped: list[str] = []
-    inside = False
-    for line in text.splitlines(keepends=True):
-        if line.lstrip().startswith("["):
-            if inside:
-                kept += _belonging_to_next(dropped)
-            inside, dropped = mine.match(line) is not None, []
-        (dropped if inside else kept).append(line)
-    return "".join(kept + (_belonging_to_next(dropped) if inside else []))
+def _keep_comments(document: Any, profile: str) -> None:
+    """Move the comments after the last values of a profile up to what is before: they may belong to what follows.
+
+    The document may only be printed afterwards: its index of keys no longer fits.
+    """
+    from tomlkit.items import Table  # noqa: PLC0415 - as above
+
+    tables = [(key, table) for key, table in document[_PROFILES].value.body if isinstance(table, Table)]
+    start = next(index for index, (key, _) in enumerate(document.body) if key == _PROFILES)
+    before = None
+    for key, table in tables:
+        if key != profile:
+            before = table
+        elif before is not None:
+            _last_body(before).extend(_cut_tail(_last_body(table)))
+        else:
+            document.body[start:start] = _cut_tail(_last_body(table))
 
 
-def _belonging_to_next(lines: list[str]) -> list[str]:
-    """Return the comments at the end, from the last blank line before them on."""
-    count = len(lines)
-    while count and (not lines[count - 1].strip() or lines[count - 1].lstrip().startswith("#")):
-        count -= 1
-    tail = lines[count:]
-    while tail and tail[0].lstrip().startswith("#"):
-        # Right under the last value: a remark about that.
-        tail.pop(0)
-    return tail[1:] if tail else []
+def _last_body(table: Any) -> list[Any]:
+    """Return the entries of the last table inside a table, or its own."""
+    body: list[Any] = table.value.body
+    return _last_body(body[-1][1]) if body and hasattr(body[-1][1], "is_super_table") else body
+
+
+def _cut_tail(body: list[Any]) -> list[Any]:
+    """Cut off and return the comments and blank lines at the end: they have no key."""
+    size = next((size for size in range(len(body), 0, -1) if body[size - 1][0] is not None), 0)
+    tail = body[size:]
+    del body[size:]
+    return tail

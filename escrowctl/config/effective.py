@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from escrowctl.config.keys import Choice
-from escrowctl.config.names import find_default, profile_settings
 from escrowctl.config.network import find_network, find_proxy_name
+from escrowctl.config.profiles import SETTINGS, find_default
 from escrowctl.config.settings import LineValues, Resolver, is_live
+from escrowctl.contract.key_search import STARS
 from escrowctl.contract.number import JsonValue, Number
 from escrowctl.errors import ErrorCode, EscrowctlError
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from escrowctl.config.profiles import Profile
 
 BUILT_IN = "built in"
-STARS = "***"
 _ELSEWHERE = frozenset({"base_url", "mode", "timeout", "journal_id"})
 """Settings of a profile that something else can outrank, or that depend on more than the profile."""
 
@@ -49,7 +49,7 @@ def list_sandbox_settings(timeout: float | None) -> list[Setting]:
         Setting("timeout", _seconds(timeouts), "--timeout" if timeout else BUILT_IN),
         *(
             Setting(name, fixed.get(name, as_json(find_default(name))), BUILT_IN)
-            for name in profile_settings()
+            for name in SETTINGS
             if name not in ("base_url", "timeout")
         ),
         *(Setting(name, None, BUILT_IN) for name in ("ca_bundle", "proxy", "default_profile")),
@@ -73,7 +73,7 @@ class _Effective:
         yield self._api_key()
         yield self._mode()
         yield self._timeout()
-        for name in profile_settings():
+        for name in SETTINGS:
             if name not in _ELSEWHERE:
                 yield self._of_profile(name)
         yield from self._journal_ids()

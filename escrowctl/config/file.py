@@ -102,30 +102,32 @@ def validate_config(path: Path, tables: Mapping[str, Any]) -> "ConfigFile":
 
 
 def _invalid(path: Path, error: Any) -> EscrowctlError:
-    """Say what is wrong at which key: what it should be, or which known key is nearest to an unknown one."""
-    from escrowctl.config.names import describe_place  # noqa: PLC0415 - as above
+    """Return which setting is wrong: what it should be, or which known one is nearest to an unknown one."""
+    from escrowctl.config.profiles import describe  # noqa: PLC0415 - as above
 
-    place = describe_place(error["loc"])
-    where = f"{path}: {place.name}"
+    if error["type"] == "extra_forbidden":
+        return _unknown(path, error["loc"])
+    name, expected = describe(error["loc"])
+    where = f"{path}: {name}"
     match error["type"]:
-        case "extra_forbidden":
-            return _unknown(where, str(error["loc"][-1]), place.known)
         case "missing":
-            return bad_config(f"{where}: it is missing; it should be {place.expected}.")
+            return bad_config(f"{where}: it is missing; it should be {expected}.")
         case "value_error":
             return bad_config(f"{where}.{error['ctx']['error']}")
         case _:
-            return bad_config(f"{where}: it should be {place.expected}.")
+            return bad_config(f"{where}: it should be {expected}.")
 
 
-def _unknown(where: str, name: str, known: Sequence[str]) -> EscrowctlError:
-    from escrowctl.config.names import SECRET_NAMES, USE_LOGIN, nearest  # noqa: PLC0415 - as above
+def _unknown(path: Path, location: Sequence[str | int]) -> EscrowctlError:
+    from escrowctl.config.profiles import SECRET_NAMES, USE_LOGIN, list_siblings, nearest  # noqa: PLC0415 - as above
 
+    name = str(location[-1])
+    where = f"{path}: {'.'.join(map(str, location))}"
     if name.lower() in SECRET_NAMES:
-        return bad_config(f"{where}: a key does not stand in config.toml.", hint=USE_LOGIN)
+        return bad_config(f"{where}: an API key does not belong in config.toml.", hint=USE_LOGIN)
     if name in _RENAMED:
-        return bad_config(f"{where}: it is called {_RENAMED[name]} now.")
-    return bad_config(f"{where}: there is no such setting{nearest(name, known)}.")
+        return bad_config(f"{where}: it is now called {_RENAMED[name]}.")
+    return bad_config(f"{where}: there is no such setting{nearest(name, list_siblings(location))}.")
 
 
 def _with_line(text: str, error: tomllib.TOMLDecodeError) -> str:

@@ -320,11 +320,20 @@ def test_what_cannot_be_printed_says_why(run: Run, write_config: WriteConfig, ke
             'status.pending = ["pending", "processing", "releasing", "queued", "in_progress", "PAYOUT_QUEUED"]',
         ),
         (("status.failed", "VOID"), 'status.failed = ["VOID"]'),
+        (("status.failed", '["VOID", "LOST, FOUND"]'), 'status.failed = ["VOID", "LOST, FOUND"]'),
+        (("status.failed", "[]"), "status.failed = []"),
+        (("status.failed", "404"), 'status.failed = ["404"]'),
         (("read_only", "true"), "read_only = true"),
         (("retry_throttled", "false"), "retry_throttled = false"),
         (("timeout", "90"), "timeout = 90"),
         (("timeout", "0.5"), "timeout = 0.5"),
+        (("timeout", "25e-1"), "timeout = 2.5"),
         (("caps.USD", "99.95"), 'caps.USD = "99.95"'),
+        (("caps.USD", "5000"), "caps.USD = 5000"),
+        (("account", "true"), 'account = "true"'),
+        (("account", "2026-01-01"), 'account = "2026-01-01"'),
+        (("reference_field", '"external Ref"'), 'reference_field = "external Ref"'),
+        (("reference_field", "5\nread_only = true"), r'reference_field = "5\nread_only = true"'),
         (("idempotency", "header"), 'idempotency = "header"'),
         (("mode", "live"), 'mode = "live"'),
         (("service_id", "123"), 'service_id = "123"'),
@@ -351,10 +360,12 @@ def test_a_setting_is_written_as_what_it_is(
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (("read_only", "yes"), 'read_only should be true or false, not "yes"'),
-        (("timeout", "soon"), 'timeout should be seconds above 0 and at most 3600, not "soon"'),
+        (("read_only", "yes"), "read_only: it should be true or false"),
+        (("timeout", "soon"), "timeout: it should be seconds above 0 and at most 3600"),
         (("timeout", "0"), "timeout: it should be seconds above 0"),
-        (("timeout", "1e3"), "timeout should be seconds above 0"),
+        (("timeout", "1e4"), "timeout: it should be seconds above 0"),
+        (("timeout", '"90"'), "timeout: it should be seconds above 0"),
+        (("caps", "{EUR = 5}"), "is a table of settings"),
         (("mode", "prod"), 'mode: it should be "test" or "live"'),
         (("mode", "test", "live"), "takes one value, not 2"),
         (("reply.id", "escrowRef"), "reply.id: it should be a JSON Pointer such as /data/id"),
@@ -366,7 +377,7 @@ def test_a_setting_is_written_as_what_it_is(
         (("api_prefix", "/../x"), "api_prefix: it should be a path"),
         (("base_url", "http://escrow.example.com"), "is plain http to a real host"),
         (("base_url", "https://u:p@escrow.example.com"), "has a user or password"),
-        (("status.released", "a,,b"), "one of the words is empty"),
+        (("status.released", "a,,b"), "has an empty item"),
         (("reply_limit", "2048"), 'there is no setting "reply_limit"'),
         (("webhook.scheme", "none"), 'there is no setting "webhook.scheme"'),
         (("journal_id", "j1"), "journal_id: it should be a journal's id"),
@@ -401,7 +412,7 @@ def test_a_key_is_never_taken_from_the_line_and_not_told_again(run: Run, write_c
     result = run("config", "set", key, "sk_live_typed_by_mistake", "--debug")
 
     assert (result.code, result.out) == (2, "")
-    assert "a key never stands in argv" in result.err
+    assert "API keys are accepted neither as arguments nor in config.toml" in result.err
     assert "auth login" in result.err
     assert "sk_live_typed_by_mistake" not in result.err
     assert path.read_text() == ACME
@@ -414,7 +425,7 @@ def test_a_key_in_config_toml_is_refused_and_not_told(run: Run, write_config: Wr
     result = run("-p", "a", "tx", "get", "tx_1", "--debug")
 
     assert (result.code, result.out) == (2, "")
-    assert f"profiles.a.{name}: a key does not stand in config.toml." in result.err
+    assert f"profiles.a.{name}: an API key does not belong in config.toml." in result.err
     assert "sk_live_in_the_wrong_file" not in result.err
     taken_out = run("config", "unset", f"profiles.a.{name}")
     assert taken_out.code == 0, taken_out.err

@@ -9,7 +9,7 @@ from conftest import Run
 
 from escrowctl.app import NOUNS
 from escrowctl.config.file import validate_config
-from escrowctl.config.names import profile_settings
+from escrowctl.config.profiles import SETTINGS
 from escrowctl.exits import ExitCode
 
 README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
@@ -54,7 +54,7 @@ def test_the_profile_in_the_readme_is_one(tmp_path: Path) -> None:
 
     described = set(re.findall(r"`([a-z_.]+)`|^([a-z_.]+) =", block, re.MULTILINE))
     assert config.default_profile == "acme-test"
-    assert {name for _, name in described} <= {"default_profile", *profile_settings()}
+    assert {name for _, name in described} <= {"default_profile", *SETTINGS}
 
 
 def test_the_readme_and_help_environment_name_the_same_variables(run: Run) -> None:

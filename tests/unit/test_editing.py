@@ -114,17 +114,51 @@ def test_one_setting_changes_and_the_rest_of_the_text_stays(
     assert edit(tmp_path, BEFORE, (name, value)) == BEFORE.replace(old, new)
 
 
-def test_a_profile_that_goes_takes_its_lines_and_no_comment_of_another(tmp_path: Path) -> None:
+def test_removed_profile_leaves_the_comments_of_the_next(tmp_path: Path) -> None:
     after = edit(tmp_path, BEFORE, ("default_profile", None), ("profiles.acme-test", None))
 
     assert after == (
         "# the services of the payments team\n"
         "\n"
         "# rehearsals\n"
+        "\n"
         "# real money:\n"
         "# ask before you change this\n"
         "[profiles.acme-live]\n" + BEFORE.partition("[profiles.acme-live]\n")[2]
     )
+
+
+SCATTERED = """\
+# top
+[profiles.a]
+base_url = "https://a.example.com"
+# after a
+
+# for b
+[profiles.b]
+base_url = "https://b.example.com"
+[profiles.b.reply]
+id = "/id"
+# for c
+[profiles.c]
+base_url = "https://c.example.com"
+# for the rest of a
+[profiles.a.reply]
+id = "/id"
+# the end
+"""
+
+
+@pytest.mark.parametrize("name", ["a", "b", "c"])
+def test_profile_is_removed_from_any_layout_and_every_comment_stays(tmp_path: Path, name: str) -> None:
+    after = edit(tmp_path, SCATTERED, (f"profiles.{name}", None))
+
+    expected = tomllib.loads(SCATTERED)
+    del expected["profiles"][name]
+    assert tomllib.loads(after) == expected
+    assert [line for line in after.splitlines() if line.startswith("#")] == [
+        line for line in SCATTERED.splitlines() if line.startswith("#")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -199,7 +233,7 @@ def test_an_edit_that_changes_anything_else_is_not_written(tmp_path: Path, monke
     with pytest.raises(EscrowctlError) as caught:
         edit(tmp_path, BEFORE, ("profiles.acme-test.timeout", 5))
 
-    assert "profiles.acme-test.timeout cannot be changed here" in caught.value.message
+    assert "profiles.acme-test.timeout cannot be changed in this layout" in caught.value.message
     assert (tmp_path / "config.toml").read_text() == BEFORE
 
 

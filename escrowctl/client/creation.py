@@ -184,7 +184,7 @@ def _find_pointer(service: Service, entry: Entry, record: Record) -> str | None:
 
 
 def _would_prove(service: Service, entry: Entry, pointer: str) -> bool:
-    pointed = replace(service, pointers=replace(service.pointers, id=pointer))
+    pointed = service._replace(pointers=replace(service.pointers, id=pointer))
     outcome = judge_stored(pointed, entry)
     return outcome is not None and outcome.result_id is not None
 

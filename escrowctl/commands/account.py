@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from escrowctl.config.origin import Origin, parse_base_url, refuse_prefix
+from escrowctl.config.settings import check_mode
 from escrowctl.contract.key_search import shown
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-MODES = ("test", "live")
 _ATTEMPTS = 3
 _SHORT_LABEL = 3
 _LONGEST_LABEL = 56
@@ -96,9 +96,12 @@ class Form:
         return origin, "what was typed"
 
     def _pick_mode(self, known: "Profile | None") -> str:
-        mode = self._mode or (known.mode if known else None)
-        if mode is not None:
-            return check_mode(mode, name="--mode")
+        if self._mode is not None:
+            return check_mode(self._mode, name="--mode")
+        if known is not None and known.mode is not None:
+            return known.mode
+        if mode := self._session.surroundings.environ.get("ESCROWCTL_MODE"):
+            return check_mode(mode, name="ESCROWCTL_MODE")
         self._require("--mode test or --mode live")
         return ask_until(
             self._session,
@@ -195,10 +198,3 @@ def suggest_name(origin: Origin, mode: str) -> str:
         return f"service-{mode}"
     long = [label for label in labels if len(label) > _SHORT_LABEL]
     return f"{(long or labels)[-1][:_LONGEST_LABEL]}-{mode}"
-
-
-def check_mode(text: str, *, name: str) -> str:
-    """Return the mode if it is one; raises EscrowctlError (exit 2)."""
-    if text not in MODES:
-        raise bad_value(f'{name} "{shown(text)}" is neither test nor live.')
-    return text

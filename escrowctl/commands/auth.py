@@ -4,9 +4,8 @@ from typing import Annotated
 
 import typer
 
-from escrowctl.commands.auth_status import mode_of
 from escrowctl.commands.login import note_variables, refuse_sandbox
-from escrowctl.config.keys import KEY_VARIABLES
+from escrowctl.config.variables import KEYS
 from escrowctl.errors import bad_value
 from escrowctl.session import Session, session_of
 
@@ -36,7 +35,7 @@ def logout(context: typer.Context) -> None:
         session.console.note("removed", f"the key of {name} for {stored.origin}, from {where}", word="removed")
     if profile is not None and profile.api_key_file is not None:
         session.console.note("key_left", f"{name} still takes its key from the file {profile.api_key_file}")
-    left = [variable for variable in KEY_VARIABLES if variable in session.surroundings.environ]
+    left = [variable for variable in KEYS if variable in session.surroundings.environ]
     if left:
         session.console.note("key_left", f"{', '.join(left)} is still set in the environment")
 
@@ -60,9 +59,8 @@ def switch(
     choice = resolver.choose_profile(wanted if wanted is not None else _ask_which(session))
     assert choice.profile_name is not None, "it was chosen by name"
     ConfigEditor(resolver.config_path, session.surroundings).set(("default_profile",), choice.profile_name)
-    mode = mode_of(choice)
     session.console.note(
-        "saved", f"{choice.profile_name} is the default profile, {mode}, {choice.origin}", word="saved"
+        "saved", f"{choice.profile_name} is the default profile, {choice.mode}, {choice.origin}", word="saved"
     )
     note_variables(session)
 
@@ -78,6 +76,6 @@ def _ask_which(session: Session) -> str:
     choices = [session.resolver.choose_profile(name) for name in names]
     width = max(len(name) for name in names)
     lines = [
-        f"  {name:<{width}}   {mode_of(choice)}   {choice.origin}" for name, choice in zip(names, choices, strict=True)
+        f"  {name:<{width}}   {choice.mode}   {choice.origin}" for name, choice in zip(names, choices, strict=True)
     ]
     return session.dialogue.ask(*lines, "Type the name of the profile to use:")

@@ -7,8 +7,9 @@ import typer
 
 from escrowctl.commands.key_check import try_key
 from escrowctl.commands.login import refuse_sandbox
-from escrowctl.config.keys import ENVIRONMENT, KEY_VARIABLES, Choice, FoundKey
-from escrowctl.config.settings import LineValues, Resolver, is_live
+from escrowctl.config.keys import ENVIRONMENT, Choice, FoundKey
+from escrowctl.config.settings import LineValues, Resolver
+from escrowctl.config.variables import KEYS
 from escrowctl.contract.number import JsonValue
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
@@ -79,7 +80,7 @@ def _rows(session: Session) -> "Iterator[_Row]":
         yield _row_of(session, only)
         return
     environ = session.surroundings.environ
-    if any(environ.get(variable) for variable in ("ESCROWCTL_BASE_URL", "ESCROWCTL_PROFILE", *KEY_VARIABLES)):
+    if any(environ.get(variable) for variable in ("ESCROWCTL_BASE_URL", "ESCROWCTL_PROFILE", *KEYS)):
         yield _row_of_environment(session)
     profiles = config.profiles if config else {}
     for name in profiles:
@@ -129,11 +130,11 @@ def _row_of_environment(session: Session) -> _Row:
 
 
 def _chosen(row: _Row, choice: Choice) -> _Row:
-    return replace(row, base_url=choice.origin.base_url, mode=mode_of(choice), choice=choice)
+    return replace(row, base_url=choice.origin.base_url, mode=choice.mode, choice=choice)
 
 
 def _with_key(row: _Row, found: FoundKey) -> _Row:
-    state = _SET if found.source in KEY_VARIABLES else _STORED
+    state = _SET if found.source in KEYS else _STORED
     return replace(row, key_source=found.source, found=found, state=state)
 
 
@@ -175,7 +176,7 @@ def _checked(session: Session, row: _Row) -> _Row:
             name=row.name,
             origin=row.choice.origin,
             api_prefix=profile.api_prefix if profile else DEFAULT_API_PREFIX,
-            live=is_live(row.choice),
+            live=row.choice.mode == "live",
             source=row.choice.source,
             profile=profile,
         )
@@ -201,8 +202,3 @@ def _view(session: Session, row: _Row) -> View:
 
 def _reason(error: EscrowctlError) -> str:
     return error.message.removesuffix(".")
-
-
-def mode_of(choice: Choice) -> str:
-    """Return test or live."""
-    return "live" if is_live(choice) else "test"

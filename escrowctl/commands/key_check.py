@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from escrowctl.config.network import find_network
-from escrowctl.config.origin import Origin, ends_in
+from escrowctl.config.origin import Origin, ends_in, find_network
 from escrowctl.config.secrets import Secret
 from escrowctl.config.service import Service
 from escrowctl.contract.operations import DEFAULT_API_PREFIX, LIST_WEBHOOKS

@@ -11,9 +11,8 @@ from escrowctl.commands.key_check import not_stored, say_not_stored, try_key
 from escrowctl.config import keyrings
 from escrowctl.config.credentials import StoredKey
 from escrowctl.config.file import require_trusted
-from escrowctl.config.known_keys import refuse_in_base_url
 from escrowctl.config.replacing import locked_together
-from escrowctl.config.secrets import MAX_KEY_CHARS, Secret, read_key
+from escrowctl.config.secrets import MAX_KEY_CHARS, Secret, read_key, refuse_in_base_url
 from escrowctl.contract.key_search import holds_key
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.errors import EscrowctlError, bad_value

@@ -14,9 +14,8 @@ import re
 import shlex
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from escrowctl.config import keyrings
 from escrowctl.config.folders import make_private_folder
@@ -31,8 +30,7 @@ KEYRING = "keyring"
 _HEAD = "# Written by escrowctl auth login. Whoever can read this can use the keys.\n"
 
 
-@dataclass(frozen=True, slots=True)
-class StoredKey:
+class StoredKey(NamedTuple):
     """A key kept for a profile: the origin it was stored for, and the key itself or that the keyring has it."""
 
     profile: str

@@ -1,14 +1,13 @@
-"""Every setting that this invocation goes by, and where each comes from."""
+"""Every setting that applies to this command, and where each comes from."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from escrowctl.config.keys import Choice
-from escrowctl.config.network import find_network, find_proxy_name
+from escrowctl.config.origin import find_network, find_proxy_name
 from escrowctl.config.profiles import SETTINGS, find_default
-from escrowctl.config.settings import LineValues, Resolver, is_live
+from escrowctl.config.settings import LineValues, Resolver
 from escrowctl.contract.key_search import STARS
 from escrowctl.contract.number import JsonValue, Number
 from escrowctl.errors import ErrorCode, EscrowctlError
@@ -18,12 +17,11 @@ if TYPE_CHECKING:
 
 BUILT_IN = "built in"
 _ELSEWHERE = frozenset({"base_url", "mode", "timeout", "journal_id"})
-"""Settings of a profile that something else can outrank, or that depend on more than the profile."""
+"""Settings of a profile that something else can outrank."""
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One setting: its value (None: not set), and who says so. A key's value is stars."""
+class Setting(NamedTuple):
+    """One setting: its value (None: not set), and where it comes from. The value of a key is stars."""
 
     name: str
     value: JsonValue
@@ -106,9 +104,11 @@ class _Effective:
     def _mode(self) -> Setting:
         if self._choice is None:
             return Setting("mode", None, BUILT_IN)
-        mode = "live" if is_live(self._choice) else "test"
+        mode = self._choice.mode
         if self._profile is not None and self._profile.mode is not None:
             return Setting("mode", mode, self._in_file())
+        if self._choice.environ_mode is not None:
+            return Setting("mode", mode, "ESCROWCTL_MODE")
         return Setting("mode", mode, BUILT_IN if mode == "live" else f"{BUILT_IN}, for loopback")
 
     def _timeout(self) -> Setting:

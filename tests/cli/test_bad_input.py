@@ -190,7 +190,7 @@ def test_an_id_that_cannot_stand_in_a_path_is_refused(
         (("journal", "show", "x"), "", '"x" is not a journal entry'),
         (("journal", "list", "--limit", "0"), "", "--limit 0 is not from 1"),
         (("help", "nothing"), "", 'there is no command or topic "nothing"'),
-        (("--sandbox", "-p", "x", "tx", "get", "tx_1"), "", "--sandbox and --profile cannot both be meant"),
+        (("--sandbox", "-p", "x", "tx", "get", "tx_1"), "", "--sandbox and --profile contradict each other"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_in_one_sentence(

@@ -10,9 +10,9 @@ from conftest import KEY, Run
 from cli.conftest import Journal, Profile
 from cli.replies import CREATE, RELEASE, json_reply, writes_meet
 from escrowctl.config.folders import Folders
-from escrowctl.config.origin import Origin
+from escrowctl.config.origin import Network, Origin
 from escrowctl.config.secrets import Secret
-from escrowctl.config.service import LIST_LIMIT, REPLY_LIMIT, JournalPin, Network, Service, Webhooks
+from escrowctl.config.service import LIST_LIMIT, REPLY_LIMIT, JournalPin, Service, Webhooks
 from escrowctl.config.settings import LineValues, Resolver
 from escrowctl.contract.number import Number
 from escrowctl.contract.record import Pointers

@@ -35,6 +35,7 @@ def hostile_environments(server: WireServer, folder: Path) -> dict[str, dict[str
         "ESCROWCTL_API_KEY": KEY,
         "ESCROWCTL_PROFILE": "a",
         "ESCROWCTL_CONFIG": str(folder / "config.toml"),
+        "ESCROWCTL_MODE": "live",
         "ESCROWCTL_JOURNAL_ID": "00000000-0000-0000-0000-000000000000",
     }
     proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"), url)
@@ -98,4 +99,4 @@ def test_what_is_typed_beside_it_is_refused_and_not_followed(program: Program, l
     ended = program.python(_NO_NETWORK, *line, *CREATE)
 
     assert (ended.code, ended.out) == (2, "")
-    assert "--sandbox goes nowhere else" in ended.err
+    assert "contradict each other" in ended.err

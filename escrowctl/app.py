@@ -41,7 +41,12 @@ NOUNS: dict[str, tuple[str, dict[str, str]]] = {
     "webhook": ("Register and list webhook endpoints.", {"create": "webhook.create", "list": "webhook.list_webhooks"}),
     "auth": (
         "Store, check and switch API keys.",
-        {"login": "login.login", "logout": "auth.logout", "status": "auth_status.status", "switch": "auth.switch"},
+        {
+            "login": "auth.login.login",
+            "logout": "auth.profiles.logout",
+            "status": "auth.profiles.status",
+            "switch": "auth.profiles.switch",
+        },
     ),
     "config": (
         "See and change settings.",
@@ -122,7 +127,7 @@ class _NounGroup(SharedGroup):
 def _load(verbs: dict[str, str]) -> dict[str, Any]:
     group = _make_typer(SharedGroup, "")
     for verb, place in verbs.items():
-        module, _, function = place.partition(".")
+        module, _, function = place.rpartition(".")
         found = getattr(import_module(f"escrowctl.commands.{module}"), function)
         group.command(verb, cls=SharedCommand, context_settings=_SETTINGS)(found)
     loaded: Any = typer.main.get_command(group)

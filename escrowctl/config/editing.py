@@ -76,7 +76,7 @@ class ConfigEditor:
         with locked(self.make_folder(), self._around), self.drafted(decide) as put:
             put()
 
-    def rehearse(self, decide: Callable[[dict[str, Any]], list[_Change]]) -> None:
+    def check(self, decide: Callable[[dict[str, Any]], list[_Change]]) -> None:
         """Raise what `apply` would for the file as it is now, as far as that can be told without writing."""
         folder = self._path.parent
         if not folder.exists() and self._is_makeable:
@@ -109,7 +109,9 @@ class ConfigEditor:
         changes = decide(copy.deepcopy(tables))
         for path, value in changes:
             text, tables = self._changed(text, tables, path, value)
-        self._check(validate_config(self._link, tables), frozenset(path[1] for path, _ in changes if len(path) > 1))
+        self._check_values(
+            validate_config(self._link, tables), frozenset(path[1] for path, _ in changes if len(path) > 1)
+        )
         return text if text.endswith("\n") or not text else f"{text}\n"
 
     def _changed(
@@ -128,7 +130,7 @@ class ConfigEditor:
             "The file is unchanged."
         )
 
-    def _check(self, config: ConfigFile, touched: frozenset[str]) -> None:
+    def _check_values(self, config: ConfigFile, touched: frozenset[str]) -> None:
         """Check what the models cannot: that the default is there, and that touched base URLs can be used."""
         if config.default_profile is not None and config.default_profile not in config.profiles:
             known = ", ".join(sorted(config.profiles)) or "none"

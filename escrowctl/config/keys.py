@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from escrowctl.config.credentials import Credentials
 from escrowctl.config.file import require_trusted
 from escrowctl.config.origin import Origin, parse_base_url
 from escrowctl.config.secrets import Secret, read_key, read_key_file, refuse_in_base_url
@@ -12,6 +11,7 @@ from escrowctl.config.variables import KEYS
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_config, not_sent
 
 if TYPE_CHECKING:
+    from escrowctl.config.credentials import Credentials
     from escrowctl.config.profiles import Profile
 
 LINE, ENVIRONMENT, DEFAULT = "the line", "the environment", "the default profile"
@@ -55,7 +55,7 @@ class KeyFinder:
     def __init__(
         self,
         environ: Mapping[str, str],
-        credentials: Callable[[], Credentials],
+        credentials: "Callable[[], Credentials]",
         config_path: Callable[[], Path],
         origin_of: Callable[[str], Origin] | None,
     ) -> None:

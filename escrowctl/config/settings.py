@@ -10,7 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from escrowctl.config.credentials import Credentials
 from escrowctl.config.file import find_config_path, read_config
 from escrowctl.config.folders import Folders
 from escrowctl.config.keys import DEFAULT, ENVIRONMENT, LINE, Choice, KeyFinder
@@ -24,6 +23,7 @@ from escrowctl.contract.record import Pointers
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_config, bad_value, not_sent
 
 if TYPE_CHECKING:
+    from escrowctl.config.credentials import Credentials
     from escrowctl.config.profiles import ConfigFile, Profile
 
 
@@ -55,8 +55,10 @@ class Resolver:
         return find_config_path(self._line.config, self._environ, self._folders)[0]
 
     @cached_property
-    def credentials(self) -> Credentials:
-        """The stored keys; raises EscrowctlError (exit 17) as `Folders` does."""
+    def credentials(self) -> "Credentials":
+        """The stored keys; raises EscrowctlError `ErrorCode.STATE_UNUSABLE` as `Folders` does."""
+        from escrowctl.config.credentials import Credentials  # noqa: PLC0415 - a key of the environment needs none
+
         return Credentials(self._folders.config, self._environ)
 
     @cached_property

@@ -52,10 +52,10 @@ def test_a_key_from_a_pipe_is_tried_and_stored_and_used(run: Run, serve: Serve, 
         "profile\tacme-test\n"
         f"base_url\t{server.base_url}\n"
         "mode\ttest\n"
-        f"key\tstored in {home / 'credentials.toml'}, taken by the service\n",
+        f"key\tstored in {home / 'credentials.toml'}, accepted by the service\n",
     )
     assert result.err.splitlines() == [
-        "note: acme-test is the default profile now: it needs no -p",
+        "note: acme-test is now the default profile: it needs no -p",
         "next: escrowctl -p acme-test tx create --amount 100 --currency USD --dry-run",
     ]
     assert [(seen.method, seen.target, seen.header("Authorization")) for seen in server.seen] == [
@@ -143,9 +143,9 @@ def test_what_cannot_be_a_key_is_neither_sent_nor_stored_nor_told(
 @pytest.mark.parametrize(
     ("reply", "code", "sentence", "hint"),
     [
-        (http_reply("401 Unauthorized", b'{"detail":"bad key"}'), 4, "does not take this key", ""),
-        (http_reply("403 Forbidden"), 4, "does not take this key for GET /webhooks", "--no-check"),
-        (http_reply("404 Not Found"), 6, "the API may stand under another prefix", "--api-prefix /v1"),
+        (http_reply("401 Unauthorized", b'{"detail":"bad key"}'), 4, "does not accept this key", ""),
+        (http_reply("403 Forbidden"), 4, "does not accept this key for GET /webhooks", "--no-check"),
+        (http_reply("404 Not Found"), 6, "the API may have another prefix", "--api-prefix /v1"),
         (http_reply("429 Too Many Requests"), 9, "429", "--no-check"),
         (http_reply("500 Oh No"), 10, "500", "--no-check"),
         (http_reply("308 Moved", b"", "Location: https://x.example.com/"), 8, "308", "redirects are not followed"),
@@ -453,7 +453,7 @@ def test_a_prefix_that_was_changed_while_the_key_was_tried_is_not_mixed_with_it(
     result = run("-p", "a", "auth", "login", stdin=KEY)
 
     assert (result.code, result.out, list(files_of(home))) == (2, "", ["config.toml"])
-    assert "profile a has got the prefix /v2 meanwhile, not /v1. Nothing was stored." in result.err
+    assert "profile a now has the prefix /v2, not /v1. Nothing was stored." in result.err
 
 
 def test_the_default_prefix_typed_for_a_profile_with_another_is_kept(
@@ -485,7 +485,7 @@ def test_a_chosen_keyring_holds_the_key_and_the_file_only_says_so(
     used = run("user", "get", "usr_1")
 
     assert (stored.code, used.code) == (0, 0)
-    assert stored.out.splitlines()[3] == "key\tstored in the keyring, taken by the service"
+    assert stored.out.splitlines()[3] == "key\tstored in the keyring, accepted by the service"
     assert ring.entries == {(f"escrowctl {server.base_url}", "a"): KEY}
     assert f'[a]\norigin = "{server.base_url}"\nstore = "keyring"\n' in files_of(home)["credentials.toml"]
     assert KEY not in "".join(files_of(home).values())
@@ -530,7 +530,7 @@ def test_a_keyring_that_fails_is_fallen_back_from_aloud(
     assert (result.code, result.out) == (0, "a\n")
     path = home / "credentials.toml"
     assert result.err == (
-        f"warning: the keyring cannot be used: {why}. The key is kept in {path} instead, which only you can read.\n"
+        f"warning: the keyring cannot be used: {why}. The key is stored in {path} instead, which only you can read.\n"
     )
     assert f'key = "{KEY}"' in path.read_text()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -615,7 +615,7 @@ def test_status_lists_each_account_and_where_its_key_is(
             "-",
             f"api_key_file of profile loose: {home / 'loose.key'} can be read or changed by others (mode 0604)",
         ],
-        ["moved", "", a, "test", "-", f"the stored key is for {b}, and not used here"],
+        ["moved", "", a, "test", "-", f"the stored key is for {b}, not for this profile"],
         ["none", "", "https://none.example.com", "live", "-", "no key"],
         ["orphan", "", b, "-", str(kept), "there is no such profile: escrowctl auth logout -p orphan"],
     ]
@@ -627,12 +627,12 @@ def test_status_asks_each_service_if_told_to(run: Run, accounts: tuple[WireServe
 
     states = {row["profile"]: row["state"] for row in result.json}
     assert {name: states[name] for name in ("a", "b", "file")} == {
-        "a": "taken by the service",
+        "a": "accepted by the service",
         "b": 'list webhooks: the service answered 401 "no such key"',
-        "file": "taken by the service",
+        "file": "accepted by the service",
     }
     assert (result.code, result.error["code"]) == (16, "check_failed")
-    assert result.error["message"] == "b, loose, moved, none, orphan: this cannot be used as it is."
+    assert result.error["message"] == "b, loose, moved, none, orphan cannot be used: see the state."
     asked = [[(seen.target, seen.header("Authorization")) for seen in server.seen] for server in accounts]
     assert asked == [
         [("/api/v1/webhooks", f"Bearer {KEY}")],
@@ -697,7 +697,7 @@ def test_logout_removes_one_key_and_says_what_is_left(
         f"removed: the key of b for {b}, from {home / 'credentials.toml'}",
         "note: ESCROWCTL_API_KEY is still set in the environment",
     ]
-    assert (again.code, again.err) == (0, "note: no key is stored for b: there was nothing to remove\n")
+    assert (again.code, again.err) == (0, "note: no key is stored for b: nothing to remove\n")
     assert "note: file still takes its key from the file file.key" in file.err
     assert (unknown.code, unknown.out) == (2, "")
     left = (home / "credentials.toml").read_text()
@@ -713,12 +713,12 @@ def test_switch_sets_the_default_profile(run: Run, accounts: tuple[WireServer, W
     nobody = run("auth", "switch")
 
     assert (switched.code, switched.out) == (0, "")
-    assert switched.err == f"saved: b is the default profile, live, {b}\n"
+    assert switched.err == f"saved: b is now the default profile, live, {b}\n"
     assert (home / "config.toml").read_text() == SERVICES.format(a=accounts[0].base_url, b=b).replace(
         'default_profile = "a"', 'default_profile = "b"'
     )
     assert (unknown.code, nobody.code) == (2, 2)
-    assert "there are: a, b, file, loose, moved, none." in nobody.err
+    assert "the profiles are: a, b, file, loose, moved, none." in nobody.err
 
 
 def test_switch_asks_at_a_terminal(run: Run, accounts: tuple[WireServer, WireServer], home: Path) -> None:

@@ -67,10 +67,10 @@ def test_a_conversation_asks_checks_each_answer_and_shows_no_key(program: Progra
         "write https://escrow.example.com.\n"
         "The base URL of the service, such as https://escrow.example.com:\n"
         f"> {url}\n"
-        "Is real money behind it? Type test or live:\n"
+        "Is it for real money? Type test or live:\n"
         "> prod\n"
         'error: the mode "prod" is neither test nor live.\n'
-        "Is real money behind it? Type test or live:\n"
+        "Is it for real money? Type test or live:\n"
         "> Live\n"
         "A name for it (Enter takes local-live):\n"
         "> acme live\n"
@@ -89,8 +89,8 @@ def test_a_conversation_asks_checks_each_answer_and_shows_no_key(program: Progra
         "profile   acme-live\n"
         f"base_url  {url}\n"
         "mode      live\n"
-        f"key       stored in {credentials}, taken by the service\n"
-        "note: acme-live is the default profile now: it needs no -p\n"
+        f"key       stored in {credentials}, accepted by the service\n"
+        "note: acme-live is now the default profile: it needs no -p\n"
         "next: escrowctl -p acme-live tx create --amount 100 --currency USD --dry-run\n",
     )
     assert [seen.target for seen in server.seen] == ["/api/v1/webhooks"]
@@ -111,7 +111,7 @@ def test_a_key_that_is_refused_is_not_stored_and_not_shown(program: Program, ser
     terminal = program.terminal("auth", "login", "--base-url", server.base_url, "--mode", "test", "-p", "a")
     code, shown = answer_all(terminal, "sk_wrong_key\n")
     assert code == 4
-    assert "does not take this key" in shown
+    assert "does not accept this key" in shown
     assert "sk_wrong_key" not in shown
     assert not program.home.exists()
 
@@ -273,7 +273,7 @@ def test_of_two_logins_at_once_under_one_name_one_wins_and_nothing_is_mixed(prog
 
     assert sorted(result.code for result in ended.values()) == [0, 2], ended
     won, lost = sorted(ended, key=lambda mode: ended[mode].code)
-    assert f"error: profile one is {won}, not {lost}: give this one a name of its own. Nothing was stored." in (
+    assert f"error: profile one is {won}, not {lost}: use another name for this one. Nothing was stored." in (
         ended[lost].err
     )
     profile = tomllib.loads((program.home / "config.toml").read_text())["profiles"]["one"]

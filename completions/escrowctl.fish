@@ -427,7 +427,7 @@ complete -c escrowctl -n '__escrowctl_at config' -a path -d 'Print where config,
 complete -c escrowctl -n '__escrowctl_at config' -a list -d 'List every setting and where it comes from.'
 complete -c escrowctl -n '__escrowctl_at config' -a get -d 'Print the value of one setting.'
 complete -c escrowctl -n '__escrowctl_at config' -a set -d 'Set a setting in config.toml.'
-complete -c escrowctl -n '__escrowctl_at config' -a unset -d 'Take a setting, or a whole profile, out of config.toml.'
+complete -c escrowctl -n '__escrowctl_at config' -a unset -d 'Remove a setting, or a complete profile, from config.toml.'
 complete -c escrowctl -n '__escrowctl_at config' -l profile -s p -x -a '(__escrowctl_cached profile)' -d 'The profile in config.toml to use.'
 complete -c escrowctl -n '__escrowctl_at config' -l sandbox -d 'Use the built-in sandbox: no account, no network, no real money.'
 complete -c escrowctl -n '__escrowctl_at config' -l base-url -x -d 'The service\'s base URL.'

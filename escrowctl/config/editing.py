@@ -27,26 +27,24 @@ _Change = tuple[Sequence[str], Value | None]
 
 
 class ConfigEditor:
-    """One config.toml, to be changed. Whoever comes second sees what the first has written.
+    """Changes one config.toml; of two writers the second sees what the first wrote.
 
-    Every method raises EscrowctlError: 2 where the file would be invalid, 7 where another writer
-    does not end, 17 where it cannot be written. The file is then as it was.
+    Every method raises EscrowctlError: `ErrorCode.BAD_CONFIG` where the file would be invalid, `BUSY` where
+    another writer does not end, `STATE_UNUSABLE` where it cannot be written. The file is then unchanged.
     """
 
     def __init__(self, path: Path, around: Surroundings) -> None:
         self._link = path
-        # A link, as dotfile collections make them, stays one; its target is replaced.
+        # A link stays a link, as dotfile managers expect; its target is replaced.
         self._path = Path(os.path.realpath(path))
         self._around = around
 
     def set(self, path: Sequence[str], value: Value) -> Value:
-        """Set one setting, tables that it needs are made, and return its value in the file.
+        """Set one setting, with the tables that it needs, and return its value in the file.
 
-        A base URL is not moved to another origin under a profile that names a key file (exit 2): the
-        key in it was given for where the profile is now. `status.pending` is added to: its built-in
-        statuses stay.
+        The base URL of a profile with a key file cannot move to another origin: the key was given for
+        the current one. `status.pending` is added to the list, or to the built-in one.
         """
-
         written = value
 
         def change(tables: dict[str, Any]) -> list[_Change]:
@@ -55,51 +53,51 @@ class ConfigEditor:
                 listed = find(tables, path)
                 written = list(dict.fromkeys([*(PENDING if listed is None else listed), *value]))
             if path[-1] == _BASE_URL:
-                _refuse_to_take_key_along(find(tables, path[:-1]) or {}, path, str(value))
+                _refuse_to_move_key(find(tables, path[:-1]) or {}, path, str(value))
             return [(path, written)]
 
         self.apply(change)
         return written
 
     def unset(self, path: Sequence[str]) -> None:
-        """Take one setting out, or a whole profile; raises EscrowctlError (exit 2) where it is not there."""
+        """Remove one setting, or a complete profile; it is an error where it is not set."""
 
         def change(tables: dict[str, Any]) -> list[_Change]:
             if find(tables, path) is None:
-                raise bad_config(f"{self._link}: {'.'.join(path)} is not set there.")
+                raise bad_config(f"{self._link}: {'.'.join(path)} is not set.")
             return [(path, None)]
 
         self.apply(change)
 
     def apply(self, decide: Callable[[dict[str, Any]], list[_Change]]) -> None:
-        """Make the changes that `decide` returns for the file's tables as they are under the lock."""
+        """Make the changes that `decide` returns for the tables of the file, read under the lock."""
         with locked(self.make_folder(), self._around), self.drafted(decide) as put:
             put()
 
     def check(self, decide: Callable[[dict[str, Any]], list[_Change]]) -> None:
-        """Raise what `apply` would for the file as it is now, as far as that can be told without writing."""
+        """Raise what `apply` would raise for the current file, as far as that is known without writing."""
         folder = self._path.parent
-        if not folder.exists() and self._is_makeable:
+        if not folder.exists() and self._may_create:
             self._plan(decide)
             return
         with locked(folder, self._around):
             self._plan(decide)
 
     def make_folder(self) -> Path:
-        """Return the folder to lock, which is made where it is missing and the file is no link out of it."""
+        """Return the folder to lock, created where it is missing; not for a link that leads out of it."""
         folder = self._path.parent
-        if not folder.exists() and self._is_makeable:
+        if not folder.exists() and self._may_create:
             make_private_folder(folder)
         return folder
 
     @contextlib.contextmanager
     def drafted(self, decide: Callable[[dict[str, Any]], list[_Change]]) -> Iterator[Callable[[], None]]:
-        """Yield what makes the changes, all of it checked and on the disk; call while `make_folder` is locked."""
+        """Yield the function that makes the changes, checked and on disk; call while `make_folder` is locked."""
         with drafted(self._path, self._plan(decide)) as put:
             yield put
 
     @property
-    def _is_makeable(self) -> bool:
+    def _may_create(self) -> bool:
         return self._path.is_relative_to(self._link.parent.resolve())
 
     def _plan(self, decide: Callable[[dict[str, Any]], list[_Change]]) -> str:
@@ -119,7 +117,7 @@ class ConfigEditor:
     ) -> tuple[str, dict[str, Any]]:
         wanted = copy.deepcopy(tables)
         if value is None:
-            _take(wanted, path)
+            del find(wanted, path[:-1])[path[-1]]
         else:
             _put(wanted, path, value)
         changed = _edit(text, path, value)
@@ -131,12 +129,12 @@ class ConfigEditor:
         )
 
     def _check_values(self, config: ConfigFile, touched: frozenset[str]) -> None:
-        """Check what the models cannot: that the default is there, and that touched base URLs can be used."""
+        """Check what the models cannot: that the default profile exists, and that changed base URLs can be used."""
         if config.default_profile is not None and config.default_profile not in config.profiles:
             known = ", ".join(sorted(config.profiles)) or "none"
             raise bad_config(
-                f'{self._link}: default_profile would be "{config.default_profile}", and there is no such profile '
-                f"(profiles there: {known})."
+                f'{self._link}: default_profile would be "{config.default_profile}", but there is no such profile '
+                f"(the profiles are: {known})."
             )
         for name in touched & config.profiles.keys():
             profile, source = config.profiles[name], f"profiles.{name}.base_url"
@@ -144,23 +142,23 @@ class ConfigEditor:
 
 
 def find(tables: dict[str, Any], path: Sequence[str]) -> Any:
-    """Return what stands at a path of tables, or None."""
+    """Return the value at a path of tables, or None."""
     value: Any = tables
     for part in path:
         value = value.get(part) if isinstance(value, dict) else None
     return value
 
 
-def _refuse_to_take_key_along(profile: dict[str, Any], path: Sequence[str], value: str) -> None:
+def _refuse_to_move_key(profile: dict[str, Any], path: Sequence[str], value: str) -> None:
     name = ".".join(path[:-1])
     file, before = profile.get("api_key_file"), profile.get(_BASE_URL)
     if file is None or before is None:
         return
-    origin = str(parse_base_url(value, source=".".join(path)))
-    there = _origin_or_text(before)
-    if origin != there:
+    new = str(parse_base_url(value, source=".".join(path)))
+    current = _origin_or_text(before)
+    if new != current:
         raise bad_config(
-            f"the key in {file} was given for {there}, and would be used at {origin}: a key goes to no other origin.",
+            f"the key in {file} was given for {current}, and would be used at {new}: a key goes to no other origin.",
             hint=(
                 f"first:  escrowctl config unset {name}.api_key_file",
                 f"then:   escrowctl config set {name}.{_BASE_URL} {value}",
@@ -173,21 +171,14 @@ def _origin_or_text(base_url: object) -> str:
     try:
         return str(parse_base_url(str(base_url), source=_BASE_URL))
     except EscrowctlError:
-        # It is being mended.
+        # The new value may be its correction.
         return str(base_url)
-
-
-# The change as data
 
 
 def _put(tables: dict[str, Any], path: Sequence[str], value: Value) -> None:
     for part in path[:-1]:
         tables = tables.setdefault(part, {})
     tables[path[-1]] = value
-
-
-def _take(tables: dict[str, Any], path: Sequence[str]) -> None:
-    del find(tables, path[:-1])[path[-1]]
 
 
 def _reads_as(text: str, wanted: dict[str, Any]) -> bool:
@@ -199,14 +190,11 @@ def _reads_as(text: str, wanted: dict[str, Any]) -> bool:
 
 
 def _without_empty(tables: Any) -> Any:
-    """Leave out empty tables: they say nothing."""
+    """Return tables without the empty ones: they mean nothing."""
     if not isinstance(tables, dict):
         return tables
     kept = {name: _without_empty(value) for name, value in tables.items()}
     return {name: value for name, value in kept.items() if value != {}}
-
-
-# The change as text
 
 
 def _edit(text: str, path: Sequence[str], value: Value | None) -> str | None:

@@ -29,15 +29,15 @@ class Setting(NamedTuple):
 
 
 def list_settings(resolver: Resolver, line: LineValues, environ: Mapping[str, str]) -> list[Setting]:
-    """Return the settings, the profile first; what is not configured is listed as not set.
+    """Return the settings, the profile first; also those that are not set.
 
-    Raises EscrowctlError (exit 2) for a config file that cannot be used, and for contradictions.
+    Raises EscrowctlError `ErrorCode.BAD_CONFIG` for a config file that cannot be used, and for contradictions.
     """
     return list(_Effective(resolver, line, environ).settings())
 
 
 def list_sandbox_settings(timeout: float | None) -> list[Setting]:
-    """Return the settings of the built-in sandbox, which no file and no variable changes."""
+    """Return the settings of the built-in sandbox; no file and no variable changes them."""
     fixed: dict[str, JsonValue] = {"mode": "test", "status.released": ["released"]}
     timeouts = (timeout or 30.0, timeout or 60.0)
     return [
@@ -142,7 +142,7 @@ class _Effective:
 
 
 def read_setting(profile: "Profile | None", name: str) -> tuple[JsonValue, bool]:
-    """Return what a profile says under a dotted name, else the built-in value; and whether it says it."""
+    """Return the value of a profile's setting, else the built-in one; and whether the profile sets it."""
     value: Any = profile
     is_set = profile is not None
     for part in name.split("."):

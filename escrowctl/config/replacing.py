@@ -17,9 +17,9 @@ _POLL_SECONDS = 0.05
 
 @contextlib.contextmanager
 def locked(folder: Path, around: Surroundings) -> Iterator[None]:
-    """Hold the folder against other writers of its files (flock(2) on the folder: no file is left behind).
+    """Lock the folder against other writers of its files (flock(2) on the folder: no file is left behind).
 
-    Raises EscrowctlError `busy` (exit 7) after 10 s, and `state_unusable` (17) for a folder that is not there.
+    Raises EscrowctlError: `ErrorCode.BUSY` after 10 s, `STATE_UNUSABLE` for a folder that does not exist.
     """
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -34,7 +34,7 @@ def locked(folder: Path, around: Surroundings) -> Iterator[None]:
 
 @contextlib.contextmanager
 def locked_together(*folders: Path, around: Surroundings) -> Iterator[None]:
-    """Hold several folders, each once, in an order that is the same for everybody; raises as `locked` does."""
+    """Hold several folders, each once, always in the same order; raises as `locked` does."""
     with contextlib.ExitStack() as holds:
         for folder in sorted({Path(os.path.realpath(folder)) for folder in folders}):
             holds.enter_context(locked(folder, around))

@@ -178,7 +178,7 @@ class Resolver:
         known = self.config.profiles if self.config else {}
         if name in known:
             return known[name]
-        listing = f"profiles there: {', '.join(sorted(known))}" if known else "it has no profiles"
+        listing = f"the profiles are: {', '.join(sorted(known))}" if known else "it has no profiles"
         raise bad_config(f'there is no profile "{shown(name)}" in {self.config_path} ({listing}).')
 
     def journal_pins(self, choice: Choice) -> tuple[JournalPin, ...]:

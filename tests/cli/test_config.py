@@ -294,7 +294,7 @@ def test_one_value_is_printed_bare(
         ("profiles.acme-live", 2, "is a table of settings"),
         ("profiles.nowhere.mode", 2, 'there is no profile "nowhere"'),
         ("status.relesed", 2, 'there is no setting "status.relesed"; the nearest is "status.released".'),
-        ("api_key", 2, "a key is never printed. Nothing was sent.\nhint: where it is from: escrowctl config list"),
+        ("api_key", 2, "a key is never printed. Nothing was sent.\nhint: where it comes from: escrowctl config list"),
         ("profiles.acme-live.api_key", 2, "error: a key is never printed."),
     ],
 )
@@ -387,7 +387,7 @@ def test_a_setting_is_written_as_what_it_is(
         (("profiles.a b.mode", "test"), "names no profile"),
         (("profiles", "x"), "names no profile"),
         (("profiles.nowhere.mode", "test"), 'there is no profile "nowhere"'),
-        (("default_profile", "nowhere"), "there is no such profile (profiles there: acme-live, acme-test)"),
+        (("default_profile", "nowhere"), "there is no such profile (the profiles are: acme-live, acme-test)"),
         (("key_store", "file"), 'there is no setting "key_store"'),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
@@ -528,7 +528,7 @@ def test_an_unset_profile_leaves_its_key_and_says_so(run: Run, write_config: Wri
 
     assert result.code == 0
     assert result.err.splitlines() == [
-        f"saved: profiles.acme-live is not set any more in {path}",
+        f"saved: profiles.acme-live is no longer set in {path}",
         "note: its key is still stored: escrowctl auth logout -p acme-live",
     ]
     assert path.read_text() == ACME.partition("[profiles.acme-live]")[0].rstrip("\n") + "\n\n"
@@ -541,7 +541,7 @@ def test_all_profiles_are_not_unset_at_once(run: Run, write_config: WriteConfig)
 
     assert (result.code, result.out, path.read_text()) == (2, "", ACME)
     assert result.err.splitlines()[0] == (
-        'error: "profiles" is all of them: name one, as profiles.NAME. Nothing was sent.'
+        'error: "profiles" means all of them: name one, such as profiles.NAME. Nothing was sent.'
     )
 
 

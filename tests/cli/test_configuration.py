@@ -436,7 +436,7 @@ def test_mode_of_the_environment_counts_where_no_profile_says_it(
         ({**LOCAL, E_KEY: KEY_ENV}, "test", " "),
     ],
 )
-def test_mode_of_the_environment_that_contradicts_or_is_unknown_is_refused(
+def test_unknown_or_contradicting_environment_mode_is_refused(
     run: Run, write_config: Callable[[str], Path], environ: dict[str, str], default: str, mode: str
 ) -> None:
     write_config(MODES.replace("DEFAULT", default))

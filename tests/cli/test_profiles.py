@@ -194,7 +194,7 @@ def record_of(size: int) -> bytes:
     return b'{"id":"tx_1","memo":"' + b"x" * size + b'"}'
 
 
-def test_record_is_read_up_to_a_mebibyte_and_a_list_beyond(profile: Profile, run: Run) -> None:
+def test_record_is_limited_to_a_mebibyte_and_a_list_is_not(profile: Profile, run: Run) -> None:
     behaviours = [json_reply(record_of(1000)), json_reply(record_of(REPLY_LIMIT))]
     codes = []
     for behave in behaviours:

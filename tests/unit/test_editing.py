@@ -150,7 +150,7 @@ id = "/id"
 
 
 @pytest.mark.parametrize("name", ["a", "b", "c"])
-def test_profile_is_removed_from_any_layout_and_every_comment_stays(tmp_path: Path, name: str) -> None:
+def test_profile_is_removed_from_any_layout_without_its_comments(tmp_path: Path, name: str) -> None:
     after = edit(tmp_path, SCATTERED, (f"profiles.{name}", None))
 
     expected = tomllib.loads(SCATTERED)
@@ -206,9 +206,9 @@ def test_other_layouts_are_kept_too(tmp_path: Path, text: str, name: str, value:
         ("profiles.acme-test.base_url", None, "profiles.acme-test.base_url: it is missing"),
         ("profiles.acme-test.mode", "prod", 'profiles.acme-test.mode: it should be "test" or "live"'),
         ("profiles.acme-test.timeout", 0, "profiles.acme-test.timeout: it should be seconds above 0"),
-        ("default_profile", "nowhere", 'default_profile would be "nowhere", and there is no such profile'),
-        ("profiles.acme-test", None, 'default_profile would be "acme-test", and there is no such profile'),
-        ("profiles.acme-test.read_only", None, "profiles.acme-test.read_only is not set there"),
+        ("default_profile", "nowhere", 'default_profile would be "nowhere", but there is no such profile'),
+        ("profiles.acme-test", None, 'default_profile would be "acme-test", but there is no such profile'),
+        ("profiles.acme-test.read_only", None, "profiles.acme-test.read_only is not set"),
         ("profiles.new.mode", "test", "profiles.new.base_url: it is missing"),
     ],
 )

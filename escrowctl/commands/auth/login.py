@@ -8,7 +8,6 @@ import typer
 
 from escrowctl.commands.auth.account import Account, Form, ask_until, require_same
 from escrowctl.commands.auth.key_check import check_key, explain_refusal, not_stored, note_variables, refuse_sandbox
-from escrowctl.config import keyrings
 from escrowctl.config.credentials import StoredKey
 from escrowctl.config.file import require_trusted
 from escrowctl.config.replacing import locked_together
@@ -151,12 +150,16 @@ def _take_back(session: Session, account: Account, before: Mapping[str, Any], *,
     if credentials.read() != before:
         credentials.restore(before)
     if in_keyring and "store" not in before.get(account.name, {}):
+        from escrowctl.config import keyrings  # noqa: PLC0415 - for those who chose it
+
         with contextlib.suppress(EscrowctlError):
             keyrings.remove(account.name, str(account.origin), session.surroundings.environ)
 
 
 def _put_in_keyring(session: Session, account: Account, key: Secret) -> bool:
     """Put the key into the keyring; where it cannot be used, print a warning and return False."""
+    from escrowctl.config import keyrings  # noqa: PLC0415 - as above
+
     try:
         keyrings.store(account.name, str(account.origin), key, session.surroundings.environ)
     except keyrings.KeyringError as error:

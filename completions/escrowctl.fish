@@ -10,7 +10,7 @@ function __escrowctl_cached --description 'names of a kind from the cache'
     set -l names (string match -r '^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}$' <$file)
     printf '%s\n' $names[1..500]
 end
-function __escrowctl_recent --description 'ids that were seen where the line leads'
+function __escrowctl_recent --description 'ids seen at the service of the command line'
     set -l scope @default
     test -n "$ESCROWCTL_PROFILE"; and set scope $ESCROWCTL_PROFILE
     set -l named
@@ -32,7 +32,7 @@ function __escrowctl_recent --description 'ids that were seen where the line lea
     string match -qr '^@?[A-Za-z0-9_-]+$' -- "$scope"; or return
     __escrowctl_cached $scope/$argv[1]
 end
-function __escrowctl_at --description 'whether the line has come to just this command'
+function __escrowctl_at --description 'whether the command line is at this command'
     set -l path
     set -l skip
     for word in (commandline -opc)[2..-1]
@@ -498,7 +498,7 @@ complete -c escrowctl -n '__escrowctl_at config get' -a service_id -d '1 to 64 l
 complete -c escrowctl -n '__escrowctl_at config get' -a journal_id -d 'a journal\'s id, as `escrowctl config path` prints it'
 complete -c escrowctl -n '__escrowctl_at config get' -a profile -d 'the chosen profile'
 complete -c escrowctl -n '__escrowctl_at config get' -a ca_bundle -d 'from the environment'
-complete -c escrowctl -n '__escrowctl_at config get' -a proxy -d 'likewise'
+complete -c escrowctl -n '__escrowctl_at config get' -a proxy -d 'from the environment'
 complete -c escrowctl -n '__escrowctl_at config get' -l profile -s p -x -a '(__escrowctl_cached profile)' -d 'The profile in config.toml to use.'
 complete -c escrowctl -n '__escrowctl_at config get' -l sandbox -d 'Use the built-in sandbox: no account, no network, no real money.'
 complete -c escrowctl -n '__escrowctl_at config get' -l base-url -x -d 'The service\'s base URL.'
@@ -659,7 +659,7 @@ complete -c escrowctl -n '__escrowctl_at sandbox reset' -l help -s h -d 'Show th
 complete -c escrowctl -n '__escrowctl_at completion' -a bash -d 'Print the script for bash 4 and newer. TAB starts no program.'
 complete -c escrowctl -n '__escrowctl_at completion' -a zsh -d 'Print the script for zsh 5. TAB starts no program.'
 complete -c escrowctl -n '__escrowctl_at completion' -a fish -d 'Print the script for fish 3. TAB starts no program.'
-complete -c escrowctl -n '__escrowctl_at completion' -a install -d 'Write the script where the shell looks for it. No other file is touched, no rc file edited.'
+complete -c escrowctl -n '__escrowctl_at completion' -a install -d 'Write the script where the shell looks for it. No rc file is changed.'
 complete -c escrowctl -n '__escrowctl_at completion' -l profile -s p -x -a '(__escrowctl_cached profile)' -d 'The profile in config.toml to use.'
 complete -c escrowctl -n '__escrowctl_at completion' -l sandbox -d 'Use the built-in sandbox: no account, no network, no real money.'
 complete -c escrowctl -n '__escrowctl_at completion' -l base-url -x -d 'The service\'s base URL.'
@@ -723,7 +723,7 @@ complete -c escrowctl -n '__escrowctl_at completion fish' -l help -s h -d 'Show 
 complete -c escrowctl -n '__escrowctl_at completion install' -a bash -d 'bash 4 and newer'
 complete -c escrowctl -n '__escrowctl_at completion install' -a zsh -d 'zsh 5'
 complete -c escrowctl -n '__escrowctl_at completion install' -a fish -d 'fish 3'
-complete -c escrowctl -n '__escrowctl_at completion install' -l force -d 'Replace a file that is not ours.'
+complete -c escrowctl -n '__escrowctl_at completion install' -l force -d 'Replace a file that escrowctl did not write.'
 complete -c escrowctl -n '__escrowctl_at completion install' -l profile -s p -x -a '(__escrowctl_cached profile)' -d 'The profile in config.toml to use.'
 complete -c escrowctl -n '__escrowctl_at completion install' -l sandbox -d 'Use the built-in sandbox: no account, no network, no real money.'
 complete -c escrowctl -n '__escrowctl_at completion install' -l base-url -x -d 'The service\'s base URL.'

@@ -65,9 +65,9 @@ NOUNS: dict[str, tuple[str, dict[str, str]]] = {
     "completion": (
         "Print or install the completion scripts of the shells.",
         {
-            "bash": "completion.bash",
-            "zsh": "completion.zsh",
-            "fish": "completion.fish",
+            "bash": "completion.print_bash",
+            "zsh": "completion.print_zsh",
+            "fish": "completion.print_fish",
             "install": "completion.install",
         },
     ),

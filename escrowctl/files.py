@@ -28,21 +28,21 @@ _KINDS = {
 
 
 class Flaw(NamedTuple):
-    """Why a file or folder is not used: `reason` goes on from its path; `fix` is a command to paste, or empty."""
+    """Why a file or folder is not used: `reason` continues its path; `fix` is a command to paste, or empty."""
 
     reason: str
     fix: str = ""
 
 
 class NotRegularError(OSError):
-    """A link, folder, device, pipe or socket in the place of a regular file; `strerror` goes on from its path."""
+    """A link, folder, device, pipe or socket in the place of a regular file; `strerror` continues its path."""
 
     def __init__(self, mode: int) -> None:
         super().__init__(errno.EINVAL, f"is {_KINDS.get(stat.S_IFMT(mode), 'something else')}, not a regular file")
 
 
 class TooLargeError(OSError):
-    """A file with more bytes than are read; `strerror` goes on from its path."""
+    """A file with more bytes than are read; `strerror` continues its path."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(errno.EFBIG, f"is larger than {limit} bytes")
@@ -51,7 +51,7 @@ class TooLargeError(OSError):
 def make_folder(folder: Path) -> None:
     """Create `folder` and its missing parents, mode 0700 whatever the umask, durably; raises OSError.
 
-    A folder that exists, or that another process creates first, stays as it is.
+    A folder that exists, or that another process creates first, is not changed.
     """
     for path in reversed((folder, *folder.parents)):
         if not path.exists():
@@ -135,7 +135,7 @@ def write_durably(path: Path, content: bytes, *, like: os.stat_result | None = N
 
 
 def open_regular(path: Path, flags: int, *, follow: bool = False) -> int:
-    """Return a descriptor of the regular file at `path`; waits for nothing.
+    """Return a descriptor of the regular file at `path`; never blocks.
 
     Raises NotRegularError for anything else (a link too, unless `follow`), and OSError.
     """
@@ -162,9 +162,9 @@ def check_regular(path: Path) -> os.stat_result:
 
 
 def read_regular(path: Path, *, limit: int, follow: bool = True) -> tuple[bytes, os.stat_result]:
-    """Return what a regular file holds, and its status.
+    """Return the content of a regular file, and its status.
 
-    Raises TooLargeError where it holds more than `limit` bytes, and as `open_regular`.
+    Raises TooLargeError for more than `limit` bytes, and as `open_regular`.
     """
     with os.fdopen(open_regular(path, os.O_RDONLY, follow=follow), "rb") as file:
         content = file.read(limit + 1)
@@ -174,7 +174,7 @@ def read_regular(path: Path, *, limit: int, follow: bool = True) -> tuple[bytes,
 
 
 def find_flaw(status: os.stat_result, path: Path, *, refused: int = OTHERS_WRITE) -> Flaw | None:
-    """Return who else than this user and root owns or changes a file or folder; None: nobody.
+    """Return why others than this user and root own or can change a file or folder; None where they cannot.
 
     `refused` are the mode bits that others must not have.
     """
@@ -188,9 +188,9 @@ def find_flaw(status: os.stat_result, path: Path, *, refused: int = OTHERS_WRITE
 
 
 def find_folder_flaw(folder: Path, *, sticky: bool = False) -> Flaw | None:
-    """Return who else owns or changes a folder (of a link: what it leads to); None: nobody. Raises OSError.
+    """Return why others own or can change a folder (of a link: what it leads to); None where they cannot.
 
-    `sticky`: one where each entry is its owner's alone to remove (S_ISVTX, as /tmp) is nobody else's to change.
+    `sticky`: accept a folder where only the owner of an entry can remove it (S_ISVTX, such as /tmp). Raises OSError.
     """
     status = folder.stat()
     if not stat.S_ISDIR(status.st_mode):

@@ -1,4 +1,4 @@
-"""Names that the shells offer at TAB: recent ids by profile, and the profiles themselves.
+"""Names that the shells offer at TAB: recent ids by profile, and the profiles.
 
     <cache>/complete/profile                   the profiles of config.toml
     <cache>/complete/<profile>/transaction     ids seen under `-p <profile>`, newest first
@@ -29,14 +29,14 @@ _MAX_BYTES = MAX_NAMES * 129
 
 
 def remember_ids(cache: Path, scope: str, kind: str, ids: Iterable[str | None]) -> None:
-    """Put ids (`transaction` or `user`) first among those of a scope: a profile's name, `@default`, `@sandbox`."""
+    """Put ids (`transaction` or `user`) first in a scope: a profile's name, `@default` or `@sandbox`."""
     if _SCOPE.fullmatch(scope):
         path = cache / "complete" / scope / kind
         _write(path, [one for one in ids if one is not None], _read(path))
 
 
 def remember_profiles(cache: Path, names: Iterable[str]) -> None:
-    """Keep the names of the profiles that there are, and no others."""
+    """Store the names of the profiles, and no others."""
     _write(cache / "complete" / "profile", sorted(names), [], known=_read(cache / "complete" / "profile"))
 
 

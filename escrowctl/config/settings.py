@@ -40,7 +40,7 @@ class LineValues(NamedTuple):
 
 
 class Resolver:
-    """Resolves one run's service; reads config.toml at most once."""
+    """Finds the service of one run; reads config.toml at most once."""
 
     def __init__(self, line: LineValues, environ: Mapping[str, str], folders: Folders) -> None:
         self._line = line
@@ -51,19 +51,19 @@ class Resolver:
 
     @property
     def config_path(self) -> Path:
-        """Where config.toml is; raises EscrowctlError (exit 17) as `Folders` does."""
+        """Where config.toml is; raises EscrowctlError as `Folders` does."""
         return find_config_path(self._line.config, self._environ, self._folders)[0]
 
     @cached_property
     def credentials(self) -> "Credentials":
-        """The stored keys; raises EscrowctlError `ErrorCode.STATE_UNUSABLE` as `Folders` does."""
+        """The stored keys; raises EscrowctlError as `Folders` does."""
         from escrowctl.config.credentials import Credentials  # noqa: PLC0415 - a key of the environment needs none
 
         return Credentials(self._folders.config, self._environ)
 
     @cached_property
     def config(self) -> "ConfigFile | None":
-        """What config.toml says, None where there is none; raises EscrowctlError (exit 2, 17)."""
+        """What config.toml says, None where there is none; raises EscrowctlError as `read_config` and `Folders`."""
         return read_config(self.config_path)
 
     def resolve(self) -> Service:

@@ -39,7 +39,12 @@ NOUNS: dict[str, tuple[str, dict[str, str]]] = {
     "webhook": ("Register and list webhook endpoints.", {"create": "webhook.create", "list": "webhook.list_webhooks"}),
     "auth": (
         "Store, check and switch API keys.",
-        {"login": "login.login", "logout": "auth.logout", "status": "auth_status.status", "switch": "auth.switch"},
+        {
+            "login": "auth.login.login",
+            "logout": "auth.profiles.logout",
+            "status": "auth.profiles.status",
+            "switch": "auth.profiles.switch",
+        },
     ),
     "config": (
         "See and change settings.",
@@ -58,9 +63,9 @@ NOUNS: dict[str, tuple[str, dict[str, str]]] = {
     "completion": (
         "Print or install the completion scripts of the shells.",
         {
-            "bash": "completion.bash",
-            "zsh": "completion.zsh",
-            "fish": "completion.fish",
+            "bash": "completion.print_bash",
+            "zsh": "completion.print_zsh",
+            "fish": "completion.print_fish",
             "install": "completion.install",
         },
     ),

@@ -1,19 +1,21 @@
-"""Files and folders of one user: created private, checked before use, read within a limit.
+"""Files and folders of one user: created private, checked before use, read within a limit, replaced in one step.
 
-escrowctl changes the mode of nothing that it did not create. What exists already is used as it is,
-or refused.
+escrowctl changes the mode of nothing that it did not create. What exists already is used with the
+mode it has, or refused. All functions raise OSError; who calls them says what could not be done.
 """
 
+import contextlib
 import errno
 import os
 import shlex
 import stat
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 OTHERS_ACCESS = stat.S_IRWXG | stat.S_IRWXO
-_FOLDER_MODE, _FILE_MODE = 0o700, 0o600
+_FOLDER_MODE, PRIVATE = 0o700, 0o600
 
 _KINDS = {
     stat.S_IFLNK: "a symbolic link",
@@ -25,23 +27,22 @@ _KINDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Flaw:
-    """Why a file or folder is not used: `reason` goes on from its path; `fix` is a command to paste, or empty."""
+class Flaw(NamedTuple):
+    """Why a file or folder is not used: `reason` continues its path; `fix` is a command to paste, or empty."""
 
     reason: str
     fix: str = ""
 
 
 class NotRegularError(OSError):
-    """A link, folder, device, pipe or socket in the place of a regular file; `strerror` goes on from its path."""
+    """A link, folder, device, pipe or socket in the place of a regular file; `strerror` continues its path."""
 
     def __init__(self, mode: int) -> None:
         super().__init__(errno.EINVAL, f"is {_KINDS.get(stat.S_IFMT(mode), 'something else')}, not a regular file")
 
 
 class TooLargeError(OSError):
-    """A file with more bytes than are read; `strerror` goes on from its path."""
+    """A file with more bytes than are read; `strerror` continues its path."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(errno.EFBIG, f"is larger than {limit} bytes")
@@ -50,28 +51,91 @@ class TooLargeError(OSError):
 def make_folder(folder: Path) -> None:
     """Create `folder` and its missing parents, mode 0700 whatever the umask, durably; raises OSError.
 
-    A folder that exists, or that another process creates first, stays as it is.
+    A folder that exists, or that another process creates first, is not changed.
     """
     for path in reversed((folder, *folder.parents)):
         if not path.exists():
             _make_one(path)
 
 
-def make_file(path: Path) -> bool:
-    """Create an empty file, mode 0600 whatever the umask; False where something exists there; raises OSError."""
+def create_file(path: Path, mode: int = PRIVATE) -> int:
+    """Create a file with this mode whatever the umask, and return a descriptor that reads and writes it.
+
+    Raises FileExistsError where anything exists there, a link too, and OSError.
+    """
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
     try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _FILE_MODE)
+        os.fchmod(handle, mode)
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def make_file(path: Path) -> bool:
+    """Create an empty private file as `create_file` does; False where something exists there; raises OSError."""
+    try:
+        os.close(create_file(path))
     except FileExistsError:
         return False
-    try:
-        os.fchmod(handle, _FILE_MODE)
-    finally:
-        os.close(handle)
     return True
 
 
+def replace_file(path: Path, content: bytes, mode: int = PRIVATE) -> None:
+    """Put a new file with this mode in the place of `path`, in one step; raises OSError.
+
+    Several processes may do so at once: the last one wins. It is not synced, so a power failure may
+    lose it. What is replaced may be a link: the link is replaced, not what it leads to.
+    """
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.unlink(missing_ok=True)
+    with os.fdopen(create_file(draft, mode), "wb") as file:
+        file.write(content)
+    draft.replace(path)
+
+
+@contextlib.contextmanager
+def drafted(path: Path, content: bytes, *, private: bool = True) -> Iterator[Callable[[], None]]:
+    """Write `content` to a file next to `path`, durably, and yield the function that puts it in the place of `path`.
+
+    All that can fail in writing fails before the block begins. Only one process may do so at a time:
+    the caller holds a lock, and what a killed process left is removed. The new file's mode is 0600
+    whatever the umask; unless it is `private`, a file that is replaced passes its mode and owner on.
+    `path` may not be a link. Raises OSError; `path` is then unchanged.
+    """
+    draft = path.with_name(f".{path.name}.new")
+
+    def put() -> None:
+        draft.replace(path)
+        sync_folder(path.parent)
+
+    try:
+        draft.unlink(missing_ok=True)
+        write_durably(draft, content, like=None if private else _find_status(path))
+        yield put
+    finally:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+
+
+def write_durably(path: Path, content: bytes, *, like: os.stat_result | None = None) -> None:
+    """Create a private file with this content, fsync(2); with the mode and owner of `like` if it is given.
+
+    Raises FileExistsError as `create_file`, and OSError.
+    """
+    with os.fdopen(create_file(path), "wb") as file:
+        if like is not None:
+            # Only root may give a file away; where that is not allowed, it is not needed.
+            with contextlib.suppress(PermissionError):
+                os.fchown(file.fileno(), like.st_uid, like.st_gid)
+            os.fchmod(file.fileno(), stat.S_IMODE(like.st_mode))
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
 def open_regular(path: Path, flags: int, *, follow: bool = False) -> int:
-    """Return a descriptor of the regular file at `path`; waits for nothing.
+    """Return a descriptor of the regular file at `path`; never blocks.
 
     Raises NotRegularError for anything else (a link too, unless `follow`), and OSError.
     """
@@ -98,9 +162,9 @@ def check_regular(path: Path) -> os.stat_result:
 
 
 def read_regular(path: Path, *, limit: int, follow: bool = True) -> tuple[bytes, os.stat_result]:
-    """Return what a regular file holds, and its status.
+    """Return the content of a regular file, and its status.
 
-    Raises TooLargeError where it holds more than `limit` bytes, and as `open_regular`.
+    Raises TooLargeError for more than `limit` bytes, and as `open_regular`.
     """
     with os.fdopen(open_regular(path, os.O_RDONLY, follow=follow), "rb") as file:
         content = file.read(limit + 1)
@@ -110,7 +174,7 @@ def read_regular(path: Path, *, limit: int, follow: bool = True) -> tuple[bytes,
 
 
 def find_flaw(status: os.stat_result, path: Path, *, refused: int = OTHERS_WRITE) -> Flaw | None:
-    """Return who else than this user and root owns or changes a file or folder; None: nobody.
+    """Return why others than this user and root own or can change a file or folder; None where they cannot.
 
     `refused` are the mode bits that others must not have.
     """
@@ -124,9 +188,9 @@ def find_flaw(status: os.stat_result, path: Path, *, refused: int = OTHERS_WRITE
 
 
 def find_folder_flaw(folder: Path, *, sticky: bool = False) -> Flaw | None:
-    """Return who else owns or changes a folder (of a link: what it leads to); None: nobody. Raises OSError.
+    """Return why others own or can change a folder (of a link: what it leads to); None where they cannot.
 
-    `sticky`: one where each entry is its owner's alone to remove (S_ISVTX, as /tmp) is nobody else's to change.
+    `sticky`: accept a folder where only the owner of an entry can remove it (S_ISVTX, such as /tmp). Raises OSError.
     """
     status = folder.stat()
     if not stat.S_ISDIR(status.st_mode):
@@ -142,6 +206,13 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _find_status(path: Path) -> os.stat_result | None:
+    try:
+        return path.lstat()
+    except FileNotFoundError:
+        return None
 
 
 def _make_one(path: Path) -> None:

@@ -118,7 +118,7 @@ def _record_defect(session: "Session", error: BaseException) -> "Path | None":
         session.report_traceback(error)
     with contextlib.suppress(Exception):
         from escrowctl.app import list_words
-        from escrowctl.crashes import write_crash_report
+        from escrowctl.crash_report import write_crash_report
 
         around = session.surroundings
         return write_crash_report(session.folders.state, session.words, error, known=list_words(), at=around.now())

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from escrowctl.client.retry import Retry
     from escrowctl.client.transport import Connection, Observer
     from escrowctl.config.folders import Folders
-    from escrowctl.config.known_keys import KnownKeys
-    from escrowctl.config.secrets import Secret
+    from escrowctl.config.secrets import KnownKeys, Secret
     from escrowctl.config.service import Service
     from escrowctl.config.settings import LineValues, Resolver
     from escrowctl.dialogue import Dialogue
@@ -101,7 +100,7 @@ class Session:
     @cached_property
     def keys(self) -> "KnownKeys":
         """The API keys that are known: nothing on stderr quotes one."""
-        from escrowctl.config.known_keys import KnownKeys
+        from escrowctl.config.secrets import KnownKeys
 
         return KnownKeys(self.words, self.surroundings.environ)
 
@@ -360,12 +359,13 @@ class Session:
         return served or open_sandbox(self.sandbox_folder, now=self.surroundings.now)
 
     def _sandbox_service(self) -> "Service":
-        from escrowctl.config.embedded import check_line, describe_sandbox
+        from escrowctl.config.service import describe_sandbox
+        from escrowctl.config.settings import refuse_other_service
 
-        check_line(self.line)
+        refuse_other_service(self.line)
         sandbox = self._sandbox
         served_at = getattr(sandbox, "base_url", None)
-        return describe_sandbox(self.line, identity=sandbox.identity, key=sandbox.key, served_at=served_at)
+        return describe_sandbox(self.line.timeout, identity=sandbox.identity, key=sandbox.key, served_at=served_at)
 
     def _connect(self, service: "Service") -> "Connection":
         from escrowctl.client.transport import connect, connect_in_process

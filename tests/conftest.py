@@ -96,7 +96,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in list(os.environ):
         if name.startswith("ESCROWCTL_") and not name.startswith("ESCROWCTL_TEST_"):
             monkeypatch.delenv(name)
-    for name in ("CI", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
+    for name in ("CI", "NO_COLOR", "FORCE_COLOR", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
     folder = tmp_path / "home"

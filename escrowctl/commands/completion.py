@@ -1,4 +1,4 @@
-"""`escrowctl completion`: the scripts for the shells, printed or put where a shell finds them."""
+"""`escrowctl completion`: the scripts for the shells, printed or installed."""
 
 import os
 from collections.abc import Mapping
@@ -9,16 +9,16 @@ import typer
 
 from escrowctl.config.folders import base_folder
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
-from escrowctl.files import open_regular
+from escrowctl.files import open_regular, replace_file
 from escrowctl.session import session_of
 
 SHELLS = ("bash", "zsh", "fish")
 _FILE_MODE, _FOLDER_MODE = 0o644, 0o755
 _MARK = "escrowctl: static, made by `escrowctl completion"
-"""What every script of ours says of itself in its first lines."""
+"""Every script of escrowctl has this in its first lines."""
 
 
-def bash(context: typer.Context) -> None:
+def print_bash(context: typer.Context) -> None:
     """Print the script for bash 4 and newer. TAB starts no program.
 
     \b
@@ -28,7 +28,7 @@ def bash(context: typer.Context) -> None:
     _print(context, "bash")
 
 
-def zsh(context: typer.Context) -> None:
+def print_zsh(context: typer.Context) -> None:
     """Print the script for zsh 5. TAB starts no program.
 
     \b
@@ -38,7 +38,7 @@ def zsh(context: typer.Context) -> None:
     _print(context, "zsh")
 
 
-def fish(context: typer.Context) -> None:
+def print_fish(context: typer.Context) -> None:
     """Print the script for fish 3. TAB starts no program.
 
     \b
@@ -51,11 +51,11 @@ def fish(context: typer.Context) -> None:
 def install(
     context: typer.Context,
     shell: Annotated[
-        str | None, typer.Argument(metavar="SHELL", help="bash, zsh or fish; else that of $SHELL.")
+        str | None, typer.Argument(metavar="SHELL", help="bash, zsh or fish; by default that of $SHELL.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is not ours.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that escrowctl did not write.")] = False,
 ) -> None:
-    """Write the script where the shell looks for it. No other file is touched, no rc file edited.
+    """Write the script where the shell looks for it. No rc file is changed.
 
     \b
     Example:
@@ -79,14 +79,15 @@ def _print(context: typer.Context, shell: str) -> None:
 
 
 def _render(context: typer.Context, shell: str) -> str:
-    # The generator is for those who ask for it.
-    from escrowctl.completion.scripts import render  # noqa: PLC0415
+    from escrowctl.completion import bash, fish, zsh  # noqa: PLC0415 - the generator is for those who ask for it
+    from escrowctl.completion.tree import read_tree  # noqa: PLC0415
 
-    return render(shell, context.find_root().command)
+    render = {"bash": bash.render, "zsh": zsh.render, "fish": fish.render}[shell]
+    return render(read_tree(context.find_root().command))
 
 
 def _place(shell: str, environ: Mapping[str, str]) -> Path:
-    """Return where a shell looks: bash-completion(1)'s user folder, fish's own, a site-functions folder for zsh."""
+    """Return where a shell looks: the user folder of bash-completion(1) or fish, a site-functions folder for zsh."""
     match shell:
         case "bash" if environ.get("BASH_COMPLETION_USER_DIR"):
             return base_folder(environ, "BASH_COMPLETION_USER_DIR", "") / "completions" / "escrowctl"
@@ -100,8 +101,8 @@ def _place(shell: str, environ: Mapping[str, str]) -> Path:
 
 def _write(path: Path, text: str, *, force: bool) -> None:
     try:
-        if path.exists() and not force and not _is_ours(path):
-            raise bad_value(f"{path} is there, and escrowctl did not write it.", hint="to replace it: --force")
+        if path.exists() and not force and not _is_own(path):
+            raise bad_value(f"{path} exists, and escrowctl did not write it.", hint="to replace it: --force")
         _put(path, text)
     except OSError as error:
         raise EscrowctlError(
@@ -109,22 +110,17 @@ def _write(path: Path, text: str, *, force: bool) -> None:
         ) from error
 
 
-def _is_ours(path: Path) -> bool:
+def _is_own(path: Path) -> bool:
     with os.fdopen(open_regular(path, os.O_RDONLY, follow=True), encoding="utf-8", errors="replace") as file:
         return _MARK in file.read(500)
 
 
 def _put(path: Path, text: str) -> None:
-    """Write a whole file that only its owner can change, whatever the umask: a shell runs what stands in it."""
+    """Write a file that only its owner can change, whatever the umask: a shell runs it."""
     for folder in reversed(path.parents):
         if not folder.exists():
             folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.unlink(missing_ok=True)
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, _FILE_MODE)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-    draft.replace(path)
+    replace_file(path, text.encode(), _FILE_MODE)
 
 
 def _how_to_use(shell: str, path: Path) -> str:
@@ -134,4 +130,4 @@ def _how_to_use(shell: str, path: Path) -> str:
         case "fish":
             return "new shells complete escrowctl"
         case _:
-            return f"if it is not there yet, this belongs before compinit in ~/.zshrc: fpath=({path.parent} $fpath)"
+            return f"put this before compinit in ~/.zshrc, unless it is there: fpath=({path.parent} $fpath)"

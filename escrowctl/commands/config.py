@@ -1,4 +1,4 @@
-"""`escrowctl config`: see every setting with its origin, and change config.toml."""
+"""`escrowctl config`: show every setting with its origin, and change config.toml."""
 
 import os
 from pathlib import Path
@@ -8,7 +8,7 @@ import typer
 
 from escrowctl.contract.body import encode
 from escrowctl.contract.number import JsonValue
-from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command
 from escrowctl.output.safe import safe
 from escrowctl.output.view import Listing, View, text_of
 from escrowctl.session import Session, session_of
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from escrowctl.config.effective import Setting
 
 _Name = Annotated[
-    str, typer.Argument(metavar="KEY", help="default_profile, profiles.NAME.mode, or of the chosen profile: mode.")
+    str, typer.Argument(metavar="KEY", help="default_profile, profiles.NAME.mode, or mode for the chosen profile.")
 ]
 _NOT_SET = "-"
 
@@ -54,7 +54,7 @@ def path(context: typer.Context) -> None:
 def list_all(context: typer.Context) -> None:
     """List every setting and where it comes from.
 
-    These are the settings that a command with the same options would go by.
+    These are the settings that apply to a command with the same options.
 
     \b
     Example:
@@ -75,7 +75,7 @@ def list_all(context: typer.Context) -> None:
 def get(context: typer.Context, key: _Name) -> None:
     """Print the value of one setting.
 
-    It is the one that a command with the same options would go by, or that of the profile in its name.
+    It is the value that applies to a command with the same options, or that of the profile in its name.
 
     \b
     Examples:
@@ -84,7 +84,7 @@ def get(context: typer.Context, key: _Name) -> None:
     """
     session = session_of(context)
     if key.rpartition(".")[2] == "api_key":
-        raise bad_value("a key is never printed.", hint=command("config list", "where it is from"))
+        raise bad_value("a key is never printed.", hint=command("config list", "where it comes from"))
     setting = _named(session, key) if key.startswith("profiles.") else _effective(session, key)
     if setting.value in (None, [], {}):
         raise EscrowctlError(ErrorCode.NOT_FOUND, f"{key} is not set.", hint=command("config list"))
@@ -97,19 +97,25 @@ def get(context: typer.Context, key: _Name) -> None:
 def set_value(
     context: typer.Context,
     key: _Name,
-    values: Annotated[list[str], typer.Argument(metavar="VALUE...", help="The value; a list as words or by commas.")],
+    values: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="VALUE...", help="The value, in TOML or as text; the items of a list, also separated by commas."
+        ),
+    ],
 ) -> None:
     """Set a setting in config.toml.
 
-    Comments and order stay; what would make the file invalid is refused, and leaves it as it was.
-    A key is not a setting: it never stands on a line. escrowctl auth login asks for it.
+    Comments and order stay. A change that would make the file invalid is refused.
+    API keys are not settings: escrowctl auth login asks for them.
 
     \b
     Examples:
       escrowctl config set profiles.acme-test.base_url https://test.escrow.example.com
       escrowctl -p acme-test config set status.released released,paid_out
     """
-    from escrowctl.config.names import parse_value  # noqa: PLC0415 - the models load with it
+    from escrowctl.config.effective import as_json  # noqa: PLC0415 - it imports pydantic
+    from escrowctl.config.profiles import parse_value  # noqa: PLC0415 - it imports pydantic
 
     session = session_of(context)
     place = _place(session, key)
@@ -117,13 +123,13 @@ def set_value(
     if place[0] == "profiles" and place[2:] != ("base_url",):
         _require_profile(session, place[1])
     value = _editor(session).set(place, value)
-    _say(session, f"{'.'.join(place)} = {encode(_as_json(value), spaced=True)} in {session.resolver.config_path}")
+    _report(session, f"{'.'.join(place)} = {encode(as_json(value), spaced=True)} in {session.resolver.config_path}")
     if place[2:] == ("base_url",):
         _warn_of_key(session, place[1], str(value))
 
 
 def unset(context: typer.Context, key: _Name) -> None:
-    """Take a setting, or a whole profile, out of config.toml.
+    """Remove a setting, or a complete profile, from config.toml.
 
     \b
     Example:
@@ -132,16 +138,16 @@ def unset(context: typer.Context, key: _Name) -> None:
     session = session_of(context)
     _refuse_sandbox(session)
     if key == "profiles":
-        raise bad_value('"profiles" is all of them: name one, as profiles.NAME.', hint=command("auth status"))
+        raise bad_value('"profiles" means all of them: name one, such as profiles.NAME.', hint=command("auth status"))
     place = _present(session, key) or _place(session, key)
     _editor(session).unset(place)
-    _say(session, f"{'.'.join(place)} is not set any more in {session.resolver.config_path}")
+    _report(session, f"{'.'.join(place)} is no longer set in {session.resolver.config_path}")
     if len(place) == len(("profiles", "NAME")) and session.resolver.credentials.find(place[1]) is not None:
         session.console.note("key_left", f"its key is still stored: {session.program} auth logout -p {place[1]}")
 
 
 def _journal_id(session: Session, journal: Path) -> str | None:
-    """Return the journal's own id, None where there is no journal yet; one that cannot be read is a note."""
+    """Return the journal's id; None where there is no journal yet, and with a note where it cannot be read."""
     if session.options.sandbox or not os.path.lexists(journal):
         return None
     try:
@@ -152,24 +158,24 @@ def _journal_id(session: Session, journal: Path) -> str | None:
 
 
 def _settings(session: Session) -> "list[Setting]":
-    from escrowctl.config.effective import list_sandbox_settings, list_settings  # noqa: PLC0415 - the models load with it
+    from escrowctl.config.effective import list_sandbox_settings, list_settings  # noqa: PLC0415 - it imports pydantic
     from escrowctl.config.settings import check_timeout  # noqa: PLC0415 - as above
 
     if session.options.sandbox:
         timeout = session.options.timeout
-        return list_sandbox_settings(None if timeout is None else check_timeout(timeout, source="--timeout"))
+        return list_sandbox_settings(None if timeout is None else check_timeout(timeout))
     found = list_settings(session.resolver, session.line, session.surroundings.environ)
     session.learn_stored_keys()
     return [_starred(session, setting) for setting in found]
 
 
 def _starred(session: Session, setting: "Setting") -> "Setting":
-    """Return a setting as it may be shown: a key may be in it by mistake."""
+    """Return a setting with stars for keys: one may be in it by mistake."""
     return type(setting)(setting.name, session.keys.star(setting.value), text_of(session.keys.star(setting.origin)))
 
 
 def _effective(session: Session, key: str) -> "Setting":
-    from escrowctl.config.names import parse_name  # noqa: PLC0415 - as above
+    from escrowctl.config.profiles import parse_name  # noqa: PLC0415 - as above
 
     settings = _settings(session)
     for setting in settings:
@@ -185,12 +191,12 @@ def _effective(session: Session, key: str) -> "Setting":
 
 def _named(session: Session, key: str) -> "Setting":
     from escrowctl.config.effective import BUILT_IN, Setting, read_setting  # noqa: PLC0415 - as above
-    from escrowctl.config.names import parse_name, profile_settings  # noqa: PLC0415
+    from escrowctl.config.profiles import is_setting, parse_name  # noqa: PLC0415
 
     _refuse_sandbox(session)
     place = parse_name(key, profile=None)
     rest = ".".join(place[2:])
-    if rest not in profile_settings() and not rest.startswith("caps."):
+    if not is_setting(place[2:]) and rest != "caps":
         raise bad_value(f'"{key}" is a table of settings: name one of them.', hint=command("config list"))
     value, is_set = read_setting(session.resolver.choose_profile(place[1]).profile, rest)
     session.learn_stored_keys()
@@ -198,10 +204,10 @@ def _named(session: Session, key: str) -> "Setting":
 
 
 def _place(session: Session, key: str) -> tuple[str, ...]:
-    from escrowctl.config.names import parse_name  # noqa: PLC0415 - as above
+    from escrowctl.config.profiles import parse_name  # noqa: PLC0415 - as above
 
     _refuse_sandbox(session)
-    is_whole = key.startswith("profiles.") or key in ("default_profile", "key_store")
+    is_whole = key.startswith("profiles.") or key == "default_profile"
     return parse_name(key, profile=None if is_whole else session.resolver.profile_name())
 
 
@@ -211,7 +217,7 @@ def _refuse_sandbox(session: Session) -> None:
 
 
 def _present(session: Session, key: str) -> tuple[str, ...] | None:
-    """Return the path of what stands in the file under its whole name, known or not: a typo can be taken out."""
+    """Return the path of what the file has under its full name, known or not: a typo can be removed."""
     from escrowctl.config.editing import find  # noqa: PLC0415 - for those who write
     from escrowctl.config.file import parse_toml, read_text  # noqa: PLC0415 - as above
 
@@ -228,16 +234,15 @@ def _editor(session: Session) -> "ConfigEditor":
 
 
 def _require_profile(session: Session, name: str) -> None:
-    """Refuse a setting for a profile that is not there: a mistyped name would make half of one."""
+    """Refuse a setting for a profile that does not exist: a mistyped name would create an incomplete one."""
     from escrowctl.config.file import read_profile_names  # noqa: PLC0415 - as above
 
     known = read_profile_names(session.resolver.config_path)
     if name not in known:
-        raise not_sent(
-            ErrorCode.BAD_VALUE,
+        raise bad_value(
             f'there is no profile "{name}" in {session.resolver.config_path} '
-            f"({'profiles there: ' + ', '.join(known) if known else 'it has no profiles'}).",
-            hint=f"to make it: {session.program} config set profiles.{name}.base_url URL",
+            f"({'the profiles are: ' + ', '.join(known) if known else 'it has no profiles'}).",
+            hint=f"to create it: {session.program} config set profiles.{name}.base_url URL",
         )
 
 
@@ -255,7 +260,7 @@ def _warn_of_key(session: Session, name: str, base_url: str) -> None:
         )
 
 
-def _say(session: Session, message: str) -> None:
+def _report(session: Session, message: str) -> None:
     session.console.note("saved", message, word="saved")
 
 
@@ -264,7 +269,7 @@ def _document(setting: "Setting") -> JsonValue:
 
 
 def _text(value: JsonValue) -> str:
-    """Return a value as a person reads it: a list by commas, a table as words and values."""
+    """Return a value as text: a list separated by commas, a table as names and values."""
     if value in (None, [], {}):
         return _NOT_SET
     if isinstance(value, list):
@@ -272,9 +277,3 @@ def _text(value: JsonValue) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name} {text_of(item)}" for name, item in value.items())
     return text_of(value)
-
-
-def _as_json(value: object) -> JsonValue:
-    from escrowctl.config.effective import as_json  # noqa: PLC0415 - as above
-
-    return as_json(value)

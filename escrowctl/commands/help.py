@@ -4,28 +4,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from escrowctl.config.variables import VARIABLES
 from escrowctl.errors import bad_value
 from escrowctl.exits import ExitCode
 from escrowctl.session import session_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-_ENVIRONMENT = (
-    ("ESCROWCTL_BASE_URL", "the service's base URL"),
-    ("ESCROWCTL_API_KEY", "the API key for that base URL; empty is an error"),
-    ("ESCROWCTL_API_KEY_FILE", "a file that holds the key, readable by its owner only"),
-    ("ESCROWCTL_PROFILE", "the profile in config.toml to use"),
-    ("ESCROWCTL_CONFIG", "another config file"),
-    ("ESCROWCTL_TIMEOUT", "seconds for one attempt, in total"),
-    ("ESCROWCTL_CA_BUNDLE", "certificates to trust in place of the system's"),
-    ("ESCROWCTL_JOURNAL_ID", "the journal that live writes are bound to; on another they end with 17"),
-    ("ESCROWCTL_HOME", "one folder for config, state and cache"),
-    ("HTTPS_PROXY, ALL_PROXY, NO_PROXY", "proxies for real hosts; loopback never has one"),
-    ("SSL_CERT_FILE, SSL_CERT_DIR", "not honoured: the system's certificates hold, or ESCROWCTL_CA_BUNDLE"),
-    ("NO_COLOR, FORCE_COLOR, CLICOLOR_FORCE, TERM=dumb", "colour, as elsewhere"),
-    ("CI", "if set, nothing is ever asked, and no keyring used"),
-)
 
 
 def exit_codes() -> str:
@@ -35,8 +20,8 @@ def exit_codes() -> str:
 
 def environment() -> str:
     """Return the table of environment variables."""
-    width = max(len(name) for name, _ in _ENVIRONMENT)
-    return "\n".join(f"{name:<{width}}  {meaning}" for name, meaning in _ENVIRONMENT)
+    width = max(len(name) for name, _ in VARIABLES)
+    return "\n".join(f"{name:<{width}}  {meaning}" for name, meaning in VARIABLES)
 
 
 TOPICS = {"exit-codes": exit_codes, "environment": environment}

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -155,7 +154,7 @@ def _status_view(session: Session) -> View:
     from escrowctl.sandbox.ownership import find_server  # noqa: PLC0415
 
     session.options.sandbox = True
-    with session.open_reader(replace(session.service, api_prefix="")) as reader:
+    with session.open_reader(session.service._replace(api_prefix="")) as reader:
         found = reader.fetch(Call(make_foreign("GET", "/sandbox/status")))
     assert isinstance(found, dict), "the sandbox's own document"
     served = find_server(session.sandbox_folder)

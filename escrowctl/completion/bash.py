@@ -69,7 +69,7 @@ _AFTER = """\
 
 
 def render(nodes: list[Node]) -> str:
-    """Return the script. Every word in it is the program's own: nothing of it is ever expanded."""
+    """Return the script. All words in it are the program's: none is ever expanded."""
     flags = _unique(nodes)
     valued = [name for flag in flags for name in flag.names if flag.takes_value and flag.cached != "profile"]
     lines = [_HEAD.rstrip("\n"), f"      {' | '.join(valued)}) skip=value ;;", _MIDDLE.rstrip("\n")]
@@ -87,7 +87,7 @@ def render(nodes: list[Node]) -> str:
 
 def _value_words(flag: Flag) -> str:
     if flag.is_file:
-        # Readline's own file names: they need no words of ours.
+        # Readline completes file names itself.
         return "compopt -o default 2>/dev/null"
     if flag.cached:
         return f"_escrowctl_cached {flag.cached}"

@@ -15,7 +15,7 @@ function __escrowctl_cached --description 'names of a kind from the cache'
     set -l names (string match -r '^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}$' <$file)
     printf '%s\\n' $names[1..500]
 end
-function __escrowctl_recent --description 'ids that were seen where the line leads'
+function __escrowctl_recent --description 'ids seen at the service of the command line'
     set -l scope @default
     test -n "$ESCROWCTL_PROFILE"; and set scope $ESCROWCTL_PROFILE
     set -l named
@@ -37,7 +37,7 @@ function __escrowctl_recent --description 'ids that were seen where the line lea
     string match -qr '^@?[A-Za-z0-9_-]+$' -- "$scope"; or return
     __escrowctl_cached $scope/$argv[1]
 end
-function __escrowctl_at --description 'whether the line has come to just this command'
+function __escrowctl_at --description 'whether the command line is at this command'
     set -l path
     set -l skip
     for word in (commandline -opc)[2..-1]

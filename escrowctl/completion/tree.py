@@ -1,4 +1,4 @@
-"""The command tree as plain data, for scripts that cannot ask the program."""
+"""The command tree as plain data, for scripts that do not start the program."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ _TOPICS = (("exit-codes", "What each exit code means."), ("environment", "The en
 
 @dataclass(frozen=True)
 class Flag:
-    """An option: its spellings, its help, and what may follow it."""
+    """An option: its names, its help, and the values it takes."""
 
     names: tuple[str, ...]
     summary: str
@@ -41,7 +41,7 @@ class Flag:
 
 @dataclass(frozen=True)
 class Node:
-    """A command or group: `path` is what is typed to reach it, such as `("tx", "create")`."""
+    """A command or group; `path` is what is typed, such as `("tx", "create")`."""
 
     path: tuple[str, ...]
     summary: str
@@ -79,7 +79,7 @@ def _walk(command: Any, path: tuple[str, ...], parent: Any) -> Iterator[Node]:
 
 
 def _arguments(path: tuple[str, ...], parent: Any) -> tuple[tuple[str, str], ...]:
-    """Return what may follow a command, where that is a closed list."""
+    """Return the arguments of a command, where they are a closed list."""
     match path:
         case ("completion", "install"):
             return _SHELLS
@@ -92,16 +92,18 @@ def _arguments(path: tuple[str, ...], parent: Any) -> tuple[tuple[str, str], ...
 
 
 def _settings(*, readable: bool) -> Iterator[tuple[str, str]]:
-    from escrowctl.config.names import describe_place, profile_settings  # noqa: PLC0415 - the models load with it
+    from escrowctl.config.profiles import SETTINGS, ConfigFile  # noqa: PLC0415 - it imports pydantic
 
-    for name in ("default_profile", "key_store"):
-        yield name, describe_place((name,)).expected
-    for name in profile_settings():
+    for name, field in {"default_profile": ConfigFile.model_fields["default_profile"], **SETTINGS}.items():
         # Caps are a table: each currency is a setting.
         if name != "caps":
-            yield name, describe_place(("profiles", "NAME", *name.split("."))).expected
+            yield name, field.description or ""
     if readable:
-        yield from (("profile", "the chosen profile"), ("ca_bundle", "from the environment"), ("proxy", "likewise"))
+        yield from (
+            ("profile", "the chosen profile"),
+            ("ca_bundle", "from the environment"),
+            ("proxy", "from the environment"),
+        )
 
 
 def _flag(option: Any) -> Flag:

@@ -1,10 +1,10 @@
-"""credentials.toml: the keys that `auth login` stores, each with the origin that it is for.
+"""credentials.toml: the keys that `auth login` stores, each with the origin that it was given for.
 
     [acme-test]
     origin = "https://test.escrow.example.com"
     key = "..."               or, where the key is in the system's keyring:   store = "keyring"
 
-The file is written by escrowctl alone and is its owner's alone (0600); one that others can read or
+Only escrowctl writes the file, and only its owner has access (0600); a file that others can read or
 change is refused.
 """
 
@@ -14,11 +14,9 @@ import re
 import shlex
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from escrowctl.config import keyrings
 from escrowctl.config.folders import make_private_folder
 from escrowctl.config.replacing import drafted, locked, replace_file
 from escrowctl.config.secrets import Secret, read_key, read_private_text
@@ -27,13 +25,11 @@ from escrowctl.files import NotRegularError, check_regular
 from escrowctl.surroundings import Surroundings
 
 FILE_NAME = "credentials.toml"
-KEYRING = "keyring"
 _HEAD = "# Written by escrowctl auth login. Whoever can read this can use the keys.\n"
 
 
-@dataclass(frozen=True, slots=True)
-class StoredKey:
-    """A key kept for a profile: the origin it was stored for, and the key itself or that the keyring has it."""
+class StoredKey(NamedTuple):
+    """What is stored for a profile: the origin, and the key; None where the keyring has it."""
 
     profile: str
     origin: str
@@ -41,13 +37,15 @@ class StoredKey:
 
     @property
     def in_keyring(self) -> bool:
-        """Whether the key itself is in the system's keyring."""
+        """Whether the key is in the system's keyring."""
         return self.key is None
 
 
 class Credentials:
-    """The stored keys of one config folder. Every method may raise EscrowctlError (exit 2) for a file
-    that is not its owner's alone or holds something else, 17 for what is no regular file, and 4 for an
+    """The stored keys of one config folder.
+
+    Every method may raise EscrowctlError: `ErrorCode.BAD_CONFIG` for a file that others can read or change,
+    or with other content, `STATE_UNUSABLE` for anything that is not a regular file, `KEY_MISSING` for an
     empty key.
     """
 
@@ -72,41 +70,41 @@ class Credentials:
                 raise bad_config(f"{self.path}: [{profile}] needs the two texts origin and key.")
 
     def reveal(self, stored: StoredKey) -> Secret:
-        """Return the key, from the keyring where it is there; raises EscrowctlError where it is not (exit 4), and as
-        `read_key` does for one that cannot be used: that can be removed all the same.
-        """
+        """Return the key, from the keyring where that has it; raises EscrowctlError as `read_key`."""
         if stored.key is not None:
             return read_key(stored.key.reveal(), source=f"{self.path} [{stored.profile}]")
+        from escrowctl.config import keyrings  # noqa: PLC0415 - for those who chose it
+
         return keyrings.read(stored.profile, stored.origin, self._environ)
 
     @contextlib.contextmanager
     def drafted(self, stored: StoredKey) -> Iterator[Callable[[], None]]:
-        """Yield what stores a key in the place of its profile's; call while `make_folder` is locked.
+        """Yield the function that stores a key for its profile; call while `make_folder` is locked.
 
-        What is yielded may be called once, and can be taken back by `restore` inside the block.
+        It may be called once; `restore` undoes it inside the block.
         """
         self.check_writable()
-        kept: dict[str, str] = {"origin": stored.origin}
-        kept |= {"key": stored.key.reveal()} if stored.key else {"store": KEYRING}
+        entry: dict[str, str] = {"origin": stored.origin}
+        entry |= {"key": stored.key.reveal()} if stored.key else {"store": "keyring"}
         tables = self.read()
         tables.pop(stored.profile, None)
-        tables[stored.profile] = kept
+        tables[stored.profile] = entry
         with drafted(self.path, _render(self.path, tables), private=True) as put:
             yield put
 
     def restore(self, before: Mapping[str, Any]) -> None:
-        """Put back what `read` had returned; call while `make_folder` is locked."""
+        """Write back what `read` returned; call while `make_folder` is locked."""
         if before:
             replace_file(self.path, _render(self.path, before), private=True)
         else:
             self.path.unlink(missing_ok=True)
 
     def check_writable(self) -> None:
-        """Raise EscrowctlError (exit 2, 17) where keys could not be written: over what `read` refuses."""
+        """Raise EscrowctlError where keys cannot be written, as `read`."""
         self.read()
 
     def make_folder(self) -> Path:
-        """Return the folder to lock, made where it is missing."""
+        """Return the folder to lock, created where it is missing."""
         if not self.path.parent.exists():
             make_private_folder(self.path.parent)
         return self.path.parent
@@ -114,9 +112,11 @@ class Credentials:
     def remove(self, stored: StoredKey, around: Surroundings) -> None:
         """Remove what is stored for a profile, from the keyring too.
 
-        Raises EscrowctlError (exit 17) where the keyring cannot be asked; then it stays noted here.
+        Raises EscrowctlError `ErrorCode.STATE_UNUSABLE` where the keyring cannot be used; the entry then stays.
         """
         if stored.in_keyring:
+            from escrowctl.config import keyrings  # noqa: PLC0415 - as above
+
             keyrings.remove(stored.profile, stored.origin, self._environ)
         with locked(self.make_folder(), around):
             self.check_writable()
@@ -125,13 +125,13 @@ class Credentials:
             replace_file(self.path, _render(self.path, tables), private=True)
 
     def read(self) -> dict[str, Any]:
-        """Return all that is stored, entry by profile; nothing where there is no such file."""
+        """Return the entries by profile; none where there is no such file."""
         try:
             check_regular(self.path)
         except (FileNotFoundError, NotADirectoryError):
             return {}
         except NotRegularError as error:
-            # A link could lead to any file of this user's, and writing keys would overwrite it.
+            # A link could lead to any file of this user, and writing keys would overwrite it.
             raise not_sent(
                 ErrorCode.STATE_UNUSABLE,
                 f"{self.path} {error.strerror}: keys are stored in a regular file.",
@@ -142,7 +142,7 @@ class Credentials:
         try:
             return tomllib.loads(read_private_text(self.path, source="stored keys"))
         except tomllib.TOMLDecodeError:
-            # The parser's own message could quote a key.
+            # The parser's message could quote a key.
             raise bad_config(f"{self.path}: not TOML.") from None
 
 

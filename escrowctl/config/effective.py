@@ -1,14 +1,14 @@
-"""Every setting that this invocation goes by, and where each comes from."""
+"""Every setting that applies to this command, and where each comes from."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from escrowctl.config.keys import Choice
-from escrowctl.config.names import find_default, profile_settings
-from escrowctl.config.network import find_network, find_proxy_name
-from escrowctl.config.settings import LineValues, Resolver, is_live
+from escrowctl.config.origin import find_network, find_proxy_name
+from escrowctl.config.profiles import SETTINGS, find_default
+from escrowctl.config.settings import LineValues, Resolver
+from escrowctl.contract.key_search import STARS
 from escrowctl.contract.number import JsonValue, Number
 from escrowctl.errors import ErrorCode, EscrowctlError
 
@@ -16,14 +16,12 @@ if TYPE_CHECKING:
     from escrowctl.config.profiles import Profile
 
 BUILT_IN = "built in"
-STARS = "***"
 _ELSEWHERE = frozenset({"base_url", "mode", "timeout", "journal_id"})
-"""Settings of a profile that something else can outrank, or that depend on more than the profile."""
+"""Settings of a profile that something else can outrank."""
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One setting: its value (None: not set), and who says so. A key's value is stars."""
+class Setting(NamedTuple):
+    """One setting: its value (None: not set), and where it comes from. The value of a key is stars."""
 
     name: str
     value: JsonValue
@@ -31,15 +29,15 @@ class Setting:
 
 
 def list_settings(resolver: Resolver, line: LineValues, environ: Mapping[str, str]) -> list[Setting]:
-    """Return the settings, the profile first; what is not configured is listed as not set.
+    """Return the settings, the profile first; also those that are not set.
 
-    Raises EscrowctlError (exit 2) for a config file that cannot be used, and for contradictions.
+    Raises EscrowctlError `ErrorCode.BAD_CONFIG` for a config file that cannot be used, and for contradictions.
     """
     return list(_Effective(resolver, line, environ).settings())
 
 
 def list_sandbox_settings(timeout: float | None) -> list[Setting]:
-    """Return the settings of the built-in sandbox, which no file and no variable changes."""
+    """Return the settings of the built-in sandbox; no file and no variable changes them."""
     fixed: dict[str, JsonValue] = {"mode": "test", "status.released": ["released"]}
     timeouts = (timeout or 30.0, timeout or 60.0)
     return [
@@ -49,11 +47,10 @@ def list_sandbox_settings(timeout: float | None) -> list[Setting]:
         Setting("timeout", _seconds(timeouts), "--timeout" if timeout else BUILT_IN),
         *(
             Setting(name, fixed.get(name, as_json(find_default(name))), BUILT_IN)
-            for name in profile_settings()
+            for name in SETTINGS
             if name not in ("base_url", "timeout")
         ),
         *(Setting(name, None, BUILT_IN) for name in ("ca_bundle", "proxy", "default_profile")),
-        Setting("key_store", "file", BUILT_IN),
     ]
 
 
@@ -74,15 +71,13 @@ class _Effective:
         yield self._api_key()
         yield self._mode()
         yield self._timeout()
-        for name in profile_settings():
+        for name in SETTINGS:
             if name not in _ELSEWHERE:
                 yield self._of_profile(name)
         yield from self._journal_ids()
         yield from self._network()
         default = config.default_profile if config else None
         yield Setting("default_profile", default, str(self._file) if default else BUILT_IN)
-        named = config is not None and "key_store" in config.model_fields_set
-        yield Setting("key_store", config.key_store if config else "file", str(self._file) if named else BUILT_IN)
 
     def _profile_origin(self) -> str:
         if self._choice is None or self._choice.profile_name is None:
@@ -109,17 +104,17 @@ class _Effective:
     def _mode(self) -> Setting:
         if self._choice is None:
             return Setting("mode", None, BUILT_IN)
-        mode = "live" if is_live(self._choice) else "test"
+        mode = self._choice.mode
         if self._profile is not None and self._profile.mode is not None:
             return Setting("mode", mode, self._in_file())
+        if self._choice.environ_mode is not None:
+            return Setting("mode", mode, "ESCROWCTL_MODE")
         return Setting("mode", mode, BUILT_IN if mode == "live" else f"{BUILT_IN}, for loopback")
 
     def _timeout(self) -> Setting:
         value = _seconds(self._resolver.timeouts(self._profile))
         if self._line.timeout is not None:
             origin = "--timeout"
-        elif self._environ.get("ESCROWCTL_TIMEOUT"):
-            origin = "ESCROWCTL_TIMEOUT"
         else:
             origin = self._in_file() if self._profile is not None and self._profile.timeout else BUILT_IN
         return Setting("timeout", value, origin)
@@ -147,7 +142,7 @@ class _Effective:
 
 
 def read_setting(profile: "Profile | None", name: str) -> tuple[JsonValue, bool]:
-    """Return what a profile says under a dotted name, else the built-in value; and whether it says it."""
+    """Return the value of a profile's setting, else the built-in one; and whether the profile sets it."""
     value: Any = profile
     is_set = profile is not None
     for part in name.split("."):

@@ -21,7 +21,7 @@ _RENAMED = {"retry_refused": "retry_throttled"}
 
 
 def find_config_path(named: str | None, environ: Mapping[str, str], folders: Folders) -> tuple[Path, bool]:
-    """Return where config.toml is, and whether somebody named it (`--config`, ESCROWCTL_CONFIG)."""
+    """Return where config.toml is, and whether `--config` or ESCROWCTL_CONFIG names it."""
     chosen = named or environ.get("ESCROWCTL_CONFIG")
     return (Path(chosen).absolute(), True) if chosen else (folders.config / CONFIG_NAME, False)
 
@@ -29,15 +29,15 @@ def find_config_path(named: str | None, environ: Mapping[str, str], folders: Fol
 def read_config(path: Path) -> "ConfigFile | None":
     """Return what config.toml says, or None where there is no such file.
 
-    Raises EscrowctlError (exit 2) for a file that cannot be read, is not TOML, or has a wrong key
-    or value.
+    Raises EscrowctlError `ErrorCode.BAD_CONFIG` for a file that cannot be read, is not TOML, or has an
+    unknown name or a wrong value.
     """
     text = read_text(path)
     return None if text is None else validate_config(path, parse_toml(path, text))
 
 
 def read_text(path: Path) -> str | None:
-    """Return the file's text, or None where there is none; raises EscrowctlError (exit 2)."""
+    """Return the file's text, or None where there is none; raises EscrowctlError `ErrorCode.BAD_CONFIG`."""
     try:
         return read_regular(path, limit=MAX_BYTES)[0].decode("utf-8")
     except (FileNotFoundError, NotADirectoryError):
@@ -51,9 +51,9 @@ def read_text(path: Path) -> str | None:
 
 
 def require_trusted(path: Path) -> None:
-    """Raise EscrowctlError (exit 2) where others can decide what config.toml says: they would get the key.
+    """Raise EscrowctlError `ErrorCode.BAD_CONFIG` where others can change config.toml: they could get the key.
 
-    The file counts and its folder; of a link, also what it leads to.
+    The file and its folder are checked; of a link, also what it leads to.
     """
     target = Path(os.path.realpath(path))
     for place in dict.fromkeys((path.parent, target.parent, target)):
@@ -72,16 +72,16 @@ def require_trusted(path: Path) -> None:
 
 
 def read_profile_names(path: Path) -> tuple[str, ...]:
-    """Return the names of the profiles, sorted, without checking what they say; light, for completion.
+    """Return the names of the profiles, sorted, without a check of their settings.
 
-    Raises EscrowctlError (exit 2) for a file that cannot be read or is not TOML.
+    Raises EscrowctlError `ErrorCode.BAD_CONFIG` for a file that cannot be read or is not TOML.
     """
     profiles = parse_toml(path, read_text(path) or "").get("profiles")
     return tuple(sorted(profiles)) if isinstance(profiles, dict) else ()
 
 
 def parse_toml(path: Path, text: str) -> dict[str, Any]:
-    """Return the text's tables; raises EscrowctlError (exit 2) naming the line."""
+    """Return the text's tables; raises EscrowctlError `ErrorCode.BAD_CONFIG` naming the line."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -89,7 +89,7 @@ def parse_toml(path: Path, text: str) -> dict[str, Any]:
 
 
 def validate_config(path: Path, tables: Mapping[str, Any]) -> "ConfigFile":
-    """Return the tables as a config file; raises EscrowctlError (exit 2) for the first wrong key or value."""
+    """Return the tables as a config file; raises EscrowctlError `ErrorCode.BAD_CONFIG` for the first wrong one."""
     from pydantic import ValidationError  # noqa: PLC0415 - see config/profiles.py
 
     from escrowctl.config.profiles import ConfigFile  # noqa: PLC0415
@@ -102,30 +102,32 @@ def validate_config(path: Path, tables: Mapping[str, Any]) -> "ConfigFile":
 
 
 def _invalid(path: Path, error: Any) -> EscrowctlError:
-    """Say what is wrong at which key: what it should be, or which known key is nearest to an unknown one."""
-    from escrowctl.config.names import describe_place  # noqa: PLC0415 - as above
+    """Return which setting is wrong: what it should be, or which known one is nearest to an unknown one."""
+    from escrowctl.config.profiles import describe  # noqa: PLC0415 - as above
 
-    place = describe_place(error["loc"])
-    where = f"{path}: {place.name}"
+    if error["type"] == "extra_forbidden":
+        return _unknown(path, error["loc"])
+    name, expected = describe(error["loc"])
+    where = f"{path}: {name}"
     match error["type"]:
-        case "extra_forbidden":
-            return _unknown(where, str(error["loc"][-1]), place.known)
         case "missing":
-            return bad_config(f"{where}: it is missing; it should be {place.expected}.")
+            return bad_config(f"{where}: it is missing; it should be {expected}.")
         case "value_error":
             return bad_config(f"{where}.{error['ctx']['error']}")
         case _:
-            return bad_config(f"{where}: it should be {place.expected}.")
+            return bad_config(f"{where}: it should be {expected}.")
 
 
-def _unknown(where: str, name: str, known: Sequence[str]) -> EscrowctlError:
-    from escrowctl.config.names import SECRET_NAMES, USE_LOGIN, nearest  # noqa: PLC0415 - as above
+def _unknown(path: Path, location: Sequence[str | int]) -> EscrowctlError:
+    from escrowctl.config.profiles import SECRET_NAMES, USE_LOGIN, list_siblings, nearest  # noqa: PLC0415 - as above
 
+    name = str(location[-1])
+    where = f"{path}: {'.'.join(map(str, location))}"
     if name.lower() in SECRET_NAMES:
-        return bad_config(f"{where}: a key does not stand in config.toml.", hint=USE_LOGIN)
+        return bad_config(f"{where}: an API key does not belong in config.toml.", hint=USE_LOGIN)
     if name in _RENAMED:
-        return bad_config(f"{where}: it is called {_RENAMED[name]} now.")
-    return bad_config(f"{where}: there is no such setting{nearest(name, known)}.")
+        return bad_config(f"{where}: it is now called {_RENAMED[name]}.")
+    return bad_config(f"{where}: there is no such setting{nearest(name, list_siblings(location))}.")
 
 
 def _with_line(text: str, error: tomllib.TOMLDecodeError) -> str:

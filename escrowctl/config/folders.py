@@ -1,4 +1,4 @@
-"""The folders that escrowctl keeps its config, state and cache in."""
+"""The folders of config, state and cache."""
 
 import contextlib
 import os
@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 
+from escrowctl.config.variables import FOLDERS
 from escrowctl.contract.key_search import shown
 from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
 from escrowctl.files import Flaw, find_folder_flaw, make_folder
 
 APP_NAME = "escrowctl"
 HOME_VARIABLE = "ESCROWCTL_HOME"
-_VARIABLES = {"config": "XDG_CONFIG_HOME", "state": "XDG_STATE_HOME", "cache": "XDG_CACHE_HOME"}
 _OWN_FOLDER = "set ESCROWCTL_HOME to the absolute path of a folder of your own"
 
 
@@ -20,7 +20,7 @@ class Folders:
     """Config, state and cache folders: all inside ESCROWCTL_HOME where it is set, else the platform's own.
 
     They need not exist yet. Each raises EscrowctlError (`ErrorCode.STATE_UNUSABLE`) where it would
-    depend on the working folder: the same line there and elsewhere would know nothing of each other.
+    depend on the working folder: the same command elsewhere would use another journal.
     """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
@@ -51,8 +51,8 @@ class Folders:
         if home := self._environ.get(HOME_VARIABLE):
             root = _absolute(home, HOME_VARIABLE)
             return root if kind == "config" else root / kind
-        # Else platformdirs would take a relative folder as it is, or fail, or ignore it: that differs by version.
-        base_folder(self._environ, _VARIABLES[kind], "")
+        # platformdirs would use a relative folder, fail or ignore it: that differs by version.
+        base_folder(self._environ, FOLDERS[kind], "")
         # platformdirs costs a tenth of a command's start-up, and is needed only without ESCROWCTL_HOME.
         import platformdirs  # noqa: PLC0415
 
@@ -82,7 +82,7 @@ def find_home(environ: Mapping[str, str]) -> Path:
 
 
 def make_private_folder(folder: Path) -> None:
-    """Create `folder` and its missing parents, 0700 whatever the umask, durably; one that exists stays as it is.
+    """Create `folder` and its missing parents as `files.make_folder` does.
 
     Raises EscrowctlError (`ErrorCode.STATE_UNUSABLE`) where that fails, and where others own or can
     change a folder that exists. A link is followed, and what it leads to is checked.

@@ -1,7 +1,7 @@
 """The system's keyring, an extra (`escrowctl[keyring]`): used only where it was chosen, never in CI.
 
-A keyring is another program behind a bus, which may be locked, missing or hang: each call has a
-time bound of its own (gh and stripe-cli wrap theirs in one too), and each failure a sentence.
+A keyring is another program behind a bus, which may be locked, missing or hang: each call has a time
+limit (gh and stripe-cli limit theirs too), and each failure a message.
 """
 
 import threading
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _SECONDS = 20.0
 _RECOMMENDED = 1
-"""keyring's own threshold (keyring.core.recommended): below it stand plain-text files and nothing at all."""
+"""The threshold of `keyring.core.recommended`: backends below it are plain-text files or none."""
 
 
 class KeyringError(Exception):
@@ -24,7 +24,7 @@ class KeyringError(Exception):
 
 
 def store(profile: str, origin: str, key: Secret, environ: Mapping[str, str]) -> None:
-    """Store a key and read it back; raises KeyringError where either fails, with nothing left there."""
+    """Store a key and read it back; raises KeyringError where either fails."""
     ring = _open(environ)
     _call(lambda: ring.set_password(_service(origin), profile, key.reveal()))
     if _call(lambda: ring.get_password(_service(origin), profile)) != key.reveal():
@@ -32,7 +32,7 @@ def store(profile: str, origin: str, key: Secret, environ: Mapping[str, str]) ->
 
 
 def read(profile: str, origin: str, environ: Mapping[str, str]) -> Secret:
-    """Return the key stored for a profile and origin; raises EscrowctlError (exit 4) where there is none."""
+    """Return the key stored for a profile and origin; raises EscrowctlError `ErrorCode.KEY_MISSING` without one."""
     source = f"the keyring, for {profile}"
     try:
         ring = _open(environ)
@@ -40,12 +40,12 @@ def read(profile: str, origin: str, environ: Mapping[str, str]) -> Secret:
     except KeyringError as error:
         raise _unavailable(profile, f"is in the keyring, which cannot be used: {error}") from error
     if found is None:
-        raise _unavailable(profile, "should be in the keyring, and is not there")
+        raise _unavailable(profile, "is not in the keyring")
     return read_key(str(found), source=source)
 
 
 def remove(profile: str, origin: str, environ: Mapping[str, str]) -> None:
-    """Remove the key; one that is not there is no error. Raises EscrowctlError (exit 17) where it must stay."""
+    """Remove the key if it exists; raises EscrowctlError `ErrorCode.STATE_UNUSABLE` where that fails."""
     try:
         ring = _open(environ)
         if _call(lambda: ring.get_password(_service(origin), profile)) is not None:
@@ -75,14 +75,14 @@ def _import() -> "ModuleType":
 
 
 def _call(ask: Callable[[], Any]) -> Any:
-    """Return the answer, if it comes in time; a backend may raise anything."""
+    """Return the answer; raises KeyringError where none comes in time, and for anything that a backend raises."""
     answers: list[Any] = []
     failures: list[BaseException] = []
 
     def work() -> None:
         try:
             answers.append(ask())
-        except BaseException as error:  # noqa: BLE001 - it is told by its class; its text could hold the key
+        except BaseException as error:  # noqa: BLE001 - its class is reported; its text could contain the key
             failures.append(error)
 
     thread = threading.Thread(target=work, daemon=True)
@@ -103,5 +103,5 @@ def _unavailable(profile: str, what: str) -> EscrowctlError:
     return not_sent(
         ErrorCode.KEY_MISSING,
         f"the key of {profile} {what}.",
-        hint=(f"escrowctl auth login -p {profile} --no-keyring", "or set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY"),
+        hint=(f"escrowctl auth login -p {profile}", "or set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY"),
     )

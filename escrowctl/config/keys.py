@@ -1,39 +1,44 @@
-"""Which API key goes where: a key belongs to the origin it was given for, and meets no other."""
+"""Which API key goes where: a key is used only for the origin it was given for."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from escrowctl.config.credentials import Credentials
 from escrowctl.config.file import require_trusted
-from escrowctl.config.known_keys import refuse_in_base_url
 from escrowctl.config.origin import Origin, parse_base_url
-from escrowctl.config.secrets import Secret, read_key, read_key_file
+from escrowctl.config.secrets import Secret, read_key, read_key_file, refuse_in_base_url
+from escrowctl.config.variables import KEYS
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_config, not_sent
 
 if TYPE_CHECKING:
+    from escrowctl.config.credentials import Credentials
     from escrowctl.config.profiles import Profile
 
 LINE, ENVIRONMENT, DEFAULT = "the line", "the environment", "the default profile"
 """The levels at which a service is chosen, highest first."""
 
-KEY_VARIABLES = ("ESCROWCTL_API_KEY", "ESCROWCTL_API_KEY_FILE")
 
+class Choice(NamedTuple):
+    """Which service: its origin, the option, variable or profile that names it, and the profile if there is one.
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """Where to, on whose word, and under which profile. `level` is LINE, ENVIRONMENT or DEFAULT."""
+    `level` is LINE, ENVIRONMENT or DEFAULT. `environ_mode` is ESCROWCTL_MODE where it applies.
+    """
 
     level: str
     origin: Origin
     source: str
     profile_name: str | None
     profile: "Profile | None"
+    environ_mode: str | None = None
+
+    @property
+    def mode(self) -> str:
+        """`live` or `test`: as the profile says, else ESCROWCTL_MODE; else live, unless the host is loopback."""
+        named = (self.profile.mode if self.profile else None) or self.environ_mode
+        return named or ("test" if self.origin.is_loopback else "live")
 
 
-@dataclass(frozen=True, slots=True)
-class FoundKey:
+class FoundKey(NamedTuple):
     """A key, and where it was found."""
 
     key: Secret
@@ -41,16 +46,16 @@ class FoundKey:
 
 
 class KeyFinder:
-    """Finds the key for a choice; `credentials` and `config_path` are asked only where a profile is chosen.
+    """Finds the key for a choice; `credentials` and `config_path` are called only where a profile is chosen.
 
-    `origin_of` returns the origin of a profile by its name, as the environment means it; None where
-    the config file was named on the line: what stands there is not the environment's word.
+    `origin_of` returns the origin of the profile that ESCROWCTL_PROFILE names; None where `--config` names
+    the file: its profiles say nothing about the key in the environment.
     """
 
     def __init__(
         self,
         environ: Mapping[str, str],
-        credentials: Callable[[], Credentials],
+        credentials: "Callable[[], Credentials]",
         config_path: Callable[[], Path],
         origin_of: Callable[[str], Origin] | None,
     ) -> None:
@@ -60,9 +65,10 @@ class KeyFinder:
         self._origin_of = origin_of
 
     def find(self, choice: Choice) -> FoundKey:
-        """Return the key of the choice's own level, else of another level that has one for this origin.
+        """Return the key of the choice's level, else of another level that has one for this origin.
 
-        Raises EscrowctlError: exit 4 where no key fits, exit 2 for one that cannot be used.
+        Raises EscrowctlError: `ErrorCode.KEY_MISSING` where no key fits, `ErrorCode.BAD_CONFIG` for one that
+        cannot be used.
         """
         self._require_trusted(choice)
         environ_key = self._environ_key(choice)
@@ -74,7 +80,7 @@ class KeyFinder:
         return found
 
     def stored(self, choice: Choice) -> FoundKey | None:
-        """Return the key that the chosen profile has of its own, in a file it names or by `auth login`."""
+        """Return the key of the chosen profile, from the file that it names or from `auth login`; None without one."""
         if choice.profile_name is None or choice.profile is None:
             return None
         self._require_trusted(choice)
@@ -90,7 +96,7 @@ class KeyFinder:
         return FoundKey(credentials.reveal(stored), source)
 
     def _require_trusted(self, choice: Choice) -> None:
-        """Refuse (exit 2) a profile of a config file that others control: they say where the key goes."""
+        """Refuse a profile in a config file that others control: they could say where the key goes."""
         if choice.profile is not None:
             require_trusted(self._config_path())
 
@@ -98,7 +104,7 @@ class KeyFinder:
         try:
             return self._config_path().parent / Path(named).expanduser()
         except RuntimeError:
-            raise bad_config(f"{source}: {named} starts with a home folder that is not known.") from None
+            raise bad_config(f"{source}: {named} starts with an unknown home folder.") from None
 
     def _environ_key(self, choice: Choice) -> FoundKey | None:
         """Return the environment's key if the environment gives it for the chosen origin."""
@@ -132,14 +138,14 @@ class KeyFinder:
     def _no_key(self, choice: Choice) -> EscrowctlError:
         whose = f"-p {choice.profile_name}" if choice.profile_name else f"--base-url {choice.origin.base_url}"
         url = choice.origin.base_url
-        unused = next((name for name in KEY_VARIABLES if self._environ.get(name)), None)
+        unused = next((name for name in KEYS if self._environ.get(name)), None)
         return not_sent(
             ErrorCode.KEY_MISSING,
             f"there is no API key for {choice.origin} (from {choice.source}).",
             hint=(
                 f"store one:  escrowctl auth login {whose}",
-                f"{unused} is set, and not used for what the line names; if it is for {choice.origin}, "
-                f"say so there:  ESCROWCTL_BASE_URL={url}"
+                f"{unused} is set, but not used for what the command line names; if it is for {choice.origin}:  "
+                f"set ESCROWCTL_BASE_URL={url}"
                 if unused
                 else f"in a job:   set ESCROWCTL_BASE_URL={url} and ESCROWCTL_API_KEY",
                 "a key is used only for the origin it was given for",

@@ -1,10 +1,13 @@
-"""Base URLs: which are taken, and the normal form by which two of them are the same service."""
+"""Base URLs: which are accepted, their normal form, and how to reach them (proxy and certificates)."""
 
 import ipaddress
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
+from escrowctl.config.variables import PROXIES
 from escrowctl.contract.key_search import STARS, shown
 from escrowctl.errors import EscrowctlError, bad_config
 
@@ -12,10 +15,10 @@ _LABEL = r"(?!xn--(?:\.|$))[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _HOST_NAME = re.compile(rf"(?:{_LABEL}\.)*{_LABEL}", re.ASCII)
 _MAX_HOST_CHARS = 253
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+_PROXY_HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?\.?", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """Scheme, host and port (RFC 6454 section 4) of a base URL, normalised, and its path."""
 
     scheme: str
@@ -38,7 +41,7 @@ class Origin:
     def is_loopback(self) -> bool:
         """Whether the host is this machine, as `localhost` or a literal address.
 
-        No other name is: where it leads is for whoever answers the look-up.
+        No other name counts: whoever answers the look-up decides where it leads.
         """
         if self.host == "localhost":
             return True
@@ -48,15 +51,22 @@ class Origin:
             return False
 
 
+class Network(NamedTuple):
+    """How to reach an origin: a CA bundle in place of the system's store, and a proxy URL."""
+
+    ca_bundle: Path | None = None
+    proxy: str | None = None
+
+
 def parse_base_url(text: str, *, source: str) -> Origin:
     """Return the origin of a base URL; plain http only to loopback.
 
-    Raises EscrowctlError (exit 2) naming `source` and what to write instead. Userinfo, query and fragment
-    are never quoted: they may be secrets.
+    Raises EscrowctlError `ErrorCode.BAD_CONFIG` naming `source` and what to write instead. Userinfo, query
+    and fragment are never quoted: they may be secrets.
     """
     parts = _split(text, source)
     if parts.username is not None or parts.password is not None or "@" in parts.netloc:
-        raise bad_config(f"{source} has a user or password in it: leave them out, the key goes elsewhere.")
+        raise bad_config(f"{source} has a user or password in it: leave them out: the API key is enough.")
     if "?" in text:
         raise bad_config(f"{source} has a query: write {_bare(parts)}.")
     if "#" in text:
@@ -72,16 +82,29 @@ def parse_base_url(text: str, *, source: str) -> Origin:
 
 
 def ends_in(origin: Origin, api_prefix: str) -> bool:
-    """Whether the base URL's path ends in these segments already, in whatever case."""
+    """Whether the base URL's path already ends in these segments, in any case."""
     return bool(api_prefix) and origin.path.casefold().endswith(api_prefix.casefold())
 
 
 def refuse_prefix(origin: Origin, api_prefix: str, *, source: str) -> Origin:
-    """Return the origin; raises EscrowctlError (exit 2) where the prefix would stand in the URL twice."""
+    """Return the origin; raises EscrowctlError `ErrorCode.BAD_CONFIG` where the prefix would be in the URL twice."""
     if ends_in(origin, api_prefix):
         bare = f"{origin}{origin.path[: -len(api_prefix)]}"
         raise bad_config(f'{source} "{origin.base_url}" already ends in {api_prefix}: leave it out, write {bare}.')
     return origin
+
+
+def find_network(origin: Origin, environ: Mapping[str, str]) -> Network:
+    """Return how to reach an origin: never through a proxy to loopback, which would get the key in clear text.
+
+    Raises EscrowctlError `ErrorCode.BAD_CONFIG` for a CA bundle that does not exist and a proxy that cannot be used.
+    """
+    return Network(ca_bundle=_ca_bundle(environ), proxy=_proxy(origin, environ))
+
+
+def find_proxy_name(environ: Mapping[str, str]) -> str | None:
+    """Return the variable that names a proxy; None where none does."""
+    return next((name for name in PROXIES if environ.get(name)), None)
 
 
 def _split(text: str, source: str) -> SplitResult:
@@ -136,3 +159,51 @@ def _path(path: str, text: str, source: str) -> str:
 
 def _bare(parts: SplitResult) -> str:
     return f"{parts.scheme}://{parts.netloc}{parts.path}".rstrip("/")
+
+
+def _ca_bundle(environ: Mapping[str, str]) -> Path | None:
+    named = environ.get("ESCROWCTL_CA_BUNDLE")
+    if not named:
+        return None
+    path = Path(named)
+    if not path.is_file():
+        raise bad_config(f"ESCROWCTL_CA_BUNDLE: there is no file {path}.")
+    return path
+
+
+def _proxy(origin: Origin, environ: Mapping[str, str]) -> str | None:
+    name = find_proxy_name(environ)
+    if name is None or origin.is_loopback or _excepted(origin, environ):
+        return None
+    proxy = environ[name]
+    if not _is_usable(proxy):
+        # The value is not shown: it may contain a password.
+        raise bad_config(f"{name} is not an http or https proxy URL such as http://proxy.example.com:3128.")
+    return proxy
+
+
+def _is_usable(proxy: str) -> bool:
+    if not proxy.isascii() or not proxy.isprintable() or " " in proxy:
+        return False
+    try:
+        parts = urlsplit(proxy)
+        port = parts.port
+        host = parts.hostname or ""
+        return (
+            parts.scheme in ("http", "https")
+            and port != 0
+            and (_PROXY_HOST.fullmatch(host) is not None or (":" in host and bool(ipaddress.IPv6Address(host))))
+            and parts.path in ("", "/")
+            and not parts.query
+            and not parts.fragment
+        )
+    except ValueError:
+        return False
+
+
+def _excepted(origin: Origin, environ: Mapping[str, str]) -> bool:
+    # Slow to import, and only needed behind a proxy. It reads nothing but the mapping.
+    from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined] # noqa: PLC0415 - not in typeshed
+
+    without = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
+    return bool(proxy_bypass_environment(f"{origin.host}:{origin.port}", {"no": without}))

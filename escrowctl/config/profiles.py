@@ -1,33 +1,41 @@
-"""The shape of config.toml: profiles and which of them is the default.
+"""The shape of config.toml: profiles, which of them is the default, and the settings by name.
 
 pydantic costs as much start-up as the rest of a command together, so this module is imported only
 where a config file exists or is written. Each field's description completes "X should be ...", and
-is what an operator reads when it is not.
+is shown when it is not.
 """
 
-from typing import Annotated, Literal, Self
+import re
+import tomllib
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic.fields import FieldInfo
 
-from escrowctl.config.service import FAILED, LIST_LIMIT, MAX_TIMEOUT, PENDING, REPLY_LIMIT
+from escrowctl.config.service import FAILED, MAX_TIMEOUT, PENDING
 from escrowctl.contract.money import check_minor_digits, parse_amount, parse_currency
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
-from escrowctl.errors import EscrowctlError
+from escrowctl.errors import EscrowctlError, bad_value
+
+Value = str | int | float | bool | list[str]
+
+SECRET_NAMES = frozenset({"api_key", "apikey", "api-key", "key", "token", "secret", "password", "bearer"})
+"""Names under which people look for a place to put the key; there is none."""
+
+USE_LOGIN = "escrowctl auth login asks for the key, or reads it from stdin"
 
 PROFILE_NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
 API_PREFIX = r"^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$"
 _UUID = r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 _NAME = r"^[A-Za-z0-9._-]{1,64}$"
-_LEAST_LIMIT, _MOST_LIMIT = 1024, 1024**3
 
 _Text = Annotated[str, StringConstraints(min_length=1)]
 _ProfileName = Annotated[str, StringConstraints(pattern=PROFILE_NAME)]
 _Pointer = Annotated[str, StringConstraints(pattern=r"^(/.+)$")]
 _CurrencyCode = Annotated[str, StringConstraints(pattern=r"^[A-Z0-9]{3,10}$")]
-_Limit = Annotated[int, Field(ge=_LEAST_LIMIT, le=_MOST_LIMIT)]
 
 _POINTER = "a JSON Pointer such as /data/id"
-_LIMIT = f"a whole number of bytes from {_LEAST_LIMIT} to {_MOST_LIMIT}"
 _NAME_IS = "1 to 64 letters, digits, points, hyphens and underscores"
 _FIELD_NAME = "the name of a field, such as url"
 _TRUTH = "true or false, without quotes"
@@ -46,20 +54,17 @@ class ReplyPointers(_Strict):
     currency: _Pointer | None = Field(default=None, description=_POINTER)
 
 
-class StatusWords(_Strict):
-    """Which of the service's status words mean what."""
+class Statuses(_Strict):
+    """Which of the service's statuses mean what."""
 
-    released: list[_Text] = Field(default=[], description='a list of words, such as ["released"]')
+    released: list[_Text] = Field(default=[], description='a list of statuses, such as ["released"]')
     pending: list[_Text] = Field(default=[*PENDING], description='a list of statuses, such as ["queued"]')
     failed: list[_Text] = Field(default=[*FAILED], description='a list of statuses, such as ["declined"]')
 
 
 class WebhookManner(_Strict):
-    """How this service signs events, and what it calls the fields of a new webhook."""
+    """What this service calls the fields of a new webhook."""
 
-    scheme: Literal["standard-webhooks", "none"] = Field(
-        default="standard-webhooks", description='"standard-webhooks" or "none"'
-    )
     url_field: _Text = Field(default="url", description=_FIELD_NAME)
     events_field: _Text = Field(default="events", description=_FIELD_NAME)
 
@@ -80,7 +85,7 @@ class Profile(_Strict):
     timeout: Annotated[int | float, Field(gt=0, le=MAX_TIMEOUT)] | None = Field(
         default=None, description=f"seconds above 0 and at most {MAX_TIMEOUT:g}"
     )
-    status: StatusWords = Field(default=StatusWords(), description="a table of status words")
+    status: Statuses = Field(default=Statuses(), description="a table of statuses")
     reply: ReplyPointers = Field(default=ReplyPointers(), description="a table of JSON Pointers")
     webhook: WebhookManner = Field(default=WebhookManner(), description="a table about webhooks")
     reference_field: _Text | None = Field(default=None, description="the name of the field that takes --reference")
@@ -92,8 +97,6 @@ class Profile(_Strict):
     journal_id: Annotated[str, StringConstraints(pattern=_UUID)] | None = Field(
         default=None, description="a journal's id, as `escrowctl config path` prints it"
     )
-    reply_limit: _Limit = Field(default=REPLY_LIMIT, description=_LIMIT)
-    list_limit: _Limit = Field(default=LIST_LIMIT, description=_LIMIT)
 
     @model_validator(mode="after")
     def _check_caps(self) -> Self:
@@ -110,10 +113,158 @@ class Profile(_Strict):
 
 
 class ConfigFile(_Strict):
-    """The whole of config.toml."""
+    """All of config.toml."""
 
     default_profile: _ProfileName | None = Field(default=None, description="the name of a profile")
-    key_store: Literal["file", "keyring"] = Field(default="file", description='"file" or "keyring"')
     profiles: dict[_ProfileName, Profile] = Field(
         default={}, description="tables named by 1 to 64 letters, digits, hyphens and underscores"
     )
+
+
+# Settings by name
+
+
+def _list_settings() -> dict[str, FieldInfo]:
+    found: dict[str, FieldInfo] = {}
+    for name, field in Profile.model_fields.items():
+        if isinstance(field.default, BaseModel):
+            found |= {f"{name}.{inner}": value for inner, value in type(field.default).model_fields.items()}
+        else:
+            found[name] = field
+    return found
+
+
+SETTINGS = _list_settings()
+"""A profile's settings by dotted name, such as `reply.id`, in the order of the model."""
+
+
+def find_default(name: str) -> object:
+    """Return the built-in value of a profile's setting; None where there is none, and for one in `caps`."""
+    field = SETTINGS.get(name)
+    return None if field is None or field.is_required() else field.default
+
+
+def describe(location: Sequence[str | int]) -> tuple[str, str]:
+    """Return the dotted name of the place that a validation error is at, and what should be there."""
+    parts = [str(part) for part in location]
+    if parts[0] != "profiles":
+        field = ConfigFile.model_fields.get(parts[0])
+        return parts[0], (field.description if field else None) or ""
+    rest = parts[2:]
+    if not rest or rest[0] == "[key]":
+        return ".".join(parts[:2]), ConfigFile.model_fields["profiles"].description or ""
+    name = next((name for name in (".".join(rest[:2]), rest[0]) if name in SETTINGS), ".".join(rest[:2]))
+    field = SETTINGS.get(name) or Profile.model_fields.get(rest[0])
+    shown = ".".join(rest[:2]) if name == "caps" else name
+    return f"profiles.{parts[1]}.{shown}", (field.description if field else None) or ""
+
+
+def list_siblings(location: Sequence[str | int]) -> tuple[str, ...]:
+    """Return the names that are known where an unknown one is."""
+    match tuple(location):
+        case ("profiles", _, str(group), _):
+            return tuple(type(Profile.model_fields[group].default).model_fields)
+        case ("profiles", _, _):
+            return tuple(Profile.model_fields)
+        case _:
+            return tuple(ConfigFile.model_fields)
+
+
+def parse_name(text: str, *, profile: str | None) -> tuple[str, ...]:
+    """Return the path in config.toml of a setting that was typed; a short name is that of the profile's setting.
+
+    Raises EscrowctlError `ErrorCode.BAD_VALUE` for an unknown name, the name of a key, and a short name
+    where no profile is chosen.
+    """
+    path = tuple(text.split("."))
+    if path[-1].lower() in SECRET_NAMES:
+        raise bad_value(f'"{text}": API keys are accepted neither as arguments nor in config.toml.', hint=USE_LOGIN)
+    if path == ("default_profile",):
+        return path
+    rest = path
+    if path[0] == "profiles":
+        if len(path) == 1 or not re.fullmatch(PROFILE_NAME, path[1]):
+            raise bad_value(f'"{text}" names no profile: write profiles.NAME.SETTING.')
+        rest = path[2:]
+    if rest and not _is_known(rest):
+        name = ".".join(rest)
+        raise bad_value(f'there is no setting "{name}"{nearest(name, ("default_profile", *SETTINGS))}.')
+    if path[0] == "profiles":
+        return path
+    if profile is None:
+        raise bad_value(
+            f'"{text}" is a setting of a profile, and none is chosen.',
+            hint=(f"name it: escrowctl -p NAME config ... {text}", f"or write out profiles.NAME.{text}"),
+        )
+    return ("profiles", profile, *path)
+
+
+def is_setting(rest: Sequence[str]) -> bool:
+    """Whether the path below a profile names one setting; a cap is one too."""
+    return rest[:-1] == ("caps",) or (".".join(rest) in SETTINGS and rest != ("caps",))
+
+
+def _is_known(rest: tuple[str, ...]) -> bool:
+    return is_setting(rest) or (len(rest) == 1 and rest[0] in Profile.model_fields)
+
+
+def parse_value(path: Sequence[str], words: Sequence[str]) -> Value:
+    """Return the value that was typed, read as TOML; as text where that is no TOML or the setting is a text.
+
+    For a list also the items one by one, as words or separated by commas. Raises EscrowctlError
+    `ErrorCode.BAD_VALUE` for a table, several values for one setting and an empty item. Whether the
+    setting takes the value is checked by the model when the file is changed.
+    """
+    name, rest = ".".join(path), tuple(path[2:])
+    if path[0] == "profiles" and not is_setting(rest):
+        raise bad_value(f'"{name}" is a table of settings: set one of them.')
+    if isinstance(find_default(".".join(rest)), list):
+        items = [item for word in words for item in _items(word)]
+        if "" in items:
+            raise bad_value(f"{name} has an empty item.")
+        return items
+    if len(words) != 1:
+        raise bad_value(f"{name} takes one value, not {len(words)}: quote a value with spaces.")
+    value = _read_toml(words[0])
+    return value if value is not None and _is_taken(path, value) else words[0]
+
+
+def _items(word: str) -> list[str]:
+    match _read_toml(word):
+        case list() as items:
+            return items
+        case str() as text:
+            return [text]
+        case _:
+            return [item.strip() for item in word.split(",")]
+
+
+def _read_toml(word: str) -> Any:
+    """Return the value that a word is in TOML; None where it is none."""
+    try:
+        tables = tomllib.loads(f"value = {word}")
+    except (ValueError, RecursionError):
+        return None
+    return tables["value"] if len(tables) == 1 else None
+
+
+def _is_taken(path: Sequence[str], value: Value) -> bool:
+    """Whether the setting takes a value of this type, in an otherwise empty file."""
+    tables: dict[str, Any] = {"profiles": {path[1]: {"base_url": ""}}} if path[0] == "profiles" else {}
+    table = tables
+    for part in path[:-1]:
+        table = table.setdefault(part, {})
+    table[path[-1]] = value
+    try:
+        ConfigFile.model_validate(tables)
+    except ValidationError:
+        return False
+    return True
+
+
+def nearest(name: str, known: Sequence[str]) -> str:
+    """Return how to go on after an unknown name: the nearest known one, else all of them."""
+    from difflib import get_close_matches  # noqa: PLC0415 - for mistakes only
+
+    found = get_close_matches(name, known, n=1, cutoff=0.5)
+    return f'; the nearest is "{found[0]}"' if found else f"; there are: {', '.join(known)}"

@@ -1,26 +1,35 @@
-"""API keys: where they are read from, and a wrapper that no output shows."""
+"""API keys: a wrapper that no output shows, reading them, and refusing them where they do not belong."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from escrowctl.contract.key_search import shown
-from escrowctl.errors import ErrorCode, bad_config, not_sent
+from escrowctl.config.variables import KEYS, is_read
+from escrowctl.contract.key_search import holds_key, shown
+from escrowctl.errors import ErrorCode, EscrowctlError, bad_config, bad_value, not_sent
 from escrowctl.files import OTHERS_ACCESS, NotRegularError, TooLargeError, find_flaw, read_regular
+
+if TYPE_CHECKING:
+    from escrowctl.contract.number import JsonValue
 
 _KEY = re.compile(r"[\x21-\x7e]+", re.ASCII)
 MIN_KEY_CHARS = 8
-"""Shorter ones could not be told from other words, and so not be kept out of what is shown."""
+"""A shorter one would also match in ordinary text, and could not be hidden there."""
 
 MAX_KEY_CHARS = 4096
 _MAX_FILE_BYTES = MAX_KEY_CHARS * 64
+_MAX_CONFIG_BYTES = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, repr=False)
 class Secret:
     """An API key that prints as stars; `reveal` is for the Authorization header alone."""
 
-    _text: str
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
 
     def reveal(self) -> str:
         """Return the key itself."""
@@ -29,9 +38,15 @@ class Secret:
     def __repr__(self) -> str:
         return "Secret(***)"
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._text == self._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
 
 def read_key(text: str, *, source: str) -> Secret:
-    """Return the key that `source` holds, one trailing newline taken off.
+    """Return the key in `text`, without one trailing newline; `source` says where the text is from.
 
     Raises EscrowctlError: `ErrorCode.KEY_MISSING` for an empty one (that is how a CI secret goes missing),
     `ErrorCode.BAD_CONFIG` for characters that cannot be in a header, and for fewer than 8. Never quotes the key.
@@ -49,22 +64,25 @@ def read_key(text: str, *, source: str) -> Secret:
             "a key is one word of visible ASCII characters."
         )
     if len(key) < MIN_KEY_CHARS:
-        raise bad_config(f"the API key in {source} has fewer than {MIN_KEY_CHARS} characters: it was cut or mistyped.")
+        raise bad_config(
+            f"the API key in {source} has fewer than {MIN_KEY_CHARS} characters: it was truncated or mistyped."
+        )
     return Secret(key)
 
 
 def read_key_file(path: Path, *, source: str) -> Secret:
     """Return the key in a file that only its owner can read.
 
-    Raises EscrowctlError (exit 2) for a missing, foreign-owned or loose (group or others) file.
+    Raises EscrowctlError as `read_key`, and `ErrorCode.BAD_CONFIG` for a file that is missing, belongs to
+    another user, or can be read or changed by others.
     """
     return read_key(read_private_text(path, source=source), source=f"{source} ({path})")
 
 
 def read_private_text(path: Path, *, source: str) -> str:
-    """Return the text of a file, refusing one that others than its owner can read or change.
+    """Return the text of a file; raises EscrowctlError `ErrorCode.BAD_CONFIG` where others can read or change it.
 
-    The mode is asked of the opened file, so that it cannot be exchanged in between.
+    The mode is that of the opened file, so that it cannot be exchanged in between.
     """
     try:
         content, status = read_regular(path, limit=_MAX_FILE_BYTES)
@@ -79,3 +97,79 @@ def read_private_text(path: Path, *, source: str) -> str:
         raise bad_config(f"{source}: {path} {error.strerror}.") from error
     except OSError as error:
         raise bad_config(f"{source}: {path}: {error.strerror or error}.") from error
+
+
+class KnownKeys:
+    """The API keys that one run knows: no message quotes one, and each belongs in one place only.
+
+    `words` is the command line. A key gets into it, into another variable or into a URL by mistake, so
+    it is searched for there as soon as it is known.
+    """
+
+    def __init__(self, words: Sequence[str], environ: Mapping[str, str]) -> None:
+        self._words = words
+        self._environ = environ
+        self._keys: list[str] = []
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys)
+
+    def learn(self, keys: Iterable[str]) -> None:
+        """Remember keys."""
+        self._keys += [key for key in keys if key not in self._keys]
+
+    def learn_environment(self) -> None:
+        """Remember the keys that the environment gives, usable or not."""
+        given, path = self._environ.get(KEYS[0], "").strip(), self._environ.get(KEYS[1])
+        self.learn([given] if len(given) >= MIN_KEY_CHARS else [])
+        self.learn(_in_file(Path(path)) if path else [])
+
+    def learn_files(self, config: Path, credentials: Path) -> None:
+        """Remember the stored keys, and those in files that profiles name, as far as they can be read."""
+        for profile in _table(_read(config).get("profiles")).values():
+            if named := _table(profile).get("api_key_file"):
+                self.learn(_in_file(Path(str(named)), folder=config.parent))
+        stored = [str(_table(entry).get("key", "")) for entry in _read(credentials).values()]
+        self.learn(key for key in stored if len(key) >= MIN_KEY_CHARS)
+
+    def refuse_misplaced(self) -> None:
+        """Raise EscrowctlError where a key is on the command line (`ErrorCode.BAD_VALUE`), or in a variable that is
+        not for keys (`ErrorCode.BAD_CONFIG`).
+        """
+        for key in self._keys:
+            if any(holds_key(word, key) for word in self._words if len(word) >= MIN_KEY_CHARS):
+                raise bad_value("the API key appears on the command line: ps and the shell history show what is there.")
+            for name, value in self._environ.items():
+                if is_read(name) and len(value) >= MIN_KEY_CHARS and holds_key(value, key):
+                    raise bad_config(f"{name} holds the API key: it belongs in {KEYS[0]} only.", hint=f"unset {name}")
+
+    def star(self, value: "JsonValue") -> "JsonValue":
+        """Return a value without any of the keys."""
+        from escrowctl.contract.redaction import star_value  # noqa: PLC0415 - errors and settings alone need it
+
+        for key in self._keys:
+            value = star_value(value, key)
+        return value
+
+
+def refuse_in_base_url(base_url: str, key: str, *, source: str) -> None:
+    """Raise EscrowctlError `ErrorCode.BAD_CONFIG` where a base URL holds the key; hosts are compared in lower case."""
+    if holds_key(base_url, key) or holds_key(base_url.lower(), key.lower()):
+        raise bad_config(f"the base URL from {source} holds the API key: remove it there.")
+
+
+def _in_file(path: Path, *, folder: Path = Path()) -> Iterator[str]:
+    with suppress(EscrowctlError, ValueError, RuntimeError):
+        yield read_key_file(folder / path.expanduser(), source="").reveal()
+
+
+def _read(path: Path) -> dict[str, Any]:
+    import tomllib  # noqa: PLC0415 - for those who made a mistake
+
+    with suppress(OSError, ValueError):
+        return tomllib.loads(read_regular(path, limit=_MAX_CONFIG_BYTES)[0].decode("utf-8"))
+    return {}
+
+
+def _table(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

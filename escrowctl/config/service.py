@@ -1,10 +1,10 @@
-"""The service a command talks to, every question about it answered."""
+"""The service that a command talks to, with everything that line, environment and profile say about it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
 
-from escrowctl.config.origin import Origin
+from escrowctl.config.origin import Network, Origin, parse_base_url
 from escrowctl.config.secrets import Secret
 from escrowctl.contract.key_search import holds_key
 from escrowctl.contract.number import Number
@@ -17,7 +17,10 @@ WRITE_TIMEOUT = 60.0
 MAX_TIMEOUT = 3600.0
 
 REPLY_LIMIT = 1024 * 1024
-"""Most bytes of a single record's reply, as sent and as decoded, unless the profile says otherwise."""
+"""Most bytes of a single record's reply, as sent and as decoded."""
+
+LIST_LIMIT = 64 * 1024 * 1024
+"""Most bytes of a list's reply, as sent and as decoded."""
 
 FAILED = ("failed", "declined", "rejected", "cancelled", "canceled")
 """Statuses of an escrow that was created and came to nothing, unless the profile lists others."""
@@ -25,23 +28,13 @@ FAILED = ("failed", "declined", "rejected", "cancelled", "canceled")
 PENDING = ("pending", "processing", "releasing", "queued", "in_progress")
 """Statuses of a release that is accepted and not done, unless the profile lists others."""
 
-LIST_LIMIT = 64 * 1024 * 1024
-"""Most bytes of a list's reply, unless the profile says otherwise."""
+_IN_PROCESS_HOST = "sandbox.localhost"
+"""Where requests to the in-process sandbox are addressed; nothing is ever resolved or connected."""
 
 
-@dataclass(frozen=True, slots=True)
-class Network:
-    """How to reach it: a CA bundle in place of the OS store, and a proxy URL; loopback has no proxy."""
+class Webhooks(NamedTuple):
+    """Under which names the service takes a new webhook's URL and events."""
 
-    ca_bundle: Path | None = None
-    proxy: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Webhooks:
-    """How it signs events, and under which names it takes a new webhook's URL and events."""
-
-    scheme: str = "standard-webhooks"
     url_field: str = "url"
     events_field: str = "events"
 
@@ -51,20 +44,20 @@ class Webhooks:
         return frozenset({self.url_field, self.events_field})
 
 
-@dataclass(frozen=True, slots=True)
-class JournalPin:
-    """A journal's id that live writes are bound to, and who says so."""
+class JournalPin(NamedTuple):
+    """The id of a journal that live writes are bound to, and which setting or variable says so."""
 
     journal_id: str
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
-    """One service under one name. `identity` is what local guards are keyed by: the normalised
-    origin, the profile's `service_id`, or a sandbox store's own id. Time-outs are seconds, limits
-    bytes. `idempotency` is "header" where the service deduplicates by Idempotency-Key, else "none".
-    `released`, `failed` and `pending` are statuses, case-folded.
+class Service(NamedTuple):
+    """One service under one name.
+
+    `identity` is what local guards are keyed by: the normalised origin, the profile's `service_id`, or
+    the id of a sandbox's store. Time-outs are seconds. `idempotency` is "header" where the service
+    deduplicates by Idempotency-Key, else "none". `released`, `failed` and `pending` are statuses,
+    case-folded.
     """
 
     name: str
@@ -78,34 +71,32 @@ class Service:
     profile: str | None = None
     api_prefix: str = DEFAULT_API_PREFIX
     read_only: bool = False
-    caps: Mapping[str, Number] = field(default_factory=dict)
+    caps: Mapping[str, Number] = MappingProxyType({})
     account: str | None = None
     currencies: frozenset[str] = frozenset()
     reference_field: str | None = None
     idempotency: str = "none"
     retry_throttled: bool = False
-    pointers: Pointers = field(default_factory=Pointers)
+    pointers: Pointers = Pointers()
     released: frozenset[str] = frozenset()
     failed: frozenset[str] = frozenset(FAILED)
     pending: frozenset[str] = frozenset(PENDING)
-    webhooks: Webhooks = field(default_factory=Webhooks)
+    webhooks: Webhooks = Webhooks()
     journal_pins: tuple[JournalPin, ...] = ()
     read_timeout: float = READ_TIMEOUT
     write_timeout: float = WRITE_TIMEOUT
-    reply_limit: int = REPLY_LIMIT
-    list_limit: int = LIST_LIMIT
-    network: Network = field(default_factory=Network)
+    network: Network = Network()
 
     @property
     def site(self) -> str | None:
         """The origin, with every name of this machine as one; None for the sandbox, whose store has an identity."""
         if self.sandbox:
             return None
-        return str(replace(self.origin, host="localhost")) if self.origin.is_loopback else str(self.origin)
+        return str(self.origin._replace(host="localhost")) if self.origin.is_loopback else str(self.origin)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names that local guards know it by: a profile's `service_id` joins origins, and parts none."""
+        """The names that local guards know it by: a profile's `service_id` joins origins and separates none."""
         return tuple(dict.fromkeys((self.identity, self.site or self.identity)))
 
     @property
@@ -119,7 +110,7 @@ class Service:
         return self.retry_throttled or self.deduplicates
 
     def url(self, path: str) -> str:
-        """Return the whole URL of an operation's filled path."""
+        """Return the complete URL of an operation's filled path."""
         return f"{self.origin.base_url}{self.api_prefix}{path}"
 
     def refuse_key(self, *texts: str | None) -> None:
@@ -135,5 +126,27 @@ class Service:
         return status is not None and status.casefold() in self.pending
 
     def means_released(self, status: str | None) -> bool:
-        """Whether the profile says that this status word means released; compared case-blind."""
+        """Whether the profile says that this status means released; compared case-blind."""
         return status is not None and status.casefold() in self.released
+
+
+def describe_sandbox(timeout: float | None, *, identity: str, key: str, served_at: str | None) -> Service:
+    """Return the embedded sandbox as a service: no variable and no file changes where it is.
+
+    `served_at` is the URL of the `sandbox serve` that holds the store; None where this process does.
+    """
+    origin = parse_base_url(served_at, source="sandbox.lock") if served_at else Origin("http", _IN_PROCESS_HOST, 80)
+    return Service(
+        name="sandbox",
+        origin=origin,
+        identity=identity,
+        key=Secret(key),
+        url_source="--sandbox",
+        key_source="the sandbox's own store",
+        live=False,
+        sandbox=True,
+        retry_throttled=True,
+        released=frozenset({"released"}),
+        read_timeout=timeout or READ_TIMEOUT,
+        write_timeout=timeout or WRITE_TIMEOUT,
+    )

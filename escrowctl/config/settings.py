@@ -1,23 +1,21 @@
-"""From line, environment and config file to one service: which wins, and what never meets.
+"""From command line, environment and config file to one service: which outranks which.
 
-What is typed on the line (a named profile included) outranks the environment, which outranks the
-default profile. A key belongs to the origin it was given for: a URL from one level never meets a
-key from another.
+The command line (a named profile included) outranks the environment, which outranks the default
+profile. A key is used only for the origin it was given for: a URL from one level is never used with
+a key from another.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from escrowctl.config.credentials import Credentials
 from escrowctl.config.file import find_config_path, read_config
 from escrowctl.config.folders import Folders
-from escrowctl.config.keys import DEFAULT, ENVIRONMENT, KEY_VARIABLES, LINE, Choice, KeyFinder
-from escrowctl.config.network import find_network
-from escrowctl.config.origin import Origin, parse_base_url, refuse_prefix
+from escrowctl.config.keys import DEFAULT, ENVIRONMENT, LINE, Choice, KeyFinder
+from escrowctl.config.origin import Origin, find_network, parse_base_url, refuse_prefix
 from escrowctl.config.service import MAX_TIMEOUT, READ_TIMEOUT, WRITE_TIMEOUT, JournalPin, Service, Webhooks
+from escrowctl.config.variables import KEYS
 from escrowctl.contract.key_search import shown
 from escrowctl.contract.number import Number
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
@@ -25,12 +23,15 @@ from escrowctl.contract.record import Pointers
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_config, bad_value, not_sent
 
 if TYPE_CHECKING:
+    from escrowctl.config.credentials import Credentials
     from escrowctl.config.profiles import ConfigFile, Profile
 
 
-@dataclass(frozen=True, slots=True)
-class LineValues:
-    """What the shared options say about the service; None where not typed."""
+MODES = ("test", "live")
+
+
+class LineValues(NamedTuple):
+    """What the global options say about the service; None where not given."""
 
     profile: str | None = None
     base_url: str | None = None
@@ -39,36 +40,37 @@ class LineValues:
 
 
 class Resolver:
-    """Resolves one run's service; reads config.toml at most once."""
+    """Finds the service of one run; reads config.toml at most once."""
 
     def __init__(self, line: LineValues, environ: Mapping[str, str], folders: Folders) -> None:
         self._line = line
         self._environ = environ
         self._folders = folders
-        # A file that the line names is not the environment's: a profile in it says nothing of the environment's key.
         origin_of = self._origin_of if line.config is None else None
         self.keys = KeyFinder(environ, lambda: self.credentials, lambda: self.config_path, origin_of)
 
     @property
     def config_path(self) -> Path:
-        """Where config.toml is; raises EscrowctlError (exit 17) as `Folders` does."""
+        """Where config.toml is; raises EscrowctlError as `Folders` does."""
         return find_config_path(self._line.config, self._environ, self._folders)[0]
 
     @cached_property
-    def credentials(self) -> Credentials:
-        """The stored keys; raises EscrowctlError (exit 17) as `Folders` does."""
+    def credentials(self) -> "Credentials":
+        """The stored keys; raises EscrowctlError as `Folders` does."""
+        from escrowctl.config.credentials import Credentials  # noqa: PLC0415 - a key of the environment needs none
+
         return Credentials(self._folders.config, self._environ)
 
     @cached_property
     def config(self) -> "ConfigFile | None":
-        """What config.toml says, None where there is none; raises EscrowctlError (exit 2, 17)."""
+        """What config.toml says, None where there is none; raises EscrowctlError as `read_config` and `Folders`."""
         return read_config(self.config_path)
 
     def resolve(self) -> Service:
         """Return the service with its key.
 
-        Raises EscrowctlError: exit 4 where nothing is configured or no key fits, exit 2 where
-        values are bad or contradict each other.
+        Raises EscrowctlError: `ErrorCode.NOT_CONFIGURED` where nothing is configured, `KEY_MISSING` where no
+        key fits, `BAD_CONFIG` or `BAD_VALUE` where values are wrong or contradict each other.
         """
         choice = self.choose()
         found = self.keys.find(choice)
@@ -82,7 +84,7 @@ class Resolver:
             key=found.key,
             url_source=choice.source,
             key_source=found.source,
-            live=is_live(choice),
+            live=choice.mode == "live",
             journal_pins=self.journal_pins(choice),
             read_timeout=read_timeout,
             write_timeout=write_timeout,
@@ -90,12 +92,23 @@ class Resolver:
         )
         return _with_profile(service, profile) if profile else service
 
-    # Where to
-
     def choose(self) -> Choice:
         """Return which service the line, the environment or the default profile means; raises as `resolve`."""
+        choice = self._choose()
+        mode = self._environ.get("ESCROWCTL_MODE")
+        if not mode or (choice.level == LINE and choice.profile is not None):
+            return choice
+        check_mode(mode, name="ESCROWCTL_MODE")
+        if choice.profile is not None and choice.profile.mode not in (None, mode):
+            raise bad_config(
+                f"ESCROWCTL_MODE is {mode}, but profile {choice.profile_name} is {choice.profile.mode}.",
+                hint="unset ESCROWCTL_MODE",
+            )
+        return choice._replace(environ_mode=mode)
+
+    def _choose(self) -> Choice:
         line, environ = self._line, self._environ
-        # A variable that is set to nothing is as good as none; an empty word on the line is a mistake.
+        # An empty variable is the same as none; an empty word on the command line is a mistake.
         env_profile, env_url = environ.get("ESCROWCTL_PROFILE") or None, environ.get("ESCROWCTL_BASE_URL") or None
         by_url_alone = bool(line.base_url or env_url) and not (line.profile or env_profile)
         self._require_config(optional=by_url_alone)
@@ -116,7 +129,7 @@ class Resolver:
     def _require_config(self, *, optional: bool) -> None:
         """Refuse a config file that cannot be used, and a named one that does not exist.
 
-        `optional`: no folder to look in is as good as no file.
+        `optional`: where there is no folder to look in, there is no file.
         """
         try:
             if self.config is None and find_config_path(self._line.config, self._environ, self._folders)[1]:
@@ -149,13 +162,13 @@ class Resolver:
         return choice
 
     def profile_name(self) -> str | None:
-        """Return the profile that the line, the environment or config.toml names; it need not be there."""
+        """Return the profile that the line, the environment or config.toml names; it may not exist."""
         if self._line.profile is not None:
             return self._line.profile
         return self._environ.get("ESCROWCTL_PROFILE") or (self.config.default_profile if self.config else None)
 
     def choose_profile(self, name: str) -> Choice:
-        """Return the choice of a profile as if it had been named on the line; raises as `resolve`."""
+        """Return the choice of a profile as if the line named it; raises as `resolve`."""
         return self._from_profile(LINE, name, f"--profile {name}")
 
     def _origin_of(self, name: str) -> Origin:
@@ -165,24 +178,11 @@ class Resolver:
         known = self.config.profiles if self.config else {}
         if name in known:
             return known[name]
-        listing = f"profiles there: {', '.join(sorted(known))}" if known else "it has no profiles"
+        listing = f"the profiles are: {', '.join(sorted(known))}" if known else "it has no profiles"
         raise bad_config(f'there is no profile "{shown(name)}" in {self.config_path} ({listing}).')
 
-    # What is wrong
-
-    def _nothing_configured(self) -> EscrowctlError:
-        has_key = any(name in self._environ for name in KEY_VARIABLES)
-        message = (
-            "an API key is set, but no base URL: ESCROWCTL_BASE_URL should say where the key belongs."
-            if has_key
-            else "nothing is configured: no profile, no API key, no base URL."
-        )
-        return not_sent(ErrorCode.NOT_CONFIGURED, f"{message}")
-
-    # The rest
-
     def journal_pins(self, choice: Choice) -> tuple[JournalPin, ...]:
-        """Return the journal ids that live writes are bound to: the profile's and the environment's, both hold."""
+        """Return the journal ids that live writes are bound to: of the environment and of the profile, both apply."""
         pins = []
         if named := self._environ.get("ESCROWCTL_JOURNAL_ID"):
             pins.append(JournalPin(named, "ESCROWCTL_JOURNAL_ID"))
@@ -193,43 +193,50 @@ class Resolver:
     def timeouts(self, profile: "Profile | None") -> tuple[float, float]:
         """Return the seconds for one attempt to read and to write."""
         if self._line.timeout is not None:
-            one = check_timeout(self._line.timeout, source="--timeout")
-        elif text := self._environ.get("ESCROWCTL_TIMEOUT"):
-            one = parse_timeout(text, source="ESCROWCTL_TIMEOUT")
+            one = check_timeout(self._line.timeout)
         elif profile and profile.timeout:
             one = profile.timeout
         else:
             return READ_TIMEOUT, WRITE_TIMEOUT
         return one, one
 
+    def _nothing_configured(self) -> EscrowctlError:
+        has_key = any(name in self._environ for name in KEYS)
+        message = (
+            "an API key is set, but no base URL: ESCROWCTL_BASE_URL should say where the key belongs."
+            if has_key
+            else "nothing is configured: no profile, no API key, no base URL."
+        )
+        return not_sent(ErrorCode.NOT_CONFIGURED, message)
 
-def parse_timeout(text: str, *, source: str) -> float:
-    """Return seconds above 0 and up to an hour; raises EscrowctlError (exit 2) naming `source`."""
-    try:
-        seconds = float(text)
-    except ValueError:
-        raise bad_value(f'{source} "{text}" is not a number of seconds, such as 30.') from None
-    return check_timeout(seconds, source=source)
 
-
-def check_timeout(seconds: float, *, source: str) -> float:
-    """Return `seconds` if they can bound an attempt."""
+def check_timeout(seconds: float) -> float:
+    """Return the seconds of `--timeout`; raises EscrowctlError `ErrorCode.BAD_VALUE` for 0 and above an hour."""
     if not 0 < seconds <= MAX_TIMEOUT:
-        raise bad_value(f"{source} {seconds:g} is not above 0 and at most {MAX_TIMEOUT:g} seconds.")
+        raise bad_value(f"--timeout {seconds:g} is not above 0 and at most {MAX_TIMEOUT:g} seconds.")
     return seconds
 
 
-def is_live(choice: Choice) -> bool:
-    """Whether the choice is live: unless its profile says otherwise it is, loopback aside."""
-    mode = choice.profile.mode if choice.profile else None
-    return mode == "live" or (mode is None and not choice.origin.is_loopback)
+def check_mode(text: str, *, name: str) -> str:
+    """Return the mode; raises EscrowctlError `ErrorCode.BAD_VALUE` naming `name` where it is neither test nor live."""
+    if text not in MODES:
+        raise bad_value(f'{name} "{shown(text)}" is neither test nor live.')
+    return text
+
+
+def refuse_other_service(line: LineValues) -> None:
+    """Raise EscrowctlError `ErrorCode.BAD_VALUE` where the line names another service with `--sandbox`."""
+    for name, value in (("--profile", line.profile), ("--base-url", line.base_url)):
+        if value is not None:
+            raise bad_value(f"--sandbox and {name} contradict each other: leave one of them out.")
+    if line.timeout is not None:
+        check_timeout(line.timeout)
 
 
 def _with_profile(service: Service, profile: "Profile") -> Service:
     """Return the service with those fields that only a profile can set."""
     reply = profile.reply
-    return replace(
-        service,
+    return service._replace(
         api_prefix=profile.api_prefix,
         read_only=profile.read_only,
         caps={currency: Number(str(cap)) for currency, cap in profile.caps.items()},
@@ -242,9 +249,7 @@ def _with_profile(service: Service, profile: "Profile") -> Service:
         released=_folded(profile.status.released),
         failed=_folded(profile.status.failed),
         pending=_folded(profile.status.pending),
-        webhooks=Webhooks(profile.webhook.scheme, profile.webhook.url_field, profile.webhook.events_field),
-        reply_limit=profile.reply_limit,
-        list_limit=profile.list_limit,
+        webhooks=Webhooks(profile.webhook.url_field, profile.webhook.events_field),
     )
 
 
@@ -254,6 +259,6 @@ def _folded(statuses: list[str]) -> frozenset[str]:
 
 def _contradiction(source: str, origin: Origin, profile: str, profile_origin: Origin) -> EscrowctlError:
     return bad_config(
-        f"{source} points to {origin}, but profile {profile} is {profile_origin}: they cannot both be meant.",
-        hint=f"leave one of them out: unset {source}" if source.startswith("ESCROWCTL") else "leave one of them out",
+        f"{source} points to {origin}, but profile {profile} is {profile_origin}: leave one of them out.",
+        hint=f"unset {source}" if source.startswith("ESCROWCTL") else (),
     )

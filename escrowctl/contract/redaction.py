@@ -1,8 +1,8 @@
-"""What may be stored and traced of texts and documents that can hold a secret.
+"""What may be stored and traced of texts and documents that can contain a secret.
 
-The API key is known and found by `key_search`. A signing secret is known only by its prefix, or by the
-name it is under; a webhook's record holds one under a name that interface.md does not show. So of such
-documents only known harmless texts are stored, and hashes of the rest.
+The API key is known, and found by `key_search`. A signing secret is recognised only by its prefix or by
+its field's name, and interface.md does not show that name. So of a webhook's record only texts known as
+harmless are stored, and hashes of the rest.
 """
 
 import hashlib
@@ -41,9 +41,9 @@ _PRIVATE_NAMES = (
     *("access key", "access token", "refresh token", "auth token", "api token", "bearer token", "session token"),
     *("id token", "verification token"),
 )
-"""What the names of secrets contain. Not `token` alone: some services call an id so, which the journal must store."""
+"""What the names of secrets contain. Not `token` alone: with some services that is an id, which the journal needs."""
 
-# `re` compiles these when a text is first looked at, and keeps them.
+# `re` compiles these at their first use, and caches them.
 _NAME = rf"[\w-]{{0,64}}?(?:{'|'.join(_PRIVATE_NAMES).replace(' ', '[_-]?')})[\w-]{{0,64}}"
 _SIGNING = r"whsec(?:_|%5[Ff]|&#95;|&#[xX]5[Ff];|&lowbar;|\\u005[Ff])[^\s\"'<>]+"
 _NAMED_VALUE = rf"""(?i)({_NAME}\\*["']\s*:\s*\\*["'])(?:[^"'\\]|\\[^"'])+|(\b{_NAME}=)[^\s"'<>&;]+"""
@@ -51,7 +51,7 @@ _QUERY_VALUE = r"([?&][\w.~%\[\]-]+=)[^\s\"'<>&#]+"
 
 
 def star_value(value: JsonValue, key: str) -> JsonValue:
-    """Return a document with an API key starred in each of its texts, names and numbers."""
+    """Return a document with stars for an API key in each of its texts, names and numbers."""
     match value:
         case str():
             return star(value, key)
@@ -66,12 +66,12 @@ def star_value(value: JsonValue, key: str) -> JsonValue:
 
 
 def hide_secrets(text: str) -> str:
-    """Return a short text with signing secrets starred, and values under names like those of secrets."""
+    """Return a short text with stars for signing secrets, and for values under names like those of secrets."""
     return re.sub(_NAMED_VALUE, rf"\1\2{STARS}", re.sub(_SIGNING, STARS, text))
 
 
 def hide_query(text: str) -> str:
-    """Return a text with the values in the queries of its URLs starred."""
+    """Return a text with stars for the values in the queries of its URLs."""
     return re.sub(_QUERY_VALUE, rf"\1{STARS}", text)
 
 
@@ -86,7 +86,7 @@ def hide_values(value: JsonValue) -> JsonValue:
 def hash_values(value: JsonValue) -> JsonValue:
     """Return a document with hashes, as `redact` makes them, of the values under names like those of secrets.
 
-    It is the document itself only where there are none: hashes have hashes of their own.
+    Without such names it is the document itself; hashes are hashed again.
     """
     return _cover(value, "", _hash, lambda text: text)
 

@@ -274,13 +274,13 @@ class Console:
         return {"now": self._now(), "width": width, "color": self._colors(self._stdout)}
 
     def _colors(self, stream: TextIO) -> bool:
-        """`--color`, then NO_COLOR (no-color.org), then the forcing variables, then the terminal."""
+        """`--color`, then NO_COLOR (no-color.org), then FORCE_COLOR, then the terminal."""
         environ = self._environ
         if self.manner.color != "auto":
             return self.manner.color == "always"
         if environ.get("NO_COLOR"):
             return False
-        if environ.get("CLICOLOR_FORCE", "0") != "0" or environ.get("FORCE_COLOR", "0") != "0":
+        if environ.get("FORCE_COLOR", "0") != "0":
             return True
         return stream.isatty() and environ.get("TERM") != "dumb"
 

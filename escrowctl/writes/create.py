@@ -173,7 +173,7 @@ def _find_pointer(service: Service, entry: Entry, record: Record) -> str | None:
 
 
 def _would_prove(service: Service, entry: Entry, pointer: str) -> bool:
-    pointed = replace(service, pointers=service.pointers._replace(id=pointer))
+    pointed = service._replace(pointers=service.pointers._replace(id=pointer))
     judged = judge_stored(pointed, entry)
     return judged is not None and judged.result_id is not None
 

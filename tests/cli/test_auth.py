@@ -50,10 +50,10 @@ def test_key_from_a_pipe_is_checked_stored_and_used(run: Run, serve: Serve, home
         "profile\tacme-test\n"
         f"base_url\t{server.base_url}\n"
         "mode\ttest\n"
-        f"key\tstored in {home / 'credentials.toml'}, taken by the service\n",
+        f"key\tstored in {home / 'credentials.toml'}, accepted by the service\n",
     )
     assert result.err.splitlines() == [
-        "note: acme-test is the default profile now: it needs no -p",
+        "note: acme-test is now the default profile: it needs no -p",
         "next: escrowctl -p acme-test tx create --amount 100 --currency USD --dry-run",
     ]
     assert [(seen.method, seen.target, seen.header("Authorization")) for seen in server.seen] == [
@@ -141,9 +141,9 @@ def test_malformed_key_is_neither_sent_nor_stored_nor_shown(
 @pytest.mark.parametrize(
     ("reply", "code", "sentence", "hint"),
     [
-        (http_reply("401 Unauthorized", b'{"detail":"bad key"}'), 4, "does not take this key", ""),
-        (http_reply("403 Forbidden"), 4, "does not take this key for GET /webhooks", "--no-check"),
-        (http_reply("404 Not Found"), 6, "the API may stand under another prefix", "--api-prefix /v1"),
+        (http_reply("401 Unauthorized", b'{"detail":"bad key"}'), 4, "does not accept this key", ""),
+        (http_reply("403 Forbidden"), 4, "does not accept this key for GET /webhooks", "--no-check"),
+        (http_reply("404 Not Found"), 6, "the API may have another prefix", "--api-prefix /v1"),
         (http_reply("429 Too Many Requests"), 9, "429", "--no-check"),
         (http_reply("500 Oh No"), 10, "500", "--no-check"),
         (http_reply("308 Moved", b"", "Location: https://x.example.com/"), 8, "308", "redirects are not followed"),
@@ -382,9 +382,9 @@ def test_login_reports_what_overrides_the_new_profile(run: Run, serve: Serve) ->
 
 
 @pytest.mark.parametrize("case", ["link into nowhere", "unknown default profile", "changed while it was tried"])
-@pytest.mark.parametrize("store", ["--no-keyring", "--keyring"])
+@pytest.mark.parametrize("store", [(), ("--keyring",)], ids=["file", "keyring"])
 def test_a_profile_that_cannot_be_written_leaves_no_key_behind(
-    run: Run, serve: Serve, home: Path, monkeypatch: pytest.MonkeyPatch, case: str, store: str
+    run: Run, serve: Serve, home: Path, monkeypatch: pytest.MonkeyPatch, case: str, store: tuple[str, ...]
 ) -> None:
     stub = keyring(monkeypatch, KeyringStub())
     home.mkdir(mode=0o700, parents=True)
@@ -400,7 +400,7 @@ def test_a_profile_that_cannot_be_written_leaves_no_key_behind(
         connection.sendall(http_reply("200 OK", b"[]"))
 
     server = serve(behave)
-    result = login(run, server, "--mode", "test", "-p", "a", store)
+    result = login(run, server, "--mode", "test", "-p", "a", *store)
 
     late = case.startswith("changed")
     assert (result.code, result.out) == (17 if case.startswith("link") else 2, ""), result.err
@@ -409,9 +409,9 @@ def test_a_profile_that_cannot_be_written_leaves_no_key_behind(
     assert (stub.entries, sorted(path.name for path in home.iterdir())) == ({}, ["config.toml"])
 
 
-@pytest.mark.parametrize("store", ["--no-keyring", "--keyring"])
+@pytest.mark.parametrize("store", [(), ("--keyring",)], ids=["file", "keyring"])
 def test_login_removes_the_key_when_the_last_rename_fails(
-    run: Run, serve: Serve, home: Path, monkeypatch: pytest.MonkeyPatch, store: str
+    run: Run, serve: Serve, home: Path, monkeypatch: pytest.MonkeyPatch, store: tuple[str, ...]
 ) -> None:
     stub, server = keyring(monkeypatch, KeyringStub()), serve(takes(KEY))
     login(run, server, "--mode", "test", "-p", "a")
@@ -424,10 +424,10 @@ def test_login_removes_the_key_when_the_last_rename_fails(
         return replace(path, target)
 
     monkeypatch.setattr(Path, "replace", fail)
-    result = login(run, server, "--mode", "test", "-p", "b", store)
+    result = login(run, server, "--mode", "test", "-p", "b", *store)
 
     assert (result.code, result.out) == (17, "")
-    assert result.err.endswith("Input/output error. It is as it was. Nothing was stored.\n")
+    assert result.err.endswith("Input/output error. It is unchanged. Nothing was stored.\n")
     assert (files_of(home), stub.entries) == (before, {})
 
 
@@ -445,7 +445,7 @@ def test_login_refuses_when_the_prefix_changed_during_the_check(
     result = run("-p", "a", "auth", "login", stdin=KEY)
 
     assert (result.code, result.out, list(files_of(home))) == (2, "", ["config.toml"])
-    assert "profile a has got the prefix /v2 meanwhile, not /v1. Nothing was stored." in result.err
+    assert "profile a now has the prefix /v2, not /v1. Nothing was stored." in result.err
 
 
 def test_login_stores_a_typed_default_prefix_over_another(
@@ -477,7 +477,7 @@ def test_chosen_keyring_holds_the_key_and_the_file_names_it(
     used = run("user", "get", "usr_1")
 
     assert (stored.code, used.code) == (0, 0)
-    assert stored.out.splitlines()[3] == "key\tstored in the keyring, taken by the service"
+    assert stored.out.splitlines()[3] == "key\tstored in the keyring, accepted by the service"
     assert ring.entries == {(f"escrowctl {server.base_url}", "a"): KEY}
     assert f'[a]\norigin = "{server.base_url}"\nstore = "keyring"\n' in files_of(home)["credentials.toml"]
     assert KEY not in "".join(files_of(home).values())
@@ -486,20 +486,6 @@ def test_chosen_keyring_holds_the_key_and_the_file_names_it(
     assert (gone.code, ring.entries) == (0, {})
     assert "[a]" not in files_of(home)["credentials.toml"]
     assert run("user", "get", "usr_1").code == 4
-
-
-def test_config_chooses_the_keyring_and_an_option_refuses_it(
-    run: Run, serve: Serve, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server, ring = serve(takes(KEY)), keyring(monkeypatch, KeyringStub())
-    run("config", "set", "profiles.x.base_url", "https://x.example.com")
-    run("config", "set", "key_store", "keyring")
-
-    login(run, server, "--mode", "test", "-p", "a")
-    login(run, server, "--mode", "test", "-p", "b", "--no-keyring")
-
-    assert ring.entries == {(f"escrowctl {server.base_url}", "a"): KEY}
-    assert f'[b]\norigin = "{server.base_url}"\nkey = "{KEY}"\n' in files_of(home)["credentials.toml"]
 
 
 def test_keyring_is_not_used_unless_chosen(run: Run, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -536,7 +522,7 @@ def test_failing_keyring_is_replaced_by_the_file_with_a_warning(
     assert (result.code, result.out) == (0, "a\n")
     path = home / "credentials.toml"
     assert result.err == (
-        f"warning: the keyring cannot be used: {why}. The key is kept in {path} instead, which only you can read.\n"
+        f"warning: the keyring cannot be used: {why}. The key is stored in {path} instead, which only you can read.\n"
     )
     assert f'key = "{KEY}"' in path.read_text()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -556,7 +542,7 @@ def test_missing_keyring_is_reported_with_a_fix(run: Run, serve: Serve, monkeypa
     assert result.err.splitlines() == [
         "error: the key of a is in the keyring, which cannot be used: it is not installed: "
         "pip install 'escrowctl[keyring]'. Nothing was sent.",
-        "hint: escrowctl auth login -p a --no-keyring",
+        "hint: escrowctl auth login -p a",
         "      or set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY",
     ]
     assert (out.code, out.out) == (17, "")
@@ -621,7 +607,7 @@ def test_status_lists_each_account_and_where_its_key_is(
             "-",
             f"api_key_file of profile loose: {home / 'loose.key'} can be read or changed by others (mode 0604)",
         ],
-        ["moved", "", a, "test", "-", f"the stored key is for {b}, and not used here"],
+        ["moved", "", a, "test", "-", f"the stored key is for {b}, not for this profile"],
         ["none", "", "https://none.example.com", "live", "-", "no key"],
         ["orphan", "", b, "-", str(kept), "there is no such profile: escrowctl auth logout -p orphan"],
     ]
@@ -633,12 +619,12 @@ def test_status_checks_each_service_on_request(run: Run, accounts: tuple[WireSer
 
     states = {row["profile"]: row["state"] for row in result.json}
     assert {name: states[name] for name in ("a", "b", "file")} == {
-        "a": "taken by the service",
+        "a": "accepted by the service",
         "b": 'list webhooks: the service answered 401 "no such key"',
-        "file": "taken by the service",
+        "file": "accepted by the service",
     }
     assert (result.code, result.error["code"]) == (16, "check_failed")
-    assert result.error["message"] == "b, loose, moved, none, orphan: this cannot be used as it is."
+    assert result.error["message"] == "b, loose, moved, none, orphan cannot be used: see the state."
     asked = [[(seen.target, seen.header("Authorization")) for seen in server.seen] for server in accounts]
     assert asked == [
         [("/api/v1/webhooks", f"Bearer {KEY}")],
@@ -703,7 +689,7 @@ def test_logout_removes_one_key_and_lists_the_rest(
         f"removed: the key of b for {b}, from {home / 'credentials.toml'}",
         "note: ESCROWCTL_API_KEY is still set in the environment",
     ]
-    assert (again.code, again.err) == (0, "note: no key is stored for b: there was nothing to remove\n")
+    assert (again.code, again.err) == (0, "note: no key is stored for b: nothing to remove\n")
     assert "note: file still takes its key from the file file.key" in file.err
     assert (unknown.code, unknown.out) == (2, "")
     left = (home / "credentials.toml").read_text()
@@ -719,12 +705,12 @@ def test_switch_sets_the_default_profile(run: Run, accounts: tuple[WireServer, W
     nobody = run("auth", "switch")
 
     assert (switched.code, switched.out) == (0, "")
-    assert switched.err == f"saved: b is the default profile, live, {b}\n"
+    assert switched.err == f"saved: b is now the default profile, live, {b}\n"
     assert (home / "config.toml").read_text() == SERVICES.format(a=accounts[0].base_url, b=b).replace(
         'default_profile = "a"', 'default_profile = "b"'
     )
     assert (unknown.code, nobody.code) == (2, 2)
-    assert "there are: a, b, file, loose, moved, none." in nobody.err
+    assert "the profiles are: a, b, file, loose, moved, none." in nobody.err
 
 
 def test_switch_asks_at_a_terminal(run: Run, accounts: tuple[WireServer, WireServer], home: Path) -> None:

@@ -189,7 +189,7 @@ def test_id_that_does_not_fit_a_path_is_refused(
         (("journal", "show", "x"), "", '"x" is not a journal entry'),
         (("journal", "list", "--limit", "0"), "", "--limit 0 is not from 1"),
         (("help", "nothing"), "", 'there is no command or topic "nothing"'),
-        (("--sandbox", "-p", "x", "tx", "get", "tx_1"), "", "--sandbox and --profile cannot both be meant"),
+        (("--sandbox", "-p", "x", "tx", "get", "tx_1"), "", "--sandbox and --profile contradict each other"),
     ],
 )
 def test_unusable_input_is_refused_in_one_sentence(

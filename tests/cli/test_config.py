@@ -56,7 +56,6 @@ BUILT_IN: dict[str, tuple[Any, str]] = {
     "reply.status": (None, "built in"),
     "reply.amount": (None, "built in"),
     "reply.currency": (None, "built in"),
-    "webhook.scheme": ("standard-webhooks", "built in"),
     "webhook.url_field": ("url", "built in"),
     "webhook.events_field": ("events", "built in"),
     "reference_field": (None, "built in"),
@@ -65,13 +64,10 @@ BUILT_IN: dict[str, tuple[Any, str]] = {
     "retry_throttled": (False, "built in"),
     "account": (None, "built in"),
     "service_id": (None, "built in"),
-    "reply_limit": (1_048_576, "built in"),
-    "list_limit": (67_108_864, "built in"),
     "journal_id": (None, "built in"),
     "ca_bundle": (None, "built in"),
     "proxy": (None, "built in"),
     "default_profile": (None, "built in"),
-    "key_store": ("file", "built in"),
 }
 
 
@@ -104,7 +100,6 @@ def test_source_that_overrides_the_file_is_listed(run: Run, write_config: WriteC
     environ = {
         "ESCROWCTL_BASE_URL": "https://env.example.com/base/",
         "ESCROWCTL_API_KEY": "sk_env_0123456789",
-        "ESCROWCTL_TIMEOUT": "7",
         "ESCROWCTL_CA_BUNDLE": str(bundle),
         "ESCROWCTL_JOURNAL_ID": "00000000-0000-0000-0000-000000000001",
         "https_proxy": "http://user:secret@proxy.example.com:3128",
@@ -114,7 +109,6 @@ def test_source_that_overrides_the_file_is_listed(run: Run, write_config: WriteC
         "base_url": ("https://env.example.com/base", "ESCROWCTL_BASE_URL"),
         "api_key": ("***", "ESCROWCTL_API_KEY"),
         "mode": ("live", "built in"),
-        "timeout": (7, "ESCROWCTL_TIMEOUT"),
         "journal_id": ("00000000-0000-0000-0000-000000000001", "ESCROWCTL_JOURNAL_ID"),
         "ca_bundle": (str(bundle), "ESCROWCTL_CA_BUNDLE"),
         "proxy": ("http://***@proxy.example.com:3128", "https_proxy"),
@@ -202,9 +196,7 @@ def test_config_list_reports_contradictions_and_invalid_files(run: Run, write_co
 
 def test_sandbox_lists_its_own_settings_despite_configuration(run: Run, write_config: WriteConfig) -> None:
     write_config("this is not TOML")
-    found = settings_of(
-        run, "--sandbox", environ={"ESCROWCTL_BASE_URL": "x", "ESCROWCTL_API_KEY": "", "ESCROWCTL_TIMEOUT": "z"}
-    )
+    found = settings_of(run, "--sandbox", environ={"ESCROWCTL_BASE_URL": "x", "ESCROWCTL_API_KEY": ""})
 
     assert set(found) == set(BUILT_IN)
     assert found["default_profile"] == (None, "built in")
@@ -302,7 +294,7 @@ def test_one_value_is_printed_bare(
         ("profiles.acme-live", 2, "is a table of settings"),
         ("profiles.nowhere.mode", 2, 'there is no profile "nowhere"'),
         ("status.relesed", 2, 'there is no setting "status.relesed"; the nearest is "status.released".'),
-        ("api_key", 2, "a key is never printed. Nothing was sent.\nhint: where it is from: escrowctl config list"),
+        ("api_key", 2, "a key is never printed. Nothing was sent.\nhint: where it comes from: escrowctl config list"),
         ("profiles.acme-live.api_key", 2, "error: a key is never printed."),
     ],
 )
@@ -330,16 +322,23 @@ def test_setting_that_cannot_be_printed_is_reported_with_a_reason(
             'status.pending = ["pending", "processing", "releasing", "queued", "in_progress", "PAYOUT_QUEUED"]',
         ),
         (("status.failed", "VOID"), 'status.failed = ["VOID"]'),
+        (("status.failed", '["VOID", "LOST, FOUND"]'), 'status.failed = ["VOID", "LOST, FOUND"]'),
+        (("status.failed", "[]"), "status.failed = []"),
+        (("status.failed", "404"), 'status.failed = ["404"]'),
         (("read_only", "true"), "read_only = true"),
         (("retry_throttled", "false"), "retry_throttled = false"),
         (("timeout", "90"), "timeout = 90"),
         (("timeout", "0.5"), "timeout = 0.5"),
+        (("timeout", "25e-1"), "timeout = 2.5"),
         (("caps.USD", "99.95"), 'caps.USD = "99.95"'),
+        (("caps.USD", "5000"), "caps.USD = 5000"),
+        (("account", "true"), 'account = "true"'),
+        (("account", "2026-01-01"), 'account = "2026-01-01"'),
+        (("reference_field", '"external Ref"'), 'reference_field = "external Ref"'),
+        (("reference_field", "5\nread_only = true"), r'reference_field = "5\nread_only = true"'),
         (("idempotency", "header"), 'idempotency = "header"'),
         (("mode", "live"), 'mode = "live"'),
-        (("webhook.scheme", "none"), 'webhook.scheme = "none"'),
         (("service_id", "123"), 'service_id = "123"'),
-        (("reply_limit", "2048"), "reply_limit = 2048"),
         (("currencies", "XTS", "XAU"), 'currencies = ["XTS", "XAU"]'),
         (("journal_id", "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"), 'journal_id = "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"'),
         (("base_url", "https://other.example.com/x"), 'base_url = "https://other.example.com/x"'),
@@ -363,10 +362,12 @@ def test_setting_is_written_with_its_type(
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (("read_only", "yes"), 'read_only should be true or false, not "yes"'),
-        (("timeout", "soon"), 'timeout should be seconds above 0 and at most 3600, not "soon"'),
+        (("read_only", "yes"), "read_only: it should be true or false"),
+        (("timeout", "soon"), "timeout: it should be seconds above 0 and at most 3600"),
         (("timeout", "0"), "timeout: it should be seconds above 0"),
-        (("timeout", "1e3"), "timeout should be seconds above 0"),
+        (("timeout", "1e4"), "timeout: it should be seconds above 0"),
+        (("timeout", '"90"'), "timeout: it should be seconds above 0"),
+        (("caps", "{EUR = 5}"), "is a table of settings"),
         (("mode", "prod"), 'mode: it should be "test" or "live"'),
         (("mode", "test", "live"), "takes one value, not 2"),
         (("reply.id", "escrowRef"), "reply.id: it should be a JSON Pointer such as /data/id"),
@@ -378,8 +379,9 @@ def test_setting_is_written_with_its_type(
         (("api_prefix", "/../x"), "api_prefix: it should be a path"),
         (("base_url", "http://escrow.example.com"), "is plain http to a real host"),
         (("base_url", "https://u:p@escrow.example.com"), "has a user or password"),
-        (("status.released", "a,,b"), "one of the words is empty"),
-        (("reply_limit", "10"), "reply_limit: it should be a whole number of bytes from 1024"),
+        (("status.released", "a,,b"), "has an empty item"),
+        (("reply_limit", "2048"), 'there is no setting "reply_limit"'),
+        (("webhook.scheme", "none"), 'there is no setting "webhook.scheme"'),
         (("journal_id", "j1"), "journal_id: it should be a journal's id"),
         (("reply", "x"), "is a table of settings"),
         (("reply.idd", "/x"), 'there is no setting "reply.idd"; the nearest is "reply.id"'),
@@ -387,8 +389,8 @@ def test_setting_is_written_with_its_type(
         (("profiles.a b.mode", "test"), "names no profile"),
         (("profiles", "x"), "names no profile"),
         (("profiles.nowhere.mode", "test"), 'there is no profile "nowhere"'),
-        (("default_profile", "nowhere"), "there is no such profile (profiles there: acme-live, acme-test)"),
-        (("key_store", "wallet"), 'key_store: it should be "file" or "keyring"'),
+        (("default_profile", "nowhere"), "there is no such profile (the profiles are: acme-live, acme-test)"),
+        (("key_store", "file"), 'there is no setting "key_store"'),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -412,7 +414,7 @@ def test_config_set_refuses_a_key_and_does_not_show_it(run: Run, write_config: W
     result = run("config", "set", key, "sk_live_typed_by_mistake", "--debug")
 
     assert (result.code, result.out) == (2, "")
-    assert "a key never stands in argv" in result.err
+    assert "API keys are accepted neither as arguments nor in config.toml" in result.err
     assert "auth login" in result.err
     assert "sk_live_typed_by_mistake" not in result.err
     assert path.read_text() == ACME
@@ -425,7 +427,7 @@ def test_key_in_config_toml_is_refused_and_not_shown(run: Run, write_config: Wri
     result = run("-p", "a", "tx", "get", "tx_1", "--debug")
 
     assert (result.code, result.out) == (2, "")
-    assert f"profiles.a.{name}: a key does not stand in config.toml." in result.err
+    assert f"profiles.a.{name}: an API key does not belong in config.toml." in result.err
     assert "sk_live_in_the_wrong_file" not in result.err
     taken_out = run("config", "unset", f"profiles.a.{name}")
     assert taken_out.code == 0, taken_out.err
@@ -528,7 +530,7 @@ def test_unset_profile_leaves_its_key_and_reports_it(run: Run, write_config: Wri
 
     assert result.code == 0
     assert result.err.splitlines() == [
-        f"saved: profiles.acme-live is not set any more in {path}",
+        f"saved: profiles.acme-live is no longer set in {path}",
         "note: its key is still stored: escrowctl auth logout -p acme-live",
     ]
     assert path.read_text() == ACME.partition("[profiles.acme-live]")[0].rstrip("\n") + "\n\n"
@@ -541,7 +543,7 @@ def test_all_profiles_are_not_unset_at_once(run: Run, write_config: WriteConfig)
 
     assert (result.code, result.out, path.read_text()) == (2, "", ACME)
     assert result.err.splitlines()[0] == (
-        'error: "profiles" is all of them: name one, as profiles.NAME. Nothing was sent.'
+        'error: "profiles" means all of them: name one, such as profiles.NAME. Nothing was sent.'
     )
 
 

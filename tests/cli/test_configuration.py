@@ -6,6 +6,7 @@ origin it was given for.
 
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -233,8 +234,8 @@ def test_missing_key_hint_names_the_unused_key_of_the_environment(run: Run, home
     assert result.err.splitlines() == [
         f"error: there is no API key for https://b.example.com (from {source}). Nothing was sent.",
         f"hint: store one:  escrowctl auth login {' '.join(line)}",
-        "      ESCROWCTL_API_KEY is set, and not used for what the line names; if it is for https://b.example.com, "
-        "say so there:  ESCROWCTL_BASE_URL=https://b.example.com",
+        "      ESCROWCTL_API_KEY is set, but not used for what the command line names; "
+        "if it is for https://b.example.com:  set ESCROWCTL_BASE_URL=https://b.example.com",
         "      a key is used only for the origin it was given for",
     ]
 
@@ -247,7 +248,7 @@ def test_the_sandbox_is_sealed(run: Run, serve: Serve, home: Path) -> None:
         E_KEY: KEY_ENV,
         E_PROFILE: "a",
         "ESCROWCTL_CONFIG": str(home / "config.toml"),
-        "ESCROWCTL_TIMEOUT": "nonsense",
+        "ESCROWCTL_MODE": "nonsense",
         "ESCROWCTL_CA_BUNDLE": "/nowhere",
         "HTTP_PROXY": server.base_url,
         "HTTPS_PROXY": server.base_url,
@@ -365,3 +366,93 @@ def test_the_prefix_of_the_profile_is_the_only_one_tried(run: Run, serve: Serve,
     result = run("-p", "a", *CREATE)
 
     assert (result.code, [seen.target for seen in server.seen]) == (6, ["/base/v1/transactions"])
+
+
+MODES = """\
+default_profile = "DEFAULT"
+[profiles.test]
+base_url = "https://test.example.com"
+mode = "test"
+[profiles.live]
+base_url = "https://live.example.com"
+mode = "live"
+[profiles.neither]
+base_url = "https://neither.example.com"
+[profiles.local]
+base_url = "http://127.0.0.1:9"
+"""
+REAL, LOCAL = {E_URL: "https://real.example.com"}, {E_URL: "http://127.0.0.1:9"}
+
+
+@pytest.mark.parametrize(
+    ("line", "environ", "default", "mode", "said", "origin"),
+    [
+        ((), REAL, "test", "test", "test", "ESCROWCTL_MODE"),
+        ((), REAL, "test", "", "live", "built in"),
+        ((), LOCAL, "test", "live", "live", "ESCROWCTL_MODE"),
+        (("--base-url", "https://real.example.com"), {}, "live", "test", "test", "ESCROWCTL_MODE"),
+        ((), {}, "neither", "test", "test", "ESCROWCTL_MODE"),
+        ((), {E_PROFILE: "neither"}, "live", "test", "test", "ESCROWCTL_MODE"),
+        ((), {}, "live", "live", "live", "profile live in"),
+        (("-p", "neither"), {}, "test", "test", "live", "built in"),
+        (("-p", "live"), {}, "test", "test", "live", "profile live in"),
+        (("-p", "local"), {}, "test", "live", "test", "built in, for loopback"),
+    ],
+)
+def test_mode_of_the_environment_counts_where_no_profile_says_it(
+    run: Run,
+    write_config: Callable[[str], Path],
+    line: tuple[str, ...],
+    environ: dict[str, str],
+    default: str,
+    mode: str,
+    said: str,
+    origin: str,
+) -> None:
+    write_config(MODES.replace("DEFAULT", default))
+
+    result = run(*line, "config", "get", "mode", "--json", environ=environ | {"ESCROWCTL_MODE": mode})
+
+    assert (result.code, result.json["value"]) == (0, said)
+    assert result.json["origin"].startswith(origin)
+
+
+@pytest.mark.parametrize(
+    ("environ", "default", "mode"),
+    [
+        ({}, "live", "test"),
+        ({}, "test", "live"),
+        ({E_PROFILE: "live"}, "test", "test"),
+        (REAL, "test", "Live"),
+        (REAL, "test", "prod"),
+        ({**LOCAL, E_KEY: KEY_ENV}, "test", " "),
+    ],
+)
+def test_unknown_or_contradicting_environment_mode_is_refused(
+    run: Run, write_config: Callable[[str], Path], environ: dict[str, str], default: str, mode: str
+) -> None:
+    write_config(MODES.replace("DEFAULT", default))
+
+    result = run("tx", "get", "tx_1", "--json", environ=environ | {"ESCROWCTL_MODE": mode})
+
+    assert (result.code, result.out) == (2, "")
+    assert "ESCROWCTL_MODE" in result.error["message"]
+
+
+@pytest.mark.parametrize(("mode", "live"), [("live", True), ("test", False), ("", False)])
+def test_live_mode_of_the_environment_is_announced(run: Run, serve: Serve, mode: str, *, live: bool) -> None:
+    server = serve(json_reply(HELD))
+    environ = {E_URL: server.base_url, E_KEY: KEY_ENV, "ESCROWCTL_MODE": mode}
+
+    result = run("tx", "get", "tx_1", environ=environ)
+
+    assert (result.code, result.err.startswith("live: ")) == (0, live)
+
+
+def test_login_takes_the_mode_of_the_environment(run: Run, serve: Serve, home: Path) -> None:
+    server = serve(json_reply(b"[]"))
+
+    result = run("auth", "login", "--base-url", server.base_url, stdin=KEY_ENV, environ={"ESCROWCTL_MODE": "live"})
+
+    assert result.code == 0, result.err
+    assert 'mode = "live"' in (home / "config.toml").read_text()

@@ -12,6 +12,7 @@ from conftest import Result, Run, ServiceAndRun
 from wire_server import WireServer
 
 from cli.replies import CREATE, RELEASE, held, writes_meet
+from escrowctl import files
 
 OTHER = ("tx", "create", "--amount", "101", "--currency", "USD")
 VERIFY, ACCEPT = ("journal", "verify"), ("journal", "verify", "--accept-head")
@@ -152,7 +153,7 @@ def test_head_exists_before_the_first_record(service_and_run: ServiceAndRun, sta
     assert (records(state), sequence(state)) == (0, 0)
 
 
-@pytest.mark.parametrize("step", ["unlink", "write", "replace"])
+@pytest.mark.parametrize("step", ["unlink", "write_durably", "replace"])
 def test_first_write_without_a_head_file_is_not_sent(
     service_and_run: ServiceAndRun, state: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
@@ -162,7 +163,7 @@ def test_first_write_without_a_head_file_is_not_sent(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as full:
-        full.setattr(internals.WRITE_FILE if step == "write" else f"pathlib.Path.{step}", fail)
+        full.setattr(files if step == "write_durably" else Path, step, fail)
         result = run(*CREATE, "--json")
 
     assert (result.code, server.writes, records(state)) == (17, [], 0)

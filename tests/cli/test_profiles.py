@@ -10,9 +10,9 @@ from conftest import KEY, Run
 from cli.conftest import Journal, Profile
 from cli.replies import CREATE, RELEASE, json_reply
 from escrowctl.config.folders import Folders
-from escrowctl.config.origin import Origin
+from escrowctl.config.origin import Network, Origin
 from escrowctl.config.secrets import Secret
-from escrowctl.config.service import JournalPin, Network, Service, Webhooks
+from escrowctl.config.service import JournalPin, Service, Webhooks
 from escrowctl.config.settings import LineValues, Resolver
 from escrowctl.contract.number import Number
 from escrowctl.contract.record import Pointers
@@ -34,15 +34,13 @@ status.released = ["Released", "PAID"]
 status.failed = ["VOID"]
 status.pending = ["Payout_Queued"]
 reply = { id = "/ref", status = "/s", amount = "/value/amt", currency = "/value/ccy" }
-webhook = { scheme = "none", url_field = "endpoint", events_field = "topics" }
+webhook = { url_field = "endpoint", events_field = "topics" }
 reference_field = "externalRef"
 currencies = ["XTS"]
 idempotency = "header"
 retry_throttled = false
 service_id = "acme"
 journal_id = "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"
-reply_limit = 2048
-list_limit = 4096
 """
     )
     (home / "acme.key").write_text(KEY)
@@ -71,15 +69,13 @@ list_limit = 4096
         released=frozenset({"released", "paid"}),
         failed=frozenset({"void"}),
         pending=frozenset({"payout_queued"}),
-        webhooks=Webhooks("none", "endpoint", "topics"),
+        webhooks=Webhooks("endpoint", "topics"),
         journal_pins=(
             JournalPin("other", "ESCROWCTL_JOURNAL_ID"),
             JournalPin("5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10", "journal_id of profile acme"),
         ),
         read_timeout=12.5,
         write_timeout=12.5,
-        reply_limit=2048,
-        list_limit=4096,
         network=Network(),
     )
 
@@ -88,7 +84,7 @@ list_limit = 4096
     ("line", "part"),
     [
         ("reed_only = true", 'profiles.a.reed_only: there is no such setting; the nearest is "read_only".'),
-        ("retry_refused = true", "profiles.a.retry_refused: it is called retry_throttled now."),
+        ("retry_refused = true", "profiles.a.retry_refused: it is now called retry_throttled."),
         ("xyzzy = true", "profiles.a.xyzzy: there is no such setting; there are: base_url, mode,"),
         ("reply.statsu = '/s'", 'profiles.a.reply.statsu: there is no such setting; the nearest is "status".'),
         ("webhook.url = 'x'", 'profiles.a.webhook.url: there is no such setting; the nearest is "url_field".'),
@@ -107,14 +103,15 @@ list_limit = 4096
         ("caps.XTS = '5'", "profiles.a.caps.XTS: the currency XTS is not a currency of ISO 4217"),
         ("caps = 5000", "profiles.a.caps: it should be an amount for a currency code"),
         ("reply.id = 'ref'", "profiles.a.reply.id: it should be a JSON Pointer such as /data/id."),
-        ("reply_limit = 0", "profiles.a.reply_limit: it should be a whole number of bytes"),
-        ("list_limit = 1e9", "profiles.a.list_limit: it should be a whole number of bytes"),
+        ("reply_limit = 2048", "profiles.a.reply_limit: there is no such setting"),
+        ("list_limit = 4096", "profiles.a.list_limit: there is no such setting"),
+        ("webhook.scheme = 'none'", "profiles.a.webhook.scheme: there is no such setting"),
         ("idempotency = 'yes'", 'profiles.a.idempotency: it should be "none" or "header".'),
         ("journal_id = 'j1'", "profiles.a.journal_id: it should be a journal's id"),
-        ("status.released = 'released'", "profiles.a.status.released: it should be a list of words"),
+        ("status.released = 'released'", "profiles.a.status.released: it should be a list of statuses"),
         ("status.failed = 'void'", "profiles.a.status.failed: it should be a list of statuses"),
         ("status.pending = 'queued'", "profiles.a.status.pending: it should be a list of statuses"),
-        ("status = 'released'", "profiles.a.status: it should be a table of status words."),
+        ("status = 'released'", "profiles.a.status: it should be a table of statuses."),
         ("[profiles.'a b']\nbase_url = 'https://x.example.com'", "profiles.a b: it should be tables named by"),
         ("[profile.a]\nmode = 'test'", 'profile: there is no such setting; the nearest is "profiles".'),
         ("[profiles.b]\nmode = 'test'", "profiles.b.base_url: it is missing; it should be the service's base URL"),

@@ -289,7 +289,7 @@ def test_install_does_not_replace_a_file_it_did_not_write(run: Run, tmp_path: Pa
     refused = run("completion", "install", "fish", environ=environ)
     assert (refused.code, place.read_text()) == (2, "# hand-made\n")
     assert refused.err == (
-        f"error: {place} is there, and escrowctl did not write it. Nothing was sent.\nhint: to replace it: --force\n"
+        f"error: {place} exists, and escrowctl did not write it. Nothing was sent.\nhint: to replace it: --force\n"
     )
     assert run("completion", "install", "fish", "--force", environ=environ).code == 0
     assert place.read_text().startswith("# fish completion for escrowctl")

@@ -32,7 +32,7 @@ CASES = (
         | {"api", "help"},
     ),
     ("escrowctl config get p", {"profile", "proxy"}),
-    ("escrowctl config set re", {"read_only", "reference_field", "retry_throttled", "reply_limit"} | REPLY),
+    ("escrowctl config set re", {"read_only", "reference_field", "retry_throttled"} | REPLY),
     ("escrowctl config unset de", {"default_profile"}),
 )
 

@@ -67,10 +67,10 @@ def test_a_conversation_asks_checks_each_answer_and_shows_no_key(program: Progra
         "write https://escrow.example.com.\n"
         "The base URL of the service, such as https://escrow.example.com:\n"
         f"> {url}\n"
-        "Is real money behind it? Type test or live:\n"
+        "Is it for real money? Type test or live:\n"
         "> prod\n"
         'error: the mode "prod" is neither test nor live.\n'
-        "Is real money behind it? Type test or live:\n"
+        "Is it for real money? Type test or live:\n"
         "> Live\n"
         "A name for it (Enter takes local-live):\n"
         "> acme live\n"
@@ -89,8 +89,8 @@ def test_a_conversation_asks_checks_each_answer_and_shows_no_key(program: Progra
         "profile   acme-live\n"
         f"base_url  {url}\n"
         "mode      live\n"
-        f"key       stored in {credentials}, taken by the service\n"
-        "note: acme-live is the default profile now: it needs no -p\n"
+        f"key       stored in {credentials}, accepted by the service\n"
+        "note: acme-live is now the default profile: it needs no -p\n"
         "next: escrowctl -p acme-live tx create --amount 100 --currency USD --dry-run\n",
     )
     assert [seen.target for seen in server.seen] == ["/api/v1/webhooks"]
@@ -111,7 +111,7 @@ def test_refused_key_is_neither_stored_nor_shown(program: Program, server: WireS
     terminal = program.terminal("auth", "login", "--base-url", server.base_url, "--mode", "test", "-p", "a")
     code, shown = answer_all(terminal, "sk_wrong_key\n")
     assert code == 4
-    assert "does not take this key" in shown
+    assert "does not accept this key" in shown
     assert "sk_wrong_key" not in shown
     assert not program.home.exists()
 
@@ -204,11 +204,11 @@ def test_login_killed_at_any_moment_leaves_a_complete_file(program: Program, ser
         "from pathlib import Path; from escrowctl.config.editing import ConfigEditor\n"
         "from escrowctl.surroundings import Surroundings\n"
         f"editor = ConfigEditor(Path({str(program.home / 'config.toml')!r}), Surroundings())\n"
-        "editor.set(('profiles', 'a', 'reply_limit'), 1024)\n"
+        "editor.set(('profiles', 'a', 'timeout'), 1)\n"
         "print('ready', flush=True)\n"
-        "for number in range(1, 10000): editor.set(('profiles', 'a', 'reply_limit'), 1024 + number)\n"
+        "for number in range(1, 30000): editor.set(('profiles', 'a', 'timeout'), 1 + number / 10)\n"
     )
-    last = 0
+    last = 0.0
     for round_number in range(5):
         process = subprocess.Popen([sys.executable, "-c", code], env=program.environ, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
@@ -217,9 +217,9 @@ def test_login_killed_at_any_moment_leaves_a_complete_file(program: Program, ser
         process.kill()
         finish(process)
         profile = tomllib.loads((program.home / "config.toml").read_text())["profiles"]["a"]
-        assert set(profile) == {"base_url", "reply_limit"}
-        last = max(last, profile["reply_limit"])
-    assert last > 1024
+        assert set(profile) == {"base_url", "timeout"}
+        last = max(last, profile["timeout"])
+    assert last > 1
     assert program.run("config", "set", "profiles.a.mode", "test").code == 0
     assert sorted(path.name for path in program.home.iterdir()) == ["config.toml"]
 
@@ -269,7 +269,7 @@ def test_one_of_two_concurrent_logins_wins_completely(program: Program, serve: S
 
     assert sorted(result.code for result in ended.values()) == [0, 2], ended
     won, lost = sorted(ended, key=lambda mode: ended[mode].code)
-    assert f"error: profile one is {won}, not {lost}: give this one a name of its own. Nothing was stored." in (
+    assert f"error: profile one is {won}, not {lost}: use another name for this one. Nothing was stored." in (
         ended[lost].err
     )
     profile = tomllib.loads((program.home / "config.toml").read_text())["profiles"]["one"]

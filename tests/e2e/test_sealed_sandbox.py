@@ -35,7 +35,7 @@ def hostile_environments(server: WireServer, folder: Path) -> dict[str, dict[str
         "ESCROWCTL_API_KEY": KEY,
         "ESCROWCTL_PROFILE": "a",
         "ESCROWCTL_CONFIG": str(folder / "config.toml"),
-        "ESCROWCTL_TIMEOUT": "5",
+        "ESCROWCTL_MODE": "live",
         "ESCROWCTL_JOURNAL_ID": "00000000-0000-0000-0000-000000000000",
     }
     proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"), url)
@@ -99,4 +99,4 @@ def test_sandbox_with_another_target_is_refused(program: Program, line: tuple[st
     ended = program.python(_NO_NETWORK, *line, *CREATE)
 
     assert (ended.code, ended.out) == (2, "")
-    assert "--sandbox goes nowhere else" in ended.err
+    assert "contradict each other" in ended.err

@@ -120,7 +120,7 @@ def _in_variables() -> dict[str, Place]:
         "ESCROWCTL_API_KEY_FILE": Place(get, {"ESCROWCTL_API_KEY_FILE": "KEY"}),
         "ESCROWCTL_CONFIG": Place(get, {"ESCROWCTL_CONFIG": "KEY"}),
         "ESCROWCTL_HOME": Place(CREATE, {"ESCROWCTL_HOME": "KEY"}),
-        "ESCROWCTL_TIMEOUT": Place(get, {"ESCROWCTL_TIMEOUT": "KEY"}),
+        "ESCROWCTL_MODE": Place(get, {"ESCROWCTL_MODE": "KEY"}),
         "ESCROWCTL_JOURNAL_ID": Place(("config", "list"), {"ESCROWCTL_JOURNAL_ID": "KEY"}),
         "ESCROWCTL_CA_BUNDLE": Place(get, {"ESCROWCTL_CA_BUNDLE": "KEY"}),
         "HTTPS_PROXY": Place(("config", "list"), {"HTTPS_PROXY": "http://KEY:3128"}),

@@ -5,7 +5,6 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import internals
 import pytest
 import tomlkit
 from hypothesis import HealthCheck, given, settings
@@ -33,7 +32,7 @@ mode = "live"
 reply.id = "/escrowRef"
 
 [profiles.acme-live.webhook]
-scheme = "none"
+events_field = "topics"
 # the end
 """
 
@@ -87,8 +86,8 @@ def edit(tmp_path: Path, text: str, *changes: tuple[str, Any]) -> str:
         (
             "profiles.acme-live.webhook.url_field",
             "endpoint",
-            'scheme = "none"\n',
-            'scheme = "none"\nurl_field = "endpoint"\n',
+            'events_field = "topics"\n',
+            'events_field = "topics"\nurl_field = "endpoint"\n',
         ),
         (
             "profiles.acme-live.read_only",
@@ -115,17 +114,51 @@ def test_one_setting_changes_and_the_rest_of_the_text_stays(
     assert edit(tmp_path, BEFORE, (name, value)) == BEFORE.replace(old, new)
 
 
-def test_removed_profile_leaves_comments_of_other_profiles(tmp_path: Path) -> None:
+def test_removed_profile_leaves_the_comments_of_the_next(tmp_path: Path) -> None:
     after = edit(tmp_path, BEFORE, ("default_profile", None), ("profiles.acme-test", None))
 
     assert after == (
         "# the services of the payments team\n"
         "\n"
         "# rehearsals\n"
+        "\n"
         "# real money:\n"
         "# ask before you change this\n"
         "[profiles.acme-live]\n" + BEFORE.partition("[profiles.acme-live]\n")[2]
     )
+
+
+SCATTERED = """\
+# top
+[profiles.a]
+base_url = "https://a.example.com"
+# after a
+
+# for b
+[profiles.b]
+base_url = "https://b.example.com"
+[profiles.b.reply]
+id = "/id"
+# for c
+[profiles.c]
+base_url = "https://c.example.com"
+# for the rest of a
+[profiles.a.reply]
+id = "/id"
+# the end
+"""
+
+
+@pytest.mark.parametrize("name", ["a", "b", "c"])
+def test_profile_is_removed_from_any_layout_without_its_comments(tmp_path: Path, name: str) -> None:
+    after = edit(tmp_path, SCATTERED, (f"profiles.{name}", None))
+
+    expected = tomllib.loads(SCATTERED)
+    del expected["profiles"][name]
+    assert tomllib.loads(after) == expected
+    assert [line for line in after.splitlines() if line.startswith("#")] == [
+        line for line in SCATTERED.splitlines() if line.startswith("#")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -173,9 +206,9 @@ def test_other_layouts_are_preserved(tmp_path: Path, text: str, name: str, value
         ("profiles.acme-test.base_url", None, "profiles.acme-test.base_url: it is missing"),
         ("profiles.acme-test.mode", "prod", 'profiles.acme-test.mode: it should be "test" or "live"'),
         ("profiles.acme-test.timeout", 0, "profiles.acme-test.timeout: it should be seconds above 0"),
-        ("default_profile", "nowhere", 'default_profile would be "nowhere", and there is no such profile'),
-        ("profiles.acme-test", None, 'default_profile would be "acme-test", and there is no such profile'),
-        ("profiles.acme-test.read_only", None, "profiles.acme-test.read_only is not set there"),
+        ("default_profile", "nowhere", 'default_profile would be "nowhere", but there is no such profile'),
+        ("profiles.acme-test", None, 'default_profile would be "acme-test", but there is no such profile'),
+        ("profiles.acme-test.read_only", None, "profiles.acme-test.read_only is not set"),
         ("profiles.new.mode", "test", "profiles.new.base_url: it is missing"),
     ],
 )
@@ -200,19 +233,8 @@ def test_an_edit_that_changes_anything_else_is_not_written(tmp_path: Path, monke
     with pytest.raises(EscrowctlError) as caught:
         edit(tmp_path, BEFORE, ("profiles.acme-test.timeout", 5))
 
-    assert "profiles.acme-test.timeout cannot be changed here" in caught.value.message
+    assert "profiles.acme-test.timeout cannot be changed in this layout" in caught.value.message
     assert (tmp_path / "config.toml").read_text() == BEFORE
-
-
-def test_new_file_is_not_written_through_an_existing_link(tmp_path: Path) -> None:
-    """Between the check and the open, another user could put a link there: O_EXCL."""
-    precious = tmp_path / "precious"
-    precious.write_text("do not overwrite")
-    (tmp_path / "link").symlink_to(precious)
-    for name in ("precious", "link"):
-        with pytest.raises(FileExistsError):
-            internals.read(internals.WRITE_FILE)(tmp_path / name, b"new", like=None)
-    assert precious.read_text() == "do not overwrite"
 
 
 # Any layout, any row of changes

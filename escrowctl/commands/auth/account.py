@@ -1,11 +1,11 @@
-"""The account of a login: its questions, answered by the line, a profile, or somebody at the terminal."""
+"""The account of a login: its values, from the command line, the profile, the environment or the terminal."""
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from escrowctl.config.origin import Origin, parse_base_url, refuse_prefix
+from escrowctl.config.settings import check_mode
 from escrowctl.contract.key_search import shown
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
@@ -16,17 +16,15 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-MODES = ("test", "live")
-_ATTEMPTS = 3
+MAX_ANSWERS = 3
 _SHORT_LABEL = 3
 _LONGEST_LABEL = 56
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
+class Account(NamedTuple):
     """What a login is for: a service under a name. `mode` is test or live.
 
-    `prefix_before` is what the profile had, None where there was none: a prefix that was typed may replace it.
+    `prefix_before` is that of the profile, which a typed one may replace; None for a new profile.
     """
 
     name: str
@@ -38,7 +36,7 @@ class Account:
 
 
 class Form:
-    """The questions, each answered by the line, by the profile that is there, or by somebody at the terminal."""
+    """The questions of a login, each answered by the line, the profile, the environment or the terminal."""
 
     def __init__(self, session: Session, mode: str | None, api_prefix: str | None) -> None:
         self._session = session
@@ -50,7 +48,9 @@ class Form:
         self._profiles = config.profiles if config else {}
 
     def fill(self) -> Account:
-        """Return the account; raises EscrowctlError (exit 2) for what is missing or contradicts."""
+        """Return the account; raises EscrowctlError `ErrorCode.BAD_VALUE` or `BAD_CONFIG` for values that are
+        missing, wrong or contradict each other.
+        """
         if self._name is not None:
             check_profile_name(self._name)
         if self._api_prefix is not None:
@@ -60,7 +60,7 @@ class Form:
         mode = self._pick_mode(known)
         name = self._name or self._pick_name(origin, source, mode)
         account = self._account(name, origin, source, mode)
-        agree(self._session, account, self._profiles.get(name))
+        require_same(self._session, account, self._profiles.get(name))
         return account
 
     def _account(self, name: str, origin: Origin, source: str, mode: str) -> Account:
@@ -93,16 +93,19 @@ class Form:
             lambda: self._session.dialogue.ask("The base URL of the service, such as https://escrow.example.com:"),
             lambda answer: self._read_url(answer, "the base URL", known),
         )
-        return origin, "what was typed"
+        return origin, "the typed URL"
 
     def _pick_mode(self, known: "Profile | None") -> str:
-        mode = self._mode or (known.mode if known else None)
-        if mode is not None:
-            return check_mode(mode, name="--mode")
+        if self._mode is not None:
+            return check_mode(self._mode, name="--mode")
+        if known is not None and known.mode is not None:
+            return known.mode
+        if mode := self._session.surroundings.environ.get("ESCROWCTL_MODE"):
+            return check_mode(mode, name="ESCROWCTL_MODE")
         self._require("--mode test or --mode live")
         return ask_until(
             self._session,
-            lambda: self._session.dialogue.ask("Is real money behind it? Type test or live:"),
+            lambda: self._session.dialogue.ask("Is it for real money? Type test or live:"),
             lambda answer: check_mode(answer.lower(), name="the mode"),
         )
 
@@ -114,7 +117,7 @@ class Form:
         def read(answer: str) -> str:
             name = answer or suggestion
             check_profile_name(name)
-            agree(self._session, self._account(name, origin, source, mode), self._profiles.get(name))
+            require_same(self._session, self._account(name, origin, source, mode), self._profiles.get(name))
             return name
 
         return ask_until(
@@ -127,38 +130,39 @@ class Form:
             raise bad_value(f"{what} is missing, and {absent}.", hint="escrowctl auth login --help")
 
 
-def agree(session: Session, account: Account, there: "Profile | None") -> None:
-    """Refuse to turn the profile that is there into another account: its key would be lost, its name would lie.
+def require_same(session: Session, account: Account, profile: "Profile | None") -> None:
+    """Refuse to turn an existing profile into another account: its key would be lost.
 
-    Raises EscrowctlError (exit 2), also where the profile's prefix is no more what the account was filled with.
+    Raises EscrowctlError `ErrorCode.BAD_VALUE`, also where the profile's prefix changed since the account
+    was filled in.
     """
-    if there is None:
+    if profile is None:
         return
     name, origin, mode = account.name, account.origin, account.mode
     other = f"a new name: -p {name}-2"
-    place = parse_base_url(there.base_url, source=f"profiles.{name}.base_url")
-    if place.base_url != origin.base_url:
+    existing = parse_base_url(profile.base_url, source=f"profiles.{name}.base_url")
+    if existing.base_url != origin.base_url:
         raise bad_value(
-            f"profile {name} is {place.base_url}, not {origin.base_url}: give this one a name of its own.",
+            f"profile {name} is {existing.base_url}, not {origin.base_url}: use another name for this one.",
             hint=(other, f"or move it: {session.program} config set profiles.{name}.base_url URL"),
         )
-    if there.mode is not None and there.mode != mode:
+    if profile.mode is not None and profile.mode != mode:
         raise bad_value(
-            f"profile {name} is {there.mode}, not {mode}: give this one a name of its own.",
+            f"profile {name} is {profile.mode}, not {mode}: use another name for this one.",
             hint=(other, f"or change it: {session.program} config set profiles.{name}.mode {mode}"),
         )
-    if there.api_key_file is not None:
+    if profile.api_key_file is not None:
         raise bad_value(
-            f"profile {name} takes its key from the file {there.api_key_file}: a stored one would not be used.",
+            f"profile {name} takes its key from the file {profile.api_key_file}: a stored key would not be used.",
             hint=f"{session.program} config unset profiles.{name}.api_key_file",
         )
-    if there.api_prefix not in (account.api_prefix, account.prefix_before):
-        raise bad_value(f"profile {name} has got the prefix {there.api_prefix} meanwhile, not {account.api_prefix}.")
+    if profile.api_prefix not in (account.api_prefix, account.prefix_before):
+        raise bad_value(f"profile {name} now has the prefix {profile.api_prefix}, not {account.api_prefix}.")
 
 
 def ask_until(session: Session, ask: Callable[[], str], read: Callable[[str], _T]) -> _T:
-    """Return what `read` makes of an answer; one that it refuses may be given again, three times in all."""
-    for _ in range(_ATTEMPTS - 1):
+    """Return what `read` makes of an answer; asks again, up to three times in all, where it refuses one."""
+    for _ in range(MAX_ANSWERS - 1):
         try:
             return read(ask())
         except EscrowctlError as error:
@@ -169,8 +173,8 @@ def ask_until(session: Session, ask: Callable[[], str], read: Callable[[str], _T
 
 
 def check_profile_name(name: str) -> None:
-    """Raise EscrowctlError (exit 2) for a name that a profile cannot have."""
-    from escrowctl.config.profiles import PROFILE_NAME  # noqa: PLC0415 - the models load with it
+    """Raise EscrowctlError `ErrorCode.BAD_VALUE` for a name that a profile cannot have."""
+    from escrowctl.config.profiles import PROFILE_NAME  # noqa: PLC0415 - it imports pydantic
 
     if not re.fullmatch(PROFILE_NAME, name):
         raise bad_value(
@@ -179,15 +183,15 @@ def check_profile_name(name: str) -> None:
 
 
 def check_api_prefix(text: str) -> None:
-    """Raise EscrowctlError (exit 2) for a prefix that a profile cannot have."""
-    from escrowctl.config.profiles import API_PREFIX  # noqa: PLC0415 - the models load with it
+    """Raise EscrowctlError `ErrorCode.BAD_VALUE` for a prefix that a profile cannot have."""
+    from escrowctl.config.profiles import API_PREFIX  # noqa: PLC0415 - it imports pydantic
 
     if not re.fullmatch(API_PREFIX, text):
         raise bad_value(f'--api-prefix "{text}" is not a path such as /api/v1.')
 
 
 def suggest_name(origin: Origin, mode: str) -> str:
-    """Return `acme-test` for https://api.acme.com: the label before the public suffix, as far as it can be told."""
+    """Return `acme-test` for https://api.acme.com: the label before the public suffix, as far as that is known."""
     if origin.is_loopback:
         return f"local-{mode}"
     labels = origin.host.split(".")[:-1]
@@ -195,10 +199,3 @@ def suggest_name(origin: Origin, mode: str) -> str:
         return f"service-{mode}"
     long = [label for label in labels if len(label) > _SHORT_LABEL]
     return f"{(long or labels)[-1][:_LONGEST_LABEL]}-{mode}"
-
-
-def check_mode(text: str, *, name: str) -> str:
-    """Return the mode if it is one; raises EscrowctlError (exit 2)."""
-    if text not in MODES:
-        raise bad_value(f'{name} "{shown(text)}" is neither test nor live.')
-    return text

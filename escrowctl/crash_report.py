@@ -1,8 +1,8 @@
-"""Crash reports: where a defect of escrowctl showed itself, by allow-list, in a file for its owner alone.
+"""Crash reports: where a defect of escrowctl occurred, by allow-list, in a private file.
 
-A report is made to be sent to somebody. So it holds no value: no message of an exception, no
-argument of the line, nothing of a request or a reply; only names that stand in escrowctl's own
-source and in its packages, and the words and options that the command tree knows.
+A report is written to be sent to the developers. So it contains no value: no message of an exception,
+no argument of the command line, nothing of a request or a reply. It contains only names from the
+source of escrowctl and its packages, and the commands and options that exist.
 """
 
 import contextlib
@@ -18,10 +18,11 @@ from types import TracebackType
 from escrowctl import __version__
 from escrowctl.config.folders import make_private_folder
 from escrowctl.errors import EscrowctlError
+from escrowctl.files import create_file
 from escrowctl.surroundings import timestamp
 
-_MOST_KEPT = 20
-_MOST_FRAMES = 50
+_MAX_REPORTS = 20
+_MAX_FRAMES = 50
 
 
 def write_crash_report(
@@ -29,15 +30,13 @@ def write_crash_report(
 ) -> Path | None:
     """Write a report into `folder`/crashes and return its path; None where that cannot be done.
 
-    `words` is the line as typed; of it only what is among `known` (commands and options) is kept.
+    `words` is the command line; of it only the names in `known` (commands and options) are written.
     """
     moment = timestamp(at)
     path = folder / "crashes" / f"{moment.replace(':', '')}-{os.getpid()}.json"
     with contextlib.suppress(OSError, EscrowctlError):
         make_private_folder(path.parent)
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            os.fchmod(handle, 0o600)
+        with os.fdopen(create_file(path), "w", encoding="utf-8") as file:
             json.dump(describe_crash(words, error, known=known, moment=moment), file, indent=2)
             file.write("\n")
         _remove_oldest(path.parent)
@@ -48,7 +47,7 @@ def write_crash_report(
 def describe_crash(
     words: Sequence[str], error: BaseException, *, known: frozenset[str], moment: str
 ) -> dict[str, object]:
-    """Return what a report says."""
+    """Return the content of a report."""
     return {
         "escrowctl": __version__,
         "python": platform.python_version(),
@@ -71,24 +70,24 @@ def _chain(error: BaseException | None) -> list[BaseException]:
 
 
 def _frames(traceback: TracebackType | None) -> list[str]:
-    """Return `file:line function` from the outermost frame on; files below their package, not where they lie here."""
+    """Return `file:line function` of each frame, the outermost first; paths start at their package."""
     found = []
     while traceback is not None:
         code = traceback.tb_frame.f_code
-        found.append(f"{_place(code.co_filename)}:{traceback.tb_lineno} {code.co_qualname}")
+        found.append(f"{_relative(code.co_filename)}:{traceback.tb_lineno} {code.co_qualname}")
         traceback = traceback.tb_next
-    return found[-_MOST_FRAMES:]
+    return found[-_MAX_FRAMES:]
 
 
-def _place(filename: str) -> str:
+def _relative(filename: str) -> str:
     parts = Path(filename).parts
     for package in ("site-packages", "escrowctl"):
         if package in parts:
-            at = len(parts) - 1 - parts[::-1].index(package)
-            return "/".join(parts[at + (package == "site-packages") :])
+            start = len(parts) - 1 - parts[::-1].index(package)
+            return "/".join(parts[start + (package == "site-packages") :])
     return parts[-1] if parts else "?"
 
 
 def _remove_oldest(folder: Path) -> None:
-    for path in sorted(folder.glob("*.json"))[:-_MOST_KEPT]:
+    for path in sorted(folder.glob("*.json"))[:-_MAX_REPORTS]:
         path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""`escrowctl auth login`: as a conversation, or with the key on stdin and the rest on the line."""
+"""`escrowctl auth login`: with questions at a terminal, or with the key on stdin and options."""
 
 import contextlib
 from collections.abc import Mapping, Sequence
@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from escrowctl.commands.account import Account, Form, agree, ask_until
-from escrowctl.commands.key_check import not_stored, say_not_stored, try_key
-from escrowctl.config import keyrings
-from escrowctl.config.credentials import KEYRING, StoredKey
+from escrowctl.commands.auth.account import Account, Form, ask_until, require_same
+from escrowctl.commands.auth.key_check import check_key, explain_refusal, not_stored, note_variables, refuse_sandbox
+from escrowctl.config.credentials import StoredKey
 from escrowctl.config.file import require_trusted
-from escrowctl.config.known_keys import refuse_in_base_url
 from escrowctl.config.replacing import locked_together
-from escrowctl.config.secrets import MAX_KEY_CHARS, Secret, read_key
+from escrowctl.config.secrets import MAX_KEY_CHARS, Secret, read_key, refuse_in_base_url
 from escrowctl.contract.key_search import holds_key
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.errors import EscrowctlError, bad_value
@@ -21,7 +19,7 @@ from escrowctl.output.view import View
 from escrowctl.session import Session, session_of
 
 if TYPE_CHECKING:
-    from escrowctl.config.names import Value
+    from escrowctl.config.profiles import Value
     from escrowctl.contract.number import JsonValue
 
 
@@ -29,18 +27,17 @@ def login(
     context: typer.Context,
     mode: Annotated[str | None, typer.Option(metavar="MODE", help="test or live.")] = None,
     api_prefix: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Where the API stands under the base URL, such as /v1.")
+        str | None, typer.Option(metavar="PATH", help="The path of the API below the base URL, such as /v1.")
     ] = None,
-    no_check: Annotated[bool, typer.Option("--no-check", help="Store the key without trying it.")] = False,
+    no_check: Annotated[bool, typer.Option("--no-check", help="Store the key without a check.")] = False,
     keyring: Annotated[
-        bool | None,
-        typer.Option("--keyring/--no-keyring", help="Store the key in the system's keyring, or in a file (0600)."),
-    ] = None,
+        bool, typer.Option("--keyring", help="Store the key in the system's keyring, not in a file (0600).")
+    ] = False,
 ) -> None:
     """Store an API key, and its service as a profile.
 
-    On a terminal it asks. Elsewhere the key is read from stdin. It is tried with GET /webhooks, and
-    stored only if the service takes it; it is used for the origin it was stored for, and no other.
+    On a terminal it asks. Otherwise the key is read from stdin. It is checked with GET /webhooks, and
+    stored only if the service accepts it. It is used only for the origin it was stored for.
 
     \b
     Examples:
@@ -52,7 +49,7 @@ def login(
     session.learn_stored_keys()
     session.keys.refuse_misplaced()
     account = Form(session, mode, api_prefix).fill()
-    _rehearse(session, account)
+    _check_writable(session, account)
     key = _read_key(session, account)
     session.keep_secret(key)
     refuse_in_base_url(account.origin.base_url, key.reveal(), source=account.url_source)
@@ -66,14 +63,8 @@ def login(
         try:
             store, made_default = _store(session, account, key, keyring=keyring)
         except EscrowctlError as error:
-            raise say_not_stored(error) from error
-    _tell(session, account, store=store, checked=not no_check, made_default=made_default)
-
-
-def refuse_sandbox(session: Session) -> None:
-    """Raise EscrowctlError (exit 2) where `--sandbox` is asked about keys: it has none to manage."""
-    if session.options.sandbox:
-        raise bad_value("the sandbox needs no account and no key: leave --sandbox out.")
+            raise not_stored(error) from error
+    _report(session, account, store=store, checked=not no_check, made_default=made_default)
 
 
 def _read_key(session: Session, account: Account) -> Secret:
@@ -87,7 +78,8 @@ def _read_key(session: Session, account: Account) -> Secret:
     absent = session.dialogue.nobody_to_ask
     if absent:
         raise bad_value(
-            f"the key is missing, and {absent}.", hint='give it by a pipe: printf %s "$KEY" | escrowctl auth login ...'
+            f"the key is missing, and {absent}.",
+            hint='pass it through a pipe: printf %s "$KEY" | escrowctl auth login ...',
         )
     whose = f"{account.name}, {account.mode}, {account.origin}"
     return ask_until(
@@ -100,13 +92,13 @@ def _read_key(session: Session, account: Account) -> Secret:
 def _check(session: Session, account: Account, key: Secret) -> None:
     config = session.resolver.config
     try:
-        try_key(
+        check_key(
             session,
             key,
             name=account.name,
             origin=account.origin,
             api_prefix=account.api_prefix,
-            live=account.mode == "live",
+            mode=account.mode,
             source=account.url_source,
             profile=config.profiles.get(account.name) if config else None,
         )
@@ -114,22 +106,22 @@ def _check(session: Session, account: Account, key: Secret) -> None:
         again = (
             f"{session.program} auth login --base-url {account.origin.base_url} --mode {account.mode} -p {account.name}"
         )
-        raise not_stored(error, origin=account.origin, api_prefix=account.api_prefix, again=again) from error
+        raise explain_refusal(error, origin=account.origin, api_prefix=account.api_prefix, again=again) from error
 
 
-def _rehearse(session: Session, account: Account) -> None:
-    """Raise what is wrong with the files before a key is asked for, and before the service is."""
+def _check_writable(session: Session, account: Account) -> None:
+    """Raise what is wrong with the files before the user is asked for a key, and before a request is sent."""
     require_trusted(session.resolver.config_path)
     session.resolver.credentials.check_writable()
     profile = _Profile(session, account)
-    profile.editor.rehearse(profile.decide)
+    profile.editor.check(profile.decide)
 
 
-def _store(session: Session, account: Account, key: Secret, *, keyring: bool | None) -> tuple[str, bool]:
+def _store(session: Session, account: Account, key: Secret, *, keyring: bool) -> tuple[str, bool]:
     """Store key and profile, both or neither; return where the key is, and whether the profile is the default now.
 
-    One lock is held over looking at what is there and writing both: of two logins under one name at
-    once, the second sees what the first has written, and is refused if it is for another account.
+    One lock is held while the files are read and both are written: of two logins under one name, the
+    second reads what the first wrote, and is refused if it is for another account.
     """
     credentials, around = session.resolver.credentials, session.surroundings
     profile = _Profile(session, account)
@@ -137,7 +129,7 @@ def _store(session: Session, account: Account, key: Secret, *, keyring: bool | N
     folders = credentials.make_folder(), profile.editor.make_folder()
     with locked_together(*folders, around=around), profile.editor.drafted(profile.decide) as put_profile:
         before, replaced = credentials.read(), credentials.find(account.name)
-        in_keyring = _put_in_keyring(session, account, key, chosen=keyring)
+        in_keyring = keyring and _put_in_keyring(session, account, key)
         try:
             with credentials.drafted(StoredKey(account.name, origin, None if in_keyring else key)) as put_key:
                 put_key()
@@ -153,26 +145,27 @@ def _store(session: Session, account: Account, key: Secret, *, keyring: bool | N
 
 
 def _take_back(session: Session, account: Account, before: Mapping[str, Any], *, in_keyring: bool) -> None:
-    """Undo what was stored of a login that failed after all, as far as that goes."""
+    """Undo what was stored of a login that then failed, as far as possible."""
     credentials = session.resolver.credentials
     if credentials.read() != before:
         credentials.restore(before)
     if in_keyring and "store" not in before.get(account.name, {}):
+        from escrowctl.config import keyrings  # noqa: PLC0415 - for those who chose it
+
         with contextlib.suppress(EscrowctlError):
             keyrings.remove(account.name, str(account.origin), session.surroundings.environ)
 
 
-def _put_in_keyring(session: Session, account: Account, key: Secret, *, chosen: bool | None) -> bool:
-    """Put the key into the keyring if that is chosen; where it cannot be used, say so and return False."""
-    config = session.resolver.config
-    if not (chosen if chosen is not None else config is not None and config.key_store == KEYRING):
-        return False
+def _put_in_keyring(session: Session, account: Account, key: Secret) -> bool:
+    """Put the key into the keyring; where it cannot be used, print a warning and return False."""
+    from escrowctl.config import keyrings  # noqa: PLC0415 - as above
+
     try:
         keyrings.store(account.name, str(account.origin), key, session.surroundings.environ)
     except keyrings.KeyringError as error:
         session.console.note(
             "keyring_unusable",
-            f"the keyring cannot be used: {error}. The key is kept in {session.resolver.credentials.path} instead, "
+            f"the keyring cannot be used: {error}. The key is stored in {session.resolver.credentials.path} instead, "
             "which only you can read.",
             word="warning",
             important=True,
@@ -182,7 +175,7 @@ def _put_in_keyring(session: Session, account: Account, key: Secret, *, chosen: 
 
 
 class _Profile:
-    """The profile to be written, the default one where there is none: `made_default` says so once it is decided."""
+    """The profile to write; it becomes the default where there is none: `made_default` is set by `decide`."""
 
     def __init__(self, session: Session, account: Account) -> None:
         from escrowctl.config.editing import ConfigEditor  # noqa: PLC0415 - for those who write
@@ -193,19 +186,19 @@ class _Profile:
         self.made_default = False
 
     def decide(self, tables: dict[str, Any]) -> "list[tuple[Sequence[str], Value | None]]":
-        """Return the changes to the file as it is now; raises EscrowctlError (exit 2) where that is another account."""
+        """Return the changes to the current file; raises EscrowctlError as `require_same`."""
         from escrowctl.config.editing import find  # noqa: PLC0415 - as above
         from escrowctl.config.file import validate_config  # noqa: PLC0415
 
         account = self._account
-        there = validate_config(self._session.resolver.config_path, tables).profiles.get(account.name)
-        agree(self._session, account, there)
+        profile = validate_config(self._session.resolver.config_path, tables).profiles.get(account.name)
+        require_same(self._session, account, profile)
         wanted = {"base_url": account.origin.base_url, "mode": account.mode}
-        if account.api_prefix != (there.api_prefix if there else DEFAULT_API_PREFIX):
+        if account.api_prefix != (profile.api_prefix if profile else DEFAULT_API_PREFIX):
             wanted["api_prefix"] = account.api_prefix
-        place = ("profiles", account.name)
+        path = ("profiles", account.name)
         changes: list[tuple[Sequence[str], Value | None]] = [
-            ((*place, name), value) for name, value in wanted.items() if find(tables, (*place, name)) != value
+            ((*path, name), value) for name, value in wanted.items() if find(tables, (*path, name)) != value
         ]
         self.made_default = "default_profile" not in tables
         if self.made_default:
@@ -213,7 +206,7 @@ class _Profile:
         return changes
 
 
-def _tell(session: Session, account: Account, *, store: str, checked: bool, made_default: bool) -> None:
+def _report(session: Session, account: Account, *, store: str, checked: bool, made_default: bool) -> None:
     document: dict[str, JsonValue] = {
         "profile": account.name,
         "base_url": account.origin.base_url,
@@ -225,20 +218,12 @@ def _tell(session: Session, account: Account, *, store: str, checked: bool, made
         ("profile", account.name),
         ("base_url", account.origin.base_url),
         ("mode", account.mode),
-        ("key", f"stored in {store}, {'taken by the service' if checked else 'not tried'}"),
+        ("key", f"stored in {store}, {'accepted by the service' if checked else 'not checked'}"),
     )
     session.show(View(document, account.name, fields))
     if made_default:
-        session.console.note("default", f"{account.name} is the default profile now: it needs no -p")
+        session.console.note("default", f"{account.name} is now the default profile: it needs no -p")
     note_variables(session)
     session.console.note(
         "next", f"{session.program} -p {account.name} tx create --amount 100 --currency USD --dry-run", word="next"
     )
-
-
-def note_variables(session: Session) -> None:
-    """Say which variables outrank the default profile, or what is stored for it."""
-    names = ("ESCROWCTL_BASE_URL", "ESCROWCTL_PROFILE", "ESCROWCTL_API_KEY", "ESCROWCTL_API_KEY_FILE")
-    found = [name for name in names if session.surroundings.environ.get(name)]
-    if found:
-        session.console.note("outranked", f"{', '.join(found)} in the environment outranks the default profile")

@@ -1,0 +1,1 @@
+"""`escrowctl auth`: the accounts and their API keys."""

@@ -1,0 +1,272 @@
+"""`escrowctl auth status`, `switch` and `logout`: the accounts, the default one, and removing a key."""
+
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from escrowctl.commands.auth.key_check import check_key, note_variables, refuse_sandbox
+from escrowctl.config.keys import ENVIRONMENT, Choice, FoundKey
+from escrowctl.config.settings import LineValues, Resolver
+from escrowctl.config.variables import KEYS
+from escrowctl.contract.number import JsonValue
+from escrowctl.contract.operations import DEFAULT_API_PREFIX
+from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, not_sent
+from escrowctl.output.view import Listing, View
+from escrowctl.session import Session, session_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_STORED, _SET, _ACCEPTED = "stored", "set", "accepted by the service"
+"""The state of a key that can be used: stored, set in the environment, or checked."""
+
+_NONE = "-"
+_COLUMNS = ("profile", "default", "base_url", "mode", "key", "state")
+_SHOWN = ("base_url", "mode", "key_source", "state")
+
+
+class _Row(NamedTuple):
+    """One account: where its key is, whether it can be used, and whether the service accepts it."""
+
+    name: str
+    default: bool = False
+    base_url: str | None = None
+    mode: str | None = None
+    key_source: str | None = None
+    state: str = _STORED
+    choice: Choice | None = None
+    found: FoundKey | None = None
+
+
+def status(
+    context: typer.Context,
+    check: Annotated[bool, typer.Option("--check", help="Ask each service whether it accepts the key.")] = False,
+) -> None:
+    """List the accounts, and where each key is.
+
+    No key is ever shown. A key is `stored`, or `set` in the environment; if it cannot be used, the
+    reason is shown. Only --check asks the service whether it accepts the key.
+
+    \b
+    Examples:
+      escrowctl auth status
+      escrowctl -p acme-test auth status --check
+    """
+    session = session_of(context)
+    refuse_sandbox(session)
+    rows = list(_rows(session))
+    if not rows:
+        raise not_sent(
+            ErrorCode.NOT_CONFIGURED,
+            "nothing is configured: no profile, no API key, no base URL.",
+            hint=f"{session.program} auth login",
+        )
+    if check:
+        rows = [_checked(session, row) for row in rows]
+    session.learn_stored_keys()
+    session.console.show_listing(Listing(_COLUMNS, tuple(_view(session, row) for row in rows)))
+    failed = [row.name for row in rows if row.state != _ACCEPTED]
+    if check and failed:
+        raise EscrowctlError(ErrorCode.CHECK_FAILED, f"{', '.join(failed)} cannot be used: see the state.")
+
+
+def logout(context: typer.Context) -> None:
+    """Remove a stored key; the profile remains.
+
+    \b
+    Example:
+      escrowctl auth logout -p acme-test
+    """
+    session = session_of(context)
+    refuse_sandbox(session)
+    resolver = session.resolver
+    name = resolver.profile_name()
+    if name is None:
+        raise bad_value("no profile is chosen: name one with -p NAME.", hint=f"{session.program} auth status")
+    stored = resolver.credentials.find(name)
+    profile = resolver.config.profiles.get(name) if resolver.config else None
+    if stored is None and profile is None:
+        resolver.choose_profile(name)
+    if stored is None:
+        session.console.note("no_key", f"no key is stored for {name}: nothing to remove")
+    else:
+        resolver.credentials.remove(stored, session.surroundings)
+        where = "the keyring" if stored.in_keyring else resolver.credentials.path
+        session.console.note("removed", f"the key of {name} for {stored.origin}, from {where}", word="removed")
+    if profile is not None and profile.api_key_file is not None:
+        session.console.note("key_left", f"{name} still takes its key from the file {profile.api_key_file}")
+    left = [variable for variable in KEYS if variable in session.surroundings.environ]
+    if left:
+        session.console.note("key_left", f"{', '.join(left)} is still set in the environment")
+
+
+def switch(
+    context: typer.Context,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The profile to use when no -p is given.")] = None,
+) -> None:
+    """Make a profile the default.
+
+    \b
+    Example:
+      escrowctl auth switch acme-test
+    """
+    from escrowctl.config.editing import ConfigEditor  # noqa: PLC0415 - for those who write
+
+    session = session_of(context)
+    refuse_sandbox(session)
+    resolver = session.resolver
+    wanted = name if name is not None else session.options.profile
+    choice = resolver.choose_profile(wanted if wanted is not None else _ask_for_name(session))
+    assert choice.profile_name is not None, "it was chosen by name"
+    ConfigEditor(resolver.config_path, session.surroundings).set(("default_profile",), choice.profile_name)
+    session.console.note(
+        "saved", f"{choice.profile_name} is now the default profile, {choice.mode}, {choice.origin}", word="saved"
+    )
+    note_variables(session)
+
+
+def _ask_for_name(session: Session) -> str:
+    config = session.resolver.config
+    names = sorted(config.profiles) if config else []
+    if not names:
+        raise bad_value("there is no profile to switch to.", hint=f"{session.program} auth login")
+    absent = session.dialogue.nobody_to_ask
+    if absent:
+        raise bad_value(f"no profile is named, and {absent}; the profiles are: {', '.join(names)}.")
+    choices = [session.resolver.choose_profile(name) for name in names]
+    width = max(len(name) for name in names)
+    lines = [
+        f"  {name:<{width}}   {choice.mode}   {choice.origin}" for name, choice in zip(names, choices, strict=True)
+    ]
+    return session.dialogue.ask(*lines, "Type the name of the profile to use:")
+
+
+def _rows(session: Session) -> "Iterator[_Row]":
+    """Yield the environment's account, the profiles, and the stored keys that no profile uses."""
+    config, only = session.resolver.config, session.options.profile
+    if only is not None:
+        yield _row_of(session, only)
+        return
+    environ = session.surroundings.environ
+    if any(environ.get(variable) for variable in ("ESCROWCTL_BASE_URL", "ESCROWCTL_PROFILE", *KEYS)):
+        yield _row_of_environment(session)
+    profiles = config.profiles if config else {}
+    for name in profiles:
+        yield _row_of(session, name)
+    for name in _stored_names(session):
+        if name not in profiles:
+            yield _unused(session, name)
+
+
+def _row_of(session: Session, name: str) -> _Row:
+    resolver = session.resolver
+    default = resolver.config is not None and resolver.config.default_profile == name
+    row = _Row(name, default=default)
+
+    def look() -> _Row:
+        choice = resolver.choose_profile(name)
+        known = _chosen(row, choice)
+        return _or_why_not(known, lambda: look_for_key(known, choice))
+
+    def look_for_key(known: _Row, choice: Choice) -> _Row:
+        found = resolver.keys.stored(choice)
+        if found is not None:
+            return _with_key(known, found)
+        stored = resolver.credentials.find(name)
+        why_not = f"the stored key is for {stored.origin}, not for this profile" if stored else "no key"
+        return known._replace(state=why_not)
+
+    if resolver.config is None or name not in resolver.config.profiles:
+        # An unknown name is a mistake, not a state.
+        resolver.choose_profile(name)
+    return _or_why_not(row, look)
+
+
+def _row_of_environment(session: Session) -> _Row:
+    around = session.surroundings
+    resolver = Resolver(LineValues(config=session.options.config), around.environ, session.folders)
+    row = _Row("(environment)")
+
+    def look() -> _Row:
+        choice = resolver.choose()
+        if choice.level != ENVIRONMENT:
+            return row._replace(state="a key without a base URL: set ESCROWCTL_BASE_URL")
+        known = _chosen(row, choice)
+        return _or_why_not(known, lambda: _with_key(known, resolver.keys.find(choice)))
+
+    return _or_why_not(row, look)
+
+
+def _chosen(row: _Row, choice: Choice) -> _Row:
+    return row._replace(base_url=choice.origin.base_url, mode=choice.mode, choice=choice)
+
+
+def _with_key(row: _Row, found: FoundKey) -> _Row:
+    state = _SET if found.source in KEYS else _STORED
+    return row._replace(key_source=found.source, found=found, state=state)
+
+
+def _unused(session: Session, name: str) -> _Row:
+    stored = session.resolver.credentials.find(name)
+    return _Row(
+        name,
+        base_url=stored.origin if stored else None,
+        key_source=str(session.resolver.credentials.path),
+        state=f"there is no such profile: {session.program} auth logout -p {name}",
+    )
+
+
+def _stored_names(session: Session) -> tuple[str, ...]:
+    try:
+        return session.resolver.credentials.names()
+    except EscrowctlError as error:
+        # The row of each profile says the same.
+        session.console.note("keys_unusable", _reason(error), word="warning", important=True)
+        return ()
+
+
+def _or_why_not(row: _Row, look: "Callable[[], _Row]") -> _Row:
+    """Return what is found, or the row with what is wrong: one account's problem does not hide the others."""
+    try:
+        return look()
+    except EscrowctlError as error:
+        return row._replace(state=_reason(error))
+
+
+def _checked(session: Session, row: _Row) -> _Row:
+    if row.choice is None or row.found is None:
+        return row
+    profile = row.choice.profile
+    try:
+        check_key(
+            session,
+            row.found.key,
+            name=row.name,
+            origin=row.choice.origin,
+            api_prefix=profile.api_prefix if profile else DEFAULT_API_PREFIX,
+            mode=row.choice.mode,
+            source=row.choice.source,
+            profile=profile,
+        )
+    except EscrowctlError as error:
+        return row._replace(state=_reason(error))
+    return row._replace(state=_ACCEPTED)
+
+
+def _view(session: Session, row: _Row) -> View:
+    # Any of it may contain a key by mistake.
+    star = session.keys.star
+    document: dict[str, JsonValue] = {
+        "profile": star(row.name),
+        "default": row.default,
+        "base_url": star(row.base_url),
+        "mode": row.mode,
+        "key_source": star(row.key_source),
+        "state": star(row.state),
+    }
+    cells = [document["profile"], "*" if row.default else "", *(document[name] or _NONE for name in _SHOWN)]
+    return View(document, row.name, named=dict(zip(_COLUMNS, cells, strict=True)))
+
+
+def _reason(error: EscrowctlError) -> str:
+    return error.message.removesuffix(".")

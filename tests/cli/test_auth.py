@@ -290,8 +290,8 @@ def test_nobody_is_asked_where_nobody_should_be(run: Run, flag: str, environ: di
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("auth", "login", KEY), "auth login takes options and no other words"),
-        (("auth", "login", "--mode", "test", "a", KEY), "auth login takes options and no other words"),
+        (("auth", "login", KEY), "auth login takes only options"),
+        (("auth", "login", "--mode", "test", "a", KEY), "auth login takes only options"),
         (("auth", "login", "--key", KEY), "there is no --key"),
         (("auth", "login", f"--key={KEY}"), "there is no --key"),
         (("auth", "login", "--api-key", KEY), "there is no --api-key"),
@@ -307,10 +307,10 @@ def test_no_option_takes_a_key_and_one_that_was_typed_is_not_told_again(
 
     assert (result.code, result.out) == (2, "")
     assert result.err.splitlines() == [
-        f"error: {message}: a key never stands on the line, where other programs and the shell's history keep it. "
+        f"error: {message}. API keys are not accepted on the command line: they would show in ps and in shell history. "
         "Nothing was sent.",
         "hint: escrowctl auth login asks for it",
-        '      by a pipe:  printf %s "$KEY" | escrowctl auth login ...',
+        '      in a pipe:  printf %s "$KEY" | escrowctl auth login ...',
         "      in a job:   set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY",
     ]
 

@@ -2,20 +2,23 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from escrowctl.config.credentials import FILE_NAME
+from escrowctl.config.editing import ConfigEditor, find
+from escrowctl.config.effective import BUILT_IN, Setting, as_json, list_sandbox_settings, list_settings, read_setting
+from escrowctl.config.file import find_config_path, parse_toml, read_profile_names, read_text
+from escrowctl.config.origin import parse_base_url
+from escrowctl.config.profiles import is_setting, parse_name, parse_value
+from escrowctl.config.settings import check_timeout
 from escrowctl.contract.body import encode
 from escrowctl.contract.number import JsonValue
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command
 from escrowctl.output.safe import safe
 from escrowctl.output.view import Listing, View, text_of
 from escrowctl.session import Session, session_of
-
-if TYPE_CHECKING:
-    from escrowctl.config.editing import ConfigEditor
-    from escrowctl.config.effective import Setting
 
 _Name = Annotated[
     str, typer.Argument(metavar="KEY", help="default_profile, profiles.NAME.mode, or mode for the chosen profile.")
@@ -30,9 +33,6 @@ def path(context: typer.Context) -> None:
     Example:
       escrowctl config path --json
     """
-    from escrowctl.config.credentials import FILE_NAME  # noqa: PLC0415 - no other command needs it
-    from escrowctl.config.file import find_config_path  # noqa: PLC0415
-
     session = session_of(context)
     folders = session.folders
     config, _ = find_config_path(session.options.config, session.surroundings.environ, folders)
@@ -114,9 +114,6 @@ def set_value(
       escrowctl config set profiles.acme-test.base_url https://test.escrow.example.com
       escrowctl -p acme-test config set status.released released,paid_out
     """
-    from escrowctl.config.effective import as_json  # noqa: PLC0415 - it imports pydantic
-    from escrowctl.config.profiles import parse_value  # noqa: PLC0415 - it imports pydantic
-
     session = session_of(context)
     place = _place(session, key)
     value = parse_value(place, values)
@@ -157,9 +154,7 @@ def _journal_id(session: Session, journal: Path) -> str | None:
         return None
 
 
-def _settings(session: Session) -> "list[Setting]":
-    from escrowctl.config.effective import list_sandbox_settings, list_settings  # noqa: PLC0415 - it imports pydantic
-    from escrowctl.config.settings import check_timeout  # noqa: PLC0415 - as above
+def _settings(session: Session) -> list[Setting]:
 
     if session.options.sandbox:
         timeout = session.options.timeout
@@ -169,13 +164,12 @@ def _settings(session: Session) -> "list[Setting]":
     return [_starred(session, setting) for setting in found]
 
 
-def _starred(session: Session, setting: "Setting") -> "Setting":
+def _starred(session: Session, setting: Setting) -> Setting:
     """Return a setting with stars for keys: one may be in it by mistake."""
-    return type(setting)(setting.name, session.keys.star(setting.value), text_of(session.keys.star(setting.origin)))
+    return Setting(setting.name, session.keys.star(setting.value), text_of(session.keys.star(setting.origin)))
 
 
-def _effective(session: Session, key: str) -> "Setting":
-    from escrowctl.config.profiles import parse_name  # noqa: PLC0415 - as above
+def _effective(session: Session, key: str) -> Setting:
 
     settings = _settings(session)
     for setting in settings:
@@ -185,13 +179,11 @@ def _effective(session: Session, key: str) -> "Setting":
     table, _, name = key.rpartition(".")
     for setting in settings:
         if setting.name == table and isinstance(setting.value, dict):
-            return type(setting)(key, setting.value.get(name), setting.origin)
+            return Setting(key, setting.value.get(name), setting.origin)
     raise bad_value(f'"{key}" is a table of settings: name one of them.', hint=command("config list"))
 
 
-def _named(session: Session, key: str) -> "Setting":
-    from escrowctl.config.effective import BUILT_IN, Setting, read_setting  # noqa: PLC0415 - as above
-    from escrowctl.config.profiles import is_setting, parse_name  # noqa: PLC0415
+def _named(session: Session, key: str) -> Setting:
 
     _refuse_sandbox(session)
     place = parse_name(key, profile=None)
@@ -204,7 +196,6 @@ def _named(session: Session, key: str) -> "Setting":
 
 
 def _place(session: Session, key: str) -> tuple[str, ...]:
-    from escrowctl.config.profiles import parse_name  # noqa: PLC0415 - as above
 
     _refuse_sandbox(session)
     is_whole = key.startswith("profiles.") or key == "default_profile"
@@ -218,15 +209,11 @@ def _refuse_sandbox(session: Session) -> None:
 
 def _present(session: Session, key: str) -> tuple[str, ...] | None:
     """Return the path of what the file has under its full name, known or not: a typo can be removed."""
-    from escrowctl.config.editing import find  # noqa: PLC0415 - for those who write
-    from escrowctl.config.file import parse_toml, read_text  # noqa: PLC0415 - as above
-
     path, place = session.resolver.config_path, tuple(key.split("."))
     return place if find(parse_toml(path, read_text(path) or ""), place) is not None else None
 
 
-def _editor(session: Session) -> "ConfigEditor":
-    from escrowctl.config.editing import ConfigEditor  # noqa: PLC0415 - for those who write
+def _editor(session: Session) -> ConfigEditor:
 
     session.learn_stored_keys()
     session.keys.refuse_misplaced()
@@ -235,8 +222,6 @@ def _editor(session: Session) -> "ConfigEditor":
 
 def _require_profile(session: Session, name: str) -> None:
     """Refuse a setting for a profile that does not exist: a mistyped name would create an incomplete one."""
-    from escrowctl.config.file import read_profile_names  # noqa: PLC0415 - as above
-
     known = read_profile_names(session.resolver.config_path)
     if name not in known:
         raise bad_value(
@@ -247,7 +232,6 @@ def _require_profile(session: Session, name: str) -> None:
 
 
 def _warn_of_key(session: Session, name: str, base_url: str) -> None:
-    from escrowctl.config.origin import parse_base_url  # noqa: PLC0415 - as above
 
     stored = session.resolver.credentials.find(name)
     origin = str(parse_base_url(base_url, source="base_url"))
@@ -264,7 +248,7 @@ def _report(session: Session, message: str) -> None:
     session.console.note("saved", message, word="saved")
 
 
-def _document(setting: "Setting") -> JsonValue:
+def _document(setting: Setting) -> JsonValue:
     return {"setting": setting.name, "value": setting.value, "origin": setting.origin}
 
 

@@ -83,7 +83,6 @@ class Credentials:
 
         It may be called once; `restore` undoes it inside the block.
         """
-        self.check_writable()
         entry: dict[str, str] = {"origin": stored.origin}
         entry |= {"key": stored.key.reveal()} if stored.key else {"store": "keyring"}
         tables = self.read()
@@ -98,10 +97,6 @@ class Credentials:
             replace_file(self.path, _render(self.path, before), private=True)
         else:
             self.path.unlink(missing_ok=True)
-
-    def check_writable(self) -> None:
-        """Raise EscrowctlError where keys cannot be written, as `read`."""
-        self.read()
 
     def make_folder(self) -> Path:
         """Return the folder to lock, created where it is missing."""
@@ -119,7 +114,6 @@ class Credentials:
 
             keyrings.remove(stored.profile, stored.origin, self._environ)
         with locked(self.make_folder(), around):
-            self.check_writable()
             tables = self.read()
             tables.pop(stored.profile, None)
             replace_file(self.path, _render(self.path, tables), private=True)

@@ -239,7 +239,11 @@ def _insert(document: Any, path: Sequence[str], value: Value) -> None:
 
 def _append(table: Any, key: Any, value: Value) -> None:
     """Append after the table's last value, before the comments and blank lines that belong to what follows."""
-    body = getattr(getattr(table, "value", None), "body", [])
+    if not hasattr(table, "append"):
+        # The parts of a table that is written in several places.
+        table[key] = value
+        return
+    body = getattr(table.value, "body", [])
     tail = _cut_tail(body)
     table.append(key, value)
     body.extend(tail)

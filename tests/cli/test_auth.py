@@ -284,8 +284,8 @@ def test_login_that_must_not_prompt_fails_without_a_key(run: Run, flag: str, env
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("auth", "login", KEY), "auth login takes options and no other words"),
-        (("auth", "login", "--mode", "test", "a", KEY), "auth login takes options and no other words"),
+        (("auth", "login", KEY), "auth login takes only options"),
+        (("auth", "login", "--mode", "test", "a", KEY), "auth login takes only options"),
         (("auth", "login", "--key", KEY), "there is no --key"),
         (("auth", "login", f"--key={KEY}"), "there is no --key"),
         (("auth", "login", "--api-key", KEY), "there is no --api-key"),
@@ -299,10 +299,10 @@ def test_key_in_an_option_is_refused_and_not_shown(run: Run, words: tuple[str, .
 
     assert (result.code, result.out) == (2, "")
     assert result.err.splitlines() == [
-        f"error: {message}: a key never stands on the line, where other programs and the shell's history keep it. "
+        f"error: {message}. API keys are not accepted on the command line: they would show in ps and in shell history. "
         "Nothing was sent.",
         "hint: escrowctl auth login asks for it",
-        '      by a pipe:  printf %s "$KEY" | escrowctl auth login ...',
+        '      in a pipe:  printf %s "$KEY" | escrowctl auth login ...',
         "      in a job:   set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY",
     ]
 

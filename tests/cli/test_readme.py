@@ -66,6 +66,14 @@ def test_readme_lists_the_environment_variables_of_the_program(run: Run) -> None
     assert [(names.replace("`", ""), meaning) for names, meaning in rows] == list(VARIABLES)
 
 
+def test_each_setting_and_variable_has_its_reason_in_contributing() -> None:
+    page = (Path(__file__).parents[2] / ".github" / "CONTRIBUTING.md").read_text("utf-8")
+    section = page.split("## Settings and variables")[1].split("\n## ")[0]
+    named = re.findall(r"^\| (`.+?`) \| .+ \|$", section, re.MULTILINE)
+
+    assert [row.replace("`", "") for row in named] == ["default_profile", *SETTINGS, *(names for names, _ in VARIABLES)]
+
+
 @pytest.mark.parametrize("words", [("tx create",), (" tx  create ",), ("tx", "create")])
 def test_help_of_a_command_ignores_the_quoting_of_its_name(run: Run, words: tuple[str, ...]) -> None:
     assert run("help", *words) == run("tx", "create", "--help")

@@ -161,6 +161,14 @@ def test_profile_is_removed_from_any_layout_without_its_comments(tmp_path: Path,
     ]
 
 
+def test_profile_in_several_places_is_changed(tmp_path: Path) -> None:
+    after = edit(tmp_path, SCATTERED, ("profiles.a.mode", "test"), ("profiles.a.reply.status", "/status"))
+
+    expected = tomllib.loads(SCATTERED)
+    expected["profiles"]["a"] |= {"mode": "test", "reply": {"id": "/id", "status": "/status"}}
+    assert tomllib.loads(after) == expected
+
+
 @pytest.mark.parametrize(
     ("text", "name", "value", "after"),
     [

@@ -2,21 +2,19 @@
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from escrowctl.config.origin import Origin, parse_base_url, refuse_prefix
+from escrowctl.config.profiles import API_PREFIX, PROFILE_NAME, Profile
 from escrowctl.config.settings import check_mode
 from escrowctl.contract.key_search import shown
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
 from escrowctl.session import Session
 
-if TYPE_CHECKING:
-    from escrowctl.config.profiles import Profile
-
 _T = TypeVar("_T")
 
-MAX_ANSWERS = 3
+_MAX_ANSWERS = 3
 _SHORT_LABEL = 3
 _LONGEST_LABEL = 56
 
@@ -69,15 +67,15 @@ class Form:
         refuse_prefix(origin, prefix, source=source)
         return Account(name, origin, source, mode, prefix, known.api_prefix if known else None)
 
-    def _prefix(self, known: "Profile | None") -> str:
+    def _prefix(self, known: Profile | None) -> str:
         if self._api_prefix is not None:
             return self._api_prefix
         return known.api_prefix if known else DEFAULT_API_PREFIX
 
-    def _read_url(self, text: str, source: str, known: "Profile | None") -> Origin:
+    def _read_url(self, text: str, source: str, known: Profile | None) -> Origin:
         return refuse_prefix(parse_base_url(text, source=source), self._prefix(known), source=source)
 
-    def _origin(self, known: "Profile | None") -> tuple[Origin, str]:
+    def _origin(self, known: Profile | None) -> tuple[Origin, str]:
         typed = self._session.options.base_url
         if typed is not None:
             return self._read_url(typed, "--base-url", known), "--base-url"
@@ -95,7 +93,7 @@ class Form:
         )
         return origin, "the typed URL"
 
-    def _pick_mode(self, known: "Profile | None") -> str:
+    def _pick_mode(self, known: Profile | None) -> str:
         if self._mode is not None:
             return check_mode(self._mode, name="--mode")
         if known is not None and known.mode is not None:
@@ -130,7 +128,7 @@ class Form:
             raise bad_value(f"{what} is missing, and {absent}.", hint="escrowctl auth login --help")
 
 
-def require_same(session: Session, account: Account, profile: "Profile | None") -> None:
+def require_same(session: Session, account: Account, profile: Profile | None) -> None:
     """Refuse to turn an existing profile into another account: its key would be lost.
 
     Raises EscrowctlError `ErrorCode.BAD_VALUE`, also where the profile's prefix changed since the account
@@ -162,7 +160,7 @@ def require_same(session: Session, account: Account, profile: "Profile | None") 
 
 def ask_until(session: Session, ask: Callable[[], str], read: Callable[[str], _T]) -> _T:
     """Return what `read` makes of an answer; asks again, up to three times in all, where it refuses one."""
-    for _ in range(MAX_ANSWERS - 1):
+    for _ in range(_MAX_ANSWERS - 1):
         try:
             return read(ask())
         except EscrowctlError as error:
@@ -174,8 +172,6 @@ def ask_until(session: Session, ask: Callable[[], str], read: Callable[[str], _T
 
 def check_profile_name(name: str) -> None:
     """Raise EscrowctlError `ErrorCode.BAD_VALUE` for a name that a profile cannot have."""
-    from escrowctl.config.profiles import PROFILE_NAME  # noqa: PLC0415 - it imports pydantic
-
     if not re.fullmatch(PROFILE_NAME, name):
         raise bad_value(
             f'"{shown(name)}" cannot name a profile: write 1 to 64 letters, digits, hyphens and underscores.'
@@ -184,8 +180,6 @@ def check_profile_name(name: str) -> None:
 
 def check_api_prefix(text: str) -> None:
     """Raise EscrowctlError `ErrorCode.BAD_VALUE` for a prefix that a profile cannot have."""
-    from escrowctl.config.profiles import API_PREFIX  # noqa: PLC0415 - it imports pydantic
-
     if not re.fullmatch(API_PREFIX, text):
         raise bad_value(f'--api-prefix "{text}" is not a path such as /api/v1.')
 

@@ -2,25 +2,25 @@
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from escrowctl.commands.auth.account import Account, Form, ask_until, require_same
 from escrowctl.commands.auth.key_check import check_key, explain_refusal, not_stored, note_variables, refuse_sandbox
+from escrowctl.config import keyrings
 from escrowctl.config.credentials import StoredKey
-from escrowctl.config.file import require_trusted
+from escrowctl.config.editing import ConfigEditor, find
+from escrowctl.config.file import require_trusted, validate_config
+from escrowctl.config.profiles import Value
 from escrowctl.config.replacing import locked_together
 from escrowctl.config.secrets import MAX_KEY_CHARS, Secret, read_key, refuse_in_base_url
 from escrowctl.contract.key_search import holds_key
+from escrowctl.contract.number import JsonValue
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.errors import EscrowctlError, bad_value
 from escrowctl.output.view import View
 from escrowctl.session import Session, session_of
-
-if TYPE_CHECKING:
-    from escrowctl.config.profiles import Value
-    from escrowctl.contract.number import JsonValue
 
 
 def login(
@@ -112,7 +112,7 @@ def _check(session: Session, account: Account, key: Secret) -> None:
 def _check_writable(session: Session, account: Account) -> None:
     """Raise what is wrong with the files before the user is asked for a key, and before a request is sent."""
     require_trusted(session.resolver.config_path)
-    session.resolver.credentials.check_writable()
+    session.resolver.credentials.read()
     profile = _Profile(session, account)
     profile.editor.check(profile.decide)
 
@@ -150,16 +150,12 @@ def _take_back(session: Session, account: Account, before: Mapping[str, Any], *,
     if credentials.read() != before:
         credentials.restore(before)
     if in_keyring and "store" not in before.get(account.name, {}):
-        from escrowctl.config import keyrings  # noqa: PLC0415 - for those who chose it
-
         with contextlib.suppress(EscrowctlError):
             keyrings.remove(account.name, str(account.origin), session.surroundings.environ)
 
 
 def _put_in_keyring(session: Session, account: Account, key: Secret) -> bool:
     """Put the key into the keyring; where it cannot be used, print a warning and return False."""
-    from escrowctl.config import keyrings  # noqa: PLC0415 - as above
-
     try:
         keyrings.store(account.name, str(account.origin), key, session.surroundings.environ)
     except keyrings.KeyringError as error:
@@ -178,18 +174,13 @@ class _Profile:
     """The profile to write; it becomes the default where there is none: `made_default` is set by `decide`."""
 
     def __init__(self, session: Session, account: Account) -> None:
-        from escrowctl.config.editing import ConfigEditor  # noqa: PLC0415 - for those who write
-
         self._session = session
         self._account = account
         self.editor = ConfigEditor(session.resolver.config_path, session.surroundings)
         self.made_default = False
 
-    def decide(self, tables: dict[str, Any]) -> "list[tuple[Sequence[str], Value | None]]":
+    def decide(self, tables: dict[str, Any]) -> list[tuple[Sequence[str], Value | None]]:
         """Return the changes to the current file; raises EscrowctlError as `require_same`."""
-        from escrowctl.config.editing import find  # noqa: PLC0415 - as above
-        from escrowctl.config.file import validate_config  # noqa: PLC0415
-
         account = self._account
         profile = validate_config(self._session.resolver.config_path, tables).profiles.get(account.name)
         require_same(self._session, account, profile)

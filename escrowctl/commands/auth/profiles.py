@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from escrowctl.commands.auth.key_check import check_key, note_variables, refuse_sandbox
+from escrowctl.config.editing import ConfigEditor
 from escrowctl.config.keys import ENVIRONMENT, Choice, FoundKey
 from escrowctl.config.settings import LineValues, Resolver
 from escrowctl.config.variables import KEYS
@@ -110,8 +111,6 @@ def switch(
     Example:
       escrowctl auth switch acme-test
     """
-    from escrowctl.config.editing import ConfigEditor  # noqa: PLC0415 - for those who write
-
     session = session_of(context)
     refuse_sandbox(session)
     resolver = session.resolver

@@ -24,7 +24,7 @@ from escrowctl.errors import (
     command,
     not_sent,
 )
-from escrowctl.journal.entries import Entry, State
+from escrowctl.journal.model import Entry, State
 
 _REQUEST_TIMEOUT = 408
 _TOO_EARLY = 425
@@ -109,24 +109,24 @@ def write_failure(service: Service, entry: Entry, code: ErrorCode | None, *, rep
         case State.NOT_SENT:
             return not_sent(
                 ErrorCode.NO_CONNECTION,
-                f"the {verb} was not sent: {entry.verdict.detail}.",
+                f"the {verb} was not sent: {entry.settlement.detail}.",
                 hint=_connection_hint(service),
                 facts=facts,
             )
         case State.REFUSED:
-            status = entry.verdict.http_status or 0
+            status = entry.settlement.http_status or 0
             return EscrowctlError(
                 code or REFUSAL_CODES.get(status, ErrorCode.REFUSED),
-                f"the service refused the {verb}: {entry.verdict.detail}.",
+                f"the service refused the {verb}: {entry.settlement.detail}.",
                 effect=NOTHING_SENT_NOW if replayed else "",
-                hint=_throttled_hint(service) if entry.verdict.may_repeat else refusal_hint(service, status),
+                hint=_throttled_hint(service) if entry.settlement.may_repeat else refusal_hint(service, status),
                 outcome=Outcome.REFUSED,
                 facts=facts,
             )
         case _:
             return EscrowctlError(
                 ErrorCode.OUTCOME_UNKNOWN,
-                f"the {verb} was sent, and {entry.verdict.detail}. {_may_have(entry)}",
+                f"the {verb} was sent, and {entry.settlement.detail}. {_may_have(entry)}",
                 effect=NOTHING_SENT_NOW if replayed else _how_often(entry),
                 hint=command(f"journal resolve {entry.name}", "settle it before doing it again"),
                 outcome=Outcome.UNKNOWN,

@@ -24,7 +24,7 @@ from escrowctl.errors import bad_value
 if TYPE_CHECKING:
     from escrowctl.config.service import Service
     from escrowctl.contract.record import Located
-    from escrowctl.journal.entries import Entry
+    from escrowctl.journal.model import Entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Terms:
 class Order:
     """A write as it will be sent and journalled.
 
-    `likeness` as in `journal.entries.Intent`; `locks` name what is held across processes while it is
+    `likeness` as in `journal.model.Intent`; `locks` name what is held across processes while it is
     sent; `recorded_body` is what the journal keeps of the body: the body itself, or with hashes in
     the place of what may be secret. `is_capped`: whether a profile's caps speak of it; where they do
     and `money` is not known, it is not sent under them.
@@ -227,18 +227,18 @@ def order_again(entry: "Entry") -> Order | None:
     body = _read(intent.body) if intent.body is not None else None
     if operation is None or operation.is_confidential or hash_values(body) != body:
         return None
-    echoed = intent.likeness.split(" ", 1)[0]
+    echoed = intent.fingerprint.split(" ", 1)[0]
     locks = (
-        _create_locks(intent.likeness, intent.reference)
+        _create_locks(intent.fingerprint, intent.reference)
         if intent.resource_id is None
         else _transaction_locks(intent.resource_id, echoed)
     )
     return Order(
         operation=operation,
         body=intent.body,
-        likeness=intent.likeness,
+        likeness=intent.fingerprint,
         locks=locks,
-        circumstances=Circumstances(intent.idempotency_key, intent.reference, intent.reason, intent.despite),
+        circumstances=Circumstances(intent.idempotency_key, intent.reference, intent.reason, intent.allowed_duplicates),
         recorded_body=intent.body,
         resource_id=intent.resource_id,
         money=intent.money,

@@ -19,7 +19,7 @@ from escrowctl.errors import ErrorCode, Outcome
 
 if TYPE_CHECKING:
     from escrowctl.config.service import Service
-    from escrowctl.journal.entries import Entry
+    from escrowctl.journal.model import Entry
 
 _REFUSED_OTHERWISE = frozenset({400, 402, 404, 405, 406, *range(410, 416), 417, 421, 422, 424, 428, 431, 451, 501})
 _REDIRECTS_THAT_KEEP_THE_METHOD = frozenset({301, 307, 308})
@@ -208,7 +208,7 @@ def describe_sent(service: "Service", entry: "Entry") -> Sent:
 
 def judge_stored(service: "Service", entry: "Entry") -> Judgement | None:
     """Return what the stored reply of a create proves by the profile as it is now; None where none is stored."""
-    status, reply = entry.verdict.http_status, entry.verdict.reply
+    status, reply = entry.settlement.http_status, entry.settlement.reply
     if entry.intent.operation != CREATE_TRANSACTION.name or status is None or reply is None or status not in _DONE:
         return None
     return _judge_success(CREATE_TRANSACTION, Answer(status, (), reply.encode()), describe_sent(service, entry))

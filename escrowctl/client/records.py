@@ -9,7 +9,7 @@ from escrowctl.contract.number import JsonValue
 if TYPE_CHECKING:
     from escrowctl.contract.record import Located
     from escrowctl.errors import EscrowctlError
-    from escrowctl.journal.entries import Entry
+    from escrowctl.journal.model import Entry
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from escrowctl.config.service import Service
 from escrowctl.contract.operations import GET_TRANSACTION, Operation
 from escrowctl.contract.record import Located
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Outcome, Stopped, command, not_sent
-from escrowctl.journal.entries import Entry, State
 from escrowctl.journal.guards import taken_over
+from escrowctl.journal.model import Entry, State
 from escrowctl.signals import Signals
 from escrowctl.surroundings import Surroundings
 
@@ -121,13 +121,13 @@ class Release:
         if entry.state is State.DONE and self._terms.wait is not None:
             after = self._wait(resource_id, after, written)
         verified = self._verified(after)
-        if verified is True and not entry.verdict.verified:
+        if verified is True and not entry.settlement.verified:
             entry = self._settle_as_read(written, after)
         if entry.state is not State.DONE:
             raise self._not_done(resource_id, before, after, written)
         released = Released(
             id=resource_id,
-            http_status=entry.verdict.http_status,
+            http_status=entry.settlement.http_status,
             reply=written.record.document if written.record else None,
             status_before=_status(before),
             status_after=_status(after),
@@ -169,29 +169,29 @@ class Release:
         unchanged = known and _status(before) == _status(after)
         if is_conflict and unchanged and written.answer and state is State.UNKNOWN:
             detail = f"{describe_refusal(written.answer)}; read back unchanged, {describe(after)}"
-            written = replace(written, entry=self._settle(written.entry, State.REFUSED, detail))
+            written = replace(written, entry=self._settle(written.entry, Outcome.REFUSED, detail))
         elif state is State.REFUSED and known and not unchanged:
             # Something was applied: a proxy may have sent it before what was refused.
-            answered = f"the service answered {written.entry.verdict.detail}"
+            answered = f"the service answered {written.entry.settlement.detail}"
             detail = f"{answered}, but it reads as {describe(after)} now (before: {describe(before)})"
-            written = replace(written, entry=self._settle(written.entry, State.UNKNOWN, detail), code=None)
+            written = replace(written, entry=self._settle(written.entry, Outcome.UNKNOWN, detail), code=None)
         failure = self._failure(written)
         if is_conflict and after is not None:
             failure.hints = (*failure.hints, Hint(f"{resource_id} reads as {describe(after)} now"))
         return failure
 
-    def _settle(self, entry: Entry, state: State, detail: str) -> Entry:
-        return self._writer.journal.settle_later(entry, replace(entry.verdict, state=state, detail=detail))
+    def _settle(self, entry: Entry, outcome: Outcome, detail: str) -> Entry:
+        return self._writer.journal.settle_later(entry, entry.settlement._replace(outcome=outcome, detail=detail))
 
     def _settle_as_read(self, written: Written, after: Located | None) -> Entry:
         entry = written.entry
         try:
             return self._writer.journal.settle_by_reading(
-                entry, f"{entry.verdict.detail}; read back as {_status(after)}"
+                entry, f"{entry.settlement.detail}; read back as {_status(after)}"
             )
         except EscrowctlError as error:
             if error.code is ErrorCode.BUSY:
-                raise taken_over(entry, entry.verdict) from error
+                raise taken_over(entry, entry.settlement) from error
             # The release was sent, whatever the journal can take now: done if that is on record, else unknown.
             if entry.state is State.DONE:
                 return entry
@@ -211,8 +211,8 @@ class Release:
             if around.monotonic() >= end:
                 raise EscrowctlError(
                     ErrorCode.WAIT_EXPIRED,
-                    f"{resource_id}: the release was accepted ({written.entry.verdict.http_status}), but {seconds:g} s "
-                    f"later it is {describe(after)}, not released.",
+                    f"{resource_id}: the release was accepted ({written.entry.settlement.http_status}), but "
+                    f"{seconds:g} s later it is {describe(after)}, not released.",
                     hint=command(f"tx get {resource_id}"),
                     outcome=Outcome.DONE,
                     facts=written.entry.facts,

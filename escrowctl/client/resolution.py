@@ -7,7 +7,7 @@ for released. Everything else is for the service's desk to say and for an operat
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from escrowctl.client.creation import settle_by_reply
 from escrowctl.client.inspection import inspect, is_another, list_differences
@@ -28,10 +28,10 @@ from escrowctl.contract.operations import (
     Operation,
 )
 from escrowctl.contract.record import Located
-from escrowctl.errors import NOTHING_RECORDED, ErrorCode, EscrowctlError, bad_value, not_sent
+from escrowctl.errors import NOTHING_RECORDED, ErrorCode, EscrowctlError, Outcome, bad_value, not_sent
 from escrowctl.journal.accounts import account_of
-from escrowctl.journal.entries import APPLIED_ON_WORD, Entry, State, Verdict
-from escrowctl.journal.journal import Journal, Word
+from escrowctl.journal.journal import Journal
+from escrowctl.journal.model import DECIDED_APPLIED, Entry, OperatorDecision, Settlement
 from escrowctl.journal.related import find_creator, find_release
 
 NOT_APPLIED_ON_WORD = "not applied, on an operator's word"
@@ -94,7 +94,9 @@ class Resolution:
                     self._read(entry, entry.intent.resource_id, resend=resend)
                 return Finding(entry, f"no reading can tell whether this {entry.intent.verb} was applied.")
 
-    def record_applied(self, entry: Entry, word: Word, *, resource_id: str | None, unread: bool) -> Entry:
+    def record_applied(
+        self, entry: Entry, decision: OperatorDecision, *, resource_id: str | None, unread: bool
+    ) -> Entry:
         """Record that an unknown write was applied; the record it made or changed is read first.
 
         `resource_id` is what a create made. Raises EscrowctlError: 3 where the record is not what was
@@ -106,10 +108,12 @@ class Resolution:
         about = resource_id or intent.resource_id
         if about is not None and not unread and intent.operation != CREATE_WEBHOOK.name:
             self._require_as_sent(entry, about)
-        verdict = replace(entry.verdict, state=State.DONE, detail=APPLIED_ON_WORD, result_id=resource_id, reply=None)
-        return self._journal.decide(entry, verdict, word)
+        settlement = entry.settlement._replace(
+            outcome=Outcome.DONE, detail=DECIDED_APPLIED, result_id=resource_id, reply=None
+        )
+        return self._journal.decide(entry, settlement, decision)
 
-    def record_not_applied(self, entry: Entry, word: Word, *, unread: bool) -> Entry:
+    def record_not_applied(self, entry: Entry, decision: OperatorDecision, *, unread: bool) -> Entry:
         """Record that a write was not applied, an unknown one or one that no reading verified as done.
 
         The same line may then be sent again. Raises EscrowctlError: 3 where a release reads as released,
@@ -119,8 +123,8 @@ class Resolution:
         proof = None if unread else self._find_proof(entry)
         if proof is not None:
             raise _contradicted(proof)
-        verdict = Verdict(State.NOT_APPLIED, NOT_APPLIED_ON_WORD)
-        return self._journal.decide(entry, verdict, word)
+        settlement = Settlement(Outcome.UNKNOWN, NOT_APPLIED_ON_WORD, not_applied=True)
+        return self._journal.decide(entry, settlement, decision)
 
     def require_sendable(self, entry: Entry) -> Order:
         """Return the order that an entry stands for.
@@ -136,7 +140,7 @@ class Resolution:
         self._writer.check(order)
         return order
 
-    def send_again(self, entry: Entry, word: Word, *, asked: bool, unread: bool) -> Written:
+    def send_again(self, entry: Entry, decision: OperatorDecision, *, asked: bool, unread: bool) -> Written:
         """Send an unknown write once more, on an operator's word; call inside `signals.held()`.
 
         `asked`: time has passed since `look`. Raises as `look` and `Writer.perform_again` do.
@@ -146,7 +150,7 @@ class Resolution:
             if (asked or waited) and not unread and (finding := self.look(entry, resend=True)).is_settled:
                 return Written(finding.entry, None)
             try:
-                return self._writer.perform_again(entry, order, word)
+                return self._writer.perform_again(entry, order, decision)
             except EscrowctlError as error:
                 if error.code is ErrorCode.EARLIER_UNKNOWN:
                     # Its equal is to be settled first; what else its hint names is for another command.
@@ -243,8 +247,10 @@ class Resolution:
         detail, made = f"{read}, by reading", found.located.id
         # A list of webhooks may show their secrets.
         reply = None if entry.intent.operation == CREATE_WEBHOOK.name else encode(found.document)
-        verdict = replace(entry.verdict, state=State.DONE, detail=detail, result_id=made, reply=reply, verified=True)
-        return self._journal.settle_later(entry, verdict)
+        settlement = entry.settlement._replace(
+            outcome=Outcome.DONE, detail=detail, result_id=made, reply=reply, verified=True
+        )
+        return self._journal.settle_later(entry, settlement)
 
     def _fits_transaction(self, entry: Entry, item: Record) -> bool:
         money = entry.intent.money
@@ -277,7 +283,7 @@ class Resolution:
             located = self._require_readable(resource_id)
             self._tell(f"{resource_id}: {describe(located)}")
             return f"{resource_id} reads as {located.status}." if self._service.means_released(located.status) else None
-        if (made := entry.verdict.result_id) is not None and intent.operation == CREATE_TRANSACTION.name:
+        if (made := entry.settlement.result_id) is not None and intent.operation == CREATE_TRANSACTION.name:
             return f"{made} exists: {describe(self._require_readable(made))}."
         if (listing := _LISTINGS.get(intent.operation)) is None:
             return None

@@ -16,7 +16,7 @@ from escrowctl.config.service import Service
 from escrowctl.contract.operations import GET_TRANSACTION
 from escrowctl.contract.record import Located
 from escrowctl.errors import EscrowctlError, Stopped
-from escrowctl.journal.entries import State
+from escrowctl.journal.model import State
 from escrowctl.signals import Signals
 
 OrderFor = Callable[[Located | None], Order]

@@ -30,20 +30,12 @@ from escrowctl.contract.redaction import find_secret, hide_values, may_hold_secr
 from escrowctl.contract.reply import Document, read_reply
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped, not_sent
 from escrowctl.journal.accounts import account_of
-from escrowctl.journal.entries import Entry, Intent, State, Verdict
-from escrowctl.journal.journal import Journal, Word
-from escrowctl.journal.spending import NO_CAPS, Caps
+from escrowctl.journal.journal import Journal
+from escrowctl.journal.model import NO_CAPS, Caps, Entry, Intent, OperatorDecision, Settlement, State
 from escrowctl.signals import Signals
 from escrowctl.surroundings import Surroundings
 
 _REPORTED_SECONDS = 1.0
-
-_STATES = {
-    Outcome.NOT_SENT: State.NOT_SENT,
-    Outcome.REFUSED: State.REFUSED,
-    Outcome.UNKNOWN: State.UNKNOWN,
-    Outcome.DONE: State.DONE,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +92,14 @@ class Writer:
             self._intent(order),
             request_id=request_id,
             caps=self._caps(order),
-            repeats_throttled=self._service.repeats_throttled,
+            resend_throttled=self._service.repeats_throttled,
         )
         return self._replayed(begun.entry, order) if begun.replayed else self._send_while_allowed(begun.entry, order)
 
-    def perform_again(self, entry: Entry, order: Order, word: Word) -> Written:
+    def perform_again(self, entry: Entry, order: Order, decision: OperatorDecision) -> Written:
         """Send an entry's order once more on an operator's word; raises as `perform` does."""
         self.check(order)
-        return self._send_while_allowed(self._begin_again(entry, order, word), order, unsettled=True)
+        return self._send_while_allowed(self._begin_again(entry, order, decision), order, unsettled=True)
 
     def _send_while_allowed(self, entry: Entry, order: Order, *, unsettled: bool = False) -> Written:
         """Make one attempt, and more where they are allowed.
@@ -144,10 +136,12 @@ class Writer:
         service = self._service
         return may_write_again(exchange, refused_for_now=service.repeats_throttled, deduplicated=service.deduplicates)
 
-    def _begin_again(self, entry: Entry, order: Order, word: Word | None = None) -> Entry:
+    def _begin_again(self, entry: Entry, order: Order, decision: OperatorDecision | None = None) -> Entry:
         request_id = self._surroundings.new_uuid()
         account = account_of(self._service)
-        return self.journal.begin_again(entry, account, request_id=request_id, caps=self._caps(order), word=word)
+        return self.journal.begin_again(
+            entry, account, request_id=request_id, caps=self._caps(order), decision=decision
+        )
 
     def _judge(self, entry: Entry, order: Order, exchange: Exchange, *, unsettled: bool) -> Written:
         outcome = judge_write(order.operation, exchange, sent=describe_sent(self._service, entry))
@@ -162,7 +156,7 @@ class Writer:
         self._note_defect(error)
         status = exchange.answer.status if exchange.answer else None
         detail = f"escrowctl itself failed on the answer ({type(error).__name__})"
-        return Written(self._record_outcome(entry, Verdict(State.UNKNOWN, detail, status)), None)
+        return Written(self._record_outcome(entry, Settlement(Outcome.UNKNOWN, detail, status)), None)
 
     def _caps(self, order: Order) -> Caps:
         return self._service.caps if order.is_capped else NO_CAPS
@@ -198,7 +192,7 @@ class Writer:
         """
         self.check(order)
         intent = self._intent(order)
-        sent = self.journal.find_sent(intent, repeats_throttled=self._service.repeats_throttled)
+        sent = self.journal.find_sent(intent, resend_throttled=self._service.repeats_throttled)
         if sent is not None:
             return self._replayed(sent, order)
         self.journal.refuse_known(intent)
@@ -248,7 +242,7 @@ class Writer:
         except BaseException as error:
             # A signal, or a defect of ours: only whether a byte left decides what the write has become.
             if not (evidence.sent or unsettled):
-                self.journal.settle(entry, Verdict(State.NOT_SENT, "it ended before a byte left"))
+                self.journal.settle(entry, Settlement(Outcome.NOT_SENT, "it ended before a byte left"))
                 raise
             if isinstance(error, Stopped):
                 # The outcome is told first; that nothing more is begun comes after.
@@ -263,23 +257,23 @@ class Writer:
         answer = exchange.answer
         if answer is not None and answer.status in SUCCESS and order.operation.is_confidential:
             self._keep_secret(entry, order.operation, answer, record)
-        verdict = Verdict(
-            state=_STATES[outcome.outcome],
+        settlement = Settlement(
+            outcome=outcome.outcome,
             detail=self._in_seconds(outcome.detail, exchange),
             http_status=answer.status if answer else None,
             result_id=_made(outcome, record),
             reply=self._keep_reply(order, record) if record else None,
             may_repeat=outcome.may_repeat,
         )
-        return self._record_outcome(entry, verdict)
+        return self._record_outcome(entry, settlement)
 
-    def _record_outcome(self, entry: Entry, verdict: Verdict) -> Entry:
+    def _record_outcome(self, entry: Entry, settlement: Settlement) -> Entry:
         try:
-            return self.journal.settle(entry, verdict)
+            return self.journal.settle(entry, settlement)
         except EscrowctlError as error:
             if error.code is ErrorCode.OUTCOME_UNKNOWN:
                 raise
-            raise _unrecorded(entry, verdict, error) from error
+            raise _unrecorded(entry, settlement, error) from error
 
     def _keep_reply(self, order: Order, record: Record) -> str:
         """Return what the journal keeps of a reply: no value that may be a secret."""
@@ -291,13 +285,13 @@ class Writer:
         """Store a 2xx reply that may hold a signing secret, readable or not: no other reply holds it."""
         if record is None:
             if operation.makes_record and answer.body:
-                self.journal.keep_secret(entry, answer.body.decode("utf-8", errors="replace"), resource_id=None)
+                self.journal.secrets.store(entry, answer.body.decode("utf-8", errors="replace"), resource_id=None)
             return
         harmless = self._service.webhooks.field_names
         if find_secret(record.document) or (
             operation.makes_record and may_hold_secret(record.document, harmless=harmless)
         ):
-            self.journal.keep_secret(entry, record.document, resource_id=record.located.id)
+            self.journal.secrets.store(entry, record.document, resource_id=record.located.id)
 
     def _in_seconds(self, detail: str, exchange: Exchange) -> str:
         if exchange.fault is Fault.TIMEOUT:
@@ -310,9 +304,9 @@ class Writer:
         return make_record(document.value, service=self._service, noun=operation.noun)
 
     def _stored_record(self, entry: Entry, operation: Operation) -> Record | None:
-        if entry.verdict.reply is None:
+        if entry.settlement.reply is None:
             return None
-        reply = read_reply(entry.verdict.reply.encode())
+        reply = read_reply(entry.settlement.reply.encode())
         return self._record(reply if isinstance(reply, Document) else None, operation)
 
 
@@ -334,12 +328,12 @@ def make_intent(service: Service, order: Order, *, idempotency_key: str) -> Inte
         url=service.url(order.operation.fill(order.resource_id)),
         body=order.recorded_body,
         idempotency_key=idempotency_key,
-        likeness=order.likeness,
+        fingerprint=order.likeness,
         resource_id=order.resource_id,
         money=order.money,
         reference=order.circumstances.reference,
         reason=order.circumstances.reason,
-        despite=order.circumstances.despite,
+        allowed_duplicates=order.circumstances.despite,
         operator=operator_name(),
         account=account_of(service),
     )
@@ -353,16 +347,16 @@ def make_request(service: Service, intent: Intent, *, body: str | None, request_
     return Request(intent.method, intent.url, headers, body.encode() if body is not None else None)
 
 
-def _unrecorded(entry: Entry, verdict: Verdict, error: EscrowctlError) -> EscrowctlError:
+def _unrecorded(entry: Entry, settlement: Settlement, error: EscrowctlError) -> EscrowctlError:
     """The write's outcome is known here and nowhere else: say all of it, and exit as unknown."""
-    named = f", id {verdict.result_id}" if verdict.result_id else ""
+    named = f", id {settlement.result_id}" if settlement.result_id else ""
     return EscrowctlError(
         ErrorCode.OUTCOME_UNKNOWN,
-        f"{entry.intent.method} {entry.intent.url} ended as {verdict.state.value} ({verdict.detail}{named}), but the "
-        f"journal could not record it: {error.message} Do not send it again.",
+        f"{entry.intent.method} {entry.intent.url} ended as {settlement.state.value} ({settlement.detail}{named}), but "
+        f"the journal could not record it: {error.message} Do not send it again.",
         hint=f"once it can: escrowctl journal resolve {entry.name}",
         outcome=Outcome.UNKNOWN,
-        facts={**entry.facts, "http_status": verdict.http_status, "result_id": verdict.result_id},
+        facts={**entry.facts, "http_status": settlement.http_status, "result_id": settlement.result_id},
     )
 
 

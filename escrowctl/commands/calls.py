@@ -135,9 +135,9 @@ def _make(session: Session, order: Order, *, dry_run: bool, verb: str) -> None:
         made = session.client.make(order)
         note_replayed(session, made, verb=verb)
         document = made.record.document if made.record else None
-        done = f"{made.entry.intent.method} {made.entry.intent.url} was done ({made.entry.verdict.http_status})"
+        done = f"{made.entry.intent.method} {made.entry.intent.url} was done ({made.entry.settlement.http_status})"
         view = _view(document, noun=order.operation.noun)
-        session.show(replace(view, id=view.id or made.entry.verdict.result_id), done=done)
+        session.show(replace(view, id=view.id or made.entry.settlement.result_id), done=done)
         if made.failure is not None:
             raise made.failure
 

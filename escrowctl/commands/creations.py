@@ -19,7 +19,7 @@ def show_made(session: Session, made: Made, view: View, *, verb: str) -> None:
         session.console.note("same_id", same, word="warning", important=True)
     if view.id is None:
         _tell_missing_id(session, made, verb=verb)
-    session.show(view, done=f"{verb} {view.id or entry.name} ({entry.verdict.http_status})")
+    session.show(view, done=f"{verb} {view.id or entry.name} ({entry.settlement.http_status})")
     if made.failure is not None:
         raise made.failure
 
@@ -34,7 +34,7 @@ def note_replayed(session: Session, made: Made, *, verb: str) -> None:
     """Say that an earlier command did it."""
     if made.replayed:
         entry = made.entry
-        unread = " The service's reply is not known here." if entry.verdict.reply is None and made.record else ""
+        unread = " The service's reply is not known here." if entry.settlement.reply is None and made.record else ""
         session.console.note(
             "replayed", f"this was {verb} before, {entry.settled_at} ({entry.name}). Nothing was sent now.{unread}"
         )
@@ -46,7 +46,7 @@ def _tell_missing_id(session: Session, made: Made, *, verb: str) -> None:
     if session.options.quiet:
         raise EscrowctlError(
             ErrorCode.ID_UNKNOWN,
-            f"{verb} ({entry.verdict.http_status}), but -q cannot say which field is the id. Do not do it again.",
+            f"{verb} ({entry.settlement.http_status}), but -q cannot say which field is the id. Do not do it again.",
             hint=command(f"journal show {entry.name}", "the whole reply"),
             outcome=Outcome.DONE,
             facts=entry.facts,
@@ -55,9 +55,9 @@ def _tell_missing_id(session: Session, made: Made, *, verb: str) -> None:
     whole = not session.options.fields and (session.options.raw or record.document == record.value)
     found = (
         "The reply has no body."
-        if entry.verdict.reply is None
+        if entry.settlement.reply is None
         else "This is the whole reply; no field in it is known to be the id."
         if whole
         else f"No field of the reply is known to be the id; all of it: {session.invocation} journal show {entry.name}."
     )
-    session.console.note("id_not_found", f"{verb} ({entry.verdict.http_status}). {found} Do not do it again.")
+    session.console.note("id_not_found", f"{verb} ({entry.settlement.http_status}). {found} Do not do it again.")

@@ -11,15 +11,15 @@ from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK, RELEASE_TRANSACTION
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped, bad_value, command, not_sent
 from escrowctl.journal.accounts import account_of
-from escrowctl.journal.entries import Entry, State, parse_entry_name
 from escrowctl.journal.guards import busy
+from escrowctl.journal.model import Entry, State, parse_entry_name
 from escrowctl.session import Session, session_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from escrowctl.client.resolution import Resolution
-    from escrowctl.journal.journal import Word
+    from escrowctl.journal.model import OperatorDecision
 
 
 _ANSWERS = {
@@ -139,7 +139,7 @@ def _is_open(entry: Entry, verdict: _Ruling) -> bool:
 
     Such a release is read again; `--not-applied` overturns any.
     """
-    if entry.state is not State.DONE or entry.verdict.verified:
+    if entry.state is not State.DONE or entry.settlement.verified:
         return entry.state is State.UNKNOWN
     return verdict.not_applied or (not verdict.is_given and entry.intent.is_once_only)
 
@@ -184,12 +184,12 @@ def _resend(session: Session, resolution: "Resolution", entry: Entry, verdict: _
     return written.entry
 
 
-def _word(verdict: _Ruling) -> "Word":
+def _word(verdict: _Ruling) -> "OperatorDecision":
     from escrowctl.client.writing import operator_name
-    from escrowctl.journal.journal import Word
+    from escrowctl.journal.model import OperatorDecision
 
     assert verdict.reason is not None, "checked with the line"
-    return Word(operator_name(), verdict.reason)
+    return OperatorDecision(operator_name(), verdict.reason)
 
 
 def _confirm_resend(session: Session, entry: Entry, verdict: _Ruling) -> bool:
@@ -220,7 +220,7 @@ def _show_settled(session: Session, entry: Entry, verdict: _Ruling) -> None:
     if verdict.is_given:
         raise not_sent(
             ErrorCode.ALREADY_DONE,
-            f"{entry.name} is settled: {entry.state.value.replace('_', ' ')}, {entry.verdict.detail}. ",
+            f"{entry.name} is settled: {entry.state.value.replace('_', ' ')}, {entry.settlement.detail}. ",
             effect="Nothing was sent or recorded.",
             hint=command(f"journal show {entry.name}"),
         )

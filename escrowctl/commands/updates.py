@@ -52,7 +52,7 @@ def _note_reading(session: Session, updated: Updated, resource_id: str) -> None:
     """Warn of an escrow that reads as released and did not before; say where it could not be read back."""
     made, before = updated.made, updated.before
     if made.record is None:
-        session.console.note("empty_reply", f"accepted ({made.entry.verdict.http_status}), with no reply body")
+        session.console.note("empty_reply", f"accepted ({made.entry.settlement.http_status}), with no reply body")
     if updated.unread is not None:
         session.console.note("not_read_back", f"{resource_id} could not be read back: {updated.unread}")
     record, released = updated.after or made.record, session.service.means_released

@@ -92,7 +92,7 @@ def _make(session: Session, order: Order) -> Made:
         return session.client.make(order)
     except EscrowctlError as error:
         entry, is_new = error.facts.get("entry"), error.code is ErrorCode.OUTCOME_UNKNOWN
-        if entry and is_new and (path := session.journal.secret_path(str(entry))).exists():
+        if entry and is_new and (path := session.journal.secrets.path_of(str(entry))).exists():
             message = f"the reply may hold the signing secret. It is stored in {path}."
             session.console.note("secret", message, important=True)
         raise
@@ -160,7 +160,7 @@ def _note_secret(session: Session, made: Made, view: View) -> None:
     secret = find_secret(reply)
     if made.replayed or not (secret or may_hold_secret(reply, harmless=session.service.webhooks.field_names)):
         return
-    path = session.journal.secret_path(made.entry.name)
+    path = session.journal.secrets.path_of(made.entry.name)
     shown, kept = _shows(session, made, view, secret), path.is_file()
     what = "the signing secret" if secret else "a text of the reply that may be a secret"
     match shown, kept:

@@ -61,7 +61,7 @@ def test_where_caps_are_set_a_currency_without_one_is_refused(profile: Profile, 
     result = run(*create("1"), "--json")
 
     assert (result.code, server.writes, result.error["code"]) == (5, [], "capped")
-    assert result.error["message"] == "the profile a has caps, and none for USD. Nothing was sent."
+    assert result.error["message"] == "the profile a has caps, but none for USD. Nothing was sent."
 
 
 def test_operations_and_currencies_are_counted_apart(profile: Profile, run: Run) -> None:
@@ -88,8 +88,8 @@ def test_a_write_whose_amount_nobody_knows_is_refused_under_caps(profile: Profil
     foreign = run("api", "POST", "/refunds", "--data", '{"amount":1,"currency":"USD"}', "--yes", "--json")
 
     assert ([release.code, foreign.code], server.writes) == ([5, 5], [])
-    assert "what this release moves is not known" in release.error["message"]
-    assert "what this POST call moves is not known" in foreign.error["message"]
+    assert "the amount of this release is not known" in release.error["message"]
+    assert "the amount of this POST call is not known" in foreign.error["message"]
 
 
 def test_an_update_counts_only_where_it_sets_an_amount(profile: Profile, run: Run) -> None:
@@ -122,7 +122,7 @@ def test_less_than_nothing_frees_nothing(profile: Profile, run: Run) -> None:
     result = run("tx", "release", "tx_1", "--yes", "--json")
 
     assert (result.code, server.writes) == (5, [])
-    assert "moves -1000000 USD, which frees nothing." in result.error["message"]
+    assert "moves -1000000 USD: an amount is above zero." in result.error["message"]
 
 
 def test_what_was_sent_again_on_a_word_counts_as_often_as_it_was_sent(profile: Profile, run: Run) -> None:

@@ -11,7 +11,7 @@ from conftest import Run
 
 from cli.conftest import Profile
 from cli.replies import CREATE
-from escrowctl.journal import mounts
+from escrowctl.journal.sqlite import mounts
 
 pytestmark = pytest.mark.skipif(sys.platform == "darwin", reason="reads mountinfo")
 

@@ -423,7 +423,7 @@ def test_a_release_that_reads_as_held_cannot_be_said_to_be_done(profile: Profile
     assert journal() == [("release_transaction", "unknown")]
     assert run(*line, "--allow-unreadable").code == 0
     again = run(*RELEASE, "--json")
-    assert (again.code, "on record as applied, on an operator's word" in again.error["message"]) == (7, True)
+    assert (again.code, "recorded as applied, an operator decided" in again.error["message"]) == (7, True)
 
 
 @pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])

@@ -81,7 +81,7 @@ def test_a_read_loads_http_and_neither_storage_nor_models(there: Program, words:
 
 def test_a_write_loads_the_journal_and_neither_models_nor_the_sandbox(there: Program) -> None:
     loaded = imported(there, "tx", "create", "--amount", "100", "--currency", "USD")
-    assert loaded >= {"httpx", "sqlite3", "escrowctl.journal.store"}
+    assert loaded >= {"httpx", "sqlite3", "escrowctl.journal.sqlite.storage"}
     assert loaded & (HEAVY - {"sqlite3"} | NEVER) == frozenset()
     assert [name for name in loaded if name.startswith("escrowctl.sandbox")] == []
 

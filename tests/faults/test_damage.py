@@ -76,13 +76,13 @@ def test_a_file_that_is_gone_or_is_something_else_lets_nothing_be_written_twice(
     assert told == ({7: 1, 12: 2} if harmless else {17: 3})
 
 
-@pytest.mark.parametrize("name", [b"recordsrecords", b"kind TEXT NOT NULL,", b"seal TEXT NOT NULL"])
+@pytest.mark.parametrize("name", [b"recordsrecords", b"kind TEXT NOT NULL,", b"latest TEXT NOT NULL"])
 def test_a_schema_that_says_something_else_is_told_in_a_sentence(damages: Damages, name: bytes) -> None:
     damages.play(Damage("journal.db", damages.find(name), 7 if name == b"recordsrecords" else 0))
 
 
 def test_facts_that_are_no_text_are_told_in_a_sentence(damages: Damages) -> None:
-    # The last record's header, backwards from its kind: facts' serial type is two bytes, then the digest's.
+    # The last record's header, backwards from its kind: facts' serial type is two bytes, the digest's one.
     damages.play(Damage("journal.db", damages.find_last_facts_type(), 0))
 
 

@@ -19,7 +19,7 @@ from faults.tracing import READING, WRITING, Point, needs_strace
 PAGE = 4096
 LEVELS = [(pages * PAGE, used, verb) for pages in range(42) for used in (False, True) for verb in ("create", "release")]
 """Bytes left, whether the journal is there already, and what is tried: from nothing left to enough."""
-NOTHING, THE_INTENT, ALL = (0, False, "create"), (26 * PAGE, False, "create"), (41 * PAGE, True, "create")
+NOTHING, THE_INTENT, ALL = (0, False, "create"), (23 * PAGE, False, "create"), (41 * PAGE, True, "create")
 """Levels with room for so much: exits 17, 12 and 0."""
 NOTE = "x" * 20_000
 """What the service says takes more room than what it is asked: a disk may have room for the one alone."""

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from escrowctl.errors import ErrorCode, EscrowctlError
-from escrowctl.journal.entries import Intent, Selection, State, Verdict
-from escrowctl.journal.journal import Journal
-from escrowctl.journal.locks import LockFile, place_of
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
+from escrowctl.journal.model import Intent, Selection, Settlement, State
+from escrowctl.journal.opening import open_journal
+from escrowctl.journal.sqlite.locks import LockFile, place_of
 
 NOW = datetime(2026, 11, 21, 3, 12, 44, tzinfo=UTC)
 
@@ -27,17 +27,17 @@ def intent(number: int) -> Intent:
         url="https://escrow.example.com/api/v1/transactions",
         body=f'{{"amount":{number},"currency":"USD"}}',
         idempotency_key=f"key-{number}",
-        likeness=f"likeness-{number}",
+        fingerprint=f"fingerprint-{number}",
     )
 
 
 @pytest.fixture
 def written(tmp_path: Path) -> Path:
     """A journal of three creates: done, refused, in flight."""
-    journal = Journal(tmp_path, now=lambda: NOW)
+    journal = open_journal(tmp_path, now=lambda: NOW)
     entries = [journal.begin(intent(number), request_id="r").entry for number in (1, 2, 3)]
-    journal.settle(entries[0], Verdict(State.DONE, "200", 200, "tx_1", '{"id":"tx_1"}'))
-    journal.settle(entries[1], Verdict(State.REFUSED, "400", 400))
+    journal.settle(entries[0], Settlement(Outcome.DONE, "200", 200, "tx_1", '{"id":"tx_1"}'))
+    journal.settle(entries[1], Settlement(Outcome.REFUSED, "400", 400))
     journal.close()
     return tmp_path / "journal.db"
 
@@ -50,9 +50,9 @@ def first_broken_record(path: Path) -> int | None:
     previous = "0" * 64
     for position, (sequence, entry, kind, at, facts, digest) in enumerate(rows, start=1):
         expected = hashlib.sha256(json.dumps([previous, sequence, entry, kind, at, facts]).encode()).hexdigest()
-        if digest != expected or sequence != position:
+        if digest.hex() != expected or sequence != position:
             return position
-        previous = digest
+        previous = expected
     return None
 
 
@@ -81,7 +81,7 @@ def test_any_edit_breaks_the_chain_where_it_was_made(written: Path, change: str,
 
 
 def test_an_entry_in_flight_whose_process_is_gone_reads_as_unknown(written: Path) -> None:
-    journal = Journal(written.parent, now=lambda: NOW)
+    journal = open_journal(written.parent, now=lambda: NOW)
 
     assert [entry.state for entry in journal.select(Selection(9))] == [State.UNKNOWN, State.REFUSED, State.DONE]
     journal.close()
@@ -92,10 +92,10 @@ def test_a_journal_of_a_newer_format_or_no_journal_at_all_is_refused(written: Pa
     database.execute("PRAGMA user_version = 99")
     database.close()
     with pytest.raises(EscrowctlError) as newer:
-        Journal(written.parent, now=lambda: NOW)
+        open_journal(written.parent, now=lambda: NOW)
     written.write_bytes(b"not a database, however long it may be " * 100)
     with pytest.raises(EscrowctlError) as other:
-        Journal(written.parent, now=lambda: NOW)
+        open_journal(written.parent, now=lambda: NOW)
 
     assert newer.value.code is other.value.code is ErrorCode.JOURNAL_UNUSABLE
     assert "newer escrowctl" in newer.value.message
@@ -103,7 +103,7 @@ def test_a_journal_of_a_newer_format_or_no_journal_at_all_is_refused(written: Pa
 
 HOLD = """
 import sys, pathlib
-from escrowctl.journal.locks import LockFile
+from escrowctl.journal.sqlite.locks import LockFile
 locks = LockFile(pathlib.Path(sys.argv[1]))
 print(locks.hold(int(sys.argv[2])), flush=True)
 sys.stdin.read()

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from escrowctl.config.service import Service
     from escrowctl.config.settings import LineValues, Resolver
     from escrowctl.dialogue import Dialogue
-    from escrowctl.journal.entries import Entry
     from escrowctl.journal.journal import Journal
+    from escrowctl.journal.model import Entry
     from escrowctl.output.view import View
     from escrowctl.sandbox.ownership import ServedSandbox
     from escrowctl.sandbox.service import Sandbox
@@ -299,7 +299,7 @@ class Session:
         journal = self.journal_to_read if reading else self.journal
         found = journal.find(number)
         if found is None:
-            journal.require_whole()
+            journal.require_complete()
             raise EscrowctlError(
                 ErrorCode.NOT_FOUND, f"there is no entry j{number} in this journal.", hint=command("journal list")
             )
@@ -325,7 +325,7 @@ class Session:
 
     def _warn_of_unshared_locks(self) -> None:
         """Warn of a live write where the journal's locks may not be shared."""
-        from escrowctl.journal.mounts import find_unshared_locks
+        from escrowctl.journal.sqlite.mounts import find_unshared_locks
 
         if self.service.live and (kind := find_unshared_locks(self.folders.state)) is not None:
             self.console.note(
@@ -337,12 +337,12 @@ class Session:
             )
 
     def _open_journal(self, *, reading: bool) -> "Journal":
-        from escrowctl.journal.journal import Journal
+        from escrowctl.journal.opening import open_journal
 
         folder = self.sandbox_folder if self.options.sandbox else self.folders.state
         if not self.options.sandbox:
             self.folders.require_safe_home()
-        return Journal(folder, now=self.surroundings.now, reading=reading)
+        return open_journal(folder, now=self.surroundings.now, reading=reading)
 
     @property
     def sandbox_folder(self) -> "Path":

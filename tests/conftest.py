@@ -41,6 +41,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 KEY = "sk_test_0123456789abcdef"
+STORAGE = os.environ.get("ESCROWCTL_TEST_STORAGE", "sqlite")
+"""`memory`: the same tests on the adapter in `storage.memory`; those that need the file are skipped."""
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -88,6 +90,22 @@ ServiceAndRun = Callable[[Behave], tuple[WireServer, Run]]
 
 NOW = datetime(2026, 11, 21, 3, 12, 44, tzinfo=UTC)
 """The time of tests that choose one."""
+
+
+@pytest.fixture(autouse=True)
+def storage_adapter(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Put the adapter of this run in the place of SQLite's."""
+    if STORAGE == "sqlite":
+        yield
+        return
+    from storage import memory
+    from storage.file_tests import needs_file
+
+    if needs_file(str(request.path), request.node.originalname):
+        pytest.skip("it looks into the journal's file, or starts a second process")
+    monkeypatch.setattr("escrowctl.journal.opening.open_storage", memory.open_storage)
+    yield
+    memory.forget_all()
 
 
 @pytest.fixture

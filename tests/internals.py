@@ -11,16 +11,15 @@ COMPLETED_SHELLS = "escrowctl.completion.tree._SHELLS"
 COMPLETED_TOPICS = "escrowctl.completion.tree._TOPICS"
 FIND_ARRAY = "escrowctl.contract.record._find_array"
 FORMULA_STARTS = "escrowctl.output.csv._FORMULA_STARTS"
-JOURNAL_HOLD = "escrowctl.journal.journal.Journal._hold"
 JUDGE_ANSWER = "escrowctl.writes.outcome._judge_answer"
 JUDGE_SUCCESS = "escrowctl.writes.outcome._judge_success"
 MAX_LINES = "escrowctl.commands.arguments._MAX_LINES"
-MOUNTINFO = "escrowctl.journal.mounts._MOUNTINFO"
+MOUNTINFO = "escrowctl.journal.sqlite.mounts._MOUNTINFO"
 REFUSED_OTHERWISE = "escrowctl.writes.outcome._REFUSED_OTHERWISE"
 RUN_SANDBOX = "escrowctl.commands.sandbox._run"
 SECONDS_LEFT = "escrowctl.client.transport._Attempt.left"
-STORE_COMMIT = "escrowctl.journal.store.Store._commit"
-STORE_GUARDING = "escrowctl.journal.store.Store._guarding"
+STORAGE_COMMIT = "escrowctl.journal.sqlite.storage.SqliteStorage._commit"
+GUARDING = "escrowctl.journal.sqlite.transaction.SqliteTransaction._guarding"
 WATCHED_BACKEND = "escrowctl.client.transport._WatchedBackend"
 WRITE_FILE = "escrowctl.config.replacing._write"
 
@@ -30,14 +29,9 @@ def read(path: str) -> Any:
     return pkgutil.resolve_name(path)
 
 
-def database_of(store: Any) -> Any:
-    """Return the SQLite connection of a journal's store."""
-    return store._db
-
-
-def has_appended(store: Any) -> bool:
-    """Whether a store's open transaction has appended a record."""
-    return store._appended is not None
+def database_of(storage: Any) -> Any:
+    """Return the SQLite connection of a journal's storage."""
+    return storage._db
 
 
 def replace_sockets(transport: Any, backend: Any) -> None:

@@ -126,8 +126,8 @@ def _run(session: Session, request: WriteRequest, *, dry_run: bool) -> None:
         note_replayed(session, result)
         entry = result.sent
         view = _view(result.record.document if result.record else None, noun=request.operation.noun)
-        done = f"{entry.intent.method} {entry.intent.url} was done ({entry.verdict.http_status})"
-        session.show(replace(view, id=view.id or entry.verdict.result_id), done=done)
+        done = f"{entry.intent.method} {entry.intent.url} was done ({entry.settlement.http_status})"
+        session.show(replace(view, id=view.id or entry.settlement.result_id), done=done)
         if result.failure is not None:
             raise result.failure
 

@@ -89,7 +89,7 @@ def _run(session: Session, request: WriteRequest) -> "WriteResult":
         return session.pipeline.run(request)
     except EscrowctlError as error:
         entry, is_new = error.facts.get("entry"), error.code is ErrorCode.OUTCOME_UNKNOWN
-        if entry and is_new and (path := session.journal.secret_path(str(entry))).exists():
+        if entry and is_new and (path := session.journal.secrets.path_of(str(entry))).exists():
             message = f"the reply may hold the signing secret. It is stored in {path}."
             session.console.note("secret", message, important=True)
         raise
@@ -157,7 +157,7 @@ def _note_secret(session: Session, result: "WriteResult", view: View) -> None:
     secret = find_secret(reply)
     if result.replayed or not (secret or may_hold_secret(reply, harmless=session.service.webhooks.field_names)):
         return
-    path = session.journal.secret_path(result.sent.name)
+    path = session.journal.secrets.path_of(result.sent.name)
     shown, kept = _shows(session, result, view, secret), path.is_file()
     what = "the signing secret" if secret else "a text of the reply that may be a secret"
     match shown, kept:

@@ -11,7 +11,7 @@ from escrowctl.contract.number import JsonValue
 from escrowctl.contract.reply import Broken, Defect, read_reply
 from escrowctl.errors import bad_value
 from escrowctl.files import NotRegularError, TooLargeError, read_regular
-from escrowctl.journal.entries import parse_entry_name
+from escrowctl.journal.model import parse_entry_name
 from escrowctl.session import Session
 from escrowctl.writes.requests import WriteOptions
 

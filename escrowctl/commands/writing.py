@@ -75,7 +75,7 @@ def show_created(session: Session, result: "WriteResult", view: View) -> None:
     `CHECK_FAILED` where it is not as it was sent.
     """
     entry = result.sent
-    done, status = kind_of(entry.intent.operation).done, entry.verdict.http_status
+    done, status = kind_of(entry.intent.operation).done, entry.settlement.http_status
     note_replayed(session, result)
     if result.earlier is not None:
         same = (
@@ -101,7 +101,7 @@ def note_replayed(session: Session, result: "WriteResult") -> None:
         return
     entry = result.sent
     done = kind_of(entry.intent.operation).done
-    is_reply_lost = entry.verdict.reply is None and result.record is not None
+    is_reply_lost = entry.settlement.reply is None and result.record is not None
     unread = " The service's reply is not known here." if is_reply_lost else ""
     session.console.note(
         "replayed", f"this was {done} before, {entry.settled_at} ({entry.name}). Nothing was sent now.{unread}"
@@ -119,7 +119,7 @@ def _describe_target(session: Session, resource_id: str, found: Located | None) 
 def _note_missing_id(session: Session, result: "WriteResult", done: str) -> None:
     """Report that no id was found; where only the id was asked for, raise `ErrorCode.ID_UNKNOWN`."""
     entry, record = result.sent, record_of(result)
-    status = entry.verdict.http_status
+    status = entry.settlement.http_status
     if session.options.quiet:
         raise EscrowctlError(
             ErrorCode.ID_UNKNOWN,
@@ -128,7 +128,7 @@ def _note_missing_id(session: Session, result: "WriteResult", done: str) -> None
             outcome=Outcome.DONE,
             facts=entry.facts,
         )
-    if entry.verdict.reply is None:
+    if entry.settlement.reply is None:
         found = "The reply has no body."
     elif not session.options.fields and (session.options.raw or record.document == record.value):
         found = "This is the whole reply; no field in it is known to be the id."

@@ -109,6 +109,9 @@ def make_foreign(method: str, path: str) -> Operation:
 READING_METHODS = frozenset({"GET"})
 """Methods that ask for nothing but a reading (RFC 9110 section 9.2.1), among those that `api` sends."""
 
+ONCE_ONLY = frozenset(operation.name for operation in OPERATIONS if operation.once_only)
+"""Names of the operations that are wrong to do twice."""
+
 VERBS = {operation.name: operation.verb for operation in OPERATIONS}
 """Operation name -> its verb; a foreign one has none here."""
 

@@ -2,25 +2,26 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
+
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 GENESIS = "0" * 64
-"""What stands in the place of the digest before the first record."""
+"""The digest before the first record."""
 
 
 class Kind(StrEnum):
-    """What a record says: a write about to be sent, what became of it, an operator's word on it, or
-    an entry taken over from another journal."""
+    """What a record says: a write about to be sent, what became of it, an operator's decision, or an
+    entry imported from another journal."""
 
     INTENT = "intent"
-    VERDICT = "verdict"
+    SETTLEMENT = "verdict"
     DECISION = "decision"
     IMPORT = "import"
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """One appended record; `facts` is canonical JSON text."""
 
     sequence: int
@@ -31,25 +32,12 @@ class Record:
 
     def digest(self, previous: str) -> str:
         """Return SHA-256 over the previous digest and every column, as hex."""
-        covered = json.dumps([previous, self.sequence, self.entry, self.kind, self.at, self.facts])
+        covered = json.dumps([previous, *self])
         return hashlib.sha256(covered.encode()).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
-    """A record as it stands in the chain."""
-
-    record: Record
-    digest: str
-
-    def follows(self, previous: "Head") -> bool:
-        """Whether this is the next record after a head, and its digest is right."""
-        return self.record.sequence == previous.sequence + 1 and self.digest == self.record.digest(previous.digest)
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """Where a chain ends: the last record's sequence and digest."""
+class Head(NamedTuple):
+    """The end of a chain: the last record's sequence and digest."""
 
     sequence: int
     digest: str
@@ -59,6 +47,22 @@ EMPTY = Head(0, GENESIS)
 """The head of a chain without records."""
 
 
+class Link(NamedTuple):
+    """A record with its digest, as it is in the chain."""
+
+    record: Record
+    digest: str
+
+    @property
+    def head(self) -> Head:
+        """The head of the chain that ends with this record."""
+        return Head(self.record.sequence, self.digest)
+
+    def follows(self, previous: Head) -> bool:
+        """Whether this is the next record after a head, and its digest is right."""
+        return self.record.sequence == previous.sequence + 1 and self.digest == self.record.digest(previous.digest)
+
+
 def canonical(facts: dict[str, object]) -> str:
-    """Return facts as the one JSON text that stands for them."""
-    return json.dumps(facts, sort_keys=True, separators=(",", ":"))
+    """Return facts as canonical JSON: one text for equal facts."""
+    return _encode(facts)

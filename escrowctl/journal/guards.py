@@ -1,9 +1,10 @@
-"""The local refusals: what this journal knows that makes sending a write wrong."""
+"""What refuses a write: an earlier one that this journal knows, another process, or a cap."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from decimal import Decimal
+from typing import NamedTuple
 
 from escrowctl.contract.identifiers import fold_reference
 from escrowctl.contract.money import Money
@@ -18,13 +19,68 @@ from escrowctl.errors import (
     command,
     not_sent,
 )
-from escrowctl.journal.entries import APPLIED_ON_WORD, Entry, Intent, State, Verdict
-from escrowctl.journal.spending import Ahead
+from escrowctl.journal.fold import duplicate_keys, fingerprint_keys, idempotency_keys, reference_keys
+from escrowctl.journal.model import DECIDED_APPLIED, Entry, Intent, Settlement, State
 from escrowctl.surroundings import ago
 
 
+class Ahead(NamedTuple):
+    """What counts only because entries are dated after now: their first numbers, and the latest date of those.
+
+    `more`: there are others.
+    """
+
+    amount: Decimal
+    numbers: tuple[int, ...]
+    date: str
+    more: bool
+
+
+def find_by_key(
+    duplicates: list[Entry], intent: Intent, *, resend_throttled: bool
+) -> tuple[Entry | None, Entry | None]:
+    """Return the entry that used an intent's idempotency key and is its result, or else one to send again.
+
+    There are several only where another journal's was imported, or another account used the key.
+    Refuses a key that was used for another request or with another API key (`ErrorCode.KEY_REUSED`), or
+    is in flight elsewhere (`ErrorCode.BUSY`).
+    """
+    if not duplicates:
+        return None, None
+    keys = idempotency_keys(intent)
+    found = [entry for entry in duplicates if keys & idempotency_keys(entry.intent)]
+    for earlier in found:
+        check_key(earlier, intent)
+        if earlier.state is State.IN_FLIGHT:
+            raise busy(earlier)
+        if not _may_be_sent_again(earlier, resend_throttled=resend_throttled):
+            check_account(earlier, intent)
+            return earlier, None
+    return None, found[0] if found else None
+
+
+def _may_be_sent_again(entry: Entry, *, resend_throttled: bool) -> bool:
+    refused_for_now = resend_throttled and entry.state is State.REFUSED and entry.settlement.may_repeat
+    return entry.state in (State.NOT_SENT, State.NOT_APPLIED) or refused_for_now
+
+
+def check_duplicates(
+    duplicates: list[Entry], intent: Intent, find: Callable[[int], Entry | None], *, now: datetime
+) -> None:
+    """Refuse a write that repeats one of these entries, which share a duplicate key with it; `find` finds an entry."""
+    for number in intent.allowed_duplicates:
+        if find(number) is None:
+            raise no_such_entry(number)
+    if not duplicates:
+        return
+    keys, references = fingerprint_keys(intent), reference_keys(intent)
+    check_identical([entry for entry in duplicates if keys & duplicate_keys(entry)], intent, now=now)
+    if intent.is_create:
+        check_reference([entry for entry in duplicates if references & duplicate_keys(entry)], intent, now=now)
+
+
 def check_key(earlier: Entry, intent: Intent) -> None:
-    """Refuse (7) an idempotency key that stood for another request."""
+    """Refuse an idempotency key that was used for another request (`ErrorCode.KEY_REUSED`)."""
     then = (earlier.intent.method, earlier.intent.url, earlier.intent.body)
     if then != (intent.method, intent.url, intent.body):
         raise _refusal(
@@ -37,10 +93,10 @@ def check_key(earlier: Entry, intent: Intent) -> None:
 
 
 def check_account(earlier: Entry, intent: Intent) -> None:
-    """Refuse (7) to report an earlier write as this one's result unless both were certainly made under one account."""
+    """Refuse an earlier write as this one's result, unless both were certainly sent under one account."""
     if intent.account.is_same(earlier.intent.account):
         return
-    resource_id = earlier.verdict.result_id or earlier.intent.resource_id
+    resource_id = earlier.settlement.result_id or earlier.intent.resource_id
     raise _refusal(
         ErrorCode.KEY_REUSED,
         f"the idempotency key {intent.idempotency_key} was used with another API key ({earlier.name}, "
@@ -53,65 +109,64 @@ def check_account(earlier: Entry, intent: Intent) -> None:
     )
 
 
-def check_alike(alike: list[Entry], intent: Intent, *, now: datetime) -> None:
-    """Refuse a write that is the same as one which may have happened.
+def check_identical(identical: list[Entry], intent: Intent, *, now: datetime) -> None:
+    """Refuse a write that is identical to one which may have happened.
 
-    A release that is done is refused (7); one in flight elsewhere is busy (7); one that is unknown
-    refuses its equal (12) until it is settled, or named in `despite` on purpose. Any other write may
-    be equal to one that is done: the same amount twice is legitimate. Releases of ids that differ only
-    in case or Unicode form refuse each other (7), unless named in `despite`.
+    A release that is done is refused (`ErrorCode.ALREADY_DONE`), one in flight elsewhere is
+    `ErrorCode.BUSY`; one that is unknown refuses an identical one (`ErrorCode.EARLIER_UNKNOWN`) until it
+    is settled, or an allowed duplicate. Any other write may be identical to one that is done: the same
+    amount twice is legitimate. Releases of ids that differ only in case or Unicode form refuse each
+    other (`ErrorCode.CONFLICT`), unless they are allowed duplicates.
     """
-    for entry in alike:
+    for entry in identical:
         if intent.is_create and _folded_reference(entry.intent) != _folded_reference(intent):
             continue
         if entry.state is State.IN_FLIGHT:
             raise busy(entry)
-        if intent.is_once_only and not intent.is_of_same_id(entry.intent):
-            if entry.number not in intent.despite:
+        if intent.is_once_only and not intent.has_same_id(entry.intent):
+            if entry.number not in intent.allowed_duplicates:
                 raise _confusable(entry, intent, now)
         elif entry.state is State.DONE and intent.is_once_only:
             raise _already_done(entry, intent, now)
-        elif entry.state is State.UNKNOWN and (intent.is_once_only or entry.number not in intent.despite):
-            raise _earlier_unknown(entry, _like(entry), now)
+        elif entry.state is State.UNKNOWN and (intent.is_once_only or entry.number not in intent.allowed_duplicates):
+            raise _earlier_unknown(entry, _name(entry), now)
 
 
 def check_reference(under_reference: list[Entry], intent: Intent, *, now: datetime) -> None:
-    """Refuse a create whose reference stands for an earlier one: one reference, one escrow."""
+    """Refuse a create whose reference an earlier one has: one reference, one escrow."""
     for entry in under_reference:
-        if entry.state is State.UNKNOWN and entry.number not in intent.despite:
+        if entry.state is State.UNKNOWN and entry.number not in intent.allowed_duplicates:
             raise _earlier_unknown(entry, f'the create under the reference "{intent.reference}"', now)
         if entry.state is State.IN_FLIGHT:
             raise busy(entry)
         if entry.state is State.DONE:
-            made = entry.verdict.result_id
+            created = entry.settlement.result_id
             raise _refusal(
                 ErrorCode.REFERENCE_REUSED,
-                f'the reference "{intent.reference}" stands for {_made(entry)} ({entry.name}, {entry.sent_at}).',
+                f'the reference "{intent.reference}" is used for {_created(entry)} ({entry.name}, {entry.sent_at}).',
                 entry,
-                hint=command(f"tx get {shlex.quote(made)}", "it exists")
-                if made
+                hint=command(f"tx get {shlex.quote(created)}", "it exists")
+                if created
                 else command(f"journal show {entry.name}"),
             )
 
 
 def require_countable(intent: Intent, caps: Mapping[str, Decimal]) -> Money:
-    """Return what a write moves, under caps; refuse (5) what they cannot count."""
+    """Return what a write moves, under caps; refuse what they cannot count (`ErrorCode.CAPPED`)."""
     limited = f"the profile {intent.profile} has caps"
     if intent.money is None:
-        raise _capped(
-            intent, f"{limited}, and what this {intent.verb} moves is not known, so that it cannot be counted."
-        )
+        raise _capped(intent, f"{limited}, but the amount of this {intent.verb} is not known.")
     if intent.money.amount <= 0:
-        raise _capped(intent, f"{limited}, and this {intent.verb} moves {intent.money}, which frees nothing.")
+        raise _capped(intent, f"{limited}, but this {intent.verb} moves {intent.money}: an amount is above zero.")
     if intent.money.currency not in caps:
-        raise _capped(intent, f"{limited}, and none for {intent.money.currency}.")
+        raise _capped(intent, f"{limited}, but none for {intent.money.currency}.")
     return intent.money
 
 
 def over_cap(
     intent: Intent, money: Money, *, cap: Decimal, spent: Decimal, day: str, ahead: Ahead | None
 ) -> EscrowctlError:
-    """Return the refusal (5) of a write that would bring a day's writes of its operation above the profile's cap."""
+    """Return the refusal of a write that would bring a day's writes of its operation above the profile's cap."""
     verb, limit = intent.verb, f"the profile {intent.profile} caps {intent.verb}s at {cap} {money.currency} a day (UTC)"
     if ahead is None:
         return _capped(
@@ -132,35 +187,35 @@ def over_cap(
 
 
 def no_such_entry(number: int) -> EscrowctlError:
-    """Return the refusal (2) of `--allow-duplicate` with an entry that does not exist: a typing error is no consent."""
+    """Return the refusal of `--allow-duplicate` with an entry that does not exist: a typo allows nothing."""
     return bad_value(
         f"--allow-duplicate j{number}: there is no such entry in this journal.", hint=command("journal list")
     )
 
 
 def busy_elsewhere(seconds: float) -> EscrowctlError:
-    """Return the refusal (7) to wait any longer for a lock that another process holds."""
+    """Return the refusal to wait any longer for a lock that another process holds."""
     return not_sent(
         ErrorCode.BUSY,
-        f"another process has been working on the same thing for {seconds:g} s.",
+        f"another process has been working on the same write for {seconds:g} s.",
         hint=command("journal list"),
     )
 
 
 def taken(number: int) -> EscrowctlError:
-    """Return the refusal (7) to work on an entry that another process keeps alive."""
+    """Return the refusal to work on an entry that another process keeps alive."""
     return not_sent(
         ErrorCode.BUSY, f"another process is working on journal entry j{number}.", hint=command("journal list")
     )
 
 
 def changed(entry: Entry) -> EscrowctlError:
-    """Return the refusal (7) to go on with an entry that somebody else has worked on meanwhile."""
+    """Return the refusal to go on with an entry that another process has worked on meanwhile."""
     return _refusal(ErrorCode.BUSY, f"another process has worked on {entry.name} meanwhile.", entry)
 
 
 def overwritten(entry: Entry) -> EscrowctlError:
-    """Return the refusal (7) to send an intent that another process overwrote right after its commit."""
+    """Return the refusal to send an intent that another process overwrote right after its commit."""
     return _refusal(
         ErrorCode.BUSY,
         f"another process overwrote journal entry {entry.name}: the journal is reached by two paths that do not "
@@ -170,24 +225,24 @@ def overwritten(entry: Entry) -> EscrowctlError:
     )
 
 
-def taken_over(entry: Entry, verdict: Verdict) -> EscrowctlError:
-    """Return the error (12) of an attempt whose entry another process took over while it was being sent."""
-    made = f", id {verdict.result_id}" if verdict.result_id else ""
+def taken_over(entry: Entry, settlement: Settlement) -> EscrowctlError:
+    """Return the error of an attempt whose entry another process took over while it was being sent."""
+    made = f", id {settlement.result_id}" if settlement.result_id else ""
     return EscrowctlError(
         ErrorCode.OUTCOME_UNKNOWN,
-        f"the {entry.intent.verb} ended as {verdict.state.value} ({verdict.detail}{made}), but another process changed "
-        f"{entry.name} meanwhile and may have sent it too. Do not send it again.",
+        f"the {entry.intent.verb} ended as {settlement.state.value} ({settlement.detail}{made}), but another process "
+        f"changed {entry.name} meanwhile and may have sent it too. Do not send it again.",
         hint=(
             command("journal list", "both attempts are on record"),
             "use one path to the journal's folder: two paths may not share locks",
         ),
         outcome=Outcome.UNKNOWN,
-        facts={**entry.facts, "http_status": verdict.http_status, "result_id": verdict.result_id},
+        facts={**entry.facts, "http_status": settlement.http_status, "result_id": settlement.result_id},
     )
 
 
 def busy(entry: Entry) -> EscrowctlError:
-    """Return the refusal (7) of a write whose equal another process is sending now."""
+    """Return the refusal of a write while another process sends an identical one."""
     return _refusal(
         ErrorCode.BUSY, f"the same {entry.intent.verb} is being sent by another process now ({entry.name}).", entry
     )
@@ -210,7 +265,7 @@ def _confusable(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError:
 def _how_released(entry: Entry) -> str:
     if entry.state is not State.DONE:
         return "may have been released"
-    return "was released" if entry.verdict.verified else "was accepted for release"
+    return "was released" if entry.settlement.verified else "was accepted for release"
 
 
 def _already_done(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError:
@@ -229,31 +284,32 @@ def _already_done(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError
     where = f"elsewhere (imported: {entry.origin})" if entry.origin else "from here"
     sentence = (
         f"{typed} was already released {where}, {when}."
-        if entry.verdict.verified
-        else f"the release of {typed} is on record as applied, on an operator's word, {when}; no reading has shown it."
-        if entry.verdict.detail == APPLIED_ON_WORD
+        if entry.settlement.verified
+        else f"the release of {typed} is recorded as applied, an operator decided, {when}; no reading has shown it."
+        if entry.settlement.detail == DECIDED_APPLIED
         else f"the release of {typed} was already sent {where} and accepted, {when}; no reading has shown it yet."
     )
     alias = "" if typed == then else f" It was sent as {then}."
-    hint = () if entry.verdict.verified else command(f"tx get {typed}", "what the service says of it")
+    hint = () if entry.settlement.verified else command(f"tx get {typed}", "what the service says of it")
     return _refusal(ErrorCode.ALREADY_DONE, f"{sentence}{alias}", entry, hint=hint)
 
 
-def _like(entry: Entry) -> str:
+def _name(entry: Entry) -> str:
     verb = entry.intent.verb
-    return f"the {verb} of {entry.intent.resource_id}" if entry.intent.is_once_only else f"an equal {verb}"
+    return f"the {verb} of {entry.intent.resource_id}" if entry.intent.is_once_only else f"an identical {verb}"
 
 
 def _earlier_unknown(entry: Entry, like: str, now: datetime) -> EscrowctlError:
-    what = f"({entry.intent.money}) " if entry.intent.money else ""
+    facts = [str(entry.intent.money)] if entry.intent.money else []
+    facts += [ago(entry.sent_at, now), entry.name]
     settle = command(f"journal resolve {entry.name}", "to settle it")
     anyway = Hint(f"repeat the command with --allow-duplicate {entry.name}", "to create a second one anyway")
     return EscrowctlError(
         ErrorCode.EARLIER_UNKNOWN,
-        f"{like} {what}is unknown since {entry.sent_at}, {ago(entry.sent_at, now)} ({entry.name}).",
+        f"{like} ({', '.join(facts)}) still has an unknown outcome.",
         effect=NOTHING_SENT_NOW,
         # A release is never meant twice, nor is a reference.
-        hint=(settle, anyway) if like.startswith("an equal") else settle,
+        hint=(settle, anyway) if like.startswith("an identical") else settle,
         outcome=Outcome.UNKNOWN,
         facts=entry.facts,
     )
@@ -262,13 +318,13 @@ def _earlier_unknown(entry: Entry, like: str, now: datetime) -> EscrowctlError:
 def _capped(intent: Intent, sentence: str, *, hint: Hints = ()) -> EscrowctlError:
     return not_sent(
         ErrorCode.CAPPED,
-        f"{sentence}",
+        sentence,
         hint=hint or Hint(f"escrowctl config get profiles.{intent.profile}.caps", "the caps"),
     )
 
 
-def _made(entry: Entry) -> str:
-    return entry.verdict.result_id or f"a {entry.intent.verb} that is done"
+def _created(entry: Entry) -> str:
+    return entry.settlement.result_id or f"a {entry.intent.verb} that is done"
 
 
 def _folded_reference(intent: Intent) -> str | None:
@@ -276,4 +332,4 @@ def _folded_reference(intent: Intent) -> str | None:
 
 
 def _refusal(code: ErrorCode, sentence: str, entry: Entry, *, hint: Hints = ()) -> EscrowctlError:
-    return not_sent(code, f"{sentence}", hint=hint, facts=entry.facts)
+    return not_sent(code, sentence, hint=hint, facts=entry.facts)

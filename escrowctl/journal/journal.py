@@ -1,223 +1,230 @@
-"""The journal as the client and the commands use it: begin, settle, and look back."""
+"""The rules of the journal: what is recorded before a write is sent, what refuses it, and what became of it."""
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
-from pathlib import Path
+from typing import TypeVar
 
-from escrowctl.contract.money import sum_exactly
-from escrowctl.contract.number import JsonValue
-from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
-from escrowctl.journal import guards, signing_secrets
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
+from escrowctl.journal import caps, guards
 from escrowctl.journal.accounts import Account
-from escrowctl.journal.entries import RESENT_ON_WORD, Entry, Intent, Selection, State, Verdict
-from escrowctl.journal.failures import behind, damaged
-from escrowctl.journal.fencing import is_on_record, settle_if_current
-from escrowctl.journal.locks import AskedLockFile, LockFile, place_of
-from escrowctl.journal.spending import NO_CAPS, Caps, count_resends, find_ahead, sum_since
-from escrowctl.journal.store import Store
+from escrowctl.journal.chain import Head, Kind
+from escrowctl.journal.fields import facts_of_intent, facts_of_settlement
+from escrowctl.journal.fold import keys_to_check
+from escrowctl.journal.model import (
+    DECIDED_RESEND,
+    NO_CAPS,
+    UNSETTLED,
+    Begin,
+    Begun,
+    Caps,
+    Entry,
+    Intent,
+    OperatorDecision,
+    PlanRow,
+    Selection,
+    Settlement,
+    State,
+)
+from escrowctl.journal.signing_secrets import SigningSecrets
+from escrowctl.journal.storage import Locks, Storage, Transaction
 from escrowctl.surroundings import timestamp
+
+_T = TypeVar("_T")
 
 LOST_IN_FLIGHT = "the process that sent it ended before it could record an outcome"
 _POLL_SECONDS = 0.05
 _LONG_SILENCE = timedelta(days=400)
 
 
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """The answer to `Journal.begin`: an entry to send now, or (`replayed`) one that was sent before."""
-
-    entry: Entry
-    replayed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    """An operator's word on an entry: who said it, and why."""
-
-    operator: str
-    reason: str
-
-
 class Journal:
-    """One journal file with its locks. `close` it, or let the process end: the locks die with it.
+    """One journal with its locks. `close` it, or let the process end: the locks end with it.
 
-    Every method may raise EscrowctlError `journal_unusable` (exit 17); then nothing may be sent.
-    `reading`: for those who only look; nothing is made, and what cannot be written is read.
+    Every method may raise EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`; then nothing may be sent. One
+    thread uses it: the one that opened its storage.
     """
 
-    def __init__(self, folder: Path, *, now: Callable[[], datetime], reading: bool = False) -> None:
-        self._folder = folder
+    def __init__(self, storage: Storage, locks: Locks, *, now: Callable[[], datetime], secrets: SigningSecrets) -> None:
+        self.storage = storage
+        self.secrets = secrets
+        self._locks = locks
         self._now = now
-        path = folder / "journal.db"
-        self.store = Store.open(path, made_at=timestamp(now()), reading=reading)
-        self._lock_path = folder / "journal.lock"
-        with _lockable(self._lock_path):
-            self._locks = (AskedLockFile if reading else LockFile)(self._lock_path)
 
     def close(self) -> None:
-        """Close the file and free every lock."""
-        self.store.close()
+        """Close the storage and free every lock."""
+        self.storage.close()
         self._locks.close()
 
     @property
     def journal_id(self) -> str:
         """The journal's own id."""
-        return self.store.journal_id
+        return self.storage.journal_id
 
     def long_silence(self) -> str | None:
         """Return the date of the last record where it is more than 400 days before now, else None.
 
         A clock that jumped ahead looks like that, and caps count what it dates until that date has come.
         """
-        last = self.store.links(after=self.store.head().sequence - 1, limit=1)
-        dates = [link.record.at for link in last if link.record.at < timestamp(self._now() - _LONG_SILENCE)]
-        return dates[0] if dates else None
+        last = self.storage.last()
+        return last.record.at if last and last.record.at < timestamp(self._now() - _LONG_SILENCE) else None
 
-    def begin(self, intent: Intent, *, request_id: str, caps: Caps = NO_CAPS, repeats_throttled: bool = False) -> Begun:
-        """Make the intent durable, so that its bytes may leave; or refuse it.
+    def begin(self, intent: Intent, *, request_id: str, caps: Caps = NO_CAPS, resend_throttled: bool = False) -> Begun:
+        """Store one intent durably, so that its bytes may leave, or raise why not; see `begin_all`."""
+        return _only(self.begin_all([Begin(intent, request_id, caps, resend_throttled)]))
+
+    def begin_all(self, begins: Sequence[Begin]) -> list[Begun | EscrowctlError]:
+        """Store intents durably in one commit, so that their bytes may leave; one that is refused is its error.
 
         An intent whose idempotency key and request were sent before is not sent again: the earlier
         entry is returned as replayed, unless it is known not to have happened, or was answered with
-        425 or 429 and `repeats_throttled`; then it gets its next attempt. Raises EscrowctlError 5, 7
-        or 12 as `journal.guards` says.
+        425 or 429 and may be sent again; then it gets its next attempt. A refusal is what
+        `journal.guards` describes: CONFLICT, BUSY, EARLIER_UNKNOWN, CAPPED and their like.
         """
-        with self._bringing_to_life() as hold:
-            sent, earlier = self._under_key(intent, repeats_throttled=repeats_throttled)
-            if sent is not None:
-                return Begun(sent, replayed=True)
-            self._check_guards(intent, but=earlier.number if earlier else None)
-            self._check_caps(intent, caps, but=earlier)
-            begun = self._attempt(intent, earlier, request_id=request_id, hold=hold)
-        return Begun(self._begun(begun), replayed=False)
+        return self.write_all(begins, ())[0]
+
+    def settle(self, entry: Entry, settlement: Settlement) -> Entry:
+        """Record what became of one attempt of ours, or raise why not; see `settle_all`."""
+        return _only(self.settle_all([(entry, settlement)]))
+
+    def settle_all(self, settlements: Sequence[tuple[Entry, Settlement]]) -> list[Entry | EscrowctlError]:
+        """Record what became of attempts of ours, durably in one commit, and free their locks.
+
+        An attempt that is not its entry's current one any more (fencing) is an error
+        `ErrorCode.OUTCOME_UNKNOWN`: what another process recorded since is not overwritten. An attempt
+        whose intent was overwritten is recorded again, with its outcome, as a new entry.
+        """
+        try:
+            return self.write_all((), settlements)[1]
+        except EscrowctlError:
+            # Where only the commit's very last sync failed, it is stored all the same. Should a power failure
+            # undo it, the entry is in flight again and reads as unknown: nothing is sent twice for it.
+            if not self._are_stored(settlements):
+                raise
+        at = timestamp(self._now())
+        for entry, _ in settlements:
+            self._locks.free(entry.number)
+        return [entry._replace(settlement=settlement, settled_at=at) for entry, settlement in settlements]
+
+    def write_all(
+        self, begins: Sequence[Begin], settlements: Sequence[tuple[Entry, Settlement]]
+    ) -> tuple[list[Begun | EscrowctlError], list[Entry | EscrowctlError]]:
+        """Do `settle_all` and then `begin_all` in one commit."""
+        with self._claim() as (hold, transaction):
+            settled = [self._settle(transaction, *one) for one in settlements]
+            if begins:
+                transaction.check()
+            begun = [self._begin_or_refuse(transaction, begin, hold) for begin in begins]
+        for entry, _ in settlements:
+            self._locks.free(entry.number)
+        return self._confirm(transaction.head, begun), settled
 
     def begin_again(
-        self, entry: Entry, account: Account, *, request_id: str, caps: Caps = NO_CAPS, word: Word | None = None
+        self,
+        entry: Entry,
+        account: Account,
+        *,
+        request_id: str,
+        caps: Caps = NO_CAPS,
+        decision: OperatorDecision | None = None,
     ) -> Entry:
-        """Make the next attempt of an entry durable: a service that deduplicates, or an operator's word, allows it.
+        """Store the next attempt of an entry: a service that deduplicates, or an operator's decision, allows it.
 
-        `account` is the one that it is sent under now.
-        Raises EscrowctlError 7 where somebody else has worked on the entry since it was read, and
-        otherwise as `begin` does.
+        `account` is the one that it is sent under now. Raises EscrowctlError `ErrorCode.BUSY` where
+        another process has worked on the entry since it was read, and otherwise as `begin` does.
         """
-        with self._bringing_to_life() as hold:
-            self._require_unchanged(entry)
-            if word is not None:
-                self._record_word(entry, replace(entry.verdict, detail=RESENT_ON_WORD), word)
-            intent = replace(entry.intent, account=account)
-            self._check_guards(intent, but=entry.number)
-            self._check_caps(intent, caps, but=entry)
-            begun = self._attempt(intent, entry, request_id=request_id, hold=hold)
-        return self._begun(begun)
+        with self._claim() as (hold, transaction):
+            transaction.check()
+            self._require_unchanged(transaction, entry)
+            if decision is not None:
+                settlement = entry.settlement._replace(detail=DECIDED_RESEND)
+                entry = self._record_decision(transaction, entry, settlement, decision)
+            intent = entry.intent._replace(account=account)
+            found = self._find_duplicates(transaction, intent, exclude=entry.number)
+            guards.check_duplicates(found, intent, transaction.find, now=self._now())
+            self._check_caps(transaction, intent, caps, earlier=entry)
+            begun = self._attempt(transaction, intent, entry, request_id=request_id, hold=hold)
+        return _only(self._confirm(transaction.head, [Begun(begun, replayed=False)])).entry
 
-    def decide(self, entry: Entry, verdict: Verdict, word: Word) -> Entry:
-        """Record an operator's word on what became of an entry; raises EscrowctlError 7 as `begin_again` does."""
-        with self._alone():
-            self._require_unchanged(entry)
-            self._record_word(entry, verdict, word)
-        return self._reread(replace(entry, verdict=verdict))
+    def decide(self, entry: Entry, settlement: Settlement, decision: OperatorDecision) -> Entry:
+        """Record an operator's decision on what became of an entry; raises as `begin_again` does."""
+        with self._locked_transaction() as transaction:
+            self._require_unchanged(transaction, entry)
+            return self._record_decision(transaction, entry, settlement, decision)
 
     def settle_by_reading(self, entry: Entry, detail: str, *, result_id: str | None = None) -> Entry:
-        """Record that a reading showed a write to be done, and what it made; raises as `decide` does."""
-        known = entry.verdict
+        """Record that a reading showed a write to be done, and what it created; raises as `decide` does."""
+        known = entry.settlement
         # What was answered while it was unknown is no record of what was done.
-        reply = known.reply if known.state is State.DONE else None
-        made = result_id or known.result_id
-        verdict = replace(known, state=State.DONE, detail=detail, result_id=made, reply=reply, verified=True)
-        return self.settle_later(entry, verdict)
+        reply = known.reply if entry.state is State.DONE else None
+        created = result_id or known.result_id
+        return self.settle_later(
+            entry,
+            known._replace(
+                outcome=Outcome.DONE, detail=detail, result_id=created, reply=reply, verified=True, not_applied=False
+            ),
+        )
 
-    def settle_later(self, entry: Entry, verdict: Verdict) -> Entry:
+    def settle_later(self, entry: Entry, settlement: Settlement) -> Entry:
         """Record what an entry has become by evidence that came after its attempt; raises as `decide` does."""
-        with self._alone():
-            self._require_unchanged(entry)
-            self.store.add_verdict(entry.number, verdict, at=timestamp(self._now()))
-        return self._reread(replace(entry, verdict=verdict))
+        with self._locked_transaction() as transaction:
+            self._require_unchanged(transaction, entry)
+            at = timestamp(self._now())
+            return transaction.append(entry.number, Kind.SETTLEMENT, facts_of_settlement(settlement), at=at)
 
-    def settle(self, entry: Entry, verdict: Verdict) -> Entry:
-        """Record what became of an attempt of ours, durably, and give its liveness back.
-
-        Raises EscrowctlError `ErrorCode.OUTCOME_UNKNOWN` where the attempt is not the entry's current one
-        any more (fencing): what another process recorded since is not overwritten.
-        """
-        is_ours = True
-        try:
-            with self.store.transaction():
-                is_ours = settle_if_current(self.store, entry, verdict, at=timestamp(self._now()))
-        except EscrowctlError:
-            # Where only the commit's very last sync failed, it stands all the same. Should a power failure
-            # undo it, the entry is in flight again and reads as unknown: nothing is sent twice for it.
-            if not is_on_record(self.store.path, entry, verdict):
-                raise
-        self._locks.free(entry.number)
-        if not is_ours:
-            raise guards.taken_over(entry, verdict)
-        return self._reread(replace(entry, verdict=verdict, settled_at=timestamp(self._now())))
+    def plan(self, rows: Iterable[PlanRow]) -> None:
+        """Store rows of a batch that are not sent yet, durably in one commit; `Begin.planned` takes one out."""
+        with self._locked_transaction() as transaction:
+            transaction.plan(rows)
 
     @contextlib.contextmanager
     def exclusive(
         self, names: Iterable[str], *, monotonic: Callable[[], float], sleep: Callable[[float], None], patience: float
     ) -> Iterator[bool]:
-        """Hold the locks on a thing under all its names across processes; yields whether somebody else had one first.
+        """Hold the locks of these names across processes; yields whether another process had one first.
 
-        Waits up to `patience` seconds, then raises EscrowctlError `busy` (exit 7).
+        Waits up to `patience` seconds, then raises EscrowctlError `ErrorCode.BUSY`.
         """
         waited, start = False, monotonic()
-        held: list[int] = []
+        held: list[str] = []
         try:
             # In one order for everybody, so that two who hold one each do not wait for each other.
-            for place in sorted({place_of(name) for name in names}):
-                while not self._hold(place):
+            for name in sorted(set(names)):
+                while not self._locks.hold(name):
                     waited = True
                     if monotonic() - start > patience:
                         raise guards.busy_elsewhere(patience)
                     sleep(_POLL_SECONDS)
-                held.append(place)
+                held.append(name)
             yield waited
         finally:
-            for place in held:
-                self._locks.free(place)
+            for name in held:
+                self._locks.free(name)
 
     def refuse_known(self, intent_like: Intent) -> None:
-        """Raise what `begin` would raise for this intent's likeness and reference, recording nothing."""
-        with self._alone():
-            self._check_guards(intent_like)
+        """Raise what `begin` would raise for this intent's fingerprint and reference, recording nothing."""
+        with self._locked_transaction() as transaction:
+            found = self._find_duplicates(transaction, intent_like)
+            guards.check_duplicates(found, intent_like, transaction.find, now=self._now())
 
-    def find_sent(self, intent: Intent, *, repeats_throttled: bool) -> Entry | None:
+    def find_sent(self, intent: Intent, *, resend_throttled: bool) -> Entry | None:
         """Return the entry that this intent would be a repetition of, by its idempotency key, or None.
 
-        Raises EscrowctlError 7 where the key stood for another request, is in flight elsewhere, or may be
-        another account's.
+        Raises EscrowctlError `ErrorCode.KEY_REUSED` where the key was used for another request, or may be
+        another account's, and `ErrorCode.BUSY` where it is in flight elsewhere.
         """
-        with self._alone():
-            return self._under_key(intent, repeats_throttled=repeats_throttled)[0]
-
-    def keep_secret(self, entry: Entry, reply: JsonValue, *, resource_id: str | None) -> None:
-        """Store the reply that holds the signing secret of an entry's endpoint; the journal itself never holds it."""
-        signing_secrets.keep(self._folder, entry, reply, resource_id=resource_id)
-
-    def secret_path(self, name: str) -> Path:
-        """Return the file for the signing secret of an entry, such as `j12`; it need not exist."""
-        return signing_secrets.path_of(self._folder, name)
+        with self._locked_transaction() as transaction:
+            found = self._find_duplicates(transaction, intent)
+            return guards.find_by_key(found, intent, resend_throttled=resend_throttled)[0]
 
     def find(self, number: int) -> Entry | None:
         """Return one entry with its history, or None."""
-        return self._living(self.store.by_number(number))
+        found = self.storage.entries([number])
+        return self._effective_state(found[0]) if found else None
 
-    def require_whole(self) -> None:
-        """Raise EscrowctlError (17) where the file is gone, or older than it was: what it lists is not all there is."""
-        kept_beside = self.store.behind_head_file()
-        if kept_beside is None:
-            return
-        if not self.is_there:
-            raise damaged(self.store.path, "it is gone, and its head is still there")
-        raise behind(self.store.path, kept_beside)
-
-    @property
-    def is_there(self) -> bool:
-        """Whether there is a file; the first write makes it."""
-        return self.store.path.exists()
+    def require_complete(self) -> None:
+        """Raise EscrowctlError where the journal is gone, or older than it was: what it lists is not everything."""
+        self.storage.require_complete()
 
     def select(self, selection: Selection) -> list[Entry]:
         """Return the entries of a selection, newest first; one in flight whose sender is gone is unknown."""
@@ -229,164 +236,161 @@ class Journal:
         No page stays open while anything else happens: an open reading would block writers.
         """
         before: int | None = None
-        stored = replace(selection, states=_as_stored(selection.states))
-        while page := self.store.select(stored, before=before):
+        stored = selection._replace(states=_as_stored(selection.states))
+        while page := self.storage.select(stored, before=before):
             for entry in page:
-                living = self._alive_or_unknown(entry)
-                if not selection.states or living.state in selection.states:
-                    yield living
+                now = self._effective_state(entry)
+                if not selection.states or now.state in selection.states:
+                    yield now
             before = page[-1].number
 
     @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Look while nobody writes: between two looks at one thing it could change, and seem damaged or lost."""
-        with self.store.transaction():
-            self.store.check_tail()
-            yield
+    def _locked_transaction(self) -> Iterator[Transaction]:
+        """Yield a checked transaction: what is read in two steps cannot change in between, and seem damaged or lost."""
+        with self.storage.transaction() as transaction:
+            transaction.check()
+            yield transaction
 
     @contextlib.contextmanager
-    def _bringing_to_life(self) -> Iterator[Callable[[int], None]]:
-        """As `_alone`, with what holds the liveness of an entry; given back where the block is not committed."""
+    def _claim(self) -> Iterator[tuple[Callable[[int], None], Transaction]]:
+        """Yield a transaction and what holds the lock of an entry; locks are freed where nothing is committed."""
         held: list[int] = []
 
         def hold(number: int) -> None:
-            if not self._hold(number):
+            if not self._locks.hold(number):
                 raise guards.taken(number)
             held.append(number)
 
         try:
-            with self._alone():
-                yield hold
+            with self.storage.transaction() as transaction:
+                yield hold, transaction
         except BaseException:
             for number in held:
                 self._locks.free(number)
             raise
 
-    def _under_key(self, intent: Intent, *, repeats_throttled: bool) -> tuple[Entry | None, Entry | None]:
-        """Return the entry that used an intent's idempotency key and stands for its result, or else one to send again.
+    def _begin_or_refuse(
+        self, transaction: Transaction, begin: Begin, hold: Callable[[int], None]
+    ) -> Begun | EscrowctlError:
+        try:
+            return self._begin(transaction, begin, hold)
+        except EscrowctlError as refused:
+            if refused.code is ErrorCode.JOURNAL_UNUSABLE:
+                raise
+            return refused
 
-        There are several only where another journal's was imported, or another account used the key.
-        """
-        found = self._alive(self.store.by_key(intent.names, intent.idempotency_key), intent)
-        for earlier in found:
-            guards.check_key(earlier, intent)
-            if earlier.state is State.IN_FLIGHT:
-                raise guards.busy(earlier)
-            if not _may_be_sent_again(earlier, repeats_throttled=repeats_throttled):
-                guards.check_account(earlier, intent)
-                return earlier, None
-        return None, found[0] if found else None
+    def _begin(self, transaction: Transaction, begin: Begin, hold: Callable[[int], None]) -> Begun:
+        intent = begin.intent
+        duplicates = self._find_duplicates(transaction, intent)
+        sent, earlier = guards.find_by_key(duplicates, intent, resend_throttled=begin.resend_throttled)
+        if sent is not None:
+            return Begun(sent, replayed=True)
+        others = [one for one in duplicates if one is not earlier]
+        guards.check_duplicates(others, intent, transaction.find, now=self._now())
+        self._check_caps(transaction, intent, begin.caps, earlier=earlier)
+        begun = self._attempt(transaction, intent, earlier, request_id=begin.request_id, hold=hold)
+        if begin.planned is not None:
+            transaction.unplan(*begin.planned)
+        return Begun(begun, replayed=False)
 
-    def _attempt(self, intent: Intent, earlier: Entry | None, *, request_id: str, hold: Callable[[int], None]) -> Entry:
-        """Record the next attempt, or the first, and return it. Only inside a transaction."""
-        number = earlier.number if earlier else self.store.next_number()
-        attempt = earlier.attempt + 1 if earlier else 1
-        at = timestamp(self._now())
+    def _settle(self, transaction: Transaction, entry: Entry, settlement: Settlement) -> Entry | EscrowctlError:
+        now, at = transaction.find(entry.number), timestamp(self._now())
+        facts = facts_of_settlement(settlement)
+        if now is not None and (now.request_id, now.state) == (entry.request_id, State.IN_FLIGHT):
+            return transaction.append(entry.number, Kind.SETTLEMENT, facts, at=at)
+        if now is None or entry.request_id not in now.requests:
+            number = transaction.next_number()
+            intent = facts_of_intent(entry.intent, attempt=1, request_id=entry.request_id)
+            transaction.append(number, Kind.INTENT, intent, at=at)
+            transaction.append(number, Kind.SETTLEMENT, facts, at=at)
+        return guards.taken_over(entry, settlement)
+
+    def _attempt(
+        self,
+        transaction: Transaction,
+        intent: Intent,
+        earlier: Entry | None,
+        *,
+        request_id: str,
+        hold: Callable[[int], None],
+    ) -> Entry:
+        """Record the next attempt, or the first, and return it."""
+        number = earlier.number if earlier else transaction.next_number()
         # Before the commit: once others can see the entry, they can see that it is alive.
         hold(number)
-        self.store.add_intent(number, intent, attempt=attempt, request_id=request_id, at=at)
-        return Entry(number, intent, Verdict(State.IN_FLIGHT, ""), attempt, request_id, at)
+        facts = facts_of_intent(intent, attempt=earlier.attempt + 1 if earlier else 1, request_id=request_id)
+        return transaction.append(number, Kind.INTENT, facts, at=timestamp(self._now()))
 
-    def _check_guards(self, intent: Intent, *, but: int | None = None) -> None:
-        for number in intent.despite:
-            if self.store.by_number(number) is None:
-                raise guards.no_such_entry(number)
-        alike = self._alive(self.store.alike(intent), intent, but=but)
-        guards.check_alike(alike, intent, now=self._now())
-        if intent.is_create and intent.reference is not None:
-            under = self._alive(self.store.by_reference(intent.names, intent.reference), intent, but=but)
-            guards.check_reference(under, intent, now=self._now())
+    def _record_decision(
+        self, transaction: Transaction, entry: Entry, settlement: Settlement, decision: OperatorDecision
+    ) -> Entry:
+        facts = facts_of_settlement(settlement) | decision._asdict()
+        return transaction.append(entry.number, Kind.DECISION, facts, at=timestamp(self._now()))
 
-    def _check_caps(self, intent: Intent, caps: Caps, *, but: Entry | None) -> None:
-        """Count inside the transaction that reserves: two who ask at once cannot both be under the cap.
-
-        `but` is the entry whose next attempt this is: it counts as often as it may have been applied before.
-        """
-        if not caps:
-            return
-        money = guards.require_countable(intent, caps)
-        now = timestamp(self._now())
-        since, number = f"{now[:10]}T00:00:00.000Z", but.number if but else None
-        spent = sum_since(self.store, intent, money.currency, since=since, but=number)
-        if but is not None and but.is_open:
-            spent = sum_exactly((spent, *[money.amount] * count_resends(self.store, but.number)))
-        cap = caps[money.currency]
-        if sum_exactly((spent, money.amount)) > cap:
-            ahead = find_ahead(self.store, intent, money.currency, since=since, now=now, but=number)
-            raise guards.over_cap(intent, money, cap=cap, spent=spent, day=now[:10], ahead=ahead)
-
-    def _require_unchanged(self, entry: Entry) -> None:
-        """Refuse (7) to go on with an entry that is not as it was read."""
-        now = self._living(self.store.by_number(entry.number))
-        if now is None or (now.state, now.attempt) != (entry.state, entry.attempt):
-            raise guards.changed(entry)
-
-    def _record_word(self, entry: Entry, verdict: Verdict, word: Word) -> None:
-        self.store.add_decision(
-            entry.number, verdict, operator=word.operator, reason=word.reason, at=timestamp(self._now())
-        )
-
-    def _hold(self, place: int) -> bool:
-        with _lockable(self._lock_path):
-            return self._locks.hold(place)
-
-    def _reread(self, entry: Entry) -> Entry:
-        """Return an entry that was just committed as it is on record; where it cannot be read, as it was committed."""
-        try:
-            return self.store.by_number(entry.number) or entry
-        except EscrowctlError:
-            return entry
-
-    def _begun(self, entry: Entry) -> Entry:
-        """Return an intent as it is on record; raises EscrowctlError 7 where another process has overwritten it.
+    def _confirm(self, head: Head, begun: list[Begun | EscrowctlError]) -> list[Begun | EscrowctlError]:
+        """Return what a commit that ended with this head began; where another process overwrote it, errors.
 
         That happens where one journal is reached by two paths that do not share locks.
         """
-        found = self._reread(entry)
-        if found.request_id != entry.request_id:
-            self._locks.free(entry.number)
-            raise guards.overwritten(entry)
-        return found
+        numbers = [one.entry.number for one in begun if isinstance(one, Begun) and not one.replayed]
+        try:
+            if not numbers or self.storage.contradiction(head) is None:
+                return begun
+        except EscrowctlError:
+            # What cannot be read is as it was committed.
+            return begun
+        for number in numbers:
+            self._locks.free(number)
+        return [guards.overwritten(one.entry) if isinstance(one, Begun) and not one.replayed else one for one in begun]
 
-    def _alive(self, entries: list[Entry], intent: Intent, *, but: int | None = None) -> list[Entry]:
-        """Return the entries as they are now, without those of another account."""
+    def _are_stored(self, settlements: Sequence[tuple[Entry, Settlement]]) -> bool:
+        """Whether outcomes are on record, to a reader who opens the journal anew."""
+        try:
+            with self.storage.reopened() as storage:
+                found = {entry.number: entry for entry in storage.entries([entry.number for entry, _ in settlements])}
+        except EscrowctlError:
+            return False
+        stored = {number: (entry.attempt, entry.settlement) for number, entry in found.items()}
+        return all(stored.get(entry.number) == (entry.attempt, settlement) for entry, settlement in settlements)
+
+    def _find_duplicates(self, transaction: Transaction, intent: Intent, *, exclude: int | None = None) -> list[Entry]:
+        """Return the entries that may stop an intent, as they are now, without those of another account."""
         return [
-            self._alive_or_unknown(entry)
-            for entry in entries
-            if entry.number != but and not intent.account.is_other(entry.intent.account)
+            self._effective_state(entry)
+            for entry in transaction.under(keys_to_check(intent))
+            if entry.number != exclude and not intent.account.is_other(entry.intent.account)
         ]
 
-    def _living(self, entry: Entry | None) -> Entry | None:
-        return None if entry is None else self._alive_or_unknown(entry)
+    def _check_caps(self, transaction: Transaction, intent: Intent, limits: Caps, *, earlier: Entry | None) -> None:
+        if limits:
+            caps.check_caps(transaction, self.storage, intent, limits, earlier=earlier, now=timestamp(self._now()))
 
-    def _alive_or_unknown(self, entry: Entry) -> Entry:
-        """Read an entry in flight whose sender is gone as what it is: unknown."""
-        with _lockable(self._lock_path):
-            if entry.state is not State.IN_FLIGHT or self._locks.is_held(entry.number):
-                return entry
-        # Its sender may have settled it and let go since it was read: then it is what it is now.
-        now = self.store.by_number(entry.number) or entry
+    def _require_unchanged(self, transaction: Transaction, entry: Entry) -> None:
+        """Refuse to continue with an entry that has changed since it was read."""
+        stored = transaction.find(entry.number)
+        now = self._effective_state(stored) if stored else None
+        if now is None or (now.state, now.attempt) != (entry.state, entry.attempt):
+            raise guards.changed(entry)
+
+    def _effective_state(self, entry: Entry) -> Entry:
+        """Return an entry in flight whose sender is gone as what it is: unknown."""
+        if entry.state is not State.IN_FLIGHT or self._locks.is_held(entry.number):
+            return entry
+        # Its sender may have settled it and freed its lock since it was read: then it is what it is now.
+        now = next(iter(self.storage.entries([entry.number])), entry)
         if now.state is not State.IN_FLIGHT or now.attempt != entry.attempt:
             return now
-        return replace(entry, verdict=Verdict(State.UNKNOWN, LOST_IN_FLIGHT))
+        return entry._replace(settlement=UNSETTLED._replace(outcome=Outcome.UNKNOWN, detail=LOST_IN_FLIGHT))
+
+
+def _only(results: Sequence[_T | EscrowctlError]) -> _T:
+    """Return the one result; raises it where it is an error."""
+    (result,) = results
+    if isinstance(result, EscrowctlError):
+        raise result
+    return result
 
 
 def _as_stored(states: tuple[State, ...]) -> tuple[State, ...]:
-    """Return the states to look for: an entry in flight whose sender is gone is unknown, and stands as in flight."""
+    """Return the states to look for: an entry in flight whose sender is gone is unknown, and stored as in flight."""
     return (*states, State.IN_FLIGHT) if State.UNKNOWN in states and State.IN_FLIGHT not in states else states
-
-
-def _may_be_sent_again(entry: Entry, *, repeats_throttled: bool) -> bool:
-    refused_for_now = repeats_throttled and entry.state is State.REFUSED and entry.verdict.may_repeat
-    return entry.state in (State.NOT_SENT, State.NOT_APPLIED) or refused_for_now
-
-
-@contextlib.contextmanager
-def _lockable(path: Path) -> Iterator[None]:
-    """Turn a lock that the system does not give into the error that nothing may be sent after."""
-    try:
-        yield
-    except OSError as error:
-        raise not_sent(
-            ErrorCode.JOURNAL_UNUSABLE, f"the journal's lock file {path} cannot be used: {error.strerror or error}."
-        ) from error

@@ -1,15 +1,14 @@
-"""What was written from here, added up by month, profile, operation and currency."""
+"""What was written here, added up by month, profile, operation and currency."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import NamedTuple
 
 from escrowctl.contract.money import sum_exactly
-from escrowctl.journal.entries import Entry, State
+from escrowctl.journal.model import Entry, State
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Group:
+class Group(NamedTuple):
     """What entries are added up by; `month` as 2026-11, in UTC, of the last sending."""
 
     month: str
@@ -18,14 +17,13 @@ class Group:
     currency: str
 
 
-@dataclass(slots=True)
-class Sums:
-    """How many writes are done and how many may be, and what they come to, exactly."""
+class Sums(NamedTuple):
+    """How many writes are done and how many may be, and what they add up to, exactly."""
 
     done: int = 0
-    done_amount: Decimal = field(default_factory=Decimal)
+    done_amount: Decimal = Decimal(0)
     unknown: int = 0
-    unknown_amount: Decimal = field(default_factory=Decimal)
+    unknown_amount: Decimal = Decimal(0)
 
 
 def add_up(entries: Iterable[Entry]) -> dict[Group, Sums]:
@@ -36,12 +34,10 @@ def add_up(entries: Iterable[Entry]) -> dict[Group, Sums]:
             continue
         money = entry.intent.money
         group = Group(entry.sent_at[:7], entry.intent.profile, entry.intent.operation, money.currency if money else "")
-        sums = found.setdefault(group, Sums())
+        done, done_amount, unknown, unknown_amount = found.get(group, Sums())
         amount = money.amount if money else Decimal(0)
         if entry.is_open:
-            sums.unknown += 1
-            sums.unknown_amount = sum_exactly((sums.unknown_amount, amount))
+            found[group] = Sums(done, done_amount, unknown + 1, sum_exactly((unknown_amount, amount)))
         else:
-            sums.done += 1
-            sums.done_amount = sum_exactly((sums.done_amount, amount))
+            found[group] = Sums(done + 1, sum_exactly((done_amount, amount)), unknown, unknown_amount)
     return dict(sorted(found.items()))

@@ -7,7 +7,6 @@ settled by that reply later, and one that is done is compared with what was sent
 import shlex
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from itertools import islice
 
 from escrowctl.client.reader import Reader
@@ -21,8 +20,8 @@ from escrowctl.contract.record import Located, find_id_pointers
 from escrowctl.contract.reply import Document, read_reply
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped, command, not_sent
 from escrowctl.journal.accounts import account_of
-from escrowctl.journal.entries import Entry, State
 from escrowctl.journal.journal import Journal
+from escrowctl.journal.model import Entry, State
 from escrowctl.journal.related import find_creator
 from escrowctl.signals import Signals
 from escrowctl.writes.failures import write_failure
@@ -84,14 +83,14 @@ def settle_by_reply(
     if (other := find_creator(journal, entry, made, account_of(service))) is not None:
         report(f"the stored reply has the id {made}, which {other.name} created")
         return None
-    verdict = replace(entry.verdict, state=State.DONE, result_id=made)
+    settlement = entry.settlement._replace(outcome=Outcome.DONE, result_id=made)
     if judged.outcome is Outcome.DONE:
-        return WriteResult(journal.settle_later(entry, replace(verdict, detail=FOUND_IN_REPLY)))
+        return WriteResult(journal.settle_later(entry, settlement._replace(detail=FOUND_IN_REPLY)))
     if (record := _read_created(made, reader, report)) is None:
         return None
-    detail = f"{verdict.http_status}; read as {record.located.status or made}"
-    verdict = replace(verdict, detail=detail, reply=encode(record.document), verified=True)
-    return WriteResult(journal.settle_later(entry, verdict), record)
+    detail = f"{settlement.http_status}; read as {record.located.status or made}"
+    settlement = settlement._replace(detail=detail, reply=encode(record.document), verified=True)
+    return WriteResult(journal.settle_later(entry, settlement), record)
 
 
 def find_difference(service: Service, entry: Entry) -> EscrowctlError | None:
@@ -99,7 +98,7 @@ def find_difference(service: Service, entry: Entry) -> EscrowctlError | None:
 
     Its stored record has a failed status or other money.
     """
-    made = entry.verdict.result_id
+    made = entry.settlement.result_id
     if made is None or entry.intent.operation != CREATE_TRANSACTION.name:
         return None
     differences = _list_differences(service, entry)
@@ -116,7 +115,7 @@ def find_difference(service: Service, entry: Entry) -> EscrowctlError | None:
 
 def _find_earlier(service: Service, journal: Journal, entry: Entry) -> Entry | None:
     """Return an earlier create that has the id of this one: the service may have made one escrow of the two."""
-    made = entry.verdict.result_id
+    made = entry.settlement.result_id
     # The create is done, whether or not the others can be read now.
     with suppress(EscrowctlError):
         earlier = find_creator(journal, entry, made, account_of(service)) if made is not None else None
@@ -125,7 +124,7 @@ def _find_earlier(service: Service, journal: Journal, entry: Entry) -> Entry | N
 
 
 def _list_differences(service: Service, entry: Entry) -> list[str]:
-    reply = read_reply((entry.verdict.reply or "").encode())
+    reply = read_reply((entry.settlement.reply or "").encode())
     if not isinstance(reply, Document):
         return []
     found = make_record(reply.value, pointers=service.pointers, noun=CREATE_TRANSACTION.noun).located
@@ -180,7 +179,7 @@ def _would_prove(service: Service, entry: Entry, pointer: str) -> bool:
 
 def _named(result: WriteResult) -> Record | None:
     """Return the record of a create under the id that the journal has: a Location may have named it alone."""
-    record, made = result.record, result.sent.verdict.result_id
+    record, made = result.record, result.sent.settlement.result_id
     if record is None or made is None:
         return record
     value = record.value
@@ -191,11 +190,11 @@ def _named(result: WriteResult) -> Record | None:
 
 def _known_record(entry: Entry) -> Record:
     """Return what is known of a thing that was created without a reply to show: its id."""
-    made = entry.verdict.result_id
+    made = entry.settlement.result_id
     if made is None and entry.intent.operation == CREATE_TRANSACTION.name:
         raise not_sent(
             ErrorCode.ALREADY_DONE,
-            f"this is done ({entry.name}: {entry.verdict.detail}), and the id it created is not known here.",
+            f"this is done ({entry.name}: {entry.settlement.detail}), and the id it created is not known here.",
             hint=command(f"journal show {entry.name}"),
             facts=entry.facts,
         )

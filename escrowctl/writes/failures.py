@@ -3,7 +3,7 @@
 from escrowctl.client.problem import REFUSAL_CODES, connection_hint, refusal_hint
 from escrowctl.config.service import Service
 from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Hint, Outcome, command, not_sent
-from escrowctl.journal.entries import Entry, State, Verdict
+from escrowctl.journal.model import Entry, Settlement, State
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.result import WriteResult
 
@@ -11,22 +11,22 @@ from escrowctl.writes.result import WriteResult
 def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
     """Return what to report about a write that is not done, from what the journal recorded of it."""
     entry = result.sent
-    verb, verdict, facts = entry.intent.verb, entry.verdict, entry.facts
+    verb, settlement, facts = entry.intent.verb, entry.settlement, entry.facts
     match entry.state:
         case State.NOT_SENT:
             return not_sent(
                 ErrorCode.NO_CONNECTION,
-                f"the {verb} was not sent: {verdict.detail}.",
+                f"the {verb} was not sent: {settlement.detail}.",
                 hint=connection_hint(service),
                 facts=facts,
             )
         case State.REFUSED:
-            status = verdict.http_status or 0
+            status = settlement.http_status or 0
             return EscrowctlError(
                 result.code or REFUSAL_CODES.get(status, ErrorCode.REFUSED),
-                f"the service refused the {verb}: {verdict.detail}.",
+                f"the service refused the {verb}: {settlement.detail}.",
                 effect=NOTHING_SENT_NOW if result.replayed else "",
-                hint=_throttled_hint(service) if verdict.may_repeat else refusal_hint(service, status),
+                hint=_throttled_hint(service) if settlement.may_repeat else refusal_hint(service, status),
                 outcome=Outcome.REFUSED,
                 facts=facts,
             )
@@ -34,7 +34,7 @@ def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
             may_have = kind_of(entry.intent.operation).may_have.format(id=entry.intent.resource_id)
             return EscrowctlError(
                 ErrorCode.OUTCOME_UNKNOWN,
-                f"the {verb} was sent, and {verdict.detail}. {may_have}",
+                f"the {verb} was sent, and {settlement.detail}. {may_have}",
                 effect=NOTHING_SENT_NOW if result.replayed else _how_often(entry),
                 hint=command(f"journal resolve {entry.name}", "settle it before doing it again"),
                 outcome=Outcome.UNKNOWN,
@@ -42,16 +42,16 @@ def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
             )
 
 
-def not_recorded(entry: Entry, verdict: Verdict, error: EscrowctlError) -> EscrowctlError:
+def not_recorded(entry: Entry, settlement: Settlement, error: EscrowctlError) -> EscrowctlError:
     """Return the error of a write whose outcome the journal could not take: it is known here and nowhere else."""
-    named = f", id {verdict.result_id}" if verdict.result_id else ""
+    named = f", id {settlement.result_id}" if settlement.result_id else ""
     return EscrowctlError(
         ErrorCode.OUTCOME_UNKNOWN,
-        f"{entry.intent.method} {entry.intent.url} ended as {verdict.state.value} ({verdict.detail}{named}), but the "
-        f"journal could not record it: {error.message} Do not send it again.",
+        f"{entry.intent.method} {entry.intent.url} ended as {settlement.state.value} ({settlement.detail}{named}), but "
+        f"the journal could not record it: {error.message} Do not send it again.",
         hint=command(f"journal resolve {entry.name}", "once the journal works again"),
         outcome=Outcome.UNKNOWN,
-        facts={**entry.facts, "http_status": verdict.http_status, "result_id": verdict.result_id},
+        facts={**entry.facts, "http_status": settlement.http_status, "result_id": settlement.result_id},
     )
 
 

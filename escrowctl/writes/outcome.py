@@ -17,7 +17,7 @@ from escrowctl.contract.operations import CREATE_TRANSACTION, Operation
 from escrowctl.contract.record import NO_POINTERS, Pointers, find_error, find_ids, is_id, locate, looks_like_error
 from escrowctl.contract.reply import Broken, Defect, Document, read_reply
 from escrowctl.errors import ErrorCode, Outcome
-from escrowctl.journal.entries import Entry
+from escrowctl.journal.model import Entry
 from escrowctl.writes.kinds import kind_of
 
 _REFUSED_OTHERWISE = frozenset({400, 402, 404, 405, 406, *range(410, 416), 417, 421, 422, 424, 428, 431, 451, 501})
@@ -189,7 +189,7 @@ def describe_sent(service: Service, entry: Entry) -> Sent:
 
 def judge_stored(service: Service, entry: Entry) -> Judgement | None:
     """Return what the stored reply of a create proves by the profile as it is now; None where none is stored."""
-    status, reply = entry.verdict.http_status, entry.verdict.reply
+    status, reply = entry.settlement.http_status, entry.settlement.reply
     if entry.intent.operation != CREATE_TRANSACTION.name or status is None or reply is None or status not in _DONE:
         return None
     return _judge_answer(CREATE_TRANSACTION, Answer(status, (), reply.encode()), describe_sent(service, entry))

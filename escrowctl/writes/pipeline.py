@@ -9,7 +9,7 @@ from escrowctl.client.reader import Reader
 from escrowctl.config.service import Service
 from escrowctl.contract.record import Located
 from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
-from escrowctl.journal.entries import State
+from escrowctl.journal.model import State
 from escrowctl.signals import Signals
 from escrowctl.surroundings import Surroundings
 from escrowctl.writes.create import conclude_create, read_accepted

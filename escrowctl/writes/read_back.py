@@ -5,8 +5,6 @@ knows (interface.md: not shown). What an update changes is not published: it may
 only a reading shows.
 """
 
-from dataclasses import replace
-
 from escrowctl.client.problem import describe_refusal
 from escrowctl.client.reader import Reader
 from escrowctl.client.record import Record, describe, is_another
@@ -14,9 +12,9 @@ from escrowctl.config.service import Service
 from escrowctl.contract.operations import GET_TRANSACTION
 from escrowctl.contract.record import Located
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Outcome, Stopped, command
-from escrowctl.journal.entries import Entry, State
 from escrowctl.journal.guards import taken_over
 from escrowctl.journal.journal import Journal
+from escrowctl.journal.model import Entry, State
 from escrowctl.signals import Signals
 from escrowctl.surroundings import Surroundings
 from escrowctl.writes.failures import write_failure
@@ -82,7 +80,7 @@ class ReadBack:
         if result.sent.state is State.DONE and self._options.wait is not None:
             after = self._wait(after, result)
         result = result._replace(after=after, verified=self._verified(after))
-        if result.verified is True and not result.sent.verdict.verified:
+        if result.verified is True and not result.sent.settlement.verified:
             result = result._replace(entry=self._settle_as_read(result))
         if result.sent.state is not State.DONE:
             raise self._not_done(result)
@@ -103,7 +101,7 @@ class ReadBack:
             hints.append(command(set_pending(status), f'if {status} means "on its way"'))
         return EscrowctlError(
             ErrorCode.NOT_RELEASED,
-            f"{self.resource_id}: the {self._verb} was accepted ({entry.verdict.http_status}), but {reads}. "
+            f"{self.resource_id}: the {self._verb} was accepted ({entry.settlement.http_status}), but {reads}. "
             f"Do not {self._verb} it again.",
             hint=tuple(hints),
             outcome=Outcome.DONE,
@@ -118,27 +116,29 @@ class ReadBack:
         is_conflict = result.code is ErrorCode.CONFLICT
         if is_conflict and is_unchanged and result.answer and entry.state is State.UNKNOWN:
             detail = f"{describe_refusal(result.answer)}; read back unchanged, {describe(after)}"
-            result = result._replace(entry=self._settle_later(entry, State.REFUSED, detail))
+            result = result._replace(entry=self._settle_later(entry, Outcome.REFUSED, detail))
         elif entry.state is State.REFUSED and is_known and not is_unchanged:
             # Something was applied: a proxy may have sent it before what was refused.
-            answered = f"the service answered {entry.verdict.detail}"
+            answered = f"the service answered {entry.settlement.detail}"
             detail = f"{answered}, but it reads as {describe(after)} now (before: {describe(result.before)})"
-            result = result._replace(entry=self._settle_later(entry, State.UNKNOWN, detail), code=None)
+            result = result._replace(entry=self._settle_later(entry, Outcome.UNKNOWN, detail), code=None)
         failure = write_failure(self._service, result)
         if is_conflict and after is not None:
             failure.hints = (*failure.hints, Hint(f"{self.resource_id} reads as {describe(after)} now"))
         return failure
 
-    def _settle_later(self, entry: Entry, state: State, detail: str) -> Entry:
-        return self._journal.settle_later(entry, replace(entry.verdict, state=state, detail=detail))
+    def _settle_later(self, entry: Entry, outcome: Outcome, detail: str) -> Entry:
+        return self._journal.settle_later(entry, entry.settlement._replace(outcome=outcome, detail=detail))
 
     def _settle_as_read(self, result: WriteResult) -> Entry:
         entry = result.sent
         try:
-            return self._journal.settle_by_reading(entry, f"{entry.verdict.detail}; read back as {result.status_after}")
+            return self._journal.settle_by_reading(
+                entry, f"{entry.settlement.detail}; read back as {result.status_after}"
+            )
         except EscrowctlError as error:
             if error.code is ErrorCode.BUSY:
-                raise taken_over(entry, entry.verdict) from error
+                raise taken_over(entry, entry.settlement) from error
             # It was sent, whether or not the journal can be written now: done if that is on record, else unknown.
             if entry.state is State.DONE:
                 return entry
@@ -155,7 +155,7 @@ class ReadBack:
             if runtime.monotonic() >= end:
                 raise EscrowctlError(
                     ErrorCode.WAIT_EXPIRED,
-                    f"{self.resource_id}: the {self._verb} was accepted ({result.sent.verdict.http_status}), but "
+                    f"{self.resource_id}: the {self._verb} was accepted ({result.sent.settlement.http_status}), but "
                     f"{seconds:g} s later it is {describe(_located(after))}, not {self._kind.done}.",
                     hint=command(f"tx get {self.resource_id}"),
                     outcome=Outcome.DONE,

@@ -24,7 +24,7 @@ from escrowctl.errors import bad_value
 if TYPE_CHECKING:
     from escrowctl.config.service import Service
     from escrowctl.contract.record import Located
-    from escrowctl.journal.entries import Entry
+    from escrowctl.journal.model import Entry
 
 
 class WriteOptions(NamedTuple):
@@ -226,18 +226,18 @@ def request_again(entry: "Entry") -> WriteRequest | None:
     body = _read(intent.body) if intent.body is not None else None
     if operation is None or operation.is_confidential or hash_values(body) != body:
         return None
-    echoed = intent.likeness.split(" ", 1)[0]
+    echoed = intent.fingerprint.split(" ", 1)[0]
     locks = (
-        _create_locks(intent.likeness, intent.reference)
+        _create_locks(intent.fingerprint, intent.reference)
         if intent.resource_id is None
         else _transaction_locks(intent.resource_id, echoed)
     )
     return WriteRequest(
         operation=operation,
         body=intent.body,
-        fingerprint=intent.likeness,
+        fingerprint=intent.fingerprint,
         locks=locks,
-        options=WriteOptions(intent.idempotency_key, intent.reference, intent.reason, intent.despite),
+        options=WriteOptions(intent.idempotency_key, intent.reference, intent.reason, intent.allowed_duplicates),
         recorded_body=intent.body,
         resource_id=intent.resource_id,
         money=intent.money,

@@ -7,7 +7,6 @@ be behind. What proves a create is our own idempotency key in a record; a releas
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from escrowctl.client.reader import Reader
@@ -17,11 +16,10 @@ from escrowctl.contract.body import encode
 from escrowctl.contract.number import JsonValue
 from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK, GET_TRANSACTION, Operation
 from escrowctl.contract.record import Located
-from escrowctl.errors import NOTHING_RECORDED, ErrorCode, EscrowctlError, bad_value, not_sent
+from escrowctl.errors import NOTHING_RECORDED, ErrorCode, EscrowctlError, Outcome, bad_value, not_sent
 from escrowctl.journal.accounts import account_of
-from escrowctl.journal.entries import APPLIED_ON_WORD, Entry, State, Verdict
-from escrowctl.journal.journal import Word
-from escrowctl.journal.related import find_creator, find_release
+from escrowctl.journal.model import DECIDED_APPLIED, Entry, OperatorDecision, Settlement
+from escrowctl.journal.related import find_creator, find_same
 from escrowctl.writes.create import settle_by_reply
 from escrowctl.writes.inspection import inspect, list_differences
 from escrowctl.writes.kinds import kind_of
@@ -29,7 +27,7 @@ from escrowctl.writes.requests import WriteRequest, request_again
 from escrowctl.writes.result import WriteResult
 from escrowctl.writes.writer import Writer
 
-NOT_APPLIED_ON_WORD = "not applied, on an operator's word"
+DECIDED_NOT_APPLIED = "not applied, on an operator's word"
 
 _OWN_KEY = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _MAX_FOUND = 5
@@ -77,7 +75,9 @@ class Resolution:
             self._read(entry, intent.resource_id, resend=resend)
         return Finding(entry, f"no reading can show whether this {intent.verb} was applied.")
 
-    def record_applied(self, entry: Entry, decision: Word, *, resource_id: str | None, allow_unreadable: bool) -> Entry:
+    def record_applied(
+        self, entry: Entry, decision: OperatorDecision, *, resource_id: str | None, allow_unreadable: bool
+    ) -> Entry:
         """Record that an unknown write was applied; the record it created or changed is read first.
 
         `resource_id` is what a create made. Raises EscrowctlError: 3 where the record is not what was
@@ -89,10 +89,12 @@ class Resolution:
         about = resource_id or intent.resource_id
         if about is not None and not allow_unreadable and intent.operation != CREATE_WEBHOOK.name:
             self._require_as_sent(entry, about)
-        verdict = replace(entry.verdict, state=State.DONE, detail=APPLIED_ON_WORD, result_id=resource_id, reply=None)
-        return self._journal.decide(entry, verdict, decision)
+        settlement = entry.settlement._replace(
+            outcome=Outcome.DONE, detail=DECIDED_APPLIED, result_id=resource_id, reply=None
+        )
+        return self._journal.decide(entry, settlement, decision)
 
-    def record_not_applied(self, entry: Entry, decision: Word, *, allow_unreadable: bool) -> Entry:
+    def record_not_applied(self, entry: Entry, decision: OperatorDecision, *, allow_unreadable: bool) -> Entry:
         """Record that a write was not applied, an unknown one or one that no reading verified as done.
 
         The same line may then be sent again. Raises EscrowctlError: 3 where a release reads as released,
@@ -102,8 +104,8 @@ class Resolution:
         proof = None if allow_unreadable else self._find_proof(entry)
         if proof is not None:
             raise _contradicted(proof)
-        verdict = Verdict(State.NOT_APPLIED, NOT_APPLIED_ON_WORD)
-        return self._journal.decide(entry, verdict, decision)
+        settlement = Settlement(Outcome.UNKNOWN, DECIDED_NOT_APPLIED, not_applied=True)
+        return self._journal.decide(entry, settlement, decision)
 
     def require_sendable(self, entry: Entry) -> WriteRequest:
         """Return the request that an entry records.
@@ -119,7 +121,9 @@ class Resolution:
         self._writer.check(request)
         return request
 
-    def send_again(self, entry: Entry, decision: Word, *, asked: bool, allow_unreadable: bool) -> WriteResult:
+    def send_again(
+        self, entry: Entry, decision: OperatorDecision, *, asked: bool, allow_unreadable: bool
+    ) -> WriteResult:
         """Send an unknown write once more, by an operator's decision; call inside `signals.held()`.
 
         `asked`: time has passed since `look`. Raises as `look` and `Writer.perform` do.
@@ -151,7 +155,7 @@ class Resolution:
                 else f"no status is known to mean {kind.done} (status.{kind.done} in the profile)"
             )
             return Finding(entry, f"{resource_id} reads as {describe(located)}: {why}.")
-        if (other := find_release(self._journal, entry, account_of(self._service))) is not None:
+        if (other := find_same(self._journal, entry, account_of(self._service))) is not None:
             return Finding(entry, f"{resource_id} reads as {located.status}, which {other.name} did.")
         return Finding(self._journal.settle_by_reading(entry, f"read back as {located.status}"))
 
@@ -232,8 +236,10 @@ class Resolution:
         detail, made = f"{read}, by reading", found.located.id
         # A list of webhooks may show their secrets.
         reply = None if entry.intent.operation == CREATE_WEBHOOK.name else encode(found.document)
-        verdict = replace(entry.verdict, state=State.DONE, detail=detail, result_id=made, reply=reply, verified=True)
-        return self._journal.settle_later(entry, verdict)
+        settlement = entry.settlement._replace(
+            outcome=Outcome.DONE, detail=detail, result_id=made, reply=reply, verified=True
+        )
+        return self._journal.settle_later(entry, settlement)
 
     def _fits(self, entry: Entry, item: Record) -> bool:
         """Whether a record could be what a create made: an escrow by its money, an endpoint by its URL."""
@@ -260,7 +266,7 @@ class Resolution:
             self._report(f"{resource_id}: {describe(located)}")
             is_proven = kind.is_proven_by(located.status, self._service)
             return f"{resource_id} reads as {located.status}." if is_proven else None
-        if (made := entry.verdict.result_id) is not None and intent.operation == CREATE_TRANSACTION.name:
+        if (made := entry.settlement.result_id) is not None and intent.operation == CREATE_TRANSACTION.name:
             return f"{made} exists: {describe(self._require_readable(made))}."
         if (listing := kind.listing) is None:
             return None

@@ -6,7 +6,7 @@ from escrowctl.client.http import Answer
 from escrowctl.client.record import Record
 from escrowctl.contract.record import Located
 from escrowctl.errors import ErrorCode, EscrowctlError
-from escrowctl.journal.entries import Entry
+from escrowctl.journal.model import Entry
 
 
 class WriteResult(NamedTuple):

@@ -25,9 +25,8 @@ from escrowctl.contract.redaction import find_secret, hide_values, may_hold_secr
 from escrowctl.contract.reply import Document, read_reply
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped, not_sent
 from escrowctl.journal.accounts import account_of
-from escrowctl.journal.entries import Entry, Intent, State, Verdict
-from escrowctl.journal.journal import Journal, Word
-from escrowctl.journal.spending import NO_CAPS, Caps
+from escrowctl.journal.journal import Journal
+from escrowctl.journal.model import NO_CAPS, Caps, Entry, Intent, OperatorDecision, Settlement, State
 from escrowctl.signals import Signals
 from escrowctl.surroundings import Surroundings
 from escrowctl.writes.failures import not_recorded
@@ -79,7 +78,7 @@ class Writer:
         """
         self.check(request)
         intent = self._make_intent(request)
-        sent = self.journal.find_sent(intent, repeats_throttled=self._service.repeats_throttled)
+        sent = self.journal.find_sent(intent, resend_throttled=self._service.repeats_throttled)
         if sent is not None:
             return self._replay(sent, request)
         self.journal.refuse_known(intent)
@@ -107,7 +106,7 @@ class Writer:
             yield waited
 
     def perform(
-        self, request: WriteRequest, *, again: Entry | None = None, decision: Word | None = None
+        self, request: WriteRequest, *, again: Entry | None = None, decision: OperatorDecision | None = None
     ) -> WriteResult:
         """Send a request, and return what is known of it; call inside `signals.held()`.
 
@@ -124,7 +123,7 @@ class Writer:
                 self._make_intent(request),
                 request_id=self._surroundings.new_uuid(),
                 caps=self._caps(request),
-                repeats_throttled=self._service.repeats_throttled,
+                resend_throttled=self._service.repeats_throttled,
             )
             if begun.replayed:
                 return self._replay(begun.entry, request)
@@ -180,20 +179,20 @@ class Writer:
             url=service.url(request.operation.fill(request.resource_id)),
             body=request.recorded_body,
             idempotency_key=options.idempotency_key or new_key or self._surroundings.new_uuid(),
-            likeness=request.fingerprint,
+            fingerprint=request.fingerprint,
             resource_id=request.resource_id,
             money=request.money,
             reference=options.reference,
             reason=options.reason,
-            despite=options.allowed_duplicates,
+            allowed_duplicates=options.allowed_duplicates,
             operator=operator_name(),
             account=account_of(service),
         )
 
-    def _begin_again(self, entry: Entry, request: WriteRequest, decision: Word | None = None) -> Entry:
+    def _begin_again(self, entry: Entry, request: WriteRequest, decision: OperatorDecision | None = None) -> Entry:
         request_id = self._surroundings.new_uuid()
         account, caps = account_of(self._service), self._caps(request)
-        return self.journal.begin_again(entry, account, request_id=request_id, caps=caps, word=decision)
+        return self.journal.begin_again(entry, account, request_id=request_id, caps=caps, decision=decision)
 
     def _caps(self, request: WriteRequest) -> Caps:
         return self._service.caps if request.is_capped else NO_CAPS
@@ -213,7 +212,7 @@ class Writer:
         except BaseException as error:
             # A signal, or a defect of ours: only whether a byte left decides what the write has become.
             if not (evidence.sent or unsettled):
-                self.journal.settle(entry, Verdict(State.NOT_SENT, "it ended before a byte left"))
+                self.journal.settle(entry, Settlement(Outcome.NOT_SENT, "it ended before a byte left"))
                 raise
             if isinstance(error, Stopped):
                 # The outcome is reported first; that nothing more is begun comes after.
@@ -231,13 +230,13 @@ class Writer:
                 judged = judged.after_unknown()
             if answer is not None and answer.status in SUCCESS and request.operation.is_confidential:
                 self._save_secret(entry, request.operation, answer, judged.record)
-            verdict = self._make_verdict(request, judged, exchange)
+            settlement = self._make_settlement(request, judged, exchange)
         except Exception as error:  # noqa: BLE001 - whatever fails here, its bytes may have left
             self._report_defect(error)
             detail = f"escrowctl itself failed on the answer ({type(error).__name__})"
-            verdict = Verdict(State.UNKNOWN, detail, answer.status if answer else None)
-            return WriteResult(self._record_outcome(entry, verdict))
-        return WriteResult(self._record_outcome(entry, verdict), judged.record, judged.code, answer=answer)
+            settlement = Settlement(Outcome.UNKNOWN, detail, answer.status if answer else None)
+            return WriteResult(self._record_outcome(entry, settlement))
+        return WriteResult(self._record_outcome(entry, settlement), judged.record, judged.code, answer=answer)
 
     def _make_outgoing(self, intent: Intent, body: str | None, request_id: str) -> Request:
         """Return the HTTP request that an intent stands for; its body is the request's own, secrets included."""
@@ -246,13 +245,13 @@ class Writer:
         )
         return Request(intent.method, intent.url, headers, body.encode() if body is not None else None)
 
-    def _make_verdict(self, request: WriteRequest, judged: Judgement, exchange: Exchange) -> Verdict:
+    def _make_settlement(self, request: WriteRequest, judged: Judgement, exchange: Exchange) -> Settlement:
         record, result_id = judged.record, None
         if judged.outcome is Outcome.DONE:
             result_id = judged.result_id or (record.located.id if record else None)
         is_timeout = exchange.fault is Fault.TIMEOUT
-        return Verdict(
-            state=State(judged.outcome.value),
+        return Settlement(
+            outcome=judged.outcome,
             detail=f"no answer came within {self._service.write_timeout:g} s" if is_timeout else judged.detail,
             http_status=exchange.answer.status if exchange.answer else None,
             result_id=result_id,
@@ -260,13 +259,13 @@ class Writer:
             may_repeat=judged.may_repeat,
         )
 
-    def _record_outcome(self, entry: Entry, verdict: Verdict) -> Entry:
+    def _record_outcome(self, entry: Entry, settlement: Settlement) -> Entry:
         try:
-            return self.journal.settle(entry, verdict)
+            return self.journal.settle(entry, settlement)
         except EscrowctlError as error:
             if error.code is ErrorCode.OUTCOME_UNKNOWN:
                 raise
-            raise not_recorded(entry, verdict, error) from error
+            raise not_recorded(entry, settlement, error) from error
 
     def _redact_reply(self, request: WriteRequest, record: Record) -> str:
         """Return what the journal stores of a reply: no value that may be a secret."""
@@ -278,17 +277,17 @@ class Writer:
         """Store a 2xx reply that may hold a signing secret, readable or not: no other reply holds it."""
         if record is None:
             if operation.makes_record and answer.body:
-                self.journal.keep_secret(entry, answer.body.decode("utf-8", errors="replace"), resource_id=None)
+                self.journal.secrets.store(entry, answer.body.decode("utf-8", errors="replace"), resource_id=None)
             return
         harmless = self._service.webhooks.field_names
         if find_secret(record.document) or (
             operation.makes_record and may_hold_secret(record.document, harmless=harmless)
         ):
-            self.journal.keep_secret(entry, record.document, resource_id=record.located.id)
+            self.journal.secrets.store(entry, record.document, resource_id=record.located.id)
 
     def _replay(self, entry: Entry, request: WriteRequest) -> WriteResult:
         """Return the stored result of an entry, with its reply as it was stored."""
-        reply = read_reply((entry.verdict.reply or "").encode())
+        reply = read_reply((entry.settlement.reply or "").encode())
         record = None
         if isinstance(reply, Document):
             record = make_record(reply.value, pointers=self._service.pointers, noun=request.operation.noun)

@@ -9,6 +9,7 @@ import pytest
 from conftest import Result, Run, Serve
 from wire_server import Behave, WireServer, hang_up
 
+from cli.older_journals import write_journal
 from cli.replies import CREATE, HELD, RELEASE, in_turn, json_reply, writes_meet
 
 EU, US = "sk_live_of_the_eu_account", "sk_live_of_the_us_account"
@@ -118,12 +119,9 @@ def test_unknown_is_not_resolved_with_another_key(service_and_run_with_key: Any)
 
 def test_entries_of_an_older_journal_refuse_and_claim_nothing(service_and_run_with_key: Any, home: Path) -> None:
     server, line = service_and_run_with_key(json_reply(HELD))
-    older = (
-        Path(__file__).with_name("journal-format-1.sql").read_text().replace("http://127.0.0.1:4999", server.base_url)
-    )
-    (home / "state").mkdir(parents=True, mode=0o700)
-    with sqlite3.connect(home / "state" / "journal.db") as database:
-        database.executescript(older)
+    path = home / "state" / "journal.db"
+    write_journal(path, 1, base_url=server.base_url)
+    with sqlite3.connect(path) as database:
         key, result_id = database.execute(
             "SELECT idempotency_key, result_id FROM entries WHERE state = 'done'"
         ).fetchone()
@@ -142,7 +140,9 @@ def test_key_is_not_readable_from_the_journal(service_and_run_with_key: Any, hom
     line(EU, *KEYED, account="eu")
 
     with sqlite3.connect(home / "state" / "journal.db") as database:
-        account, fingerprint = database.execute("SELECT account, key_fingerprint FROM entries").fetchone()
+        account, fingerprint = database.execute(
+            "SELECT facts ->> 'account', facts ->> 'key_fingerprint' FROM records"
+        ).fetchone()
 
     salt, _, digest = fingerprint.partition(":")
     assert (account, len(salt), len(digest)) == ("eu", 16, 8)

@@ -9,7 +9,6 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import internals
 import pytest
 from conftest import Run
 from wire_server import Behave, Seen, hang_up
@@ -171,7 +170,7 @@ def test_wait_for_another_process_is_reported_once_at_a_terminal(
 ) -> None:
     profile(behave=json_reply(HELD))
     passed = [0.0]
-    monkeypatch.setattr(internals.JOURNAL_HOLD, lambda _journal, _place: passed[0] > 5)
+    monkeypatch.setattr("escrowctl.journal.sqlite.locks.LockFile.hold", lambda _locks, _key: passed[0] > 5)
 
     result = run(
         *CREATE,

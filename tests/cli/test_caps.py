@@ -61,7 +61,7 @@ def test_currency_without_a_cap_is_refused_under_caps(profile: Profile, run: Run
     result = run(*create("1"), "--json")
 
     assert (result.code, server.writes, result.error["code"]) == (5, [], "capped")
-    assert result.error["message"] == "the profile a has caps, and none for USD. Nothing was sent."
+    assert result.error["message"] == "the profile a has caps, but none for USD. Nothing was sent."
 
 
 def test_operations_and_currencies_are_counted_apart(profile: Profile, run: Run) -> None:
@@ -88,8 +88,8 @@ def test_write_of_unknown_amount_is_refused_under_caps(profile: Profile, run: Ru
     foreign = run("api", "POST", "/refunds", "--data", '{"amount":1,"currency":"USD"}', "--yes", "--json")
 
     assert ([release.code, foreign.code], server.writes) == ([5, 5], [])
-    assert "what this release moves is not known" in release.error["message"]
-    assert "what this POST call moves is not known" in foreign.error["message"]
+    assert "the amount of this release is not known" in release.error["message"]
+    assert "the amount of this POST call is not known" in foreign.error["message"]
 
 
 def test_update_counts_only_when_it_sets_an_amount(profile: Profile, run: Run) -> None:
@@ -120,7 +120,7 @@ def test_negative_amount_does_not_free_the_cap(profile: Profile, run: Run) -> No
     result = run("tx", "release", "tx_1", "--yes", "--json")
 
     assert (result.code, server.writes) == (5, [])
-    assert "moves -1000000 USD, which frees nothing." in result.error["message"]
+    assert "moves -1000000 USD: an amount is above zero." in result.error["message"]
 
 
 def test_resent_write_counts_as_often_as_it_was_sent(profile: Profile, run: Run) -> None:

@@ -12,7 +12,7 @@ import pytest
 from conftest import Run
 
 from escrowctl.config.editing import ConfigEditor
-from escrowctl.journal.journal import Journal
+from escrowctl.journal.opening import open_journal
 from escrowctl.surroundings import Surroundings
 
 WriteConfig = Callable[[str], Path]
@@ -226,7 +226,7 @@ def test_config_path_prints_paths_and_the_journal_id(run: Run, home: Path) -> No
     assert (before.code, before.json) == (0, expected)
     assert not home.exists()
 
-    Journal(home / "state", now=lambda: datetime.now(UTC)).close()
+    open_journal(home / "state", now=lambda: datetime.now(UTC)).close()
     after = run("config", "path", "--json").json
     assert len(after.pop("journal_id")) == 36
     expected.pop("journal_id")

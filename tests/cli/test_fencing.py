@@ -4,6 +4,7 @@ A second home whose journal.db is a hard link is such a path: SQLite's locks are
 the locks that say who is alive are not. Where those are not shared either, a whole file is put back.
 """
 
+import json
 import os
 import shutil
 import subprocess
@@ -18,8 +19,8 @@ from conftest import KEY, Result, Run, Serve
 from wire_server import Seen, WireServer
 
 from cli.replies import CREATE, RELEASE, held, writes_meet
-from escrowctl.journal import rows
-from escrowctl.journal.store import Store
+from escrowctl.journal.chain import Link, canonical
+from escrowctl.journal.sqlite.storage import SqliteStorage
 
 Line = Callable[..., Result]
 Meanwhile = Callable[..., int]
@@ -109,17 +110,15 @@ def test_release_is_not_sent_when_its_intent_was_overwritten(
 ) -> None:
     server, line = two_paths(lambda _line: None)
     assert line(*CREATE).code == 0
-    commit = internals.read(internals.STORE_COMMIT)
+    commit = internals.read(internals.STORAGE_COMMIT)
 
-    def lose_to_another(self: Store) -> None:
-        commit(self)
-        head = self.head()
-        if internals.has_appended(self) and head.sequence == 3:
-            monkeypatch.setattr(internals.STORE_COMMIT, commit)
-            internals.database_of(self).execute("UPDATE entries SET request_id = 'theirs', seal = '' WHERE number = 2")
-            _seal(self)
+    def lose_to_another(self: SqliteStorage, transaction: Any = None) -> None:
+        commit(self, transaction)
+        if (last := self.last()) is not None and last.record.sequence == 3:
+            monkeypatch.setattr(internals.STORAGE_COMMIT, commit)
+            _overwrite_last_record(self, last)
 
-    monkeypatch.setattr(internals.STORE_COMMIT, lose_to_another)
+    monkeypatch.setattr(internals.STORAGE_COMMIT, lose_to_another)
 
     result = line(*RELEASE, "--json")
 
@@ -127,8 +126,11 @@ def test_release_is_not_sent_when_its_intent_was_overwritten(
     assert "two paths that do not share locks" in result.error["message"]
 
 
-def _seal(store: Any) -> None:
-    row = dict(internals.database_of(store).execute("SELECT * FROM entries WHERE number = 2").fetchone())
-    row.pop("seal")
-    number = row.pop("number")
-    internals.database_of(store).execute("UPDATE entries SET seal = ? WHERE number = 2", (rows.seal_of(number, row),))
+def _overwrite_last_record(storage: Any, last: Link) -> None:
+    """Put another path's intent in the place of ours, as a valid record."""
+    record = last.record._replace(facts=canonical(json.loads(last.record.facts) | {"request_id": "theirs"}))
+    (previous,) = storage.records(after=record.sequence - 2, limit=1)
+    digest = bytes.fromhex(record.digest(previous.digest))
+    internals.database_of(storage).execute(
+        "UPDATE records SET facts = ?, digest = ? WHERE sequence = 3", (record.facts, digest)
+    )

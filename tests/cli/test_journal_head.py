@@ -6,11 +6,11 @@ import shutil
 import sqlite3
 from pathlib import Path
 
-import internals
 import pytest
 from conftest import Result, Run, ServiceAndRun
 from wire_server import WireServer
 
+from cli.older_journals import write_journal
 from cli.replies import CREATE, RELEASE, held, writes_meet
 from escrowctl import files
 
@@ -46,7 +46,7 @@ LOST = {
     "garbage": "journal.head next to it is not a head file",
     "too long": "journal.head next to it is not a head file",
     "another journal's": "journal.head next to it is of another journal",
-    "ahead": "it ends with record 2, and had 5: it is an older copy, or was cut",
+    "ahead": "it has 2 records but had 5: an older copy was restored, or it was truncated",
 }
 
 
@@ -217,10 +217,7 @@ def test_emptied_journal_is_not_taken_for_a_new_one(
 
 def test_migrated_journal_of_an_earlier_format_gets_a_head(service_and_run: ServiceAndRun, state: Path) -> None:
     server, run = service_and_run(held)
-    state.mkdir(parents=True, mode=0o700)
-    with sqlite3.connect(state / "journal.db") as database:
-        database.executescript(Path(__file__).with_name("journal-format-1.sql").read_text())
-    (state / "journal.db").chmod(0o600)
+    write_journal(state / "journal.db", 1)
 
     listed = run("journal", "list")
 
@@ -303,11 +300,11 @@ def test_restore_that_failed_at_its_commit_can_be_repeated(
         (state / name).unlink()
     _import_nothing(run, tmp_path)
 
-    def fail(_self: object) -> None:
+    def fail(*_words: object) -> None:
         raise sqlite3.OperationalError("disk I/O error")
 
     with monkeypatch.context() as failing:
-        failing.setattr(internals.STORE_COMMIT, fail)
+        failing.setattr("escrowctl.journal.sqlite.storage.SqliteStorage._commit", fail)
         assert restored(run, export_file).code == 17
 
     assert (run(*OTHER).code, restored(run, export_file).code) == (17, 0)

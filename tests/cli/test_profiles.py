@@ -16,7 +16,7 @@ from escrowctl.config.service import JournalPin, Service, Webhooks
 from escrowctl.config.settings import LineValues, Resolver
 from escrowctl.contract.number import Number
 from escrowctl.contract.record import Pointers
-from escrowctl.journal.journal import Journal as OwnJournal
+from escrowctl.journal.opening import open_journal
 
 
 def test_all_profile_settings_reach_the_service(write_config: Callable[[str], Path], home: Path) -> None:
@@ -145,7 +145,7 @@ LOST = "00000000-0000-4000-8000-000000000000"
 
 def make_journal(home: Path) -> None:
     """Make the journal as a first write does."""
-    OwnJournal(home / "state", now=lambda: datetime(2026, 11, 21, tzinfo=UTC)).close()
+    open_journal(home / "state", now=lambda: datetime(2026, 11, 21, tzinfo=UTC)).close()
 
 
 @pytest.mark.representative("profile-create", "variable-release")

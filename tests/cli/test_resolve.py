@@ -426,7 +426,7 @@ def test_applied_is_refused_when_the_release_reads_held(profile: Profile, run: R
     assert journal() == [("release_transaction", "unknown")]
     assert run(*line, "--allow-unreadable").code == 0
     again = run(*RELEASE, "--json")
-    assert (again.code, "on record as applied, on an operator's word" in again.error["message"]) == (7, True)
+    assert (again.code, "recorded as applied, an operator decided" in again.error["message"]) == (7, True)
 
 
 @pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])

@@ -251,6 +251,6 @@ def test_the_journal_names_a_webhook_creation(home: Path, service_and_run: Servi
 
     assert row.out == "j1\twebhook creation\tdone\twh_3\n"
     with sqlite3.connect(home / "state" / "journal.db") as journal:
-        (body,) = journal.execute("SELECT body FROM entries").fetchone()
+        (body,) = journal.execute("SELECT facts ->> 'body' FROM records WHERE kind = 'intent'").fetchone()
     journal.close()
     assert body == '{"url":"https://hooks.example.net/x"}'

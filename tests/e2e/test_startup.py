@@ -80,7 +80,7 @@ def test_a_read_loads_http_and_neither_storage_nor_models(connected_program: Pro
 
 def test_write_loads_the_journal_but_no_models_and_no_sandbox(connected_program: Program) -> None:
     loaded = imported(connected_program, "tx", "create", "--amount", "100", "--currency", "USD")
-    assert loaded >= {"httpx", "sqlite3", "escrowctl.journal.store"}
+    assert loaded >= {"httpx", "sqlite3", "escrowctl.journal.sqlite.storage"}
     assert loaded & (HEAVY - {"sqlite3"} | NEVER) == frozenset()
     assert [name for name in loaded if name.startswith("escrowctl.sandbox")] == []
 

@@ -129,7 +129,7 @@ def test_timed_out_create_is_refused_when_repeated(program: Program, tmp_path: P
         assert (code, settled(shown)) == (
             12,
             f"live: acme-live, {server.base_url}\n"
-            "error: an equal create (2500 EUR) is unknown since TIME, N s ago (j1). Nothing was sent now.\n"
+            "error: an identical create (2500 EUR, N s ago, j1) still has an unknown outcome. Nothing was sent now.\n"
             "hint: to settle it:                   escrowctl -p acme-live journal resolve j1\n"
             "      to create a second one anyway:  repeat the command with --allow-duplicate j1\n",
         )

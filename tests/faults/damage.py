@@ -148,11 +148,11 @@ class Damages:
     def find_last_facts_type(self) -> int:
         """Return the offset of the low bits of the type of `facts` in the newest record of the chain.
 
-        A row's header ends `kind at facts digest`, as two-byte types for the last two; then come the texts.
+        A row's header ends `kind at facts digest`, facts with a two-byte type; then come the entry and the texts.
         """
         content = (self._whole / "state" / "journal.db").read_bytes()
         page = content[8192:12288]
-        return 8192 + page.index(b"verdict20") - 4
+        return 8192 + page.index(b"verdict20") - 3
 
     # Playing
 

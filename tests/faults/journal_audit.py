@@ -18,7 +18,7 @@ def find_fault(path: Path) -> str | None:
         if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'records'").fetchone():
             return None
         records = database.execute(
-            "SELECT sequence, entry, kind, at, facts, digest FROM records ORDER BY sequence"
+            "SELECT sequence, entry, kind, at, facts, lower(hex(digest)) FROM records ORDER BY sequence"
         ).fetchall()
         entries = {number for (number,) in database.execute("SELECT number FROM entries")}
     finally:

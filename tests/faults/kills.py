@@ -315,7 +315,10 @@ class Harness:
             if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'entries'").fetchone():
                 return None
             rows = database.execute(
-                "SELECT * FROM entries WHERE instr(coalesce(body, ''), ?) OR instr(url, ?)", (entry_text, entry_text)
+                "SELECT e.*, facts ->> 'idempotency_key' AS idempotency_key FROM entries e "
+                "JOIN records ON entry = number WHERE kind = 'intent' "
+                "AND (instr(coalesce(facts ->> 'body', ''), ?) OR instr(facts ->> 'url', ?)) GROUP BY number",
+                (entry_text, entry_text),
             ).fetchall()
         finally:
             database.close()

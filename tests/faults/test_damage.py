@@ -74,13 +74,13 @@ def test_missing_or_replaced_journal_file_prevents_second_writes(damages: Damage
     assert told == ({7: 1, 12: 2} if harmless else {17: 3})
 
 
-@pytest.mark.parametrize("name", [b"recordsrecords", b"kind TEXT NOT NULL,", b"seal TEXT NOT NULL"])
+@pytest.mark.parametrize("name", [b"recordsrecords", b"kind TEXT NOT NULL,", b"latest TEXT NOT NULL"])
 def test_changed_schema_is_reported_in_a_sentence(damages: Damages, name: bytes) -> None:
     damages.run_with_damage(Damage("journal.db", damages.find(name), 7 if name == b"recordsrecords" else 0))
 
 
 def test_facts_of_another_type_are_reported_in_a_sentence(damages: Damages) -> None:
-    # The last record's header, backwards from its kind: facts' serial type is two bytes, then the digest's.
+    # The last record's header, backwards from its kind: facts' serial type is two bytes, the digest's one.
     damages.run_with_damage(Damage("journal.db", damages.find_last_facts_type(), 0))
 
 

@@ -19,7 +19,7 @@ from faults.syscall_faults import CREATE, RELEASE, faulted_command
 PAGE = 4096
 LEVELS = [(pages * PAGE, used, verb) for pages in range(42) for used in (False, True) for verb in ("create", "release")]
 """Bytes left, whether the journal exists, and the command: from nothing left to enough."""
-NOTHING, THE_INTENT, ALL = (0, False, "create"), (26 * PAGE, False, "create"), (41 * PAGE, True, "create")
+NOTHING, THE_INTENT, ALL = (0, False, "create"), (23 * PAGE, False, "create"), (41 * PAGE, True, "create")
 """Levels with room for so much: exits 17, 12 and 0."""
 NOTE = "x" * 20_000
 """A reply takes more room than a request: a disk may have room for the request alone."""

@@ -18,11 +18,12 @@ import internals
 import pytest
 
 from escrowctl.contract.operations import RELEASE_TRANSACTION
-from escrowctl.errors import ErrorCode, EscrowctlError
-from escrowctl.journal.entries import Intent, State, Verdict
-from escrowctl.journal.journal import Journal
-from escrowctl.journal.locks import LockFile
-from escrowctl.journal.store import Store
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
+from escrowctl.journal.model import Intent, Settlement, State
+from escrowctl.journal.opening import open_journal
+from escrowctl.journal.sqlite.locks import LockFile
+from escrowctl.journal.sqlite.transaction import SqliteTransaction
+from escrowctl.journal.storage import LockKey
 from faults.kills import Violation, ViolationError
 from faults.races import Course, Races, Starter
 from faults.seeds import draw_seed
@@ -81,7 +82,7 @@ INTENT = Intent(
     url="https://escrow.example.com/api/v1/transactions/tx_1/release",
     body=None,
     idempotency_key="k1",
-    likeness="tx_1",
+    fingerprint="tx_1",
     resource_id="tx_1",
 )
 
@@ -153,13 +154,16 @@ def test_write_settled_by_another_process_between_two_reads_is_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, now = tmp_path / "state", lambda: datetime.now(UTC)
-    with contextlib.closing(Journal(folder, now=now)) as winner, contextlib.closing(Journal(folder, now=now)) as loser:
+    with (
+        contextlib.closing(open_journal(folder, now=now)) as winner,
+        contextlib.closing(open_journal(folder, now=now)) as loser,
+    ):
         entry = winner.begin(INTENT, request_id="r1").entry
         asks = LockFile.is_held
 
-        def settled_meanwhile(locks: LockFile, place: int) -> bool:
+        def settled_meanwhile(locks: LockFile, place: LockKey) -> bool:
             monkeypatch.setattr(LockFile, "is_held", asks)
-            winner.settle(entry, Verdict(State.DONE, "200", 200))
+            winner.settle(entry, Settlement(Outcome.DONE, "200", 200))
             return asks(locks, place)
 
         monkeypatch.setattr(LockFile, "is_held", settled_meanwhile)
@@ -173,19 +177,24 @@ def test_write_begun_by_another_process_between_reads_is_not_damage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, now = tmp_path / "state", lambda: datetime.now(UTC)
-    with contextlib.closing(Journal(folder, now=now)) as winner, contextlib.closing(Journal(folder, now=now)) as loser:
-        begins = threading.Thread(target=lambda: winner.begin(INTENT, request_id="r1"))
-        select = internals.read(internals.STORE_GUARDING)
 
-        def begun_meanwhile(store: Store, *words: Any, **keywords: Any) -> Any:
-            found = select(store, *words, **keywords)
-            monkeypatch.setattr(internals.STORE_GUARDING, select)
+    def begin() -> None:
+        with contextlib.closing(open_journal(folder, now=now)) as winner:
+            winner.begin(INTENT, request_id="r1")
+
+    with contextlib.closing(open_journal(folder, now=now)) as loser:
+        begins = threading.Thread(target=begin)
+        read = internals.read(internals.GUARDING)
+
+        def begun_meanwhile(transaction: SqliteTransaction, *words: Any, **keywords: Any) -> Any:
+            found = read(transaction, *words, **keywords)
+            monkeypatch.setattr(internals.GUARDING, read)
             begins.start()
             # It may have to wait until the loser has looked to the end.
             begins.join(0.5)
             return found
 
-        monkeypatch.setattr(internals.STORE_GUARDING, begun_meanwhile)
+        monkeypatch.setattr(internals.GUARDING, begun_meanwhile)
         told = None
         try:
             loser.refuse_known(INTENT)

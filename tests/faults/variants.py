@@ -7,16 +7,19 @@ import os
 import sqlite3
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from escrowctl.client.http import Answer
-from escrowctl.journal.entries import Entry, State, Verdict
-from escrowctl.journal.journal import Begun, Journal
-from escrowctl.journal.locks import LockFile
-from escrowctl.journal.spending import NO_CAPS
-from escrowctl.journal.store import Store
+from escrowctl.errors import Outcome
+from escrowctl.journal import fields
+from escrowctl.journal.fold import Folded, duplicate_keys, extend
+from escrowctl.journal.journal import Journal
+from escrowctl.journal.model import NO_CAPS, UNSETTLED, Begun, Entry, Settlement, State
+from escrowctl.journal.sqlite import reading
+from escrowctl.journal.sqlite.locks import LockFile
+from escrowctl.journal.sqlite.storage import SqliteStorage
+from escrowctl.journal.sqlite.transaction import SqliteTransaction
 from escrowctl.surroundings import timestamp
 from escrowctl.writes.requests import WriteRequest
 from escrowctl.writes.writer import Writer
@@ -45,11 +48,11 @@ def intent_after_sending() -> None:
 
     def late_begin(self: Any, intent: Any, *, request_id: str, **_caps: Any) -> Begun:
         leave_mark()
-        entry = Entry(0, intent, Verdict(State.IN_FLIGHT, ""), 1, request_id, timestamp(self._now()))
+        entry = Entry(0, intent, UNSETTLED, 1, request_id, timestamp(self._now()))
         return Begun(entry, replayed=False)
 
-    def late_settle(self: Any, entry: Entry, verdict: Verdict) -> Entry:
-        return settle(self, begin(self, entry.intent, request_id=entry.request_id).entry, verdict)
+    def late_settle(self: Any, entry: Entry, settlement: Settlement) -> Entry:
+        return settle(self, begin(self, entry.intent, request_id=entry.request_id).entry, settlement)
 
     Journal.begin = late_begin  # type: ignore[method-assign] # broken on purpose
     Journal.settle = late_settle  # type: ignore[method-assign] # as above
@@ -57,16 +60,16 @@ def intent_after_sending() -> None:
 
 def forgets_what_was_in_flight() -> None:
     """Read an entry whose process is gone as not sent."""
-    alive_or_unknown = Journal._alive_or_unknown
+    effective_state = Journal._effective_state
 
     def forgetful(self: Any, entry: Entry) -> Entry:
-        found = alive_or_unknown(self, entry)
+        found = effective_state(self, entry)
         if not (entry.state is State.IN_FLIGHT and found.state is State.UNKNOWN):
             return found
         leave_mark()
-        return replace(found, verdict=Verdict(State.NOT_SENT, ""))
+        return found._replace(settlement=Settlement(Outcome.NOT_SENT, ""))
 
-    Journal._alive_or_unknown = forgetful  # type: ignore[method-assign] # as above
+    Journal._effective_state = forgetful  # type: ignore[method-assign] # as above
 
 
 def speaks_too_soon() -> None:
@@ -94,32 +97,34 @@ def shows_the_key() -> None:
 
 def never_syncs() -> None:
     """Let the operating system sync the journal when it wants."""
-    prepare = Store._prepare
+    prepare = SqliteStorage._prepare
 
     def unsynced(self: Any, made_at: str) -> None:
         leave_mark()
         prepare(self, made_at)
         self._db.execute("PRAGMA synchronous = OFF")
 
-    Store._prepare = unsynced  # type: ignore[method-assign] # as above
+    SqliteStorage._prepare = unsynced  # type: ignore[method-assign] # as above
 
 
 def goes_on_after_a_failed_commit() -> None:
     """Continue after a failed commit."""
 
-    def careless(self: Any) -> None:
+    def careless(self: Any, transaction: Any = None) -> None:
         try:
+            if transaction is not None:
+                transaction.flush()
             self._db.execute("COMMIT")
         except sqlite3.Error:
             leave_mark()
 
-    Store._commit = careless  # type: ignore[method-assign] # as above
+    SqliteStorage._commit = careless  # type: ignore[method-assign] # as above
 
 
 def takes_no_locks() -> None:
     """Report every lock as taken by this process."""
 
-    def granted(self: Any, place: int) -> bool:
+    def granted(self: Any, key: Any) -> bool:
         leave_mark()
         return True
 
@@ -128,35 +133,41 @@ def takes_no_locks() -> None:
 
 def checks_caps_outside_the_commit() -> None:
     """Check the cap before the transaction that reserves the amount."""
-    begin = Journal.begin
+    begin_all = Journal.begin_all
 
-    def late(self: Any, intent: Any, *, request_id: str, caps: Any = NO_CAPS, repeats_throttled: bool = False) -> Begun:
+    def late(self: Any, begins: Any) -> Any:
         leave_mark()
-        self._check_caps(intent, caps, but=None)
+        with self.storage.transaction() as transaction:
+            for begin in begins:
+                self._check_caps(transaction, begin.intent, begin.caps, earlier=None)
         time.sleep(0.3)  # what a slow disk does
-        return begin(self, intent, request_id=request_id, repeats_throttled=repeats_throttled)
+        return begin_all(self, [begin._replace(caps=NO_CAPS) for begin in begins])
 
-    Journal.begin = late  # type: ignore[method-assign] # as above
+    Journal.begin_all = late  # type: ignore[method-assign] # as above
 
 
 def believes_the_file() -> None:
-    """Check neither chain nor head nor seals, and trust the duplicate index."""
+    """Check neither chain nor head nor records, and trust the rows and one index."""
 
     def unchecked(self: Any) -> None:
         leave_mark()
 
-    def unsealed(self: Any, row: Any) -> tuple[int, Any]:
-        columns = dict(row)
-        columns.pop("seal")
-        return columns.pop("number"), columns
+    def built(row: Any, links: Any) -> Any:
+        found: Folded | None = None
+        for link, _previous in links:
+            found = extend(found, link, latest="")
+        assert found is not None
+        queried = dict(zip(fields.QUERIED, row.values, strict=True))
+        entry = fields.entry_of(found.entry.number, found.facts | queried)
+        return Folded(entry, found.facts | queried, row, duplicate_keys(entry))
 
-    def indexed(self: Any, tokens: frozenset[int]) -> list[Entry]:
-        numbers = {number for token in tokens for number in self._guarding("guards", token)}
-        return [self._entry(*one) for number in numbers for one in self._select("number = ?", (number,), limit=1)]
+    def indexed(self: Any, keys: Any) -> list[Entry]:
+        found = self._read({number for _, number in self._guarding("guards", keys)})
+        return [folded.entry for folded in found.values()]
 
-    Store.check_tail = unchecked  # type: ignore[method-assign] # as above
-    Store._unsealed = unsealed  # type: ignore[method-assign] # as above
-    Store._standing = indexed  # type: ignore[method-assign] # as above
+    SqliteTransaction.check = unchecked  # type: ignore[method-assign] # as above
+    SqliteTransaction.under = indexed  # type: ignore[method-assign] # as above
+    reading.build = built  # type: ignore[attr-defined] # as above
 
 
 # Not broken enough: with these the harness must not be content.

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from conftest import NOW
 
-from escrowctl.errors import ErrorCode, EscrowctlError
-from escrowctl.journal.entries import Intent, Selection, State, Verdict
-from escrowctl.journal.journal import Journal
-from escrowctl.journal.locks import LockFile, place_of
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
+from escrowctl.journal.model import Intent, Selection, Settlement, State
+from escrowctl.journal.opening import open_journal
+from escrowctl.journal.sqlite.locks import LockFile, place_of
 
 
 def intent(number: int) -> Intent:
@@ -25,17 +25,17 @@ def intent(number: int) -> Intent:
         url="https://escrow.example.com/api/v1/transactions",
         body=f'{{"amount":{number},"currency":"USD"}}',
         idempotency_key=f"key-{number}",
-        likeness=f"likeness-{number}",
+        fingerprint=f"fingerprint-{number}",
     )
 
 
 @pytest.fixture
 def journal_file(tmp_path: Path) -> Path:
     """A journal of three creates: done, refused, in flight."""
-    journal = Journal(tmp_path, now=lambda: NOW)
+    journal = open_journal(tmp_path, now=lambda: NOW)
     entries = [journal.begin(intent(number), request_id="r").entry for number in (1, 2, 3)]
-    journal.settle(entries[0], Verdict(State.DONE, "200", 200, "tx_1", '{"id":"tx_1"}'))
-    journal.settle(entries[1], Verdict(State.REFUSED, "400", 400))
+    journal.settle(entries[0], Settlement(Outcome.DONE, "200", 200, "tx_1", '{"id":"tx_1"}'))
+    journal.settle(entries[1], Settlement(Outcome.REFUSED, "400", 400))
     journal.close()
     return tmp_path / "journal.db"
 
@@ -48,9 +48,9 @@ def first_broken_record(path: Path) -> int | None:
     previous = "0" * 64
     for position, (sequence, entry, kind, at, facts, digest) in enumerate(rows, start=1):
         expected = hashlib.sha256(json.dumps([previous, sequence, entry, kind, at, facts]).encode()).hexdigest()
-        if digest != expected or sequence != position:
+        if digest.hex() != expected or sequence != position:
             return position
-        previous = digest
+        previous = expected
     return None
 
 
@@ -79,7 +79,7 @@ def test_any_edit_breaks_the_chain_at_its_record(journal_file: Path, change: str
 
 
 def test_entry_in_flight_of_a_dead_process_is_unknown(journal_file: Path) -> None:
-    journal = Journal(journal_file.parent, now=lambda: NOW)
+    journal = open_journal(journal_file.parent, now=lambda: NOW)
 
     assert [entry.state for entry in journal.select(Selection(9))] == [State.UNKNOWN, State.REFUSED, State.DONE]
     journal.close()
@@ -90,10 +90,10 @@ def test_newer_or_invalid_journal_file_is_refused(journal_file: Path) -> None:
     database.execute("PRAGMA user_version = 99")
     database.close()
     with pytest.raises(EscrowctlError) as newer:
-        Journal(journal_file.parent, now=lambda: NOW)
+        open_journal(journal_file.parent, now=lambda: NOW)
     journal_file.write_bytes(b"not a database, however long it may be " * 100)
     with pytest.raises(EscrowctlError) as other:
-        Journal(journal_file.parent, now=lambda: NOW)
+        open_journal(journal_file.parent, now=lambda: NOW)
 
     assert newer.value.code is other.value.code is ErrorCode.JOURNAL_UNUSABLE
     assert "newer escrowctl" in newer.value.message
@@ -101,7 +101,7 @@ def test_newer_or_invalid_journal_file_is_refused(journal_file: Path) -> None:
 
 HOLD = """
 import sys, pathlib
-from escrowctl.journal.locks import LockFile
+from escrowctl.journal.sqlite.locks import LockFile
 locks = LockFile(pathlib.Path(sys.argv[1]))
 print(locks.hold(int(sys.argv[2])), flush=True)
 sys.stdin.read()

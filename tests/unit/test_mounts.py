@@ -6,7 +6,7 @@ from pathlib import Path
 import internals
 import pytest
 
-from escrowctl.journal import mounts
+from escrowctl.journal.sqlite import mounts
 
 MOUNTINFO = r"""22 1 254:1 / / rw,relatime shared:1 - ext4 /dev/root rw
 26 22 0:5 / /proc rw,nosuid - proc proc rw

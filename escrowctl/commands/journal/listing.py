@@ -18,7 +18,7 @@ from escrowctl.commands.journal.views import COLUMNS, view_entry, view_row
 from escrowctl.contract.number import JsonValue, Number
 from escrowctl.contract.operations import VERBS
 from escrowctl.errors import bad_value
-from escrowctl.journal.entries import parse_entry_name
+from escrowctl.journal.model import parse_entry_name
 from escrowctl.journal.totals import Group, Sums, add_up
 from escrowctl.output.view import Listing, View
 from escrowctl.session import session_of
@@ -52,7 +52,7 @@ def list_entries(
     if unknown and state is not None:
         raise bad_value("--unknown and --state exclude each other: give one.")
     states = ["unknown", "in_flight"] if unknown else [state] if state is not None else []
-    session.journal_to_read.require_whole()
+    session.journal_to_read.require_complete()
     selection = select(session, limit, states, operation, since, until, reference, resource_id)
     entries = session.journal_to_read.select(selection)
     session.console.show_listing(Listing(COLUMNS, tuple(view_row(entry) for entry in entries)))
@@ -83,7 +83,7 @@ def totals(context: typer.Context, since: SinceOption = None, until: UntilOption
       escrowctl -p acme-live journal totals --since 2026-11-01
     """
     session = session_of(context)
-    session.journal_to_read.require_whole()
+    session.journal_to_read.require_complete()
     selection = select(session, _PAGE, [], None, since, until, None, None)
     sums = add_up(session.journal_to_read.all(selection))
     session.console.show_listing(Listing(_TOTALS, tuple(_row(group, found) for group, found in sums.items())))

@@ -10,15 +10,15 @@ from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.operations import CREATE_TRANSACTION
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped, bad_value, command, not_sent
 from escrowctl.journal.accounts import account_of
-from escrowctl.journal.entries import Entry, State, parse_entry_name
 from escrowctl.journal.guards import busy
+from escrowctl.journal.model import Entry, State, parse_entry_name
 from escrowctl.session import Session, session_of
 from escrowctl.writes.kinds import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from escrowctl.journal.journal import Word
+    from escrowctl.journal.model import OperatorDecision
     from escrowctl.writes.resolve import Resolution
 
 
@@ -135,7 +135,7 @@ def _is_open(entry: Entry, verdict: _Ruling) -> bool:
 
     Such a release is read again; `--not-applied` overturns any.
     """
-    if entry.state is not State.DONE or entry.verdict.verified:
+    if entry.state is not State.DONE or entry.settlement.verified:
         return entry.state is State.UNKNOWN
     return verdict.not_applied or (not verdict.is_given and entry.intent.is_once_only)
 
@@ -180,12 +180,12 @@ def _resend(session: Session, resolution: "Resolution", entry: Entry, verdict: _
     return result.sent
 
 
-def _decision(verdict: _Ruling) -> "Word":
-    from escrowctl.journal.journal import Word
+def _decision(verdict: _Ruling) -> "OperatorDecision":
+    from escrowctl.journal.model import OperatorDecision
     from escrowctl.writes.writer import operator_name
 
     assert verdict.reason is not None, "checked with the line"
-    return Word(operator_name(), verdict.reason)
+    return OperatorDecision(operator_name(), verdict.reason)
 
 
 def _confirm_resend(session: Session, entry: Entry, verdict: _Ruling) -> bool:
@@ -215,7 +215,7 @@ def _show_settled(session: Session, entry: Entry, verdict: _Ruling) -> None:
     if verdict.is_given:
         raise not_sent(
             ErrorCode.ALREADY_DONE,
-            f"{entry.name} is settled: {entry.state.value.replace('_', ' ')}, {entry.verdict.detail}. ",
+            f"{entry.name} is settled: {entry.state.value.replace('_', ' ')}, {entry.settlement.detail}. ",
             effect="Nothing was sent or recorded.",
             hint=command(f"journal show {entry.name}"),
         )

@@ -6,7 +6,7 @@ import typer
 
 from escrowctl.commands.arguments import parse_moment
 from escrowctl.errors import EscrowctlError, bad_value
-from escrowctl.journal.entries import Selection, State
+from escrowctl.journal.model import Selection, State
 from escrowctl.session import Session
 
 _OPERATIONS = {

@@ -12,12 +12,11 @@ import typer
 from escrowctl.commands.journal.views import SHEET, view_entry
 from escrowctl.contract.number import JsonValue, Number
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_value
-from escrowctl.journal.archive import read_archive, write_archive
 from escrowctl.journal.chain import Head
-from escrowctl.journal.entries import Selection
-from escrowctl.journal.failures import ACCEPT_HEAD
-from escrowctl.journal.intake import Intake, merge, restore
-from escrowctl.journal.verification import Verification, accept_head, verify
+from escrowctl.journal.model import Selection
+from escrowctl.journal.storage import ACCEPT_HEAD, head_of
+from escrowctl.journal.transfer import Imported, merge, read_archive, restore, write_archive
+from escrowctl.journal.verification import Verification, verify
 from escrowctl.output.csv import render_csv
 from escrowctl.output.view import View, flatten
 from escrowctl.session import Session, session_of
@@ -53,20 +52,20 @@ def verify_journal(
       escrowctl journal verify --accept-head
     """
     session = session_of(context)
-    store = _require_journal(session).store
-    expected = _read_head(session, head, journal_id=store.journal_id)
-    found = verify(store, expected=expected, any_head=accept)
+    storage = _require_journal(session).storage
+    expected = _read_head(session, head, journal_id=storage.journal_id)
+    found = verify(storage, expected=expected, any_head=accept)
     if found.problem is not None:
-        raise _not_as_written(found, store.path)
-    if accept and found.behind is not None:
-        _accept_head(session, found.behind)
-    document = _verified(store.journal_id, found)
+        raise _not_as_written(found, storage.where)
+    if accept and found.lost is not None:
+        _accept_head(session, found.lost)
+    document = _verified(storage.journal_id, found)
     if head is not None:
         session.console.note("head", f"it holds the head in {_name(head)}")
-    session.show(View(document, store.journal_id, flatten(document)))
+    session.show(View(document, storage.journal_id, flatten(document)))
 
 
-def _not_as_written(found: Verification, path: Path) -> EscrowctlError:
+def _not_as_written(found: Verification, path: str) -> EscrowctlError:
     ways_on = (
         Hint(
             f"move {path} away, then escrowctl journal import FILE --restore, with the newest export",
@@ -77,16 +76,16 @@ def _not_as_written(found: Verification, path: Path) -> EscrowctlError:
     return EscrowctlError(
         ErrorCode.CHECK_FAILED,
         f"the journal is not what was written: {_bare(found.problem or '')}.",
-        hint=(*ways_on, ACCEPT_HEAD) if found.problem == found.behind else ways_on,
+        hint=(*ways_on, ACCEPT_HEAD) if found.problem == found.lost else ways_on,
         facts={"records": found.records, "entries": found.entries},
     )
 
 
-def _accept_head(session: Session, behind: str) -> None:
-    head = accept_head(session.journal.store)
+def _accept_head(session: Session, lost: str) -> None:
+    head = session.journal.storage.accept_head()
     session.console.note(
         "head_accepted",
-        f"record {head.sequence} is the last one, although {_bare(behind)}",
+        f"record {head.sequence} is the last one, although {_bare(lost)}",
         word="accepted",
         important=True,
     )
@@ -111,11 +110,11 @@ def export(
     session = session_of(context)
     if format_ not in _FORMATS:
         raise bad_value(f'--format "{format_}" is none of {", ".join(_FORMATS)}.')
-    store = _require_journal(session).store
+    storage = _require_journal(session).storage
     if head:
-        session.console.data(json.dumps(_head_document(store.journal_id, store.head())))
+        session.console.data(json.dumps(_head_document(storage.journal_id, head_of(storage))))
         return
-    for line in write_archive(store) if format_ == "jsonl" else _csv(session):
+    for line in write_archive(storage) if format_ == "jsonl" else _csv(session):
         session.console.data(line)
 
 
@@ -141,7 +140,7 @@ def import_file(
         archive = read_archive(_lines(stream), source=_name(file))
     journal = session.journal
     at = timestamp(session.surroundings.now())
-    taken = restore(journal.store, archive) if whole else merge(journal.store, archive, at=at)
+    taken = restore(journal.storage, archive) if whole else merge(journal.storage, archive, at=at)
     document = _taken(archive.journal_id, taken)
     done = f"{taken.added} added, {taken.updated} brought up to date, {taken.known} known already"
     session.show(View(document, archive.journal_id, flatten(document), line=f"{archive.journal_id}   {done}"))
@@ -157,10 +156,10 @@ def import_file(
 def _require_journal(session: Session) -> "Journal":
     """Return the journal to be read; raises EscrowctlError (6) where none was written yet, (17) where one is gone."""
     journal = session.journal_to_read
-    if not journal.is_there:
-        journal.require_whole()
+    if not journal.storage.is_there:
+        journal.require_complete()
         raise EscrowctlError(
-            ErrorCode.NOT_FOUND, f"there is no journal yet: the first write makes {journal.store.path}."
+            ErrorCode.NOT_FOUND, f"there is no journal yet: the first write makes {journal.storage.where}."
         )
     return journal
 
@@ -180,7 +179,7 @@ def _verified(journal_id: str, found: Verification) -> dict[str, JsonValue]:
     }
 
 
-def _taken(journal_id: str, taken: Intake) -> dict[str, JsonValue]:
+def _taken(journal_id: str, taken: Imported) -> dict[str, JsonValue]:
     return {
         "journal_id": journal_id,
         "added": Number(str(taken.added)),

@@ -1,7 +1,8 @@
 """What is shown of a journal entry: a row of a list, its whole document, a line."""
 
-from escrowctl.contract.number import JsonValue, Number
-from escrowctl.journal.entries import Entry, Event, State
+from escrowctl.contract.number import JsonValue
+from escrowctl.journal.fields import view
+from escrowctl.journal.model import Entry, Event, State
 from escrowctl.output.view import View, flatten
 
 COLUMNS = ("entry", "sent", "operation", "state", "amount", "currency", "id", "reference", "profile")
@@ -17,7 +18,7 @@ SHEET = (
 
 def view_row(entry: Entry) -> View:
     """Return an entry as a row of a list."""
-    summary = _summary(entry)
+    summary = view(entry, whole=False)
     return View(summary, entry.name, named=_named(entry), record=summary)
 
 
@@ -37,7 +38,7 @@ def view_resolved(entry: Entry) -> View:
 
 def describe_state(entry: Entry) -> str:
     """Return where an entry stands in a few words: `done, 200`."""
-    state, detail = entry.state.value.replace("_", " "), entry.verdict.detail
+    state, detail = entry.state.value.replace("_", " "), entry.settlement.detail
     return detail if not detail or detail.startswith(("applied", "not applied")) else f"{state}, {detail}"
 
 
@@ -57,40 +58,8 @@ def _named(entry: Entry) -> dict[str, JsonValue]:
     return dict(zip(COLUMNS, values, strict=True))
 
 
-def _summary(entry: Entry) -> dict[str, JsonValue]:
-    money = entry.intent.money
-    return {
-        "entry": entry.name,
-        "sent_at": entry.sent_at if entry.state is not State.NOT_SENT else None,
-        "operation": entry.intent.operation,
-        "state": entry.state.value,
-        "detail": entry.verdict.detail,
-        "amount": money.amount if money else None,
-        "currency": money.currency if money else None,
-        "id": _id(entry),
-        "reference": entry.intent.reference,
-        "reason": entry.intent.reason,
-        "profile": entry.intent.profile,
-    }
-
-
 def _whole(entry: Entry) -> dict[str, JsonValue]:
-    intent, verdict = entry.intent, entry.verdict
-    return _summary(entry) | {
-        "service": intent.service,
-        "method": intent.method,
-        "url": intent.url,
-        "body": intent.body,
-        "idempotency_key": intent.idempotency_key,
-        "request_id": entry.request_id,
-        "operator": intent.operator,
-        "attempt": Number(str(entry.attempt)),
-        "http_status": Number(str(verdict.http_status)) if verdict.http_status is not None else None,
-        "reply": verdict.reply,
-        "settled_at": entry.settled_at if not entry.is_open else None,
-        "origin": entry.origin,
-        "history": [_event(event) for event in entry.history],
-    }
+    return view(entry, whole=True) | {"history": [_event(event) for event in entry.history]}
 
 
 def _event(event: Event) -> JsonValue:
@@ -98,4 +67,4 @@ def _event(event: Event) -> JsonValue:
 
 
 def _id(entry: Entry) -> str | None:
-    return entry.intent.resource_id or entry.verdict.result_id
+    return entry.intent.resource_id or entry.settlement.result_id

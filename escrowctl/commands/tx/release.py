@@ -130,7 +130,7 @@ def _expected_currency(session: Session, text: str | None) -> str | None:
 
 
 def _view(resource_id: str, result: "WriteResult") -> View:
-    status = result.entry.verdict.http_status if result.entry else None
+    status = result.entry.settlement.http_status if result.entry else None
     named: dict[str, JsonValue] = {
         "id": resource_id,
         "status_before": result.status_before,
@@ -174,8 +174,8 @@ def _note_release(session: Session, resource_id: str, result: "WriteResult") -> 
         note("already_released", f"{resource_id} {how}. Nothing was sent now.")
     elif result.replayed:
         note_replayed(session, result)
-    elif entry.verdict.http_status not in SUCCESS:
-        how = f"the service answered {entry.verdict.http_status} ({entry.name})"
+    elif entry.settlement.http_status not in SUCCESS:
+        how = f"the service answered {entry.settlement.http_status} ({entry.name})"
         note("released_despite_refusal", f"{how}; {resource_id} reads as {result.status_after} now")
     elif result.verified is False:
         note(

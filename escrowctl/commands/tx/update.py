@@ -83,7 +83,7 @@ def update_one(
 def _note_reading(session: Session, resource_id: str, result: "WriteResult") -> None:
     """Warn of an escrow that reads as released and did not before; report where it could not be read back."""
     if result.record is None:
-        status = result.sent.verdict.http_status
+        status = result.sent.settlement.http_status
         session.console.note("empty_reply", f"accepted ({status}), with no reply body")
     if result.why_unread is not None:
         session.console.note("not_read_back", f"{resource_id} could not be read back: {result.why_unread}")

@@ -2,8 +2,8 @@
 
 Open file description locks (fcntl(2), Linux) belong to the descriptor, so that no other open and
 close of the file in this process drops them; elsewhere POSIX record locks serve. The kernel frees
-both when the process ends, however it ends. One byte stands for one thing: an entry in flight by
-its number, a resource by a hash of its name.
+both when the process ends, however it ends. Each lock is one byte: that of an entry in flight by
+its number, of anything else by a hash of its name.
 """
 
 import contextlib
@@ -16,6 +16,8 @@ import threading
 from pathlib import Path
 
 from escrowctl.files import make_file, open_regular
+from escrowctl.journal.sqlite.errors import unlockable
+from escrowctl.journal.storage import LockKey
 
 _FIRST_HASHED = 1 << 48
 _HASH_BITS = 60
@@ -25,37 +27,38 @@ _HELD_ELSEWHERE = (errno.EACCES, errno.EAGAIN)
 
 
 class LockFile:
-    """The locks of one journal. `hold` never blocks: waiting is the caller's, with its own clock.
+    """The locks of one journal; see `storage.Locks`. `hold` never blocks: the caller waits, with its own clock.
 
-    Making one, `hold` and `is_held` raise OSError where the system has no lock to give.
+    Opening it, `hold` and `is_held` raise EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` where the system
+    has no lock to give.
     """
 
     def __init__(self, path: Path) -> None:
-        self._handle = self._open(path)
+        self.path = path
+        self._handle = self._open_translated()
         self._own: set[int] = set()
         self._guard = threading.Lock()
 
-    def _open(self, path: Path) -> int:
-        make_file(path)
-        return open_regular(path, os.O_RDWR)
-
-    def hold(self, place: int) -> bool:
+    def hold(self, key: LockKey) -> bool:
         """Take one byte; False where another process, or another thread of this one, has it."""
-        with self._guard:
+        place = place_of(key)
+        with self._guard, unlockable(self.path):
             if place in self._own or not self._set(place, fcntl.F_WRLCK):
                 return False
             self._own.add(place)
             return True
 
-    def free(self, place: int) -> None:
+    def free(self, key: LockKey) -> None:
         """Give one byte back. Where that fails the end of the process does it: no reason to fail what was done."""
+        place = place_of(key)
         with self._guard, contextlib.suppress(OSError):
             self._own.discard(place)
             self._set(place, fcntl.F_UNLCK)
 
-    def is_held(self, place: int) -> bool:
+    def is_held(self, key: LockKey) -> bool:
         """Whether anyone alive has the byte."""
-        with self._guard:
+        place = place_of(key)
+        with self._guard, unlockable(self.path):
             return place in self._own or self._is_held_elsewhere(place)
 
     def close(self) -> None:
@@ -63,6 +66,14 @@ class LockFile:
         if self._handle != _NO_FILE:
             with contextlib.suppress(OSError):
                 os.close(self._handle)
+
+    def _open_translated(self) -> int:
+        with unlockable(self.path):
+            return self._open()
+
+    def _open(self) -> int:
+        make_file(self.path)
+        return open_regular(self.path, os.O_RDWR)
 
     def _is_held_elsewhere(self, place: int) -> bool:
         if _HAS_OFD:
@@ -88,13 +99,13 @@ class LockFile:
         return True
 
 
-class AskedLockFile(LockFile):
-    """The same locks to one who only asks: a missing file is not made, and in it nothing is held."""
+class ReadLockFile(LockFile):
+    """The same locks for readers: a missing file is not created, and in it nothing is held."""
 
-    def _open(self, path: Path) -> int:
+    def _open(self) -> int:
         for access in (os.O_RDWR, os.O_RDONLY):
             try:
-                return open_regular(path, access)
+                return open_regular(self.path, access)
             except FileNotFoundError:
                 return _NO_FILE
             except OSError:
@@ -111,7 +122,9 @@ def _flock(kind: int, place: int) -> bytes:
     return struct.pack("hhqqi4x", kind, os.SEEK_SET, place, 1, 0)
 
 
-def place_of(name: str) -> int:
-    """Return the byte that stands for a name, above all entry numbers; equal bytes merely wait."""
-    digest = hashlib.sha256(name.encode()).digest()
+def place_of(key: LockKey) -> int:
+    """Return the byte of a lock: an entry's number, or for a name one above those (names that share it merely wait)."""
+    if isinstance(key, int):
+        return key
+    digest = hashlib.sha256(key.encode()).digest()
     return _FIRST_HASHED + (int.from_bytes(digest[:8], "big") >> (64 - _HASH_BITS))

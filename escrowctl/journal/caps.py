@@ -1,0 +1,143 @@
+"""Caps: what writes of one operation and currency add up to in a UTC day, kept as running totals.
+
+Every commit that changes what a write counts for changes its total too, so that a check costs the
+same in a journal of any size.
+"""
+
+import json
+from decimal import ROUND_UP, Decimal, localcontext
+from typing import NamedTuple
+
+from escrowctl.contract.money import sum_exactly
+from escrowctl.journal.chain import Kind
+from escrowctl.journal.fold import Folded
+from escrowctl.journal.guards import Ahead, over_cap, require_countable
+from escrowctl.journal.model import POSSIBLE_STATES, Caps, Entry, Intent, Selection
+from escrowctl.journal.storage import Storage, TotalKey, Transaction
+
+_DIGITS = 100
+_MOST = Decimal(10) ** 40
+_PLACES = 20
+_PAGE = 500
+_MOST_NAMED = 3
+
+
+def check_caps(
+    transaction: Transaction, storage: Storage, intent: Intent, caps: Caps, *, earlier: Entry | None, now: str
+) -> None:
+    """Refuse a write that would bring its day above a cap (`ErrorCode.CAPPED`).
+
+    Call it inside the commit that reserves: two who ask at once cannot both be under the cap.
+    `earlier` is the entry whose next attempt this is: it counts as often as it may have been applied.
+    """
+    money, today = require_countable(intent, caps), now[:10]
+    totals = transaction.totals(intent.operation, money.currency, since=today)
+    spent = [total.amount for total in totals if {*intent.names} & {total.key.service, total.key.site}]
+    if earlier is not None:
+        if earlier.counted_on >= today:
+            spent.append(-counted(earlier))
+        if earlier.is_open:
+            spent += [money.amount] * earlier.resends
+    cap, before = caps[money.currency], sum_exactly(spent)
+    if sum_exactly((before, money.amount)) > cap:
+        ahead = (
+            find_ahead(storage, intent, money.currency, now=now, earlier=earlier) if transaction.latest > now else None
+        )
+        raise over_cap(intent, money, cap=cap, spent=before, day=today, ahead=ahead)
+
+
+def counted(entry: Entry) -> Decimal:
+    """Return what an entry counts for: its amount, as often as an operator had it sent; 0 if nothing was moved."""
+    if entry.intent.money is None or entry.state not in POSSIBLE_STATES:
+        return Decimal(0)
+    amount = _bounded(entry.intent.money.amount)
+    return sum_exactly([amount] * (1 + entry.resends)) if entry.attempt > 1 else amount
+
+
+def change_totals(before: Folded | None, after: Folded) -> dict[TotalKey, Decimal]:
+    """Return how the totals change where one more record made `after` of an entry."""
+    was, now = (counted(folded.entry) if folded else Decimal(0) for folded in (before, after))
+    key = total_key(after.entry)
+    if before is None or (old := total_key(before.entry)) == key:
+        return {key: sum_exactly((now, -was))} if now != was else {}
+    return {name: change for name, change in ((old, -was), (key, now)) if change}
+
+
+def total_key(entry: Entry) -> TotalKey:
+    """Return the total that an entry counts in."""
+    intent = entry.intent
+    currency = intent.money.currency if intent.money else ""
+    return TotalKey(intent.operation, currency, entry.counted_on, intent.service, intent.site or intent.service)
+
+
+def find_ahead(storage: Storage, intent: Intent, currency: str, *, now: str, earlier: Entry | None) -> Ahead | None:
+    """Return what counts only because entries are dated after now; None where that is nothing.
+
+    Reads the complete journal: only for a refusal while something is dated after now.
+    """
+    since = f"{now[:10]}T00:00:00.000Z"
+    ever, by_now = list[Decimal](), list[Decimal]()
+    late, dates = _walk_dates(storage, since=since, now=now)
+    names, before = set(intent.names), None
+    selection = Selection(_PAGE, operations=(intent.operation,), states=POSSIBLE_STATES)
+    while page := storage.select(selection, before=before):
+        before = page[-1].number
+        for entry in page:
+            money, number = entry.intent.money, entry.number
+            if (
+                (earlier and number == earlier.number)
+                or money is None
+                or money.currency != currency
+                or not names & {*entry.intent.names}
+            ):
+                continue
+            ever += [counted(entry)] if entry.sent_at >= since or number in late.ever else []
+            by_now += [counted(entry)] if since <= entry.sent_at <= now or number in late.by_now else []
+    more = sum_exactly((sum_exactly(ever), -sum_exactly(by_now)))
+    if not more or not dates:
+        return None
+    numbers = tuple(sorted(dates))
+    named = numbers[:_MOST_NAMED]
+    return Ahead(more, named, max(dates[number] for number in named), more=len(numbers) > _MOST_NAMED)
+
+
+class _Late(NamedTuple):
+    """Entries sent with an earlier date after something of the day: ever, or dated until now."""
+
+    ever: set[int]
+    by_now: set[int]
+
+
+def _walk_dates(storage: Storage, *, since: str, now: str) -> tuple[_Late, dict[int, str]]:
+    """Return the late entries, and for each entry that is dated after now its latest date."""
+    late, dates = _Late(set(), set()), dict[int, str]()
+    seen = seen_by_now = False
+    after = 0
+    while page := storage.records(after=after, limit=_PAGE):
+        after = page[-1].record.sequence
+        for record in (link.record for link in page):
+            if record.kind == Kind.INTENT and record.at < since:
+                late.ever.update({record.entry} if seen else ())
+                late.by_now.update({record.entry} if seen_by_now else ())
+            seen |= record.at >= since
+            seen_by_now |= since <= record.at <= now
+            at = max(record.at, json.loads(record.facts)["sent_at"]) if record.kind == Kind.IMPORT else record.at
+            if at > now:
+                dates[record.entry] = max(at, dates.get(record.entry, ""))
+    return late, dates
+
+
+def _bounded(amount: Decimal) -> Decimal:
+    """Return an amount as caps count it, so that sums are exact: imports and records hold any number.
+
+    Less than nothing frees nothing.
+    """
+    exponent = amount.as_tuple().exponent
+    if amount <= 0 or not isinstance(exponent, int):
+        return Decimal(0)
+    if amount > _MOST:
+        return _MOST
+    if exponent >= -_PLACES:
+        return amount
+    with localcontext(prec=_DIGITS):
+        return amount.quantize(Decimal(1).scaleb(-_PLACES), ROUND_UP)

@@ -1,0 +1,282 @@
+"""The one table of what is stored of an entry: records, columns, import checks and views are derived from it.
+
+A new field is one line in `FIELDS` and its attribute in `journal.model`.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from escrowctl.contract.money import Money
+from escrowctl.contract.number import JsonValue, Number
+from escrowctl.errors import Outcome
+from escrowctl.journal.accounts import Account
+from escrowctl.journal.chain import Kind, Record
+from escrowctl.journal.model import UNSETTLED, Entry, Event, Intent, Settlement, State
+
+Facts = dict[str, Any]
+"""Stored values by the names of `FIELDS`: text, integer or None."""
+
+UNDECODABLE = (ValueError, TypeError, KeyError, IndexError, ArithmeticError)
+"""What a value of the wrong kind raises when records are made into an entry."""
+
+_MAX_INTEGER = 2**63 - 1
+_MAX_ATTEMPTS = 1_000_000
+_MAX_ENTRY = 2**48 - 1
+"""Above these numbers, bytes of the lock file mean other things (`journal.sqlite.locks`)."""
+
+_TIME = r"[0-9]{4}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2}){2}\.[0-9]{3}Z"
+_AMOUNT = r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?"
+_NUMBERS = r"([1-9][0-9]{0,17}(,[1-9][0-9]{0,17})*)?"
+_ORIGIN = r"[0-9a-f-]{36} j[1-9][0-9]{0,17}"
+_FINGERPRINT = r"[0-9a-f]{16}:[0-9a-f]{8}"
+_UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+
+
+class Field(NamedTuple):
+    """One stored value of an entry.
+
+    `name` is how records, columns and exports call it, `attribute` where an Entry has it, `kind` the
+    kind of record that brings it. `since` is the first journal format whose records have it. `shown`
+    in a view of the whole entry, and `listed` also in a list; `queried`: the entry's row has it too.
+    """
+
+    name: str
+    attribute: str
+    kind: Kind
+    type: type = str
+    nullable: bool = False
+    spelling: str = ""
+    since: int = 1
+    queried: bool = False
+    shown: bool = False
+    listed: bool = False
+    decode: Callable[[Any], Any] = lambda value: value
+
+
+def _split(text: str) -> tuple[int, ...]:
+    return tuple(int(one) for one in text.split(",") if one)
+
+
+_INTENT, _SETTLEMENT, _IMPORT = Kind.INTENT, Kind.SETTLEMENT, Kind.IMPORT
+# In the order of the views.
+FIELDS = (
+    Field("sent_at", "sent_at", _IMPORT, spelling=_TIME, queried=True, listed=True),
+    Field("operation", "intent.operation", _INTENT, queried=True, listed=True),
+    Field("state", "settlement.state", _SETTLEMENT, queried=True, listed=True),
+    Field("detail", "settlement.detail", _SETTLEMENT, listed=True),
+    Field("amount", "intent.money.amount", _INTENT, nullable=True, spelling=_AMOUNT, listed=True),
+    Field("currency", "intent.money.currency", _INTENT, nullable=True, listed=True),
+    Field("resource_id", "intent.resource_id", _INTENT, nullable=True, queried=True),
+    Field("result_id", "settlement.result_id", _SETTLEMENT, nullable=True, queried=True),
+    Field("reference", "intent.reference", _INTENT, nullable=True, queried=True, listed=True),
+    Field("reason", "intent.reason", _INTENT, nullable=True, listed=True),
+    Field("profile", "intent.profile", _INTENT, queried=True, listed=True),
+    Field("service", "intent.service", _INTENT, shown=True),
+    Field("site", "intent.site", _INTENT, nullable=True, since=2),
+    Field("method", "intent.method", _INTENT, shown=True),
+    Field("url", "intent.url", _INTENT, shown=True),
+    Field("body", "intent.body", _INTENT, nullable=True, shown=True),
+    Field("idempotency_key", "intent.idempotency_key", _INTENT, shown=True),
+    Field("likeness", "intent.fingerprint", _INTENT),
+    Field("despite", "intent.allowed_duplicates", _INTENT, spelling=_NUMBERS, decode=_split),
+    Field("account", "intent.account.of_entry.name", _INTENT, nullable=True, since=4),
+    Field(
+        "key_fingerprint", "intent.account.of_entry.fingerprint", _INTENT, nullable=True, spelling=_FINGERPRINT, since=4
+    ),
+    Field("request_id", "request_id", _INTENT, shown=True),
+    Field("operator", "intent.operator", _INTENT, shown=True),
+    Field("attempt", "attempt", _INTENT, int, shown=True),
+    Field("http_status", "settlement.http_status", _SETTLEMENT, int, nullable=True, shown=True),
+    Field("reply", "settlement.reply", _SETTLEMENT, nullable=True, shown=True),
+    Field("may_repeat", "settlement.may_repeat", _SETTLEMENT, int, decode=bool),
+    Field("verified", "settlement.verified", _SETTLEMENT, int, since=2, decode=bool),
+    Field("settled_at", "settled_at", _IMPORT, nullable=True, spelling=_TIME, shown=True),
+    Field("origin", "origin", _IMPORT, nullable=True, spelling=_ORIGIN, queried=True, shown=True),
+)
+QUERIED = tuple(field.name for field in FIELDS if field.queried)
+"""The fields that an entry's row has as columns."""
+
+_BY_NAME = {field.name: field for field in FIELDS}
+_OF_INTENT = tuple(field for field in FIELDS if field.kind is Kind.INTENT)
+_OF_SETTLEMENT = tuple(field for field in FIELDS if field.kind is Kind.SETTLEMENT)
+_INTENT_PATHS = tuple((field.name, tuple(field.attribute.split("."))) for field in _OF_INTENT)
+_SETTLEMENT_PATHS = tuple((field.name, tuple(field.attribute.split("."))) for field in _OF_SETTLEMENT)
+_EXPECTED: Mapping[str, frozenset[str]] = {
+    Kind.INTENT: frozenset(field.name for field in _OF_INTENT),
+    Kind.SETTLEMENT: frozenset(field.name for field in _OF_SETTLEMENT),
+    Kind.DECISION: frozenset(field.name for field in _OF_SETTLEMENT) | {"operator", "reason"},
+    Kind.IMPORT: frozenset(_BY_NAME),
+}
+_DECODED = tuple(
+    (part, attribute, field)
+    for field in FIELDS
+    for part, _, attribute in (field.attribute.rpartition("."),)
+    if part in ("", "intent")
+)
+_DECODED_SETTLEMENT = tuple(
+    (field.attribute.partition(".")[2], field) for field in _OF_SETTLEMENT if field.name != "state"
+)
+_OUTCOMES = {State(outcome.value): outcome for outcome in Outcome} | {State.NOT_APPLIED: Outcome.UNKNOWN}
+_UNSETTLED: Facts = {field.name: None if field.nullable else field.type() for field in _OF_SETTLEMENT} | {
+    "state": State.IN_FLIGHT.value,
+    "settled_at": None,
+}
+_MISSING: Facts = {field.name: None if field.nullable else 0 for field in FIELDS if field.since > 1}
+"""What records of earlier formats do not have."""
+
+
+def facts_of_intent(intent: Intent, *, attempt: int, request_id: str) -> Facts:
+    """Return what the record of an attempt holds."""
+    entry = Entry(0, intent, UNSETTLED, attempt, request_id, "")
+    return {name: _encode(_read(entry, path)) for name, path in _INTENT_PATHS}
+
+
+def facts_of_settlement(settlement: Settlement) -> Facts:
+    """Return what the record of a settlement holds."""
+    return {name: _encode(_read(settlement, path[1:])) for name, path in _SETTLEMENT_PATHS}
+
+
+def apply(facts: Facts, kind: str, at: str, new: Mapping[str, Any]) -> Facts:
+    """Return all stored values of an entry after one more record (`facts` is empty for a new entry)."""
+    match kind:
+        case Kind.INTENT:
+            return {"origin": None, **_MISSING, **facts, **new, **_UNSETTLED, "sent_at": at}
+        case Kind.IMPORT:
+            return {**_MISSING, **new}
+        case _:
+            known = {**_MISSING, **new}
+            return facts | {field.name: known[field.name] for field in _OF_SETTLEMENT} | {"settled_at": at}
+
+
+def entry_of(
+    number: int,
+    facts: Facts,
+    *,
+    history: tuple[Event, ...] = (),
+    requests: frozenset[str] = frozenset(),
+    resends: int = 0,
+    counted_on: str = "",
+) -> Entry:
+    """Return the entry with these stored values; raises one of `UNDECODABLE` for what makes none."""
+    parts: dict[str, dict[str, Any]] = {"": {}, "intent": {}}
+    for part, attribute, field in _DECODED:
+        parts[part][attribute] = field.decode(facts[field.name])
+    amount = facts["amount"]
+    intent = Intent(
+        **parts["intent"],
+        money=None if amount is None else Money(Number(amount), facts["currency"]),
+        account=Account(facts["account"], facts["key_fingerprint"]),
+    )
+    settlement = settlement_of(facts)
+    parts[""] |= {"history": history, "requests": requests, "resends": resends, "counted_on": counted_on}
+    return Entry(number, intent, settlement, **parts[""])
+
+
+def settlement_of(facts: Facts) -> Settlement:
+    """Return the settlement in an entry's stored values; raises as `entry_of` does."""
+    state = State(facts["state"])
+    values = {attribute: field.decode(facts[field.name]) for attribute, field in _DECODED_SETTLEMENT}
+    return Settlement(_OUTCOMES.get(state), **values, not_applied=state is State.NOT_APPLIED)
+
+
+def event_of(kind: str, at: str, facts: Mapping[str, Any]) -> Event:
+    """Return a record as a line of its entry's history."""
+    match kind:
+        case Kind.INTENT:
+            return Event(at, State.IN_FLIGHT, f"attempt {facts['attempt']}")
+        case Kind.IMPORT:
+            return Event(at, State(facts["state"]), f"imported: {facts['origin']}")
+        case Kind.DECISION:
+            return Event(at, State(facts["state"]), f"{facts['detail']} ({facts['operator']}: {facts['reason']})")
+        case _:
+            return Event(at, State(facts["state"]), facts["detail"])
+
+
+# Views
+
+
+def view(entry: Entry, *, whole: bool) -> dict[str, JsonValue]:
+    """Return an entry as JSON shows it: what a list shows, or `whole` with everything but its history."""
+    document: dict[str, JsonValue] = {"entry": entry.name}
+    for field in FIELDS:
+        if field.name == "resource_id":
+            document["id"] = entry.intent.resource_id or entry.settlement.result_id
+        elif field.listed or (whole and field.shown):
+            value = _read(entry, field.attribute.split("."))
+            document[field.name] = Number(str(value)) if isinstance(value, int) else value
+    if entry.state is State.NOT_SENT:
+        document["sent_at"] = None
+    if whole and entry.is_open:
+        document["settled_at"] = None
+    return document
+
+
+# Import checks
+
+
+def check_journal_id(text: object) -> str:
+    """Return a journal's id as a file spells it; raises ValueError for what is none."""
+    if not isinstance(text, str) or not re.fullmatch(_UUID, text, re.ASCII):
+        raise ValueError(text)
+    return text
+
+
+def check_record(record: Record, facts: Mapping[str, Any]) -> None:
+    """Raise ValueError or ArithmeticError where a record from a file is not one that a journal writes."""
+    expected = _EXPECTED[Kind(record.kind)]
+    if not expected - _MISSING.keys() <= facts.keys() <= expected:
+        raise ValueError(record.kind)
+    _check_time(record.at)
+    if not 1 <= record.entry <= _MAX_ENTRY or facts.get("attempt", 1) > _MAX_ATTEMPTS:
+        raise ValueError(record.entry)
+    for name, value in facts.items():
+        required = record.kind == Kind.DECISION and name == "reason"
+        _check_value(_BY_NAME[name], value, required=required or name == "origin")
+    if "state" in facts:
+        State(facts["state"])
+    if facts.get("amount") is not None:
+        Number(facts["amount"])
+    if facts.get("body") is not None:
+        json.loads(facts["body"])
+    if "amount" in facts and (facts["amount"] is None) != (facts["currency"] is None):
+        raise ValueError("amount")
+
+
+def _check_value(field: Field, value: object, *, required: bool) -> None:
+    if value is None and field.nullable and not required:
+        return
+    # A boolean is an integer to Python, and not to SQLite's strict tables.
+    if type(value) is not field.type:
+        raise ValueError(field.name)
+    if isinstance(value, int) and not 0 <= value <= _MAX_INTEGER:
+        raise ValueError(field.name)
+    if isinstance(value, str):
+        # A lone surrogate is no text that a file can hold.
+        value.encode()
+        if field.spelling == _TIME:
+            _check_time(value)
+        elif field.spelling and not re.fullmatch(field.spelling, value, re.ASCII):
+            raise ValueError(field.name)
+
+
+def _check_time(text: str) -> None:
+    if not re.fullmatch(_TIME, text, re.ASCII):
+        raise ValueError(text)
+    datetime.fromisoformat(text)
+
+
+def _read(value: Any, path: Iterable[str]) -> Any:
+    for name in path:
+        value = None if value is None else getattr(value, name)
+    return value
+
+
+def _encode(value: object) -> str | int | None:
+    if value is None:
+        return None
+    if isinstance(value, tuple):
+        return ",".join(str(one) for one in value)
+    return int(value) if isinstance(value, int) else str(value)

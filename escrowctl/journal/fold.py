@@ -1,0 +1,150 @@
+"""An entry is the fold of its records; everything else that a journal stores of it is derived here.
+
+A storage keeps the records, and next to them what is looked up: a row per entry, the duplicate keys
+under which an entry guards against new writes, and the running totals that caps need. All of it can
+be rebuilt from the records, and is compared with them whenever an entry is read.
+"""
+
+import functools
+import hashlib
+import json
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from escrowctl.contract.identifiers import fold_id, fold_reference
+from escrowctl.journal import fields
+from escrowctl.journal.chain import Head, Kind, Link, Record, canonical
+from escrowctl.journal.fields import Facts
+from escrowctl.journal.model import DECIDED_RESEND, OPEN_STATES, Entry, Intent, State
+
+
+class Row(NamedTuple):
+    """What is stored of an entry apart from its records: `values` are the queried fields.
+
+    `records` is how many it has, `latest` the latest date of any record of the journal up to its last one.
+    """
+
+    values: tuple[str | None, ...]
+    records: int
+    counted_on: str
+    latest: str
+
+
+class Folded(NamedTuple):
+    """An entry with all stored values, its row, and the duplicate keys under which it guards against new writes."""
+
+    entry: Entry
+    facts: Facts
+    row: Row
+    keys: frozenset[int]
+
+
+def next_link(head: Head, number: int, kind: Kind, facts: Facts, *, at: str) -> Link:
+    """Return the record that continues a chain."""
+    record = Record(head.sequence + 1, number, kind.value, at, canonical(facts))
+    return Link(record, record.digest(head.digest))
+
+
+def extend(before: Folded | None, link: Link, *, latest: str, facts: Facts | None = None) -> Folded:
+    """Return an entry after one more record; raises one of `fields.UNDECODABLE` for what makes none.
+
+    `latest` is the latest date of all records before it, `facts` what the record says, if the caller knows.
+    """
+    record = link.record
+    new = json.loads(record.facts) if facts is None else facts
+    facts = fields.apply(before.facts if before else {}, record.kind, record.at, new)
+    event = fields.event_of(record.kind, record.at, new)
+    records, counted_on = (before.row.records, before.row.counted_on) if before else (0, "")
+    now = max(latest, record.at)
+    if before is not None and record.kind not in (Kind.INTENT, Kind.IMPORT):
+        old = before.entry
+        resends = old.resends + (record.kind == Kind.DECISION and new["detail"] == DECIDED_RESEND)
+        settlement = fields.settlement_of(facts)
+        entry = old._replace(
+            settlement=settlement, settled_at=record.at, history=(*old.history, event), resends=resends
+        )
+    else:
+        counted_on = now[:10] if record.kind == Kind.INTENT else max(counted_on, facts["sent_at"][:10])
+        history, requests, resends = (
+            (before.entry.history, before.entry.requests, before.entry.resends) if before else ((), frozenset[str](), 0)
+        )
+        entry = fields.entry_of(
+            record.entry,
+            facts,
+            history=(*history, event),
+            requests=requests | {new["request_id"]},
+            resends=resends,
+            counted_on=counted_on,
+        )
+    row = Row(tuple(facts[name] for name in fields.QUERIED), records + 1, counted_on, now)
+    return Folded(entry, facts, row, duplicate_keys(entry))
+
+
+def build(row: Row, links: Iterable[tuple[Link, str]]) -> Folded:
+    """Return a stored entry: its row, and its records, each with the digest of the record before it.
+
+    Raises one of `fields.UNDECODABLE`, ValueError where a record is not what was written or the row is
+    not what its records make of it.
+    """
+    found: Folded | None = None
+    for link, previous in links:
+        if link.digest != link.record.digest(previous):
+            raise ValueError(link.record.sequence)
+        found = extend(found, link, latest="")
+    if found is None or found.row[:2] != row[:2]:
+        raise ValueError(row)
+    return found._replace(entry=found.entry._replace(counted_on=row.counted_on), row=row)
+
+
+def duplicate_keys(entry: Entry) -> frozenset[int]:
+    """Return the keys under which an entry guards against new writes, in its state now.
+
+    By its idempotency key always. By its fingerprint while it is open, and for ever for a release
+    that is done: an identical create or update may be meant once the first is known. By its reference
+    while it happened or may have happened.
+    """
+    is_open, is_done = entry.state in OPEN_STATES, entry.state is State.DONE
+    guards_identical = is_open or (is_done and entry.intent.is_once_only)
+    return _keys(entry.intent, key=True, fingerprint=guards_identical, reference=is_open or is_done)
+
+
+def keys_to_check(intent: Intent) -> frozenset[int]:
+    """Return the keys under which an entry may stop this intent; a reference is a create's."""
+    return _keys(intent, key=True, fingerprint=True, reference=intent.is_create)
+
+
+def idempotency_keys(intent: Intent) -> frozenset[int]:
+    """Return the keys of a write's idempotency key: one for each name of its service."""
+    return _keys(intent, key=True)
+
+
+def fingerprint_keys(intent: Intent) -> frozenset[int]:
+    """Return the keys of an identical write: one for each name of its service and each fingerprint."""
+    return _keys(intent, fingerprint=True)
+
+
+def reference_keys(intent: Intent) -> frozenset[int]:
+    """Return the keys of a write's reference, if it has one."""
+    return _keys(intent, reference=True)
+
+
+def _keys(intent: Intent, *, key: bool = False, fingerprint: bool = False, reference: bool = False) -> frozenset[int]:
+    """Return the keys of these kinds, one for each name of the service.
+
+    Ids that differ only in case or Unicode form share a key, and so do references that look alike.
+    """
+    names = intent.names
+    found = [_key("key", name, intent.idempotency_key) for name in names] if key else []
+    if fingerprint:
+        given = [fold_id(one) if intent.is_once_only else one for one in intent.fingerprints]
+        found += [_key("likeness", name, intent.operation, one) for name in names for one in given]
+    if reference and intent.reference is not None:
+        folded = fold_reference(intent.reference)
+        found += [_key("reference", name, folded) for name in names]
+    return frozenset(found)
+
+
+@functools.lru_cache(maxsize=1024)
+def _key(*parts: str) -> int:
+    # 63 bits: SQLite's integers are signed.
+    return int.from_bytes(hashlib.sha256(json.dumps(parts).encode()).digest()[:8], "big") >> 1

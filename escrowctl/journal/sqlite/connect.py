@@ -1,0 +1,72 @@
+"""Connections to the journal's file: checked before use, private, and for readers without creating anything."""
+
+import contextlib
+import os
+import shlex
+import sqlite3
+from pathlib import Path
+
+from escrowctl.config.folders import make_private_folder
+from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
+from escrowctl.files import NotRegularError, check_regular, find_flaw, make_file, sync_folder
+
+BUSY_SECONDS = 10.0
+_SUFFIXES = (".db", ".db-journal", ".lock", ".head")
+
+
+def open_database(path: Path) -> sqlite3.Connection:
+    """Return a connection to the file, created where it is missing, for this thread alone.
+
+    Raises OSError, sqlite3.Error or EscrowctlError.
+    """
+    make_private_folder(path.parent)
+    # SQLite would create it with the umask's mode; its own journal gets the mode of this file.
+    make_file(path)
+    _check_files(path)
+    # Autocommit: transactions are opened by hand, so that none is open by accident.
+    return sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+
+
+def open_database_to_read(path: Path) -> sqlite3.Connection:
+    """Return a connection to read: a missing file reads as an empty one; raises as `open_database`."""
+    _check_files(path, reading=True)
+    if not path.exists():
+        return sqlite3.connect(":memory:", isolation_level=None)
+    if not os.access(path, os.W_OK):
+        return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+    # What a crash left half done is undone by whoever opens the file next, and that takes writing.
+    return open_database(path)
+
+
+def copy_before_migration(path: Path) -> None:
+    """Copy the file to `journal.db.bak` as it is on disk, durably, before it is brought to a newer format.
+
+    The copy is SQLite's own: closing the file by hand would free this process's locks on it (fcntl(2)).
+    """
+    unfinished, copy = path.with_name(f"{path.name}.bak.new"), path.with_name(f"{path.name}.bak")
+    unfinished.unlink(missing_ok=True)
+    make_file(unfinished)
+    source = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    with contextlib.closing(source), contextlib.closing(sqlite3.connect(unfinished)) as target:
+        source.backup(target)
+    unfinished.replace(copy)
+    sync_folder(path.parent)
+
+
+def _check_files(path: Path, *, reading: bool = False) -> None:
+    """Raise `ErrorCode.JOURNAL_UNUSABLE` for what is no regular file; to write also for what others can change."""
+    for file in (path.with_suffix(suffix) for suffix in _SUFFIXES):
+        try:
+            flaw = find_flaw(check_regular(file), file)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except NotRegularError as error:
+            raise _refusal(
+                f"{file} {error.strerror}", f"look at it, then move it away: ls -l {shlex.quote(str(file))}"
+            ) from error
+        if flaw is not None and not reading:
+            raise _refusal(f"{file} {flaw.reason}", flaw.fix or f"look at it: ls -l {shlex.quote(str(file))}")
+
+
+def _refusal(what: str, hint: str) -> EscrowctlError:
+    return not_sent(ErrorCode.JOURNAL_UNUSABLE, f"{what}.", hint=hint)

@@ -1,0 +1,113 @@
+"""The head of the chain, stored in a file next to the journal.
+
+An older copy of a journal has an intact chain: only what is stored elsewhere shows that records are
+missing. The file is created before the first record. Then it is written after each commit and not
+synced: it may lag one commit behind, or more after a power failure; it is never ahead of the journal.
+"""
+
+import contextlib
+import os
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from escrowctl.config.replacing import replace_file
+from escrowctl.errors import NOTHING_IMPORTED, ErrorCode, EscrowctlError, Hints, not_sent
+from escrowctl.files import TooLargeError, open_regular, read_regular
+from escrowctl.journal.chain import EMPTY, Head, Link
+
+_LINE = re.compile(r"escrowctl-head ([0-9a-f-]{36}) ([0-9]{20}) ([0-9a-f]{64})\n", re.ASCII)
+_LENGTH = 15 + 36 + 1 + 20 + 1 + 64 + 1
+
+
+class UnreadableHeadError(Exception):
+    """The file contains something else than a head."""
+
+
+class SavedHead(NamedTuple):
+    """A head, and the id of its journal."""
+
+    journal_id: str
+    head: Head
+
+
+class HeadFile:
+    """The file: it exists from before the first record on."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def is_there(self) -> bool:
+        """Whether anything is there, readable or not."""
+        return os.path.lexists(self.path)
+
+    def replace(self, journal_id: str, head: Head) -> None:
+        """Write the head as a new file, durably and in one step: at no moment is it empty.
+
+        Raises EscrowctlError (`ErrorCode.STATE_UNUSABLE`); then what was there is still there.
+        """
+        replace_file(self.path, _line(journal_id, head), private=True)
+
+    def keep(self, journal_id: str, head: Head) -> None:
+        """Write the head in place, one line of fixed length; a file that cannot be written only lags."""
+        with contextlib.suppress(OSError):
+            handle = open_regular(self.path, os.O_WRONLY)
+            try:
+                os.pwrite(handle, _line(journal_id, head).encode(), 0)
+            finally:
+                os.close(handle)
+
+    def read(self) -> SavedHead | None:
+        """Return what is stored, None where the file is missing; raises `UnreadableHeadError`, or OSError."""
+        try:
+            content, _ = read_regular(self.path, limit=_LENGTH, follow=False)
+        except FileNotFoundError:
+            return None
+        except TooLargeError as error:
+            raise UnreadableHeadError from error
+        found = _LINE.fullmatch(content.decode("ascii", "replace"))
+        if found is None:
+            raise UnreadableHeadError
+        return SavedHead(found[1], Head(int(found[2]), found[3]))
+
+
+def require_restorable(file: HeadFile, journal_id: str, links: list[Link], *, own_id: str) -> None:
+    """Refuse to restore an export that is of another journal than was here before, or older.
+
+    `own_id` is the id of the journal that is here now, and is empty.
+    """
+    by_hand = f"to restore it anyway: check what was written here, then remove {file.path}"
+    try:
+        saved = file.read()
+    except UnreadableHeadError:
+        raise refuse_restore(
+            f"{file.path} is not a head file: which journal was here is not known.", hint=by_hand
+        ) from None
+    if saved is None or saved == SavedHead(own_id, EMPTY):
+        return
+    if saved.journal_id != journal_id:
+        raise refuse_restore(
+            f"{file.path} is of journal {saved.journal_id}, and the export is of journal {journal_id}.",
+            hint=(f"import an export of journal {saved.journal_id}", by_hand),
+        )
+    had = saved.head.sequence
+    if had > len(links):
+        raise refuse_restore(
+            f"the journal here had {had} records, and the export has {len(links)}: later writes would not be known, "
+            "and could be sent again.",
+            hint=("import a later export", f"or settle later writes by hand, then remove {file.path}"),
+        )
+    if had and links[had - 1].digest != saved.head.digest:
+        raise refuse_restore(f"the export is not of the journal that was here: {file.path.name} contradicts it.")
+
+
+def refuse_restore(message: str, *, hint: Hints = ()) -> EscrowctlError:
+    """Return the refusal to become another journal."""
+    return not_sent(ErrorCode.CONFLICT, message, hint=hint, effect=NOTHING_IMPORTED)
+
+
+def _line(journal_id: str, head: Head) -> str:
+    line = f"escrowctl-head {journal_id} {head.sequence:020d} {head.digest}\n"
+    assert len(line) == _LENGTH, "one length, so that a shorter write never leaves two lines mixed"
+    return line

@@ -1,0 +1,114 @@
+"""What is read from the journal's tables; each entry is checked against its records as it is read."""
+
+import sqlite3
+from collections.abc import Collection, Iterable
+
+from escrowctl.journal.chain import GENESIS, Head, Link, Record
+from escrowctl.journal.fields import QUERIED
+from escrowctl.journal.fold import Folded, Row, build
+from escrowctl.journal.model import Selection
+
+_MOST_AT_ONCE = 500
+_COLUMNS = ", ".join(f"e.{name}" for name in QUERIED)
+_WIDTH = len(QUERIED)
+_RECORD = "r.sequence, r.entry, r.kind, r.at, r.facts, r.digest"
+_ENTRIES = f"""
+SELECT e.number, {_COLUMNS}, e.records, e.counted_on, e.latest, {_RECORD}, p.digest
+FROM entries e LEFT JOIN records r ON r.entry = e.number LEFT JOIN records p ON p.sequence = r.sequence - 1
+WHERE e.number IN (%s) ORDER BY e.number, r.sequence"""
+_TAIL = f"""
+SELECT (SELECT max(number) FROM entries), (SELECT max(entry) FROM records), e.latest, {_RECORD}
+FROM records r LEFT JOIN entries e ON e.number = r.entry ORDER BY r.sequence DESC LIMIT 2"""
+
+
+def read_entries(database: sqlite3.Connection, numbers: Collection[int]) -> dict[int, Folded]:
+    """Return entries by number, without those that do not exist; raises one of `UNDECODABLE` for damaged ones."""
+    found: dict[int, list[tuple[object, ...]]] = {}
+    wanted = sorted(numbers)
+    for start in range(0, len(wanted), _MOST_AT_ONCE):
+        some = wanted[start : start + _MOST_AT_ONCE]
+        for row in database.execute(_ENTRIES % places(some), some):
+            found.setdefault(row[0], []).append(row)
+    return {number: _build(number, rows) for number, rows in found.items()}
+
+
+def _build(number: int, rows: list[tuple[object, ...]]) -> Folded:
+    values, (records, counted_on, latest) = rows[0][1 : _WIDTH + 1], rows[0][_WIDTH + 1 : _WIDTH + 4]
+    if not (isinstance(records, int) and isinstance(counted_on, str) and isinstance(latest, str)):
+        raise TypeError(number)
+    links = [(link_of(row[_WIDTH + 4 : -1]), _digest(row[-1]) if row[-1] is not None else GENESIS) for row in rows]
+    return build(Row(values, records, counted_on, latest), links)  # type: ignore[arg-type] # compared, not trusted
+
+
+def link_of(row: tuple[object, ...]) -> Link:
+    """Return a record from its columns; raises TypeError where a damaged page has another type than the table says."""
+    sequence, entry, kind, at, facts, digest = row
+    is_text = isinstance(kind, str) and isinstance(at, str) and isinstance(facts, str)
+    if not (isinstance(sequence, int) and isinstance(entry, int) and is_text):
+        raise TypeError(sequence)
+    return Link(Record(sequence, entry, str(kind), str(at), str(facts)), _digest(digest))
+
+
+def _digest(value: object) -> str:
+    if not isinstance(value, bytes):
+        raise TypeError(value)
+    return value.hex()
+
+
+def read_links(database: sqlite3.Connection, *, after: int, limit: int) -> list[Link]:
+    """Return records in order, those after a sequence."""
+    query = f"SELECT {_RECORD} FROM records r WHERE sequence > ? ORDER BY sequence LIMIT ?"
+    return [link_of(row) for row in database.execute(query, (after, limit)).fetchall()]
+
+
+def find_digest(database: sqlite3.Connection, sequence: int) -> str | None:
+    """Return a record's digest, None where there is no such record."""
+    row = database.execute("SELECT digest FROM records WHERE sequence = ?", (sequence,)).fetchone()
+    return _digest(row[0]) if row else None
+
+
+def read_tail(database: sqlite3.Connection) -> tuple[list[Link], str, bool]:
+    """Return the last two records, newest first, the latest date of all, and whether entries and records end alike."""
+    rows = database.execute(_TAIL).fetchall()
+    if not rows:
+        (count,) = database.execute("SELECT count(*) FROM entries").fetchone()
+        return [], "", not count
+    last_entry, last_recorded, latest = rows[0][:3]
+    links = [link_of(row[3:]) for row in rows]
+    return links, latest if isinstance(latest, str) else links[0].record.at, last_entry == last_recorded
+
+
+def select_numbers(database: sqlite3.Connection, selection: Selection, *, before: int | None) -> list[int]:
+    """Return the newest entries of a selection by number, newest first."""
+    condition, values = _condition(selection)
+    if before is not None:
+        condition, values = f"{condition} AND number < ?", [*values, before]
+    query = f"SELECT number FROM entries WHERE {condition} ORDER BY number DESC LIMIT ?"
+    return [number for (number,) in database.execute(query, (*values, selection.limit)).fetchall()]
+
+
+def _condition(selection: Selection) -> tuple[str, list[object]]:
+    parts: list[tuple[str, Iterable[object]]] = [("1", ())]
+    for column, chosen in (("state", selection.states), ("operation", selection.operations)):
+        parts += [(f"{column} IN ({places(chosen)})", [str(one) for one in chosen])] if chosen else []
+    for condition, value in (
+        ("profile = ?", selection.profile),
+        ("sent_at >= ?", selection.since),
+        ("sent_at < ?", selection.until),
+        ("reference = ?", selection.reference),
+        ("? IN (resource_id, result_id)", selection.resource_id),
+        ("result_id = ?", selection.result_id),
+        ("origin = ?", selection.origin),
+    ):
+        parts += [(condition, (value,))] if value is not None else []
+    return " AND ".join(condition for condition, _ in parts), [value for _, values in parts for value in values]
+
+
+def places(values: Collection[object]) -> str:
+    """Return as many placeholders as there are values."""
+    return ", ".join("?" * len(values))
+
+
+def head_after(links: list[Link]) -> Head:
+    """Return the head of a chain whose last records these are, newest first."""
+    return links[0].head if links else Head(0, GENESIS)

@@ -1,0 +1,109 @@
+"""The journal file's tables, and how a file of an earlier format gets them.
+
+`records` is append-only and hash-chained; everything else is derived from it in the same transaction
+and can be rebuilt. `entries` holds the fields that are queried. `guards` holds the duplicate keys of
+entries, and `guards_copy` once more: both are read, so that a damaged page in one is noticed and
+cannot make the journal forget a write. (Two indexes of one table would not do: SQLite reads the one
+that its planner prefers.) `totals` holds what caps count. `plans` alone is not derived: rows of a
+batch that are not sent yet.
+"""
+
+import sqlite3
+import uuid
+from collections.abc import Iterator
+
+from escrowctl.journal.chain import EMPTY, Link, Record
+from escrowctl.journal.fields import FIELDS
+
+VERSION = 5
+FIRST_WITH_HEAD = 3
+"""Journals of earlier formats may have no head file."""
+
+GUARDS = ("guards", "guards_copy")
+
+_RECORDS = """
+CREATE TABLE records (
+  sequence INTEGER PRIMARY KEY,
+  entry INTEGER NOT NULL,
+  kind TEXT NOT NULL,
+  at TEXT NOT NULL,
+  facts TEXT NOT NULL,
+  digest BLOB NOT NULL
+) STRICT;
+"""
+_COLUMNS = "".join(f"  {one.name} TEXT{'' if one.nullable else ' NOT NULL'},\n" for one in FIELDS if one.queried)
+_DERIVED = f"""
+CREATE INDEX records_of_entry ON records (entry);
+CREATE TABLE entries (
+  number INTEGER PRIMARY KEY,
+{_COLUMNS}  records INTEGER NOT NULL,
+  counted_on TEXT NOT NULL,
+  latest TEXT NOT NULL
+) STRICT;
+CREATE INDEX entries_by_origin ON entries (origin) WHERE origin IS NOT NULL;
+CREATE INDEX entries_by_result ON entries (result_id) WHERE result_id IS NOT NULL;
+CREATE TABLE guards (key INTEGER NOT NULL, entry INTEGER NOT NULL, PRIMARY KEY (key, entry)) STRICT, WITHOUT ROWID;
+CREATE TABLE guards_copy (key INTEGER NOT NULL, entry INTEGER NOT NULL, PRIMARY KEY (key, entry))
+  STRICT, WITHOUT ROWID;
+CREATE TABLE totals (
+  operation TEXT NOT NULL,
+  currency TEXT NOT NULL,
+  day TEXT NOT NULL,
+  service TEXT NOT NULL,
+  site TEXT NOT NULL,
+  amount TEXT NOT NULL,
+  seal BLOB NOT NULL,
+  PRIMARY KEY (operation, currency, day, service, site)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE plans (
+  batch TEXT NOT NULL,
+  row INTEGER NOT NULL,
+  content TEXT NOT NULL,
+  PRIMARY KEY (batch, row)
+) STRICT, WITHOUT ROWID;
+"""
+_IDENTITY = "CREATE TABLE journal (id TEXT NOT NULL, made_at TEXT NOT NULL) STRICT;"
+_DROPPED = "DROP TABLE entries; DROP TABLE IF EXISTS guards; DROP TABLE IF EXISTS guards_again;"
+
+
+def version_of(database: sqlite3.Connection) -> int:
+    """Return the file's format: 0 for an empty file."""
+    return int(database.execute("PRAGMA user_version").fetchone()[0])
+
+
+def create_tables(database: sqlite3.Connection, *, made_at: str) -> None:
+    """Create the tables in an empty file, with an id of its own; only inside a transaction."""
+    _execute_all(database, _IDENTITY + _RECORDS + _DERIVED)
+    database.execute("INSERT INTO journal VALUES (?, ?)", (str(uuid.uuid4()), made_at))
+    _mark(database)
+
+
+def take_out_records(database: sqlite3.Connection) -> list[Link]:
+    """Return the records of a file of an earlier format, and leave today's tables without records; as above."""
+    links = list(_read_old(database))
+    _execute_all(database, f"{_DROPPED} DROP TABLE records; {_RECORDS} {_DERIVED}")
+    _mark(database)
+    return links
+
+
+def _read_old(database: sqlite3.Connection) -> Iterator[Link]:
+    """Yield the records of formats 1 to 4; raises ValueError where one is not what was written."""
+    head = EMPTY
+    for *columns, digest in database.execute(
+        "SELECT sequence, entry, kind, at, facts, digest FROM records ORDER BY sequence"
+    ):
+        link = Link(Record(*columns), digest)
+        if not link.follows(head):
+            raise ValueError(link.record.sequence)
+        head = link.head
+        yield link
+
+
+def _execute_all(database: sqlite3.Connection, statements: str) -> None:
+    # executescript would commit first.
+    for statement in filter(str.strip, statements.split(";")):
+        database.execute(statement)
+
+
+def _mark(database: sqlite3.Connection) -> None:
+    database.execute(f"PRAGMA user_version = {VERSION}")

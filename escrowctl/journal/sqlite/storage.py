@@ -1,0 +1,290 @@
+"""The journal as one SQLite file in rollback mode, every commit durable.
+
+TRUNCATE mode with synchronous=EXTRA costs under a millisecond a commit and is safe for several
+processes with the SQLite versions in the field (WAL is not before 3.51.3, and a lost unlink of a
+DELETE-mode journal could roll a commit back). The tables are `journal.sqlite.schema`'s. Whatever is
+read is checked: a damaged file is an error, never an answer.
+"""
+
+import contextlib
+import sqlite3
+from collections.abc import Collection, Iterator
+from functools import cached_property
+from pathlib import Path
+
+from escrowctl.journal.chain import EMPTY, Head, Link
+from escrowctl.journal.model import Entry, PlanRow, Selection
+from escrowctl.journal.sqlite import schema
+from escrowctl.journal.sqlite.connect import copy_before_migration, open_database, open_database_to_read
+from escrowctl.journal.sqlite.errors import lost, translated, translating, unusable
+from escrowctl.journal.sqlite.head import HeadFile, UnreadableHeadError, require_restorable
+from escrowctl.journal.sqlite.reading import (
+    find_digest,
+    head_after,
+    read_entries,
+    read_links,
+    read_tail,
+    select_numbers,
+)
+from escrowctl.journal.sqlite.transaction import SqliteTransaction
+
+
+class SqliteStorage:
+    """One open journal file; see `storage.Storage`.
+
+    The connection belongs to the thread that opened it: sqlite3 itself refuses every other.
+    """
+
+    def __init__(self, path: Path, database: sqlite3.Connection) -> None:
+        self.path = path
+        self._saved = HeadFile(path.with_suffix(".head"))
+        self._db = database
+        self._failed = False
+        self._known: SqliteTransaction | None = None
+        self._open: SqliteTransaction | None = None
+
+    @classmethod
+    def open(cls, path: Path, *, made_at: str, reading: bool = False) -> "SqliteStorage":
+        """Open the file, created where it is missing, and migrate it to today's format.
+
+        `reading`: a missing file reads as an empty journal and is not created, and one that cannot be
+        written is read all the same.
+        """
+        with translating(path):
+            storage = cls(path, open_database_to_read(path) if reading else open_database(path))
+            storage._prepare(made_at)
+            if not reading:
+                storage._create_head()
+            return storage
+
+    @property
+    def where(self) -> str:
+        """The file's path."""
+        return str(self.path)
+
+    @property
+    def is_there(self) -> bool:
+        """See `storage.Storage`."""
+        return self.path.exists()
+
+    @cached_property
+    def journal_id(self) -> str:
+        """The journal's own id, created with the file."""
+        with translating(self.path):
+            return str(self._db.execute("SELECT id FROM journal").fetchone()[0])
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[SqliteTransaction]:
+        """See `storage.Storage`."""
+        if self._failed:
+            # After a failed sync the next one may succeed for pages that never reached the disk.
+            raise unusable(self.path, "an earlier commit of this process failed")
+        with translating(self.path):
+            self._db.execute("BEGIN IMMEDIATE")
+        try:
+            with translating(self.path):
+                transaction = SqliteTransaction(self.path, self._db, self, self._known)
+            self._known, self._open = None, transaction
+            yield transaction
+            with translating(self.path):
+                self._commit(transaction)
+        except BaseException:
+            self._roll_back()
+            raise
+        finally:
+            self._open = None
+        self._known = transaction
+        if transaction.appended:
+            self._saved.keep(self.journal_id, transaction.head)
+
+    # Reading
+
+    @translated
+    def last(self) -> Link | None:
+        """See `storage.Storage`."""
+        self._flush()
+        links, _, _ = read_tail(self._db)
+        return links[0] if links else None
+
+    @translated
+    def records(self, *, after: int, limit: int) -> list[Link]:
+        """See `storage.Storage`."""
+        self._flush()
+        return read_links(self._db, after=after, limit=limit)
+
+    @translated
+    def entries(self, numbers: Collection[int]) -> list[Entry]:
+        """See `storage.Storage`."""
+        self._flush()
+        return [folded.entry for folded in read_entries(self._db, numbers).values()]
+
+    @translated
+    def select(self, selection: Selection, *, before: int | None = None) -> list[Entry]:
+        """See `storage.Storage`."""
+        self._flush()
+        numbers = select_numbers(self._db, selection, before=before)
+        found = read_entries(self._db, numbers)
+        return [found[number].entry for number in numbers]
+
+    @translated
+    def planned(self, batch: str, *, after: int = 0, limit: int) -> list[PlanRow]:
+        """See `storage.Storage`."""
+        query = "SELECT * FROM plans WHERE batch = ? AND row > ? ORDER BY row LIMIT ?"
+        return [PlanRow(*row) for row in self._db.execute(query, (batch, after, limit)).fetchall()]
+
+    @contextlib.contextmanager
+    def reopened(self) -> Iterator["SqliteStorage"]:
+        """See `storage.Storage`."""
+        with contextlib.closing(SqliteStorage.open(self.path, made_at="", reading=True)) as storage:
+            yield storage
+
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator["SqliteStorage"]:
+        """See `storage.Storage`: a temporary database of its own, copied page by page."""
+        with contextlib.closing(sqlite3.connect("", isolation_level=None)) as database:
+            with translating(self.path):
+                self._db.backup(database)
+            yield SqliteStorage(self.path, database)
+
+    # The head
+
+    @translated
+    def contradiction(self, head: Head) -> str | None:
+        """See `storage.Storage`."""
+        if head != EMPTY and find_digest(self._db, head.sequence) == head.digest:
+            return None
+        return self._contradiction(head, self._head())
+
+    @translated
+    def find_lost(self, head: Head | None = None) -> str | None:
+        """See `storage.Storage`; `head` is where the chain ends, if the caller knows."""
+        last = head or self._head()
+        name = self._saved.path.name
+        try:
+            saved = self._saved.read()
+        except UnreadableHeadError:
+            return f"{name} next to it is not a head file"
+        if saved is None:
+            return None if last == EMPTY else f"{name} next to it is missing"
+        if saved.journal_id != self.journal_id:
+            return f"{name} next to it is of another journal, {saved.journal_id}"
+        return self._contradiction(saved.head, last)
+
+    def require_complete(self) -> None:
+        """See `storage.Storage`."""
+        why = self.find_lost()
+        if why is not None:
+            raise lost(self.path, why if self.is_there else "it is gone, and its head is still there")
+
+    def accept_head(self) -> Head:
+        """See `storage.Storage`.
+
+        Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` where the saved head is of another journal, and
+        this or `ErrorCode.STATE_UNUSABLE` where it cannot be written.
+        """
+        with self.transaction() as transaction:
+            self._refuse_foreign_head()
+            self._saved.replace(self.journal_id, transaction.head)
+            return transaction.head
+
+    def require_restorable(self, journal_id: str, links: list[Link]) -> None:
+        """Raise where a journal of these records is not the one that was here, or an earlier state of it."""
+        require_restorable(self._saved, journal_id, links, own_id=self.journal_id)
+
+    def replace(self, journal_id: str, head: Head) -> None:
+        """Save a head in the place of any other, durably: the journal becomes that one."""
+        self._saved.replace(journal_id, head)
+        self.__dict__.pop("journal_id", None)
+
+    # Checks
+
+    @translated
+    def find_damage(self) -> str | None:
+        """See `storage.Storage`."""
+        from escrowctl.journal.sqlite.check import find_damage  # noqa: PLC0415 - for `journal verify` alone
+
+        return find_damage(self._db)
+
+    def _flush(self) -> None:
+        """Let a reader see what an open transaction has appended."""
+        if self._open is not None:
+            self._open.flush()
+
+    def _head(self) -> Head:
+        return head_after(read_tail(self._db)[0])
+
+    def _contradiction(self, head: Head, last: Head) -> str | None:
+        if head.sequence > last.sequence:
+            older = "an older copy was restored, or it was truncated"
+            return f"it has {last.sequence} records but had {head.sequence}: {older}"
+        if head == EMPTY:
+            return None
+        digest = last.digest if head.sequence == last.sequence else find_digest(self._db, head.sequence)
+        return None if digest == head.digest else f"record {head.sequence} is another one than before"
+
+    @translated
+    def _refuse_foreign_head(self) -> None:
+        """Raise where the saved head is of another journal: that one is missing here."""
+        with contextlib.suppress(UnreadableHeadError):
+            saved = self._saved.read()
+            if saved is not None and saved.journal_id != self.journal_id:
+                hint = (f"bring journal {saved.journal_id} back", f"or, after a look, remove {self._saved.path}")
+                raise unusable(self.path, f"the head next to it is of journal {saved.journal_id}", hint=hint)
+
+    def _prepare(self, made_at: str) -> None:
+        self._db.execute("PRAGMA journal_mode = TRUNCATE").fetchall()
+        self._db.execute("PRAGMA synchronous = EXTRA")
+        version = schema.version_of(self._db)
+        if version > schema.VERSION:
+            raise unusable(self.path, f"it was written by a newer escrowctl (format {version})")
+        if version == schema.VERSION:
+            return
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            self._migrate(made_at)
+        except BaseException:
+            self._roll_back()
+            raise
+        self._commit()
+
+    def _migrate(self, made_at: str) -> None:
+        # Read again: another process may have been first.
+        version = schema.version_of(self._db)
+        if version == 0:
+            schema.create_tables(self._db, made_at=made_at)
+        elif version < schema.VERSION:
+            copy_before_migration(self.path)
+            links = schema.take_out_records(self._db)
+            if version < schema.FIRST_WITH_HEAD and not self._saved.is_there:
+                self._saved.replace(self.journal_id, links[-1].head if links else EMPTY)
+            transaction = SqliteTransaction(self.path, self._db, self)
+            for link in links:
+                transaction.add_link(link)
+            transaction.flush()
+
+    def _create_head(self) -> None:
+        """Create the head file of a journal without records: with records, a missing one shows a loss."""
+        if not self._saved.is_there:
+            # In a transaction, so that no record comes in between.
+            with self.transaction() as transaction:
+                if transaction.head == EMPTY:
+                    self._saved.replace(self.journal_id, EMPTY)
+
+    def _commit(self, transaction: SqliteTransaction | None = None) -> None:
+        try:
+            if transaction is not None:
+                transaction.flush()
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._failed = error.sqlite_errorcode != sqlite3.SQLITE_BUSY
+            self._roll_back()
+            raise
+
+    def _roll_back(self) -> None:
+        # A failed COMMIT may already have rolled back; the first error is the one to report.
+        with contextlib.suppress(sqlite3.Error):
+            self._db.execute("ROLLBACK")

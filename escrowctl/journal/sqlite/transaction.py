@@ -1,0 +1,209 @@
+"""One transaction on the journal's file: records are appended, and what is derived from them follows."""
+
+import hashlib
+import sqlite3
+from collections.abc import Collection, Iterable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Protocol
+
+from escrowctl.contract.money import sum_exactly
+from escrowctl.journal.caps import change_totals
+from escrowctl.journal.chain import EMPTY, Head, Kind, Link, canonical
+from escrowctl.journal.fields import QUERIED, Facts
+from escrowctl.journal.fold import Folded, extend, next_link
+from escrowctl.journal.model import Entry, PlanRow
+from escrowctl.journal.sqlite.errors import damaged, lost, translated
+from escrowctl.journal.sqlite.head import refuse_restore
+from escrowctl.journal.sqlite.reading import places, read_entries, read_tail
+from escrowctl.journal.sqlite.schema import GUARDS
+from escrowctl.journal.storage import Total, TotalKey
+
+_COLUMNS = (*QUERIED, "records", "counted_on", "latest")
+_PUT_ENTRY = (
+    f"INSERT INTO entries VALUES (?, {', '.join('?' * len(_COLUMNS))}) ON CONFLICT (number) DO UPDATE SET "
+    f"{', '.join(f'{name} = excluded.{name}' for name in _COLUMNS)}"
+)
+_FIND_TOTAL = f"SELECT * FROM totals WHERE {' AND '.join(f'{name} = ?' for name in TotalKey._fields)}"
+_PUT_TOTAL = "INSERT OR REPLACE INTO totals VALUES (?, ?, ?, ?, ?, ?, ?)"
+_MOST_REMEMBERED = 2000
+
+
+class SavedHead(Protocol):
+    """What a transaction asks of the head that is saved next to the file."""
+
+    def find_lost(self, head: Head) -> str | None:
+        """Return in what the chain that ends with this head contradicts the saved one."""
+
+    def require_restorable(self, journal_id: str, links: list[Link]) -> None:
+        """Raise where a journal of these records is not the one that was here, or an earlier state of it."""
+
+    def replace(self, journal_id: str, head: Head) -> None:
+        """Save a head in the place of any other, durably."""
+
+
+class SqliteTransaction:
+    """What may be done inside `SqliteStorage.transaction`; see `storage.Transaction`.
+
+    Entries that it has read or written are remembered, for no other process can change them meanwhile, and for the
+    next transaction where the chain still ends as `known`, the last one here, left it.
+    """
+
+    def __init__(
+        self, path: Path, database: sqlite3.Connection, saved: SavedHead, known: "SqliteTransaction | None" = None
+    ) -> None:
+        self.path = path
+        self._db = database
+        self._saved = saved
+        self._last, self.latest, self._ends_alike = read_tail(database)
+        self.head = self._last[0].head if self._last else EMPTY
+        self.folded: dict[int, Folded] = known.folded if known and known.head == self.head else {}
+        self._links: list[Link] = []
+        self._changed: set[int] = set()
+        self._gone: set[tuple[int, int]] = set()
+        self._new: set[tuple[int, int]] = set()
+        self._changes: dict[TotalKey, Decimal] = {}
+        self.appended = False
+        self._next = 0
+
+    @translated
+    def check(self) -> None:
+        """See `storage.Transaction`."""
+        before = self._last[1].head if len(self._last) > 1 else EMPTY
+        if self._last and not self._last[0].follows(before):
+            raise damaged(self.path, f"record {self.head.sequence} does not follow from the one before")
+        if not self._ends_alike:
+            raise damaged(self.path, "its entries and its records do not end with the same one")
+        if why := self._saved.find_lost(self.head):
+            raise lost(self.path, why)
+
+    @translated
+    def find(self, number: int) -> Entry | None:
+        """See `storage.Transaction`."""
+        found = self._read([number]).get(number)
+        return found.entry if found else None
+
+    @translated
+    def under(self, keys: Collection[int]) -> list[Entry]:
+        """See `storage.Transaction`; both tables of keys must name the same entries, and these their keys."""
+        pairs, copied = (self._guarding(table, keys) for table in GUARDS)
+        if pairs != copied:
+            raise damaged(self.path, "its two duplicate indexes disagree about this write")
+        pairs = (pairs - self._gone) | {(key, number) for key, number in self._new if key in keys}
+        found = self._read({number for _, number in pairs})
+        for key, number in pairs:
+            if number not in found or key not in found[number].keys:
+                raise damaged(
+                    self.path, f"its duplicate index names entry j{number}, which is not there or not like this"
+                )
+        return [found[number].entry for number in sorted(found, reverse=True)]
+
+    @translated
+    def totals(self, operation: str, currency: str, *, since: str) -> list[Total]:
+        """See `storage.Transaction`."""
+        self.flush()
+        query = "SELECT * FROM totals WHERE operation = ? AND currency = ? AND day >= ?"
+        return [self._total(row) for row in self._db.execute(query, (operation, currency, since)).fetchall()]
+
+    @translated
+    def next_number(self) -> int:
+        """See `storage.Transaction`."""
+        if not self._next:
+            self.flush()
+            (self._next,) = self._db.execute("SELECT coalesce(max(number), 0) + 1 FROM entries").fetchone()
+        return self._next
+
+    @translated
+    def append(self, number: int, kind: Kind, facts: Facts, *, at: str) -> Entry:
+        """See `storage.Transaction`."""
+        return self.add_link(next_link(self.head, number, kind, facts, at=at), facts).entry
+
+    @translated
+    def restore(self, journal_id: str, links: list[Link]) -> None:
+        """See `storage.Transaction`."""
+        if self.head != EMPTY:
+            raise refuse_restore("this journal has entries: only an empty one can become another.")
+        self._saved.require_restorable(journal_id, links)
+        self._db.execute("UPDATE journal SET id = ?", (journal_id,))
+        for link in links:
+            if not link.follows(self.head):
+                raise damaged(self.path, f"record {link.record.sequence} does not follow from the one before")
+            self.add_link(link)
+        # Before the commit: a kill in between leaves an empty journal, into which the same file can be restored.
+        self._saved.replace(journal_id, self.head)
+
+    @translated
+    def plan(self, rows: Iterable[PlanRow]) -> None:
+        """See `storage.Transaction`."""
+        self._db.executemany("INSERT OR REPLACE INTO plans VALUES (?, ?, ?)", rows)
+
+    @translated
+    def unplan(self, batch: str, row: int) -> None:
+        """See `storage.Transaction`."""
+        self._db.execute("DELETE FROM plans WHERE batch = ? AND row = ?", (batch, row))
+
+    def add_link(self, link: Link, facts: Facts | None = None) -> Folded:
+        """Append a record that continues the chain, and derive the rest from it."""
+        record = link.record
+        before = self._read([record.entry]).get(record.entry)
+        after = extend(before, link, latest=self.latest, facts=facts)
+        self._links.append(link)
+        self._changed.add(record.entry)
+        old = before.keys if before else frozenset()
+        self._move_guards(record.entry, gone=old - after.keys, new=after.keys - old)
+        for key, change in change_totals(before, after).items():
+            self._changes[key] = sum_exactly((self._changes.get(key, Decimal(0)), change))
+        self.folded[record.entry] = after
+        if len(self.folded) > _MOST_REMEMBERED:
+            self.flush()
+            self.folded.clear()
+        self.head, self.latest, self.appended = link.head, after.row.latest, True
+        self._next = max(self._next, record.entry + 1) if self._next else 0
+        return after
+
+    @translated
+    def flush(self) -> None:
+        """Write what was appended: many records cost little more than one."""
+        if not self._links:
+            return
+        rows = [(number, self.folded[number].row) for number in sorted(self._changed)]
+        records = [(*link.record, bytes.fromhex(link.digest)) for link in self._links]
+        self._db.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)", records)
+        self._db.executemany(_PUT_ENTRY, [(number, *row.values, *row[1:]) for number, row in rows])
+        for table in GUARDS:
+            self._db.executemany(f"DELETE FROM {table} WHERE key = ? AND entry = ?", self._gone)
+            self._db.executemany(f"INSERT INTO {table} VALUES (?, ?)", self._new)
+        for key, change in self._changes.items():
+            found = self._db.execute(_FIND_TOTAL, key).fetchone()
+            amount = sum_exactly((self._total(found).amount if found else Decimal(0), change))
+            self._db.execute(_PUT_TOTAL, (*key, str(amount), seal_of(key, str(amount))))
+        for pending in (self._links, self._changed, self._gone, self._new, self._changes):
+            pending.clear()
+
+    def _read(self, numbers: Collection[int]) -> dict[int, Folded]:
+        missing = [number for number in numbers if number not in self.folded and number != self._next]
+        if missing:
+            self.folded |= read_entries(self._db, missing)
+        return {number: self.folded[number] for number in numbers if number in self.folded}
+
+    def _guarding(self, table: str, keys: Collection[int]) -> set[tuple[int, int]]:
+        query = f"SELECT key, entry FROM {table} WHERE key IN ({places(keys)})"
+        return {(key, number) for key, number in self._db.execute(query, tuple(keys)).fetchall()}
+
+    def _move_guards(self, number: int, *, gone: frozenset[int], new: frozenset[int]) -> None:
+        went, came = {(key, number) for key in gone}, {(key, number) for key in new}
+        self._gone |= went - self._new
+        self._new = (self._new - went) | (came - self._gone)
+        self._gone -= came
+
+    def _total(self, row: tuple[Any, ...]) -> Total:
+        *key, amount, seal = row
+        total = Total(TotalKey(*key), Decimal(amount))
+        if seal != seal_of(total.key, amount):
+            raise damaged(self.path, "a total that caps count is not what was recorded")
+        return total
+
+
+def seal_of(key: TotalKey, amount: str) -> bytes:
+    """Return the checksum of a total."""
+    return hashlib.sha256(canonical({**key._asdict(), "amount": amount}).encode()).digest()[:16]

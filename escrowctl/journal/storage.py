@@ -1,0 +1,168 @@
+"""The ports of a journal: where its records are stored, and what says which process is alive.
+
+An adapter implements all three; `tests/storage` holds the suite that each must pass. Every method may
+raise EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`; then nothing may be sent. One thread calls a storage:
+the one that opened it (`journal.group_commit` serves others).
+"""
+
+from collections.abc import Collection, Iterable
+from contextlib import AbstractContextManager
+from decimal import Decimal
+from typing import NamedTuple, Protocol
+
+from escrowctl.errors import command
+from escrowctl.journal.chain import EMPTY, Head, Kind, Link
+from escrowctl.journal.fields import Facts
+from escrowctl.journal.model import Entry, PlanRow, Selection
+
+ACCEPT_HEAD = command("journal verify --accept-head", "if no write is missing from it")
+"""The hint to accept a journal that contradicts its saved head."""
+
+LockKey = int | str
+"""What a lock is about: an entry by its number, anything else by a name."""
+
+
+class TotalKey(NamedTuple):
+    """What a running total adds up: writes of one operation and currency at one service, counted on one UTC day."""
+
+    operation: str
+    currency: str
+    day: str
+    service: str
+    site: str
+
+
+class Total(NamedTuple):
+    """A running total; `amount` is exact."""
+
+    key: TotalKey
+    amount: Decimal
+
+
+class Locks(Protocol):
+    """Locks between processes that end with their holder, however it ends."""
+
+    def hold(self, key: LockKey) -> bool:
+        """Take a lock without waiting; False where another process, or another thread, has it."""
+
+    def free(self, key: LockKey) -> None:
+        """Give a lock back."""
+
+    def is_held(self, key: LockKey) -> bool:
+        """Whether anyone alive has it."""
+
+    def close(self) -> None:
+        """Give everything back."""
+
+
+class Transaction(Protocol):
+    """Everything inside one durable commit; no other process writes meanwhile."""
+
+    @property
+    def head(self) -> Head:
+        """Where the chain ends."""
+
+    @property
+    def latest(self) -> str:
+        """The latest date of any record."""
+
+    def check(self) -> None:
+        """Raise where the last records are damaged, or the journal is older than it was."""
+
+    def find(self, number: int) -> Entry | None:
+        """Return an entry with its history; raises where it is not what its records make of it."""
+
+    def under(self, keys: Collection[int]) -> list[Entry]:
+        """Return the entries under any of these duplicate keys (`fold.duplicate_keys`), newest first.
+
+        Raises where an entry may be missing.
+        """
+
+    def totals(self, operation: str, currency: str, *, since: str) -> list[Total]:
+        """Return the running totals from a UTC day on."""
+
+    def next_number(self) -> int:
+        """Return the number of the next new entry."""
+
+    def append(self, number: int, kind: Kind, facts: Facts, *, at: str) -> Entry:
+        """Append a record to the chain, and return the entry that its records now make."""
+
+    def restore(self, journal_id: str, links: list[Link]) -> None:
+        """Become the journal of that id with these records. Only for a storage without records.
+
+        Raises EscrowctlError `ErrorCode.CONFLICT` where it holds records, or is known to be another
+        journal or to have had more of them.
+        """
+
+    def plan(self, rows: Iterable[PlanRow]) -> None:
+        """Store rows of a batch that are not sent yet; a row that is stored already is replaced."""
+
+    def unplan(self, batch: str, row: int) -> None:
+        """Remove a row of a batch's plan."""
+
+
+class Storage(Protocol):
+    """One journal. What is read inside a transaction shows what the transaction has written."""
+
+    @property
+    def journal_id(self) -> str:
+        """The journal's own id."""
+
+    @property
+    def where(self) -> str:
+        """Where it is stored, for messages."""
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it exists; the first write creates it."""
+
+    def transaction(self) -> AbstractContextManager[Transaction]:
+        """Commit what the block does, durably, before the next line runs; or nothing of it.
+
+        After a commit that failed for another reason than a lock, no further one succeeds.
+        """
+
+    def last(self) -> Link | None:
+        """Return the last record."""
+
+    def records(self, *, after: int, limit: int) -> list[Link]:
+        """Return up to `limit` records in order, those after a sequence."""
+
+    def entries(self, numbers: Collection[int]) -> list[Entry]:
+        """Return these entries with their history, by number; those that do not exist are left out."""
+
+    def select(self, selection: Selection, *, before: int | None = None) -> list[Entry]:
+        """Return the newest entries of a selection, newest first; `before`: only those with a lower number."""
+
+    def planned(self, batch: str, *, after: int = 0, limit: int) -> list[PlanRow]:
+        """Return up to `limit` rows of a batch's plan in order, those after a row."""
+
+    def reopened(self) -> AbstractContextManager["Storage"]:
+        """Open the journal anew, to read: what is stored after a commit that failed."""
+
+    def snapshot(self) -> AbstractContextManager["Storage"]:
+        """Copy the journal at one moment, damage included, to be checked."""
+
+    def contradiction(self, head: Head) -> str | None:
+        """Return in what the chain contradicts one of its earlier heads; None where it contains it."""
+
+    def find_lost(self) -> str | None:
+        """Return in what the chain contradicts the head that was saved apart from it; None where it does not."""
+
+    def require_complete(self) -> None:
+        """Raise where the journal is gone, or contradicts its saved head: what it lists is not everything."""
+
+    def find_damage(self) -> str | None:
+        """Return what is wrong with the storage itself and with what it derives from the records."""
+
+    def accept_head(self) -> Head:
+        """Save the current head of the chain in place of the saved one, and return it."""
+
+    def close(self) -> None:
+        """Close it."""
+
+
+def head_of(storage: Storage) -> Head:
+    """Return where a storage's chain ends."""
+    last = storage.last()
+    return last.head if last else EMPTY

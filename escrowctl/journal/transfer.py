@@ -1,0 +1,237 @@
+"""The journal as text, to be stored elsewhere and read back: JSON lines with the complete chain.
+
+    {"escrowctl_journal": 1, "journal_id": "..."}
+    {"sequence": 1, "entry": 1, "kind": "intent", "at": "...", "facts": {...}, "digest": "..."}
+    ...
+    {"head": {"sequence": 1, "digest": "..."}}
+
+The last line tells a complete file from a truncated one. An import takes over what another journal
+knows: its entries get numbers of this journal, and keep the name of where they come from. A journal
+that was lost is restored from its own export: the same records, the same id, in an empty storage.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from escrowctl.errors import NOTHING_IMPORTED, ErrorCode, EscrowctlError, bad_value, not_sent
+from escrowctl.journal.chain import EMPTY, Head, Kind, Link, Record, canonical
+from escrowctl.journal.fields import UNDECODABLE, Facts, check_journal_id, check_record
+from escrowctl.journal.fold import Folded, extend
+from escrowctl.journal.model import OPEN_STATES, Entry, Selection, State
+from escrowctl.journal.storage import Storage, Transaction
+
+FORMAT = 1
+WHILE_EXPORTED = "it was in flight when its journal was exported"
+_PAGE = 500
+
+
+class Archive(NamedTuple):
+    """A journal read back from text, its chain valid; `by_entry` has the records of each entry, which make one."""
+
+    journal_id: str
+    links: list[Link]
+    by_entry: dict[int, list[Link]]
+
+    @property
+    def head(self) -> Head:
+        """Where its chain ends."""
+        return self.links[-1].head if self.links else EMPTY
+
+
+class Imported(NamedTuple):
+    """How many entries were added, updated, and known already."""
+
+    added: int = 0
+    updated: int = 0
+    known: int = 0
+
+
+def links(storage: Storage) -> Iterator[Link]:
+    """Yield every record of the chain in order; each page is read and closed before anything else happens."""
+    after = 0
+    while page := storage.records(after=after, limit=_PAGE):
+        yield from page
+        after = page[-1].record.sequence
+
+
+def write_archive(storage: Storage) -> Iterator[str]:
+    """Yield the journal's lines, without line ends."""
+    yield json.dumps({"escrowctl_journal": FORMAT, "journal_id": storage.journal_id})
+    head = EMPTY
+    for link in links(storage):
+        document = link.record._asdict() | {"facts": json.loads(link.record.facts), "digest": link.digest}
+        yield json.dumps(document)
+        head = link.head
+    yield json.dumps({"head": head._asdict()})
+
+
+def read_archive(lines: Iterable[str], *, source: str) -> Archive:
+    """Return what an export contains.
+
+    Raises EscrowctlError `ErrorCode.BAD_VALUE` naming the line where it is not one, was changed, or was
+    truncated, and the entry that its records do not make.
+    """
+    journal_id, found, head = "", list[Link](), EMPTY
+    is_complete = False
+    for number, line in enumerate(lines, start=1):
+        try:
+            document = json.loads(line)
+            if number == 1:
+                journal_id = _journal_id(document)
+            elif "head" in document:
+                is_complete = document["head"] == head._asdict()
+                break
+            else:
+                link = _link(document)
+                if not link.follows(head):
+                    raise _not_one(
+                        source, number, "does not follow from the line before: it was changed, or lines are missing"
+                    )
+                found.append(link)
+                head = link.head
+        except (*UNDECODABLE, RecursionError) as error:
+            raise _not_one(source, number, "is no line of a journal's export") from error
+    if not is_complete:
+        raise bad_value(
+            f"{source} is not complete: it was truncated, or its last line was changed.", effect=NOTHING_IMPORTED
+        )
+    by_entry: dict[int, list[Link]] = {}
+    for link in found:
+        by_entry.setdefault(link.record.entry, []).append(link)
+    for number, records in by_entry.items():
+        try:
+            _fold(records)
+        except UNDECODABLE as error:
+            raise bad_value(f"the records of j{number} in {source} make no entry.", effect=NOTHING_IMPORTED) from error
+    return Archive(journal_id, found, by_entry)
+
+
+def _fold(records: list[Link]) -> Folded:
+    folded: Folded | None = None
+    for link in records:
+        folded = extend(folded, link, latest="")
+    assert folded is not None, "an entry has records"
+    return folded
+
+
+def _journal_id(document: dict[str, object]) -> str:
+    if document["escrowctl_journal"] != FORMAT:
+        raise ValueError(document["escrowctl_journal"])
+    return check_journal_id(document["journal_id"])
+
+
+def _link(document: dict[str, object]) -> Link:
+    facts, sequence, entry = document["facts"], document["sequence"], document["entry"]
+    if not (isinstance(facts, dict) and isinstance(sequence, int) and isinstance(entry, int)):
+        raise TypeError(document)
+    record = Record(sequence, entry, str(document["kind"]), str(document["at"]), canonical(facts))
+    check_record(record, facts)
+    return Link(record, str(document["digest"]))
+
+
+def _not_one(source: str, number: int, why: str) -> EscrowctlError:
+    return bad_value(f"line {number} of {source} {why}.", effect=NOTHING_IMPORTED)
+
+
+# Import
+
+
+def restore(storage: Storage, archive: Archive) -> Imported:
+    """Restore an archive as the journal that it was, into one without records.
+
+    Raises EscrowctlError `ErrorCode.CONFLICT` where this journal has records, or its saved head shows
+    another journal or more records than the archive has.
+    """
+    with storage.transaction() as transaction:
+        transaction.restore(archive.journal_id, archive.links)
+    return Imported(added=len(archive.by_entry))
+
+
+def merge(storage: Storage, archive: Archive, *, at: str) -> Imported:
+    """Take an archive's entries over in one commit; doing it again is harmless.
+
+    Two entries are one where one's attempts continue the other's: neither an idempotency key nor a
+    number makes them so, for both may be used twice. Raises EscrowctlError `ErrorCode.CONFLICT` where
+    the archive is an earlier state of this very journal that contradicts it, and
+    `ErrorCode.JOURNAL_UNUSABLE`.
+    """
+    if archive.journal_id == storage.journal_id:
+        return _compare_with_itself(storage, archive)
+    added = updated = known = 0
+    with storage.transaction() as transaction:
+        transaction.check()
+        for number, records in archive.by_entry.items():
+            theirs = _fold(records)
+            origin = f"{archive.journal_id} j{number}"
+            ours = _find_same(storage, transaction, theirs.entry, origin)
+            if ours is None:
+                first = theirs.entry.origin or origin
+                known_as = origin if _is_of(storage, first) else first
+                facts = _as_imported(theirs, origin=known_as)
+                transaction.append(transaction.next_number(), Kind.IMPORT, facts, at=at)
+                added += 1
+            elif _outweighs(theirs.entry, ours):
+                facts = _as_imported(theirs, origin=ours.origin or origin)
+                transaction.append(ours.number, Kind.IMPORT, facts, at=at)
+                updated += 1
+            else:
+                known += 1
+    return Imported(added, updated, known)
+
+
+def _compare_with_itself(storage: Storage, archive: Archive) -> Imported:
+    if why := storage.contradiction(archive.head):
+        raise not_sent(
+            ErrorCode.CONFLICT,
+            f"the export is of this very journal, and they disagree: {why}.",
+            hint="one of the two was continued as a copy: settle by hand what only the other has",
+            effect=NOTHING_IMPORTED,
+        )
+    return Imported(known=len(archive.by_entry))
+
+
+def _find_same(storage: Storage, transaction: Transaction, theirs: Entry, origin: str) -> Entry | None:
+    """Return the entry that another journal's entry is: imported before, or first written here.
+
+    What was sent from both since they parted is two writes, and a journal that was restored may have
+    given a number again: only a shared attempt shows that they are one.
+    """
+    first = theirs.origin or origin
+    candidates = [one for name in dict.fromkeys((first, origin)) for one in storage.select(Selection(-1, origin=name))]
+    if _is_of(storage, first) and (own := transaction.find(int(first.partition(" j")[2]))) is not None:
+        candidates.append(own)
+    for ours in candidates:
+        if theirs.request_id in ours.requests or ours.request_id in theirs.requests:
+            return ours
+    return None
+
+
+def _is_of(storage: Storage, origin: str) -> bool:
+    """Whether an entry was first written in this journal."""
+    return origin.partition(" j")[0] == storage.journal_id
+
+
+def _outweighs(theirs: Entry, ours: Entry) -> bool:
+    """Whether what the other journal knows of an entry is later, or safer, than what this one knows.
+
+    What was sent again from here since stays as it is: theirs is not about that attempt. What may have
+    happened there is believed where nothing here shows that it cannot have happened.
+    """
+    if ours.is_open:
+        return not theirs.is_open and ours.state is not State.IN_FLIGHT and ours.request_id in theirs.requests
+    if ours.state is State.DONE:
+        return False
+    may_have = theirs.state in OPEN_STATES and theirs.request_id not in ours.requests
+    return theirs.state is State.DONE or may_have
+
+
+def _as_imported(theirs: Folded, *, origin: str) -> Facts:
+    """Return an entry's facts as this journal takes them: what was in flight there is unknown here.
+
+    The duplicates that it allowed are numbers of the other journal.
+    """
+    facts = theirs.facts | {"origin": origin, "despite": ""}
+    if theirs.entry.state is State.IN_FLIGHT:
+        facts |= {"state": State.UNKNOWN.value, "detail": WHILE_EXPORTED}
+    return facts

@@ -1,0 +1,121 @@
+"""Group commit against single commits: 8 threads begin and settle on one journal, and each write is durable.
+
+Run it with `python tests/bench/group_commit.py [WRITES_PER_THREAD]`. It fails where the group's rate is below
+4 times the single one, or `verify` finds a problem. The disk decides the figures: both are of one run.
+"""
+
+import contextlib
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from escrowctl.contract.money import Money
+from escrowctl.contract.number import Number
+from escrowctl.errors import Outcome
+from escrowctl.journal.group_commit import GroupCommit
+from escrowctl.journal.journal import Journal
+from escrowctl.journal.model import Begin, Intent, Settlement
+from escrowctl.journal.opening import open_journal
+from escrowctl.journal.verification import verify
+
+Write = tuple[Begin, Settlement]
+
+THREADS, LEAST_RATIO = 8, 4.0
+REPLY = '{"id":"%s","status":"held","amount":%d,"currency":"USD","payer":"usr_1","payee":"usr_2"}'
+BASE_URL = "https://escrow.example.com"
+
+
+def begin_of(name: str, amount: int) -> Begin:
+    """Return a create of its own."""
+    body = f'{{"amount":{amount},"currency":"USD"}}'
+    intent = Intent(
+        "create_transaction",
+        BASE_URL,
+        "acme-live",
+        "POST",
+        f"{BASE_URL}/api/v1/transactions",
+        body,
+        f"key-{name}",
+        body,
+        money=Money(Number(str(amount)), "USD"),
+        operator="ops",
+        site=BASE_URL,
+    )
+    return Begin(intent, f"request-{name}")
+
+
+def settlement_of(name: str, amount: int) -> Settlement:
+    return Settlement(Outcome.DONE, "200", 200, f"tx_{name}", REPLY % (f"tx_{name}", amount))
+
+
+def writes_of(thread: int, count: int) -> list[Write]:
+    """Return different creates and their outcomes."""
+    named = [(f"{thread}-{number}", thread * count + number + 1) for number in range(count)]
+    return [(begin_of(*one), settlement_of(*one)) for one in named]
+
+
+def write_single(journal: Journal, writes: list[Write]) -> None:
+    """Begin and settle one write after the other, each in a commit of its own."""
+    for begin, settlement in writes:
+        journal.settle(journal.begin(begin.intent, request_id=begin.request_id).entry, settlement)
+
+
+def write_in_groups(group: GroupCommit, writes: list[list[Write]]) -> list[BaseException]:
+    """Begin and settle from all threads at once; returns what they raised."""
+    failures: list[BaseException] = []
+
+    def work(own: list[Write]) -> None:
+        try:
+            for begin, settlement in own:
+                group.settle(group.begin(begin).entry, settlement)
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the bench fails
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(own,)) for own in writes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return failures
+
+
+def rate(writes: int, work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return writes / (time.perf_counter() - started)
+
+
+def measure(folder: Path, count: int) -> tuple[float, float]:
+    """Return writes a second, single and in groups; raises AssertionError where the journal is not valid."""
+    opened = partial(open_journal, folder, now=lambda: datetime.now(UTC))
+    with contextlib.closing(opened()) as journal:
+        single = rate(count, partial(write_single, journal, writes_of(THREADS, count)))
+    failures: list[BaseException] = []
+    with contextlib.closing(GroupCommit(opened)) as group:
+        writes = [writes_of(thread, count) for thread in range(THREADS)]
+        grouped = rate(THREADS * count, lambda: failures.extend(write_in_groups(group, writes)))
+    with contextlib.closing(opened(reading=True)) as journal:
+        found = verify(journal.storage)
+    assert not failures, failures[0]
+    assert found.problem is None, found.problem
+    assert found.records == 2 * count * (THREADS + 1)
+    return single, grouped
+
+
+def main() -> int:
+    """Print both rates and their ratio; 1 where it is too low."""
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
+    with tempfile.TemporaryDirectory(dir=Path.home()) as folder:
+        single, grouped = measure(Path(folder) / "state", count)
+    print(f"{THREADS} threads x {count}: single {single:,.0f} writes/s, group commit {grouped:,.0f} writes/s, "
+          f"ratio {grouped / single:.2f} (at least {LEAST_RATIO:g})")  # fmt: skip
+    return 0 if grouped / single >= LEAST_RATIO else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,52 @@
+"""The command-line tests that no other storage can pass: they read the journal's file, or start a second process."""
+
+FILE_TESTS: dict[str, tuple[str, ...]] = {
+    "cli/test_accounts.py": (
+        "test_entries_of_an_older_journal_refuse_and_claim_nothing",
+        "test_key_is_not_readable_from_the_journal",
+    ),
+    "cli/test_after_release.py": (
+        "test_release_counts_as_sent_when_the_journal_fails_afterwards",
+        "test_several_releases_stop_when_the_journal_fails",
+        "test_wait_for_another_process_is_reported_once_at_a_terminal",
+        "test_release_waits_for_another_process_and_reports_its_outcome",
+    ),
+    "cli/test_config.py": (
+        "test_paths_are_printed_although_the_journal_cannot_be_read",
+        "test_config_path_prints_paths_and_the_journal_id",
+    ),
+    "cli/test_fencing.py": ("*",),
+    "cli/test_folders.py": ("*",),
+    "cli/test_import.py": (
+        "test_a_journal_is_not_restored_as_less_than_it_was",
+        "test_reused_entry_number_of_a_restored_journal_is_another_write",
+    ),
+    "cli/test_journal.py": (
+        "test_verify_compares_the_journal_with_a_saved_head",
+        "test_a_journal_of_a_later_version_is_refused",
+        "test_journal_of_format_1_is_migrated_and_blocks_duplicates",
+        "test_missing_journal_is_not_read_as_empty",
+        "test_verify_reports_a_valid_journal",
+        "test_older_copy_is_not_read_as_complete",
+        "test_an_older_copy_of_the_journal_is_refused",
+        "test_an_unknown_that_a_crash_left_is_listed_as_unknown",
+        "test_journal_of_format_3_is_copied_migrated_and_valid",
+        "test_write_on_a_changed_journal_is_not_sent",
+        "test_verify_names_what_was_changed",
+    ),
+    "cli/test_journal_head.py": ("*",),
+    "cli/test_outcomes_of_writes.py": ("test_without_a_usable_journal_nothing_is_sent",),
+    "cli/test_profiles.py": (
+        "test_live_write_is_sent_with_the_expected_journal",
+        "test_a_live_write_is_refused_on_another_journal",
+    ),
+    "cli/test_resolve.py": ("test_read_does_not_overwrite_a_newer_record", "test_key_in_a_reason_or_id_is_refused"),
+    "cli/test_webhooks.py": ("test_the_journal_names_a_webhook_creation",),
+}
+"""File -> its tests; `*`: all of them."""
+
+
+def needs_file(path: str, name: str) -> bool:
+    """Whether a test needs the journal's file or a second process."""
+    listed = next((tests for file, tests in FILE_TESTS.items() if path.endswith(file)), ())
+    return "*" in listed or name in listed

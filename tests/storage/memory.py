@@ -1,0 +1,261 @@
+"""A journal's storage and locks in memory: a second adapter, so that the rules are tested without SQLite.
+
+"Processes" of one Python process share a journal by its folder. A transaction works on copies, which take
+the place of what was there when it is committed.
+"""
+
+import contextlib
+import threading
+import uuid
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+
+from escrowctl.contract.money import sum_exactly
+from escrowctl.errors import NOTHING_IMPORTED, ErrorCode, not_sent
+from escrowctl.journal.caps import change_totals
+from escrowctl.journal.chain import EMPTY, Head, Kind, Link
+from escrowctl.journal.fields import Facts
+from escrowctl.journal.fold import Folded, extend, next_link
+from escrowctl.journal.model import Entry, PlanRow, Selection
+from escrowctl.journal.storage import LockKey, Total, TotalKey
+
+
+@dataclass
+class Content:
+    """What one journal holds."""
+
+    journal_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    links: list[Link] = field(default_factory=list)
+    folded: dict[int, Folded] = field(default_factory=dict)
+    totals: dict[TotalKey, Decimal] = field(default_factory=dict)
+    plans: dict[tuple[str, int], str] = field(default_factory=dict)
+
+    def copied(self) -> "Content":
+        return Content(self.journal_id, [*self.links], {**self.folded}, {**self.totals}, {**self.plans})
+
+    @property
+    def head(self) -> Head:
+        return self.links[-1].head if self.links else EMPTY
+
+
+class Place:
+    """A folder's journal, its writer's lock, and who holds which key."""
+
+    def __init__(self) -> None:
+        self.content: Content | None = None
+        self.writing = threading.RLock()
+        self.held: dict[LockKey, object] = {}
+
+
+_PLACES: defaultdict[Path, Place] = defaultdict(Place)
+
+
+def open_storage(folder: Path, *, created_at: str, reading: bool) -> tuple["MemoryStorage", "MemoryLocks"]:
+    """Take the place of `journal.opening.open_storage`."""
+    place = _PLACES[folder]
+    with place.writing:
+        if place.content is None and not reading:
+            place.content = Content()
+    return MemoryStorage(folder, place), MemoryLocks(place)
+
+
+def forget_all() -> None:
+    """Remove every journal."""
+    _PLACES.clear()
+
+
+class MemoryLocks:
+    """See `storage.Locks`: `close` is what the end of a process would do."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+
+    def hold(self, key: LockKey) -> bool:
+        with self._place.writing:
+            is_free = key not in self._place.held
+            if is_free:
+                self._place.held[key] = self
+            return is_free
+
+    def free(self, key: LockKey) -> None:
+        with self._place.writing:
+            if self._place.held.get(key) is self:
+                del self._place.held[key]
+
+    def is_held(self, key: LockKey) -> bool:
+        return key in self._place.held
+
+    def close(self) -> None:
+        for key in list(self._place.held):
+            self.free(key)
+
+
+class MemoryTransaction:
+    """See `storage.Transaction`."""
+
+    def __init__(self, content: Content) -> None:
+        self.content = content
+
+    @property
+    def head(self) -> Head:
+        return self.content.head
+
+    @property
+    def latest(self) -> str:
+        return max((link.record.at for link in self.content.links), default="")
+
+    def check(self) -> None:
+        """Nothing in memory is damaged."""
+
+    def find(self, number: int) -> Entry | None:
+        found = self.content.folded.get(number)
+        return found.entry if found else None
+
+    def under(self, keys: Collection[int]) -> list[Entry]:
+        wanted = set(keys)
+        found = [folded.entry for folded in self.content.folded.values() if wanted & folded.keys]
+        return sorted(found, key=lambda entry: entry.number, reverse=True)
+
+    def totals(self, operation: str, currency: str, *, since: str) -> list[Total]:
+        return [
+            Total(key, amount)
+            for key, amount in self.content.totals.items()
+            if (key.operation, key.currency) == (operation, currency) and key.day >= since
+        ]
+
+    def next_number(self) -> int:
+        return max(self.content.folded, default=0) + 1
+
+    def append(self, number: int, kind: Kind, facts: Facts, *, at: str) -> Entry:
+        return self._add(next_link(self.head, number, kind, facts, at=at)).entry
+
+    def restore(self, journal_id: str, links: list[Link]) -> None:
+        if self.content.links:
+            raise not_sent(ErrorCode.CONFLICT, "this journal has entries.", effect=NOTHING_IMPORTED)
+        self.content.journal_id = journal_id
+        for link in links:
+            self._add(link)
+
+    def plan(self, rows: Iterable[PlanRow]) -> None:
+        self.content.plans |= {(row.batch, row.row): row.content for row in rows}
+
+    def unplan(self, batch: str, row: int) -> None:
+        self.content.plans.pop((batch, row), None)
+
+    def _add(self, link: Link) -> Folded:
+        number = link.record.entry
+        before = self.content.folded.get(number)
+        after = extend(before, link, latest=self.latest)
+        for key, change in change_totals(before, after).items():
+            self.content.totals[key] = sum_exactly((self.content.totals.get(key, Decimal(0)), change))
+        self.content.links.append(link)
+        self.content.folded[number] = after
+        return after
+
+
+class MemoryStorage:
+    """See `storage.Storage`."""
+
+    def __init__(self, folder: Path, place: Place) -> None:
+        self._folder = folder
+        self._place = place
+        self._open: MemoryTransaction | None = None
+        self._thread = threading.get_ident()
+
+    @property
+    def _content(self) -> Content:
+        if threading.get_ident() != self._thread:
+            raise RuntimeError("one thread uses a storage: the one that opened it")
+        return self._open.content if self._open else self._place.content or Content("")
+
+    @property
+    def journal_id(self) -> str:
+        return self._content.journal_id
+
+    @property
+    def where(self) -> str:
+        return f"memory:{self._folder}"
+
+    @property
+    def is_there(self) -> bool:
+        return self._place.content is not None
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[MemoryTransaction]:
+        with self._place.writing:
+            self._open = MemoryTransaction(self._content.copied())
+            try:
+                yield self._open
+                self._place.content = self._open.content
+            finally:
+                self._open = None
+
+    def last(self) -> Link | None:
+        return self._content.links[-1] if self._content.links else None
+
+    def records(self, *, after: int, limit: int) -> list[Link]:
+        return self._content.links[after : after + limit]
+
+    def entries(self, numbers: Collection[int]) -> list[Entry]:
+        return [self._content.folded[number].entry for number in sorted(numbers) if number in self._content.folded]
+
+    def select(self, selection: Selection, *, before: int | None = None) -> list[Entry]:
+        found = [
+            folded.entry
+            for number, folded in sorted(self._content.folded.items(), reverse=True)
+            if (before is None or number < before) and _fits(folded.entry, selection)
+        ]
+        return found if selection.limit < 0 else found[: selection.limit]
+
+    def planned(self, batch: str, *, after: int = 0, limit: int) -> list[PlanRow]:
+        rows = sorted((row, content) for (name, row), content in self._content.plans.items() if name == batch)
+        return [PlanRow(batch, row, content) for row, content in rows if row > after][:limit]
+
+    @contextlib.contextmanager
+    def reopened(self) -> Iterator["MemoryStorage"]:
+        yield MemoryStorage(self._folder, self._place)
+
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator["MemoryStorage"]:
+        place = Place()
+        place.content = self._content.copied()
+        yield MemoryStorage(self._folder, place)
+
+    def contradiction(self, head: Head) -> str | None:
+        links = self._content.links
+        if head == EMPTY or (head.sequence <= len(links) and links[head.sequence - 1].digest == head.digest):
+            return None
+        return f"record {head.sequence} is another one than before"
+
+    def find_lost(self) -> str | None:
+        return None
+
+    def require_complete(self) -> None:
+        """Nothing in memory is lost."""
+
+    def find_damage(self) -> str | None:
+        return None
+
+    def accept_head(self) -> Head:
+        return self._content.head
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _fits(entry: Entry, selection: Selection) -> bool:
+    intent, wanted = entry.intent, selection
+    return (
+        (not wanted.states or entry.state in wanted.states)
+        and (not wanted.operations or intent.operation in wanted.operations)
+        and wanted.profile in (None, intent.profile)
+        and (wanted.since is None or entry.sent_at >= wanted.since)
+        and (wanted.until is None or entry.sent_at < wanted.until)
+        and wanted.reference in (None, intent.reference)
+        and wanted.resource_id in (None, intent.resource_id, entry.settlement.result_id)
+        and wanted.result_id in (None, entry.settlement.result_id)
+        and wanted.origin in (None, entry.origin)
+    )

@@ -1,0 +1,371 @@
+"""What every storage must do, SQLite's and the one in memory alike; a further adapter is one more fixture value."""
+
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from escrowctl.contract.money import Money
+from escrowctl.contract.number import Number
+from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
+from escrowctl.journal import opening
+from escrowctl.journal.chain import EMPTY, Kind
+from escrowctl.journal.fields import facts_of_intent, facts_of_settlement
+from escrowctl.journal.fold import duplicate_keys, fingerprint_keys
+from escrowctl.journal.journal import Journal
+from escrowctl.journal.model import Begin, Begun, Entry, Intent, PlanRow, Selection, Settlement, State
+from escrowctl.journal.signing_secrets import SigningSecrets
+from escrowctl.journal.storage import Locks, Storage, Transaction, head_of
+from storage import memory
+from storage.file_tests import FILE_TESTS
+
+NOW, LATER = "2026-11-21T03:12:44.000Z", "2026-11-22T00:00:00.000Z"
+DONE = Settlement(Outcome.DONE, "200", 200, "tx_1", '{"id":"tx_1"}')
+REFUSED = Settlement(Outcome.REFUSED, "400", 400)
+UNKNOWN = Settlement(Outcome.UNKNOWN, "no answer")
+
+Opener = Callable[[], tuple[Storage, Locks]]
+
+
+@pytest.fixture(params=["sqlite", "memory"])
+def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opener]:
+    """What opens one journal, as often as it is called, as another process would."""
+    open_storage = opening.open_storage if request.param == "sqlite" else memory.open_storage
+    opened: list[tuple[Storage, Locks]] = []
+
+    def open_again() -> tuple[Storage, Locks]:
+        opened.append(open_storage(tmp_path / "state", created_at=NOW, reading=False))
+        return opened[-1]
+
+    yield open_again
+    for storage, locks in opened:
+        storage.close()
+        locks.close()
+    memory.forget_all()
+
+
+@pytest.fixture
+def storage(opener: Opener) -> Storage:
+    return opener()[0]
+
+
+@pytest.fixture
+def journal(opener: Opener, tmp_path: Path) -> Journal:
+    return journal_of(opener, tmp_path)
+
+
+def journal_of(opener: Opener, folder: Path) -> Journal:
+    storage, locks = opener()
+    now = datetime.fromisoformat(NOW).astimezone(UTC)
+    return Journal(storage, locks, now=lambda: now, secrets=SigningSecrets(folder))
+
+
+def create(number: int, *, key: str | None = None, reference: str | None = None, **more: Any) -> Intent:
+    body = f'{{"amount":{number},"currency":"USD"}}'
+    return Intent(
+        operation=CREATE_TRANSACTION.name,
+        service="https://escrow.example.com",
+        profile="acme",
+        method="POST",
+        url="https://escrow.example.com/api/v1/transactions",
+        body=body,
+        idempotency_key=key or f"key-{number}",
+        fingerprint=body,
+        money=Money(Number(str(number)), "USD"),
+        reference=reference,
+    )._replace(**more)
+
+
+def release(resource_id: str) -> Intent:
+    url = f"https://escrow.example.com/api/v1/transactions/{resource_id}/release"
+    operation = RELEASE_TRANSACTION.name
+    return create(1)._replace(
+        operation=operation, method="PUT", url=url, body=None, fingerprint=resource_id, resource_id=resource_id
+    )
+
+
+def append(transaction: Transaction, intent: Intent, settlement: Settlement | None = None, *, at: str = NOW) -> Entry:
+    number = transaction.next_number()
+    facts = facts_of_intent(intent, attempt=1, request_id=f"request-{number}")
+    entry = transaction.append(number, Kind.INTENT, facts, at=at)
+    if settlement is None:
+        return entry
+    return transaction.append(number, Kind.SETTLEMENT, facts_of_settlement(settlement), at=at)
+
+
+def store(storage: Storage, *writes: tuple[Intent, Settlement | None]) -> list[Entry]:
+    with storage.transaction() as transaction:
+        return [append(transaction, *write) for write in writes]
+
+
+# Commits and reading
+
+
+def test_commit_is_seen_by_another_reader(opener: Opener) -> None:
+    (first, _), (second, _) = opener(), opener()
+
+    stored = store(first, (create(1), DONE), (create(2), None))
+
+    assert second.journal_id == first.journal_id
+    assert second.entries([2, 1, 9]) == stored
+    assert [entry.state for entry in stored] == [State.DONE, State.IN_FLIGHT]
+    assert [(event.state, event.detail) for event in stored[0].history] == [("in_flight", "attempt 1"), ("done", "200")]
+
+
+def test_failed_block_commits_nothing(storage: Storage) -> None:
+    store(storage, (create(1), DONE))
+
+    def fail() -> None:
+        with storage.transaction() as transaction:
+            append(transaction, create(2))
+            transaction.plan([PlanRow("b", 1, "x")])
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+
+    assert (storage.entries([2]), storage.planned("b", limit=9), head_of(storage).sequence) == ([], [], 2)
+    with storage.transaction() as transaction:
+        totals = transaction.totals(CREATE_TRANSACTION.name, "USD", since="2026-11-21")
+    assert [total.amount for total in totals] == [1]
+
+
+def test_stored_entry_has_every_value_of_its_intent(storage: Storage) -> None:
+    intent = create(7, reference="r", reason="why", allowed_duplicates=(3, 4), operator="ops", site="https://site")
+
+    (entry,) = store(storage, (intent, DONE._replace(may_repeat=True, verified=True)))
+
+    assert storage.entries([1])[0].intent == intent
+    assert entry.settlement == DONE._replace(may_repeat=True, verified=True)
+
+
+def test_records_form_one_chain_in_order(storage: Storage) -> None:
+    store(storage, (create(1), DONE), (create(2), DONE))
+
+    links = storage.records(after=0, limit=9)
+
+    assert [link.record.sequence for link in links] == [1, 2, 3, 4]
+    heads = [EMPTY, *(link.head for link in links)]
+    assert all(link.follows(head) for head, link in zip(heads, links, strict=False))
+    assert storage.records(after=2, limit=1) == [links[2]]
+    assert (storage.last(), head_of(storage)) == (links[-1], heads[-1])
+
+
+def test_earlier_head_is_contained_and_any_other_contradicts(storage: Storage) -> None:
+    store(storage, (create(1), DONE))
+    earlier = head_of(storage)
+    store(storage, (create(2), DONE))
+
+    assert [storage.contradiction(head) for head in (EMPTY, earlier, head_of(storage))] == [None] * 3
+    assert storage.contradiction(earlier._replace(digest="0" * 64))
+    assert storage.contradiction(earlier._replace(sequence=99))
+    assert storage.find_lost() is None
+
+
+@pytest.mark.parametrize(
+    ("selection", "expected"),
+    [
+        (Selection(9), [4, 3, 2, 1]),
+        (Selection(2), [4, 3]),
+        (Selection(9, states=(State.DONE,)), [3, 1]),
+        (Selection(9, states=(State.UNKNOWN, State.IN_FLIGHT)), [4, 2]),
+        (Selection(9, operations=(RELEASE_TRANSACTION.name,)), [3]),
+        (Selection(9, profile="other"), [2]),
+        (Selection(9, since=LATER), [4]),
+        (Selection(9, until=LATER), [3, 2, 1]),
+        (Selection(9, reference="order-7"), [1]),
+        (Selection(9, resource_id="tx_1"), [3, 1]),
+        (Selection(9, result_id="tx_1"), [1]),
+        (Selection(9, origin="nowhere j1"), []),
+    ],
+)
+def test_selection_returns_what_matches_newest_first(
+    storage: Storage, selection: Selection, expected: list[int]
+) -> None:
+    store(storage, (create(1, reference="order-7"), DONE), (create(2, profile="other"), UNKNOWN))
+    store(storage, (release("tx_1"), DONE._replace(result_id=None)))
+    with storage.transaction() as transaction:
+        append(transaction, create(4), at=LATER)
+
+    assert [entry.number for entry in storage.select(selection)] == expected
+    older = storage.select(selection, before=expected[0] if expected else 9)
+    assert [entry.number for entry in older][: len(expected) - 1] == expected[1:]
+
+
+def test_snapshot_does_not_see_later_writes(storage: Storage) -> None:
+    store(storage, (create(1), DONE))
+
+    with storage.snapshot() as frozen:
+        store(storage, (create(2), DONE))
+        assert (len(frozen.select(Selection(9))), frozen.find_damage()) == (1, None)
+    with storage.reopened() as again:
+        assert len(again.select(Selection(9))) == 2
+
+
+def test_another_thread_cannot_use_a_storage(storage: Storage) -> None:
+    failures: list[Exception] = []
+
+    def read() -> None:
+        try:
+            storage.last()
+        except Exception as error:  # noqa: BLE001 - any refusal will do
+            failures.append(error)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    thread.join()
+
+    assert len(failures) == 1
+
+
+# Duplicates, totals, plans
+
+
+def test_open_and_released_writes_are_found_under_their_keys(storage: Storage) -> None:
+    store(storage, (create(1), UNKNOWN), (create(1, key="k2"), DONE), (create(1, key="k3"), None))
+    store(storage, (release("tx_1"), DONE), (create(5, reference="r"), DONE), (create(6, reference="r"), REFUSED))
+
+    with storage.transaction() as transaction:
+        transaction.check()
+        identical = transaction.under(fingerprint_keys(create(1)))
+        released = transaction.under(fingerprint_keys(release("TX_1")))
+        under_reference = transaction.under(duplicate_keys(storage.entries([5])[0]))
+        nothing = transaction.under(fingerprint_keys(create(77)))
+
+    assert [entry.number for entry in identical] == [3, 1]
+    assert [entry.number for entry in released] == [4]
+    assert [entry.number for entry in under_reference] == [5]
+    assert nothing == []
+
+
+def test_totals_follow_what_a_write_counts_for(storage: Storage) -> None:
+    store(storage, (create(1), DONE), (create(20), UNKNOWN), (create(300), REFUSED), (create(4000), None))
+    store(storage, (create(5, service="https://other.example"), DONE))
+    with storage.transaction() as transaction:
+        append(transaction, create(60000), at=LATER)
+        # A clock set back frees nothing: it counts on the later day too.
+        append(transaction, create(700000), at=NOW)
+
+    def sums(since: str) -> dict[str, Decimal]:
+        with storage.transaction() as transaction:
+            totals = transaction.totals(CREATE_TRANSACTION.name, "USD", since=since)
+        services = {total.key.service for total in totals}
+        return {name: sum(total.amount for total in totals if total.key.service == name) for name in services}  # type: ignore[misc] # Decimals
+
+    assert sums("2026-11-21") == {"https://escrow.example.com": 764021, "https://other.example": 5}
+    assert sums("2026-11-22") == {"https://escrow.example.com": 760000}
+    assert sums("2026-11-23") == {}
+
+
+def test_plan_row_leaves_in_the_commit_that_begins_it(journal: Journal) -> None:
+    journal.plan([PlanRow("b", number, f"row {number}") for number in (1, 2, 3)])
+    journal.plan([PlanRow("b", 3, "row 3 again"), PlanRow("other", 1, "x")])
+    assert [row.content for row in journal.storage.planned("b", limit=9)] == ["row 1", "row 2", "row 3 again"]
+
+    first = Begin(create(1), "r1", planned=("b", 1))
+    duplicate = Begin(create(1, key="another"), "r2", planned=("b", 2))
+    results = journal.begin_all([first, duplicate])
+
+    assert [isinstance(result, Begun) for result in results] == [True, False]
+    assert journal.storage.planned("b", after=2, limit=9) == [PlanRow("b", 3, "row 3 again")]
+    assert [row.row for row in journal.storage.planned("b", limit=9)] == [2, 3]
+
+
+def test_restored_journal_is_the_one_that_was_exported(storage: Storage, tmp_path: Path) -> None:
+    stored = store(storage, (create(1), DONE), (release("tx_1"), UNKNOWN))
+    links = storage.records(after=0, limit=99)
+    other, _ = memory.open_storage(tmp_path / "other", created_at=NOW, reading=False)
+
+    for empty in (other, opening.open_storage(tmp_path / "third", created_at=NOW, reading=False)[0]):
+        with empty.transaction() as transaction:
+            transaction.restore(storage.journal_id, links)
+        assert (empty.journal_id, empty.entries([1, 2]), head_of(empty)) == (
+            storage.journal_id,
+            stored,
+            head_of(storage),
+        )
+        empty.close()
+    with pytest.raises(EscrowctlError) as refused, storage.transaction() as transaction:
+        transaction.restore(storage.journal_id, links)
+    assert refused.value.code is ErrorCode.CONFLICT
+
+
+# Locks
+
+
+def test_lock_is_held_by_one_until_it_is_freed_or_its_holder_ends(opener: Opener) -> None:
+    (_, first), (_, second) = opener(), opener()
+
+    assert [first.hold(1), first.hold("name"), first.hold(1)] == [True, True, False]
+    assert [second.hold(1), second.hold("name"), second.hold(2)] == [False, False, True]
+    assert [second.is_held(1), second.is_held("name"), first.is_held(2), first.is_held(3)] == [True, True, True, False]
+    first.free(1)
+    assert [second.is_held(1), second.hold(1)] == [False, True]
+    first.close()
+    assert second.hold("name")
+
+
+# The journal's rules on any storage
+
+
+def test_identical_creates_in_one_commit_guard_each_other(journal: Journal) -> None:
+    begins = [Begin(create(1), "r1"), Begin(create(1, key="k2"), "r2"), Begin(create(2), "r3")]
+
+    results = journal.begin_all(begins)
+
+    assert [getattr(result, "code", "begun") for result in results] == ["begun", ErrorCode.BUSY, "begun"]
+    assert head_of(journal.storage).sequence == 2
+
+
+def test_caps_count_the_writes_of_the_same_commit(journal: Journal) -> None:
+    caps = {"USD": Decimal(100)}
+
+    results = journal.begin_all([Begin(create(amount), f"r{amount}", caps) for amount in (60, 41, 40)])
+
+    assert [getattr(result, "code", "begun") for result in results] == ["begun", ErrorCode.CAPPED, "begun"]
+
+
+def test_settle_of_an_attempt_that_is_not_current_is_refused(opener: Opener, tmp_path: Path) -> None:
+    mine, theirs = journal_of(opener, tmp_path), journal_of(opener, tmp_path)
+    first, second = (mine.begin(create(number), request_id=f"r{number}").entry for number in (1, 2))
+    with theirs.storage.transaction() as transaction:
+        transaction.append(first.number, Kind.SETTLEMENT, facts_of_settlement(UNKNOWN), at=NOW)
+
+    results = mine.settle_all([(first, DONE), (second, DONE)])
+
+    assert [getattr(result, "code", "settled") for result in results] == [ErrorCode.OUTCOME_UNKNOWN, "settled"]
+    assert [entry.state for entry in mine.storage.entries([1, 2])] == [State.UNKNOWN, State.DONE]
+
+
+def test_entry_whose_sender_is_gone_reads_as_unknown(opener: Opener, tmp_path: Path) -> None:
+    sender, reader = journal_of(opener, tmp_path), journal_of(opener, tmp_path)
+    sender.begin(create(1), request_id="r1")
+    before = reader.find(1)
+
+    sender.close()
+
+    after = reader.find(1)
+    assert (before and before.state, after and after.state) == (State.IN_FLIGHT, State.UNKNOWN)
+    with pytest.raises(EscrowctlError) as refused:
+        reader.begin(create(1, key="k2"), request_id="r2")
+    assert refused.value.code is ErrorCode.EARLIER_UNKNOWN
+
+
+# The command-line tests on the second adapter
+
+
+def test_tests_that_need_the_file_exist() -> None:
+    folder = Path(__file__).parents[1]
+    missing = {
+        f"{file}::{name}"
+        for file, names in FILE_TESTS.items()
+        for name in names
+        if name != "*" and f"def {name}(" not in (folder / file).read_text()
+    }
+
+    assert missing == set()

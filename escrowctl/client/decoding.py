@@ -3,7 +3,7 @@
 import zlib
 from collections.abc import Iterable
 
-from escrowctl.contract.reply import Defect
+from escrowctl.contract.json import Defect
 
 _KEPT = 16 * 1024
 """Bytes. A body may be as large as the list limit; what is shown of a broken one is its first line."""

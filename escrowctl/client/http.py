@@ -12,10 +12,9 @@ from typing import NamedTuple
 
 from escrowctl import __version__
 from escrowctl.config.secrets import Secret
-from escrowctl.contract.body import encode
+from escrowctl.contract.json import Broken, Defect, Reply, encode, excerpt_of, read_reply
 from escrowctl.contract.key_search import STARS, holds_key, star
 from escrowctl.contract.redaction import hide_secrets, star_value
-from escrowctl.contract.reply import Broken, Defect, Reply, excerpt_of, read_reply
 
 JSON_TYPE = "application/json"
 USER_AGENT = f"escrowctl/{__version__}"

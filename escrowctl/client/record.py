@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
+from escrowctl.contract.json import JsonValue
 from escrowctl.contract.money import Money
-from escrowctl.contract.number import JsonValue
 from escrowctl.contract.record import Located, Pointers, locate, unwrap
 
 

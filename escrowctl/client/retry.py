@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from escrowctl.client.http import Answer, Exchange, Fault
-from escrowctl.contract.reply import Defect
+from escrowctl.contract.json import Defect
 from escrowctl.signals import Signals
 from escrowctl.surroundings import Surroundings
 

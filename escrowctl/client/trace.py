@@ -10,11 +10,9 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from escrowctl.client.http import SUCCESS, Answer, Exchange, Request, redact_headers
-from escrowctl.contract.body import encode
-from escrowctl.contract.number import JsonValue
+from escrowctl.contract.json import Document, JsonValue, encode, read_reply
 from escrowctl.contract.operations import READING_METHODS
 from escrowctl.contract.redaction import hide_query, hide_secrets, redact
-from escrowctl.contract.reply import Document, read_reply
 
 _SHOWN_REPLY_HEADERS = frozenset(
     {"content-type", "content-length", "content-encoding", "date", "location", "retry-after", "x-request-id"}

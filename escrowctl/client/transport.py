@@ -24,9 +24,9 @@ from escrowctl.client.dns import LONGEST_WAIT, resolve_name, share_of
 from escrowctl.client.http import Answer, Evidence, Exchange, Fault, Request
 from escrowctl.client.tls import make_context, make_empty_context
 from escrowctl.config.service import Service
+from escrowctl.contract.json import Defect
 from escrowctl.contract.key_search import star
 from escrowctl.contract.operations import READING_METHODS
-from escrowctl.contract.reply import Defect
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication

@@ -7,9 +7,8 @@ from escrowctl.commands.tx.update import update_one
 from escrowctl.commands.webhook import register
 from escrowctl.commands.write_arguments import check_currency, read_data
 from escrowctl.commands.writing import note_replayed, show_request
-from escrowctl.contract.body import encode
+from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.contract.money import check_minor_digits, parse_amount
-from escrowctl.contract.number import JsonValue, Number
 from escrowctl.contract.operations import (
     CREATE_TRANSACTION,
     CREATE_WEBHOOK,

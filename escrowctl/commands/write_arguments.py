@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import TextIO
 
 from escrowctl.contract.identifiers import fold_reference
+from escrowctl.contract.json import Broken, Defect, JsonValue, read_reply
 from escrowctl.contract.money import Money, check_minor_digits, may_be_listed, parse_amount, parse_currency
-from escrowctl.contract.number import JsonValue
-from escrowctl.contract.reply import Broken, Defect, read_reply
 from escrowctl.errors import bad_value
 from escrowctl.files import NotRegularError, TooLargeError, read_regular
 from escrowctl.journal.entries import parse_entry_name

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from escrowctl.client.http import redact_headers
 from escrowctl.client.record import Record, describe_money
-from escrowctl.contract.number import JsonValue
+from escrowctl.contract.json import JsonValue
 from escrowctl.contract.operations import Operation
 from escrowctl.contract.record import Located
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, command

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation, localcontext
 
 from escrowctl.contract.currencies import MINOR_DIGITS
-from escrowctl.contract.number import Number
+from escrowctl.contract.json import Number
 from escrowctl.errors import EscrowctlError, bad_value
 
 _PLAIN = re.compile(r"(0|[1-9][0-9]*)(\.[0-9]+)?", re.ASCII)

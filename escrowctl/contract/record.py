@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from decimal import InvalidOperation
 from typing import NamedTuple
 
-from escrowctl.contract.number import JsonValue, Number
+from escrowctl.contract.json import JsonValue, Number
 
 _INDEX = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)
 _AMOUNT = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?", re.ASCII)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from escrowctl.contract.number import Number
+from escrowctl.contract.json import Number
 from escrowctl.journal.chain import Kind, Record
 from escrowctl.journal.entries import State
 

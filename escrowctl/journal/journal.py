@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from itertools import islice
 from pathlib import Path
 
+from escrowctl.contract.json import JsonValue
 from escrowctl.contract.money import sum_exactly
-from escrowctl.contract.number import JsonValue
 from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
 from escrowctl.journal import guards, signing_secrets
 from escrowctl.journal.accounts import Account

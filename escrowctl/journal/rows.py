@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from escrowctl.contract.identifiers import fold_id, fold_reference
+from escrowctl.contract.json import Number
 from escrowctl.contract.money import Money
-from escrowctl.contract.number import Number
 from escrowctl.contract.operations import RELEASE_TRANSACTION
 from escrowctl.journal.accounts import Account
 from escrowctl.journal.chain import Kind, canonical

@@ -15,7 +15,7 @@ from escrowctl.output.safe import safe
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from escrowctl.contract.number import JsonValue
+    from escrowctl.contract.json import JsonValue
     from escrowctl.output.view import Listing, View
 
 _MIN_WIDTH = 40
@@ -301,6 +301,6 @@ def require_ids(view: "View") -> None:
 
 
 def _json(document: "JsonValue", *, indent: int | None = None) -> str:
-    from escrowctl.contract.body import encode
+    from escrowctl.contract.json import encode
 
     return encode(document, spaced=True, indent=indent)

@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from escrowctl.contract.body import encode
-from escrowctl.contract.number import JsonValue, Number
+from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.contract.record import resolve_pointer
 from escrowctl.output.safe import safe
 

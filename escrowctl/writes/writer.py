@@ -19,10 +19,9 @@ from escrowctl.client.record import Record, make_record
 from escrowctl.client.retry import Retry, may_write_again
 from escrowctl.client.transport import Connection
 from escrowctl.config.service import REPLY_LIMIT, Service
-from escrowctl.contract.body import encode
+from escrowctl.contract.json import Document, encode, read_reply
 from escrowctl.contract.operations import Operation
 from escrowctl.contract.redaction import find_secret, hide_values, may_hold_secret, redact
-from escrowctl.contract.reply import Document, read_reply
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped, not_sent
 from escrowctl.journal.accounts import account_of
 from escrowctl.journal.entries import Entry, Intent, State, Verdict

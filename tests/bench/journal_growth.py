@@ -23,8 +23,8 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
+from escrowctl.contract.json import Number
 from escrowctl.contract.money import Money
-from escrowctl.contract.number import Number
 from escrowctl.journal.entries import Intent, State, Verdict
 from escrowctl.journal.journal import Journal
 

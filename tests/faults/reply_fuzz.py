@@ -30,7 +30,7 @@ from escrowctl.client.transport import Connection, OriginTransport
 from escrowctl.config.origin import parse_base_url
 from escrowctl.config.secrets import Secret
 from escrowctl.config.service import Service
-from escrowctl.contract.body import encode
+from escrowctl.contract.json import encode
 from escrowctl.contract.operations import (
     CREATE_TRANSACTION,
     CREATE_WEBHOOK,

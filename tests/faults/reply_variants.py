@@ -15,7 +15,7 @@ from rich.markup import render
 
 from escrowctl.client import http, transport
 from escrowctl.client.http import Fault
-from escrowctl.contract.reply import Document, Reply, read_reply
+from escrowctl.contract.json import Document, Reply, read_reply
 from escrowctl.errors import Outcome
 from escrowctl.output import console, errors, terminal, tsv
 from escrowctl.writes import outcome, writer

@@ -20,7 +20,7 @@ from escrowctl.session import Session, session_of
 
 if TYPE_CHECKING:
     from escrowctl.config.profiles import Value
-    from escrowctl.contract.number import JsonValue
+    from escrowctl.contract.json import JsonValue
 
 
 def login(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from escrowctl.commands.journal.views import SHEET, view_entry
-from escrowctl.contract.number import JsonValue, Number
+from escrowctl.contract.json import JsonValue, Number
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_value
 from escrowctl.journal.archive import read_archive, write_archive
 from escrowctl.journal.chain import Head

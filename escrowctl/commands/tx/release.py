@@ -10,10 +10,9 @@ from escrowctl.commands.arguments import parse_duration, read_ids
 from escrowctl.commands.several import run_several
 from escrowctl.commands.write_arguments import check_currency, check_options, read_data
 from escrowctl.commands.writing import ask_on_record, note_replayed, show_request
-from escrowctl.contract.body import encode
 from escrowctl.contract.identifiers import refuse_confusable
+from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.contract.money import parse_amount
-from escrowctl.contract.number import JsonValue, Number
 from escrowctl.contract.operations import RELEASE_TRANSACTION, Operation
 from escrowctl.dialogue import confirmation_needed
 from escrowctl.errors import bad_value

@@ -4,14 +4,13 @@ from typing import NamedTuple
 
 from escrowctl.client.http import SUCCESS, Answer, Evidence, Exchange, Fault, Request, make_headers
 from escrowctl.client.problem import REFUSAL_CODES, connection_hint, describe_document, describe_refusal, refusal_hint
-from escrowctl.client.record import Record, Records, make_item, make_record
 from escrowctl.client.retry import Retry, may_read_again
 from escrowctl.client.transport import Connection
 from escrowctl.config.service import LIST_LIMIT, REPLY_LIMIT, Service
 from escrowctl.contract.json import Broken, Defect, JsonValue
 from escrowctl.contract.operations import Operation
 from escrowctl.contract.paths import Call
-from escrowctl.contract.record import find_items, looks_like_error, unwrap
+from escrowctl.contract.record import Record, Records, find_items, looks_like_error, make_item, make_record, unwrap
 from escrowctl.errors import ONLY_READ, ErrorCode, EscrowctlError, Hint, Hints, Outcome, not_sent
 from escrowctl.signals import Signals
 from escrowctl.surroundings import Surroundings

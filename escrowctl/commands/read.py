@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from escrowctl.client.record import Record, Records
 from escrowctl.commands.arguments import read_ids
 from escrowctl.commands.several import run_several
 from escrowctl.contract.operations import Operation
+from escrowctl.contract.record import Record, Records
 from escrowctl.output.view import Listing, View, flatten
 from escrowctl.session import Session
 

@@ -3,10 +3,9 @@
 from typing import TYPE_CHECKING
 
 from escrowctl.client.http import redact_headers
-from escrowctl.client.record import Record, describe_money
 from escrowctl.contract.json import JsonValue
 from escrowctl.contract.operations import Operation
-from escrowctl.contract.record import Located
+from escrowctl.contract.record import Located, Record, describe_money
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, command
 from escrowctl.output.view import View
 from escrowctl.session import Session

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from escrowctl.contract.currencies import MINOR_DIGITS
+from escrowctl.contract.money import MINOR_DIGITS
 
 _CHOICES = {
     "--color": ("auto", "always", "never"),

@@ -3,16 +3,39 @@
 interface.md section 2 shows an amount only as "number" and a currency as "a currency code": units
 and bounds are not shown. So an amount goes out exactly as it was typed, and what could be read two
 ways is refused with the spelling that cannot.
+
+Currencies and their minor digits: ISO 4217 List One as published on 2026-01-01. Codes without a minor
+unit there (precious metals, test and accounting codes such as XAU and XXX) are left out: no money is
+held in them. A test compares this table with the `iso4217` package, so that a revision is noticed.
 """
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation, localcontext
+from typing import NamedTuple
 
-from escrowctl.contract.currencies import MINOR_DIGITS
 from escrowctl.contract.json import Number
+from escrowctl.contract.record import Located
 from escrowctl.errors import EscrowctlError, bad_value
+
+_CODES_BY_MINOR_DIGITS = {
+    0: ("BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF"),
+    2: (
+        "AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BMD BND BOB BOV BRL BSD BTN BWP BYN BZD CAD CDF "
+        "CHE CHF CHW CNY COP COU CRC CUP CVE CZK DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD "
+        "GTQ GYD HKD HNL HTG HUF IDR ILS INR IRR JMD KES KGS KHR KPW KYD KZT LAK LBP LKR LRD LSL MAD MDL "
+        "MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MXV MYR MZN NAD NGN NIO NOK NPR NZD PAB PEN PGK PHP PKR "
+        "PLN QAR RON RSD RUB SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TOP "
+        "TRY TTD TWD TZS UAH USD USN UYU UZS VED VES WST XAD XCD XCG YER ZAR ZMW ZWG"
+    ),
+    3: ("BHD IQD JOD KWD LYD OMR TND"),
+    4: ("CLF UYW"),
+}
+
+MINOR_DIGITS: dict[str, int] = {
+    code: digits for digits, codes in _CODES_BY_MINOR_DIGITS.items() for code in codes.split()
+}
+"""Currency code -> number of decimals of its minor unit (USD 2, JPY 0, KWD 3)."""
 
 _PLAIN = re.compile(r"(0|[1-9][0-9]*)(\.[0-9]+)?", re.ASCII)
 _MAX_AMOUNT_CHARS = 40
@@ -23,8 +46,7 @@ _SEPARATOR_NAMES = {",": "a thousands separator", "_": "an underscore", " ": "sp
 _EXAMPLE = "write digits and at most one point, such as 100 or 99.95"
 
 
-@dataclass(frozen=True, slots=True)
-class Money:
+class Money(NamedTuple):
     """An amount as it stands on the wire, and its currency."""
 
     amount: Number
@@ -32,6 +54,13 @@ class Money:
 
     def __str__(self) -> str:
         return f"{self.amount} {self.currency}"
+
+
+def money_of(located: Located | None) -> Money | None:
+    """Return a record's money; None where its amount or its currency is not known."""
+    if located is None or located.amount is None or located.currency is None:
+        return None
+    return Money(located.amount, located.currency)
 
 
 def sum_exactly(amounts: Iterable[Decimal]) -> Decimal:

@@ -9,10 +9,9 @@ from dataclasses import replace
 
 from escrowctl.client.problem import describe_refusal
 from escrowctl.client.reader import Reader
-from escrowctl.client.record import Record, describe, is_another
 from escrowctl.config.service import Service
 from escrowctl.contract.operations import GET_TRANSACTION
-from escrowctl.contract.record import Located
+from escrowctl.contract.record import Located, Record, describe, is_another
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Outcome, Stopped, command
 from escrowctl.journal.entries import Entry, State
 from escrowctl.journal.guards import taken_over

@@ -3,10 +3,9 @@
 import shlex
 from typing import TYPE_CHECKING, NamedTuple
 
-from escrowctl.client.record import money_of
 from escrowctl.contract.identifiers import fold_id, fold_reference
 from escrowctl.contract.json import Document, JsonValue, Number, encode, normalise, read_reply
-from escrowctl.contract.money import Money
+from escrowctl.contract.money import Money, money_of
 from escrowctl.contract.operations import (
     CREATE_TRANSACTION,
     CREATE_WEBHOOK,

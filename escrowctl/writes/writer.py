@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from escrowctl.client.http import SUCCESS, Answer, Evidence, Exchange, Fault, Request, make_headers
-from escrowctl.client.record import Record, make_record
 from escrowctl.client.retry import Retry, may_write_again
 from escrowctl.client.transport import Connection
 from escrowctl.config.service import REPLY_LIMIT, Service
 from escrowctl.contract.json import Document, encode, read_reply
 from escrowctl.contract.operations import Operation
+from escrowctl.contract.record import Record, make_record
 from escrowctl.contract.redaction import find_secret, hide_values, may_hold_secret, redact
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped, not_sent
 from escrowctl.journal.accounts import account_of

@@ -23,7 +23,6 @@ from conftest import KEY
 
 from escrowctl.client.http import Evidence, Exchange, Request
 from escrowctl.client.reader import Reader
-from escrowctl.client.record import make_record
 from escrowctl.client.retry import Retry
 from escrowctl.client.tls import make_empty_context
 from escrowctl.client.transport import Connection, OriginTransport
@@ -42,6 +41,7 @@ from escrowctl.contract.operations import (
     UPDATE_TRANSACTION,
     Operation,
 )
+from escrowctl.contract.record import make_record
 from escrowctl.errors import EscrowctlError, Outcome
 from escrowctl.output import terminal, tsv
 from escrowctl.output.view import Listing, View, flatten

@@ -4,8 +4,8 @@ import pytest
 from iso4217 import Currency
 
 from escrowctl.client.http import Answer, Exchange
-from escrowctl.contract.currencies import MINOR_DIGITS
 from escrowctl.contract.json import Document, read_reply
+from escrowctl.contract.money import MINOR_DIGITS
 from escrowctl.contract.operations import CREATE_TRANSACTION, OPERATIONS, RELEASE_TRANSACTION, Operation
 from escrowctl.contract.record import locate, looks_like_error, resolve_pointer, unwrap
 from escrowctl.errors import Outcome

@@ -4,7 +4,6 @@ Typer takes an option only where it is declared. Declaring these on every comman
 cost each start some 30 ms, so a command adds them to its own when it is parsed or asked for help.
 """
 
-from dataclasses import dataclass, field
 from typing import Annotated, Any, Protocol, cast
 
 import typer
@@ -20,26 +19,26 @@ FIELD_NAMES = (
 """What `--fields` may name: the located fields of records, and the columns of the journal."""
 
 
-@dataclass
 class SharedOptions:
     """What the line says beside the command itself; filled while it is parsed."""
 
-    profile: str | None = None
-    sandbox: bool = False
-    base_url: str | None = None
-    config: str | None = None
-    timeout: float | None = None
-    json: bool = False
-    color: str = "auto"
-    quiet: bool = False
-    verbose: bool = False
-    debug: bool = False
-    fields: tuple[str, ...] = ()
-    raw: bool = False
-    no_input: bool = False
-    version: bool = False
-    given: set[str] = field(default_factory=set)
-    """Names of those with a value that were given so far."""
+    def __init__(self) -> None:
+        self.profile: str | None = None
+        self.sandbox = False
+        self.base_url: str | None = None
+        self.config: str | None = None
+        self.timeout: float | None = None
+        self.json = False
+        self.color = "auto"
+        self.quiet = False
+        self.verbose = False
+        self.debug = False
+        self.fields: tuple[str, ...] = ()
+        self.raw = False
+        self.no_input = False
+        self.version = False
+        self.given: set[str] = set()
+        """Names of those with a value that were given so far."""
 
 
 class Writes(Protocol):

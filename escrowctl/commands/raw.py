@@ -1,7 +1,5 @@
 """Calls typed by hand: the path decides which operation it is, and the reply is shown as JSON."""
 
-from dataclasses import replace
-
 from escrowctl.commands.tx.release import release_all
 from escrowctl.commands.tx.update import update_one
 from escrowctl.commands.webhook import register
@@ -126,7 +124,7 @@ def _run(session: Session, request: WriteRequest, *, dry_run: bool) -> None:
         entry = result.sent
         view = _view(result.record.document if result.record else None, noun=request.operation.noun)
         done = f"{entry.intent.method} {entry.intent.url} was done ({entry.verdict.http_status})"
-        session.show(replace(view, id=view.id or entry.verdict.result_id), done=done)
+        session.show(view._replace(id=view.id or entry.verdict.result_id), done=done)
         if result.failure is not None:
             raise result.failure
 
@@ -136,8 +134,7 @@ def _view(document: JsonValue, *, noun: str) -> View:
     record = unwrap(document, noun=noun)
     view = _view_record(record, noun=noun)
     items = _items(record, noun=noun) if view.id is None and view.named["amount"] is None else None
-    return replace(
-        view,
+    return view._replace(
         document=document,
         fields=flatten(document),
         whole=True,

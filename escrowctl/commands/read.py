@@ -1,7 +1,5 @@
 """Records of the service, shown: one, several by id, or a whole list."""
 
-from dataclasses import replace
-
 from escrowctl.commands.arguments import read_ids
 from escrowctl.commands.several import run_several
 from escrowctl.contract.operations import Operation
@@ -52,4 +50,4 @@ def show_list(session: Session, found: Records) -> None:
 
 def _line(session: Session, record: Record, resource_id: str) -> View:
     view = view_record(session, record, resource_id)
-    return replace(view, document={"id": resource_id, "outcome": "read", "record": view.document}, outcome="read")
+    return view._replace(document={"id": resource_id, "outcome": "read", "record": view.document}, outcome="read")

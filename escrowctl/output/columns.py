@@ -1,7 +1,7 @@
 """Which columns a terminal holds and how wide each is: ids and amounts whole, the others by importance."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 GAP = 2
 """Cells between two columns."""
@@ -16,8 +16,7 @@ _LONGEST_CODE = 8
 """How long what stands as a currency may be to be put behind its amount."""
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """A column as it would be shown if there were room; `whole`: its cells are never folded."""
 
     name: str

@@ -4,9 +4,8 @@ import contextlib
 import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from io import TextIOWrapper
-from typing import TYPE_CHECKING, TextIO, TypedDict
+from typing import TYPE_CHECKING, NamedTuple, TextIO, TypedDict
 
 from escrowctl.errors import ErrorCode, EscrowctlError
 from escrowctl.output.safe import safe
@@ -32,8 +31,7 @@ class OutputClosedError(Exception):
     """Whoever read stdout has gone (a closed pipe): no error, but nothing more can be shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Manner:
+class Manner(NamedTuple):
     """How to speak: `color` is auto, always or never; `fields` are all that is wanted of each thing; `raw`: data is
     JSON, even for a person.
     """

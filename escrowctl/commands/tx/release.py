@@ -1,6 +1,5 @@
 """`escrowctl tx release`."""
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -151,7 +150,7 @@ def _as_line(view: View) -> View:
     """Return the view of one of several, with its outcome."""
     assert isinstance(view.document, dict)
     document = {"id": view.id, "outcome": "done", **view.document}
-    return replace(view, document=document, fields=flatten(document), record=document, outcome="done")
+    return view._replace(document=document, fields=flatten(document), record=document, outcome="done")
 
 
 def _how_verified(result: "WriteResult") -> str:

@@ -8,7 +8,7 @@ import typer
 
 from escrowctl.contract.json import JsonValue, encode
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command
-from escrowctl.output.safe import safe
+from escrowctl.output.plain import safe
 from escrowctl.output.view import Listing, View, text_of
 from escrowctl.session import Session, session_of
 

@@ -8,7 +8,7 @@ from io import TextIOWrapper
 from typing import TYPE_CHECKING, NamedTuple, TextIO, TypedDict
 
 from escrowctl.errors import ErrorCode, EscrowctlError
-from escrowctl.output.safe import safe
+from escrowctl.output.plain import render_rows, safe
 
 # Formats are loaded by whoever shows something: help and usage errors do not pay for them.
 if TYPE_CHECKING:
@@ -92,8 +92,6 @@ class Console:
 
     def show_listing(self, listing: "Listing") -> None:
         """Show several things: an array, a table, or lines."""
-        from escrowctl.output import terminal, tsv
-
         if self.manner.fields:
             listing = listing.only(self.manner.fields)
         if self.manner.json or (self.manner.raw and not self.manner.quiet):
@@ -105,6 +103,8 @@ class Console:
         elif self.manner.quiet:
             self._ids(listing.views)
         elif self._stdout.isatty():
+            from escrowctl.output import terminal
+
             around = self._terminal()
             text, hidden = terminal.render_listing(listing, **around)
             self.data(text)
@@ -112,7 +112,7 @@ class Console:
                 names = " and ".join(filter(None, [", ".join(hidden[:-1]), hidden[-1]]))
                 self.note("hidden", f"{around['width']} columns do not hold {names}: --fields or --json shows all")
         else:
-            self.data(tsv.render_listing(listing))
+            self.data(render_rows(view.row(listing.columns) for view in listing.views))
 
     def show_line(self, view: "View") -> None:
         """Show one of several things that come one by one.
@@ -120,8 +120,6 @@ class Console:
         At a terminal the first has a header above it and decides how wide the columns are: how wide
         the others will be cannot be known yet.
         """
-        from escrowctl.output import terminal, tsv
-
         if self.manner.fields:
             view = view.only(self.manner.fields)
         if self.manner.quiet:
@@ -129,10 +127,12 @@ class Console:
         elif self.manner.json or self.manner.raw:
             self.document(view.document)
         elif not self._stdout.isatty():
-            self.data(tsv.render_row(view, tuple(view.named)))
+            self.data(render_rows([view.row(tuple(view.named))]))
         elif view.line is not None:
             self.data(safe(view.line))
         else:
+            from escrowctl.output import terminal
+
             around = self._terminal()
             header, row, self._widths = terminal.render_row(view, self._widths, around["now"], color=around["color"])
             self.data(f"{header}\n{row}" if header else row)
@@ -223,15 +223,15 @@ class Console:
                 self._drop(stream)
 
     def _show(self, view: "View") -> None:
-        from escrowctl.output import terminal, tsv
-
         if self.manner.json or self.manner.raw or view.whole:
             self._whole(view.document)
         elif not self._stdout.isatty():
-            self.data(tsv.render_fields(view))
+            self.data(render_rows(view.fields))
         elif view.line is not None:
             self.data(safe(view.line))
         else:
+            from escrowctl.output import terminal
+
             self.data(terminal.render_fields(view, **self._terminal()))
 
     def _whole(self, document: "JsonValue") -> None:

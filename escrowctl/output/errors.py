@@ -4,7 +4,7 @@ from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.contract.key_search import star
 from escrowctl.contract.redaction import star_value
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint
-from escrowctl.output.safe import safe
+from escrowctl.output.plain import safe
 
 _MAX_REPLY_CHARS = 1000
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.contract.record import resolve_pointer
-from escrowctl.output.safe import safe
+from escrowctl.output.plain import safe
 
 _MOST_NAME_CHARS = 200
 """A dotted name is repeated for every field beneath it: below a longer one, an object is shown as JSON."""

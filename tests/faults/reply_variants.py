@@ -17,7 +17,7 @@ from escrowctl.client import http, transport
 from escrowctl.client.http import Fault
 from escrowctl.contract.json import Document, Reply, read_reply
 from escrowctl.errors import Outcome
-from escrowctl.output import console, errors, terminal, tsv
+from escrowctl.output import console, errors, plain, terminal
 from escrowctl.writes import outcome, writer
 from escrowctl.writes.outcome import Judgement
 
@@ -160,7 +160,7 @@ def makes_nothing_safe(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> Non
         reached()
         return text
 
-    for module in (console, terminal, errors, tsv):
+    for module in (console, terminal, errors, plain):
         monkeypatch.setattr(module, "safe", as_it_is)
 
 

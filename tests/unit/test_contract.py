@@ -9,7 +9,7 @@ from escrowctl.contract.money import MINOR_DIGITS
 from escrowctl.contract.operations import CREATE_TRANSACTION, OPERATIONS, RELEASE_TRANSACTION, Operation
 from escrowctl.contract.record import locate, looks_like_error, resolve_pointer, unwrap
 from escrowctl.errors import Outcome
-from escrowctl.output.safe import safe
+from escrowctl.output.plain import safe
 from escrowctl.writes.outcome import judge_write
 
 

@@ -18,7 +18,7 @@ from escrowctl.journal.entries import Selection
 from escrowctl.journal.failures import ACCEPT_HEAD
 from escrowctl.journal.intake import Intake, merge, restore
 from escrowctl.journal.verification import Verification, accept_head, verify
-from escrowctl.output.csv import render_csv
+from escrowctl.output.plain import render_csv
 from escrowctl.output.view import View, flatten
 from escrowctl.session import Session, session_of
 from escrowctl.surroundings import timestamp

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     import typer
 
+    from escrowctl.client.connection import Connection, Observer
     from escrowctl.client.http import Exchange, Request
     from escrowctl.client.reader import Reader
     from escrowctl.client.retry import Retry
-    from escrowctl.client.transport import Connection, Observer
     from escrowctl.config.folders import Folders
     from escrowctl.config.secrets import KnownKeys, Secret
     from escrowctl.config.service import Service
@@ -368,7 +368,7 @@ class Session:
         return describe_sandbox(self.line.timeout, identity=sandbox.identity, key=sandbox.key, served_at=served_at)
 
     def _connect(self, service: "Service") -> "Connection":
-        from escrowctl.client.transport import connect, connect_in_process
+        from escrowctl.client.connection import connect, connect_in_process
 
         app = getattr(self._sandbox, "app", None) if service.sandbox else None
         if app is not None:

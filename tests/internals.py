@@ -6,7 +6,7 @@ A name in capitals is a path for `monkeypatch.setattr`, and `read` says what it 
 import pkgutil
 from typing import Any
 
-COLLECT_INFLATED = "escrowctl.client.decoding._collect_inflated"
+COLLECT_INFLATED = "escrowctl.client.connection._collect_inflated"
 COMPLETED_SHELLS = "escrowctl.completion.tree._SHELLS"
 COMPLETED_TOPICS = "escrowctl.completion.tree._TOPICS"
 FIND_ARRAY = "escrowctl.contract.record._find_array"
@@ -53,8 +53,3 @@ def sandbox_connection(sandbox: Any) -> Any:
 def store_connection(store: Any) -> Any:
     """Return the SQLite connection of a sandbox's store."""
     return store._connection
-
-
-def wsgi_of(transport: Any) -> Any:
-    """Return what an in-process transport calls the sandbox with."""
-    return transport._wsgi

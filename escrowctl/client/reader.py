@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
+from escrowctl.client.connection import Connection
 from escrowctl.client.http import SUCCESS, Answer, Evidence, Exchange, Fault, Request, make_headers
 from escrowctl.client.problem import REFUSAL_CODES, connection_hint, describe_document, describe_refusal, refusal_hint
 from escrowctl.client.retry import Retry, may_read_again
-from escrowctl.client.transport import Connection
 from escrowctl.config.service import LIST_LIMIT, REPLY_LIMIT, Service
 from escrowctl.contract.json import Broken, Defect, JsonValue
 from escrowctl.contract.operations import Operation

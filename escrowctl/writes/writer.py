@@ -14,9 +14,9 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from escrowctl.client.connection import Connection
 from escrowctl.client.http import SUCCESS, Answer, Evidence, Exchange, Fault, Request, make_headers
 from escrowctl.client.retry import Retry, may_write_again
-from escrowctl.client.transport import Connection
 from escrowctl.config.service import REPLY_LIMIT, Service
 from escrowctl.contract.json import Document, encode, read_reply
 from escrowctl.contract.operations import Operation

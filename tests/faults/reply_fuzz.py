@@ -21,11 +21,11 @@ import httpcore
 import internals
 from conftest import KEY
 
+from escrowctl.client.connection import Connection
 from escrowctl.client.http import Evidence, Exchange, Request
 from escrowctl.client.reader import Reader
 from escrowctl.client.retry import Retry
-from escrowctl.client.tls import make_empty_context
-from escrowctl.client.transport import Connection, OriginTransport
+from escrowctl.client.transport import OriginTransport, make_empty_context
 from escrowctl.config.origin import parse_base_url
 from escrowctl.config.secrets import Secret
 from escrowctl.config.service import Service

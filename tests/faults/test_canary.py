@@ -29,7 +29,7 @@ DEFECTS = (
     "escrowctl.output.plain.render_fields",
     internals.JUDGE_ANSWER,
     # Met by every line that asks the service, so that no seed goes without a crash report.
-    "escrowctl.client.transport.Connection.exchange",
+    "escrowctl.client.connection.Connection.exchange",
 )
 
 

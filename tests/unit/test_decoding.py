@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from escrowctl.client.decoding import BodyError, collect
+from escrowctl.client.connection import BodyError, collect
 from escrowctl.contract.json import Defect
 
 BODY = b'{"id":"tx_1","status":"held"}'

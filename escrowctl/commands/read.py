@@ -1,13 +1,58 @@
-"""Records of the service, shown: one, several by id, or a whole list."""
+"""`escrowctl tx get`, `tx list` and `user get`: records of the service, one, several by id, or a list."""
+
+from typing import Annotated
+
+import typer
 
 from escrowctl.commands.arguments import read_ids
-from escrowctl.commands.several import run_several
-from escrowctl.contract.operations import Operation
+from escrowctl.contract.operations import GET_TRANSACTION, GET_USER, LIST_TRANSACTIONS, Operation
 from escrowctl.contract.record import Record, Records
 from escrowctl.output.view import Listing, View, flatten
-from escrowctl.session import Session
+from escrowctl.session import Session, session_of
 
 COLUMNS = ("id", "status", "amount", "currency", "created")
+
+
+def get_transactions(
+    context: typer.Context,
+    ids: Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Transaction ids, or - for stdin.")] = None,
+) -> None:
+    """Show escrows as the service describes them.
+
+    \b
+    Example:
+      escrowctl tx get tx_7K2M9QHD --json
+    """
+    show_by_id(session_of(context), GET_TRANSACTION, ids)
+
+
+def list_transactions(context: typer.Context) -> None:
+    """List escrows, as the service lists them (observed, not published).
+
+    The call was seen in activity listings; its contract is not shown, so nothing is asked of it: no
+    filter, no paging. What comes may be one page of several.
+
+    \b
+    Example:
+      escrowctl tx list --json
+    """
+    session = session_of(context)
+    found = session.reader.read_list(LIST_TRANSACTIONS)
+    session.console.note("observed", "GET /transactions was observed, not published: this may be one page of several")
+    show_list(session, found)
+
+
+def get_users(
+    context: typer.Context,
+    ids: Annotated[list[str] | None, typer.Argument(metavar="ID...", help="User ids, or - for stdin.")] = None,
+) -> None:
+    """Show users as the service describes them.
+
+    \b
+    Example:
+      escrowctl user get usr_PAYER001 --json
+    """
+    show_by_id(session_of(context), GET_USER, ids)
 
 
 def view_record(session: Session, record: Record, resource_id: str | None = None) -> View:
@@ -35,6 +80,8 @@ def show_by_id(session: Session, operation: Operation, ids: list[str] | None) ->
     wanted, several = read_ids(ids, session.surroundings.stdin, noun=operation.noun)
     session.service.refuse_key(*wanted)
     if several:
+        from escrowctl.commands.several import run_several  # noqa: PLC0415 - one id does not pay for it
+
         run_several(session, wanted, lambda one: _line(session, session.reader.read(operation, one), one))
     else:
         session.show(view_record(session, session.reader.read(operation, wanted[0]), wanted[0]))

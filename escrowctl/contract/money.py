@@ -37,11 +37,11 @@ MINOR_DIGITS: dict[str, int] = {
 }
 """Currency code -> number of decimals of its minor unit (USD 2, JPY 0, KWD 3)."""
 
-_PLAIN = re.compile(r"(0|[1-9][0-9]*)(\.[0-9]+)?", re.ASCII)
+_PLAIN = r"(0|[1-9][0-9]*)(\.[0-9]+)?"
 _MAX_AMOUNT_CHARS = 40
 _SUM_DIGITS = 500
-_GROUPED = re.compile(r"[0-9]{1,3}([,_ '][0-9]{3})+(\.[0-9]+)?", re.ASCII)
-_EXPONENT = re.compile(r"[0-9]+(\.[0-9]+)?[eE][+-]?[0-9]{1,2}", re.ASCII)
+_GROUPED = r"[0-9]{1,3}([,_ '][0-9]{3})+(\.[0-9]+)?"
+_EXPONENT = r"[0-9]+(\.[0-9]+)?[eE][+-]?[0-9]{1,2}"
 _SEPARATOR_NAMES = {",": "a thousands separator", "_": "an underscore", " ": "spaces", "'": "an apostrophe"}
 _EXAMPLE = "write digits and at most one point, such as 100 or 99.95"
 
@@ -77,7 +77,7 @@ def parse_amount(text: str, *, name: str = "--amount") -> Number:
     """
     if len(text) > _MAX_AMOUNT_CHARS:
         raise bad_value(f'{name} "{text[:20]}..." has {len(text)} characters: {_EXAMPLE}.')
-    if not _PLAIN.fullmatch(text):
+    if not re.fullmatch(_PLAIN, text):
         raise _misspelt(name, text)
     amount = Number(text)
     if amount == 0:
@@ -137,14 +137,14 @@ def _diagnose(text: str) -> tuple[str, str]:
         return "is negative", "an amount is above zero"
     if text[0] == "+":
         return "has a plus sign", _write(text[1:])
-    if _GROUPED.fullmatch(text):
+    if re.fullmatch(_GROUPED, text):
         separator = re.sub(r"[0-9.]", "", text)[0]
         return f"has {_SEPARATOR_NAMES[separator]}", _write(re.sub(r"[,_ ']", "", text))
     return _diagnose_form(text)
 
 
 def _diagnose_form(text: str) -> tuple[str, str]:
-    if _EXPONENT.fullmatch(text):
+    if re.fullmatch(_EXPONENT, text):
         return "is in exponent form", _write(_expanded(text))
     if "," in text:
         return "has a comma", "write digits and one point, such as 1250.00"
@@ -163,7 +163,7 @@ def _diagnose_form(text: str) -> tuple[str, str]:
 
 def _write(candidate: str) -> str:
     """Propose a spelling, if it would be taken: the mend of a mend is no help."""
-    usable = _PLAIN.fullmatch(candidate) and len(candidate) <= _MAX_AMOUNT_CHARS and Decimal(candidate) > 0
+    usable = re.fullmatch(_PLAIN, candidate) and len(candidate) <= _MAX_AMOUNT_CHARS and Decimal(candidate) > 0
     return f"write {candidate}" if usable else _EXAMPLE
 
 

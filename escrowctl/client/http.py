@@ -74,6 +74,11 @@ class Answer:
         """Return the first header of that name; case does not matter."""
         return next((value for key, value in self.headers if key.lower() == name.lower()), None)
 
+    @property
+    def announces_end(self) -> bool:
+        """Whether it has a field that announces the end of the call, readable or not."""
+        return bool(self.header("Deprecation") or self.header("Sunset"))
+
     def without(self, key: str) -> "Answer":
         """Return the answer with every echo of the API key starred, before anything can show or store it.
 

@@ -22,11 +22,16 @@ _STRUCTURED_DATE = re.compile(r"@(-?[0-9]{1,12})", re.ASCII)
 
 
 class Trace:
-    """Shows each exchange; `whole` adds headers and bodies, both by allow-list: logs are shared."""
+    """Shows each exchange; `whole` adds headers and bodies, both by allow-list: logs are shared.
 
-    def __init__(self, say: Callable[[str], None], *, whole: bool) -> None:
-        self._say = say
+    `trace` takes its lines, `warn` what is announced.
+    """
+
+    def __init__(self, trace: Callable[[str], None], warn: Callable[[str], None], *, whole: bool) -> None:
+        self._trace = trace
+        self._warn = warn
         self._whole = whole
+        self._has_announced = False
 
     def show(self, request: Request, exchange: Exchange, seconds: float) -> None:
         """Show one exchange."""
@@ -46,8 +51,14 @@ class Trace:
                     self._write(f"< {name}: {value}")
             self._write(f"< {_reply(request, answer)}")
 
+    def announce_end(self, request: Request, answer: Answer) -> None:
+        """Warn of the first call of this run whose reply announces its end."""
+        if not self._has_announced and (ends := _describe_end(answer)):
+            self._has_announced = True
+            self._warn(f"the service says of {request.method} {request.url}: {ends}")
+
     def _write(self, line: str) -> None:
-        self._say(hide_query(hide_secrets(line)))
+        self._trace(hide_query(hide_secrets(line)))
 
 
 def _reply(request: Request, answer: Answer) -> str:
@@ -64,7 +75,7 @@ def _shown(value: JsonValue) -> str:
     return encode(redact(value))[:_MAX_BODY_CHARS]
 
 
-def describe_end(answer: Answer) -> str:
+def _describe_end(answer: Answer) -> str:
     """Return what a reply announces (`deprecated since 2026-01-01, ends 2026-12-31`, in UTC); empty: nothing."""
     since = _structured_date(answer.header("Deprecation") or "")
     until = _http_date(answer.header("Sunset") or "")

@@ -3,8 +3,7 @@
 from escrowctl.commands.tx.release import release_all
 from escrowctl.commands.tx.update import update_one
 from escrowctl.commands.webhook import register
-from escrowctl.commands.write_arguments import check_currency, read_data
-from escrowctl.commands.writing import note_replayed, show_request
+from escrowctl.commands.writing import check_currency, note_replayed, read_data, show_request
 from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.contract.money import check_minor_digits, parse_amount
 from escrowctl.contract.operations import (

@@ -1,16 +1,22 @@
 """`escrowctl tx get`, `tx list` and `user get`: records of the service, one, several by id, or a list."""
 
-from typing import Annotated
+from collections.abc import Iterator
+from functools import partial
+from typing import Annotated, TextIO
 
 import typer
 
-from escrowctl.commands.arguments import read_ids
+from escrowctl.contract.identifiers import parse_ids
 from escrowctl.contract.operations import GET_TRANSACTION, GET_USER, LIST_TRANSACTIONS, Operation
 from escrowctl.contract.record import Record, Records
+from escrowctl.errors import bad_value
 from escrowctl.output.view import Listing, View, flatten
 from escrowctl.session import Session, session_of
 
 COLUMNS = ("id", "status", "amount", "currency", "created")
+_MAX_LINE = 1024
+_MAX_LINES = 1_000_000
+_BYTE_ORDER_MARK = "\ufeff"
 
 
 def get_transactions(
@@ -53,6 +59,35 @@ def get_users(
       escrowctl user get usr_PAYER001 --json
     """
     show_by_id(session_of(context), GET_USER, ids)
+
+
+def read_ids(arguments: list[str] | None, stdin: TextIO, *, noun: str = "transaction") -> tuple[list[str], bool]:
+    """Return the ids, and whether the answer is for several: `-` alone reads one id a line from stdin.
+
+    Raises EscrowctlError (exit 2) for no id at all, an id twice, or one that cannot be one.
+    """
+    if not arguments:
+        raise bad_value(f"no {noun} id is given: name one or more, or - to read them from standard input.")
+    if arguments != ["-"]:
+        if "-" in arguments:
+            raise bad_value('"-" reads the ids from standard input: give it alone.')
+        return parse_ids(arguments, noun=noun), len(arguments) > 1
+    try:
+        ids = parse_ids(_id_lines(stdin), noun=noun)
+    except UnicodeDecodeError as error:
+        raise bad_value("standard input is not text: give one id a line.") from error
+    if not ids:
+        raise bad_value("there is no id on standard input: give one a line.")
+    return ids, True
+
+
+def _id_lines(stdin: TextIO) -> Iterator[str]:
+    """Yield each line that is not blank; a line too long for an id is cut, and refused as one."""
+    for number, line in enumerate(iter(partial(stdin.readline, _MAX_LINE), ""), start=1):
+        if number > _MAX_LINES:
+            raise bad_value(f"standard input has more than {_MAX_LINES} lines: give fewer ids at once.")
+        if text := line.strip().strip(_BYTE_ORDER_MARK):
+            yield text
 
 
 def view_record(session: Session, record: Record, resource_id: str | None = None) -> View:

@@ -6,8 +6,7 @@ from urllib.parse import urlsplit
 import typer
 
 from escrowctl.commands.read import view_record
-from escrowctl.commands.write_arguments import check_options, read_data
-from escrowctl.commands.writing import record_of, show_created, show_request
+from escrowctl.commands.writing import check_options, read_data, record_of, show_created, show_request
 from escrowctl.contract.json import JsonValue
 from escrowctl.contract.operations import CREATE_WEBHOOK, LIST_WEBHOOKS, Operation
 from escrowctl.contract.record import Record

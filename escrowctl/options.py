@@ -113,29 +113,17 @@ def _make_options() -> list[TyperOption]:
             param_decls=list(names), type=type, help=help, metavar=metavar, callback=keep, expose_value=False
         )
 
-    def flag(*names: str, help: str) -> TyperOption:  # noqa: A002
+    def flag(*names: str, help: str, keep: Any = _keep, is_eager: bool = False) -> TyperOption:  # noqa: A002
         return TyperOption(
-            param_decls=list(names), is_flag=True, default=False, help=help, callback=_keep, expose_value=False
+            param_decls=list(names),
+            is_flag=True,
+            default=False,
+            is_eager=is_eager,
+            help=help,
+            callback=keep,
+            expose_value=False,
         )
 
-    version = TyperOption(
-        param_decls=["--version", "-V"],
-        is_flag=True,
-        default=False,
-        is_eager=True,
-        help="Print the version.",
-        callback=_keep_version,
-        expose_value=False,
-    )
-    help_option = TyperOption(
-        param_decls=["--help", "-h"],
-        is_flag=True,
-        default=False,
-        is_eager=True,
-        help="Show this message and exit.",
-        callback=_show_help,
-        expose_value=False,
-    )
     return [
         value("--profile", "-p", help="The profile in config.toml to use.", metavar="NAME"),
         flag("--sandbox", help="Use the built-in sandbox: no account, no network, no real money."),
@@ -150,8 +138,8 @@ def _make_options() -> list[TyperOption]:
         flag("--verbose", "-v", help="Print a line for each request."),
         flag("--debug", help="Print requests (the key left out), and a traceback for a defect."),
         flag("--no-input", help="Never ask; refuse where a confirmation is needed."),
-        version,
-        help_option,
+        flag("--version", "-V", help="Print the version.", keep=_keep_version, is_eager=True),
+        flag("--help", "-h", help="Show this message and exit.", keep=_show_help, is_eager=True),
     ]
 
 

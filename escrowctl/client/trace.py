@@ -7,9 +7,9 @@ that cannot be read announces nothing.
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 
 from escrowctl.client.http import SUCCESS, Answer, Exchange, Request, redact_headers
+from escrowctl.client.retry import parse_date
 from escrowctl.contract.json import Document, JsonValue, encode, read_reply
 from escrowctl.contract.operations import READING_METHODS
 from escrowctl.contract.redaction import hide_query, hide_secrets, redact
@@ -78,7 +78,7 @@ def _shown(value: JsonValue) -> str:
 def _describe_end(answer: Answer) -> str:
     """Return what a reply announces (`deprecated since 2026-01-01, ends 2026-12-31`, in UTC); empty: nothing."""
     since = _structured_date(answer.header("Deprecation") or "")
-    until = _http_date(answer.header("Sunset") or "")
+    until = parse_date(answer.header("Sunset") or "")
     said = (f"deprecated since {since:%Y-%m-%d}" if since else "", f"ends {until:%Y-%m-%d}" if until else "")
     return ", ".join(part for part in said if part)
 
@@ -89,12 +89,4 @@ def _structured_date(text: str) -> datetime | None:
     try:
         return datetime.fromtimestamp(int(found[1]), UTC) if found else None
     except (ValueError, OverflowError, OSError):
-        return None
-
-
-def _http_date(text: str) -> datetime | None:
-    try:
-        found = parsedate_to_datetime(text)
-        return found.astimezone(UTC) if found.tzinfo else found
-    except (ValueError, OverflowError, IndexError, TypeError):
         return None

@@ -38,9 +38,6 @@ class Number(Decimal):
     def __repr__(self) -> str:
         return f"Number({self.text!r})"
 
-    def __reduce__(self) -> tuple[type["Number"], tuple[str]]:
-        return (Number, (self.text,))
-
 
 JsonValue: TypeAlias = "bool | str | Number | list[JsonValue] | dict[str, JsonValue] | None"
 """What a reply may hold once read: `bool` for true and false, `Number` for every number."""

@@ -29,13 +29,13 @@ NOUNS: dict[str, tuple[str, dict[str, str]]] = {
         "Create, read and release escrow transactions.",
         {
             "create": "tx.create.create",
-            "get": "tx.read.get",
+            "get": "read.get_transactions",
             "release": "tx.release.release",
-            "list": "tx.read.list_transactions",
+            "list": "read.list_transactions",
             "update": "tx.update.update",
         },
     ),
-    "user": ("Look users up.", {"get": "user.get"}),
+    "user": ("Look users up.", {"get": "read.get_users"}),
     "webhook": ("Register and list webhook endpoints.", {"create": "webhook.create", "list": "webhook.list_webhooks"}),
     "auth": (
         "Store, check and switch API keys.",

@@ -4,7 +4,6 @@ Typer takes an option only where it is declared. Declaring these on every comman
 cost each start some 30 ms, so a command adds them to its own when it is parsed or asked for help.
 """
 
-from dataclasses import dataclass, field
 from typing import Annotated, Any, Protocol, cast
 
 import typer
@@ -20,26 +19,26 @@ FIELD_NAMES = (
 """What `--fields` may name: the located fields of records, and the columns of the journal."""
 
 
-@dataclass
 class SharedOptions:
     """What the line says beside the command itself; filled while it is parsed."""
 
-    profile: str | None = None
-    sandbox: bool = False
-    base_url: str | None = None
-    config: str | None = None
-    timeout: float | None = None
-    json: bool = False
-    color: str = "auto"
-    quiet: bool = False
-    verbose: bool = False
-    debug: bool = False
-    fields: tuple[str, ...] = ()
-    raw: bool = False
-    no_input: bool = False
-    version: bool = False
-    given: set[str] = field(default_factory=set)
-    """Names of those with a value that were given so far."""
+    def __init__(self) -> None:
+        self.profile: str | None = None
+        self.sandbox = False
+        self.base_url: str | None = None
+        self.config: str | None = None
+        self.timeout: float | None = None
+        self.json = False
+        self.color = "auto"
+        self.quiet = False
+        self.verbose = False
+        self.debug = False
+        self.fields: tuple[str, ...] = ()
+        self.raw = False
+        self.no_input = False
+        self.version = False
+        self.given: set[str] = set()
+        """Names of those with a value that were given so far."""
 
 
 class Writes(Protocol):
@@ -114,29 +113,17 @@ def _make_options() -> list[TyperOption]:
             param_decls=list(names), type=type, help=help, metavar=metavar, callback=keep, expose_value=False
         )
 
-    def flag(*names: str, help: str) -> TyperOption:  # noqa: A002
+    def flag(*names: str, help: str, keep: Any = _keep, is_eager: bool = False) -> TyperOption:  # noqa: A002
         return TyperOption(
-            param_decls=list(names), is_flag=True, default=False, help=help, callback=_keep, expose_value=False
+            param_decls=list(names),
+            is_flag=True,
+            default=False,
+            is_eager=is_eager,
+            help=help,
+            callback=keep,
+            expose_value=False,
         )
 
-    version = TyperOption(
-        param_decls=["--version", "-V"],
-        is_flag=True,
-        default=False,
-        is_eager=True,
-        help="Print the version.",
-        callback=_keep_version,
-        expose_value=False,
-    )
-    help_option = TyperOption(
-        param_decls=["--help", "-h"],
-        is_flag=True,
-        default=False,
-        is_eager=True,
-        help="Show this message and exit.",
-        callback=_show_help,
-        expose_value=False,
-    )
     return [
         value("--profile", "-p", help="The profile in config.toml to use.", metavar="NAME"),
         flag("--sandbox", help="Use the built-in sandbox: no account, no network, no real money."),
@@ -151,8 +138,8 @@ def _make_options() -> list[TyperOption]:
         flag("--verbose", "-v", help="Print a line for each request."),
         flag("--debug", help="Print requests (the key left out), and a traceback for a defect."),
         flag("--no-input", help="Never ask; refuse where a confirmation is needed."),
-        version,
-        help_option,
+        flag("--version", "-V", help="Print the version.", keep=_keep_version, is_eager=True),
+        flag("--help", "-h", help="Show this message and exit.", keep=_show_help, is_eager=True),
     ]
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Outcome, command
 from escrowctl.options import SharedOptions
-from escrowctl.output.console import Console, Manner, require_ids
+from escrowctl.output.console import Console, require_ids, why_unprinted
 from escrowctl.signals import Signals
 from escrowctl.surroundings import Surroundings, timestamp
 
@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
     import typer
 
+    from escrowctl.client.connection import Connection, Observer
     from escrowctl.client.http import Exchange, Request
     from escrowctl.client.reader import Reader
     from escrowctl.client.retry import Retry
-    from escrowctl.client.transport import Connection, Observer
+    from escrowctl.client.trace import Trace
     from escrowctl.config.folders import Folders
     from escrowctl.config.secrets import KnownKeys, Secret
     from escrowctl.config.service import Service
@@ -57,19 +58,13 @@ class Session:
         self.defects: list[BaseException] = []
         """Defects of escrowctl that did not end the run, for main to report."""
 
-    # Speaking
-
     @cached_property
     def console(self) -> Console:
-        """The console, in the manner that the line asks for."""
-        options = self.options
-        manner = Manner(
-            options.json, options.quiet, options.verbose, options.debug, options.color, options.fields, options.raw
-        )
+        """The console, with the options of this run."""
         around = self.surroundings
         # Where no key is known yet, nothing is imported to find that out.
         keys = lambda: self.__dict__.get("keys", ())  # noqa: E731
-        return Console(around.stdout, around.stderr, around.environ, manner, now=around.now, keys=keys)
+        return Console(around.stdout, around.stderr, around.environ, self.options, now=around.now, keys=keys)
 
     @cached_property
     def dialogue(self) -> "Dialogue":
@@ -152,9 +147,7 @@ class Session:
 
     @contextmanager
     def accounting_for(self, done: str | None) -> Iterator[None]:
-        """Turn failing to print the result of a write, for whatever reason, into an error (12) that says what is
-        `done`.
-        """
+        """Raise `RESULT_NOT_PRINTED`, which says what is `done`, where the result of a write cannot be printed."""
         try:
             yield
         except Exception as error:
@@ -164,11 +157,9 @@ class Session:
                 self.report_traceback(error)
             raise EscrowctlError(
                 ErrorCode.RESULT_NOT_PRINTED,
-                f"{done}. Do not do it again: {_why_unprinted(error)}",
+                f"{done}. Do not do it again: {why_unprinted(error)}",
                 outcome=Outcome.DONE,
             ) from error
-
-    # The service
 
     @property
     def invocation(self) -> str:
@@ -325,9 +316,11 @@ class Session:
 
     def _warn_of_unshared_locks(self) -> None:
         """Warn of a live write where the journal's locks may not be shared."""
+        if not self.service.live:
+            return
         from escrowctl.journal.sqlite.mounts import find_unshared_locks
 
-        if self.service.live and (kind := find_unshared_locks(self.folders.state)) is not None:
+        if (kind := find_unshared_locks(self.folders.state)) is not None:
             self.console.note(
                 "unshared_locks",
                 f"the journal's folder {self.folders.state} is on a mount of type {kind}. Its locks may not be shared "
@@ -368,7 +361,7 @@ class Session:
         return describe_sandbox(self.line.timeout, identity=sandbox.identity, key=sandbox.key, served_at=served_at)
 
     def _connect(self, service: "Service") -> "Connection":
-        from escrowctl.client.transport import connect, connect_in_process
+        from escrowctl.client.connection import connect, connect_in_process
 
         app = getattr(self._sandbox, "app", None) if service.sandbox else None
         if app is not None:
@@ -376,26 +369,22 @@ class Session:
         return connect(service, monotonic=self.surroundings.monotonic, observe=self._observer())
 
     def _observer(self) -> "Observer":
-        options = self.options
-        shows = options.verbose or options.debug
-        is_announced = False
+        shows = self.options.verbose or self.options.debug
 
         def observe(request: "Request", exchange: "Exchange", seconds: float) -> None:
-            nonlocal is_announced
-            answer = exchange.answer
-            announces = answer is not None and (answer.header("Deprecation") or answer.header("Sunset"))
-            if not shows and (is_announced or not announces):
-                return
-            from escrowctl.client.trace import Trace, describe_end
-
             if shows:
-                Trace(self.console.trace, whole=options.debug).show(request, exchange, seconds)
-            if announces and not is_announced and answer is not None and (ends := describe_end(answer)):
-                is_announced = True
-                message = f"the service says of {request.method} {request.url}: {ends}"
-                self.console.note("deprecated", message, word="warning")
+                self._trace.show(request, exchange, seconds)
+            if exchange.answer is not None and exchange.answer.announces_end:
+                self._trace.announce_end(request, exchange.answer)
 
         return observe
+
+    @cached_property
+    def _trace(self) -> "Trace":
+        from escrowctl.client.trace import Trace
+
+        warn = lambda message: self.console.note("deprecated", message, word="warning")  # noqa: E731
+        return Trace(self.console.trace, warn, whole=self.options.debug)
 
     def _with_ways_on(self, error: EscrowctlError) -> EscrowctlError:
         """Name both ways on where nothing is configured: an account, or the sandbox."""
@@ -405,13 +394,3 @@ class Session:
                 Hint(f"escrowctl --sandbox {shlex.join(self.words)}".rstrip(), "without an account"),
             )
         return error
-
-
-def _why_unprinted(error: Exception) -> str:
-    from escrowctl.output.console import OutputClosedError
-
-    if isinstance(error, EscrowctlError):
-        return error.message
-    if isinstance(error, OutputClosedError):
-        return "the output was closed."
-    return f"the result could not be shown, by a defect in escrowctl ({type(error).__name__})."

@@ -8,7 +8,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TextIO
 
@@ -35,22 +34,34 @@ def _new_uuid() -> str:
     return str(uuid.uuid4())
 
 
-@dataclass(frozen=True)
 class Surroundings:
     """The outside world of one run. `now` is for display and records, `monotonic` for deadlines.
 
     `chance` draws from 0 (included) to 1.
     """
 
-    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
-    stdin: TextIO = field(default_factory=lambda: sys.stdin or io.StringIO())
-    stdout: TextIO = field(default_factory=lambda: sys.stdout or _ClosedStream())
-    stderr: TextIO = field(default_factory=lambda: sys.stderr or _ClosedStream())
-    now: Callable[[], datetime] = _utc_now
-    monotonic: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
-    new_uuid: Callable[[], str] = _new_uuid
-    chance: Callable[[], float] = _draw
+    def __init__(
+        self,
+        *,
+        environ: Mapping[str, str] | None = None,
+        stdin: TextIO | None = None,
+        stdout: TextIO | None = None,
+        stderr: TextIO | None = None,
+        now: Callable[[], datetime] = _utc_now,
+        monotonic: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+        new_uuid: Callable[[], str] = _new_uuid,
+        chance: Callable[[], float] = _draw,
+    ) -> None:
+        self.environ: Mapping[str, str] = os.environ if environ is None else environ
+        self.stdin: TextIO = stdin or sys.stdin or io.StringIO()
+        self.stdout: TextIO = stdout or sys.stdout or _ClosedStream()
+        self.stderr: TextIO = stderr or sys.stderr or _ClosedStream()
+        self.now = now
+        self.monotonic = monotonic
+        self.sleep = sleep
+        self.new_uuid = new_uuid
+        self.chance = chance
 
 
 def forbid_core_dumps() -> None:

@@ -6,14 +6,14 @@ A name in capitals is a path for `monkeypatch.setattr`, and `read` says what it 
 import pkgutil
 from typing import Any
 
-COLLECT_INFLATED = "escrowctl.client.decoding._collect_inflated"
+COLLECT_INFLATED = "escrowctl.client.connection._collect_inflated"
 COMPLETED_SHELLS = "escrowctl.completion.tree._SHELLS"
 COMPLETED_TOPICS = "escrowctl.completion.tree._TOPICS"
 FIND_ARRAY = "escrowctl.contract.record._find_array"
-FORMULA_STARTS = "escrowctl.output.csv._FORMULA_STARTS"
+FORMULA_STARTS = "escrowctl.output.plain._FORMULA_STARTS"
 JUDGE_ANSWER = "escrowctl.writes.outcome._judge_answer"
 JUDGE_SUCCESS = "escrowctl.writes.outcome._judge_success"
-MAX_LINES = "escrowctl.commands.arguments._MAX_LINES"
+MAX_LINES = "escrowctl.commands.read._MAX_LINES"
 MOUNTINFO = "escrowctl.journal.sqlite.mounts._MOUNTINFO"
 REFUSED_OTHERWISE = "escrowctl.writes.outcome._REFUSED_OTHERWISE"
 RUN_SANDBOX = "escrowctl.commands.sandbox._run"
@@ -47,8 +47,3 @@ def sandbox_connection(sandbox: Any) -> Any:
 def store_connection(store: Any) -> Any:
     """Return the SQLite connection of a sandbox's store."""
     return store._connection
-
-
-def wsgi_of(transport: Any) -> Any:
-    """Return what an in-process transport calls the sandbox with."""
-    return transport._wsgi

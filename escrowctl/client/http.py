@@ -12,10 +12,9 @@ from typing import NamedTuple
 
 from escrowctl import __version__
 from escrowctl.config.secrets import Secret
-from escrowctl.contract.body import encode
+from escrowctl.contract.json import Broken, Defect, Reply, encode, excerpt_of, read_reply
 from escrowctl.contract.key_search import STARS, holds_key, star
 from escrowctl.contract.redaction import hide_secrets, star_value
-from escrowctl.contract.reply import Broken, Defect, Reply, excerpt_of, read_reply
 
 JSON_TYPE = "application/json"
 USER_AGENT = f"escrowctl/{__version__}"
@@ -74,6 +73,11 @@ class Answer:
     def header(self, name: str) -> str | None:
         """Return the first header of that name; case does not matter."""
         return next((value for key, value in self.headers if key.lower() == name.lower()), None)
+
+    @property
+    def announces_end(self) -> bool:
+        """Whether it has a field that announces the end of the call, readable or not."""
+        return bool(self.header("Deprecation") or self.header("Sunset"))
 
     def without(self, key: str) -> "Answer":
         """Return the answer with every echo of the API key starred, before anything can show or store it.

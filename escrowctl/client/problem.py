@@ -2,9 +2,8 @@
 
 from escrowctl.client.http import Answer
 from escrowctl.config.service import Service
-from escrowctl.contract.number import JsonValue, Number
+from escrowctl.contract.json import Document, JsonValue, Number, excerpt_of
 from escrowctl.contract.redaction import hide_query, hide_secrets
-from escrowctl.contract.reply import Document, excerpt_of
 from escrowctl.errors import ErrorCode, Hints
 
 _MAX_CHARS = 200

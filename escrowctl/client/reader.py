@@ -1,21 +1,21 @@
 """Reads: one record, or an error that says why there is none; tried again where that may help."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from escrowctl.client.connection import Connection
 from escrowctl.client.http import SUCCESS, Answer, Evidence, Exchange, Fault, Request, make_headers
 from escrowctl.client.problem import REFUSAL_CODES, connection_hint, describe_document, describe_refusal, refusal_hint
-from escrowctl.client.record import Record, Records, make_item, make_record
 from escrowctl.client.retry import Retry, may_read_again
-from escrowctl.client.transport import Connection
 from escrowctl.config.service import LIST_LIMIT, REPLY_LIMIT, Service
-from escrowctl.contract.number import JsonValue
+from escrowctl.contract.json import Broken, Defect, JsonValue
 from escrowctl.contract.operations import Operation
-from escrowctl.contract.paths import Call
-from escrowctl.contract.record import find_items, looks_like_error, unwrap
-from escrowctl.contract.reply import Broken, Defect
+from escrowctl.contract.record import Record, Records, find_items, looks_like_error, make_item, make_record, unwrap
 from escrowctl.errors import ONLY_READ, ErrorCode, EscrowctlError, Hint, Hints, Outcome, not_sent
 from escrowctl.signals import Signals
 from escrowctl.surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from escrowctl.contract.paths import Call
 
 _FROM_THE_ORIGIN = ("Cache-Control", "no-cache")
 """Asks caches between to answer with nothing that they have stored (RFC 9111 section 5.2.1.4)."""
@@ -123,7 +123,7 @@ class Reader:
         elif _says_no(reply.value, noun=operation.noun):
             raise reading.denied(reply.value)
 
-    def fetch(self, call: Call) -> "JsonValue | bytes":
+    def fetch(self, call: "Call") -> "JsonValue | bytes":
         """Return what a call typed by hand reads: a JSON document, or the bytes of any other complete body.
 
         Raises as `read` does, except for a reply that is not JSON.

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from escrowctl.client.http import Answer, Exchange, Fault
-from escrowctl.contract.reply import Defect
+from escrowctl.contract.json import Defect
 from escrowctl.signals import Signals
 from escrowctl.surroundings import Surroundings
 
@@ -136,18 +136,19 @@ def asked_wait(answer: Answer | None, *, now: datetime) -> float | None:
     text = (answer.header("Retry-After") or "").strip() if answer else ""
     if text.isascii() and text.isdigit():
         return float(text.lstrip("0")[:12] or 0)
-    until = _parse_date(text)
+    until = parse_date(text)
     if answer is None or until is None:
         return None
-    return max(0.0, (until - (_parse_date(answer.header("Date") or "") or now)).total_seconds())
+    return max(0.0, (until - (parse_date(answer.header("Date") or "") or now)).total_seconds())
 
 
-def _parse_date(text: str) -> datetime | None:
+def parse_date(text: str) -> datetime | None:
+    """Return the time in UTC that a header's date says (RFC 9110 section 5.6.7); None for what is no date."""
     try:
         found = parsedate_to_datetime(text)
+        return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
     except (ValueError, OverflowError, IndexError, TypeError):
         return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _what_happened(exchange: Exchange) -> str:

@@ -7,14 +7,12 @@ that cannot be read announces nothing.
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 
 from escrowctl.client.http import SUCCESS, Answer, Exchange, Request, redact_headers
-from escrowctl.contract.body import encode
-from escrowctl.contract.number import JsonValue
+from escrowctl.client.retry import parse_date
+from escrowctl.contract.json import Document, JsonValue, encode, read_reply
 from escrowctl.contract.operations import READING_METHODS
 from escrowctl.contract.redaction import hide_query, hide_secrets, redact
-from escrowctl.contract.reply import Document, read_reply
 
 _SHOWN_REPLY_HEADERS = frozenset(
     {"content-type", "content-length", "content-encoding", "date", "location", "retry-after", "x-request-id"}
@@ -24,11 +22,16 @@ _STRUCTURED_DATE = re.compile(r"@(-?[0-9]{1,12})", re.ASCII)
 
 
 class Trace:
-    """Shows each exchange; `whole` adds headers and bodies, both by allow-list: logs are shared."""
+    """Shows each exchange; `whole` adds headers and bodies, both by allow-list: logs are shared.
 
-    def __init__(self, say: Callable[[str], None], *, whole: bool) -> None:
-        self._say = say
+    `trace` takes its lines, `warn` what is announced.
+    """
+
+    def __init__(self, trace: Callable[[str], None], warn: Callable[[str], None], *, whole: bool) -> None:
+        self._trace = trace
+        self._warn = warn
         self._whole = whole
+        self._has_announced = False
 
     def show(self, request: Request, exchange: Exchange, seconds: float) -> None:
         """Show one exchange."""
@@ -48,8 +51,14 @@ class Trace:
                     self._write(f"< {name}: {value}")
             self._write(f"< {_reply(request, answer)}")
 
+    def announce_end(self, request: Request, answer: Answer) -> None:
+        """Warn of the first call of this run whose reply announces its end."""
+        if not self._has_announced and (ends := _describe_end(answer)):
+            self._has_announced = True
+            self._warn(f"the service says of {request.method} {request.url}: {ends}")
+
     def _write(self, line: str) -> None:
-        self._say(hide_query(hide_secrets(line)))
+        self._trace(hide_query(hide_secrets(line)))
 
 
 def _reply(request: Request, answer: Answer) -> str:
@@ -66,10 +75,10 @@ def _shown(value: JsonValue) -> str:
     return encode(redact(value))[:_MAX_BODY_CHARS]
 
 
-def describe_end(answer: Answer) -> str:
+def _describe_end(answer: Answer) -> str:
     """Return what a reply announces (`deprecated since 2026-01-01, ends 2026-12-31`, in UTC); empty: nothing."""
     since = _structured_date(answer.header("Deprecation") or "")
-    until = _http_date(answer.header("Sunset") or "")
+    until = parse_date(answer.header("Sunset") or "")
     said = (f"deprecated since {since:%Y-%m-%d}" if since else "", f"ends {until:%Y-%m-%d}" if until else "")
     return ", ".join(part for part in said if part)
 
@@ -80,12 +89,4 @@ def _structured_date(text: str) -> datetime | None:
     try:
         return datetime.fromtimestamp(int(found[1]), UTC) if found else None
     except (ValueError, OverflowError, OSError):
-        return None
-
-
-def _http_date(text: str) -> datetime | None:
-    try:
-        found = parsedate_to_datetime(text)
-        return found.astimezone(UTC) if found.tzinfo else found
-    except (ValueError, OverflowError, IndexError, TypeError):
         return None

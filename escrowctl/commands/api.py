@@ -31,7 +31,7 @@ def call(
     """
     # The help of the tree imports this module; what calls need is imported where one is made.
     from escrowctl.commands.raw import call_path  # noqa: PLC0415
-    from escrowctl.commands.write_arguments import check_options  # noqa: PLC0415
+    from escrowctl.commands.writing import check_options  # noqa: PLC0415
 
     options = check_options(idempotency_key, reason, despite)
     call_path(session_of(context), method, path, data, options, yes=yes, dry_run=dry_run)

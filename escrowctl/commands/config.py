@@ -13,10 +13,9 @@ from escrowctl.config.file import find_config_path, parse_toml, read_profile_nam
 from escrowctl.config.origin import parse_base_url
 from escrowctl.config.profiles import is_setting, parse_name, parse_value
 from escrowctl.config.settings import check_timeout
-from escrowctl.contract.body import encode
-from escrowctl.contract.number import JsonValue
+from escrowctl.contract.json import JsonValue, encode
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command
-from escrowctl.output.safe import safe
+from escrowctl.output.plain import safe
 from escrowctl.output.view import Listing, View, text_of
 from escrowctl.session import Session, session_of
 

@@ -1,15 +1,11 @@
 """Calls typed by hand: the path decides which operation it is, and the reply is shown as JSON."""
 
-from dataclasses import replace
-
 from escrowctl.commands.tx.release import release_all
 from escrowctl.commands.tx.update import update_one
 from escrowctl.commands.webhook import register
-from escrowctl.commands.write_arguments import check_currency, read_data
-from escrowctl.commands.writing import note_replayed, show_request
-from escrowctl.contract.body import encode
+from escrowctl.commands.writing import check_currency, note_replayed, read_data, show_request
+from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.contract.money import check_minor_digits, parse_amount
-from escrowctl.contract.number import JsonValue, Number
 from escrowctl.contract.operations import (
     CREATE_TRANSACTION,
     CREATE_WEBHOOK,
@@ -127,7 +123,7 @@ def _run(session: Session, request: WriteRequest, *, dry_run: bool) -> None:
         entry = result.sent
         view = _view(result.record.document if result.record else None, noun=request.operation.noun)
         done = f"{entry.intent.method} {entry.intent.url} was done ({entry.settlement.http_status})"
-        session.show(replace(view, id=view.id or entry.settlement.result_id), done=done)
+        session.show(view._replace(id=view.id or entry.settlement.result_id), done=done)
         if result.failure is not None:
             raise result.failure
 
@@ -137,8 +133,7 @@ def _view(document: JsonValue, *, noun: str) -> View:
     record = unwrap(document, noun=noun)
     view = _view_record(record, noun=noun)
     items = _items(record, noun=noun) if view.id is None and view.named["amount"] is None else None
-    return replace(
-        view,
+    return view._replace(
         document=document,
         fields=flatten(document),
         whole=True,

@@ -1,15 +1,93 @@
-"""Records of the service, shown: one, several by id, or a whole list."""
+"""`escrowctl tx get`, `tx list` and `user get`: records of the service, one, several by id, or a list."""
 
-from dataclasses import replace
+from collections.abc import Iterator
+from functools import partial
+from typing import Annotated, TextIO
 
-from escrowctl.client.record import Record, Records
-from escrowctl.commands.arguments import read_ids
-from escrowctl.commands.several import run_several
-from escrowctl.contract.operations import Operation
+import typer
+
+from escrowctl.contract.identifiers import parse_ids
+from escrowctl.contract.operations import GET_TRANSACTION, GET_USER, LIST_TRANSACTIONS, Operation
+from escrowctl.contract.record import Record, Records
+from escrowctl.errors import bad_value
 from escrowctl.output.view import Listing, View, flatten
-from escrowctl.session import Session
+from escrowctl.session import Session, session_of
 
 COLUMNS = ("id", "status", "amount", "currency", "created")
+_MAX_LINE = 1024
+_MAX_LINES = 1_000_000
+_BYTE_ORDER_MARK = "\ufeff"
+
+
+def get_transactions(
+    context: typer.Context,
+    ids: Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Transaction ids, or - for stdin.")] = None,
+) -> None:
+    """Show escrows as the service describes them.
+
+    \b
+    Example:
+      escrowctl tx get tx_7K2M9QHD --json
+    """
+    show_by_id(session_of(context), GET_TRANSACTION, ids)
+
+
+def list_transactions(context: typer.Context) -> None:
+    """List escrows, as the service lists them (observed, not published).
+
+    The call was seen in activity listings; its contract is not shown, so nothing is asked of it: no
+    filter, no paging. What comes may be one page of several.
+
+    \b
+    Example:
+      escrowctl tx list --json
+    """
+    session = session_of(context)
+    found = session.reader.read_list(LIST_TRANSACTIONS)
+    session.console.note("observed", "GET /transactions was observed, not published: this may be one page of several")
+    show_list(session, found)
+
+
+def get_users(
+    context: typer.Context,
+    ids: Annotated[list[str] | None, typer.Argument(metavar="ID...", help="User ids, or - for stdin.")] = None,
+) -> None:
+    """Show users as the service describes them.
+
+    \b
+    Example:
+      escrowctl user get usr_PAYER001 --json
+    """
+    show_by_id(session_of(context), GET_USER, ids)
+
+
+def read_ids(arguments: list[str] | None, stdin: TextIO, *, noun: str = "transaction") -> tuple[list[str], bool]:
+    """Return the ids, and whether the answer is for several: `-` alone reads one id a line from stdin.
+
+    Raises EscrowctlError (exit 2) for no id at all, an id twice, or one that cannot be one.
+    """
+    if not arguments:
+        raise bad_value(f"no {noun} id is given: name one or more, or - to read them from standard input.")
+    if arguments != ["-"]:
+        if "-" in arguments:
+            raise bad_value('"-" reads the ids from standard input: give it alone.')
+        return parse_ids(arguments, noun=noun), len(arguments) > 1
+    try:
+        ids = parse_ids(_id_lines(stdin), noun=noun)
+    except UnicodeDecodeError as error:
+        raise bad_value("standard input is not text: give one id a line.") from error
+    if not ids:
+        raise bad_value("there is no id on standard input: give one a line.")
+    return ids, True
+
+
+def _id_lines(stdin: TextIO) -> Iterator[str]:
+    """Yield each line that is not blank; a line too long for an id is cut, and refused as one."""
+    for number, line in enumerate(iter(partial(stdin.readline, _MAX_LINE), ""), start=1):
+        if number > _MAX_LINES:
+            raise bad_value(f"standard input has more than {_MAX_LINES} lines: give fewer ids at once.")
+        if text := line.strip().strip(_BYTE_ORDER_MARK):
+            yield text
 
 
 def view_record(session: Session, record: Record, resource_id: str | None = None) -> View:
@@ -37,6 +115,8 @@ def show_by_id(session: Session, operation: Operation, ids: list[str] | None) ->
     wanted, several = read_ids(ids, session.surroundings.stdin, noun=operation.noun)
     session.service.refuse_key(*wanted)
     if several:
+        from escrowctl.commands.several import run_several  # noqa: PLC0415 - one id does not pay for it
+
         run_several(session, wanted, lambda one: _line(session, session.reader.read(operation, one), one))
     else:
         session.show(view_record(session, session.reader.read(operation, wanted[0]), wanted[0]))
@@ -52,4 +132,4 @@ def show_list(session: Session, found: Records) -> None:
 
 def _line(session: Session, record: Record, resource_id: str) -> View:
     view = view_record(session, record, resource_id)
-    return replace(view, document={"id": resource_id, "outcome": "read", "record": view.document}, outcome="read")
+    return view._replace(document={"id": resource_id, "outcome": "read", "record": view.document}, outcome="read")

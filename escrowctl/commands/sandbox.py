@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from escrowctl.contract.body import encode
-from escrowctl.contract.number import JsonValue, Number
+from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.errors import ErrorCode, bad_value
 from escrowctl.exits import ExitCode

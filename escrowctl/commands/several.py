@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from escrowctl.contract.number import JsonValue
+from escrowctl.contract.json import JsonValue
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped
 from escrowctl.output.console import OutputClosedError
 from escrowctl.output.errors import error_document

@@ -5,12 +5,11 @@ from urllib.parse import urlsplit
 
 import typer
 
-from escrowctl.client.record import Record
 from escrowctl.commands.read import view_record
-from escrowctl.commands.write_arguments import check_options, read_data
-from escrowctl.commands.writing import record_of, show_created, show_request
-from escrowctl.contract.number import JsonValue
+from escrowctl.commands.writing import check_options, read_data, record_of, show_created, show_request
+from escrowctl.contract.json import JsonValue
 from escrowctl.contract.operations import CREATE_WEBHOOK, LIST_WEBHOOKS, Operation
+from escrowctl.contract.record import Record
 from escrowctl.contract.redaction import find_secret, may_hold_secret
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
 from escrowctl.options import DataOption, DespiteOption, DryRunOption, KeyOption, ReasonOption

@@ -1,10 +1,9 @@
 """The command tree as plain data, for scripts that do not start the program."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from escrowctl.contract.currencies import MINOR_DIGITS
+from escrowctl.contract.money import MINOR_DIGITS
 
 _CHOICES = {
     "--color": ("auto", "always", "never"),
@@ -27,8 +26,7 @@ _SHELLS = (("bash", "bash 4 and newer"), ("zsh", "zsh 5"), ("fish", "fish 3"))
 _TOPICS = (("exit-codes", "What each exit code means."), ("environment", "The environment variables."))
 
 
-@dataclass(frozen=True)
-class Flag:
+class Flag(NamedTuple):
     """An option: its names, its help, and the values it takes."""
 
     names: tuple[str, ...]
@@ -39,8 +37,7 @@ class Flag:
     cached: str | None = None
 
 
-@dataclass(frozen=True)
-class Node:
+class Node(NamedTuple):
     """A command or group; `path` is what is typed, such as `("tx", "create")`."""
 
     path: tuple[str, ...]

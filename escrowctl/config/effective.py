@@ -8,8 +8,8 @@ from escrowctl.config.keys import Choice
 from escrowctl.config.origin import find_network, find_proxy_name
 from escrowctl.config.profiles import SETTINGS, find_default
 from escrowctl.config.settings import LineValues, Resolver
+from escrowctl.contract.json import JsonValue, Number
 from escrowctl.contract.key_search import STARS
-from escrowctl.contract.number import JsonValue, Number
 from escrowctl.errors import ErrorCode, EscrowctlError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from escrowctl.errors import ErrorCode, EscrowctlError, bad_config, bad_value, n
 from escrowctl.files import OTHERS_ACCESS, NotRegularError, TooLargeError, find_flaw, read_regular
 
 if TYPE_CHECKING:
-    from escrowctl.contract.number import JsonValue
+    from escrowctl.contract.json import JsonValue
 
 _KEY = re.compile(r"[\x21-\x7e]+", re.ASCII)
 MIN_KEY_CHARS = 8

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from escrowctl.config.origin import Network, Origin, parse_base_url
 from escrowctl.config.secrets import Secret
+from escrowctl.contract.json import Number
 from escrowctl.contract.key_search import holds_key
-from escrowctl.contract.number import Number
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.contract.record import Pointers
 from escrowctl.errors import bad_value

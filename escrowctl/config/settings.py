@@ -16,8 +16,8 @@ from escrowctl.config.keys import DEFAULT, ENVIRONMENT, LINE, Choice, KeyFinder
 from escrowctl.config.origin import Origin, find_network, parse_base_url, refuse_prefix
 from escrowctl.config.service import MAX_TIMEOUT, READ_TIMEOUT, WRITE_TIMEOUT, JournalPin, Service, Webhooks
 from escrowctl.config.variables import KEYS
+from escrowctl.contract.json import Number
 from escrowctl.contract.key_search import shown
-from escrowctl.contract.number import Number
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.contract.record import Pointers
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_config, bad_value, not_sent

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from escrowctl.errors import bad_value
 
-_ALLOWED = re.compile(r"[A-Za-z0-9_-]{1,128}", re.ASCII)
-_INVISIBLE = re.compile(
+_ALLOWED = r"[A-Za-z0-9_-]{1,128}"
+_INVISIBLE = (
     "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0]"
 )
 """Characters that show nothing (Unicode, Default_Ignorable_Code_Point), those of the first plane."""
@@ -27,8 +27,8 @@ def parse_id(text: str, *, noun: str = "transaction") -> str:
         raise bad_value(f'"{text}" is not a {noun} id: a script seems to have lost it on the way.')
     if len(text) > 128:
         raise bad_value(f'{noun} id "{text[:20]}..." has {len(text)} characters: at most 128 can be one.')
-    if not _ALLOWED.fullmatch(text):
-        odd = next(char for char in text if not _ALLOWED.fullmatch(char))
+    if not re.fullmatch(_ALLOWED, text):
+        odd = next(char for char in text if not re.fullmatch(_ALLOWED, char))
         raise bad_value(f'{noun} id "{text}" has the character "{odd}": an id is made of letters, digits, "_" and "-".')
     return text
 
@@ -63,4 +63,4 @@ def fold_id(text: str) -> str:
 
 def fold_reference(text: str) -> str:
     """Return a reference as a person sees it: composed (UAX 15, NFC), trimmed, without invisible characters."""
-    return _INVISIBLE.sub("", unicodedata.normalize("NFC", text)).strip()
+    return re.sub(_INVISIBLE, "", unicodedata.normalize("NFC", text)).strip()

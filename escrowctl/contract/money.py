@@ -3,28 +3,50 @@
 interface.md section 2 shows an amount only as "number" and a currency as "a currency code": units
 and bounds are not shown. So an amount goes out exactly as it was typed, and what could be read two
 ways is refused with the spelling that cannot.
+
+Currencies and their minor digits: ISO 4217 List One as published on 2026-01-01. Codes without a minor
+unit there (precious metals, test and accounting codes such as XAU and XXX) are left out: no money is
+held in them. A test compares this table with the `iso4217` package, so that a revision is noticed.
 """
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation, localcontext
+from typing import NamedTuple
 
-from escrowctl.contract.currencies import MINOR_DIGITS
-from escrowctl.contract.number import Number
+from escrowctl.contract.json import Number
+from escrowctl.contract.record import Located
 from escrowctl.errors import EscrowctlError, bad_value
 
-_PLAIN = re.compile(r"(0|[1-9][0-9]*)(\.[0-9]+)?", re.ASCII)
+_CODES_BY_MINOR_DIGITS = {
+    0: ("BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF"),
+    2: (
+        "AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BMD BND BOB BOV BRL BSD BTN BWP BYN BZD CAD CDF "
+        "CHE CHF CHW CNY COP COU CRC CUP CVE CZK DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD "
+        "GTQ GYD HKD HNL HTG HUF IDR ILS INR IRR JMD KES KGS KHR KPW KYD KZT LAK LBP LKR LRD LSL MAD MDL "
+        "MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MXV MYR MZN NAD NGN NIO NOK NPR NZD PAB PEN PGK PHP PKR "
+        "PLN QAR RON RSD RUB SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TOP "
+        "TRY TTD TWD TZS UAH USD USN UYU UZS VED VES WST XAD XCD XCG YER ZAR ZMW ZWG"
+    ),
+    3: ("BHD IQD JOD KWD LYD OMR TND"),
+    4: ("CLF UYW"),
+}
+
+MINOR_DIGITS: dict[str, int] = {
+    code: digits for digits, codes in _CODES_BY_MINOR_DIGITS.items() for code in codes.split()
+}
+"""Currency code -> number of decimals of its minor unit (USD 2, JPY 0, KWD 3)."""
+
+_PLAIN = r"(0|[1-9][0-9]*)(\.[0-9]+)?"
 _MAX_AMOUNT_CHARS = 40
 _SUM_DIGITS = 500
-_GROUPED = re.compile(r"[0-9]{1,3}([,_ '][0-9]{3})+(\.[0-9]+)?", re.ASCII)
-_EXPONENT = re.compile(r"[0-9]+(\.[0-9]+)?[eE][+-]?[0-9]{1,2}", re.ASCII)
+_GROUPED = r"[0-9]{1,3}([,_ '][0-9]{3})+(\.[0-9]+)?"
+_EXPONENT = r"[0-9]+(\.[0-9]+)?[eE][+-]?[0-9]{1,2}"
 _SEPARATOR_NAMES = {",": "a thousands separator", "_": "an underscore", " ": "spaces", "'": "an apostrophe"}
 _EXAMPLE = "write digits and at most one point, such as 100 or 99.95"
 
 
-@dataclass(frozen=True, slots=True)
-class Money:
+class Money(NamedTuple):
     """An amount as it stands on the wire, and its currency."""
 
     amount: Number
@@ -32,6 +54,13 @@ class Money:
 
     def __str__(self) -> str:
         return f"{self.amount} {self.currency}"
+
+
+def money_of(located: Located | None) -> Money | None:
+    """Return a record's money; None where its amount or its currency is not known."""
+    if located is None or located.amount is None or located.currency is None:
+        return None
+    return Money(located.amount, located.currency)
 
 
 def sum_exactly(amounts: Iterable[Decimal]) -> Decimal:
@@ -48,7 +77,7 @@ def parse_amount(text: str, *, name: str = "--amount") -> Number:
     """
     if len(text) > _MAX_AMOUNT_CHARS:
         raise bad_value(f'{name} "{text[:20]}..." has {len(text)} characters: {_EXAMPLE}.')
-    if not _PLAIN.fullmatch(text):
+    if not re.fullmatch(_PLAIN, text):
         raise _misspelt(name, text)
     amount = Number(text)
     if amount == 0:
@@ -108,14 +137,14 @@ def _diagnose(text: str) -> tuple[str, str]:
         return "is negative", "an amount is above zero"
     if text[0] == "+":
         return "has a plus sign", _write(text[1:])
-    if _GROUPED.fullmatch(text):
+    if re.fullmatch(_GROUPED, text):
         separator = re.sub(r"[0-9.]", "", text)[0]
         return f"has {_SEPARATOR_NAMES[separator]}", _write(re.sub(r"[,_ ']", "", text))
     return _diagnose_form(text)
 
 
 def _diagnose_form(text: str) -> tuple[str, str]:
-    if _EXPONENT.fullmatch(text):
+    if re.fullmatch(_EXPONENT, text):
         return "is in exponent form", _write(_expanded(text))
     if "," in text:
         return "has a comma", "write digits and one point, such as 1250.00"
@@ -134,7 +163,7 @@ def _diagnose_form(text: str) -> tuple[str, str]:
 
 def _write(candidate: str) -> str:
     """Propose a spelling, if it would be taken: the mend of a mend is no help."""
-    usable = _PLAIN.fullmatch(candidate) and len(candidate) <= _MAX_AMOUNT_CHARS and Decimal(candidate) > 0
+    usable = re.fullmatch(_PLAIN, candidate) and len(candidate) <= _MAX_AMOUNT_CHARS and Decimal(candidate) > 0
     return f"write {candidate}" if usable else _EXAMPLE
 
 

@@ -5,8 +5,8 @@ lists it, *observed* when it was only seen in activity listings: its contract is
 `escrowctl api` may call besides is *foreign*.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class Access(StrEnum):
@@ -24,8 +24,7 @@ class Standing(StrEnum):
     FOREIGN = "not in the interface"
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(NamedTuple):
     """One row of the interface: `path` holds `{id}` where interface.md writes `:id`.
 
     `verb` is what a sentence calls it ("the create was sent").

@@ -7,8 +7,8 @@ spelling gets round its guards. Nothing is guessed from a body.
 """
 
 import re
-from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.operations import (
@@ -31,8 +31,7 @@ _RELEASE_METHODS = frozenset({"POST", "PUT", "PATCH"})
 """Methods by which a service may take a release: a guard too many sends nothing twice."""
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """A call typed by hand: the operation it is, the id in its path (None: none is known), and its query."""
 
     operation: Operation
@@ -62,7 +61,7 @@ def parse_call(method: str, text: str, *, base: str = "", prefix: str) -> Call:
     segments = _segments(text, path.removeprefix(prefix) if path.startswith(f"{prefix}/") else path)
     call = _recognise(verb, segments)
     _require_whole(text, call, _recognise(verb, [*_parts(base), *_parts(prefix), *segments]), verb)
-    return replace(call, query=query)
+    return call._replace(query=query)
 
 
 def _unescape(escape: re.Match[str]) -> str:
@@ -99,13 +98,13 @@ def _recognise(method: str, segments: list[str]) -> Call:
     position = _releases(segments) if method in _RELEASE_METHODS else None
     if position is not None:
         path = "/" + "/".join([*segments[:position], "{id}", *segments[position + 1 :]])
-        return Call(replace(RELEASE_TRANSACTION, method=method, path=path), parse_id(segments[position]))
+        return Call(RELEASE_TRANSACTION._replace(method=method, path=path), parse_id(segments[position]))
     for operation in OPERATIONS:
         resource_id = _fits(operation, method, segments)
         if resource_id is not None:
             named = operation.path.count("{id}") == 1
             spelled = _spelled(segments, operation) if named else "/" + "/".join(segments)
-            return Call(replace(operation, path=spelled), parse_id(resource_id, noun=operation.noun) if named else None)
+            return Call(operation._replace(path=spelled), parse_id(resource_id, noun=operation.noun) if named else None)
     foreign = make_foreign(method, "/" + "/".join(segments))
     beneath = _id_beneath(segments) if foreign.access is Access.WRITE else None
     return Call(foreign, parse_id(beneath) if beneath is not None else None)

@@ -10,18 +10,19 @@ from collections.abc import Iterable, Iterator
 from decimal import InvalidOperation
 from typing import NamedTuple
 
-from escrowctl.contract.number import JsonValue, Number
+from escrowctl.contract.json import JsonValue, Number
 
-_INDEX = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)
-_AMOUNT = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?", re.ASCII)
+# `re` compiles each at its first use, and caches it: most runs need none.
+_INDEX = r"0|[1-9][0-9]{0,8}"
+_AMOUNT = r"-?(0|[1-9][0-9]*)(\.[0-9]+)?"
 _STATUS_NAMES = ("status", "state")
 _CREATED_NAMES = ("created_at", "createdat", "created", "created_on", "createdon", "creation_date")
 _TRANSACTION, _TRANSACTION_STEMS = "transaction", ("transaction", "escrow", "tx")
-_NO_ID = re.compile(r"[ 0.-]*|-[0-9.]+|null|none|nil|undefined|n/?a|pending", re.ASCII | re.IGNORECASE)
-_LIKE_AN_ID = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_-]{3,128}", re.ASCII)
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
-_HTTP_ERROR = re.compile(r"[45][0-9]{2}", re.ASCII)
-_OK_CODE = re.compile(r"0|00|2[0-9]{2}", re.ASCII)
+_NO_ID = r"(?ai)[ 0.-]*|-[0-9.]+|null|none|nil|undefined|n/?a|pending"
+_LIKE_AN_ID = r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_-]{3,128}"
+_DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_HTTP_ERROR = r"[45][0-9]{2}"
+_OK_CODE = r"0|00|2[0-9]{2}"
 _ERROR_WORDS = frozenset({"error", "errors", "fail", "failed", "failure", "denied", "rejected"})
 _SUCCESS_NAMES = ("success", "succeeded", "successful", "ok")
 _ERROR_NAMES = ("error", "errors", "errorcode", "errormessage", "errordescription", "fault", "exception", "failure")
@@ -67,6 +68,51 @@ class Located(NamedTuple):
     amount: Number | None = None
     currency: str | None = None
     created: str | None = None
+
+
+class Record(NamedTuple):
+    """What a service says of one thing: the complete document, the record in it, and what was found there."""
+
+    document: JsonValue
+    value: JsonValue
+    located: Located
+
+
+class Records(NamedTuple):
+    """A collection as a service lists it: the complete document, and the items found in it."""
+
+    document: JsonValue
+    items: list[Record]
+
+
+def make_record(document: JsonValue, *, pointers: Pointers, noun: str) -> Record:
+    """Take the record out of its envelope and find what escrowctl understands in it."""
+    value = unwrap(document, noun=noun, pointers=pointers)
+    return Record(document, value, locate(value, noun=noun, pointers=pointers, document=document))
+
+
+def make_item(item: JsonValue, *, pointers: Pointers, noun: str) -> Record:
+    """Find what escrowctl understands in an item of a list; items have no envelope."""
+    return Record(item, item, locate(item, noun=noun, pointers=pointers))
+
+
+def describe(located: Located | None) -> str:
+    """Return a record in a few words: status, amount, currency."""
+    if located is None:
+        return "unreadable"
+    return " ".join(part for part in (located.status, describe_money(located)) if part) or "nothing known"
+
+
+def describe_money(located: Located | None) -> str:
+    """Return `100 USD`, as far as it is known."""
+    if located is None or located.amount is None:
+        return ""
+    return f"{located.amount} {located.currency or ''}".rstrip()
+
+
+def is_another(resource_id: str, located: Located) -> bool:
+    """Whether a record, read under an id, says that it is another one."""
+    return located.id is not None and located.id.casefold() != resource_id.casefold()
 
 
 def unwrap(document: JsonValue, *, noun: str, pointers: Pointers | None = None) -> JsonValue:
@@ -159,7 +205,7 @@ def locate(
 
 def is_id(text: str | None) -> bool:
     """Whether a text that was found where ids are can be one: zeros, negative numbers and `null` cannot."""
-    return text is not None and not _NO_ID.fullmatch(text)
+    return text is not None and not re.fullmatch(_NO_ID, text)
 
 
 def find_id_pointers(record: JsonValue, *, noun: str) -> list[str]:
@@ -177,7 +223,7 @@ def _id_like(prefix: str, value: JsonValue) -> Iterator[str]:
     if isinstance(value, dict):
         for name, inner in value.items():
             yield from _id_like(f"{prefix}/{_escaped(name)}", inner)
-    elif isinstance(value, str) and _LIKE_AN_ID.fullmatch(value) and not _DATE.match(value):
+    elif isinstance(value, str) and re.fullmatch(_LIKE_AN_ID, value) and not re.match(_DATE, value):
         yield prefix
 
 
@@ -192,7 +238,7 @@ def resolve_pointer(document: JsonValue, pointer: str) -> JsonValue:
         key = part.replace("~1", "/").replace("~0", "~")
         if isinstance(value, dict):
             value = value.get(key)
-        elif isinstance(value, list) and _INDEX.fullmatch(key) and int(key) < len(value):
+        elif isinstance(value, list) and re.fullmatch(_INDEX, key) and int(key) < len(value):
             value = value[int(key)]
         else:
             return None
@@ -227,9 +273,9 @@ def _fails(name: str, value: JsonValue, *, alone: bool, code_is_data: bool) -> b
             return _says_no(value)
         case "status" | "status_code" | "statuscode":
             text = "false" if value is False else (_as_text(value) or "").casefold()
-            return text in ("false", "error", "fail") or bool(_HTTP_ERROR.fullmatch(text) and not code_is_data)
+            return text in ("false", "error", "fail") or bool(re.fullmatch(_HTTP_ERROR, text) and not code_is_data)
         case "code" | "errcode" | "responsecode":
-            return not (code_is_data or value in (None, "") or _OK_CODE.fullmatch(_as_text(value) or ""))
+            return not (code_is_data or value in (None, "") or re.fullmatch(_OK_CODE, _as_text(value) or ""))
         case _:
             return False
 
@@ -322,7 +368,7 @@ def _as_number(value: JsonValue) -> Number | None:
     if isinstance(value, Number):
         return value
     # Decimal accepts more spellings than JSON, and what is read here is printed as a JSON number again.
-    if isinstance(value, str) and _AMOUNT.fullmatch(value):
+    if isinstance(value, str) and re.fullmatch(_AMOUNT, value):
         try:
             return Number(value)
         except InvalidOperation:

@@ -9,8 +9,8 @@ import hashlib
 import re
 from collections.abc import Callable
 
+from escrowctl.contract.json import JsonValue, Number
 from escrowctl.contract.key_search import STARS, holds_key, star
-from escrowctl.contract.number import JsonValue, Number
 
 _HARMLESS = frozenset(
     {

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from escrowctl.contract.json import JsonValue, Number
 from escrowctl.contract.money import Money
-from escrowctl.contract.number import JsonValue, Number
 from escrowctl.errors import Outcome
 from escrowctl.journal.accounts import Account
 from escrowctl.journal.chain import Kind, Record

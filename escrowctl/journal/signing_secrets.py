@@ -9,8 +9,7 @@ from pathlib import Path
 
 from escrowctl.config.folders import make_private_folder
 from escrowctl.config.replacing import replace_file
-from escrowctl.contract.body import encode
-from escrowctl.contract.number import JsonValue
+from escrowctl.contract.json import JsonValue, encode
 from escrowctl.contract.redaction import find_secret
 from escrowctl.errors import EscrowctlError
 from escrowctl.journal.model import Entry

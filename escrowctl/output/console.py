@@ -4,19 +4,35 @@ import contextlib
 import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, TextIO, TypedDict
 
 from escrowctl.errors import ErrorCode, EscrowctlError
-from escrowctl.output.safe import safe
+from escrowctl.output.plain import render_rows, safe
 
 # Formats are loaded by whoever shows something: help and usage errors do not pay for them.
 if TYPE_CHECKING:
     from datetime import datetime
+    from typing import Protocol
 
-    from escrowctl.contract.number import JsonValue
+    from escrowctl.contract.json import JsonValue
     from escrowctl.output.view import Listing, View
+
+    class OutputOptions(Protocol):
+        """The options of the line that decide about output.
+
+        `color` is auto, always or never; `fields` are all that is wanted of each thing; `raw`: data is JSON,
+        even for a person.
+        """
+
+        json: bool
+        quiet: bool
+        verbose: bool
+        debug: bool
+        color: str
+        fields: tuple[str, ...]
+        raw: bool
+
 
 _MIN_WIDTH = 40
 _RED, _RESET = "\x1b[1;31m", "\x1b[0m"
@@ -32,21 +48,6 @@ class OutputClosedError(Exception):
     """Whoever read stdout has gone (a closed pipe): no error, but nothing more can be shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Manner:
-    """How to speak: `color` is auto, always or never; `fields` are all that is wanted of each thing; `raw`: data is
-    JSON, even for a person.
-    """
-
-    json: bool = False
-    quiet: bool = False
-    verbose: bool = False
-    debug: bool = False
-    color: str = "auto"
-    fields: tuple[str, ...] = ()
-    raw: bool = False
-
-
 class Console:
     """Writes for one run. Every method that writes data raises OutputClosedError, or EscrowctlError
     `output_unusable` (17) where stdout cannot take it. `keys` returns the API keys that are known: nothing on
@@ -58,7 +59,7 @@ class Console:
         stdout: TextIO,
         stderr: TextIO,
         environ: Mapping[str, str],
-        manner: Manner,
+        options: "OutputOptions",
         *,
         now: "Callable[[], datetime]",
         keys: "Callable[[], Iterable[str]]" = tuple,
@@ -68,7 +69,7 @@ class Console:
         self._environ = environ
         self._now = now
         self._keys = keys
-        self.manner = manner
+        self._options = options
         self._said: set[str] = set()
         self._widths: tuple[int, ...] = ()
         for stream in (stdout, stderr):
@@ -76,14 +77,12 @@ class Console:
                 # What the terminal's encoding lacks is shown by its code, not by a traceback.
                 stream.reconfigure(errors="backslashreplace")
 
-    # Data
-
     def show(self, view: "View") -> None:
         """Show one thing in the format of this run; of a list, the fields of each item."""
         from escrowctl.output.view import Listing
 
-        fields = self.manner.fields
-        if self.manner.quiet:
+        fields = self._options.fields
+        if self._options.quiet:
             self._ids((view,))
         elif fields and view.items is not None and not view.holds(fields):
             self.show_listing(Listing(fields, view.items))
@@ -94,19 +93,19 @@ class Console:
 
     def show_listing(self, listing: "Listing") -> None:
         """Show several things: an array, a table, or lines."""
-        from escrowctl.output import terminal, tsv
-
-        if self.manner.fields:
-            listing = listing.only(self.manner.fields)
-        if self.manner.json or (self.manner.raw and not self.manner.quiet):
+        if self._options.fields:
+            listing = listing.only(self._options.fields)
+        if self._options.json or (self._options.raw and not self._options.quiet):
             views = [view.document for view in listing.views]
             self._whole(views if listing.document is None else listing.document)
         elif not listing.views:
             if self._stdout.isatty():
                 self.note("none", "none")
-        elif self.manner.quiet:
+        elif self._options.quiet:
             self._ids(listing.views)
         elif self._stdout.isatty():
+            from escrowctl.output import terminal
+
             around = self._terminal()
             text, hidden = terminal.render_listing(listing, **around)
             self.data(text)
@@ -114,7 +113,7 @@ class Console:
                 names = " and ".join(filter(None, [", ".join(hidden[:-1]), hidden[-1]]))
                 self.note("hidden", f"{around['width']} columns do not hold {names}: --fields or --json shows all")
         else:
-            self.data(tsv.render_listing(listing))
+            self.data(render_rows(view.row(listing.columns) for view in listing.views))
 
     def show_line(self, view: "View") -> None:
         """Show one of several things that come one by one.
@@ -122,19 +121,19 @@ class Console:
         At a terminal the first has a header above it and decides how wide the columns are: how wide
         the others will be cannot be known yet.
         """
-        from escrowctl.output import terminal, tsv
-
-        if self.manner.fields:
-            view = view.only(self.manner.fields)
-        if self.manner.quiet:
+        if self._options.fields:
+            view = view.only(self._options.fields)
+        if self._options.quiet:
             self._ids((view,))
-        elif self.manner.json or self.manner.raw:
+        elif self._options.json or self._options.raw:
             self.document(view.document)
         elif not self._stdout.isatty():
-            self.data(tsv.render_row(view, tuple(view.named)))
+            self.data(render_rows([view.row(tuple(view.named))]))
         elif view.line is not None:
             self.data(safe(view.line))
         else:
+            from escrowctl.output import terminal
+
             around = self._terminal()
             header, row, self._widths = terminal.render_row(view, self._widths, around["now"], color=around["color"])
             self.data(f"{header}\n{row}" if header else row)
@@ -146,7 +145,7 @@ class Console:
     def text(self, body: bytes) -> None:
         """Write a reply that is not JSON: as it stands in a pipe, made harmless at a terminal."""
         text = body.decode("utf-8", errors="replace")
-        if self.manner.json:
+        if self._options.json:
             self.document(text)
         elif self._stdout.isatty():
             self.data("\n".join(safe(line) for line in text.splitlines()))
@@ -167,25 +166,23 @@ class Console:
                 ErrorCode.OUTPUT_UNUSABLE, f"the output could not be written: {error.strerror or error}."
             ) from error
 
-    # Everything else
-
     def note(self, code: str, message: str, *, word: str = "note", important: bool = False) -> None:
         """Say something beside the data, once a run; `-q` silences all but what is important."""
         message = self._starred(message)
-        if (self.manner.quiet and not important) or message in self._said:
+        if (self._options.quiet and not important) or message in self._said:
             return
         self._said.add(message)
-        if self.manner.json:
+        if self._options.json:
             self._say_note(code, message)
         else:
             self._say(f"{word}: {safe(message)}")
 
     def trace(self, message: str) -> None:
         """Say what happened on the wire, under `-v` and `--debug`."""
-        if not (self.manner.verbose or self.manner.debug):
+        if not (self._options.verbose or self._options.debug):
             return
         message = self._starred(message)
-        if self.manner.json:
+        if self._options.json:
             self._say_note("trace", message)
         else:
             self._say(safe(message))
@@ -196,7 +193,7 @@ class Console:
 
         for key in self._keys():
             error = star_error(error, key)
-        if self.manner.json:
+        if self._options.json:
             self._say(_json(error_document(error, invocation)))
             return
         first, *others = error_lines(error, invocation)
@@ -225,20 +222,20 @@ class Console:
                 self._drop(stream)
 
     def _show(self, view: "View") -> None:
-        from escrowctl.output import terminal, tsv
-
-        if self.manner.json or self.manner.raw or view.whole:
+        if self._options.json or self._options.raw or view.whole:
             self._whole(view.document)
         elif not self._stdout.isatty():
-            self.data(tsv.render_fields(view))
+            self.data(render_rows(view.fields))
         elif view.line is not None:
             self.data(safe(view.line))
         else:
+            from escrowctl.output import terminal
+
             self.data(terminal.render_fields(view, **self._terminal()))
 
     def _whole(self, document: "JsonValue") -> None:
         """Write JSON: for a person in lines of its own."""
-        if self._stdout.isatty() and not self.manner.json:
+        if self._stdout.isatty() and not self._options.json:
             self.data(_json(document, indent=0))
         else:
             self.document(document)
@@ -276,8 +273,8 @@ class Console:
     def _colors(self, stream: TextIO) -> bool:
         """`--color`, then NO_COLOR (no-color.org), then FORCE_COLOR, then the terminal."""
         environ = self._environ
-        if self.manner.color != "auto":
-            return self.manner.color == "always"
+        if self._options.color != "auto":
+            return self._options.color == "always"
         if environ.get("NO_COLOR"):
             return False
         if environ.get("FORCE_COLOR", "0") != "0":
@@ -300,7 +297,16 @@ def require_ids(view: "View") -> None:
         )
 
 
+def why_unprinted(error: Exception) -> str:
+    """Return why something could not be printed, as a sentence."""
+    if isinstance(error, EscrowctlError):
+        return error.message
+    if isinstance(error, OutputClosedError):
+        return "the output was closed."
+    return f"the result could not be shown, by a defect in escrowctl ({type(error).__name__})."
+
+
 def _json(document: "JsonValue", *, indent: int | None = None) -> str:
-    from escrowctl.contract.body import encode
+    from escrowctl.contract.json import encode
 
     return encode(document, spaced=True, indent=indent)

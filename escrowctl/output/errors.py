@@ -1,11 +1,10 @@
 """Errors as text: for a person by class word and pasteable hints, for a program as one JSON object."""
 
-from escrowctl.contract.body import encode
+from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.contract.key_search import star
-from escrowctl.contract.number import JsonValue, Number
 from escrowctl.contract.redaction import star_value
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint
-from escrowctl.output.safe import safe
+from escrowctl.output.plain import safe
 
 _MAX_REPLY_CHARS = 1000
 

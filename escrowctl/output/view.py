@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
-from escrowctl.contract.body import encode
-from escrowctl.contract.number import JsonValue, Number
+from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.contract.record import resolve_pointer
-from escrowctl.output.safe import safe
+from escrowctl.output.plain import safe
 
 _MOST_NAME_CHARS = 200
 """A dotted name is repeated for every field beneath it: below a longer one, an object is shown as JSON."""
@@ -15,8 +15,7 @@ _PLAIN_KEY = re.compile(r'[^\s."\\](?:[^."\\]*[^\s."\\])?')
 """A key that can stand in a dotted name as it is: no dot, no quote, no backslash, no space at its ends."""
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(NamedTuple):
     """One thing to show.
 
     `document` is what `--json` prints; `id` what `-q` prints (None: it cannot be told); `fields`
@@ -30,7 +29,7 @@ class View:
     id: str | None
     fields: tuple[tuple[str, str], ...] = ()
     line: str | None = None
-    named: Mapping[str, JsonValue] = field(default_factory=dict)
+    named: Mapping[str, JsonValue] = MappingProxyType({})
     record: JsonValue = None
     outcome: str | None = None
     whole: bool = False
@@ -67,8 +66,7 @@ class View:
         return resolve_pointer(self.record, name)
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(NamedTuple):
     """Several things under fixed columns.
 
     `document` is what `--json` prints: unless given, an array of the views' own documents. `chosen`:
@@ -76,7 +74,7 @@ class Listing:
     """
 
     columns: tuple[str, ...]
-    views: tuple[View, ...] = field(default=())
+    views: tuple[View, ...] = ()
     document: JsonValue = None
     chosen: bool = False
 

@@ -10,14 +10,11 @@ from contextlib import suppress
 from itertools import islice
 
 from escrowctl.client.reader import Reader
-from escrowctl.client.record import Record, describe, is_another, make_record
 from escrowctl.config.service import Service
-from escrowctl.contract.body import encode
 from escrowctl.contract.identifiers import parse_id
-from escrowctl.contract.number import JsonValue
+from escrowctl.contract.json import Document, JsonValue, encode, read_reply
 from escrowctl.contract.operations import CREATE_TRANSACTION, GET_TRANSACTION
-from escrowctl.contract.record import Located, find_id_pointers
-from escrowctl.contract.reply import Document, read_reply
+from escrowctl.contract.record import Located, Record, describe, find_id_pointers, is_another, make_record
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped, command, not_sent
 from escrowctl.journal.accounts import account_of
 from escrowctl.journal.journal import Journal

@@ -3,10 +3,9 @@
 from collections.abc import Callable
 
 from escrowctl.client.reader import Reader
-from escrowctl.client.record import describe, is_another
 from escrowctl.contract.money import Money
 from escrowctl.contract.operations import GET_TRANSACTION
-from escrowctl.contract.record import Located
+from escrowctl.contract.record import Located, describe, is_another
 from escrowctl.errors import ErrorCode, EscrowctlError, command, not_sent
 
 Confirm = Callable[[str, Located | None], bool]

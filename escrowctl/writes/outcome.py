@@ -10,12 +10,20 @@ from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
 from escrowctl.client.http import Answer, Exchange, Fault
 from escrowctl.client.problem import REFUSAL_CODES, describe_refusal
-from escrowctl.client.record import Record, make_record
 from escrowctl.config.service import Service
-from escrowctl.contract.number import JsonValue
+from escrowctl.contract.json import Broken, Defect, Document, JsonValue, read_reply
 from escrowctl.contract.operations import CREATE_TRANSACTION, Operation
-from escrowctl.contract.record import NO_POINTERS, Pointers, find_error, find_ids, is_id, locate, looks_like_error
-from escrowctl.contract.reply import Broken, Defect, Document, read_reply
+from escrowctl.contract.record import (
+    NO_POINTERS,
+    Pointers,
+    Record,
+    find_error,
+    find_ids,
+    is_id,
+    locate,
+    looks_like_error,
+    make_record,
+)
 from escrowctl.errors import ErrorCode, Outcome
 from escrowctl.journal.model import Entry
 from escrowctl.writes.kinds import kind_of

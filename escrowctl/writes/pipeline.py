@@ -16,7 +16,6 @@ from escrowctl.writes.create import conclude_create, read_accepted
 from escrowctl.writes.failures import write_failure
 from escrowctl.writes.inspection import Confirm, inspect, require_unchanged
 from escrowctl.writes.kinds import kind_of
-from escrowctl.writes.read_back import ReadBack
 from escrowctl.writes.requests import ReleaseOptions, WriteRequest
 from escrowctl.writes.result import WriteResult
 from escrowctl.writes.writer import Writer
@@ -63,6 +62,8 @@ class Pipeline:
         Raises EscrowctlError: 3 where it is not confirmed, an expectation fails or the record changed meanwhile;
         7 where it is done already; 12 where its outcome is or was unknown; the refusal's own code otherwise.
         """
+        from escrowctl.writes.read_back import ReadBack  # noqa: PLC0415 - a create reads nothing back
+
         request = request_for(None)
         read_back = ReadBack(
             request, options, self._service, self._reader, self._writer.journal, self._signals, self._surroundings

@@ -7,10 +7,9 @@ only a reading shows.
 
 from escrowctl.client.problem import describe_refusal
 from escrowctl.client.reader import Reader
-from escrowctl.client.record import Record, describe, is_another
 from escrowctl.config.service import Service
 from escrowctl.contract.operations import GET_TRANSACTION
-from escrowctl.contract.record import Located
+from escrowctl.contract.record import Located, Record, describe, is_another
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Outcome, Stopped, command
 from escrowctl.journal.guards import taken_over
 from escrowctl.journal.journal import Journal

@@ -3,11 +3,9 @@
 import shlex
 from typing import TYPE_CHECKING, NamedTuple
 
-from escrowctl.client.record import money_of
-from escrowctl.contract.body import encode, normalise
 from escrowctl.contract.identifiers import fold_id, fold_reference
-from escrowctl.contract.money import Money
-from escrowctl.contract.number import JsonValue, Number
+from escrowctl.contract.json import Document, JsonValue, Number, encode, normalise, read_reply
+from escrowctl.contract.money import Money, money_of
 from escrowctl.contract.operations import (
     CREATE_TRANSACTION,
     CREATE_WEBHOOK,
@@ -18,7 +16,6 @@ from escrowctl.contract.operations import (
 )
 from escrowctl.contract.record import locate
 from escrowctl.contract.redaction import hash_values, redact
-from escrowctl.contract.reply import Document, read_reply
 from escrowctl.errors import bad_value
 
 if TYPE_CHECKING:

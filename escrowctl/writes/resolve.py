@@ -10,12 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from escrowctl.client.reader import Reader
-from escrowctl.client.record import Record, describe, describe_money, is_another
 from escrowctl.config.service import Service
-from escrowctl.contract.body import encode
-from escrowctl.contract.number import JsonValue
+from escrowctl.contract.json import JsonValue, encode
 from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK, GET_TRANSACTION, Operation
-from escrowctl.contract.record import Located
+from escrowctl.contract.record import Located, Record, describe, describe_money, is_another
 from escrowctl.errors import NOTHING_RECORDED, ErrorCode, EscrowctlError, Outcome, bad_value, not_sent
 from escrowctl.journal.accounts import account_of
 from escrowctl.journal.model import DECIDED_APPLIED, Entry, OperatorDecision, Settlement

@@ -3,8 +3,7 @@
 from typing import NamedTuple
 
 from escrowctl.client.http import Answer
-from escrowctl.client.record import Record
-from escrowctl.contract.record import Located
+from escrowctl.contract.record import Located, Record
 from escrowctl.errors import ErrorCode, EscrowctlError
 from escrowctl.journal.model import Entry
 

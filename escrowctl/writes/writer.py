@@ -14,15 +14,14 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from escrowctl.client.http import SUCCESS, Answer, Evidence, Exchange, Fault, Request, make_headers
-from escrowctl.client.record import Record, make_record
+from escrowctl.client.connection import Connection
+from escrowctl.client.http import SUCCESS, Answer, Evidence, Exchange, Fault, Headers, Request, make_headers
 from escrowctl.client.retry import Retry, may_write_again
-from escrowctl.client.transport import Connection
 from escrowctl.config.service import REPLY_LIMIT, Service
-from escrowctl.contract.body import encode
+from escrowctl.contract.json import Document, encode, read_reply
 from escrowctl.contract.operations import Operation
+from escrowctl.contract.record import Record, make_record
 from escrowctl.contract.redaction import find_secret, hide_values, may_hold_secret, redact
-from escrowctl.contract.reply import Document, read_reply
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped, not_sent
 from escrowctl.journal.accounts import account_of
 from escrowctl.journal.journal import Journal
@@ -154,7 +153,10 @@ class Writer:
     def preview(self, request: WriteRequest, *, placeholder: str) -> Request:
         """Return the HTTP request as it would be sent; `placeholder` is in the place of what each sending makes new."""
         self._service.refuse_key(*request.texts)
-        return self._make_outgoing(self._make_intent(request, placeholder), request.body, placeholder)
+        url = self._service.url(request.operation.fill(request.resource_id))
+        headers = self._make_headers(request, placeholder, request.options.idempotency_key or placeholder)
+        body = request.body.encode() if request.body is not None else None
+        return Request(request.operation.method, url, headers, body)
 
     def _require_pinned_journal(self) -> None:
         """Refuse a live write on a journal other than the one it is bound to: a lost one has lost the guards."""
@@ -167,7 +169,7 @@ class Writer:
                     hint=("where this journal is: escrowctl config path", "bring the other one back, or change the id"),
                 )
 
-    def _make_intent(self, request: WriteRequest, new_key: str = "") -> Intent:
+    def _make_intent(self, request: WriteRequest) -> Intent:
         """Return what the journal stores of a request, with a new idempotency key where it has none."""
         service, options = self._service, request.options
         return Intent(
@@ -178,7 +180,7 @@ class Writer:
             method=request.operation.method,
             url=service.url(request.operation.fill(request.resource_id)),
             body=request.recorded_body,
-            idempotency_key=options.idempotency_key or new_key or self._surroundings.new_uuid(),
+            idempotency_key=options.idempotency_key or self._surroundings.new_uuid(),
             fingerprint=request.fingerprint,
             resource_id=request.resource_id,
             money=request.money,
@@ -204,7 +206,11 @@ class Writer:
     def _send(self, entry: Entry, request: WriteRequest, *, unsettled: bool) -> Exchange:
         evidence = Evidence()
         try:
-            outgoing = self._make_outgoing(entry.intent, request.body, entry.request_id)
+            intent = entry.intent
+            headers = self._make_headers(request, entry.request_id, intent.idempotency_key)
+            # The request's own body: the stored one has hashes in the place of secrets.
+            body = request.body.encode() if request.body is not None else None
+            outgoing = Request(intent.method, intent.url, headers, body)
             with self._signals.let_through():
                 return self._connection.exchange(
                     outgoing, evidence=evidence, seconds=self._service.write_timeout, limit=REPLY_LIMIT
@@ -238,12 +244,10 @@ class Writer:
             return WriteResult(self._record_outcome(entry, settlement))
         return WriteResult(self._record_outcome(entry, settlement), judged.record, judged.code, answer=answer)
 
-    def _make_outgoing(self, intent: Intent, body: str | None, request_id: str) -> Request:
-        """Return the HTTP request that an intent stands for; its body is the request's own, secrets included."""
-        headers = make_headers(
-            self._service.key, request_id=request_id, has_body=body is not None, idempotency_key=intent.idempotency_key
+    def _make_headers(self, request: WriteRequest, request_id: str, idempotency_key: str) -> Headers:
+        return make_headers(
+            self._service.key, request_id=request_id, has_body=request.body is not None, idempotency_key=idempotency_key
         )
-        return Request(intent.method, intent.url, headers, body.encode() if body is not None else None)
 
     def _make_settlement(self, request: WriteRequest, judged: Judgement, exchange: Exchange) -> Settlement:
         record, result_id = judged.record, None

@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+from escrowctl.contract.json import Number
 from escrowctl.contract.money import Money
-from escrowctl.contract.number import Number
 from escrowctl.errors import Outcome
 from escrowctl.journal.group_commit import GroupCommit
 from escrowctl.journal.journal import Journal

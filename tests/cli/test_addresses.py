@@ -11,7 +11,7 @@ from wire_server import WireServer
 
 from cli.conftest import Journal
 from cli.replies import CREATE, HELD, json_reply
-from escrowctl.client.dns import share_of
+from escrowctl.client.transport import share_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems have 127.0.0.1 alone")
 

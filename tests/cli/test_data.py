@@ -8,7 +8,7 @@ import pytest
 from conftest import ServiceAndRun
 
 from cli.replies import HELD, json_reply
-from escrowctl.commands.write_arguments import read_data
+from escrowctl.commands.writing import read_data
 
 CREATE = ("webhook", "create", "--url", "https://hooks.example.net/x")
 

@@ -14,7 +14,7 @@ from escrowctl.config.origin import Network, Origin
 from escrowctl.config.secrets import Secret
 from escrowctl.config.service import JournalPin, Service, Webhooks
 from escrowctl.config.settings import LineValues, Resolver
-from escrowctl.contract.number import Number
+from escrowctl.contract.json import Number
 from escrowctl.contract.record import Pointers
 from escrowctl.journal.opening import open_journal
 

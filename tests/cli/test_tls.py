@@ -15,7 +15,7 @@ from conftest import KEY, Run
 from wire_server import http_reply
 
 from cli.replies import CREATE, HELD
-from escrowctl.client.tls import make_context
+from escrowctl.client.transport import make_context
 
 
 @dataclass

@@ -409,7 +409,7 @@ def test_signal_during_a_read_is_reported_and_not_recorded(
 
 _SIGNAL_AT_CLOSE = """
 import os, signal, sys
-from escrowctl.client.transport import Connection
+from escrowctl.client.connection import Connection
 from escrowctl.main import main
 
 close = Connection.close

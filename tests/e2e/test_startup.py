@@ -21,6 +21,21 @@ sys.exit(code)
 
 NEVER = frozenset({"httpx._main", "click", "pygments", "typer.testing", "typer.rich_utils", "unittest", "asyncio"})
 HTTP = frozenset({"httpx", "httpcore", "h11", "ssl", "socket", "http", "email", "certifi", "anyio", "idna"})
+UNUSED_BY_ONE_READ = (
+    *(
+        "escrowctl.commands.several",
+        "escrowctl.commands.writing",
+        "escrowctl.contract.money",
+        "escrowctl.contract.paths",
+    ),
+    *("escrowctl.output.errors", "escrowctl.output.terminal", "escrowctl.client.trace", "escrowctl.dialogue"),
+    *("escrowctl.journal", "escrowctl.sandbox", "escrowctl.writes"),
+)
+UNUSED_BY_A_CREATE = (
+    *("escrowctl.commands.several", "escrowctl.contract.paths", "escrowctl.journal.mounts", "escrowctl.sandbox"),
+    *("escrowctl.writes.read_back", "escrowctl.writes.resolve"),
+)
+MOST_OWN_MODULES = 45
 HEAVY = frozenset({"pydantic", "pydantic_core", "rich", "sqlite3", "falcon", "platformdirs", "waitress"})
 
 
@@ -76,6 +91,19 @@ def test_a_read_loads_http_and_neither_storage_nor_models(connected_program: Pro
     loaded = imported(connected_program, *words.split())
     assert loaded >= {"httpx", "httpcore", "escrowctl.client.transport"}
     assert loaded & (HEAVY | NEVER) == frozenset()
+
+
+def test_read_of_one_id_loads_only_own_modules_it_uses(connected_program: Program) -> None:
+    loaded = imported(connected_program, "tx", "get", "tx_1", "--json")
+    own = [name for name in loaded if name.split(".")[0] == "escrowctl"]
+    assert "escrowctl.commands.read" in own
+    assert [name for name in own if name.startswith(UNUSED_BY_ONE_READ)] == []
+    assert len(own) <= MOST_OWN_MODULES
+
+
+def test_create_loads_no_module_of_other_writes(connected_program: Program) -> None:
+    loaded = imported(connected_program, "tx", "create", "--amount", "100", "--currency", "USD")
+    assert [name for name in loaded if name.startswith(UNUSED_BY_A_CREATE)] == []
 
 
 def test_write_loads_the_journal_but_no_models_and_no_sandbox(connected_program: Program) -> None:

@@ -21,16 +21,15 @@ import httpcore
 import internals
 from conftest import KEY
 
+from escrowctl.client.connection import Connection
 from escrowctl.client.http import Evidence, Exchange, Request
 from escrowctl.client.reader import Reader
-from escrowctl.client.record import make_record
 from escrowctl.client.retry import Retry
-from escrowctl.client.tls import make_empty_context
-from escrowctl.client.transport import Connection, OriginTransport
+from escrowctl.client.transport import OriginTransport, make_empty_context
 from escrowctl.config.origin import parse_base_url
 from escrowctl.config.secrets import Secret
 from escrowctl.config.service import Service
-from escrowctl.contract.body import encode
+from escrowctl.contract.json import encode
 from escrowctl.contract.operations import (
     CREATE_TRANSACTION,
     CREATE_WEBHOOK,
@@ -42,8 +41,9 @@ from escrowctl.contract.operations import (
     UPDATE_TRANSACTION,
     Operation,
 )
+from escrowctl.contract.record import make_record
 from escrowctl.errors import EscrowctlError, Outcome
-from escrowctl.output import terminal, tsv
+from escrowctl.output import plain, terminal
 from escrowctl.output.view import Listing, View, flatten
 from escrowctl.signals import Signals
 from escrowctl.surroundings import Surroundings
@@ -349,7 +349,7 @@ def examine_read(wire: Connection, operation: Operation, *, to_terminal: bool) -
             document = found.document
             views = tuple(view_of(item.value) for item in found.items)
             columns = ("id", "status", "amount", "currency", "created")
-            tsv.render_listing(Listing(columns, views))
+            plain.render_rows(view.row(columns) for view in views)
             if to_terminal and len(views) < 300:
                 terminal.render_listing(Listing(columns, views), now=NOW, width=100, color=False)
         else:
@@ -372,7 +372,7 @@ def view_of(value: Any) -> View:
 
 def show(value: Any, *, to_terminal: bool) -> None:
     view = view_of(value)
-    tsv.render_fields(view)
+    plain.render_rows(view.fields)
     if to_terminal and len(view.fields) < 300:
         terminal.render_fields(view, now=NOW, width=100, color=False)
 

@@ -13,11 +13,11 @@ import pytest
 import rich.text
 from rich.markup import render
 
-from escrowctl.client import http, transport
+from escrowctl.client import connection, http
 from escrowctl.client.http import Fault
-from escrowctl.contract.reply import Document, Reply, read_reply
+from escrowctl.contract.json import Document, Reply, read_reply
 from escrowctl.errors import Outcome
-from escrowctl.output import console, errors, terminal, tsv
+from escrowctl.output import console, errors, plain, terminal
 from escrowctl.writes import outcome, writer
 from escrowctl.writes.outcome import Judgement
 
@@ -66,7 +66,7 @@ def sends_again_after_a_reset(monkeypatch: pytest.MonkeyPatch, reached: Reached)
 
 def follows_redirects(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
     """Follow a redirect with key and body."""
-    send = transport.Connection.exchange
+    send = connection.Connection.exchange
 
     def obedient(self: Any, request: Any, **keywords: Any) -> Any:
         first = send(self, request, **keywords)
@@ -76,7 +76,7 @@ def follows_redirects(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None
         reached()
         return send(self, request._replace(url=place), **keywords)
 
-    monkeypatch.setattr(transport.Connection, "exchange", obedient)
+    monkeypatch.setattr(connection.Connection, "exchange", obedient)
 
 
 def lets_decoding_raise(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
@@ -86,7 +86,7 @@ def lets_decoding_raise(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> No
         reached()
         return zlib.decompress(b"".join(chunks))
 
-    monkeypatch.setattr(transport, "collect", careless)
+    monkeypatch.setattr(connection, "collect", careless)
 
 
 def counts_the_tunnel_as_sent(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
@@ -103,11 +103,11 @@ def counts_the_tunnel_as_sent(monkeypatch: pytest.MonkeyPatch, reached: Reached)
 def forgets_the_call(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
     """Call the sandbox without noting it."""
 
-    def careless(self: Any, request: Any) -> Any:
+    def careless(self: Any, _evidence: Any, _seconds: float, **_kind: bool) -> Any:
         reached()
-        return internals.wsgi_of(self).handle_request(request)
+        return self
 
-    monkeypatch.setattr(transport.InProcessTransport, "handle_request", careless)
+    monkeypatch.setattr(connection.InProcessTransport, "prepare", careless)
 
 
 def has_no_limit(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
@@ -160,7 +160,7 @@ def makes_nothing_safe(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> Non
         reached()
         return text
 
-    for module in (console, terminal, errors, tsv):
+    for module in (console, terminal, errors, plain):
         monkeypatch.setattr(module, "safe", as_it_is)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from escrowctl.contract.json import Number
 from escrowctl.contract.money import Money
-from escrowctl.contract.number import Number
 from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
 from escrowctl.journal import opening

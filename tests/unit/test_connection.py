@@ -8,9 +8,9 @@ from contextlib import contextmanager
 import pytest
 from wire_server import WireServer, http_reply
 
+from escrowctl.client.connection import Connection
 from escrowctl.client.http import Evidence, Request
-from escrowctl.client.tls import make_empty_context
-from escrowctl.client.transport import IDLE_SECONDS, Connection, OriginTransport
+from escrowctl.client.transport import IDLE_SECONDS, OriginTransport, make_empty_context
 
 REPLY = http_reply("200 OK", b'{"id":"tx_1"}')
 CHUNKED = b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nd\r\n{"id":"tx_1"}\r\n0\r\n\r\n'

@@ -4,12 +4,12 @@ import pytest
 from iso4217 import Currency
 
 from escrowctl.client.http import Answer, Exchange
-from escrowctl.contract.currencies import MINOR_DIGITS
+from escrowctl.contract.json import Document, read_reply
+from escrowctl.contract.money import MINOR_DIGITS
 from escrowctl.contract.operations import CREATE_TRANSACTION, OPERATIONS, RELEASE_TRANSACTION, Operation
 from escrowctl.contract.record import locate, looks_like_error, resolve_pointer, unwrap
-from escrowctl.contract.reply import Document, read_reply
 from escrowctl.errors import Outcome
-from escrowctl.output.safe import safe
+from escrowctl.output.plain import safe
 from escrowctl.writes.outcome import judge_write
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from escrowctl.client.decoding import BodyError, collect
-from escrowctl.contract.reply import Defect
+from escrowctl.client.connection import BodyError, collect
+from escrowctl.contract.json import Defect
 
 BODY = b'{"id":"tx_1","status":"held"}'
 SQUEEZED = gzip.compress(BODY, mtime=0)

@@ -3,8 +3,8 @@
 import pytest
 
 from escrowctl.client.http import Answer, Exchange, Fault
+from escrowctl.contract.json import Defect
 from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION, UPDATE_TRANSACTION, Operation
-from escrowctl.contract.reply import Defect
 from escrowctl.errors import ErrorCode, Outcome
 from escrowctl.writes.outcome import judge_write
 

@@ -4,9 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from escrowctl.contract.body import encode, normalise
-from escrowctl.contract.number import Number
-from escrowctl.contract.reply import MAX_VALUES, Broken, Defect, Document, read_reply
+from escrowctl.contract.json import MAX_VALUES, Broken, Defect, Document, Number, encode, normalise, read_reply
 
 
 @pytest.mark.parametrize(

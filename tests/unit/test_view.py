@@ -6,7 +6,7 @@ import pytest
 from cli.replies import json_reply
 from conftest import ServiceAndRun
 
-from escrowctl.contract.reply import Document, read_reply
+from escrowctl.contract.json import Document, read_reply
 from escrowctl.output.view import flatten
 
 

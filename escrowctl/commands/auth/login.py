@@ -15,8 +15,8 @@ from escrowctl.config.file import require_trusted, validate_config
 from escrowctl.config.profiles import Value
 from escrowctl.config.replacing import locked_together
 from escrowctl.config.secrets import MAX_KEY_CHARS, Secret, read_key, refuse_in_base_url
+from escrowctl.contract.json import JsonValue
 from escrowctl.contract.key_search import holds_key
-from escrowctl.contract.number import JsonValue
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.errors import EscrowctlError, bad_value
 from escrowctl.output.view import View

@@ -9,7 +9,7 @@ from escrowctl.config.editing import ConfigEditor
 from escrowctl.config.keys import ENVIRONMENT, Choice, FoundKey
 from escrowctl.config.settings import LineValues, Resolver
 from escrowctl.config.variables import KEYS
-from escrowctl.contract.number import JsonValue
+from escrowctl.contract.json import JsonValue
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, not_sent
 from escrowctl.output.view import Listing, View

@@ -15,7 +15,7 @@ from escrowctl.commands.journal.selection import (
     select,
 )
 from escrowctl.commands.journal.views import COLUMNS, view_entry, view_row
-from escrowctl.contract.number import JsonValue, Number
+from escrowctl.contract.json import JsonValue, Number
 from escrowctl.contract.operations import VERBS
 from escrowctl.errors import bad_value
 from escrowctl.journal.model import parse_entry_name

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from escrowctl.commands.journal.views import view_resolved
-from escrowctl.commands.write_arguments import check_text
+from escrowctl.commands.writing import check_text
 from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.operations import CREATE_TRANSACTION
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped, bad_value, command, not_sent

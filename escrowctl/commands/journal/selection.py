@@ -1,13 +1,15 @@
 """Which journal entries a command looks at: the options that several take, and what they come to."""
 
+import re
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import typer
 
-from escrowctl.commands.arguments import parse_moment
 from escrowctl.errors import EscrowctlError, bad_value
 from escrowctl.journal.model import Selection, State
 from escrowctl.session import Session
+from escrowctl.surroundings import timestamp
 
 _OPERATIONS = {
     "create": ("create_transaction",),
@@ -16,6 +18,7 @@ _OPERATIONS = {
     "webhook": ("create_webhook",),
     "call": ("call_post", "call_put", "call_patch", "call_delete"),
 }
+_AGO = {"m": 60, "h": 3600, "d": 86_400}
 
 StateOption = Annotated[
     str | None, typer.Option("--state", metavar="STATE", help=f"Only this state: {', '.join(State)}.")
@@ -48,8 +51,8 @@ def select(
         states=tuple(_state(state) for state in states),
         profile=_profile(session),
         operations=_operations(operation) if operation is not None else (),
-        since=parse_moment(since, name="--since", now=now) if since is not None else None,
-        until=parse_moment(until, name="--until", now=now) if until is not None else None,
+        since=_parse_moment(since, name="--since", now=now) if since is not None else None,
+        until=_parse_moment(until, name="--until", now=now) if until is not None else None,
         reference=reference,
         resource_id=resource_id,
     )
@@ -82,3 +85,19 @@ def _operations(word: str) -> tuple[str, ...]:
 
 def _not_one(name: str, word: str, words: list[str]) -> EscrowctlError:
     return bad_value(f'{name} "{word}" is none of {", ".join(words)}.')
+
+
+def _parse_moment(text: str, *, name: str, now: datetime) -> str:
+    """Return the timestamp that `2026-11-21`, an RFC 3339 time, or `24h` ago stands for; dates are UTC's.
+
+    Raises EscrowctlError (exit 2) otherwise.
+    """
+    try:
+        if found := re.fullmatch(r"([1-9][0-9]{0,5})([mhd])", text, re.ASCII):
+            return timestamp(now - timedelta(seconds=int(found[1]) * _AGO[found[2]]))
+        moment = datetime.fromisoformat(text)
+        return timestamp(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+    except (ValueError, OverflowError):
+        raise bad_value(
+            f'{name} "{text}" is not a time: write one such as 2026-11-21, 2026-11-21T03:12:44Z or 24h (ago).'
+        ) from None

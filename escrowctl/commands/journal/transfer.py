@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from escrowctl.commands.journal.views import SHEET, view_entry
-from escrowctl.contract.number import JsonValue, Number
+from escrowctl.contract.json import JsonValue, Number
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_value
 from escrowctl.journal.chain import Head
 from escrowctl.journal.model import Selection
 from escrowctl.journal.storage import ACCEPT_HEAD, head_of
 from escrowctl.journal.transfer import Imported, merge, read_archive, restore, write_archive
 from escrowctl.journal.verification import Verification, verify
-from escrowctl.output.csv import render_csv
+from escrowctl.output.plain import render_csv
 from escrowctl.output.view import View, flatten
 from escrowctl.session import Session, session_of
 from escrowctl.surroundings import timestamp

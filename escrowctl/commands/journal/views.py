@@ -1,6 +1,6 @@
 """What is shown of a journal entry: a row of a list, its whole document, a line."""
 
-from escrowctl.contract.number import JsonValue
+from escrowctl.contract.json import JsonValue
 from escrowctl.journal.fields import view
 from escrowctl.journal.model import Entry, Event, State
 from escrowctl.output.view import View, flatten

@@ -5,8 +5,7 @@ from typing import Annotated
 import typer
 
 from escrowctl.commands.read import view_record
-from escrowctl.commands.write_arguments import check_options, parse_money, read_data
-from escrowctl.commands.writing import record_of, show_created, show_request
+from escrowctl.commands.writing import check_options, parse_money, read_data, record_of, show_created, show_request
 from escrowctl.options import DataOption, DespiteOption, DryRunOption, KeyOption, ReasonOption
 from escrowctl.session import session_of
 from escrowctl.writes.requests import request_create

@@ -1,19 +1,24 @@
 """`escrowctl tx release`."""
 
-from dataclasses import replace
+import re
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from escrowctl.client.http import SUCCESS
-from escrowctl.commands.arguments import parse_duration, read_ids
+from escrowctl.commands.read import read_ids
 from escrowctl.commands.several import run_several
-from escrowctl.commands.write_arguments import check_currency, check_options, read_data
-from escrowctl.commands.writing import ask_on_record, note_replayed, show_request
-from escrowctl.contract.body import encode
+from escrowctl.commands.writing import (
+    ask_on_record,
+    check_currency,
+    check_options,
+    note_replayed,
+    read_data,
+    show_request,
+)
 from escrowctl.contract.identifiers import refuse_confusable
+from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.contract.money import parse_amount
-from escrowctl.contract.number import JsonValue, Number
 from escrowctl.contract.operations import RELEASE_TRANSACTION, Operation
 from escrowctl.dialogue import confirmation_needed
 from escrowctl.errors import bad_value
@@ -72,7 +77,7 @@ def release(
         expected_currency=_expected_currency(session, expect_currency),
         allow_unreadable=unread,
         skip_released=skip_released,
-        wait=_check_wait(session, parse_duration(deadline, name="--deadline")) if wait else None,
+        wait=_check_wait(session, _parse_duration(deadline, name="--deadline")) if wait else None,
     )
     options = check_options(idempotency_key, reason, despite)
     release_all(session, wanted, release_options, options, several=several, yes=yes, dry_run=dry_run)
@@ -116,6 +121,14 @@ def release_all(
         session.remember("transaction", ids)
 
 
+def _parse_duration(text: str, *, name: str) -> float:
+    """Return seconds from `90s`, `10m` or `2h`; raises EscrowctlError (exit 2) otherwise."""
+    found = re.fullmatch(r"([1-9][0-9]{0,5})([smh])", text, re.ASCII)
+    if not found:
+        raise bad_value(f'{name} "{text}" is not a time: write one such as 90s, 10m or 2h.')
+    return float(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
+
+
 def _check_wait(session: Session, seconds: float) -> float:
     if not session.service.released:
         raise bad_value(
@@ -152,7 +165,7 @@ def _as_line(view: View) -> View:
     """Return the view of one of several, with its outcome."""
     assert isinstance(view.document, dict)
     document = {"id": view.id, "outcome": "done", **view.document}
-    return replace(view, document=document, fields=flatten(document), record=document, outcome="done")
+    return view._replace(document=document, fields=flatten(document), record=document, outcome="done")
 
 
 def _how_verified(result: "WriteResult") -> str:

@@ -5,11 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from escrowctl.commands.read import view_record
-from escrowctl.commands.write_arguments import check_options, read_data
-from escrowctl.commands.writing import ask_on_record, note_replayed, show_request
-from escrowctl.contract.body import encode
+from escrowctl.commands.writing import ask_on_record, check_options, note_replayed, read_data, show_request
 from escrowctl.contract.identifiers import parse_id
-from escrowctl.contract.number import JsonValue
+from escrowctl.contract.json import JsonValue, encode
 from escrowctl.contract.operations import UPDATE_TRANSACTION, Operation
 from escrowctl.contract.record import Located
 from escrowctl.options import DespiteOption, DryRunOption, KeyOption, ReasonOption, YesOption

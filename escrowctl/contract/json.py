@@ -1,19 +1,109 @@
-"""The strict reader of reply bodies: bytes in, a document or a typed defect out, nothing raised.
+"""JSON as money needs it: every number as it was written, and a reader that takes nothing for granted.
 
 I-JSON (RFC 7493) is asked of a reply: UTF-8 without a byte order mark, no duplicate keys, no lone
-surrogates, and besides no NaN or Infinity, which RFC 8259 does not know either. Python's own reader
+surrogates, and no NaN or Infinity, which RFC 8259 does not know either. Python's own reader
 accepts all of them, and answers some damage with RecursionError or ValueError.
 """
 
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
-from decimal import InvalidOperation
+from decimal import Decimal, InvalidOperation
 from enum import StrEnum
-from typing import NoReturn
+from typing import NamedTuple, NoReturn, TypeAlias
 
-from escrowctl.contract.number import MAX_NUMBER_CHARS, JsonValue, Number
+MAX_NUMBER_CHARS = 128
+"""Longest number token read from a reply; far beyond any amount, far below what makes Decimal slow."""
+
+
+class Number(Decimal):
+    """A JSON number token: compares as a Decimal, prints exactly as it stood on the wire.
+
+    `Number("100.00")` equals `Decimal(100)` and prints `100.00`; no float is ever made of it.
+    """
+
+    __slots__ = ("text",)
+
+    text: str
+
+    def __new__(cls, text: str) -> "Number":
+        """Keep the token beside its value; raises `decimal.InvalidOperation` beyond Decimal's range."""
+        self = super().__new__(cls, text)
+        self.text = text
+        return self
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"Number({self.text!r})"
+
+
+JsonValue: TypeAlias = "bool | str | Number | list[JsonValue] | dict[str, JsonValue] | None"
+"""What a reply may hold once read: `bool` for true and false, `Number` for every number."""
+
+
+def encode(value: JsonValue, *, spaced: bool = False, indent: int | None = None) -> str:
+    """Return `value` as ASCII JSON, in one line unless `indent` says how deep its lines begin.
+
+    Compact as sent on the wire (`{"amount":100}`), or `spaced` as printed (`{"amount": 100}`).
+    Python's own encoder puts a Decimal through float, or refuses it.
+    """
+    colon = ": " if spaced else ":"
+    deeper = None if indent is None else indent + 1
+    match value:
+        case Number():
+            return value.text
+        case dict():
+            members = [
+                f"{_text(key)}{colon}{encode(item, spaced=spaced, indent=deeper)}" for key, item in value.items()
+            ]
+            return _enclose("{", members, "}", spaced=spaced, indent=indent)
+        case list():
+            items = [encode(item, spaced=spaced, indent=deeper) for item in value]
+            return _enclose("[", items, "]", spaced=spaced, indent=indent)
+        case str():
+            return _text(value)
+        case _:
+            return json.dumps(value)
+
+
+def _enclose(opening: str, parts: list[str], closing: str, *, spaced: bool, indent: int | None) -> str:
+    if indent is None or not parts:
+        return opening + (", " if spaced else ",").join(parts) + closing
+    margin = "  " * indent
+    lines = ",\n".join(f"{margin}  {part}" for part in parts)
+    return f"{opening}\n{lines}\n{margin}{closing}"
+
+
+def _text(value: str) -> str:
+    # DEL is the one control character that JSON and ASCII both let through.
+    return json.dumps(value).replace("\x7f", "\\u007f")
+
+
+def normalise(value: JsonValue) -> JsonValue:
+    """Return `value` with keys sorted and numbers in their shortest form: equal things, equal text."""
+    match value:
+        case Number():
+            return _shortest(value)
+        case dict():
+            return {key: normalise(value[key]) for key in sorted(value)}
+        case list():
+            return [normalise(item) for item in value]
+        case _:
+            return value
+
+
+def _shortest(number: Number) -> Number:
+    # Decimal.normalize would round to the context's precision; the tuple keeps every digit.
+    sign, digits, exponent = number.as_tuple()
+    text = "".join(str(digit) for digit in digits)
+    kept = text.rstrip("0")
+    assert isinstance(exponent, int), "the reader lets no NaN or Infinity in"
+    if not kept:
+        return Number("0")
+    return Number(f"{'-' if sign else ''}{kept}E{exponent + len(text) - len(kept)}")
+
 
 MAX_DEPTH = 32
 """Deepest nesting of objects and arrays that a reply may have."""
@@ -42,15 +132,13 @@ class Defect(StrEnum):
     LONE_SURROGATE = "has half a character (a lone surrogate)"
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(NamedTuple):
     """A reply that was read: `value` is the whole JSON document, number tokens as they stood."""
 
     value: JsonValue
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
+class Broken(NamedTuple):
     """A reply that could not be read, and its first characters for a person to look at."""
 
     defect: Defect

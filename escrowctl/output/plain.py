@@ -1,0 +1,59 @@
+"""Plain text for pipes and files, and what makes text from elsewhere harmless."""
+
+import io
+from collections.abc import Iterable, Iterator
+
+_INVISIBLE = frozenset(
+    {0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0}
+    | {*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)}
+)
+"""What Python calls printable and no terminal shows: the default-ignorable marks and letters (Unicode's
+DerivedCoreProperties.txt, those outside the categories of `str.isprintable`), and the blank braille cell.
+"""
+
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\0", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+
+
+def safe(text: str) -> str:
+    """Return `text` with every character that does not print, or prints as nothing, shown as `\\u{1b}`.
+
+    That covers C0, DEL and C1 controls, bidirectional and zero-width characters, line separators,
+    lone surrogates, fillers and variation selectors: what could move the cursor, hide text, end a
+    line or make two texts look the same (CVE-2021-25743, CVE-2021-42574 and kin).
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(char if _shows(char) else f"\\u{{{ord(char):x}}}" for char in text)
+
+
+def _shows(char: str) -> bool:
+    return char.isprintable() and ord(char) not in _INVISIBLE
+
+
+def render_rows(rows: Iterable[tuple[str, ...]]) -> str:
+    """Return a line for each row, its cells between tabs."""
+    return "\n".join("\t".join(safe(cell) for cell in row) for row in rows)
+
+
+def render_csv(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    """Yield a line for the columns and one for each row, without line ends (RFC 4180).
+
+    A cell that a spreadsheet would calculate (OWASP ASVS 1.2.10, CWE-1236) gets an apostrophe before it,
+    which spreadsheets take for "text"; the JSON lines have it as it was.
+    """
+    yield _line(columns)
+    for row in rows:
+        yield _line(row)
+
+
+def _line(cells: tuple[str, ...]) -> str:
+    import csv  # noqa: PLC0415 - for who exports
+
+    written = io.StringIO()
+    csv.writer(written, lineterminator="").writerow([_harmless(cell) for cell in cells])
+    return written.getvalue()
+
+
+def _harmless(cell: str) -> str:
+    shown = safe(cell)
+    return f"'{shown}" if cell.lstrip().startswith(_FORMULA_STARTS) else shown

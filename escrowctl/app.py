@@ -96,9 +96,9 @@ _KEY_OPTIONS = frozenset(
 _RENAMED = {"--despite": "--allow-duplicate", "--unread": "--allow-unreadable", "--ok-if-released": "--skip-released"}
 """Option names of earlier versions, and what they are called now."""
 
-_NO_KEY_HERE = "a key never stands on the line, where other programs and the shell's history keep it"
+_NO_KEY_HERE = "API keys are not accepted on the command line: they would show in ps and in shell history"
 _WAYS_OF_A_KEY = (
-    "escrowctl auth login asks for it",
+    "escrowctl auth login asks for the key",
     'by a pipe:  printf %s "$KEY" | escrowctl auth login ...',
     "in a job:   set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY",
 )
@@ -218,10 +218,10 @@ def _as_expected(error: typer.TyperException) -> EscrowctlError:
     if option in _RENAMED:
         message = f"{option} is now {_RENAMED[option]}"
     elif option in _KEY_OPTIONS:
-        message, hint = f"there is no {option}: {_NO_KEY_HERE}", _WAYS_OF_A_KEY
+        message, hint = f"there is no {option}. {_NO_KEY_HERE}", _WAYS_OF_A_KEY
     elif "extra argument" in message and hint == ("escrowctl auth login --help",):
         # Whatever was typed may be a key: it is not told again.
-        message, hint = f"auth login takes options and no other words: {_NO_KEY_HERE}", _WAYS_OF_A_KEY
+        message, hint = f"auth login takes options only. {_NO_KEY_HERE}", _WAYS_OF_A_KEY
     return not_sent(ErrorCode.USAGE, f"{_sentence(message)}", hint=hint)
 
 

@@ -330,8 +330,8 @@ class Session:
         if self.service.live and (kind := find_unshared_locks(self.folders.state)) is not None:
             self.console.note(
                 "unshared_locks",
-                f"the journal's folder {self.folders.state} is on a mount of type {kind}. Its locks may not be shared "
-                "with another path or machine: use one path only",
+                f"the journal's folder {self.folders.state} is on a mount of type {kind}. Its locks may not work "
+                "across paths or machines: use one path only",
                 word="warning",
                 important=True,
             )
@@ -392,7 +392,7 @@ class Session:
                 Trace(self.console.trace, whole=options.debug).show(request, exchange, seconds)
             if announces and not is_announced and answer is not None and (ends := describe_end(answer)):
                 is_announced = True
-                message = f"the service says of {request.method} {request.url}: {ends}"
+                message = f"the service reports for {request.method} {request.url}: {ends}"
                 self.console.note("deprecated", message, word="warning")
 
         return observe
@@ -414,4 +414,4 @@ def _why_unprinted(error: Exception) -> str:
         return error.message
     if isinstance(error, OutputClosedError):
         return "the output was closed."
-    return f"the result could not be shown, by a defect in escrowctl ({type(error).__name__})."
+    return f"the result could not be shown: internal error in escrowctl ({type(error).__name__})."

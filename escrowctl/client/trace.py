@@ -58,7 +58,7 @@ def _reply(request: Request, answer: Answer) -> str:
         return _shown(reply.value)
     if answer.status in SUCCESS and request.method not in READING_METHODS and reply.excerpt:
         # It may be the only reply that holds a new endpoint's secret, under any name.
-        return f"({len(answer.body)} bytes, not shown: a secret may be in them; the reply {reply.defect.value})"
+        return f"({len(answer.body)} bytes, not shown: they may hold a secret; the reply {reply.defect.value})"
     return reply.excerpt
 
 

@@ -29,9 +29,9 @@ def read_ids(arguments: list[str] | None, stdin: TextIO, *, noun: str = "transac
     try:
         ids = parse_ids(_id_lines(stdin), noun=noun)
     except UnicodeDecodeError as error:
-        raise bad_value("standard input is not text: give one id a line.") from error
+        raise bad_value("standard input is not text: write one id per line.") from error
     if not ids:
-        raise bad_value("there is no id on standard input: give one a line.")
+        raise bad_value("standard input has no id: write one id per line.")
     return ids, True
 
 

@@ -112,7 +112,7 @@ class Console:
             self.data(text)
             if hidden:
                 names = " and ".join(filter(None, [", ".join(hidden[:-1]), hidden[-1]]))
-                self.note("hidden", f"{around['width']} columns do not hold {names}: --fields or --json shows all")
+                self.note("hidden", f"{around['width']} columns are too few for {names}: --fields or --json shows all")
         else:
             self.data(tsv.render_listing(listing))
 
@@ -296,7 +296,7 @@ def require_ids(view: "View") -> None:
     """Raise EscrowctlError (exit 2) where `-q` asks for ids, and nothing that was read has one."""
     if not view.ids:
         raise EscrowctlError(
-            ErrorCode.BAD_VALUE, "-q prints ids, and no field of this reply is known to be one: leave -q out."
+            ErrorCode.BAD_VALUE, "-q prints ids, and no field of this reply is known to be an id: leave -q out."
         )
 
 

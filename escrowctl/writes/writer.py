@@ -163,9 +163,12 @@ class Writer:
             if pin.journal_id != self.journal.journal_id:
                 raise not_sent(
                     ErrorCode.JOURNAL_UNUSABLE,
-                    f"this journal is {self.journal.journal_id}, and {pin.source} says {pin.journal_id}: what was "
-                    "written before is not known here.",
-                    hint=("where this journal is: escrowctl config path", "bring the other one back, or change the id"),
+                    f"this journal is {self.journal.journal_id}, but {pin.source} says {pin.journal_id}: "
+                    "earlier writes are not known here.",
+                    hint=(
+                        "where this journal is: escrowctl config path",
+                        "restore the other journal, or change the id",
+                    ),
                 )
 
     def _make_intent(self, request: WriteRequest, new_key: str = "") -> Intent:
@@ -213,7 +216,7 @@ class Writer:
         except BaseException as error:
             # A signal, or a defect of ours: only whether a byte left decides what the write has become.
             if not (evidence.sent or unsettled):
-                self.journal.settle(entry, Verdict(State.NOT_SENT, "it ended before a byte left"))
+                self.journal.settle(entry, Verdict(State.NOT_SENT, "it ended before the first byte was sent"))
                 raise
             if isinstance(error, Stopped):
                 # The outcome is reported first; that nothing more is begun comes after.
@@ -234,7 +237,7 @@ class Writer:
             verdict = self._make_verdict(request, judged, exchange)
         except Exception as error:  # noqa: BLE001 - whatever fails here, its bytes may have left
             self._report_defect(error)
-            detail = f"escrowctl itself failed on the answer ({type(error).__name__})"
+            detail = f"escrowctl failed on the reply ({type(error).__name__})"
             verdict = Verdict(State.UNKNOWN, detail, answer.status if answer else None)
             return WriteResult(self._record_outcome(entry, verdict))
         return WriteResult(self._record_outcome(entry, verdict), judged.record, judged.code, answer=answer)
@@ -253,7 +256,7 @@ class Writer:
         is_timeout = exchange.fault is Fault.TIMEOUT
         return Verdict(
             state=State(judged.outcome.value),
-            detail=f"no answer came within {self._service.write_timeout:g} s" if is_timeout else judged.detail,
+            detail=f"no reply came within {self._service.write_timeout:g} s" if is_timeout else judged.detail,
             http_status=exchange.answer.status if exchange.answer else None,
             result_id=result_id,
             reply=self._redact_reply(request, record) if record else None,

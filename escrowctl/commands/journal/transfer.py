@@ -62,7 +62,7 @@ def verify_journal(
         _accept_head(session, found.behind)
     document = _verified(store.journal_id, found)
     if head is not None:
-        session.console.note("head", f"it holds the head in {_name(head)}")
+        session.console.note("head", f"the journal matches the head in {_name(head)}")
     session.show(View(document, store.journal_id, flatten(document)))
 
 
@@ -72,11 +72,11 @@ def _not_as_written(found: Verification, path: Path) -> EscrowctlError:
             f"move {path} away, then escrowctl journal import FILE --restore, with the newest export",
             "to bring it back",
         ),
-        Hint("settle by hand what was sent since that export"),
+        Hint("then settle each write that was sent after that export"),
     )
     return EscrowctlError(
         ErrorCode.CHECK_FAILED,
-        f"the journal is not what was written: {_bare(found.problem or '')}.",
+        f"the journal is damaged: {_bare(found.problem or '')}.",
         hint=(*ways_on, ACCEPT_HEAD) if found.problem == found.behind else ways_on,
         facts={"records": found.records, "entries": found.entries},
     )
@@ -110,7 +110,7 @@ def export(
     """
     session = session_of(context)
     if format_ not in _FORMATS:
-        raise bad_value(f'--format "{format_}" is none of {", ".join(_FORMATS)}.')
+        raise bad_value(f'--format "{format_}" is not one of {", ".join(_FORMATS)}.')
     store = _require_journal(session).store
     if head:
         session.console.data(json.dumps(_head_document(store.journal_id, store.head())))
@@ -143,13 +143,13 @@ def import_file(
     at = timestamp(session.surroundings.now())
     taken = restore(journal.store, archive) if whole else merge(journal.store, archive, at=at)
     document = _taken(archive.journal_id, taken)
-    done = f"{taken.added} added, {taken.updated} brought up to date, {taken.known} known already"
+    done = f"{taken.added} added, {taken.updated} updated, {taken.known} known already"
     session.show(View(document, archive.journal_id, flatten(document), line=f"{archive.journal_id}   {done}"))
     if whole:
         session.console.note(
             "restored",
-            "what was written after the export is not known here: settle it by hand. Any other copy of this journal "
-            "must not be used any more",
+            "writes after the export are not in this journal: settle them by hand. Any other copy of this journal "
+            "Do not use any other copy of this journal",
             important=True,
         )
 
@@ -160,7 +160,7 @@ def _require_journal(session: Session) -> "Journal":
     if not journal.is_there:
         journal.require_whole()
         raise EscrowctlError(
-            ErrorCode.NOT_FOUND, f"there is no journal yet: the first write makes {journal.store.path}."
+            ErrorCode.NOT_FOUND, f"there is no journal yet: the first write creates {journal.store.path}."
         )
     return journal
 
@@ -204,9 +204,9 @@ def _read_head(session: Session, file: str | None, *, journal_id: str) -> Head |
         head = Head(int(document["sequence"]), str(document["digest"]))
         of = str(document["journal_id"])
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
-        raise bad_value(f"{_name(file)} holds no head: journal export --head prints one.") from None
+        raise bad_value(f"{_name(file)} has no head: journal export --head prints one.") from None
     if of != journal_id:
-        raise bad_value(f"{_name(file)} is of another journal, {of}; this one is {journal_id}.")
+        raise bad_value(f"{_name(file)} belongs to journal {of}; this one is {journal_id}.")
     return head
 
 

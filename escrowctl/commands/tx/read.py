@@ -34,5 +34,5 @@ def list_transactions(context: typer.Context) -> None:
     """
     session = session_of(context)
     found = session.reader.read_list(LIST_TRANSACTIONS)
-    session.console.note("observed", "GET /transactions was observed, not published: this may be one page of several")
+    session.console.note("observed", "GET /transactions is an undocumented call: there may be more items")
     show_list(session, found)

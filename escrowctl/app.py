@@ -98,7 +98,7 @@ _RENAMED = {"--despite": "--allow-duplicate", "--unread": "--allow-unreadable", 
 
 _NO_KEY_HERE = "API keys are not accepted on the command line: they would show in ps and in shell history"
 _WAYS_OF_A_KEY = (
-    "escrowctl auth login asks for it",
+    "escrowctl auth login asks for the key",
     'in a pipe:  printf %s "$KEY" | escrowctl auth login ...',
     "in a job:   set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY",
 )
@@ -221,7 +221,7 @@ def _as_expected(error: typer.TyperException) -> EscrowctlError:
         message, hint = f"there is no {option}. {_NO_KEY_HERE}", _WAYS_OF_A_KEY
     elif "extra argument" in message and hint == ("escrowctl auth login --help",):
         # What was typed may be a key: it is not repeated.
-        message, hint = f"auth login takes only options. {_NO_KEY_HERE}", _WAYS_OF_A_KEY
+        message, hint = f"auth login takes options only. {_NO_KEY_HERE}", _WAYS_OF_A_KEY
     return not_sent(ErrorCode.USAGE, f"{_sentence(message)}", hint=hint)
 
 

@@ -17,7 +17,7 @@ _MAX_ECHO = 80
 
 def confirmation_needed(why: str, flag: str) -> EscrowctlError:
     """A confirmation that nobody is there to give: exit 3, nothing sent; `flag` gives it on the line."""
-    return not_sent(ErrorCode.CONFIRMATION_NEEDED, f"{why}.", hint=f"to confirm it on the line: {flag}")
+    return not_sent(ErrorCode.CONFIRMATION_NEEDED, f"{why}.", hint=f"to confirm on the command line: {flag}")
 
 
 class Dialogue:
@@ -36,13 +36,13 @@ class Dialogue:
         """Why nobody can be asked, to follow "and"; None where somebody can."""
         around = self._surroundings
         return (
-            "--no-input says not to ask"
+            "--no-input is set"
             if self._options.no_input
-            else "--json speaks to programs"
+            else "--json is set"
             if self._options.json
             else "CI is set"
             if around.environ.get("CI")
-            else "nobody is at the terminal"
+            else "there is no terminal"
             if not (around.stdin.isatty() and around.stderr.isatty())
             else None
         )
@@ -54,7 +54,7 @@ class Dialogue:
         `confirmation_needed` where nobody is there.
         """
         if absent := self.nobody_to_ask:
-            raise confirmation_needed(f"{why}, and {absent}", "--yes")
+            raise confirmation_needed(f"{why}, but {absent}", "--yes")
         try:
             answer = self._ask(lines).strip()
         except Stopped as stopped:

@@ -21,8 +21,8 @@ _MANY_OBJECTS = 50_000
 
 _VERSION_OPTIONS = frozenset({"--version", "-V"})
 _BESIDE_VERSION = frozenset({"--json", "--quiet", "-q", "--no-input", "--debug", "--verbose", "-v"})
-_REPORT = "a report without any value of yours, to be sent along"
-_DEFECT_HINT = "--debug shows where; what was sent, if anything, stands in: escrowctl journal list"
+_REPORT = "crash report, without your values"
+_DEFECT_HINTS = ("to see where: repeat the command with --debug", "to see what was sent: escrowctl journal list")
 
 
 def main(argv: "Sequence[str] | None" = None, surroundings: "Surroundings | None" = None) -> int:
@@ -103,8 +103,8 @@ def _report_defect(session: "Session", error: Exception) -> int:
     from escrowctl.errors import ErrorCode, EscrowctlError
 
     report = _record_defect(session, error)
-    message = f"this is a defect in escrowctl ({type(error).__name__})."
-    hint = (_DEFECT_HINT, *([f"{_REPORT}: {report}"] if report else []))
+    message = f"internal error in escrowctl ({type(error).__name__})."
+    hint = (*_DEFECT_HINTS, *([f"{_REPORT}: {report}"] if report else []))
     return _fail(session, EscrowctlError(ErrorCode.DEFECT, message, hint=hint))
 
 
@@ -112,7 +112,7 @@ def _note_defects(session: "Session") -> None:
     """Say which defects the run went on after, each with its report."""
     for error in session.defects:
         report = _record_defect(session, error)
-        message = f"escrowctl itself failed on the way ({type(error).__name__})"
+        message = f"escrowctl continued after an internal error ({type(error).__name__})"
         session.console.note("defect", message + (f"; {_REPORT}: {report}" if report else ""), important=True)
     session.defects.clear()
 

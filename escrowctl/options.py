@@ -88,8 +88,8 @@ def _keep_fields(context: Any, option: Any, value: Any) -> None:
         if name not in FIELD_NAMES and not (name.startswith("/") and len(name) > 1):
             example = name.replace(".", "/") if name.replace(".", "").isidentifier() else "created_at"
             raise bad_value(
-                f'--fields "{value}": "{name}" is none of {", ".join(FIELD_NAMES)}; '
-                f"any other field by its JSON Pointer, such as /{example}."
+                f'--fields "{value}": "{name}" is not one of {", ".join(FIELD_NAMES)}; '
+                f"name any other field by its JSON Pointer, such as /{example}."
             )
     _keep(context, option, names)
 

@@ -323,8 +323,8 @@ class Session:
         if (kind := find_unshared_locks(self.folders.state)) is not None:
             self.console.note(
                 "unshared_locks",
-                f"the journal's folder {self.folders.state} is on a mount of type {kind}. Its locks may not be shared "
-                "with another path or machine: use one path only",
+                f"the journal's folder {self.folders.state} is on a mount of type {kind}. Its locks may not work "
+                "across paths or machines: use one path only",
                 word="warning",
                 important=True,
             )

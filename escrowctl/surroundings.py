@@ -92,7 +92,7 @@ def without_echo(stdin: TextIO) -> Iterator[None]:
         silent[3] &= ~termios.ECHO
         termios.tcsetattr(handle, termios.TCSAFLUSH, silent)
     except termios.error as error:
-        raise bad_value("this terminal would show the key as it is typed: give it by a pipe.") from error
+        raise bad_value("this terminal would show the key: pass it through a pipe.") from error
     try:
         yield
     finally:

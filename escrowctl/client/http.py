@@ -44,17 +44,17 @@ class Evidence:
 class Fault(StrEnum):
     """Why there is no complete answer; the value completes "the service ..." or "the connection ..."."""
 
-    NO_NAME = "the host's name could not be resolved"
-    NO_CONNECTION = "no connection could be made"
-    CONNECT_TIMEOUT = "no connection came about in time"
-    TLS = "the TLS connection could not be trusted or made"
+    NO_NAME = "the host name could not be resolved"
+    NO_CONNECTION = "no connection could be opened"
+    CONNECT_TIMEOUT = "no connection was opened in time"
+    TLS = "the TLS handshake failed"
     PROXY = "the proxy refused or failed"
-    TIMEOUT = "no answer came in time"
-    BROKEN_OFF = "the connection broke before an answer came"
-    BAD_PROTOCOL = "the answer was not HTTP"
-    INTERRUPTED = "it was interrupted before an answer came"
-    BAD_REQUEST = "the request could not be put into HTTP"
-    DEFECT = "escrowctl itself failed before an answer came"
+    TIMEOUT = "no reply came in time"
+    BROKEN_OFF = "the connection broke before a reply came"
+    BAD_PROTOCOL = "the reply was not HTTP"
+    INTERRUPTED = "it was interrupted before a reply came"
+    BAD_REQUEST = "the request cannot be written as HTTP"
+    DEFECT = "escrowctl failed before a reply came"
 
 
 class Answer:

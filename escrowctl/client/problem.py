@@ -46,9 +46,9 @@ def refusal_hint(service: Service, status: int) -> Hints:
     """Return what to do after a refusal, where there is something to name."""
     match status:
         case 401:
-            return f"the key came from {service.key_source}; is it the one for {service.origin}?"
+            return f"the key came from {service.key_source}: check that it is the key for {service.origin}"
         case 404 if not service.sandbox:
-            return f"if no id is ever found here, the API may be under another prefix than {service.api_prefix or '/'}"
+            return f"if no id is found at all, the API may have another prefix than {service.api_prefix or '/'}"
         case 301 | 307 | 308:
             return f"correct the base URL (from {service.url_source}): redirects are not followed"
         case _:
@@ -56,7 +56,7 @@ def refusal_hint(service: Service, status: int) -> Hints:
 
 
 def connection_hint(service: Service) -> str:
-    """Return what to look at where no connection could be made."""
+    """Return what to look at where no connection could be opened."""
     return f"the base URL came from {service.url_source}"
 
 

@@ -45,7 +45,7 @@ class _Reading(NamedTuple):
 
     def unreadable(self, broken: Broken) -> EscrowctlError:
         excerpt = f': "{" ".join(broken.excerpt.split())[:80]}"' if broken.excerpt else ""
-        why = f"the service answered {self.answer.status}, but the reply {broken.defect.value}{excerpt}"
+        why = f"the service replied {self.answer.status}, but the reply {broken.defect.value}{excerpt}"
         return self.refuse(ErrorCode.UNREADABLE_REPLY, why)
 
     def denied(self, document: JsonValue) -> EscrowctlError:
@@ -54,8 +54,8 @@ class _Reading(NamedTuple):
         says = f'but says: "{said}"' if said else "but the reply is shaped like an error"
         return self.refuse(
             ErrorCode.READ_FAILED,
-            f"the service answered {self.answer.status}, {says}",
-            hint=Hint("escrowctl api GET, with the same path", "to see the whole reply"),
+            f"the service replied {self.answer.status}, {says}",
+            hint=Hint("escrowctl api GET, with the same path", "to see the complete reply"),
         )
 
     def require_fresh(self) -> None:
@@ -66,7 +66,7 @@ class _Reading(NamedTuple):
         ages = [value.strip() for name, value in self.answer.headers if name.lower() == "age"]
         if any(age.strip("0") for age in ages):
             age = ", ".join(ages)[:40]
-            why = f"the answer comes from a cache between here and the service (Age: {age})"
+            why = f"a cache replied, not the service (Age: {age})"
             raise self.refuse(ErrorCode.READ_FAILED, why)
 
 
@@ -108,7 +108,7 @@ class Reader:
             raise reading.denied(document)
         items = find_items(document, noun=operation.noun)
         if items is None:
-            raise reading.refuse(ErrorCode.UNREADABLE_REPLY, "the reply is JSON, but no list can be found in it")
+            raise reading.refuse(ErrorCode.UNREADABLE_REPLY, "the reply is JSON, but has no list")
         return Records(
             document, [make_item(item, pointers=self._service.pointers, noun=operation.noun) for item in items]
         )
@@ -159,7 +159,7 @@ class Reader:
         is_failure = status >= _SERVER_ERROR or status == _REQUEST_TIMEOUT
         raise reading.refuse(
             ErrorCode.READ_FAILED if is_failure else REFUSAL_CODES.get(status, ErrorCode.REFUSED),
-            f"the service answered {describe_refusal(exchange.answer)}",
+            f"the service replied {describe_refusal(exchange.answer)}",
             hint=refusal_hint(service, status),
             outcome=None if is_failure else Outcome.REFUSED,
         )

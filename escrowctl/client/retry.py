@@ -153,4 +153,4 @@ def parse_date(text: str) -> datetime | None:
 
 def _what_happened(exchange: Exchange) -> str:
     answer = exchange.answer
-    return f"the service answered {answer.status}" if answer else (exchange.fault or Fault.BROKEN_OFF).value
+    return f"the service replied {answer.status}" if answer else (exchange.fault or Fault.BROKEN_OFF).value

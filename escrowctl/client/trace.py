@@ -55,7 +55,7 @@ class Trace:
         """Warn of the first call of this run whose reply announces its end."""
         if not self._has_announced and (ends := _describe_end(answer)):
             self._has_announced = True
-            self._warn(f"the service says of {request.method} {request.url}: {ends}")
+            self._warn(f"the service reports for {request.method} {request.url}: {ends}")
 
     def _write(self, line: str) -> None:
         self._trace(hide_query(hide_secrets(line)))
@@ -67,7 +67,7 @@ def _reply(request: Request, answer: Answer) -> str:
         return _shown(reply.value)
     if answer.status in SUCCESS and request.method not in READING_METHODS and reply.excerpt:
         # It may be the only reply that holds a new endpoint's secret, under any name.
-        return f"({len(answer.body)} bytes, not shown: a secret may be in them; the reply {reply.defect.value})"
+        return f"({len(answer.body)} bytes, not shown: they may hold a secret; the reply {reply.defect.value})"
     return reply.excerpt
 
 

@@ -83,7 +83,7 @@ def get(context: typer.Context, key: _Name) -> None:
     """
     session = session_of(context)
     if key.rpartition(".")[2] == "api_key":
-        raise bad_value("a key is never printed.", hint=command("config list", "where it comes from"))
+        raise bad_value("escrowctl never prints an API key.", hint=command("config list", "where it comes from"))
     setting = _named(session, key) if key.startswith("profiles.") else _effective(session, key)
     if setting.value in (None, [], {}):
         raise EscrowctlError(ErrorCode.NOT_FOUND, f"{key} is not set.", hint=command("config list"))
@@ -134,7 +134,7 @@ def unset(context: typer.Context, key: _Name) -> None:
     session = session_of(context)
     _refuse_sandbox(session)
     if key == "profiles":
-        raise bad_value('"profiles" means all of them: name one, such as profiles.NAME.', hint=command("auth status"))
+        raise bad_value('"profiles" is every profile: name one, such as profiles.NAME.', hint=command("auth status"))
     place = _present(session, key) or _place(session, key)
     _editor(session).unset(place)
     _report(session, f"{'.'.join(place)} is no longer set in {session.resolver.config_path}")

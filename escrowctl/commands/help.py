@@ -46,7 +46,7 @@ def show(
         return
     console.data(_help_of(context, words))
     if not words:
-        console.data(f"\nTopics: {', '.join(TOPICS)}. Say: escrowctl help TOPIC")
+        console.data(f"\nTopics: {', '.join(TOPICS)}. Read one: escrowctl help TOPIC")
 
 
 def _help_of(context: typer.Context, words: "Sequence[str]") -> str:

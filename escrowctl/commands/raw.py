@@ -105,11 +105,11 @@ def _confirm_raw(session: Session, operation: Operation, body: JsonValue) -> Non
     session.dialogue.confirm(
         [
             f"  {what}" + (f"  {encode(body)}" if body is not None else ""),
-            "What this call does is not in the interface. Type yes to send it: yes",
+            "The interface does not document this call. Type yes to send it: yes",
         ],
         "yes",
-        why=f"{what} needs a confirmation",
-        declined="the call was not made",
+        why=f"{what} needs confirmation",
+        declined="the call was not sent",
     )
 
 

@@ -44,7 +44,7 @@ def list_transactions(context: typer.Context) -> None:
     """
     session = session_of(context)
     found = session.reader.read_list(LIST_TRANSACTIONS)
-    session.console.note("observed", "GET /transactions was observed, not published: this may be one page of several")
+    session.console.note("observed", "GET /transactions is an undocumented call: there may be more items")
     show_list(session, found)
 
 
@@ -75,9 +75,9 @@ def read_ids(arguments: list[str] | None, stdin: TextIO, *, noun: str = "transac
     try:
         ids = parse_ids(_id_lines(stdin), noun=noun)
     except UnicodeDecodeError as error:
-        raise bad_value("standard input is not text: give one id a line.") from error
+        raise bad_value("standard input is not text: write one id per line.") from error
     if not ids:
-        raise bad_value("there is no id on standard input: give one a line.")
+        raise bad_value("standard input has no id: write one id per line.")
     return ids, True
 
 

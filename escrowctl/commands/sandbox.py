@@ -44,7 +44,7 @@ def serve(
     session = session_of(context)
     _refuse_elsewhere(session)
     if not 0 <= port <= _MAX_PORT:
-        raise bad_value(f"--port {port} is not from 0 to {_MAX_PORT}.")
+        raise bad_value(f"--port {port} is out of range: 0 to {_MAX_PORT}.")
     from escrowctl.sandbox import server as serving  # noqa: PLC0415 - for those who serve
     from escrowctl.sandbox.ownership import ServedSandbox  # noqa: PLC0415
     from escrowctl.sandbox.service import open_sandbox_alone  # noqa: PLC0415
@@ -97,11 +97,9 @@ def reset(context: typer.Context, yes: YesOption = False) -> None:
     if not yes:
         lines = [
             f"  {session.sandbox_folder}",
-            "Every escrow in the sandbox will be gone. Type reset to empty it: reset",
+            "Every escrow in the sandbox will be deleted. Type reset to empty it: reset",
         ]
-        session.dialogue.confirm(
-            lines, "reset", why="emptying the sandbox needs a confirmation", declined="it is as it was"
-        )
+        session.dialogue.confirm(lines, "reset", why="sandbox reset needs confirmation", declined="nothing was deleted")
     with session.signals.held():
         empty_sandbox(session.sandbox_folder)
         session.console.note("reset", "the sandbox is empty; its identity and its key are new", word="sandbox")
@@ -170,4 +168,4 @@ def _refuse_elsewhere(session: Session) -> None:
     options = session.options
     for name, value in (("--profile", options.profile), ("--base-url", options.base_url)):
         if value is not None:
-            raise bad_value(f"{name} names a real service, and this is about the built-in sandbox: leave it out.")
+            raise bad_value(f"{name} is for a real service, but this command uses the built-in sandbox: leave it out.")

@@ -116,7 +116,7 @@ def _first(fields: dict[str, JsonValue], names: tuple[str, ...]) -> JsonValue:
 def _make_body(session: Session, url: str | None, events: list[str], data: dict[str, JsonValue]) -> JsonValue:
     """Return what was given, under the names that the profile says, and nothing else."""
     if url is None and not data:
-        raise bad_value("an endpoint needs --url, or its whole body in --data.")
+        raise bad_value("an endpoint needs --url, or its complete body in --data.")
     given: dict[str, JsonValue] = {}
     if url is not None:
         given[session.service.webhooks.url_field] = _check_url(session, url)
@@ -124,23 +124,24 @@ def _make_body(session: Session, url: str | None, events: list[str], data: dict[
         given[session.service.webhooks.events_field] = [_check_event(event) for event in events]
     for name in data:
         if name in given:
-            raise bad_value(f'--data has "{name}", which --url or --event says: leave it out of one of them.')
+            raise bad_value(f'--data has "{name}", which --url or --event sets: leave it out of --data.')
     return given | data
 
 
 def _check_url(session: Session, url: str) -> str:
     """Return an absolute http or https URL; a live one that is not https is warned of."""
     if not url.isascii() or not url.isprintable() or " " in url or len(url) > _MAX_URL_CHARS:
-        raise bad_value(f"--url is one word of at most {_MAX_URL_CHARS} visible ASCII characters.")
+        raise bad_value(f"--url has at most {_MAX_URL_CHARS} visible ASCII characters.")
     try:
         parts = urlsplit(url)
         host = parts.hostname
     except ValueError as error:
         raise bad_value(f'--url "{url}" is not a URL: {error}.') from error
     if parts.scheme not in ("http", "https") or not host:
-        raise bad_value(f'--url "{url}" is not an address for events: write one such as https://hooks.example.net/x.')
+        raise bad_value(f'--url "{url}" is not a webhook URL: write one such as https://hooks.example.net/x.')
     if session.service.live and parts.scheme != "https":
-        session.console.note("plain_http", f'--url "{url}" is plain http: events would travel in clear', word="warning")
+        message = f'--url "{url}" is plain http: events would be sent unencrypted'
+        session.console.note("plain_http", message, word="warning")
     return url
 
 
@@ -158,12 +159,12 @@ def _note_secret(session: Session, result: "WriteResult", view: View) -> None:
         return
     path = session.journal.secrets.path_of(result.sent.name)
     shown, kept = _shows(session, result, view, secret), path.is_file()
-    what = "the signing secret" if secret else "a text of the reply that may be a secret"
+    what = "the signing secret" if secret else "a text in the reply that may be a secret"
     match shown, kept:
         case _, True:
-            message = f"{what} is {'shown only this once' if shown else 'not shown'}. It is stored in {path}."
+            message = f"{what} is {'shown only once' if shown else 'not shown'}. It is stored in {path}."
         case True, _:
-            message = f"{what} is shown only this once. It could not be stored in {path}: copy it now."
+            message = f"{what} is shown only once. It could not be stored in {path}: copy it now."
         case _:
             message = f"{what} is not shown, and could not be stored in {path}. Only the service knows it."
     session.console.note("secret", message, important=not (shown and kept))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _MAX_TEXT = 500
 _MAX_KEY = 255
 _MAX_DATA = 16 * 1024 * 1024
-_MADE_WHEN_SENT = "(made when sent)"
+_MADE_WHEN_SENT = "(created when sent)"
 
 
 def parse_money(session: Session, amount: str, currency: str) -> Money:
@@ -159,7 +159,7 @@ def ask_on_record(session: Session, operation: Operation, body: str | None, *, y
                 f"{kind.warning} Type the {what} to {goal}: {word}",
             ],
             word,
-            why=f"the {verb} of {resource_id} needs a confirmation",
+            why=f"the {verb} of {resource_id} needs confirmation",
             declined=f"{resource_id} was not {kind.done}",
         )
         return True
@@ -177,9 +177,7 @@ def show_created(session: Session, result: "WriteResult", view: View) -> None:
     done, status = kind_of(entry.intent.operation).done, entry.settlement.http_status
     note_replayed(session, result)
     if result.earlier is not None:
-        same = (
-            f"{result.earlier.name} was answered with {view.id} too: the service may have created one escrow, not two"
-        )
+        same = f"{result.earlier.name} also got the id {view.id}: the service may have created one escrow, not two"
         session.console.note("same_id", same, word="warning", important=True)
     if view.id is None:
         _note_missing_id(session, result, done)
@@ -201,9 +199,9 @@ def note_replayed(session: Session, result: "WriteResult") -> None:
     entry = result.sent
     done = kind_of(entry.intent.operation).done
     is_reply_lost = entry.settlement.reply is None and result.record is not None
-    unread = " The service's reply is not known here." if is_reply_lost else ""
+    unread = " The service's reply is not stored." if is_reply_lost else ""
     session.console.note(
-        "replayed", f"this was {done} before, {entry.settled_at} ({entry.name}). Nothing was sent now.{unread}"
+        "replayed", f"this was already {done} at {entry.settled_at} ({entry.name}). Nothing was sent now.{unread}"
     )
 
 
@@ -222,17 +220,19 @@ def _note_missing_id(session: Session, result: "WriteResult", done: str) -> None
     if session.options.quiet:
         raise EscrowctlError(
             ErrorCode.ID_UNKNOWN,
-            f"{done} ({status}), but -q cannot print the id: which field it is, is not known. Do not do it again.",
-            hint=command(f"journal show {entry.name}", "the whole reply"),
+            f"{done} ({status}), but -q cannot print the id: no field of the reply is known to be the id. "
+            "Do not do it again.",
+            hint=command(f"journal show {entry.name}", "the complete reply"),
             outcome=Outcome.DONE,
             facts=entry.facts,
         )
     if entry.settlement.reply is None:
         found = "The reply has no body."
     elif not session.options.fields and (session.options.raw or record.document == record.value):
-        found = "This is the whole reply; no field in it is known to be the id."
+        found = "This is the complete reply; no field in it is known to be the id."
     else:
         found = (
-            f"No field of the reply is known to be the id; all of it: {session.invocation} journal show {entry.name}."
+            "No field of the reply is known to be the id; the complete reply: "
+            f"{session.invocation} journal show {entry.name}."
         )
     session.console.note("id_not_found", f"{done} ({status}). {found} Do not do it again.")

@@ -67,7 +67,7 @@ class Credentials:
             case {"origin": str(origin), "key": str(key)}:
                 return StoredKey(profile, origin, Secret(key))
             case _:
-                raise bad_config(f"{self.path}: [{profile}] needs the two texts origin and key.")
+                raise bad_config(f"{self.path}: [{profile}] needs two texts, origin and key.")
 
     def reveal(self, stored: StoredKey) -> Secret:
         """Return the key, from the keyring where that has it; raises EscrowctlError as `read_key`."""
@@ -145,7 +145,7 @@ def _render(path: Path, tables: Mapping[str, Any]) -> str:
     parts = [_HEAD]
     for name, entry in tables.items():
         if not isinstance(entry, dict) or not all(isinstance(value, str) for value in entry.values()):
-            raise bad_config(f"{path}: [{name}] needs the two texts origin and key.")
+            raise bad_config(f"{path}: [{name}] needs two texts, origin and key.")
         lines = [f"{_name(key)} = {_quoted(value)}\n" for key, value in entry.items()]
         parts.append(f"\n[{_name(name)}]\n{''.join(lines)}")
     return "".join(parts)

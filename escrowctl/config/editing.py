@@ -158,7 +158,7 @@ def _refuse_to_move_key(profile: dict[str, Any], path: Sequence[str], value: str
     current = _origin_or_text(before)
     if new != current:
         raise bad_config(
-            f"the key in {file} was given for {current}, and would be used at {new}: a key goes to no other origin.",
+            f"the key in {file} was given for {current}, and would be used at {new}: a key is sent to one origin only.",
             hint=(
                 f"first:  escrowctl config unset {name}.api_key_file",
                 f"then:   escrowctl config set {name}.{_BASE_URL} {value}",

@@ -66,8 +66,8 @@ def require_trusted(path: Path) -> None:
             raise bad_config(f"{place}: {error.strerror or error}.") from error
         if flaw is not None:
             raise bad_config(
-                f"{place} {flaw.reason}: an API key is not used with a config file that others control.",
-                hint=flaw.fix or "use a file of your own: --config FILE",
+                f"{place} {flaw.reason}: API keys are not used with a config file that others can change.",
+                hint=flaw.fix or "use a file that you own: --config FILE",
             )
 
 

@@ -13,7 +13,7 @@ from escrowctl.files import Flaw, find_folder_flaw, make_folder
 
 APP_NAME = "escrowctl"
 HOME_VARIABLE = "ESCROWCTL_HOME"
-_OWN_FOLDER = "set ESCROWCTL_HOME to the absolute path of a folder of your own"
+_OWN_FOLDER = "set ESCROWCTL_HOME to the absolute path of a folder that you own"
 
 
 class Folders:
@@ -98,7 +98,7 @@ def _translated(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise _unusable(
-            f"the folder {folder} cannot be made or used: {error.strerror or error}.", _OWN_FOLDER
+            f"the folder {folder} cannot be created or used: {error.strerror or error}.", _OWN_FOLDER
         ) from error
 
 

@@ -28,7 +28,7 @@ def store(profile: str, origin: str, key: Secret, environ: Mapping[str, str]) ->
     ring = _open(environ)
     _call(lambda: ring.set_password(_service(origin), profile, key.reveal()))
     if _call(lambda: ring.get_password(_service(origin), profile)) != key.reveal():
-        raise KeyringError("it did not give back what was stored")
+        raise KeyringError("it did not return the key that was stored")
 
 
 def read(profile: str, origin: str, environ: Mapping[str, str]) -> Secret:
@@ -38,7 +38,7 @@ def read(profile: str, origin: str, environ: Mapping[str, str]) -> Secret:
         ring = _open(environ)
         found = _call(lambda: ring.get_password(_service(origin), profile))
     except KeyringError as error:
-        raise _unavailable(profile, f"is in the keyring, which cannot be used: {error}") from error
+        raise _unavailable(profile, f"is in the keyring, but the keyring cannot be used: {error}") from error
     if found is None:
         raise _unavailable(profile, "is not in the keyring")
     return read_key(str(found), source=source)
@@ -52,16 +52,17 @@ def remove(profile: str, origin: str, environ: Mapping[str, str]) -> None:
             _call(lambda: ring.delete_password(_service(origin), profile))
     except KeyringError as error:
         raise not_sent(
-            ErrorCode.STATE_UNUSABLE, f"the key of {profile} stays in the keyring, which cannot be used: {error}."
+            ErrorCode.STATE_UNUSABLE,
+            f"the key of {profile} is still in the keyring, but the keyring cannot be used: {error}.",
         ) from error
 
 
 def _open(environ: Mapping[str, str]) -> Any:  # the extra may not be installed, so its types may not be known
     if environ.get("CI"):
-        raise KeyringError("CI is set, and a job has no keyring")
+        raise KeyringError("CI is set, and CI jobs have no keyring")
     ring = _call(_import().get_keyring)
     if getattr(ring, "priority", 0) < _RECOMMENDED:
-        raise KeyringError(f"this system has none ({type(ring).__module__.rpartition('.')[2]})")
+        raise KeyringError(f"this system has no keyring ({type(ring).__module__.rpartition('.')[2]})")
     return ring
 
 
@@ -91,7 +92,7 @@ def _call(ask: Callable[[], Any]) -> Any:
     if failures:
         raise KeyringError(type(failures[0]).__name__)
     if not answers:
-        raise KeyringError(f"no answer within {_SECONDS:g} s")
+        raise KeyringError(f"no reply within {_SECONDS:g} s")
     return answers[0]
 
 

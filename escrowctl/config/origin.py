@@ -66,7 +66,7 @@ def parse_base_url(text: str, *, source: str) -> Origin:
     """
     parts = _split(text, source)
     if parts.username is not None or parts.password is not None or "@" in parts.netloc:
-        raise bad_config(f"{source} has a user or password in it: leave them out: the API key is enough.")
+        raise bad_config(f"{source} has a user or password: leave them out. The API key is enough.")
     if "?" in text:
         raise bad_config(f"{source} has a query: write {_bare(parts)}.")
     if "#" in text:
@@ -76,7 +76,7 @@ def parse_base_url(text: str, *, source: str) -> Origin:
     origin = Origin(parts.scheme, host, port, _path(parts.path, text, source))
     if origin.scheme == "http" and not origin.is_loopback:
         raise bad_config(
-            f'{source} "{text}" is plain http to a real host: the key would go in clear; write https://{parts.netloc}.'
+            f'{source} "{text}" is plain http to a real host: the key would be sent unencrypted; write https://{parts.netloc}.'
         )
     return origin
 
@@ -109,7 +109,7 @@ def find_proxy_name(environ: Mapping[str, str]) -> str | None:
 
 def _split(text: str, source: str) -> SplitResult:
     if " " in text or not text.isascii() or not text.isprintable():
-        raise bad_config(f"{source} has spaces, control or non-ASCII characters in it: write the plain URL.")
+        raise bad_config(f"{source} has spaces, control or non-ASCII characters: write the plain URL.")
     try:
         parts = urlsplit(text)
     except ValueError as error:

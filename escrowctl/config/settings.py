@@ -203,7 +203,7 @@ class Resolver:
     def _nothing_configured(self) -> EscrowctlError:
         has_key = any(name in self._environ for name in KEYS)
         message = (
-            "an API key is set, but no base URL: ESCROWCTL_BASE_URL should say where the key belongs."
+            "an API key is set, but no base URL: set ESCROWCTL_BASE_URL to the service of the key."
             if has_key
             else "nothing is configured: no profile, no API key, no base URL."
         )
@@ -213,7 +213,7 @@ class Resolver:
 def check_timeout(seconds: float) -> float:
     """Return the seconds of `--timeout`; raises EscrowctlError `ErrorCode.BAD_VALUE` for 0 and above an hour."""
     if not 0 < seconds <= MAX_TIMEOUT:
-        raise bad_value(f"--timeout {seconds:g} is not above 0 and at most {MAX_TIMEOUT:g} seconds.")
+        raise bad_value(f"--timeout {seconds:g} is out of range: above 0, at most {MAX_TIMEOUT:g} seconds.")
     return seconds
 
 
@@ -228,7 +228,7 @@ def refuse_other_service(line: LineValues) -> None:
     """Raise EscrowctlError `ErrorCode.BAD_VALUE` where the line names another service with `--sandbox`."""
     for name, value in (("--profile", line.profile), ("--base-url", line.base_url)):
         if value is not None:
-            raise bad_value(f"--sandbox and {name} contradict each other: leave one of them out.")
+            raise bad_value(f"--sandbox and {name} contradict each other: leave one out.")
     if line.timeout is not None:
         check_timeout(line.timeout)
 

@@ -13,7 +13,7 @@ VARIABLES = (
     ("ESCROWCTL_API_KEY", "the API key for that base URL; fewer than 8 characters are an error"),
     ("ESCROWCTL_API_KEY_FILE", "a file with that key, readable by its owner only (0600)"),
     ("ESCROWCTL_PROFILE", "the profile in config.toml to use"),
-    ("ESCROWCTL_MODE", "test or live, where no profile says it"),
+    ("ESCROWCTL_MODE", "test or live, where no profile sets it"),
     ("ESCROWCTL_CONFIG", "another config file"),
     ("ESCROWCTL_CA_BUNDLE", "certificates to trust in place of the system's"),
     ("ESCROWCTL_JOURNAL_ID", "the journal that live writes are bound to; on any other they end with 17"),

@@ -24,12 +24,12 @@ def parse_id(text: str, *, noun: str = "transaction") -> str:
     if not text.strip():
         raise bad_value(f"a {noun} id is empty: give the id that create printed.")
     if text.casefold() in _EMPTY_WORDS:
-        raise bad_value(f'"{text}" is not a {noun} id: a script seems to have lost it on the way.')
+        raise bad_value(f'"{text}" is not a {noun} id: a script seems to have lost the id.')
     if len(text) > 128:
-        raise bad_value(f'{noun} id "{text[:20]}..." has {len(text)} characters: at most 128 can be one.')
+        raise bad_value(f'{noun} id "{text[:20]}..." has {len(text)} characters: an id has at most 128.')
     if not re.fullmatch(_ALLOWED, text):
         odd = next(char for char in text if not re.fullmatch(_ALLOWED, char))
-        raise bad_value(f'{noun} id "{text}" has the character "{odd}": an id is made of letters, digits, "_" and "-".')
+        raise bad_value(f'{noun} id "{text}" has the character "{odd}": an id has only letters, digits, "_" and "-".')
     return text
 
 
@@ -51,7 +51,7 @@ def refuse_confusable(ids: list[str], *, noun: str = "transaction") -> None:
         other = seen.setdefault(fold_id(resource_id), resource_id)
         if other != resource_id:
             raise bad_value(
-                f"{noun} ids {other} and {resource_id} differ only in case: some services take them for one.",
+                f"{noun} ids {other} and {resource_id} differ only in case: some services treat them as the same id.",
                 hint="if they are two: use one command for each",
             )
 

@@ -118,18 +118,18 @@ class Defect(StrEnum):
 
     EMPTY = "is empty"
     OVER_LIMIT = "is larger than the limit"
-    CUT_SHORT = "was cut short"
-    BAD_ENCODING = "has a content encoding that cannot be undone"
+    CUT_SHORT = "was truncated"
+    BAD_ENCODING = "has a content encoding that cannot be decoded"
     NOT_UTF8 = "is not UTF-8"
     BYTE_ORDER_MARK = "starts with a byte order mark"
     HTML = "is HTML, not JSON"
     NOT_JSON = "is not JSON"
     DUPLICATE_KEY = "has a key twice in one object"
     NOT_A_NUMBER = "has NaN or Infinity, which are not JSON"
-    NUMBER_TOO_LONG = "has a number too long to be one"
-    TOO_DEEP = "is nested too deep"
+    NUMBER_TOO_LONG = "has a number with too many digits"
+    TOO_DEEP = "is nested too deeply"
     TOO_MANY = f"holds more than {MAX_VALUES} values"
-    LONE_SURROGATE = "has half a character (a lone surrogate)"
+    LONE_SURROGATE = "has a lone surrogate (half a character)"
 
 
 class Document(NamedTuple):

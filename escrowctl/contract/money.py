@@ -116,7 +116,7 @@ def check_minor_digits(amount: Number, currency: str, *, name: str = "--amount")
     allowed = MINOR_DIGITS.get(currency, decimals)
     if decimals > allowed:
         limit = f"at most {allowed}" if allowed else "none: write a whole number"
-        raise bad_value(f'{name} "{amount}" has {decimals} decimals, {currency} has {limit}.')
+        raise bad_value(f'{name} "{amount}" has too many decimals: {currency} has {limit}.')
     return Money(amount, currency)
 
 

@@ -54,9 +54,9 @@ def parse_call(method: str, text: str, *, base: str = "", prefix: str) -> Call:
     path = _ESCAPE.sub(_unescape, path)
     if mark and (verb not in READING_METHODS or not _QUERY.fullmatch(query)):
         raise bad_value(
-            f'the query "{query}" has characters that cannot stand in one.'
+            f'the query "{query}" has characters that a query cannot have.'
             if verb in READING_METHODS
-            else f'"{text}" has a query, which a write is not sent with: put what it says into --data.'
+            else f'"{text}" has a query, and a write has none: put its values into --data.'
         )
     segments = _segments(text, path.removeprefix(prefix) if path.startswith(f"{prefix}/") else path)
     call = _recognise(verb, segments)
@@ -77,7 +77,7 @@ def _require_whole(text: str, call: Call, whole: Call, method: str) -> None:
     """Refuse (exit 2) a write that becomes another one behind the profile's prefix: the wrong guards would stand."""
     same = (call.operation.name, call.resource_id) == (whole.operation.name, whole.resource_id)
     if method not in READING_METHODS and not same:
-        raise bad_value(f'"{text}" is a part of a path, the rest of which stands in the base URL or in api_prefix.')
+        raise bad_value(f'"{text}" is only a part of a path: the rest is in the base URL or in api_prefix.')
 
 
 def _parts(path: str) -> list[str]:

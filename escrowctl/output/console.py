@@ -111,7 +111,7 @@ class Console:
             self.data(text)
             if hidden:
                 names = " and ".join(filter(None, [", ".join(hidden[:-1]), hidden[-1]]))
-                self.note("hidden", f"{around['width']} columns do not hold {names}: --fields or --json shows all")
+                self.note("hidden", f"{around['width']} columns are too few for {names}: --fields or --json shows all")
         else:
             self.data(render_rows(view.row(listing.columns) for view in listing.views))
 
@@ -293,7 +293,7 @@ def require_ids(view: "View") -> None:
     """Raise EscrowctlError (exit 2) where `-q` asks for ids, and nothing that was read has one."""
     if not view.ids:
         raise EscrowctlError(
-            ErrorCode.BAD_VALUE, "-q prints ids, and no field of this reply is known to be one: leave -q out."
+            ErrorCode.BAD_VALUE, "-q prints ids, and no field of this reply is known to be an id: leave -q out."
         )
 
 
@@ -303,7 +303,7 @@ def why_unprinted(error: Exception) -> str:
         return error.message
     if isinstance(error, OutputClosedError):
         return "the output was closed."
-    return f"the result could not be shown, by a defect in escrowctl ({type(error).__name__})."
+    return f"the result could not be shown: internal error in escrowctl ({type(error).__name__})."
 
 
 def _json(document: "JsonValue", *, indent: int | None = None) -> str:

@@ -79,10 +79,8 @@ def _unknown_block(error: EscrowctlError) -> list[str]:
     if isinstance(request, dict):
         body = f"  {request['body']}" if request.get("body") else ""
         lines.append(f"sent    {facts.get('sent_at')}  {request.get('method')} {request.get('url')}{body}")
-    honoured = (
-        "this service deduplicates by it" if facts.get("deduplicates") else "this service is not known to honour it"
-    )
-    lines.append(f"key     {facts.get('idempotency_key')}  ({honoured})")
+    honoured = "deduplicates by key" if facts.get("deduplicates") else "is not known to deduplicate by key"
+    lines.append(f"key     {facts.get('idempotency_key')}  (this service {honoured})")
     reason = f'  "{facts["reason"]}"' if facts.get("reason") else ""
     lines.append(f"entry   {facts.get('entry')}{reason}   request {facts.get('request_id')}")
     return lines

@@ -1,4 +1,4 @@
-"""What proves that something was created, and whether it is as it was sent.
+"""What proves that something was created, and whether nothing was deleted sent.
 
 Which reply proves a create is in `writes.outcome`; here a create that its reply left unknown is
 settled by that reply later, and one that is done is compared with what was sent.

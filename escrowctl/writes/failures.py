@@ -31,10 +31,11 @@ def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
                 facts=facts,
             )
         case _:
+            and_or_but = "but" if settlement.http_status is None else "and"
             may_have = kind_of(entry.intent.operation).may_have.format(id=entry.intent.resource_id)
             return EscrowctlError(
                 ErrorCode.OUTCOME_UNKNOWN,
-                f"the {verb} was sent, and {settlement.detail}. {may_have}",
+                f"the {verb} was sent, {and_or_but} {settlement.detail}. {may_have}",
                 effect=NOTHING_SENT_NOW if result.replayed else _how_often(entry),
                 hint=command(f"journal resolve {entry.name}", "settle it before doing it again"),
                 outcome=Outcome.UNKNOWN,
@@ -56,7 +57,7 @@ def not_recorded(entry: Entry, settlement: Settlement, error: EscrowctlError) ->
 
 
 def _throttled_hint(service: Service) -> Hint:
-    unprocessed = "if the service rejects throttled requests unprocessed"
+    unprocessed = "if the service does not process throttled requests"
     if service.profile is None:
         return Hint("use a profile with retry_throttled = true", unprocessed)
     return command("config set retry_throttled true", unprocessed)

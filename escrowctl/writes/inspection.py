@@ -21,7 +21,7 @@ def inspect(reader: Reader, resource_id: str, *, allow_unreadable: bool, verb: s
     try:
         record = reader.read(GET_TRANSACTION, resource_id, decides=True)
         if not isinstance(record.value, dict):
-            raise not_sent(ErrorCode.UNREADABLE_REPLY, "get transaction: the reply is JSON, but no record.")
+            raise not_sent(ErrorCode.UNREADABLE_REPLY, "get transaction: the reply is JSON, but not a record.")
     except EscrowctlError as error:
         is_unreadable = error.code in (ErrorCode.UNREADABLE_REPLY, ErrorCode.READ_FAILED)
         if is_unreadable and allow_unreadable:
@@ -58,7 +58,7 @@ def _require_same(resource_id: str, located: Located) -> None:
     if is_another(resource_id, located):
         raise not_sent(
             ErrorCode.EXPECTATION_FAILED,
-            f"the record read as {resource_id} says that it is {located.id}: it may be another escrow.",
+            f"the record of {resource_id} has the id {located.id}: it may be another escrow.",
             hint=(
                 f"if it is the same escrow, name it {located.id}",
                 command("config set reply.id /FIELD", "if another field of the record is its id"),

@@ -60,7 +60,7 @@ class WriteKind(NamedTuple):
 KINDS = {
     CREATE_TRANSACTION.name: WriteKind(
         done="created",
-        may_have="The escrow may exist, or not.",
+        may_have="The escrow may or may not exist.",
         twice="hold the money twice",
         answers=("it exists", "it does not exist"),
         needs_id=True,
@@ -68,7 +68,7 @@ KINDS = {
     ),
     RELEASE_TRANSACTION.name: WriteKind(
         done="released",
-        may_have="{id} may be released, or not.",
+        may_have="{id} may or may not be released.",
         answers=("it was released", "it was not released"),
         reads_record=True,
         warning="A release cannot be undone.",
@@ -77,20 +77,20 @@ KINDS = {
     ),
     UPDATE_TRANSACTION.name: WriteKind(
         done="updated",
-        may_have="{id} may be updated, or not.",
+        may_have="{id} may or may not be updated.",
         reads_record=True,
-        warning="What an update changes is not published.",
+        warning="The effect of an update is not documented.",
         conflict_is_refusal=True,
     ),
     CREATE_WEBHOOK.name: WriteKind(
         done="registered",
-        may_have="The endpoint may be registered, or not.",
+        may_have="The endpoint may or may not be registered.",
         answers=("it exists", "it does not exist"),
         listing=LIST_WEBHOOKS,
     ),
 }
 
-_RAW = WriteKind(done="called", may_have="It may have been carried out, or not.")
+_RAW = WriteKind(done="called", may_have="It may or may not have been carried out.")
 
 
 def kind_of(operation: str) -> WriteKind:

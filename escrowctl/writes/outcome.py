@@ -93,7 +93,7 @@ def judge_write(operation: Operation, exchange: Exchange, *, sent: Sent = _NOTHI
     if exchange.answer is not None:
         judged = _judge_answer(operation, exchange.answer, sent)
         if judged.code is ErrorCode.CONFLICT and not kind_of(operation.name).conflict_is_refusal:
-            detail = f"the service answered {judged.detail}: it may have received it before"
+            detail = f"the service replied {judged.detail}: it may have received it before"
             return Judgement(Outcome.UNKNOWN, detail, ErrorCode.CONFLICT, record=judged.record)
         return judged
     fault = exchange.fault or Fault.BROKEN_OFF
@@ -116,7 +116,7 @@ def _judge_answer(operation: Operation, answer: Answer, sent: Sent) -> Judgement
         return Judgement(
             Outcome.REFUSED, describe_refusal(answer), code or ErrorCode.REFUSED, may_repeat, record=record
         )
-    return Judgement(Outcome.UNKNOWN, f"the service answered {describe_refusal(answer)}", record=record)
+    return Judgement(Outcome.UNKNOWN, f"the service replied {describe_refusal(answer)}", record=record)
 
 
 def _judge_success(operation: Operation, answer: Answer, sent: Sent, record: Record | None) -> Judgement:
@@ -151,7 +151,7 @@ def _judge_create(answer: Answer, found: str | None, sent: Sent) -> Judgement:
     if found is None or not is_id(found):
         return _unproven(answer, NO_ID)
     if found.casefold() in sent.own_ids:
-        return _unproven(answer, f'the id in the reply, "{found[:80]}", is one that the request itself held')
+        return _unproven(answer, f'the id in the reply, "{found[:80]}", was also in the request')
     if answer.status == _ACCEPTED:
         why = f"{found[:80]} has not been read yet"
         return Judgement(Outcome.UNKNOWN, _answered(answer, why), result_id=found)
@@ -182,7 +182,7 @@ def _unproven(answer: Answer, why: str) -> Judgement:
 
 
 def _answered(answer: Answer, why: str) -> str:
-    return f"the service answered {answer.status}, but {why}"
+    return f"the service replied {answer.status}, but {why}"
 
 
 def describe_sent(service: Service, entry: Entry) -> Sent:

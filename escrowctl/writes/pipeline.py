@@ -100,7 +100,7 @@ class Pipeline:
         resource_id, operation = request.resource_id or "", request.operation
         found = inspect(self._reader, resource_id, allow_unreadable=options.allow_unreadable, verb=operation.verb)
         if found is not None and kind_of(operation.name).is_proven_by(found.status, self._service):
-            raise not_sent(ErrorCode.ALREADY_DONE, f"{resource_id} is {found.status} already.")
+            raise not_sent(ErrorCode.ALREADY_DONE, f"{resource_id} is already {found.status}.")
         amount, currency = found.amount if found else None, found.currency if found else None
         if options.expected_amount is not None and (amount is None or amount != options.expected_amount):
             raise _unexpected(resource_id, "amount", amount, options.expected_amount)

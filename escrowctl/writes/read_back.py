@@ -108,7 +108,7 @@ class ReadBack:
         )
 
     def _not_done(self, result: WriteResult) -> EscrowctlError:
-        """Return why a write is not done that the service answered; a 409 that changed nothing is a refusal."""
+        """Return why a write is not done that the service replied; a 409 that changed nothing is a refusal."""
         entry, after = result.sent, _located(result.after)
         is_known = result.status_after is not None and result.status_before is not None
         is_unchanged = is_known and result.status_before == result.status_after
@@ -118,7 +118,7 @@ class ReadBack:
             result = result._replace(entry=self._settle_later(entry, Outcome.REFUSED, detail))
         elif entry.state is State.REFUSED and is_known and not is_unchanged:
             # Something was applied: a proxy may have sent it before what was refused.
-            answered = f"the service answered {entry.settlement.detail}"
+            answered = f"the service replied {entry.settlement.detail}"
             detail = f"{answered}, but it reads as {describe(after)} now (before: {describe(result.before)})"
             result = result._replace(entry=self._settle_later(entry, Outcome.UNKNOWN, detail), code=None)
         failure = write_failure(self._service, result)
@@ -182,7 +182,7 @@ class ReadBack:
             return None, "it was interrupted"
         # What another escrow has become says nothing about this one.
         if is_another(self.resource_id, record.located):
-            return None, f"the record says that it is {record.located.id}"
+            return None, f"the record has the id {record.located.id}"
         return record, None
 
     def _verified(self, after: Record | None) -> bool | None:

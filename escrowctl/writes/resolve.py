@@ -71,7 +71,7 @@ class Resolution:
             return self._judge_reply(entry) or self._look_for(entry, listing)
         if intent.resource_id is not None:
             self._read(entry, intent.resource_id, resend=resend)
-        return Finding(entry, f"no reading can show whether this {intent.verb} was applied.")
+        return Finding(entry, f"escrowctl cannot read whether this {intent.verb} was applied.")
 
     def record_applied(
         self, entry: Entry, decision: OperatorDecision, *, resource_id: str | None, allow_unreadable: bool
@@ -113,7 +113,7 @@ class Resolution:
         request = request_again(entry)
         if request is None:
             raise bad_value(
-                f"{entry.name} cannot be sent again from the journal, which stores no text of it that may be secret.",
+                f"{entry.name} cannot be sent again from the journal: its secret texts are not stored.",
                 hint=f"repeat the command itself with --allow-duplicate {entry.name}",
             )
         self._writer.check(request)
@@ -191,7 +191,7 @@ class Resolution:
         self._announce()
         items = self._reader.read_list(operation, decides=True).items
         self._report(
-            f"GET {operation.path}: {len(items)} {'item' if len(items) == 1 else 'items'}, perhaps one page of several"
+            f"GET {operation.path}: {len(items)} {'item' if len(items) == 1 else 'items'}, there may be more pages"
         )
         return items
 
@@ -208,15 +208,15 @@ class Resolution:
         for item in fitting[:_MAX_FOUND]:
             self._report(f"{item.located.id}: {describe(item.located)}" + _when(item))
         if not fitting:
-            return Finding(entry, "nothing in the list fits; that proves nothing, it may be one page of several.")
+            return Finding(entry, "nothing in the list matches, but there may be more pages.")
         names = ", ".join(str(item.located.id) for item in fitting[:_MAX_FOUND])
         more = f" and {len(fitting) - _MAX_FOUND} more" if len(fitting) > _MAX_FOUND else ""
-        verb = "fits" if len(fitting) == 1 else "fit"
+        verb = "matches" if len(fitting) == 1 else "match"
         how = "URL" if entry.intent.operation == CREATE_WEBHOOK.name else "amount"
         return Finding(entry, f"{names}{more} {verb}, but an equal {how} proves nothing.")
 
     def _made_by(self, entry: Entry, items: Sequence[Record]) -> Record | None:
-        """Return the one record that only this create can have made: it alone carries its key, and is as it was sent.
+        """Return the one record that carries this create's idempotency key and equals what was sent.
 
         A key that is also in what was sent proves nothing: the service may have copied it from there.
         """
@@ -229,7 +229,7 @@ class Resolution:
         return None if taken or list_differences(located, entry.intent.money) else carrying[0]
 
     def _settle_as_made(self, entry: Entry, found: Record) -> Entry:
-        read = f"{found.located.id} carries its key"
+        read = f"{found.located.id} carries its idempotency key"
         self._report(f"{read}: {describe(found.located)}")
         detail, made = f"{read}, by reading", found.located.id
         # A list of webhooks may show their secrets.
@@ -273,7 +273,9 @@ class Resolution:
         except EscrowctlError as error:
             raise _unreadable(f"GET {listing.path}", error) from error
         carrying = [item for item in items if _carries(item.value, intent.idempotency_key)]
-        return f"{carrying[0].located.id or 'a record'} carries the key of {entry.name}." if carrying else None
+        if not carrying:
+            return None
+        return f"{carrying[0].located.id or 'a record'} carries the idempotency key of {entry.name}."
 
     def _refuse_taken(self, entry: Entry, resource_id: str) -> None:
         other = self._find_creator(entry, resource_id) if entry.intent.is_create else None
@@ -299,7 +301,7 @@ class Resolution:
         self._refuse_taken(entry, found.id or resource_id)
         money = entry.intent.money
         if entry.intent.is_create and (differences := list_differences(found, money)):
-            raise _contradicted(f"{resource_id} is not as it was sent: {' and '.join(differences)}.")
+            raise _contradicted(f"{resource_id} differs from what was sent: {' and '.join(differences)}.")
         kind = kind_of(entry.intent.operation)
         if kind.proving_statuses(self._service) and not kind.is_proven_by(found.status, self._service):
             raise _contradicted(f"{resource_id} reads as {describe(found)}, not as {kind.done}.")
@@ -315,8 +317,7 @@ def _require_money(entry: Entry, resource_id: str, located: Located) -> None:
     if money is not None and (located.amount, located.currency) != (money.amount, money.currency):
         raise not_sent(
             ErrorCode.EXPECTATION_FAILED,
-            f"{resource_id} holds {describe_money(located) or 'nothing known'} now, and {entry.name} was to release "
-            f"{money}.",
+            f"{resource_id} holds {describe_money(located) or 'nothing known'} now, but {entry.name} releases {money}.",
             facts={"expected": str(money), "found": describe_money(located)},
         )
 
@@ -341,7 +342,7 @@ def _contradicted(sentence: str) -> EscrowctlError:
 
 
 def _says_another(resource_id: str, located: Located) -> str:
-    return f"the record read as {resource_id} says that it is {located.id}"
+    return f"the record of {resource_id} has the id {located.id}"
 
 
 def _when(item: Record) -> str:

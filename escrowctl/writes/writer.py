@@ -164,9 +164,12 @@ class Writer:
             if pin.journal_id != self.journal.journal_id:
                 raise not_sent(
                     ErrorCode.JOURNAL_UNUSABLE,
-                    f"this journal is {self.journal.journal_id}, and {pin.source} says {pin.journal_id}: what was "
-                    "written before is not known here.",
-                    hint=("where this journal is: escrowctl config path", "bring the other one back, or change the id"),
+                    f"this journal is {self.journal.journal_id}, but {pin.source} says {pin.journal_id}: "
+                    "earlier writes are not known here.",
+                    hint=(
+                        "where this journal is: escrowctl config path",
+                        "restore the other journal, or change the id",
+                    ),
                 )
 
     def _make_intent(self, request: WriteRequest) -> Intent:
@@ -218,7 +221,7 @@ class Writer:
         except BaseException as error:
             # A signal, or a defect of ours: only whether a byte left decides what the write has become.
             if not (evidence.sent or unsettled):
-                self.journal.settle(entry, Settlement(Outcome.NOT_SENT, "it ended before a byte left"))
+                self.journal.settle(entry, Settlement(Outcome.NOT_SENT, "it ended before the first byte was sent"))
                 raise
             if isinstance(error, Stopped):
                 # The outcome is reported first; that nothing more is begun comes after.
@@ -239,7 +242,7 @@ class Writer:
             settlement = self._make_settlement(request, judged, exchange)
         except Exception as error:  # noqa: BLE001 - whatever fails here, its bytes may have left
             self._report_defect(error)
-            detail = f"escrowctl itself failed on the answer ({type(error).__name__})"
+            detail = f"escrowctl failed on the reply ({type(error).__name__})"
             settlement = Settlement(Outcome.UNKNOWN, detail, answer.status if answer else None)
             return WriteResult(self._record_outcome(entry, settlement))
         return WriteResult(self._record_outcome(entry, settlement), judged.record, judged.code, answer=answer)
@@ -256,7 +259,7 @@ class Writer:
         is_timeout = exchange.fault is Fault.TIMEOUT
         return Settlement(
             outcome=judged.outcome,
-            detail=f"no answer came within {self._service.write_timeout:g} s" if is_timeout else judged.detail,
+            detail=f"no reply came within {self._service.write_timeout:g} s" if is_timeout else judged.detail,
             http_status=exchange.answer.status if exchange.answer else None,
             result_id=result_id,
             reply=self._redact_reply(request, record) if record else None,

@@ -85,7 +85,7 @@ def test_release_refused_but_read_as_released_is_done(
     result = run(*RELEASE, "--json")
 
     assert (result.code, result.json["verified"], len(server.writes)) == (0, True, 1)
-    assert f"the service answered {status[:3]} (j1); tx_1 reads as released now" in result.err
+    assert f"the service replied {status[:3]} (j1); tx_1 reads as released now" in result.err
     assert journal() == [("release_transaction", "done")]
 
 
@@ -124,7 +124,7 @@ def test_release_conflict_with_skip_released_succeeds_if_it_reads_released(
     if code == 0:
         told = result.json
         assert (told["http_status"], told["status_before"], told["status_after"]) == (409, "held", "released")
-        assert "the service answered 409 (j1); tx_1 reads as released now" in result.err
+        assert "the service replied 409 (j1); tx_1 reads as released now" in result.err
 
 
 @pytest.mark.representative("unknown")

@@ -83,7 +83,7 @@ def test_quiet_never_prints_nothing_for_a_reply_without_an_id(reply: bytes, serv
 
     result = run("api", "GET", "/transactions", "-q")
 
-    said = "error: -q prints ids, and no field of this reply is known to be one: leave -q out.\n"
+    said = "error: -q prints ids, and no field of this reply is known to be an id: leave -q out.\n"
     assert (result.code, result.out, result.err) == (2, "", said)
 
 
@@ -127,13 +127,13 @@ BAD = (
     (("GET", "/a/"), '"/a/" has a segment that is empty or could lead elsewhere'),
     (("GET", "/a%2e%2e/b"), '"/a%2e%2e/b" has a segment that is empty or could lead elsewhere'),
     (("GET", "/a\r\nX: y"), "has a segment that is empty or could lead elsewhere"),
-    (("GET", "/a?b=c d"), 'the query "b=c d" has characters that cannot stand in one.'),
+    (("GET", "/a?b=c d"), 'the query "b=c d" has characters that a query cannot have.'),
     (("GET", f"/x/{KEY}"), "the API key appears on the command line"),
     (("GET", f"/x?key={KEY}"), "the API key appears on the command line"),
     (("DELETE", f"/x/{KEY}", "--yes"), "the API key appears on the command line"),
     (("GET", "/x", "--data", "{}"), "--data is for writes: a GET sends no body."),
     (("GET", "/x", "--dry-run"), "--dry-run is for writes: a GET sends no body."),
-    (("PUT", "/transactions/tx_1/release?force=1"), "has a query, which a write is not sent with"),
+    (("PUT", "/transactions/tx_1/release?force=1"), "has a query, and a write has none"),
     (("PUT", "/transactions/a.b/release"), 'transaction id "a.b" has the character "."'),
     (("PUT", "/transactions/undefined/release"), '"undefined" is not a transaction id'),
     (("POST", "/transactions"), "this call needs a body: give it with --data."),
@@ -258,7 +258,7 @@ def test_raw_write_is_confirmed_and_sent_once(method: str, service_and_run: Serv
     assert (typed.code, typed.out) == (0, "null\n")
     assert typed.err == (
         f"  {method} {server.base_url}/api/v1/webhooks/wh_1/rotate\n"
-        "What this call does is not in the interface. Type yes to send it: yes\n> "
+        "The interface does not document this call. Type yes to send it: yes\n> "
     )
     assert declined.code == 3
     assert [(seen.method, seen.body, seen.header("content-type")) for seen in server.seen] == [(method, b"", None)]
@@ -289,7 +289,7 @@ def test_raw_write_without_a_reply_blocks_identical_ones(service_and_run: Servic
         "earlier_unknown",
         "outcome_unknown",
     ]
-    assert first.error["message"].startswith("the DELETE call was sent, and the connection broke")
+    assert first.error["message"].startswith("the DELETE call was sent, but the connection broke")
     assert len(server.writes) == 2
 
 

@@ -102,7 +102,7 @@ def test_release_is_not_sent_when_the_record_has_another_id(service_and_run: Ser
 
     assert ([result.code for result in results], server.writes, journal()) == ([3, 3], [], [])
     assert results[0].error["message"] == (
-        "the record read as tx_1 says that it is tx_2: it may be another escrow. Nothing was sent."
+        "the record of tx_1 has the id tx_2: it may be another escrow. Nothing was sent."
     )
 
 
@@ -251,7 +251,7 @@ def test_key_with_json_escapes_is_starred_in_replies_and_traces(service_and_run:
 @pytest.mark.parametrize(
     ("body", "sentence"),
     [
-        ('{"amount":100.001,"currency":"USD"}', '"amount" "100.001" has 3 decimals'),
+        ('{"amount":100.001,"currency":"USD"}', '"amount" "100.001" has too many decimals'),
         ('{"amount":5.5,"currency":"JPY"}', "JPY has none"),
         ('{"amount":5,"currency":"ZZZ"}', "ZZZ"),
         ('{"amount":5,"currency":"usd"}', "write USD"),
@@ -278,7 +278,7 @@ def test_prefix_with_a_part_of_a_path_is_refused(profiles: Callable[..., tuple[W
     result = run("api", "PUT", "/release", "--yes", "--json", environ=around)
 
     assert (result.code, server.writes) == (2, [])
-    assert "is a part of a path" in result.error["message"]
+    assert "is only a part of a path" in result.error["message"]
 
 
 def test_a_path_of_any_length_ends_in_a_sentence(service_and_run: ServiceAndRun) -> None:

@@ -73,12 +73,12 @@ LOGIN = ("auth", "login", "--base-url", "https://a.example.com", "--mode", "test
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        (("tx", "get", "-"), "has 1024 characters: at most 128 can be one."),
-        (("tx", "release", "-", "--yes"), "has 1024 characters: at most 128 can be one."),
-        (("user", "get", "-"), "has 1024 characters: at most 128 can be one."),
+        (("tx", "get", "-"), "has 1024 characters: an id has at most 128."),
+        (("tx", "release", "-", "--yes"), "has 1024 characters: an id has at most 128."),
+        (("user", "get", "-"), "has 1024 characters: an id has at most 128."),
         ((*CREATE, "--data", "@-"), "--data @-: standard input is larger than 16777216 bytes."),
         (("journal", "import", "-"), "line 1 of standard input is no line of a journal's export."),
-        (LOGIN, "has spaces, line breaks or control characters in it"),
+        (LOGIN, "has spaces, line breaks or control characters"),
     ],
 )
 def test_endless_input_is_refused_in_a_sentence(
@@ -95,7 +95,7 @@ def test_endless_input_is_no_head(run_with_endless_input: RunWithEndlessInput) -
 
     assert run_with_endless_input("journal", "verify", "--head", "-") == (
         2,
-        "error: standard input holds no head: journal export --head prints one. Nothing was sent.\n",
+        "error: standard input has no head: journal export --head prints one. Nothing was sent.\n",
     )
 
 

@@ -294,8 +294,12 @@ def test_one_value_is_printed_bare(
         ("profiles.acme-live", 2, "is a table of settings"),
         ("profiles.nowhere.mode", 2, 'there is no profile "nowhere"'),
         ("status.relesed", 2, 'there is no setting "status.relesed"; the nearest is "status.released".'),
-        ("api_key", 2, "a key is never printed. Nothing was sent.\nhint: where it comes from: escrowctl config list"),
-        ("profiles.acme-live.api_key", 2, "error: a key is never printed."),
+        (
+            "api_key",
+            2,
+            "escrowctl never prints an API key. Nothing was sent.\nhint: where it comes from: escrowctl config list",
+        ),
+        ("profiles.acme-live.api_key", 2, "error: escrowctl never prints an API key."),
     ],
 )
 def test_setting_that_cannot_be_printed_is_reported_with_a_reason(
@@ -371,7 +375,7 @@ def test_setting_is_written_with_its_type(
         (("mode", "prod"), 'mode: it should be "test" or "live"'),
         (("mode", "test", "live"), "takes one value, not 2"),
         (("reply.id", "escrowRef"), "reply.id: it should be a JSON Pointer such as /data/id"),
-        (("caps.EUR", "50.001"), 'caps.EUR: the amount "50.001" has 3 decimals, EUR has at most 2'),
+        (("caps.EUR", "50.001"), 'caps.EUR: the amount "50.001" has too many decimals: EUR has at most 2'),
         (("caps.EUR", "5,000"), "caps.EUR: the amount"),
         (("caps.eur", "5"), 'caps.eur: the currency "eur" is not written as a currency code: write EUR'),
         (("caps.EUR", "0"), "is zero"),
@@ -543,7 +547,7 @@ def test_all_profiles_are_not_unset_at_once(run: Run, write_config: WriteConfig)
 
     assert (result.code, result.out, path.read_text()) == (2, "", ACME)
     assert result.err.splitlines()[0] == (
-        'error: "profiles" means all of them: name one, such as profiles.NAME. Nothing was sent.'
+        'error: "profiles" is every profile: name one, such as profiles.NAME. Nothing was sent.'
     )
 
 
@@ -575,7 +579,7 @@ def test_profile_with_a_key_file_is_not_moved(run: Run, write_config: WriteConfi
     assert (refused.code, refused.out, deeper.code) == (2, "", 0)
     assert refused.err.splitlines() == [
         "error: the key in acme-live.key was given for https://escrow.example.com, and would be used at "
-        "https://new.example.com: a key goes to no other origin. Nothing was sent.",
+        "https://new.example.com: a key is sent to one origin only. Nothing was sent.",
         "hint: first:  escrowctl config unset profiles.acme-live.api_key_file",
         "      then:   escrowctl config set profiles.acme-live.base_url https://new.example.com",
         "      and, where a file holds the key for it:  escrowctl config set profiles.acme-live.api_key_file FILE",

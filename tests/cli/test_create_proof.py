@@ -31,8 +31,8 @@ def test_create_without_an_id_is_unknown_and_shows_the_reply(profile: Profile, r
 
     assert (result.code, result.out, len(server.writes)) == (12, "", 1)
     assert result.err.startswith(
-        "unknown: the create was sent, and the service answered 200, but escrowctl found no id in the reply. "
-        "The escrow may exist, or not. It was not sent again.\n"
+        "unknown: the create was sent, and the service replied 200, but escrowctl found no id in the reply. "
+        "The escrow may or may not exist. It was not sent again.\n"
         f"  reply   {UNNAMED.decode()}\n"
         "  sent    "
     )
@@ -176,7 +176,7 @@ def test_echoed_id_proves_nothing(body: bytes, line: tuple[str, ...], service_an
     result = run(*CREATE, *line, "--json")
 
     assert (result.code, result.out) == (12, "")
-    assert "is one that the request itself held." in result.error["message"]
+    assert "was also in the request." in result.error["message"]
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_accepted_create_that_cannot_be_read_is_unknown(
     result = run(*CREATE)
 
     assert (result.code, result.out, len(server.seen)) == (12, "", 2)
-    assert "the service answered 202, but tx_1 has not been read yet." in result.err
+    assert "the service replied 202, but tx_1 has not been read yet." in result.err
     assert journal() == [("create_transaction", "unknown")]
 
 

@@ -76,7 +76,7 @@ def test_stdin_that_is_no_json_is_refused(stdin: str, said: str, service_and_run
     ("data", "said"),
     [
         ("{bad", "is not JSON at line 1, column 2: "),
-        ('{"a":', "was cut short at line 1, column 6: "),
+        ('{"a":', "was truncated at line 1, column 6: "),
         ("{\x00\x00", "is not JSON at line 1, column 2: "),
         ('{"a":1}}', "is not JSON at line 1, column 8: "),
         ('{"a":1,"a":2}', "has a key twice in one object: "),

@@ -60,8 +60,8 @@ def test_fields_select_list_columns_and_item_members(service_and_run: ServiceAnd
 
 
 ODD = b'{"escrowRef":"A-10977"}'
-WHOLE = "This is the whole reply; no field in it is known to be the id."
-PART = "No field of the reply is known to be the id; all of it: escrowctl journal show j1."
+WHOLE = "This is the complete reply; no field in it is known to be the id."
+PART = "No field of the reply is known to be the id; the complete reply: escrowctl journal show j1."
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_unknown_field_is_refused_before_anything_is_sent(given: str, service_an
 
     assert [(result.code, result.out, result.error["code"]) for result in results] == [(2, "", "bad_value")] * 2
     if given == "ID":
-        assert results[0].error["message"].startswith('--fields "ID": "ID" is none of id, status, amount, ')
+        assert results[0].error["message"].startswith('--fields "ID": "ID" is not one of id, status, amount, ')
     assert server.seen == []
 
 
@@ -167,7 +167,7 @@ def test_field_not_found_is_reported_with_a_pointer_to_set(given: str, pointer: 
 
     assert result.code == 2
     assert result.err.endswith(
-        f"reference, profile; any other field by its JSON Pointer, such as {pointer}. Nothing was sent.\n"
+        f"reference, profile; name any other field by its JSON Pointer, such as {pointer}. Nothing was sent.\n"
     )
 
 

@@ -480,7 +480,7 @@ def test_dry_run_shows_the_request_and_sends_nothing(
     assert rehearsed["url"] == f"{server.base_url}{sent.target}"
     assert (rehearsed["body"] or "").encode() == sent.body
     assert rehearsed["headers"].pop("Authorization") == "Bearer ***"
-    assert rehearsed["headers"].pop("X-Request-Id") == "(made when sent)"
+    assert rehearsed["headers"].pop("X-Request-Id") == "(created when sent)"
     own = {name: value for name, value in sent.headers if name.lower() not in ("host", "content-length")}
     assert {**rehearsed["headers"]} == {
         name: value for name, value in own.items() if name not in ("Authorization", "X-Request-Id")
@@ -597,5 +597,5 @@ def test_repeating_an_unknown_key_reports_that_nothing_was_sent(service_and_run:
 def test_sandbox_suggests_no_other_prefix(run: Run, service_and_run: ServiceAndRun) -> None:
     _, there = service_and_run(json_reply(b"", "404 No"))
 
-    assert "under another prefix" in there("tx", "get", "tx_1").err
+    assert "another prefix" in there("tx", "get", "tx_1").err
     assert "prefix" not in run("--sandbox", "tx", "get", "tx_1").err

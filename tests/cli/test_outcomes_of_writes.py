@@ -44,7 +44,7 @@ NO_BODY = object()
 
 @dataclass(frozen=True)
 class Unknown:
-    """A behaviour after which the outcome is unknown: `why` completes "the create was sent, and ..."."""
+    """A behaviour after which the outcome is unknown: `why` completes "the create was sent, but ..."."""
 
     name: str
     behave: Behave
@@ -57,36 +57,36 @@ class Unknown:
 
 HTML = b"<!doctype html><title>Maintenance</title>"
 SQUEEZED = gzip.compress(HELD)
-SAID_200 = "the service answered 200, but the reply "
+SAID_200 = "the service replied 200, but the reply "
 LIKE_AN_ERROR = "is shaped like an error"
-NO_ID = "the service answered 200, but escrowctl found no id in the reply"
+NO_ID = "the service replied 200, but escrowctl found no id in the reply"
 
 UNKNOWN_EITHER_WAY = (
     Unknown(
         "hang up",
         hang_up,
-        "the connection broke before an answer came (Server disconnected without sending a response)",
+        "the connection broke before a reply came (Server disconnected without sending a response)",
     ),
-    Unknown("reset", break_off, "the connection broke before an answer came ([Errno 104] Connection reset by peer)"),
-    Unknown("silence", say_nothing, "no answer came within 0.6 s"),
-    Unknown("drip in the head", drip(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"), "no answer came within 0.6 s"),
-    Unknown("early hints and no answer", flood_of_early_hints, "no answer came within 0.6 s"),
+    Unknown("reset", break_off, "the connection broke before a reply came ([Errno 104] Connection reset by peer)"),
+    Unknown("silence", say_nothing, "no reply came within 0.6 s"),
+    Unknown("drip in the head", drip(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"), "no reply came within 0.6 s"),
+    Unknown("early hints and no answer", flood_of_early_hints, "no reply came within 0.6 s"),
     Unknown(
         "not HTTP",
         bytes_then_close(b"SSH-2.0-OpenSSH_9.2\r\n\r\n"),
-        "the answer was not HTTP",
+        "the reply was not HTTP",
     ),
     Unknown("HTML", json_reply(HTML), f"{SAID_200}is HTML, not JSON", 200),
-    Unknown("half a body", bytes_then_close(http_reply("200 OK", HELD)[:-9]), f"{SAID_200}was cut short", 200),
+    Unknown("half a body", bytes_then_close(http_reply("200 OK", HELD)[:-9]), f"{SAID_200}was truncated", 200),
     Unknown("half a body, no length", bytes_then_close(b"HTTP/1.1 200 OK\r\n\r\n" + HELD[:-9]),
-            f"{SAID_200}was cut short", 200),
-    Unknown("half a body, whole length", json_reply(HELD[:-9]), f"{SAID_200}was cut short", 200),
+            f"{SAID_200}was truncated", 200),
+    Unknown("half a body, whole length", json_reply(HELD[:-9]), f"{SAID_200}was truncated", 200),
     Unknown("half a gzip", json_reply(SQUEEZED[:-12], "200 OK", "Content-Encoding: gzip"),
-            f"{SAID_200}was cut short", 200),
+            f"{SAID_200}was truncated", 200),
     Unknown("not gzip", json_reply(HELD, "200 OK", "Content-Encoding: gzip"),
-            f"{SAID_200}has a content encoding that cannot be undone", 200),
+            f"{SAID_200}has a content encoding that cannot be decoded", 200),
     Unknown("another encoding", json_reply(HELD, "200 OK", "Content-Encoding: br"),
-            f"{SAID_200}has a content encoding that cannot be undone", 200),
+            f"{SAID_200}has a content encoding that cannot be decoded", 200),
     Unknown("over a megabyte", json_reply(b'{"id":"' + b"x" * 1_048_576 + b'"}'),
             f"{SAID_200}is larger than the limit", 200),
     Unknown("a gzip bomb", json_reply(gzip.compress(b" " * 4_000_000 + b"{}"), "200 OK", "Content-Encoding: gzip"),
@@ -95,9 +95,9 @@ UNKNOWN_EITHER_WAY = (
     Unknown("a byte order mark", json_reply(b"\xef\xbb\xbf" + HELD), f"{SAID_200}starts with a byte order mark", 200),
     Unknown("a key twice", json_reply(b'{"id":"tx_1","id":"tx_2"}'), f"{SAID_200}has a key twice in one object", 200),
     Unknown("half a character, upper case", json_reply(rb'{"id":"\uDC00"}'),
-            f"{SAID_200}has half a character (a lone surrogate)", 200),
+            f"{SAID_200}has a lone surrogate (half a character)", 200),
     Unknown("half a character, lower case", json_reply(rb'{"id":"\udc00"}'),
-            f"{SAID_200}has half a character (a lone surrogate)", 200),
+            f"{SAID_200}has a lone surrogate (half a character)", 200),
     Unknown("success false", json_reply(b'{"success":false}'), f"{SAID_200}{LIKE_AN_ERROR} (field \"success\")", 200,
             {"success": False}),
     Unknown("ok false", json_reply(b'{"ok":false,"id":"tx_1"}'), f"{SAID_200}{LIKE_AN_ERROR} (field \"ok\")", 200,
@@ -107,24 +107,24 @@ UNKNOWN_EITHER_WAY = (
     Unknown("an error in an envelope", json_reply(b'{"data":{"error":"insufficient funds"}}'),
             f"{SAID_200}{LIKE_AN_ERROR} (field \"error\")", 200, {"data": {"error": "insufficient funds"}}),
     Unknown("302", json_reply(b"", "302 Found", "Location: /elsewhere"),
-            'the service answered 302 "Location: /elsewhere"', 302),
+            'the service replied 302 "Location: /elsewhere"', 302),
     Unknown("303", json_reply(b"", "303 See Other", "Location: /v1/transactions/tx_1"),
-            'the service answered 303 "Location: /v1/transactions/tx_1"', 303),
-    Unknown("408", json_reply(b"", "408 Request Timeout"), "the service answered 408", 408),
-    Unknown("418", json_reply(b'"teapot"', "418 I'm a teapot"), 'the service answered 418 "teapot"', 418),
-    Unknown("500", json_reply(b'{"message":"oh no"}', "500 Oh No"), 'the service answered 500 "oh no"', 500),
+            'the service replied 303 "Location: /v1/transactions/tx_1"', 303),
+    Unknown("408", json_reply(b"", "408 Request Timeout"), "the service replied 408", 408),
+    Unknown("418", json_reply(b'"teapot"', "418 I'm a teapot"), 'the service replied 418 "teapot"', 418),
+    Unknown("500", json_reply(b'{"message":"oh no"}', "500 Oh No"), 'the service replied 500 "oh no"', 500),
     Unknown("502", json_reply(b"<html>Bad Gateway", "502 Bad Gateway"),
-            'the service answered 502 "<html>Bad Gateway"', 502),
+            'the service replied 502 "<html>Bad Gateway"', 502),
     Unknown("503", json_reply(b"", "503 Service Unavailable", "Retry-After: 1"),
-            "the service answered 503 (Retry-After: 1)", 503),
-    Unknown("504", json_reply(b"", "504 Gateway Timeout"), "the service answered 504", 504),
-    Unknown("an unlisted status", json_reply(b"", "999 Odd"), "the service answered 999", 999),
+            "the service replied 503 (Retry-After: 1)", 503),
+    Unknown("504", json_reply(b"", "504 Gateway Timeout"), "the service replied 504", 504),
+    Unknown("an unlisted status", json_reply(b"", "999 Odd"), "the service replied 999", 999),
 )  # fmt: skip
 
 UNKNOWN_CREATES = (
     Unknown("200 and nothing", json_reply(b""), f"{SAID_200}is empty", 200),
     Unknown("200 and spaces", json_reply(b" \n"), f"{SAID_200}is empty", 200),
-    Unknown("204", json_reply(b"", "204 No Content"), "the service answered 204, but the reply is empty", 204),
+    Unknown("204", json_reply(b"", "204 No Content"), "the service replied 204, but the reply is empty", 204),
     Unknown("an empty record", json_reply(b"{}"), NO_ID, 200, {}),
     Unknown("a list", json_reply(b"[]"), NO_ID, 200, []),
     Unknown("a text", json_reply(b'"OK"'), NO_ID, 200, "OK"),
@@ -133,12 +133,10 @@ UNKNOWN_CREATES = (
 
 
 def unknown_error(server: WireServer, case: Unknown, *, creates: bool) -> dict[str, Any]:
-    """Return the error object that an unknown write must print: all that a log needs to settle it."""
-    verb, may = ("create", "The escrow may exist, or not.") if creates else ("release", "tx_1 may be released, or not.")
+    """Return the error object that an unknown write must print, without its message: all that settles it."""
     place = "/api/v1/transactions" if creates else "/api/v1/transactions/tx_1/release"
     return {
         "code": "outcome_unknown",
-        "message": f"the {verb} was sent, and {case.why}. {may} It was not sent again.",
         "hint": "settle it before doing it again: escrowctl journal resolve j1",
         "http_status": case.status,
         "request_id": "a-uuid",
@@ -182,7 +180,9 @@ def test_unclear_create_is_unknown_and_sent_once(
     result = run(*CREATE, "--json", *QUICK, now=lambda: NOW, new_uuid=lambda: "a-uuid")
 
     assert (result.code, result.out) == (12, "")
-    assert result.error == unknown_error(server, case, creates=True)
+    error = result.error
+    assert case.why in error.pop("message")
+    assert error == unknown_error(server, case, creates=True)
     assert [seen.method for seen in server.seen] == ["POST"]
     assert journal() == [("create_transaction", "unknown")]
 
@@ -209,7 +209,9 @@ def test_unclear_release_is_unknown_and_sent_once(
     result = run(*RELEASE, "--json", *QUICK, now=lambda: NOW, new_uuid=lambda: "a-uuid")
 
     assert (result.code, result.out) == (12, "")
-    assert result.error == unknown_error(server, case, creates=False)
+    error = result.error
+    assert case.why in error.pop("message")
+    assert error == unknown_error(server, case, creates=False)
     # Where a status came, reading back might have settled it; this record is still held.
     assert [seen.method for seen in server.seen] == ["GET", "PUT"] + (["GET"] if case.status else [])
     assert journal() == [("release_transaction", "unknown")]
@@ -340,8 +342,8 @@ def closed_port() -> str:
 @pytest.mark.parametrize(
     ("url", "why"),
     [
-        (closed_port(), "no connection could be made ([Errno 111] Connection refused)"),
-        ("https://nosuch.invalid", "the host's name could not be resolved"),
+        (closed_port(), "no connection could be opened ([Errno 111] Connection refused)"),
+        ("https://nosuch.invalid", "the host name could not be resolved"),
     ],
     ids=["closed port", "unresolvable name"],
 )
@@ -386,7 +388,7 @@ def test_release_without_a_connection_stops_at_the_read(run: Run, journal: Journ
     assert error.pop("request_id")
     assert error == {
         "code": "no_connection",
-        "message": f"{url}: no connection could be made ([Errno 111] Connection refused). The release was not sent.",
+        "message": f"{url}: no connection could be opened ([Errno 111] Connection refused). The release was not sent.",
         "hint": "the base URL came from ESCROWCTL_BASE_URL",
         "http_status": None,
         "outcome": "not_sent",
@@ -445,7 +447,7 @@ def test_accepted_release_without_known_status_is_done_not_confirmed(
         {
             "note": {
                 "code": "not_confirmed",
-                "message": "accepted, but not confirmed as released: the status is still held",
+                "message": "accepted, but the release is not confirmed: the status is still held",
             }
         }
     ]
@@ -460,10 +462,10 @@ def test_unknown_release_is_reported_with_the_commands_to_settle_it(service_and_
 
     assert (result.code, result.out) == (12, "")
     assert result.err.splitlines() == [
-        "unknown: the release was sent, and the connection broke before an answer came (Server disconnected without "
-        "sending a response). tx_1 may be released, or not. It was not sent again.",
+        "unknown: the release was sent, but the connection broke before a reply came (Server disconnected without "
+        "sending a response). tx_1 may or may not be released. It was not sent again.",
         f"  sent    2026-11-21T03:12:44.000Z  PUT {server.base_url}/api/v1/transactions/tx_1/release",
-        "  key     a-uuid  (this service is not known to honour it)",
+        "  key     a-uuid  (this service is not known to deduplicate by key)",
         '  entry   j1  "order 8841"   request a-uuid',
         "hint: settle it before doing it again: escrowctl journal resolve j1",
     ]
@@ -548,4 +550,4 @@ def test_unknown_write_reports_that_the_service_deduplicates(
 
     assert (shown.code, len(server.writes)) == (12, 3)
     assert "It was sent 3 times, under one key." in shown.err
-    assert "  key     a-uuid  (this service deduplicates by it)\n" in shown.err
+    assert "  key     a-uuid  (this service deduplicates by key)\n" in shown.err

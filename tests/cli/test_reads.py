@@ -12,7 +12,7 @@ from cli.conftest import Journal
 from cli.replies import HELD, break_off, bytes_then_close, json_reply
 
 GET = ("tx", "get", "tx_1")
-SAID = "get transaction tx_1: the service answered"
+SAID = "get transaction tx_1: the service replied"
 
 
 def failed(code: str, exit_code: int, message: str, status: int | None, outcome: str | None) -> dict[str, Any]:
@@ -66,13 +66,13 @@ def test_a_read_that_was_refused_ends_by_its_status(
         (json_reply(b"", "204 No Content"), "is empty"),
         (json_reply(b"<html>busy"), 'is HTML, not JSON: "<html>busy"'),
         (json_reply(b"OK"), 'is not JSON: "OK"'),
-        (json_reply(HELD[:20]), 'was cut short: "{"id":"tx_1","status"'),
+        (json_reply(HELD[:20]), 'was truncated: "{"id":"tx_1","status"'),
         (json_reply(b'{"amount":NaN}'), 'has NaN or Infinity, which are not JSON: "{"amount":NaN}"'),
         (json_reply(b'{"a":1,"a":1}'), 'has a key twice in one object: "{"a":1,"a":1}"'),
         (json_reply(b'"' + b"x" * 1_048_576 + b'"'), f'is larger than the limit: ""{"x" * 79}"'),
         (
             json_reply(gzip.compress(HELD), "200 OK", "Content-Encoding: br"),
-            "has a content encoding that cannot be undone",
+            "has a content encoding that cannot be decoded",
         ),
     ],
     ids=["empty", "204", "HTML", "text", "cut", "NaN", "twice", "large", "br"],
@@ -96,10 +96,10 @@ def test_unreadable_reply_fails_the_read_and_shows_its_start(
 @pytest.mark.parametrize(
     ("behave", "why", "tries"),
     [
-        (hang_up, "the connection broke before an answer came (Server disconnected without sending a response)", 3),
-        (break_off, "the connection broke before an answer came ([Errno 104] Connection reset by peer)", 3),
-        (say_nothing, "no answer came in time (the attempt's deadline passed)", 1),
-        (bytes_then_close(b"220 mail ready\r\n\r\n"), "the answer was not HTTP", 1),
+        (hang_up, "the connection broke before a reply came (Server disconnected without sending a response)", 3),
+        (break_off, "the connection broke before a reply came ([Errno 104] Connection reset by peer)", 3),
+        (say_nothing, "no reply came in time (the attempt's deadline passed)", 1),
+        (bytes_then_close(b"220 mail ready\r\n\r\n"), "the reply was not HTTP", 1),
     ],
     ids=["hang up", "reset", "silence", "not HTTP"],
 )

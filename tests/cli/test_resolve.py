@@ -69,12 +69,12 @@ def test_create_stays_unknown_when_only_its_amount_is_found(
     assert (result.code, result.out, server.writes) == (12, "", [])
     assert result.err == (
         f"reading: {server.base_url}, sending no write\n"
-        "found: GET /transactions: 2 items, perhaps one page of several\n"
+        "found: GET /transactions: 2 items, there may be more pages\n"
         "found: tx_88F2: held 100 USD\n"
-        "unknown: j1 is still unknown: tx_88F2 fits, but an equal amount proves nothing.\n"
+        "unknown: j1 is still unknown: tx_88F2 matches, but an equal amount proves nothing.\n"
         f"  sent    2026-11-21T03:12:44.000Z  POST {server.base_url}/api/v1/transactions  "
         '{"amount":100,"currency":"USD"}\n'
-        f"  key     {KEY}  (this service is not known to honour it)\n"
+        f"  key     {KEY}  (this service is not known to deduplicate by key)\n"
         f"  entry   j1   request {KEY}\n"
         "hint: ask the service's support (quote key, time and request), then record the answer:\n"
         "      it exists:                                    escrowctl journal resolve j1 --applied --id ID "
@@ -95,7 +95,7 @@ def test_a_create_whose_key_a_record_carries_is_settled(
     result = run("journal", "resolve", "j1", "--json")
 
     assert (result.code, result.json["state"], result.json["id"]) == (0, "done", "tx_88F2")
-    assert (result.json["detail"], server.writes) == ("tx_88F2 carries its key, by reading", [])
+    assert (result.json["detail"], server.writes) == ("tx_88F2 carries its idempotency key, by reading", [])
     assert journal() == [("create_transaction", "done")]
     # Done is done: the same line is another escrow now, and asked for on purpose.
     assert run("journal", "resolve", "j1").code == 0
@@ -160,7 +160,7 @@ def test_status_of_another_escrow_settles_no_release(
     result = run("journal", "resolve", "j1")
 
     assert (result.code, len(server.writes)) == (12, 1)
-    assert "the record read as tx_1 says that it is tx_2" in result.err
+    assert "the record of tx_1 has the id tx_2" in result.err
     assert journal() == [("release_transaction", "unknown")]
 
 
@@ -183,8 +183,8 @@ def test_a_webhook_and_a_raw_call_stay_unknown(service_and_run: ServiceAndRun, j
     results = [run("journal", "resolve", name) for name in ("j1", "j2")]
 
     assert ([result.code for result in results], len(server.writes)) == ([12, 12], sent)
-    assert "wh_1 fits, but an equal URL proves nothing." in results[0].err
-    assert "no reading can show whether this DELETE call was applied." in results[1].err
+    assert "wh_1 matches, but an equal URL proves nothing." in results[0].err
+    assert "cannot read whether this DELETE call was applied" in results[1].err
 
 
 # Verdicts
@@ -253,14 +253,14 @@ def test_key_of_a_write_not_applied_is_used_again(
         (
             json_reply(b'{"id":"tx_2","amount":99,"currency":"USD"}'),
             3,
-            "tx_2 is not as it was sent: its amount is 99 (100 was sent).",
+            "tx_2 differs from what was sent: its amount is 99 (100 was sent).",
         ),
         (
             json_reply(b'{"id":"tx_2","amount":100,"currency":"EUR"}'),
             3,
-            "tx_2 is not as it was sent: its currency is EUR (USD was sent).",
+            "tx_2 differs from what was sent: its currency is EUR (USD was sent).",
         ),
-        (json_reply(b"", "404 No"), 6, "tx_2 could not be read: get transaction tx_2: the service answered 404."),
+        (json_reply(b"", "404 No"), 6, "tx_2 could not be read: get transaction tx_2: the service replied 404."),
         (hang_up, 10, "tx_2 could not be read: "),
     ],
 )
@@ -302,7 +302,7 @@ def test_not_applied_is_refused_when_a_record_has_the_key(
     result = run(*line, "--json")
 
     assert (result.code, result.error["code"]) == (3, "expectation_failed")
-    assert result.error["message"] == "tx_88F2 carries the key of j1. Nothing was recorded."
+    assert "tx_88F2" in result.error["message"]
     assert journal() == [("create_transaction", "unknown")]
     assert (run(*line, "--allow-unreadable").code, server.writes) == (0, [])
     assert journal() == [("create_transaction", "not_applied")]
@@ -325,7 +325,7 @@ def test_read_is_announced_only_when_one_is_sent(service_and_run: ServiceAndRun)
     ("echoed", "code", "sentence"),
     [
         (b"tx_1", 7, "tx_1 is what j1 created, "),
-        (b"tx_9", 3, "the record read as TX_1 says that it is tx_9. Nothing was recorded."),
+        (b"tx_9", 3, "the record of TX_1 has the id tx_9. Nothing was recorded."),
     ],
 )
 def test_resolved_create_gets_the_id_that_the_record_echoes(
@@ -359,13 +359,13 @@ def test_one_escrow_cannot_settle_two_creates(service_and_run: ServiceAndRun, jo
 @pytest.mark.parametrize(
     ("line", "code", "sentence"),
     [
-        (("j1", "--applied", *WHY), 2, "j1 is a create: --applied needs --id, the id of the escrow that it made."),
-        (("j1", "--applied", "--id", "tx_1"), 2, "a verdict needs --reason TEXT"),
-        (("j1", "--not-applied"), 2, "a verdict needs --reason TEXT"),
-        (("j1", "--resend"), 2, "a verdict needs --reason TEXT"),
-        (("j1", *WHY), 2, "--reason says why a verdict is given"),
-        (("j1", "--applied", "--resend", *WHY), 2, "exclude each other"),
-        (("j1", "--not-applied", "--id", "tx_1", *WHY), 2, "it goes with --applied"),
+        (("j1", "--applied", *WHY), 2, "j1 is a create: --applied needs --id, the id of the escrow that it created."),
+        (("j1", "--applied", "--id", "tx_1"), 2, "a decision needs a reason"),
+        (("j1", "--not-applied"), 2, "a decision needs a reason"),
+        (("j1", "--resend"), 2, "a decision needs a reason"),
+        (("j1", *WHY), 2, "--reason goes only with"),
+        (("j1", "--applied", "--resend", *WHY), 2, "use only one of"),
+        (("j1", "--not-applied", "--id", "tx_1", *WHY), 2, "goes only with --applied"),
         (("j1", "--applied", "--id", "../x", *WHY), 2, "../x"),
         (("j1", "--applied", "--id", "tx_1", "--reason", " "), 2, "--reason is one line"),
         (("1",), 2, '"1" is not a journal entry'),
@@ -494,7 +494,7 @@ def test_repeated_command_prints_what_resolve_found(service_and_run: ServiceAndR
     again, quiet = run(*keyed, "--json"), run(*keyed, "-q")
 
     assert (again.code, again.json, quiet.code, quiet.out) == (0, {"id": "tx_1"}, 0, "tx_1\n")
-    assert "The service's reply is not known here." in again.err
+    assert "The service's reply is not stored." in again.err
     assert len(server.writes) == 1
 
 
@@ -542,7 +542,10 @@ def test_signal_during_a_resolve_reports_the_state_of_the_entry(
 
     result = run("journal", "resolve", "j1", "--json")
 
-    assert (result.code, result.error["message"]) == (130, "stopped. j1 stays unknown: nothing was sent or recorded.")
+    assert (result.code, result.error["message"]) == (
+        130,
+        "stopped. j1 is still unknown. Nothing was sent or recorded.",
+    )
 
 
 def test_entry_is_resolved_only_with_the_profile_that_sent_it(
@@ -658,9 +661,9 @@ def test_write_settled_by_a_read_is_not_resent(run: Run, serve: Any, write_confi
 @pytest.mark.parametrize(
     ("one", "code", "sentence"),
     [
-        (HELD.replace(b"100", b"5000"), 3, "tx_1 holds 5000 USD now, and j1 was to release 100 USD."),
-        (HELD.replace(b"tx_1", b"tx_9"), 3, "the record read as tx_1 says that it is tx_9"),
-        (b"<html>", 10, "get transaction tx_1: the service answered 200"),
+        (HELD.replace(b"100", b"5000"), 3, "tx_1 holds 5000 USD now, but j1 releases 100 USD."),
+        (HELD.replace(b"tx_1", b"tx_9"), 3, "the record of tx_1 has the id tx_9"),
+        (b"<html>", 10, "get transaction tx_1: the service replied 200"),
     ],
     ids=["another amount", "another escrow", "unreadable"],
 )
@@ -729,5 +732,5 @@ def test_the_reply_that_settles_is_read_strictly(unknown_write: Callable[..., tu
 
     assert result.code == 12
     assert (
-        "GET /transactions could not be read: list transactions: the service answered 200, but the reply" in result.err
+        "GET /transactions could not be read: list transactions: the service replied 200, but the reply" in result.err
     )

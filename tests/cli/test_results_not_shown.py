@@ -37,7 +37,7 @@ def test_done_write_that_cannot_be_shown_is_reported_as_done(
     debugged = run("tx", "get", "tx_1", "--fields", "id", "--json")
 
     assert (result.code, result.error["code"], result.error["outcome"]) == (12, "result_not_printed", "done")
-    why = "the result could not be shown, by a defect in escrowctl (ValueError)."
+    why = "the result could not be shown: internal error in escrowctl (ValueError)."
     assert result.error["message"] == f"{said}. Do not do it again: {why}"
     assert (debugged.code, debugged.error["code"]) == (1, "defect")
     assert len(server.writes) == 1

@@ -113,7 +113,7 @@ def test_long_waits_are_reported_and_short_ones_are_not(service_and_run: Service
 
     result = run(*GET, **Clock().injected)
 
-    assert (result.code, result.err) == (0, "note: the service answered 429; trying again in 30 s\n")
+    assert (result.code, result.err) == (0, "note: the service replied 429; trying again in 30 s\n")
 
 
 def test_wait_that_is_too_long_is_reported_instead(service_and_run: ServiceAndRun) -> None:

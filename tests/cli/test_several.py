@@ -94,7 +94,10 @@ def test_release_of_ids_from_stdin_needs_yes(service_and_run: ServiceAndRun, *, 
     result = run("tx", "release", "-", "--json", stdin="tx_1\ntx_2\n", terminal=terminal)
 
     assert (result.code, result.out, server.seen) == (3, "", [])
-    assert (result.error["code"], result.error["hint"]) == ("confirmation_needed", "to confirm it on the line: --yes")
+    assert (result.error["code"], result.error["hint"]) == (
+        "confirmation_needed",
+        "to confirm on the command line: --yes",
+    )
     assert result.error["message"] == (
-        "ids come from standard input, so that no confirmation can be typed. Nothing was sent."
+        "ids come from standard input, so escrowctl cannot ask for confirmation. Nothing was sent."
     )

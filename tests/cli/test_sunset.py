@@ -23,7 +23,7 @@ def test_sunset_header_is_reported_once(service_and_run: ServiceAndRun, headers:
     result = run(*TWICE)
 
     assert result.code == 0
-    assert result.err.count("warning: the service says of GET ") == 1
+    assert result.err.count("warning: the service reports for GET ") == 1
     assert f"{server.base_url}/api/v1/transactions/tx_1: {said}" in result.err
 
 

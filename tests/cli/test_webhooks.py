@@ -51,19 +51,19 @@ def test_webhook_body_may_come_from_data(service_and_run: ServiceAndRun) -> None
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "an endpoint needs --url, or its whole body in --data. Nothing was sent."),
-        (("--event", "a"), "an endpoint needs --url, or its whole body in --data. Nothing was sent."),
+        ((), "an endpoint needs --url, or its complete body in --data. Nothing was sent."),
+        (("--event", "a"), "an endpoint needs --url, or its complete body in --data. Nothing was sent."),
         (
             ("--url", "hooks.example.net/x"),
-            '--url "hooks.example.net/x" is not an address for events: write one such as '
+            '--url "hooks.example.net/x" is not a webhook URL: write one such as '
             "https://hooks.example.net/x. Nothing was sent.",
         ),
-        (("--url", "https://a b"), "--url is one word of at most 2048 visible ASCII characters. Nothing was sent."),
+        (("--url", "https://a b"), "--url has at most 2048 visible ASCII characters. Nothing was sent."),
         (("--url", "https://[::1"), '--url "https://[::1" is not a URL: Invalid IPv6 URL. Nothing was sent.'),
         (("--url", "https://x.example", "--event", " "), '--event " " is not a kind of event. Nothing was sent.'),
         (
             ("--url", "https://x.example", "--data", '{"url":"y"}'),
-            '--data has "url", which --url or --event says: leave it out of one of them. Nothing was sent.',
+            '--data has "url", which --url or --event sets: leave it out of --data. Nothing was sent.',
         ),
         (
             ("--url", f"https://x.example/{KEY}"),
@@ -96,7 +96,7 @@ def test_signing_secret_is_shown_once_and_not_in_the_journal(home: Path, service
     assert (first.code, first.json["secret"]) == (0, SECRET)
     kept = home / "state" / "signing-secrets" / "j1.json"
     note = json.loads(first.err.splitlines()[0])["note"]
-    assert note == {"code": "secret", "message": f"the signing secret is shown only this once. It is stored in {kept}."}
+    assert note == {"code": "secret", "message": f"the signing secret is shown only once. It is stored in {kept}."}
     assert json.loads(kept.read_text()) == {
         "service": json.loads(shown[0].out)["service"],
         "id": "wh_3",
@@ -129,7 +129,7 @@ def test_a_secret_of_ones_own_is_sent_and_not_journalled(home: Path, service_and
         "earlier_unknown",
         "outcome_unknown",
     )
-    assert "The endpoint may be registered, or not." in first.error["message"]
+    assert "The endpoint may or may not be registered." in first.error["message"]
     texts = [first.err, again.err, *map(str, everything_below(home).values())]
     assert [text for text in texts if "correct horse" in text] == []
 
@@ -165,13 +165,13 @@ def test_a_secret_that_was_chosen_is_shown(service_and_run: ServiceAndRun) -> No
     result = run(*CREATE, "--fields", "/secret")
 
     assert result.out == f"/secret\t{SECRET}\n"
-    assert result.err.startswith("note: the signing secret is shown only this once. It is stored in ")
+    assert result.err.startswith("note: the signing secret is shown only once. It is stored in ")
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ((), ("the signing secret is shown only this once. It could not be stored in ", ": copy it now.\n")),
+        ((), ("the signing secret is shown only once. It could not be stored in ", ": copy it now.\n")),
         (("-q",), ("the signing secret is not shown, and could not be stored in ", ". Only the service knows it.\n")),
     ],
 )
@@ -239,7 +239,7 @@ def test_live_http_endpoint_warns_and_test_endpoint_does_not(
     ]
 
     assert [result.code for result in results] == [0, 0]
-    warning = 'warning: --url "http://x.example" is plain http: events would travel in clear'
+    warning = 'warning: --url "http://x.example" is plain http: events would be sent unencrypted'
     assert [warning in result.err for result in results] == [True, False]
 
 

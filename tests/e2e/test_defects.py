@@ -16,7 +16,7 @@ from {module} import {owner}
 from escrowctl.main import main
 
 def break_down(*_arguments):
-    raise ValueError("a place that nobody thought of, with {key} in it")
+    raise ValueError("an unexpected place, with {key} in it")
 
 {owner}.{method} = break_down
 sys.exit(main())
@@ -29,7 +29,7 @@ def _break(method: str) -> str:
     return _BROKEN.format(key=KEY, module=f"escrowctl.{module}", owner=owner, method=name)
 
 
-_SENTENCE = "error: this is a defect in escrowctl (ValueError).\n"
+_SENTENCE = "error: internal error in escrowctl (ValueError).\n"
 
 
 @pytest.fixture
@@ -50,16 +50,16 @@ def test_a_defect_is_one_sentence_and_never_a_traceback(
 ) -> None:
     ended = connected_program.python(_break(method), *words)
     assert (ended.code, ended.out) == (1, "")
-    first, hint, report = ended.err.splitlines()
+    first, hint, *_, last = ended.err.splitlines()
     assert (f"{first}\n", hint[:6]) == (_SENTENCE, "hint: ")
-    told = Path(report.partition(": ")[2])
-    assert stat.S_IMODE(told.stat().st_mode) == 0o600
-    document = json.loads(told.read_text())
+    report = Path(last.partition(": ")[2])
+    assert stat.S_IMODE(report.stat().st_mode) == 0o600
+    document = json.loads(report.read_text())
     assert document["line"] == [word for word in words if word in ("tx", "get", "create", "--amount", "--currency")]
     (exception,) = document["exceptions"]
     assert (exception["type"], exception["frames"][-1]) == ("builtins.ValueError", "<string>:7 break_down")
     assert exception["frames"][0].startswith("escrowctl/main.py:")
-    assert "nobody thought of" not in told.read_text()
+    assert "unexpected place" not in report.read_text()
 
 
 @pytest.mark.thorough
@@ -77,7 +77,7 @@ def test_a_defect_under_debug_has_its_traceback_before_the_sentence(connected_pr
     assert ended.err.index("Traceback") < ended.err.index(_SENTENCE)
 
 
-def test_a_traceback_does_not_tell_the_key(connected_program: Program) -> None:
+def test_a_traceback_does_not_show_the_key(connected_program: Program) -> None:
     ended = connected_program.python(_break("client.reader.Reader.read"), "tx", "get", "tx_1", "--debug")
     assert KEY not in ended.err
 

@@ -63,8 +63,8 @@ def test_a_conversation_asks_checks_each_answer_and_shows_no_key(program: Progra
         0,
         "The base URL of the service, such as https://escrow.example.com:\n"
         "> http://escrow.example.com\n"
-        'error: the base URL "http://escrow.example.com" is plain http to a real host: the key would go in clear; '
-        "write https://escrow.example.com.\n"
+        'error: the base URL "http://escrow.example.com" is plain http to a real host: the key would be sent '
+        "unencrypted; write https://escrow.example.com.\n"
         "The base URL of the service, such as https://escrow.example.com:\n"
         f"> {url}\n"
         "Is it for real money? Type test or live:\n"
@@ -72,16 +72,16 @@ def test_a_conversation_asks_checks_each_answer_and_shows_no_key(program: Progra
         'error: the mode "prod" is neither test nor live.\n'
         "Is it for real money? Type test or live:\n"
         "> Live\n"
-        "A name for it (Enter takes local-live):\n"
+        "A name for this profile (Enter takes local-live):\n"
         "> acme live\n"
-        'error: "acme live" cannot name a profile: write 1 to 64 letters, digits, hyphens and underscores.\n'
-        "A name for it (Enter takes local-live):\n"
+        'error: "acme live" cannot be a profile name: write 1 to 64 letters, digits, hyphens and underscores.\n'
+        "A name for this profile (Enter takes local-live):\n"
         "> acme-live\n"
         f"For acme-live, live, {url}:\n"
         "The API key (it is not shown):\n"
         "> \n"
-        "error: the API key in the answer has spaces, line breaks or control characters in it: "
-        "a key is one word of visible ASCII characters.\n"
+        "error: the API key in the answer has spaces, line breaks or control characters: "
+        "a key has only visible ASCII characters.\n"
         f"For acme-live, live, {url}:\n"
         "The API key (it is not shown):\n"
         "> \n"

@@ -187,8 +187,8 @@ def test_signal_after_a_release_was_received_reports_unknown(
     assert (ended.code, ended.out) == (12, "")
     assert ended.error == {
         "code": "outcome_unknown",
-        "message": "the release was sent, and it was interrupted before an answer came. "
-        "tx_1 may be released, or not. It was not sent again.",
+        "message": "the release was sent, but it was interrupted before a reply came. "
+        "tx_1 may or may not be released. It was not sent again.",
         "hint": "settle it before doing it again: escrowctl journal resolve j1",
         "http_status": None,
         "request_id": entry["request_id"],

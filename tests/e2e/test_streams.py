@@ -158,8 +158,8 @@ def test_closed_stdin_cannot_confirm(connected_program: Program) -> None:
     assert (ended.code, ended.out, ended.err) == (
         3,
         "",
-        "error: the release of tx_1 needs a confirmation, and nobody is at the terminal. Nothing was sent.\n"
-        "hint: to confirm it on the line: --yes\n",
+        "error: the release of tx_1 needs confirmation, but there is no terminal. Nothing was sent.\n"
+        "hint: to confirm on the command line: --yes\n",
     )
 
 
@@ -168,7 +168,7 @@ def test_closed_stdin_has_no_ids(connected_program: Program) -> None:
     assert (ended.code, ended.out, ended.err) == (
         2,
         "",
-        "error: there is no id on standard input: give one a line. Nothing was sent.\n",
+        "error: standard input has no id: write one id per line. Nothing was sent.\n",
     )
 
 

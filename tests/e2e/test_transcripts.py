@@ -117,10 +117,10 @@ def test_timed_out_create_is_refused_when_repeated(program: Program, tmp_path: P
         assert (code, settled(shown)) == (
             12,
             f"live: acme-live, {server.base_url}\n"
-            "unknown: the create was sent, and no answer came within 0.5 s. The escrow may exist, or not. "
+            "unknown: the create was sent, but no reply came within 0.5 s. The escrow may or may not exist. "
             "It was not sent again.\n"
             f'  sent    TIME  POST {url}  {{"amount":2500,"currency":"EUR"}}\n'
-            "  key     UUID  (this service is not known to honour it)\n"
+            "  key     UUID  (this service is not known to deduplicate by key)\n"
             '  entry   j1  "order 8841"   request UUID\n'
             "hint: settle it before doing it again: escrowctl -p acme-live journal resolve j1\n",
         )

@@ -306,10 +306,10 @@ def test_serve_on_a_used_port_names_it(program: Program, served: Served, tmp_pat
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("serve", "--port", "70000"), "--port 70000 is not from 0 to 65535."),
-        (("serve", "--base-url", "http://127.0.0.1:1"), "--base-url names a real service"),
-        (("reset", "-p", "acme"), "--profile names a real service"),
-        (("status", "-p", "acme"), "--profile names a real service"),
+        (("serve", "--port", "70000"), "--port 70000 is out of range"),
+        (("serve", "--base-url", "http://127.0.0.1:1"), "--base-url is for a real service"),
+        (("reset", "-p", "acme"), "--profile is for a real service"),
+        (("status", "-p", "acme"), "--profile is for a real service"),
     ],
 )
 def test_sandbox_command_with_a_bad_option_is_refused(program: Program, words: tuple[str, ...], message: str) -> None:

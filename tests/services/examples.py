@@ -4,7 +4,7 @@ from services.service import HTML, TEXT, ExampleService, Expected, Reply, ok
 
 CREATE = "tx create --amount 100 --currency USD"
 RELEASED_WORD = 'status.released = ["released"]'
-OBSERVED = "note: GET /transactions was observed, not published: this may be one page of several\n"
+OBSERVED = "note: GET /transactions is an undocumented call: there may be more items\n"
 
 # As interface.md section 7 saw it: 200 for a create, 201 for a webhook, 400 for an update; bare records.
 AS_OBSERVED = ExampleService(
@@ -101,7 +101,10 @@ INTEGERS = ExampleService(
         Expected("tx get 41 --fields id,status,amount --json", 0, '{"id": "41", "status": "1", "amount": 100.00}\n'),
         Expected("tx list", 0, "41\t1\t100.00\t\t\n42\t\t\t\t\n"),
         Expected(
-            "tx update 41 --data '{}' --yes", 0, "id\t41\nstatus\t1\namount\t100.00\ncurrency\tUSD\n", "no reply body"
+            "tx update 41 --data '{}' --yes",
+            0,
+            "id\t41\nstatus\t1\namount\t100.00\ncurrency\tUSD\n",
+            "the reply has no body",
         ),
         Expected(
             "tx release 41 --yes --expect-amount 100 --json",
@@ -148,7 +151,10 @@ POINTED = ExampleService(
         Expected("tx list", 0, "A-10977\tAWAITING_DEPOSIT\t100.00\tUSD\t\n"),
         Expected('tx update A-10977 --data \'{"note":"x"}\' --yes -q', 0, "A-10977\n"),
         Expected(
-            "tx release A-10977 --yes --expect-currency EUR", 3, "", "the currency of A-10977 is USD, expected was EUR"
+            "tx release A-10977 --yes --expect-currency EUR",
+            3,
+            "",
+            "the currency of A-10977 is USD, but EUR was expected",
         ),
         Expected(
             "tx release A-10977 --yes --expect-amount 100 --expect-currency USD --json",
@@ -172,7 +178,7 @@ UNPOINTED = ExampleService(
             f"{CREATE} --reference a",
             12,
             "",
-            "escrowctl found no id in the reply. The escrow may exist, or not. It was not sent again.\n"
+            "escrowctl found no id in the reply. The escrow may or may not exist. It was not sent again.\n"
             f"  reply   {_STRANGE}\n",
         ),
         Expected(
@@ -220,21 +226,21 @@ TEXT_ERRORS = ExampleService(
     },
     expected=(
         Expected(CREATE, 5, "", 'error: the service refused the create: 403 "scope missing: escrow.write".'),
-        Expected("tx get tx_2", 6, "", 'error: get transaction tx_2: the service answered 404 "no such route".'),
-        Expected("tx list", 10, "", 'error: list transactions: the service answered 500 "boom \\u{1b}[2J".'),
+        Expected("tx get tx_2", 6, "", 'error: get transaction tx_2: the service replied 404 "no such route".'),
+        Expected("tx list", 10, "", 'error: list transactions: the service replied 500 "boom \\u{1b}[2J".'),
         Expected(
             "tx update tx_1 --data '{}' --yes", 7, "", 'error: the service refused the update: 409 "locked by a job".'
         ),
         Expected("tx release tx_1 --yes", 8, "", 'error: the service refused the release: 422 "beneficiary blocked".'),
-        Expected("user get u_1", 4, "", 'error: get user u_1: the service answered 401 "who are you?".'),
+        Expected("user get u_1", 4, "", 'error: get user u_1: the service replied 401 "who are you?".'),
         Expected(
             "webhook create --url https://x.example",
             9,
             "",
             'the service refused the webhook creation: 429 "slow down".',
         ),
-        Expected("webhook list", 10, "", 'error: list webhooks: the service answered 503 "<h1>Sorry</h1>".'),
-        Expected("api GET /nothing", 6, "", 'the service answered 404 "no such route".'),
+        Expected("webhook list", 10, "", 'error: list webhooks: the service replied 503 "<h1>Sorry</h1>".'),
+        Expected("api GET /nothing", 6, "", 'the service replied 404 "no such route".'),
     ),
 )
 
@@ -265,9 +271,9 @@ PROBLEMS = ExampleService(
         Expected("tx get tx_1 -q", 0, "tx_1\n"),
         Expected("tx list", 0, "tx_1\treleased\t\t\t\n"),
         Expected("tx update tx_1 --data '{}' --yes", 8, "", 'refused the update: 405 "no PUT".'),
-        Expected("tx release tx_1 --yes", 7, "", "error: tx_1 is released already. Nothing was sent."),
+        Expected("tx release tx_1 --yes", 7, "", "error: tx_1 is already released. Nothing was sent."),
         Expected("tx release tx_1 --yes --skip-released --fields status_after", 0, "status_after\treleased\n"),
-        Expected("user get u_1", 8, "", 'the service answered 410 "the user left".'),
+        Expected("user get u_1", 8, "", 'the service replied 410 "the user left".'),
         Expected(
             "webhook create --url https://x.example --fields status,url",
             0,
@@ -313,7 +319,7 @@ EXTREME = ExampleService(
         ),
         Expected("tx list", 0, "a\t\\u{202e}\t0.1000000000000000055511\t\t\n"),
         Expected("tx update 0190c2a8-5a3e-7bb1 --data '{\"n\":1}' --yes --json", 0, "[]\n"),
-        Expected("tx release 0190c2a8-5a3e-7bb1 --yes --expect-amount 98765432109876543210.12", 3, "", "expected was"),
+        Expected("tx release 0190c2a8-5a3e-7bb1 --yes --expect-amount 98765432109876543210.12", 3, "", "was expected"),
         Expected(
             "tx release 0190c2a8-5a3e-7bb1 --yes --expect-amount 98765432109876543210.1230 --json",
             16,
@@ -345,17 +351,17 @@ SUCCESS_FALSE = ExampleService(
         "GET /webhooks": ok('{"success":false,"data":[]}'),
     },
     expected=(
-        Expected(CREATE, 12, "", 'the service answered 200, but the reply is shaped like an error (field "success").'),
+        Expected(CREATE, 12, "", 'the service replied 200, but the reply is shaped like an error (field "success").'),
         Expected("tx get tx_1", 0, "id\ttx_1\nstatus\theld\nerror\t\n"),
-        Expected("tx get tx_2", 10, "", 'get transaction tx_2: the service answered 200, but says: "not today".'),
+        Expected("tx get tx_2", 10, "", 'get transaction tx_2: the service replied 200, but says: "not today".'),
         Expected("tx get tx_3 --json", 0, '{"id": "tx_3", "status": "failed", "error": "card declined"}\n'),
-        Expected("tx list", 10, "", 'list transactions: the service answered 200, but says: "not today".'),
-        Expected("tx update tx_1 --data '{}' --yes", 12, "", "tx_1 may be updated, or not."),
-        Expected("tx release tx_1 --yes", 12, "", "tx_1 may be released, or not."),
-        Expected("user get u_1", 10, "", 'get user u_1: the service answered 200, but says: "no such user".'),
-        Expected("webhook create --url https://x.example", 12, "", "The endpoint may be registered, or not."),
+        Expected("tx list", 10, "", 'list transactions: the service replied 200, but says: "not today".'),
+        Expected("tx update tx_1 --data '{}' --yes", 12, "", "tx_1 may or may not be updated."),
+        Expected("tx release tx_1 --yes", 12, "", "tx_1 may or may not be released."),
+        Expected("user get u_1", 10, "", 'get user u_1: the service replied 200, but says: "no such user".'),
+        Expected("webhook create --url https://x.example", 12, "", "The endpoint may or may not be registered."),
         Expected(
-            "webhook list", 10, "", "list webhooks: the service answered 200, but the reply is shaped like an error."
+            "webhook list", 10, "", "list webhooks: the service replied 200, but the reply is shaped like an error."
         ),
         Expected("api GET /transactions", 0, '{"success": false, "error": {"message": "not today"}}\n'),
     ),
@@ -377,9 +383,9 @@ SPEECHLESS = ExampleService(
         "GET /webhooks": Reply("200 OK", '[{"id":"w"', "application/json"),
     },
     expected=(
-        Expected(CREATE, 12, "", "the service answered 201, but the reply is empty."),
-        Expected("tx get tx_1", 10, "", "the service answered 200, but the reply is HTML, not JSON: "),
-        Expected("tx list", 10, "", "the service answered 204, but the reply is empty."),
+        Expected(CREATE, 12, "", "the service replied 201, but the reply is empty."),
+        Expected("tx get tx_1", 10, "", "the service replied 200, but the reply is HTML, not JSON: "),
+        Expected("tx list", 10, "", "the service replied 204, but the reply is empty."),
         Expected("tx update tx_1 --data '{}' --yes", 10, "", "The update was not sent."),
         Expected(
             "tx release tx_1 --yes", 10, "", "The release was not sent.\nhint: to release it anyway: --allow-unreadable"
@@ -388,13 +394,13 @@ SPEECHLESS = ExampleService(
             "tx release tx_1 --yes --allow-unreadable",
             12,
             "",
-            "the service answered 200, but the reply is HTML, not JSON.",
+            "the service replied 200, but the reply is HTML, not JSON.",
         ),
-        Expected("user get u_1", 10, "", "the service answered 200, but the reply is empty."),
+        Expected("user get u_1", 10, "", "the service replied 200, but the reply is empty."),
         Expected(
-            "webhook create --url https://x.example", 12, "", "the service answered 200, but the reply is not JSON."
+            "webhook create --url https://x.example", 12, "", "the service replied 200, but the reply is not JSON."
         ),
-        Expected("webhook list", 10, "", "the service answered 200, but the reply was cut short: "),
+        Expected("webhook list", 10, "", "the service replied 200, but the reply was truncated: "),
         Expected("api GET /transactions/tx_1", 0, f"{_PAGE}\n"),
         Expected("api GET /users/u_1", 0, "\n"),
     ),

@@ -186,11 +186,11 @@ def test_currency_without_a_minor_unit_is_refused_unless_listed(code: str) -> No
 @pytest.mark.parametrize(
     ("amount", "currency", "mend"),
     [
-        ("1.001", "USD", "has 3 decimals, USD has at most 2"),
-        ("1.000", "USD", "has 3 decimals, USD has at most 2"),
-        ("1.0", "JPY", "has 1 decimals, JPY has none: write a whole number"),
-        ("1.0001", "KWD", "has 4 decimals, KWD has at most 3"),
-        ("1.00001", "CLF", "has 5 decimals, CLF has at most 4"),
+        ("1.001", "USD", "has too many decimals: USD has at most 2"),
+        ("1.000", "USD", "has too many decimals: USD has at most 2"),
+        ("1.0", "JPY", "has too many decimals: JPY has none: write a whole number"),
+        ("1.0001", "KWD", "has too many decimals: KWD has at most 3"),
+        ("1.00001", "CLF", "has too many decimals: CLF has at most 4"),
     ],
 )
 def test_more_decimals_than_iso_4217_gives_the_currency_are_refused(amount: str, currency: str, mend: str) -> None:

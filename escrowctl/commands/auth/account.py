@@ -119,13 +119,17 @@ class Form:
             return name
 
         return ask_until(
-            self._session, lambda: self._session.dialogue.ask(f"A name for it (Enter takes {suggestion}):"), read
+            self._session,
+            lambda: self._session.dialogue.ask(f"A name for this profile (Enter takes {suggestion}):"),
+            read,
         )
 
     def _require(self, what: str) -> None:
         absent = self._session.dialogue.nobody_to_ask
         if absent:
-            raise bad_value(f"{what} is missing, and {absent}.", hint="escrowctl auth login --help")
+            raise bad_value(
+                f"{what} is missing, and escrowctl cannot ask for it: {absent}.", hint="escrowctl auth login --help"
+            )
 
 
 def require_same(session: Session, account: Account, profile: Profile | None) -> None:
@@ -137,12 +141,12 @@ def require_same(session: Session, account: Account, profile: Profile | None) ->
     if profile is None:
         return
     name, origin, mode = account.name, account.origin, account.mode
-    other = f"a new name: -p {name}-2"
+    other = f"another name: -p {name}-2"
     existing = parse_base_url(profile.base_url, source=f"profiles.{name}.base_url")
     if existing.base_url != origin.base_url:
         raise bad_value(
             f"profile {name} is {existing.base_url}, not {origin.base_url}: use another name for this one.",
-            hint=(other, f"or move it: {session.program} config set profiles.{name}.base_url URL"),
+            hint=(other, f"or change it: {session.program} config set profiles.{name}.base_url URL"),
         )
     if profile.mode is not None and profile.mode != mode:
         raise bad_value(
@@ -174,7 +178,7 @@ def check_profile_name(name: str) -> None:
     """Raise EscrowctlError `ErrorCode.BAD_VALUE` for a name that a profile cannot have."""
     if not re.fullmatch(PROFILE_NAME, name):
         raise bad_value(
-            f'"{shown(name)}" cannot name a profile: write 1 to 64 letters, digits, hyphens and underscores.'
+            f'"{shown(name)}" cannot be a profile name: write 1 to 64 letters, digits, hyphens and underscores.'
         )
 
 

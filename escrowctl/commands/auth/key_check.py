@@ -56,7 +56,7 @@ def check_key(
 def explain_refusal(error: EscrowctlError, *, origin: Origin, api_prefix: str, again: str) -> EscrowctlError:
     """Return why a key was not stored, and how to go on; `again` is the login as a command line."""
     reason = error.message.removesuffix(".")
-    unchecked = "to store it unchecked: add --no-check"
+    unchecked = "to store it unchecked, add --no-check"
     code, message = error.code, reason
     hint: Hints = (*error.hints, unchecked)
     if error.code is ErrorCode.NOT_AUTHENTICATED:
@@ -64,7 +64,7 @@ def explain_refusal(error: EscrowctlError, *, origin: Origin, api_prefix: str, a
     elif error.code is ErrorCode.FORBIDDEN:
         code = ErrorCode.NOT_AUTHENTICATED
         message = f"{origin} does not accept this key for GET {LIST_WEBHOOKS.path} ({reason})"
-        hint = (f"if it is right and may not do just this: {unchecked}",)
+        hint = ("if the key is right, but may not list webhooks: add --no-check to store it unchecked",)
     elif error.code is ErrorCode.NOT_FOUND:
         other = "/v1" if api_prefix == DEFAULT_API_PREFIX else DEFAULT_API_PREFIX
         if ends_in(origin, other):
@@ -87,4 +87,4 @@ def note_variables(session: Session) -> None:
     names = ("ESCROWCTL_BASE_URL", "ESCROWCTL_PROFILE", *KEYS)
     found = [name for name in names if session.surroundings.environ.get(name)]
     if found:
-        session.console.note("outranked", f"{', '.join(found)} in the environment outranks the default profile")
+        session.console.note("outranked", f"the environment overrides the default profile: {', '.join(found)}")

@@ -78,7 +78,7 @@ def _read_key(session: Session, account: Account) -> Secret:
     absent = session.dialogue.nobody_to_ask
     if absent:
         raise bad_value(
-            f"the key is missing, and {absent}.",
+            f"the key is missing, and escrowctl cannot ask for it: {absent}.",
             hint='pass it through a pipe: printf %s "$KEY" | escrowctl auth login ...',
         )
     whose = f"{account.name}, {account.mode}, {account.origin}"
@@ -138,9 +138,7 @@ def _store(session: Session, account: Account, key: Secret, *, keyring: bool) ->
             _take_back(session, account, before, in_keyring=in_keyring)
             raise
     if replaced is not None and replaced.origin != origin:
-        session.console.note(
-            "key_replaced", f"the key stored under {account.name} before was for {replaced.origin}; it is gone."
-        )
+        session.console.note("key_replaced", f"the earlier key of {account.name}, for {replaced.origin}, was removed.")
     return "the keyring" if in_keyring else str(credentials.path), profile.made_default
 
 

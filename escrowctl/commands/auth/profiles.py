@@ -131,7 +131,9 @@ def _ask_for_name(session: Session) -> str:
         raise bad_value("there is no profile to switch to.", hint=f"{session.program} auth login")
     absent = session.dialogue.nobody_to_ask
     if absent:
-        raise bad_value(f"no profile is named, and {absent}; the profiles are: {', '.join(names)}.")
+        raise bad_value(
+            f"no profile is named, and escrowctl cannot ask for one: {absent}. The profiles are: {', '.join(names)}."
+        )
     choices = [session.resolver.choose_profile(name) for name in names]
     width = max(len(name) for name in names)
     lines = [

@@ -48,9 +48,9 @@ def list_entries(
     """
     session = session_of(context)
     if not 1 <= limit <= _MAX_ENTRIES:
-        raise bad_value(f"--limit {limit} is not from 1 to {_MAX_ENTRIES}.")
+        raise bad_value(f"--limit {limit} is out of range: 1 to {_MAX_ENTRIES}.")
     if unknown and state is not None:
-        raise bad_value("--unknown and --state exclude each other: give one.")
+        raise bad_value("use --unknown or --state, not both.")
     states = ["unknown", "in_flight"] if unknown else [state] if state is not None else []
     session.journal_to_read.require_complete()
     selection = select(session, limit, states, operation, since, until, reference, resource_id)
@@ -89,10 +89,9 @@ def totals(context: typer.Context, since: SinceOption = None, until: UntilOption
     session.console.show_listing(Listing(_TOTALS, tuple(_row(group, found) for group, found in sums.items())))
     count = sum(found.done + found.unknown for found in sums.values())
     noun = "write" if count == 1 else "writes"
-    span = " to ".join(part for part in (selection.since or "its beginning", selection.until or "now"))
+    span = f"from {selection.since or 'the start'} until {selection.until or 'now'}"
     session.console.note(
-        "coverage",
-        f"covers {count} {noun} in this journal, from {span}: what was written elsewhere and not imported is not in it",
+        "coverage", f"{count} {noun} in this journal, {span}. Writes from other machines count only if imported."
     )
 
 

@@ -40,19 +40,19 @@ class _Ruling(NamedTuple):
     def check(self) -> None:
         """Raise EscrowctlError (exit 2) for what contradicts itself or leaves the reason out."""
         if self.applied + self.not_applied + self.resend > 1:
-            raise bad_value("--applied, --not-applied and --resend exclude each other: give one.")
+            raise bad_value("use only one of --applied, --not-applied and --resend.")
         if self.resource_id is not None and not self.applied:
-            raise bad_value("--id names what was made: it goes with --applied.")
+            raise bad_value("--id goes only with --applied.")
         if self.is_given and self.reason is None:
-            raise bad_value('a verdict needs --reason TEXT, such as --reason "desk ticket 5512": the journal keeps it.')
+            raise bad_value('a decision needs a reason: add --reason TEXT, such as --reason "support ticket 5512".')
         if self.reason is not None and not self.is_given:
-            raise bad_value("--reason says why a verdict is given: it goes with --applied, --not-applied or --resend.")
+            raise bad_value("--reason goes only with --applied, --not-applied or --resend.")
 
     def check_id(self, entry: Entry) -> None:
         """Raise EscrowctlError (exit 2) where --applied lacks the id that a create needs, or names another thing."""
         intent = entry.intent
         if self.applied and intent.operation == CREATE_TRANSACTION.name and self.resource_id is None:
-            raise bad_value(f"{entry.name} is a create: --applied needs --id, the id of the escrow that it made.")
+            raise bad_value(f"{entry.name} is a create: --applied needs --id, the id of the escrow that it created.")
         if intent.resource_id is not None and self.resource_id not in (None, intent.resource_id):
             raise bad_value(f"{entry.name} is about {intent.resource_id}, not {self.resource_id}: leave --id out.")
 
@@ -97,7 +97,7 @@ def resolve(
         try:
             settled = _settle(session, found, verdict)
         except Stopped as stopped:
-            standing = stopped.standing or f"{found.name} stays unknown: nothing was sent or recorded."
+            standing = stopped.standing or f"{found.name} is still unknown. Nothing was sent or recorded."
             raise Stopped(stopped.code, standing) from None
         session.show(view_resolved(settled), done=f"{settled.name} is recorded as {settled.state.value}")
         _require_as_sent(session, settled)
@@ -143,7 +143,7 @@ def _is_open(entry: Entry, verdict: _Ruling) -> bool:
 def _still_unconfirmed(entry: Entry, sentence: str) -> EscrowctlError:
     return EscrowctlError(
         ErrorCode.NOT_RELEASED,
-        f"{entry.name} was accepted, but is not confirmed as released: {sentence}",
+        f"{entry.name} was accepted, but the release is not confirmed: {sentence}",
         hint=command(f"journal resolve {entry.name} --not-applied --reason TEXT", "if it was not released"),
         outcome=Outcome.DONE,
         facts=entry.facts,
@@ -202,8 +202,8 @@ def _confirm_resend(session: Session, entry: Entry, verdict: _Ruling) -> bool:
             f"Sending it again may {kind_of(entry.intent.operation).twice}. Type the {what} to send it again: {word}",
         ],
         word,
-        why=f"sending {entry.name} again needs a confirmation",
-        declined=f"{entry.name} was not sent again and stays unknown",
+        why=f"sending {entry.name} again needs confirmation",
+        declined=f"{entry.name} was not sent again and is still unknown",
     )
     return True
 
@@ -215,7 +215,7 @@ def _show_settled(session: Session, entry: Entry, verdict: _Ruling) -> None:
     if verdict.is_given:
         raise not_sent(
             ErrorCode.ALREADY_DONE,
-            f"{entry.name} is settled: {entry.state.value.replace('_', ' ')}, {entry.settlement.detail}. ",
+            f"{entry.name} is settled: {entry.state.value.replace('_', ' ')}, {entry.settlement.detail}.",
             effect="Nothing was sent or recorded.",
             hint=command(f"journal show {entry.name}"),
         )
@@ -229,13 +229,14 @@ def _require_own_service(session: Session, entry: Entry, verdict: _Ruling) -> No
     is_known_here = bool({service.identity, service.site} & set(intent.names))
     if not is_known_here or (verdict.resend and not at_origin):
         raise bad_value(
-            f"{entry.name} was sent to {intent.url} (profile {intent.profile}), and this is {service.origin}.",
+            f"{entry.name} was sent to {intent.url} (profile {intent.profile}), "
+            f"but the chosen service is {service.origin}.",
             hint=_way_there(session, entry),
         )
     is_word_alone = verdict.unread and not verdict.resend
     if not (is_word_alone or account_of(service).is_same(intent.account)):
         raise bad_value(
-            f"{entry.name} was sent with another API key, or with none on record (profile {intent.profile}): this one "
+            f"{entry.name} was sent with another or an unrecorded API key (profile {intent.profile}): this key "
             "may see other escrows.",
             hint=(
                 _way_there(session, entry),

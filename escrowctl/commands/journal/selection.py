@@ -84,7 +84,7 @@ def _operations(word: str) -> tuple[str, ...]:
 
 
 def _not_one(name: str, word: str, words: list[str]) -> EscrowctlError:
-    return bad_value(f'{name} "{word}" is none of {", ".join(words)}.')
+    return bad_value(f'{name} "{word}" is not one of {", ".join(words)}.')
 
 
 def _parse_moment(text: str, *, name: str, now: datetime) -> str:

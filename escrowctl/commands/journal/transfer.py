@@ -61,7 +61,7 @@ def verify_journal(
         _accept_head(session, found.lost)
     document = _verified(storage.journal_id, found)
     if head is not None:
-        session.console.note("head", f"it holds the head in {_name(head)}")
+        session.console.note("head", f"the journal matches the head in {_name(head)}")
     session.show(View(document, storage.journal_id, flatten(document)))
 
 
@@ -71,11 +71,11 @@ def _not_as_written(found: Verification, path: str) -> EscrowctlError:
             f"move {path} away, then escrowctl journal import FILE --restore, with the newest export",
             "to bring it back",
         ),
-        Hint("settle by hand what was sent since that export"),
+        Hint("then settle each write that was sent after that export"),
     )
     return EscrowctlError(
         ErrorCode.CHECK_FAILED,
-        f"the journal is not what was written: {_bare(found.problem or '')}.",
+        f"the journal is damaged: {_bare(found.problem or '')}.",
         hint=(*ways_on, ACCEPT_HEAD) if found.problem == found.lost else ways_on,
         facts={"records": found.records, "entries": found.entries},
     )
@@ -109,7 +109,7 @@ def export(
     """
     session = session_of(context)
     if format_ not in _FORMATS:
-        raise bad_value(f'--format "{format_}" is none of {", ".join(_FORMATS)}.')
+        raise bad_value(f'--format "{format_}" is not one of {", ".join(_FORMATS)}.')
     storage = _require_journal(session).storage
     if head:
         session.console.data(json.dumps(_head_document(storage.journal_id, head_of(storage))))
@@ -142,13 +142,13 @@ def import_file(
     at = timestamp(session.surroundings.now())
     taken = restore(journal.storage, archive) if whole else merge(journal.storage, archive, at=at)
     document = _taken(archive.journal_id, taken)
-    done = f"{taken.added} added, {taken.updated} brought up to date, {taken.known} known already"
+    done = f"{taken.added} added, {taken.updated} updated, {taken.known} known already"
     session.show(View(document, archive.journal_id, flatten(document), line=f"{archive.journal_id}   {done}"))
     if whole:
         session.console.note(
             "restored",
-            "what was written after the export is not known here: settle it by hand. Any other copy of this journal "
-            "must not be used any more",
+            "writes after the export are not in this journal: settle them by hand. Any other copy of this journal "
+            "Do not use any other copy of this journal",
             important=True,
         )
 
@@ -159,7 +159,7 @@ def _require_journal(session: Session) -> "Journal":
     if not journal.storage.is_there:
         journal.require_complete()
         raise EscrowctlError(
-            ErrorCode.NOT_FOUND, f"there is no journal yet: the first write makes {journal.storage.where}."
+            ErrorCode.NOT_FOUND, f"there is no journal yet: the first write creates {journal.storage.where}."
         )
     return journal
 
@@ -203,9 +203,9 @@ def _read_head(session: Session, file: str | None, *, journal_id: str) -> Head |
         head = Head(int(document["sequence"]), str(document["digest"]))
         of = str(document["journal_id"])
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
-        raise bad_value(f"{_name(file)} holds no head: journal export --head prints one.") from None
+        raise bad_value(f"{_name(file)} has no head: journal export --head prints one.") from None
     if of != journal_id:
-        raise bad_value(f"{_name(file)} is of another journal, {of}; this one is {journal_id}.")
+        raise bad_value(f"{_name(file)} belongs to journal {of}; this one is {journal_id}.")
     return head
 
 

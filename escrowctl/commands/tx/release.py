@@ -67,7 +67,7 @@ def release(
     session = session_of(context)
     wanted, several = read_ids(ids, session.surroundings.stdin)
     if ids == ["-"] and not (yes or dry_run):
-        raise confirmation_needed("ids come from standard input, so that no confirmation can be typed", "--yes")
+        raise confirmation_needed("ids come from standard input, so escrowctl cannot ask for confirmation", "--yes")
     refuse_confusable(wanted)
     if several and idempotency_key is not None:
         raise bad_value("--idempotency-key is for one release: give one id.")
@@ -132,7 +132,7 @@ def _parse_duration(text: str, *, name: str) -> float:
 def _check_wait(session: Session, seconds: float) -> float:
     if not session.service.released:
         raise bad_value(
-            f"--wait needs to know which statuses mean released, and {session.service.name} names none.",
+            f"--wait needs a status that means released, and {session.service.name} has none.",
             hint='in the profile: status.released = ["released"]',
         )
     return seconds
@@ -173,29 +173,25 @@ def _how_verified(result: "WriteResult") -> str:
         return "confirmed by reading it back"
     if result.verified is False:
         return "accepted, not yet released"
-    return "accepted; could not be read back" if result.status_after is None else "accepted, not confirmed as released"
+    return "accepted, could not be read back" if result.status_after is None else "accepted, not confirmed"
 
 
 def _note_release(session: Session, resource_id: str, result: "WriteResult") -> None:
     note, entry = session.console.note, result.entry
     if entry is None:
-        how = (
-            "was released already"
-            if result.verified
-            else "had a release accepted before; it is not confirmed as released"
-        )
+        how = "was already released" if result.verified else "has an earlier accepted release that is not confirmed"
         note("already_released", f"{resource_id} {how}. Nothing was sent now.")
     elif result.replayed:
         note_replayed(session, result)
     elif entry.settlement.http_status not in SUCCESS:
-        how = f"the service answered {entry.settlement.http_status} ({entry.name})"
+        how = f"the service replied {entry.settlement.http_status} ({entry.name})"
         note("released_despite_refusal", f"{how}; {resource_id} reads as {result.status_after} now")
     elif result.verified is False:
         note(
             "not_yet_released", f"accepted, not yet released: the status is {result.status_after}; --wait waits for it"
         )
     elif result.verified is None:
-        note("not_confirmed", f"accepted, but not confirmed as released: {_why_open(session, result)}")
+        note("not_confirmed", f"accepted, but the release is not confirmed: {_why_open(session, result)}")
 
 
 def _why_open(session: Session, result: "WriteResult") -> str:

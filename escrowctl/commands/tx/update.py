@@ -68,7 +68,7 @@ def update_one(
         show_request(session, request_for(None))
         return
     session.service.refuse_key(*request_for(None).texts)
-    session.console.note("observed", "PUT /transactions/:id was observed, not published: what it changes is not known")
+    session.console.note("observed", "PUT /transactions/:id is an undocumented call: its effect is not known")
     with session.signals.held():
         confirm = ask_on_record(session, operation, encode(body), yes=yes)
         reading = ReleaseOptions(allow_unreadable=allow_unreadable)
@@ -82,7 +82,7 @@ def _note_reading(session: Session, resource_id: str, result: "WriteResult") -> 
     """Warn of an escrow that reads as released and did not before; report where it could not be read back."""
     if result.record is None:
         status = result.sent.settlement.http_status
-        session.console.note("empty_reply", f"accepted ({status}), with no reply body")
+        session.console.note("empty_reply", f"accepted ({status}); the reply has no body")
     if result.why_unread is not None:
         session.console.note("not_read_back", f"{resource_id} could not be read back: {result.why_unread}")
     record, released = result.after or result.record, session.service.means_released
@@ -90,7 +90,7 @@ def _note_reading(session: Session, resource_id: str, result: "WriteResult") -> 
     if not result.replayed and released(status_now) and not released(result.status_before):
         session.console.note(
             "now_released",
-            f"{resource_id} now reads as {status_now}, and did not before this update. "
+            f"this update changed the status of {resource_id} to {status_now}. "
             f"Check it: {session.invocation} tx get {resource_id}",
             word="warning",
             important=True,

@@ -20,7 +20,7 @@ FIELD_NAMES = (
 
 
 class SharedOptions:
-    """What the line says beside the command itself; filled while it is parsed."""
+    """The values of the shared options; filled while the line is parsed."""
 
     def __init__(self) -> None:
         self.profile: str | None = None
@@ -49,7 +49,7 @@ class Writes(Protocol):
 
 
 class Holder(Protocol):
-    """What the context carries: something that keeps the shared options of this run, and can print."""
+    """What the context carries: it has the shared options of this run, and can print."""
 
     options: SharedOptions
 
@@ -63,7 +63,7 @@ def _keep(context: Any, option: Any, value: Any) -> None:
         return
     options = cast("Holder", context.find_root().obj).options
     if option.name in options.given:
-        # Before the command and after it: as good as twice in one place.
+        # Once before the command and once after it is twice, too.
         raise _given_twice(option)
     if not option.is_flag:
         options.given.add(option.name)
@@ -107,7 +107,7 @@ def _show_help(context: Any, _option: Any, value: Any) -> None:
 
 
 def _make_options() -> list[TyperOption]:
-    # The parameters' names are Typer's own.
+    # The parameters have Typer's names.
     def value(*names: str, help: str, metavar: str, type: Any = str, keep: Any = _keep) -> TyperOption:  # noqa: A002
         return TyperOption(
             param_decls=list(names), type=type, help=help, metavar=metavar, callback=keep, expose_value=False
@@ -144,12 +144,12 @@ def _make_options() -> list[TyperOption]:
 
 
 class _Sharing:
-    """Adds the shared options to a command's own, once, when they are first needed."""
+    """Adds the shared options to those of a command, once, when they are first needed."""
 
     _with_shared: list[Any] | None = None
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the command's own parameters, then the shared ones and help."""
+        """Return the command's parameters, then the shared options."""
         if self._with_shared is None:
             own = super().get_params(ctx)  # type: ignore[misc] # the class it is mixed into
             self._with_shared = [*own, *_make_options()]
@@ -166,7 +166,7 @@ class _Sharing:
 
 
 class SharedCommand(_Sharing, TyperCommand):
-    """A command that understands the shared options besides its own."""
+    """A command that understands the shared options too."""
 
 
 class SharedGroup(_Sharing, TyperGroup):

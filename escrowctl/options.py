@@ -4,12 +4,25 @@ Typer takes an option only where it is declared. Declaring these on every comman
 cost each start some 30 ms, so a command adds them to its own when it is parsed or asked for help.
 """
 
-from typing import Annotated, Any, Protocol, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from escrowctl.errors import EscrowctlError, bad_value
+
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class _Console(Protocol):
+        def data(self, text: str) -> None: ...
+
+    class _Session(Protocol):
+        options: "SharedOptions"
+
+        @property
+        def console(self) -> _Console: ...
+
 
 COLOR_CHOICES = ("auto", "always", "never")
 FIELD_NAMES = (
@@ -41,27 +54,16 @@ class SharedOptions:
         """Names of those with a value that were given so far."""
 
 
-class Writes(Protocol):
-    """Takes text for stdout."""
-
-    def data(self, text: str) -> None:
-        """Write it, and a line end."""
-
-
-class Holder(Protocol):
-    """What the context carries: it has the shared options of this run, and can print."""
-
-    options: SharedOptions
-
-    @property
-    def console(self) -> Writes:
-        """Where help goes."""
+def _session_in(context: Any) -> "_Session":
+    """Return the session that `main` put into the context."""
+    session: _Session = context.find_root().obj
+    return session
 
 
 def _keep(context: Any, option: Any, value: Any) -> None:
     if value is None or value is False:
         return
-    options = cast("Holder", context.find_root().obj).options
+    options = _session_in(context).options
     if option.name in options.given:
         # Once before the command and once after it is twice, too.
         raise _given_twice(option)
@@ -102,7 +104,7 @@ def _keep_version(context: Any, option: Any, value: Any) -> None:
 
 def _show_help(context: Any, _option: Any, value: Any) -> None:
     if value:
-        cast(Holder, context.find_root().obj).console.data(context.get_help())
+        _session_in(context).console.data(context.get_help())
         raise typer.Exit
 
 

@@ -91,7 +91,7 @@ _OTHERS = {"api": "api.call", "help": "help.show"}
 _KEY_OPTIONS = frozenset(
     {"--api-key", "--apikey", "--key", "--token", "--with-token", "--secret", "--secret-key", "--password", "--bearer"}
 )
-"""Options that users expect to take the key; there is none."""
+"""Names that people try for an option that takes the key; there is no such option."""
 
 _RENAMED = {"--despite": "--allow-duplicate", "--unread": "--allow-unreadable", "--ok-if-released": "--skip-released"}
 """Option names of earlier versions, and what they are called now."""
@@ -103,12 +103,12 @@ _WAYS_OF_A_KEY = (
     "in a job:   set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY",
 )
 
-# Help is one of the shared options: Typer's own would write past the console.
+# Help is one of the shared options: the help option of Typer does not write through the console.
 _SETTINGS: dict[str, Any] = {"help_option_names": []}
 
 
 class _Commands(dict[str, Any]):
-    """A group's commands by name; each is made when it is first looked up."""
+    """A group's commands by name; each is created when it is first looked up."""
 
     def __init__(self, makers: dict[str, Callable[[], Any]]) -> None:
         super().__init__(makers)
@@ -175,7 +175,7 @@ def _print_help_when_bare(context: typer.Context) -> None:
 
 
 def make_tree() -> Any:
-    """Return the whole tree as Typer's own group."""
+    """Return the complete tree as a group of Typer."""
     return _make_group(
         _SUMMARY,
         {noun: partial(_make_noun, noun) for noun in NOUNS}
@@ -196,10 +196,10 @@ def run(argv: Sequence[str], session: Session) -> None:
     """Parse the line and run its command.
 
     Raises EscrowctlError (exit 2) for what cannot be parsed, KeyboardInterrupt where a command that
-    Ctrl-C is meant to end has told so, and whatever the command raises.
+    Ctrl-C ends on purpose returned `INTERRUPTED`, and what the command raises.
     """
     command = make_tree()
-    # Typer's own completion would take the run over where _ESCROWCTL_COMPLETE is set. No variable has this name.
+    # Where _ESCROWCTL_COMPLETE is set, Typer would print its completion instead. No variable has this name.
     no_variable = "="
     try:
         ended = command.main(
@@ -220,7 +220,7 @@ def _as_expected(error: typer.TyperException) -> EscrowctlError:
     elif option in _KEY_OPTIONS:
         message, hint = f"there is no {option}. {_NO_KEY_HERE}", _WAYS_OF_A_KEY
     elif "extra argument" in message and hint == ("escrowctl auth login --help",):
-        # What was typed may be a key: it is not repeated.
+        # The extra word may be a key: it is not shown again.
         message, hint = f"auth login takes options only. {_NO_KEY_HERE}", _WAYS_OF_A_KEY
     return not_sent(ErrorCode.USAGE, f"{_sentence(message)}", hint=hint)
 

@@ -1,4 +1,4 @@
-"""Asking the person at the terminal, and saying why nobody can be asked."""
+"""Questions to the operator at the terminal, or the reason why none can be asked."""
 
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ _MAX_ECHO = 80
 
 
 def confirmation_needed(why: str, flag: str) -> EscrowctlError:
-    """A confirmation that nobody is there to give: exit 3, nothing sent; `flag` gives it on the line."""
+    """Return the error of a write that cannot be confirmed here: `CONFIRMATION_NEEDED`; `flag` confirms it."""
     return not_sent(ErrorCode.CONFIRMATION_NEEDED, f"{why}.", hint=f"to confirm on the command line: {flag}")
 
 
@@ -33,7 +33,7 @@ class Dialogue:
 
     @property
     def nobody_to_ask(self) -> str | None:
-        """Why nobody can be asked, to follow "and"; None where somebody can."""
+        """Why no question can be asked, to follow "and"; None where one can."""
         around = self._surroundings
         return (
             "--no-input is set"
@@ -51,7 +51,7 @@ class Dialogue:
         """Show what is to be done and have `word` typed.
 
         Raises EscrowctlError (exit 3): `declined`, saying what was typed if it was anything, or
-        `confirmation_needed` where nobody is there.
+        `confirmation_needed` where no question can be asked.
         """
         if absent := self.nobody_to_ask:
             raise confirmation_needed(f"{why}, but {absent}", "--yes")
@@ -72,7 +72,7 @@ class Dialogue:
         return _given(self._ask(list(lines))).strip()
 
     def ask_secret(self, *lines: str) -> str:
-        """Ask for a line that is not shown while it is typed, and return it as it was typed; else as `ask`."""
+        """Ask for a line that is not shown while it is typed, and return it unchanged; else as `ask`."""
         stdin = self._surroundings.stdin
         try:
             with self._signals.let_through(), without_echo(stdin):

@@ -145,7 +145,7 @@ class EscrowctlError(Exception):
 class Stopped(BaseException):
     """SIGINT or SIGTERM asked the program to end; `code` says which.
 
-    `standing`: sentences that say how things stand then, where whoever was interrupted knows it.
+    `standing`: sentences about what was done by then, where the interrupted code knows it.
     """
 
     def __init__(self, code: ErrorCode, standing: str = "") -> None:
@@ -167,10 +167,10 @@ def not_sent(
 
 
 def bad_value(message: str, *, hint: Hints = (), effect: str = NOTHING_SENT) -> EscrowctlError:
-    """A value that was typed cannot be used: `ErrorCode.BAD_VALUE`, nothing sent."""
+    """Return the error of a typed value that cannot be used: `ErrorCode.BAD_VALUE`, nothing sent."""
     return not_sent(ErrorCode.BAD_VALUE, message, hint=hint, effect=effect)
 
 
 def bad_config(message: str, *, hint: Hints = ()) -> EscrowctlError:
-    """A file or variable that configures escrowctl cannot be used: `ErrorCode.BAD_CONFIG`, nothing sent."""
+    """Return the error of a config file or variable that cannot be used: `ErrorCode.BAD_CONFIG`, nothing sent."""
     return not_sent(ErrorCode.BAD_CONFIG, message, hint=hint)

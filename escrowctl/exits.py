@@ -4,7 +4,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What a script may branch on. README and `help exit-codes` are made from this list."""
+    """What a script may branch on. README and `help exit-codes` are generated from this list."""
 
     meaning: str
 

@@ -1,6 +1,6 @@
 """The entry point: argv in, exit code out, and the only exception boundary.
 
-Nothing is imported at the top that `--version` does not need: it is asked by scripts all day.
+Nothing is imported at the top that `--version` does not need: scripts call it often.
 """
 
 import sys
@@ -33,7 +33,7 @@ def main(argv: "Sequence[str] | None" = None, surroundings: "Surroundings | None
     try:
         return int(_run(words, surroundings))
     except KeyboardInterrupt:
-        # Before our own handlers stood: nothing was sent then.
+        # It came before the handlers were installed: nothing was sent.
         return 130
 
 
@@ -53,7 +53,7 @@ def _run(words: "Sequence[str]", surroundings: "Surroundings | None") -> int:
         try:
             return _dispatch(words, session)
         except Stopped as stopped:
-            # A second signal, while the first was being told of.
+            # A second signal, while the first was being reported.
             return stopped.code.exit_code
         finally:
             session.signals.hold()
@@ -61,7 +61,7 @@ def _run(words: "Sequence[str]", surroundings: "Surroundings | None") -> int:
 
 
 def _dispatch(words: "Sequence[str]", session: "Session") -> int:
-    """Run the command and turn whatever it raises into output and an exit code."""
+    """Run the command and turn what it raises into output and an exit code."""
     from escrowctl.errors import ErrorCode, EscrowctlError, Stopped
     from escrowctl.exits import ExitCode
     from escrowctl.output.console import OutputClosedError
@@ -71,20 +71,20 @@ def _dispatch(words: "Sequence[str]", session: "Session") -> int:
         from escrowctl.app import run
 
         run(words, session)
-        # All is done and told: a signal from here on has nothing left to end.
+        # All is done and reported: a later signal has nothing left to end.
         session.signals.hold()
         _note_defects(session)
     except EscrowctlError as error:
         if error.code in (ErrorCode.USAGE, ErrorCode.BAD_VALUE, ErrorCode.BAD_CONFIG):
-            # The line may not have been parsed to its end; it is answered in the form it seems to ask for.
+            # The line may not have been parsed to its end: look for --json in its words.
             session.options.json |= "--json" in _before_dashes(words)
         return _fail(session, error)
     except Stopped as stopped:
-        # Where no write was possible, saying that none is unknown would only raise the question.
+        # Where no write was possible, the sentence would only raise the question.
         usual = "No write was left unknown." if "journal" in session.__dict__ else ""
         return _fail(session, EscrowctlError(stopped.code, f"stopped. {stopped.standing or usual}".rstrip()))
     except OutputClosedError:
-        # What was asked for was read; that the reader of stdout left early is its own business.
+        # The command did its work; a reader of stdout may close it early.
         return ExitCode.OK
     except Exception as error:
         return _report_defect(session, error)
@@ -109,7 +109,7 @@ def _report_defect(session: "Session", error: Exception) -> int:
 
 
 def _note_defects(session: "Session") -> None:
-    """Say which defects the run went on after, each with its report."""
+    """Report the defects that did not end the run, each with its crash report."""
     for error in session.defects:
         report = _record_defect(session, error)
         message = f"escrowctl continued after an internal error ({type(error).__name__})"
@@ -118,7 +118,7 @@ def _note_defects(session: "Session") -> None:
 
 
 def _record_defect(session: "Session", error: BaseException) -> "Path | None":
-    """Write where a defect showed itself; whatever fails on the way, the defect is told."""
+    """Write where a defect occurred; None where that fails: the defect is reported in any case."""
     import contextlib
 
     if session.options.debug:
@@ -135,7 +135,7 @@ def _record_defect(session: "Session", error: BaseException) -> "Path | None":
 def _fail(session: "Session", error: "EscrowctlError") -> int:
     import contextlib
 
-    # What is to be told is decided; another signal cannot change it.
+    # The outcome is decided; another signal cannot change it.
     session.signals.hold()
     # The mistake may be that a key was typed, which nothing has read yet.
     with contextlib.suppress(Exception):
@@ -159,7 +159,7 @@ def _print_version(*, as_json: bool) -> int:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
     except OSError:
-        sys.stdout = None  # or the interpreter would complain once more at its end
+        sys.stdout = None  # or the interpreter would report it again at its end
         return 0
     return 0
 

@@ -4,12 +4,25 @@ Typer takes an option only where it is declared. Declaring these on every comman
 cost each start some 30 ms, so a command adds them to its own when it is parsed or asked for help.
 """
 
-from typing import Annotated, Any, Protocol, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from escrowctl.errors import EscrowctlError, bad_value
+
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class _Console(Protocol):
+        def data(self, text: str) -> None: ...
+
+    class _Session(Protocol):
+        options: "SharedOptions"
+
+        @property
+        def console(self) -> _Console: ...
+
 
 COLOR_CHOICES = ("auto", "always", "never")
 FIELD_NAMES = (
@@ -20,7 +33,7 @@ FIELD_NAMES = (
 
 
 class SharedOptions:
-    """What the line says beside the command itself; filled while it is parsed."""
+    """The values of the shared options; filled while the line is parsed."""
 
     def __init__(self) -> None:
         self.profile: str | None = None
@@ -41,29 +54,18 @@ class SharedOptions:
         """Names of those with a value that were given so far."""
 
 
-class Writes(Protocol):
-    """Takes text for stdout."""
-
-    def data(self, text: str) -> None:
-        """Write it, and a line end."""
-
-
-class Holder(Protocol):
-    """What the context carries: something that keeps the shared options of this run, and can print."""
-
-    options: SharedOptions
-
-    @property
-    def console(self) -> Writes:
-        """Where help goes."""
+def _session_in(context: Any) -> "_Session":
+    """Return the session that `main` put into the context."""
+    session: _Session = context.find_root().obj
+    return session
 
 
 def _keep(context: Any, option: Any, value: Any) -> None:
     if value is None or value is False:
         return
-    options = cast("Holder", context.find_root().obj).options
+    options = _session_in(context).options
     if option.name in options.given:
-        # Before the command and after it: as good as twice in one place.
+        # Once before the command and once after it is twice, too.
         raise _given_twice(option)
     if not option.is_flag:
         options.given.add(option.name)
@@ -102,12 +104,12 @@ def _keep_version(context: Any, option: Any, value: Any) -> None:
 
 def _show_help(context: Any, _option: Any, value: Any) -> None:
     if value:
-        cast(Holder, context.find_root().obj).console.data(context.get_help())
+        _session_in(context).console.data(context.get_help())
         raise typer.Exit
 
 
 def _make_options() -> list[TyperOption]:
-    # The parameters' names are Typer's own.
+    # The parameters have Typer's names.
     def value(*names: str, help: str, metavar: str, type: Any = str, keep: Any = _keep) -> TyperOption:  # noqa: A002
         return TyperOption(
             param_decls=list(names), type=type, help=help, metavar=metavar, callback=keep, expose_value=False
@@ -144,12 +146,12 @@ def _make_options() -> list[TyperOption]:
 
 
 class _Sharing:
-    """Adds the shared options to a command's own, once, when they are first needed."""
+    """Adds the shared options to those of a command, once, when they are first needed."""
 
     _with_shared: list[Any] | None = None
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the command's own parameters, then the shared ones and help."""
+        """Return the command's parameters, then the shared options."""
         if self._with_shared is None:
             own = super().get_params(ctx)  # type: ignore[misc] # the class it is mixed into
             self._with_shared = [*own, *_make_options()]
@@ -166,7 +168,7 @@ class _Sharing:
 
 
 class SharedCommand(_Sharing, TyperCommand):
-    """A command that understands the shared options besides its own."""
+    """A command that understands the shared options too."""
 
 
 class SharedGroup(_Sharing, TyperGroup):

@@ -1,6 +1,6 @@
 """What a command is given: the service, the client, the journal, and ways to show and ask.
 
-This is the one lazy door: nothing costly is imported or opened until a command asks for it.
+Nothing costly is imported or opened until a command asks for it.
 """
 
 import shlex
@@ -54,7 +54,7 @@ class Session:
         self.signals = signals
         self.options = SharedOptions()
         self.words: tuple[str, ...] = ()
-        """The line as it was typed after the program's name."""
+        """The words of the line after the program's name."""
         self.defects: list[BaseException] = []
         """Defects of escrowctl that did not end the run, for main to report."""
 
@@ -74,7 +74,7 @@ class Session:
         return Dialogue(self.surroundings, self.signals, self.options, self.console)
 
     def show(self, view: "View", *, done: str | None = None) -> None:
-        """Show one thing. `done` says what has happened already, should it turn out unprintable.
+        """Show one view. `done` says what has happened already, should it turn out unprintable.
 
         Raises EscrowctlError (exit 2) where ids were asked for and a reply of any shape, that was only
         read, has none.
@@ -123,7 +123,7 @@ class Session:
                 self.keys.learn_files(config, self.resolver.credentials.path)
 
     def remember(self, kind: str, ids: "Iterable[str | None]") -> None:
-        """Keep ids (`transaction`, `user`) for the shells to offer at TAB; it never fails a command."""
+        """Store ids (`transaction`, `user`) for the shells to offer at TAB; it never fails a command."""
         from escrowctl.completion.cache import DEFAULT, SANDBOX, remember_ids
 
         options = self.options
@@ -133,7 +133,7 @@ class Session:
                 remember_ids(self.folders.cache, SANDBOX if options.sandbox else named, kind, ids)
 
     def remember_profiles(self) -> None:
-        """Keep the names of the profiles for the shells to offer at TAB, those of the user's own file."""
+        """Store the names of the profiles for the shells to offer at TAB; only those of the default config file."""
         from escrowctl.completion.cache import remember_profiles
 
         with suppress(EscrowctlError):
@@ -172,13 +172,13 @@ class Session:
 
     @property
     def program(self) -> str:
-        """How a hint starts that names a profile of its own: the program, with the config file that was typed."""
+        """How a hint starts that names a profile itself: the program, with the config file that was typed."""
         config = self.options.config
         return shlex.join(["escrowctl", *(["--config", config] if config is not None else [])])
 
     @cached_property
     def folders(self) -> "Folders":
-        """The config, state and cache folders of this run; each is looked for when it is asked for."""
+        """The config, state and cache folders of this run; each is looked up when it is first needed."""
         from escrowctl.config.folders import Folders
 
         return Folders(self.surroundings.environ)
@@ -193,7 +193,7 @@ class Session:
 
     @cached_property
     def resolver(self) -> "Resolver":
-        """What answers where values come from; not for `--sandbox`, which nothing of it changes."""
+        """Finds settings and where they come from; not for `--sandbox`, which has fixed ones."""
         from escrowctl.config.settings import Resolver
 
         return Resolver(self.line, self.surroundings.environ, self.folders)
@@ -265,7 +265,7 @@ class Session:
 
     @cached_property
     def journal(self) -> "Journal":
-        """The journal of this run: the sandbox's own, or the one for everything else.
+        """The journal of this run: that of the sandbox, or the one for all services.
 
         Raises EscrowctlError `journal_unusable` (17).
         """
@@ -282,7 +282,7 @@ class Session:
 
     @cached_property
     def journal_to_read(self) -> "Journal":
-        """The same journal for those who only look: nothing is made, and what cannot be written is read."""
+        """The same journal to read only: nothing is created, and it may be on a read-only disk."""
         return self._open_journal(reading=True)
 
     def find_entry(self, number: int, *, reading: bool = False) -> "Entry":

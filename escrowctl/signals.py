@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM, held back where money is being written and let through where we only wait.
+"""SIGINT and SIGTERM: held while a write is in progress, let through while the program only waits.
 
 A handler that raises could do so between a request's last byte and the record of it. So signals
 raise `Stopped` only outside `held()`, or inside `let_through()`; in between they are remembered and
@@ -42,8 +42,8 @@ class Signals:
     def held(self) -> Iterator[None]:
         """Keep signals back for the length of the block; a remembered one is raised at its end.
 
-        When the block itself fails, its own error stands, for it says more than a signal does, and
-        signals stay back until it has been told: `resume` then, where the program goes on.
+        When the block itself fails, its error is raised, because it says more than a signal, and signals
+        are held until it has been reported: call `resume` then, where the program goes on.
         """
         outer, self._holding = self._holding, True
         yield
@@ -71,7 +71,7 @@ class Signals:
             self._holding = outer
 
     def remember(self, stopped: Stopped) -> None:
-        """Put off a stop that was caught where something remained to be said first."""
+        """Raise a stop later that was caught where something must be reported first."""
         self.pending = stopped.code
 
     def raise_pending(self) -> None:

@@ -1,4 +1,4 @@
-"""What the program finds around it: environment, streams, clocks, chance. Tests hand in their own."""
+"""The runtime environment: variables, streams, clocks, random numbers. Tests replace them."""
 
 import errno
 import io
@@ -15,7 +15,7 @@ from escrowctl.errors import bad_value
 
 
 class _ClosedStream(io.StringIO):
-    """What stands for a stream that was closed before the program began (`>&-`): Python has None there."""
+    """A stream that was closed before the program began (`>&-`): Python has None there."""
 
     def write(self, _text: str) -> int:
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
@@ -35,7 +35,7 @@ def _new_uuid() -> str:
 
 
 class Surroundings:
-    """The outside world of one run. `now` is for display and records, `monotonic` for deadlines.
+    """What one run uses of the outside world. `now` is for display and records, `monotonic` for deadlines.
 
     `chance` draws from 0 (included) to 1.
     """
@@ -65,7 +65,7 @@ class Surroundings:
 
 
 def forbid_core_dumps() -> None:
-    """Let a crash of this process write no file of its memory, where the system lets that be said."""
+    """Forbid core dumps of this process, where the system allows it."""
     import resource  # noqa: PLC0415 - for those who hold a key
 
     with suppress(OSError, ValueError):
@@ -76,7 +76,7 @@ def forbid_core_dumps() -> None:
 def without_echo(stdin: TextIO) -> Iterator[None]:
     """Keep the terminal from showing what is typed into `stdin` for the length of the block.
 
-    Raises EscrowctlError (exit 2) for a terminal that cannot be told so. A stream that is no file
+    Raises EscrowctlError (exit 2) for a terminal where echo cannot be turned off. A stream that is no file
     shows nothing by itself.
     """
     import termios  # noqa: PLC0415 - for those who are asked for a key
@@ -100,7 +100,7 @@ def without_echo(stdin: TextIO) -> Iterator[None]:
 
 
 def timestamp(moment: datetime) -> str:
-    """Return RFC 3339 in UTC with milliseconds, the form in which times are kept and printed."""
+    """Return RFC 3339 in UTC with milliseconds, the form in which times are stored and printed."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -108,7 +108,7 @@ _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def ago(earlier: str, now: datetime) -> str:
-    """Return how long ago a timestamp was, in its largest whole unit: `20 s ago`, `3 min ago`; or `in 2 h`."""
+    """Return how long ago a timestamp was, in its largest full unit: `20 s ago`, `3 min ago`; or `in 2 h`."""
     seconds = int((now - datetime.fromisoformat(earlier)).total_seconds())
     size, unit = next(((size, unit) for size, unit in _UNITS if abs(seconds) >= size), (1, "s"))
     length = f"{abs(seconds) // size} {unit}"

@@ -1,6 +1,6 @@
 """The one module that speaks HTTP: one request at a time, its reply read within bounds, its faults named.
 
-Redirects are not followed, cookies are not kept, the environment is not read.
+Redirects are not followed, cookies are not stored, the environment is not read.
 """
 
 import ssl
@@ -156,7 +156,7 @@ class InProcessTransport:
 def connect(
     service: Service, *, monotonic: Callable[[], float] = time.monotonic, observe: Observer | None = None
 ) -> Connection:
-    """Return a connection to a real service, through its proxy if it has one; it is made with the first request."""
+    """Return a connection to a real service, through its proxy if it has one; it is opened by the first request."""
     is_https = service.origin.scheme == "https"
     context = make_context(service.network.ca_bundle) if is_https else make_empty_context()
     proxy = _proxy(service.network.proxy, context)
@@ -195,8 +195,8 @@ class BodyError(Exception):
 def collect(chunks: Iterable[bytes], *, limit: int, encoding: str | None) -> bytes:
     """Return the decoded body of at most `limit` bytes; raises BodyError.
 
-    Identity is asked for; a single gzip or deflate layer is undone in bounded steps all the same,
-    and its end mark is checked, because a cut stream inflates without an error.
+    The request accepts no encoding but identity. A single gzip or deflate layer is decoded all the same, in
+    bounded steps, and its end mark is checked, because a cut stream inflates without an error.
     """
     match (encoding or "identity").strip().lower():
         case "identity" | "":

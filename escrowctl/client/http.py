@@ -1,9 +1,9 @@
 """One request and what came of it, as plain values: nothing here knows an HTTP library.
 
 interface.md section 5: every request carries `Authorization: Bearer <API_KEY>`; requests with a
-body carry `Content-Type: application/json`. The other headers are our own: identity encoding is asked
-for so that replies can be read in bounded steps, and a write carries an Idempotency-Key, which
-promises nothing where the service does not.
+body carry `Content-Type: application/json`. The other headers are a choice of escrowctl: it accepts only
+identity encoding, so that replies can be read in bounded steps; and a write carries an Idempotency-Key,
+which has an effect only where the service says so.
 """
 
 from enum import StrEnum
@@ -26,7 +26,7 @@ Headers = tuple[tuple[str, str], ...]
 
 
 class Request(NamedTuple):
-    """One request as it goes out. `headers` holds the key: it is never printed as it is."""
+    """One request as it goes out. `headers` holds the key: never print it unredacted."""
 
     method: str
     url: str

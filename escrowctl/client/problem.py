@@ -56,7 +56,7 @@ def refusal_hint(service: Service, status: int) -> Hints:
 
 
 def connection_hint(service: Service) -> str:
-    """Return what to look at where no connection could be opened."""
+    """Return what to check where no connection could be opened."""
     return f"the base URL came from {service.url_source}"
 
 

@@ -99,7 +99,7 @@ class Reader:
         return record
 
     def read_list(self, operation: Operation, *, decides: bool = False) -> Records:
-        """Return the items of a collection, whatever envelope it came in; `decides` and errors as in `read`."""
+        """Return the items of a collection, in any envelope; `decides` and errors as in `read`."""
         reading = self._ask(operation, None, limit=LIST_LIMIT)
         document = reading.document()
         if decides:
@@ -166,7 +166,7 @@ class Reader:
 
 
 def _says_no(*documents: JsonValue, noun: str) -> bool:
-    # A document that is no object says nothing about success: it is shown as it is.
+    # A document that is no object says nothing about success: it is shown unchanged.
     return any(isinstance(document, dict) and looks_like_error(document, noun=noun) for document in documents)
 
 

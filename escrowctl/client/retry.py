@@ -130,8 +130,8 @@ def _failed_for_now(answer: Answer) -> bool:
 def asked_wait(answer: Answer | None, *, now: datetime) -> float | None:
     """Return the seconds that Retry-After asks for (RFC 9110 section 10.2.3); None where it asks for nothing.
 
-    A date is held against the service's own Date, so that our clock does not matter; `now` serves
-    where there is none.
+    A date is compared with the reply's Date, so that this machine's clock does not matter; with `now`
+    where the reply has none.
     """
     text = (answer.header("Retry-After") or "").strip() if answer else ""
     if text.isascii() and text.isdigit():

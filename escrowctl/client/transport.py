@@ -1,9 +1,9 @@
 """Watched connections to one origin: sockets, names and TLS, below httpcore's pool.
 
-httpx's own transport takes no network backend; ours needs one, for two things that decide about
-money: the first byte written to the origin itself is noted before it is handed to the kernel
-(after any proxy's tunnel, inside TLS), and one deadline bounds an attempt in total, name
-resolution and every read included.
+A network backend is needed for two facts that decide about money: the first byte written to the origin
+itself is noted before the kernel gets it (after any proxy's tunnel, inside TLS), and one deadline bounds an
+attempt in total, with name resolution and every read. httpx's transport takes no network backend;
+httpcore's pool does.
 """
 
 import socket
@@ -108,7 +108,7 @@ class _Serving:
         self._received = 0
 
     def count(self, chunk: bytes) -> None:
-        """Count bytes that arrived; the first are kept, to find where the reply's head ends."""
+        """Count bytes that arrived; the first are stored, to find where the reply's head ends."""
         if len(self._head) < _MAX_HEAD:
             self._head += chunk
         self._received += len(chunk)
@@ -248,8 +248,8 @@ def make_context(ca_bundle: Path | None) -> ssl.SSLContext:
     """Return a verifying context; raises EscrowctlError (exit 2) for a bundle that is not PEM.
 
     A bundle replaces the system's trust store, and nothing else does: SSL_CERT_FILE and SSL_CERT_DIR,
-    which OpenSSL's own defaults honour, would silently change whom the key is shown to. Nor is
-    SSLKEYLOGFILE: it would write what decrypts the key's transport into a file.
+    which OpenSSL's own defaults honour, would silently change which servers get the key. SSLKEYLOGFILE is
+    not read either: it would write the session keys of TLS into a file.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2

@@ -106,9 +106,6 @@ def reset(context: typer.Context, yes: YesOption = False) -> None:
         session.show(_status_view(session))
 
 
-# Serving
-
-
 def _run(session: Session, server: "SandboxServer") -> bool:
     """Serve until a signal; both are how a server is meant to end. Return whether it was Ctrl-C."""
     signals = session.signals
@@ -140,9 +137,6 @@ def _tell(session: Session, served: "ServedSandbox") -> None:
         f"export ESCROWCTL_BASE_URL={served.base_url} ESCROWCTL_API_KEY={served.key}    or: escrowctl --sandbox ...",
         word="next",
     )
-
-
-# Looking
 
 
 def _status_view(session: Session) -> View:

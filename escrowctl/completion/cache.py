@@ -51,7 +51,7 @@ def _write(path: Path, first: list[str], then: list[str], *, known: list[str] | 
 
 def _read(path: Path) -> list[str]:
     try:
-        with os.fdopen(open_regular(path, os.O_RDONLY), encoding="ascii", errors="replace") as file:
+        with os.fdopen(open_regular(path, os.O_RDONLY), encoding="utf-8", errors="replace") as file:
             return file.read(_MAX_BYTES).splitlines()
     except (OSError, ValueError):
         return []

@@ -74,7 +74,7 @@ def render(nodes: list[Node]) -> str:
             place = node.cached if node.cached == "profile" else f'"$scope/{node.cached}"'
             lines.append(f"      [[ $PREFIX == -* && -z $only ]] || _escrowctl_cached {place}")
         lines += ["      ;;"]
-    # Options are a kind of their own to zsh: it offers them once a dash is typed.
+    # zsh has a separate list of options: it offers them once a dash is typed.
     lines += ["  esac", "  [[ -n $only ]] && return", "  _describe command commands"]
     lines += ["  _describe -o option flags", "}"]
     # Loaded by autoload the file's body is the function; sourced, it registers itself.

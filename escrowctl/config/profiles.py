@@ -121,9 +121,6 @@ class ConfigFile(_Strict):
     )
 
 
-# Settings by name
-
-
 def _list_settings() -> dict[str, FieldInfo]:
     found: dict[str, FieldInfo] = {}
     for name, field in Profile.model_fields.items():

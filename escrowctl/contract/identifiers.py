@@ -16,7 +16,7 @@ _EMPTY_WORDS = frozenset({"null", "none", "undefined", "nil"})
 
 
 def parse_id(text: str, *, noun: str = "transaction") -> str:
-    """Return an id that may stand in a path: 1 to 128 letters, digits, `_` and `-`.
+    """Return an id that may be part of a path: 1 to 128 letters, digits, `_` and `-`.
 
     Raises EscrowctlError (exit 2) otherwise, and for the words that a script writes where it lost
     the id (`null`, `None`, `undefined`).

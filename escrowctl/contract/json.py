@@ -1,8 +1,8 @@
-"""JSON as money needs it: every number as it was written, and a reader that takes nothing for granted.
+"""JSON with every number token unchanged, and a strict reader of replies.
 
-I-JSON (RFC 7493) is asked of a reply: UTF-8 without a byte order mark, no duplicate keys, no lone
-surrogates, and no NaN or Infinity, which RFC 8259 does not know either. Python's own reader
-accepts all of them, and answers some damage with RecursionError or ValueError.
+A reply must be I-JSON (RFC 7493): UTF-8 without a byte order mark, no duplicate keys, no lone
+surrogates; and no NaN or Infinity, which RFC 8259 does not know either. Python's reader
+accepts all of them, and raises RecursionError or ValueError for some damage.
 """
 
 import json
@@ -17,9 +17,9 @@ MAX_NUMBER_CHARS = 128
 
 
 class Number(Decimal):
-    """A JSON number token: compares as a Decimal, prints exactly as it stood on the wire.
+    """A JSON number token: compares as a Decimal, prints exactly as sent.
 
-    `Number("100.00")` equals `Decimal(100)` and prints `100.00`; no float is ever made of it.
+    `Number("100.00")` equals `Decimal(100)` and prints `100.00`; it never becomes a float.
     """
 
     __slots__ = ("text",)
@@ -27,7 +27,7 @@ class Number(Decimal):
     text: str
 
     def __new__(cls, text: str) -> "Number":
-        """Keep the token beside its value; raises `decimal.InvalidOperation` beyond Decimal's range."""
+        """Store the token with its value; raises `decimal.InvalidOperation` beyond Decimal's range."""
         self = super().__new__(cls, text)
         self.text = text
         return self
@@ -47,7 +47,7 @@ def encode(value: JsonValue, *, spaced: bool = False, indent: int | None = None)
     """Return `value` as ASCII JSON, in one line unless `indent` says how deep its lines begin.
 
     Compact as sent on the wire (`{"amount":100}`), or `spaced` as printed (`{"amount": 100}`).
-    Python's own encoder puts a Decimal through float, or refuses it.
+    Python's encoder converts a Decimal to float, or refuses it.
     """
     colon = ": " if spaced else ":"
     deeper = None if indent is None else indent + 1
@@ -82,7 +82,7 @@ def _text(value: str) -> str:
 
 
 def normalise(value: JsonValue) -> JsonValue:
-    """Return `value` with keys sorted and numbers in their shortest form: equal things, equal text."""
+    """Return `value` with keys sorted and numbers in their shortest form: equal values give equal texts."""
     match value:
         case Number():
             return _shortest(value)
@@ -133,7 +133,7 @@ class Defect(StrEnum):
 
 
 class Document(NamedTuple):
-    """A reply that was read: `value` is the whole JSON document, number tokens as they stood."""
+    """A reply that was read: `value` is the complete JSON document, its number tokens unchanged."""
 
     value: JsonValue
 
@@ -248,5 +248,5 @@ def _holds_too_many(body: bytes) -> bool:
 
 
 def excerpt_of(body: bytes, limit: int = 200) -> str:
-    """Return the first characters of a body, for a person; still to be made safe for printing."""
+    """Return the first characters of a body, for a person; pass them through `output.plain.safe` before printing."""
     return body[: limit * 4].decode("utf-8", errors="replace").strip()[:limit]

@@ -1,7 +1,7 @@
 """Finding an API key in a text, in any decoding, so that it is neither shown nor stored.
 
 Services echo keys as their encoders spell them (`\\u002B`, `\\/`, `&#43;`, `%2b`), gateways quote such
-replies in texts of their own, and bodies break off. So a text is decoded as far as it goes before it
+replies in other texts, and bodies break off. So a text is decoded as far as it goes before it
 is searched. It costs little on ordinary replies: some 0.3 s for 64 MB, 10 us for one record.
 """
 
@@ -48,7 +48,7 @@ def holds_key(text: str | bytes, key: str) -> bool:
     """Whether a text or a body holds an API key, in any decoding of it.
 
     As the key count 12 consecutive characters beyond its prefix, which ends at the last `_` within its
-    first 12 characters; 8 where fewer than 12 remain, and the whole key where fewer than 8 do. They are
+    first 12 characters; 8 where fewer than 12 remain, and the complete key where fewer than 8 do. They are
     found behind escapes of JSON, JavaScript, HTML and URLs in up to 12 layers, between invisible
     characters and in UTF-16; in base64 and hexadecimal by their beginning.
     """
@@ -107,7 +107,7 @@ def _cut(text: str, size: int, step: int) -> list[str]:
 
 
 def _decode_all(texts: list[str]) -> frozenset[bytes]:
-    """Return the last layer of each, as it is looked for; a key of nothing but escapes would leave nothing of it."""
+    """Return the last layer of each, which is searched for; where a key is nothing but escapes, the key itself."""
     found = ([*_layers(text.encode())][-1].translate(None, _DROPPED) or text.encode() for text in texts)
     return frozenset(found)
 

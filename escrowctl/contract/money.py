@@ -1,8 +1,8 @@
-"""Amounts and currencies: text as typed, Decimal beside it, never a float, never scaled.
+"""Amounts and currencies: the text as typed and its Decimal, never a float, never scaled.
 
 interface.md section 2 shows an amount only as "number" and a currency as "a currency code": units
-and bounds are not shown. So an amount goes out exactly as it was typed, and what could be read two
-ways is refused with the spelling that cannot.
+and bounds are not shown. So an amount is sent exactly as typed, and a spelling that could be read two
+ways is refused with one that cannot.
 
 Currencies and their minor digits: ISO 4217 List One as published on 2026-01-01. Codes without a minor
 unit there (precious metals, test and accounting codes such as XAU and XXX) are left out: no money is
@@ -47,7 +47,7 @@ _EXAMPLE = "write digits and at most one point, such as 100 or 99.95"
 
 
 class Money(NamedTuple):
-    """An amount as it stands on the wire, and its currency."""
+    """An amount, spelled as sent, and its currency."""
 
     amount: Number
     currency: str
@@ -64,7 +64,7 @@ def money_of(located: Located | None) -> Money | None:
 
 
 def sum_exactly(amounts: Iterable[Decimal]) -> Decimal:
-    """Return the sum without rounding: Decimal's own context would keep 28 digits."""
+    """Return the sum without rounding: Decimal's default context has 28 digits."""
     with localcontext(prec=_SUM_DIGITS):
         return sum(amounts, Decimal(0))
 
@@ -121,8 +121,8 @@ def check_minor_digits(amount: Number, currency: str, *, name: str = "--amount")
 
 
 def _misspelt(name: str, text: str) -> EscrowctlError:
-    problem, mend = _diagnose(text)
-    return bad_value(f'{name} "{text}" {problem}: {mend}.')
+    problem, fix = _diagnose(text)
+    return bad_value(f'{name} "{text}" {problem}: {fix}.')
 
 
 def _diagnose(text: str) -> tuple[str, str]:
@@ -156,13 +156,13 @@ def _diagnose_form(text: str) -> tuple[str, str]:
         return "starts with a point", _write("0" + text)
     if text.replace(".", "", 1).isdigit():
         whole, point, fraction = text.partition(".")
-        mended = f"{whole.lstrip('0') or '0'}{point}{fraction}"
-        return ("has a leading zero", _write(mended)) if Decimal(mended) else ("is zero", "an amount is above zero")
+        fixed = f"{whole.lstrip('0') or '0'}{point}{fraction}"
+        return ("has a leading zero", _write(fixed)) if Decimal(fixed) else ("is zero", "an amount is above zero")
     return "is not a number", _EXAMPLE
 
 
 def _write(candidate: str) -> str:
-    """Propose a spelling, if it would be taken: the mend of a mend is no help."""
+    """Propose a spelling, if it would be accepted."""
     usable = re.fullmatch(_PLAIN, candidate) and len(candidate) <= _MAX_AMOUNT_CHARS and Decimal(candidate) > 0
     return f"write {candidate}" if usable else _EXAMPLE
 

@@ -2,7 +2,7 @@
 
 Paths are relative to `{base_url}{api_prefix}`. An operation is *published* when section 4's table
 lists it, *observed* when it was only seen in activity listings: its contract is not shown. What
-`escrowctl api` may call besides is *foreign*.
+`escrowctl api` can call other paths too: they are *foreign*.
 """
 
 from enum import StrEnum
@@ -42,7 +42,7 @@ class Operation(NamedTuple):
 
     @property
     def makes_record(self) -> bool:
-        """Whether it makes a thing that the service names: only its reply can say which."""
+        """Whether it creates a record that the service names: only the reply has its id."""
         return self.name.startswith("create_")
 
     @property

@@ -1,6 +1,6 @@
-"""Paths typed by hand: an allow-list of what may stand in one, and which operation a path really is.
+"""Paths typed by hand: an allow-list of their characters, and which operation a path really is.
 
-A service may take `/Transactions/x/release.json` for the release of x, and stand under another
+A service may take `/Transactions/x/release.json` for the release of x, and have another
 prefix than the profile says. What ends like one of the contract's writes is treated as one, and what
 lies beneath a transaction and has a segment that starts with `release` as its release, so that no
 spelling gets round its guards. Nothing is guessed from a body.
@@ -60,7 +60,7 @@ def parse_call(method: str, text: str, *, base: str = "", prefix: str) -> Call:
         )
     segments = _segments(text, path.removeprefix(prefix) if path.startswith(f"{prefix}/") else path)
     call = _recognise(verb, segments)
-    _require_whole(text, call, _recognise(verb, [*_parts(base), *_parts(prefix), *segments]), verb)
+    _require_complete(text, call, _recognise(verb, [*_parts(base), *_parts(prefix), *segments]), verb)
     return call._replace(query=query)
 
 
@@ -73,8 +73,8 @@ def _unescape(escape: re.Match[str]) -> str:
     return char if _UNESCAPED.fullmatch(char) else escape[0]
 
 
-def _require_whole(text: str, call: Call, whole: Call, method: str) -> None:
-    """Refuse (exit 2) a write that becomes another one behind the profile's prefix: the wrong guards would stand."""
+def _require_complete(text: str, call: Call, whole: Call, method: str) -> None:
+    """Refuse (exit 2) a write that becomes another one behind the profile's prefix: the wrong guards would apply."""
     same = (call.operation.name, call.resource_id) == (whole.operation.name, whole.resource_id)
     if method not in READING_METHODS and not same:
         raise bad_value(f'"{text}" is only a part of a path: the rest is in the base URL or in api_prefix.')

@@ -47,8 +47,8 @@ _ENVELOPE_NAMES = ("data", "result", "record", "item", "payload", "response")
 
 
 class Pointers(NamedTuple):
-    """Where a profile says that fields are, as JSON Pointers into the record or the whole reply; None: the usual
-    names.
+    """Where a profile says that fields are, as JSON Pointers into the record or the complete reply; None: the
+    usual names.
     """
 
     id: str | None = None
@@ -71,7 +71,7 @@ class Located(NamedTuple):
 
 
 class Record(NamedTuple):
-    """What a service says of one thing: the complete document, the record in it, and what was found there."""
+    """What a service says of one record: the complete document, the record in it, and what was found there."""
 
     document: JsonValue
     value: JsonValue
@@ -104,7 +104,7 @@ def describe(located: Located | None) -> str:
 
 
 def describe_money(located: Located | None) -> str:
-    """Return `100 USD`, as far as it is known."""
+    """Return `100 USD`, or the part of it that is known."""
     if located is None or located.amount is None:
         return ""
     return f"{located.amount} {located.currency or ''}".rstrip()
@@ -148,7 +148,7 @@ def find_ids(value: JsonValue, *, noun: str) -> Iterator[str]:
 def find_items(document: JsonValue, *, noun: str) -> list[JsonValue] | None:
     """Return the items of a collection: a bare array, or the array in one or two envelopes.
 
-    An envelope's array stands under a usual name (`data`, `items`, ..., the noun's plural), or is the
+    An envelope's array has a usual name (`data`, `items`, ..., the noun's plural), or is the
     only array in it; an envelope may hold another alone. None where there is no such array.
     """
     return _find_array(document, (*_LIST_NAMES, f"{noun}s"), envelopes=_MOST_ENVELOPES)
@@ -179,7 +179,7 @@ def locate(
 
     An id may be text or a number; an amount may be a number, digits in text, or an object that
     holds both amount and currency. A pointer that leads nowhere in the record is tried in `document`,
-    the whole reply. `any_case` is False for what is sent: a service may not know `Amount`.
+    the complete reply. `any_case` is False for what is sent: a service may not know `Amount`.
     """
     if not isinstance(record, dict):
         return Located()
@@ -249,7 +249,7 @@ def find_error(document: JsonValue, *, sent: JsonValue = None, code_is_data: boo
     """Return the field by which the 2xx reply to a write says that it failed, or None.
 
     The list is closed, and outranks an id: what else a record may hold is no error, nor is a field
-    that comes back as it was `sent`. `code_is_data`: the profile says where the id is, and it is
+    that comes back equal to the one `sent`. `code_is_data`: the profile says where the id is, and it is
     there; then a code is a field like any other.
     """
     if not isinstance(document, dict):
@@ -283,7 +283,7 @@ def _fails(name: str, value: JsonValue, *, alone: bool, code_is_data: bool) -> b
 def looks_like_error(document: JsonValue, *, noun: str) -> bool:
     """Whether a 2xx reply is shaped like a refusal: `{"success": false}`, `{"error": ...}` and kin.
 
-    `{"status": "error"}` (JSend) is one only where no record stands beside it: a transaction may
+    `{"status": "error"}` (JSend) is one only where there is no record: a transaction may
     have a status of that name.
     """
     if isinstance(document, str):
@@ -306,7 +306,7 @@ def _says_error(fields: dict[str, JsonValue]) -> bool:
 
 
 def _is_problem(fields: dict[str, JsonValue]) -> bool:
-    """Whether it is problem details (RFC 9457 section 3): a status of 400 or more, beside a title or detail."""
+    """Whether it is problem details (RFC 9457 section 3): a status of 400 or more, and a title or detail."""
     status = fields.get("status", fields.get("statuscode"))
     if not (isinstance(status, Number) and _FIRST_ERROR <= status <= _LAST_ERROR):
         return False
@@ -336,7 +336,7 @@ def _id_names(noun: str) -> tuple[str, ...]:
 
 
 def _status_names(noun: str) -> tuple[str, ...]:
-    """Return the usual names of a status: the record's own first, since `status` may be that of the call."""
+    """Return the usual names of a status, those of the record first: `status` may be that of the call."""
     own = (f"{stem}{ending}" for stem in _stems(noun) for ending in ("status", "_status"))
     return (*own, *_STATUS_NAMES)
 

@@ -195,9 +195,6 @@ def event_of(kind: str, at: str, facts: Mapping[str, Any]) -> Event:
             return Event(at, State(facts["state"]), facts["detail"])
 
 
-# Views
-
-
 def view(entry: Entry, *, whole: bool) -> dict[str, JsonValue]:
     """Return an entry as JSON shows it: what a list shows, or `whole` with everything but its history."""
     document: dict[str, JsonValue] = {"entry": entry.name}
@@ -212,9 +209,6 @@ def view(entry: Entry, *, whole: bool) -> dict[str, JsonValue]:
     if whole and entry.is_open:
         document["settled_at"] = None
     return document
-
-
-# Import checks
 
 
 def check_journal_id(text: object) -> str:

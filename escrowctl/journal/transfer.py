@@ -134,9 +134,6 @@ def _not_one(source: str, number: int, why: str) -> EscrowctlError:
     return bad_value(f"line {number} of {source} {why}.", effect=NOTHING_IMPORTED)
 
 
-# Import
-
-
 def restore(storage: Storage, archive: Archive) -> Imported:
     """Restore an archive as the journal that it was, into one without records.
 

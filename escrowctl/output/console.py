@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     class OutputOptions(Protocol):
         """The options of the line that decide about output.
 
-        `color` is auto, always or never; `fields` are all that is wanted of each thing; `raw`: data is JSON,
+        `color` is auto, always or never; `fields` are the only ones to show; `raw`: data is JSON,
         even for a person.
         """
 
@@ -78,7 +78,7 @@ class Console:
                 stream.reconfigure(errors="backslashreplace")
 
     def show(self, view: "View") -> None:
-        """Show one thing in the format of this run; of a list, the fields of each item."""
+        """Show one view in the format of this run; of a list, the fields of each item."""
         from escrowctl.output.view import Listing
 
         fields = self._options.fields
@@ -92,12 +92,12 @@ class Console:
             self._show(view)
 
     def show_listing(self, listing: "Listing") -> None:
-        """Show several things: an array, a table, or lines."""
+        """Show several views: an array, a table, or lines."""
         if self._options.fields:
             listing = listing.only(self._options.fields)
         if self._options.json or (self._options.raw and not self._options.quiet):
             views = [view.document for view in listing.views]
-            self._whole(views if listing.document is None else listing.document)
+            self._show_document(views if listing.document is None else listing.document)
         elif not listing.views:
             if self._stdout.isatty():
                 self.note("none", "none")
@@ -116,7 +116,7 @@ class Console:
             self.data(render_rows(view.row(listing.columns) for view in listing.views))
 
     def show_line(self, view: "View") -> None:
-        """Show one of several things that come one by one.
+        """Show one of several views that come one by one.
 
         At a terminal the first has a header above it and decides how wide the columns are: how wide
         the others will be cannot be known yet.
@@ -143,7 +143,7 @@ class Console:
         self.data(_json(document))
 
     def text(self, body: bytes) -> None:
-        """Write a reply that is not JSON: as it stands in a pipe, made harmless at a terminal."""
+        """Write a reply that is not JSON: unchanged in a pipe, harmless at a terminal."""
         text = body.decode("utf-8", errors="replace")
         if self._options.json:
             self.document(text)
@@ -167,7 +167,7 @@ class Console:
             ) from error
 
     def note(self, code: str, message: str, *, word: str = "note", important: bool = False) -> None:
-        """Say something beside the data, once a run; `-q` silences all but what is important."""
+        """Write a note on stderr, once a run; `-q` hides all but what is important."""
         message = self._starred(message)
         if (self._options.quiet and not important) or message in self._said:
             return
@@ -178,7 +178,7 @@ class Console:
             self._say(f"{word}: {safe(message)}")
 
     def trace(self, message: str) -> None:
-        """Say what happened on the wire, under `-v` and `--debug`."""
+        """Write what was sent and received, under `-v` and `--debug`."""
         if not (self._options.verbose or self._options.debug):
             return
         message = self._starred(message)
@@ -188,7 +188,7 @@ class Console:
             self._say(safe(message))
 
     def error(self, error: EscrowctlError, invocation: str) -> None:
-        """Say what went wrong, and what to type next; a hint's command starts with `invocation`."""
+        """Write what went wrong, and what to type next; a hint's command starts with `invocation`."""
         from escrowctl.output.errors import error_document, error_lines, star_error
 
         for key in self._keys():
@@ -212,7 +212,7 @@ class Console:
         self._write_error("> ")
 
     def close(self) -> None:
-        """Drop a stream that cannot take what is left in its buffer: the interpreter's own last flush would fail
+        """Drop a stream that cannot take what is left in its buffer: the interpreter's last flush would fail
         too, and end the process with 120 in place of the program's exit code.
         """
         for stream in (self._stdout, self._stderr):
@@ -223,7 +223,7 @@ class Console:
 
     def _show(self, view: "View") -> None:
         if self._options.json or self._options.raw or view.whole:
-            self._whole(view.document)
+            self._show_document(view.document)
         elif not self._stdout.isatty():
             self.data(render_rows(view.fields))
         elif view.line is not None:
@@ -233,8 +233,8 @@ class Console:
 
             self.data(terminal.render_fields(view, **self._terminal()))
 
-    def _whole(self, document: "JsonValue") -> None:
-        """Write JSON: for a person in lines of its own."""
+    def _show_document(self, document: "JsonValue") -> None:
+        """Write JSON; for a person, one value a line."""
         if self._stdout.isatty() and not self._options.json:
             self.data(_json(document, indent=0))
         else:
@@ -261,7 +261,7 @@ class Console:
         self._write_error(text + "\n")
 
     def _write_error(self, text: str) -> None:
-        # Nobody is left to be told when stderr itself is gone.
+        # When stderr is closed, there is nowhere left to report that.
         with contextlib.suppress(OSError, ValueError):
             self._stderr.write(text)
             self._stderr.flush()

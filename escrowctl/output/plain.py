@@ -1,4 +1,4 @@
-"""Plain text for pipes and files, and what makes text from elsewhere harmless."""
+"""Plain text for pipes and files; and text from elsewhere, made harmless."""
 
 import io
 from collections.abc import Iterable, Iterator
@@ -39,7 +39,7 @@ def render_csv(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Ite
     """Yield a line for the columns and one for each row, without line ends (RFC 4180).
 
     A cell that a spreadsheet would calculate (OWASP ASVS 1.2.10, CWE-1236) gets an apostrophe before it,
-    which spreadsheets take for "text"; the JSON lines have it as it was.
+    which spreadsheets take for "text"; the JSON lines have it unchanged.
     """
     yield _line(columns)
     for row in rows:

@@ -14,7 +14,7 @@ from escrowctl.output.view import Listing, View
 from escrowctl.surroundings import ago
 
 _WHOLE = frozenset({"id", "entry"})
-"""Columns whose cells name a thing: they are copied, so they are never folded."""
+"""Columns of ids: they are copied, so they are never folded."""
 
 _AMOUNTS = frozenset({"amount"})
 _TIMES = frozenset({"created", "sent"})
@@ -31,7 +31,7 @@ _COMFORT, _NARROWEST = 24, 8
 """How wide a column must be for it to be read without effort, and at all."""
 
 _LONGEST_CODE = 8
-"""How long what stands as a currency may be to be put behind its amount."""
+"""The longest text under `currency` that is put behind its amount."""
 
 
 class Column(NamedTuple):
@@ -72,9 +72,9 @@ def render_fields(view: View, *, now: datetime, width: int, color: bool) -> str:
 def render_listing(listing: Listing, *, now: datetime, width: int, color: bool) -> tuple[str, tuple[str, ...]]:
     """Return a table with a header, and the names of the columns that there was no room for.
 
-    Cells that name a thing (ids) and amounts are never cut, others are folded. Amounts stand with
-    their points below each other, times as how long ago they were. Columns that were chosen are all
-    shown. A terminal too narrow for the ids gets longer lines: what is whole can be copied.
+    Ids and amounts are never cut, others are folded. The points of amounts are below each other; times
+    are shown as how long ago they were. Columns that were chosen are all
+    shown. A terminal too narrow for the ids gets longer lines: a complete id can be copied.
     """
     from rich.table import Table
     from rich.text import Text
@@ -122,7 +122,7 @@ def _column(name: str, cells: list[str], now: datetime) -> Column:
 
 
 def _prepare(name: str, cells: list[str], now: datetime) -> list[str]:
-    """Return a column's cells as they are read best; what is not of the column's kind stays as it is."""
+    """Return a column's cells in the form that is easiest to read; other values stay unchanged."""
     if name in _TIMES:
         return [_relative(cell, now) or safe(cell) for cell in cells]
     if name in _AMOUNTS:

@@ -12,16 +12,16 @@ from escrowctl.output.plain import safe
 _MOST_NAME_CHARS = 200
 """A dotted name is repeated for every field beneath it: below a longer one, an object is shown as JSON."""
 _PLAIN_KEY = re.compile(r'[^\s."\\](?:[^."\\]*[^\s."\\])?')
-"""A key that can stand in a dotted name as it is: no dot, no quote, no backslash, no space at its ends."""
+"""A key that a dotted name has unquoted: no dot, no quote, no backslash, no space at its ends."""
 
 
 class View(NamedTuple):
-    """One thing to show.
+    """One record, or another result, to show.
 
-    `document` is what `--json` prints; `id` what `-q` prints (None: it cannot be told); `fields`
+    `document` is what `--json` prints; `id` what `-q` prints (None: it is not known); `fields`
     are the name and value lines of a pipe and a terminal. `line`, if given, takes their place on a
     terminal. `named` are the fields that columns and `--fields` go by; `record` is what the JSON
-    Pointers of `--fields` point into, and `outcome` what a line of several says besides. `whole`: a
+    Pointers of `--fields` point into, and `outcome` is added to a line of several. `whole`: a
     document of any shape, which is JSON in every format; `items` are what is in it where it is a list.
     """
 
@@ -67,10 +67,10 @@ class View(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """Several things under fixed columns.
+    """Several views under fixed columns.
 
-    `document` is what `--json` prints: unless given, an array of the views' own documents. `chosen`:
-    somebody asked for these very columns.
+    `document` is what `--json` prints: unless given, an array of the views' documents. `chosen`:
+    the columns come from `--fields`.
     """
 
     columns: tuple[str, ...]
@@ -84,16 +84,16 @@ class Listing(NamedTuple):
 
 
 def flatten(value: JsonValue) -> tuple[tuple[str, str], ...]:
-    """Return a record as dotted names and texts, in the record's own order; nothing is left out.
+    """Return a record as dotted names and texts, in the record's order; nothing is left out.
 
     No two places have the same name: a key that could be taken for another, or for several (empty,
-    with a dot, with what does not print), stands in quotes, as JSON text.
+    with a dot, with what does not print), is quoted, as JSON text.
     """
     return tuple(_walk("", value))
 
 
 def text_of(value: JsonValue) -> str:
-    """Return a value as a cell shows it: text as it is, numbers as they stood, the rest as JSON."""
+    """Return a value as a cell shows it: text and number tokens unchanged, the rest as JSON."""
     match value:
         case str():
             return value

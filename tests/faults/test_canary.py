@@ -26,7 +26,7 @@ DEFECTS = (
     "escrowctl.writes.writer.judge_write",
     "escrowctl.client.reader.make_record",
     "escrowctl.journal.journal.Journal.begin",
-    "escrowctl.output.plain.render_rows",
+    "escrowctl.output.console.render_rows",
     internals.JUDGE_ANSWER,
     # Met by every line that asks the service, so that no seed goes without a crash report.
     "escrowctl.client.connection.Connection.exchange",

@@ -22,9 +22,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from escrowctl.sandbox.http import Call
+from escrowctl.sandbox.http import Call, no_such_start, read_page
 from escrowctl.sandbox.json import JsonObject, JsonValue, read_stored, write_json
-from escrowctl.sandbox.pages import no_such_start, read_page
 from escrowctl.sandbox.problems import Flaw, flawed, reserved_flaws
 from escrowctl.sandbox.records import timestamp
 from escrowctl.sandbox.store import Store
@@ -156,7 +155,7 @@ class Webhooks:
         return {**endpoint.document(), "secret": endpoint.secret}
 
     def list_newest(self, call: Call) -> JsonObject:
-        """Return one page of the records, newest first, without their secrets; see pages.py."""
+        """Return one page of the records, newest first, without their secrets."""
         page = read_page(call)
         with self._store.reading() as connection:
             if page.after is not None and not has_endpoint(connection, page.after):

@@ -23,10 +23,18 @@ from escrowctl.contract.operations import (
     Access,
     Operation,
 )
-from escrowctl.sandbox.http import JSON_TYPE, MAX_BODY_BYTES, OPENAPI_PATH, REQUEST_ID_HEADER, SUCCESS, success_status
+from escrowctl.sandbox.http import (
+    DEFAULT_LIMIT,
+    JSON_TYPE,
+    MAX_BODY_BYTES,
+    MAX_LIMIT,
+    OPENAPI_PATH,
+    REQUEST_ID_HEADER,
+    SUCCESS,
+    success_status,
+)
 from escrowctl.sandbox.json import JsonObject
 from escrowctl.sandbox.openapi_schemas import REQUEST_ID_SCHEMA, id_schema, problem_name, schema_ref, schemas
-from escrowctl.sandbox.pages import DEFAULT_LIMIT, MAX_LIMIT
 from escrowctl.sandbox.problems import PROBLEM_TYPE, ProblemKind
 from escrowctl.sandbox.records import DEFAULT_PAYER
 

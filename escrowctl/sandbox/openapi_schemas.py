@@ -9,9 +9,8 @@ from collections.abc import Mapping
 
 from escrowctl.sandbox.endpoints import MAX_DESCRIPTION_LENGTH, MAX_URL_LENGTH, URL_PATTERN, EndpointStatus, EventKind
 from escrowctl.sandbox.endpoints import RESERVED_FIELDS as SET_ON_ENDPOINTS
-from escrowctl.sandbox.http import REQUEST_ID
+from escrowctl.sandbox.http import MAX_LIMIT, REQUEST_ID
 from escrowctl.sandbox.json import MAX_DEPTH, JsonObject, JsonValue, NumberToken
-from escrowctl.sandbox.pages import MAX_LIMIT
 from escrowctl.sandbox.problems import TYPE_PREFIX, ProblemKind
 from escrowctl.sandbox.records import DEFAULT_PAYEE, DEFAULT_PAYER, ID_ALPHABET, ID_LENGTH, State
 from escrowctl.sandbox.records import RESERVED_FIELDS as SET_ON_TRANSACTIONS

@@ -16,9 +16,8 @@ from datetime import datetime
 from typing import NamedTuple, NoReturn
 
 from escrowctl.sandbox import ledger
-from escrowctl.sandbox.http import Call
+from escrowctl.sandbox.http import Call, no_such_start, read_page
 from escrowctl.sandbox.json import JsonObject, NumberToken
-from escrowctl.sandbox.pages import no_such_start, read_page
 from escrowctl.sandbox.problems import Flaw, ProblemError, ProblemKind, flawed, no_record, reserved_flaws
 from escrowctl.sandbox.records import (
     DEFAULT_PAYEE,
@@ -71,7 +70,7 @@ class Transactions:
             return _require(connection, call.resource_id).document()
 
     def list_newest(self, call: Call) -> JsonObject:
-        """Return one page of the records, newest first; see pages.py. Observed, not published."""
+        """Return one page of the records, newest first. Observed, not published."""
         page = read_page(call)
         with self._store.reading() as connection:
             if page.after is not None and find_transaction(connection, page.after) is None:

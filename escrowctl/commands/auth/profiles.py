@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from escrowctl.commands.auth.key_check import check_key, note_variables, refuse_sandbox
+from escrowctl.commands.auth.account import note_variables, refuse_sandbox
 from escrowctl.config.editing import ConfigEditor
 from escrowctl.config.keys import ENVIRONMENT, Choice, FoundKey
 from escrowctl.config.settings import LineValues, Resolver
 from escrowctl.config.variables import KEYS
 from escrowctl.contract.number import JsonValue
-from escrowctl.contract.operations import DEFAULT_API_PREFIX
+from escrowctl.contract.operations import LIST_WEBHOOKS
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, not_sent
 from escrowctl.output.view import Listing, View
 from escrowctl.session import Session, session_of
@@ -235,18 +235,9 @@ def _or_why_not(row: _Row, look: "Callable[[], _Row]") -> _Row:
 def _checked(session: Session, row: _Row) -> _Row:
     if row.choice is None or row.found is None:
         return row
-    profile = row.choice.profile
     try:
-        check_key(
-            session,
-            row.found.key,
-            name=row.name,
-            origin=row.choice.origin,
-            api_prefix=profile.api_prefix if profile else DEFAULT_API_PREFIX,
-            mode=row.choice.mode,
-            source=row.choice.source,
-            profile=profile,
-        )
+        with session.open_reader(session.resolver.build_service(row.choice, row.found)) as reader:
+            reader.probe(LIST_WEBHOOKS)
     except EscrowctlError as error:
         return row._replace(state=_reason(error))
     return row._replace(state=_ACCEPTED)

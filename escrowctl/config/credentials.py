@@ -13,8 +13,6 @@ stripe-cli limit theirs too), and each failure a message.
 """
 
 import contextlib
-import json
-import re
 import shlex
 import threading
 import tomllib
@@ -147,22 +145,12 @@ class Credentials:
 
 def _render(path: Path, tables: Mapping[str, Any]) -> str:
     """Return the file's text."""
-    parts = [_HEAD]
+    import tomlkit  # noqa: PLC0415 - for those who write
+
     for name, entry in tables.items():
         if not isinstance(entry, dict) or not all(isinstance(value, str) for value in entry.values()):
             raise bad_config(f"{path}: [{name}] needs the two texts origin and key.")
-        lines = [f"{_name(key)} = {_quoted(value)}\n" for key, value in entry.items()]
-        parts.append(f"\n[{_name(name)}]\n{''.join(lines)}")
-    return "".join(parts)
-
-
-def _name(text: str) -> str:
-    return text if re.fullmatch(r"[A-Za-z0-9_-]+", text, re.ASCII) else _quoted(text)
-
-
-def _quoted(text: str) -> str:
-    """Return a TOML basic string: JSON's, but for DEL."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return f"{_HEAD}\n{tomlkit.dumps(tables)}"
 
 
 class KeyringError(Exception):

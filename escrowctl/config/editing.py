@@ -96,27 +96,17 @@ class ConfigEditor:
         text = read_text(self._path) or ""
         tables = parse_toml(self._link, text)
         for path, value in changes:
-            text, tables = self._changed(text, tables, path, value)
+            text = _edit(text, path, value)
+            if not _reads_as(text, _changed(tables, path, value)):
+                raise bad_config(
+                    f"{self._link}: {'.'.join(path)} cannot be changed in this layout: change it in an editor. "
+                    "The file is unchanged."
+                )
+            tables = tomllib.loads(text)
         self._check_values(
             validate_config(self._link, tables), frozenset(path[1] for path, _ in changes if len(path) > 1)
         )
         return text if text.endswith("\n") or not text else f"{text}\n"
-
-    def _changed(
-        self, text: str, tables: dict[str, Any], path: Sequence[str], value: Value | None
-    ) -> tuple[str, dict[str, Any]]:
-        wanted = copy.deepcopy(tables)
-        if value is None:
-            del find(wanted, path[:-1])[path[-1]]
-        else:
-            _put(wanted, path, value)
-        changed = _edit(text, path, value)
-        if changed is not None and _reads_as(changed, wanted):
-            return changed, tomllib.loads(changed)
-        raise bad_config(
-            f"{self._link}: {'.'.join(path)} cannot be changed in this layout: change it in an editor. "
-            "The file is unchanged."
-        )
 
     def _check_values(self, config: ConfigFile, touched: frozenset[str]) -> None:
         """Check what the models cannot: that the default profile exists, and that changed base URLs can be used."""
@@ -165,10 +155,16 @@ def _origin_or_text(base_url: object) -> str:
         return str(base_url)
 
 
-def _put(tables: dict[str, Any], path: Sequence[str], value: Value) -> None:
+def _changed(tables: dict[str, Any], path: Sequence[str], value: Value | None) -> dict[str, Any]:
+    """Return tables with this one change."""
+    changed = table = copy.deepcopy(tables)
     for part in path[:-1]:
-        tables = tables.setdefault(part, {})
-    tables[path[-1]] = value
+        table = table.setdefault(part, {})
+    if value is None:
+        del table[path[-1]]
+    else:
+        table[path[-1]] = value
+    return changed
 
 
 def _reads_as(text: str, wanted: dict[str, Any]) -> bool:
@@ -187,8 +183,8 @@ def _without_empty(tables: Any) -> Any:
     return {name: value for name, value in kept.items() if value != {}}
 
 
-def _edit(text: str, path: Sequence[str], value: Value | None) -> str | None:
-    """Return the text with the value at this path, or without it where it is None; None where tomlkit cannot."""
+def _edit(text: str, path: Sequence[str], value: Value | None) -> str:
+    """Return the text with the value at this path, or without it where it is None; unchanged where tomlkit cannot."""
     import tomlkit  # noqa: PLC0415 - for those who write
     from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415
 
@@ -201,7 +197,7 @@ def _edit(text: str, path: Sequence[str], value: Value | None) -> str | None:
         return tomlkit.dumps(document)
     except (TOMLKitError, ValueError, TypeError, AttributeError):
         # Layouts that it cannot change end in various ways.
-        return None
+        return text
 
 
 def _insert(document: Any, path: Sequence[str], value: Value) -> None:

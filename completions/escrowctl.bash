@@ -42,7 +42,7 @@ _escrowctl() {
       -p | --profile) skip=profile ;;
       --profile=*) scope=${word#*=} ;;
       --sandbox) scope=@sandbox ;;
-      --base-url | --config | --timeout | --fields | --color | --amount | --currency | --reference | --reason | --data | --idempotency-key | --allow-duplicate | --expect-amount | --expect-currency | --deadline | --url | --event | --mode | --api-prefix | --port | --ready-file | --limit | --state | --operation | --since | --until | --id | --format) skip=value ;;
+      --profile | -p | --base-url | --config | --timeout | --fields | --color | --amount | --currency | --reference | --reason | --data | --idempotency-key | --allow-duplicate | --expect-amount | --expect-currency | --deadline | --url | --event | --mode | --api-prefix | --port | --ready-file | --limit | --state | --operation | --since | --until | --id | --format) skip=value ;;
       -*) ;;
       *)
         case "${path:+$path }$word" in

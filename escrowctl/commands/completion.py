@@ -79,11 +79,10 @@ def _print(context: typer.Context, shell: str) -> None:
 
 
 def _render(context: typer.Context, shell: str) -> str:
-    from escrowctl.completion import bash, fish, zsh  # noqa: PLC0415 - the generator is for those who ask for it
+    from escrowctl.completion.scripts import render  # noqa: PLC0415 - the generator is for those who ask for it
     from escrowctl.completion.tree import read_tree  # noqa: PLC0415
 
-    render = {"bash": bash.render, "zsh": zsh.render, "fish": fish.render}[shell]
-    return render(read_tree(context.find_root().command))
+    return render(shell, read_tree(context.find_root().command))
 
 
 def _place(shell: str, environ: Mapping[str, str]) -> Path:

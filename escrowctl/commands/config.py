@@ -61,11 +61,7 @@ def list_all(context: typer.Context) -> None:
     """
     session = session_of(context)
     views = tuple(
-        View(
-            _document(setting),
-            setting.name,
-            named={"setting": setting.name, "value": _text(setting.value), "origin": setting.origin},
-        )
+        View(document := _document(setting), setting.name, named={**document, "value": _text(setting.value)})
         for setting in _settings(session)
     )
     session.console.show_listing(Listing(("setting", "value", "origin"), views))
@@ -154,7 +150,6 @@ def _journal_id(session: Session, journal: Path) -> str | None:
 
 
 def _settings(session: Session) -> list[Setting]:
-
     if session.options.sandbox:
         timeout = session.options.timeout
         return list_sandbox_settings(None if timeout is None else check_timeout(timeout))
@@ -169,7 +164,6 @@ def _starred(session: Session, setting: Setting) -> Setting:
 
 
 def _effective(session: Session, key: str) -> Setting:
-
     settings = _settings(session)
     for setting in settings:
         if key != "api_key" and setting.name == key:
@@ -183,7 +177,6 @@ def _effective(session: Session, key: str) -> Setting:
 
 
 def _named(session: Session, key: str) -> Setting:
-
     _refuse_sandbox(session)
     place = parse_name(key, profile=None)
     rest = ".".join(place[2:])
@@ -195,7 +188,6 @@ def _named(session: Session, key: str) -> Setting:
 
 
 def _place(session: Session, key: str) -> tuple[str, ...]:
-
     _refuse_sandbox(session)
     is_whole = key.startswith("profiles.") or key == "default_profile"
     return parse_name(key, profile=None if is_whole else session.resolver.profile_name())
@@ -213,7 +205,6 @@ def _present(session: Session, key: str) -> tuple[str, ...] | None:
 
 
 def _editor(session: Session) -> ConfigEditor:
-
     session.learn_stored_keys()
     session.keys.refuse_misplaced()
     return ConfigEditor(session.resolver.config_path, session.surroundings)
@@ -231,7 +222,6 @@ def _require_profile(session: Session, name: str) -> None:
 
 
 def _warn_of_key(session: Session, name: str, base_url: str) -> None:
-
     stored = session.resolver.credentials.find(name)
     origin = str(parse_base_url(base_url, source="base_url"))
     if stored is not None and stored.origin != origin:
@@ -247,7 +237,7 @@ def _report(session: Session, message: str) -> None:
     session.console.note("saved", message, word="saved")
 
 
-def _document(setting: Setting) -> JsonValue:
+def _document(setting: Setting) -> dict[str, JsonValue]:
     return {"setting": setting.name, "value": setting.value, "origin": setting.origin}
 
 

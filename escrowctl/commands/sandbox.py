@@ -63,8 +63,7 @@ def serve(
         document = _served_document(served)
         if ready_file is not None:
             ending.enter_context(serving.ready_file(ready_file, encode(document) + "\n"))
-        session.show(_served_view(session, document))
-        _tell(session, served)
+        _show_served(session, served, document)
         interrupted = _run(session, server)
     if interrupted:
         session.console.note("stopped", "stopped", word="sandbox")
@@ -124,15 +123,11 @@ def _served_document(served: "ServedSandbox") -> dict[str, JsonValue]:
     }
 
 
-def _served_view(session: Session, document: dict[str, JsonValue]) -> View:
+def _show_served(session: Session, served: "ServedSandbox", document: dict[str, JsonValue]) -> None:
     fields = (*flatten(document), ("store", str(session.sandbox_folder)))
-    return View(document, str(document["base_url"]), fields)
-
-
-def _tell(session: Session, served: "ServedSandbox") -> None:
-    console = session.console
-    console.note("sandbox", "built in, no real money; Ctrl-C stops", word="sandbox")
-    console.note(
+    session.show(View(document, served.base_url, fields))
+    session.console.note("sandbox", "built in, no real money; Ctrl-C stops", word="sandbox")
+    session.console.note(
         "next",
         f"export ESCROWCTL_BASE_URL={served.base_url} ESCROWCTL_API_KEY={served.key}    or: escrowctl --sandbox ...",
         word="next",

@@ -13,14 +13,8 @@ _CHOICES = {
 }
 _FILES = frozenset({"--config", "--ready-file"})
 _CACHED_VALUES = {"--profile": "profile"}
-_CACHED_ARGUMENTS: dict[tuple[str, ...], str] = {
-    ("tx", "get"): "transaction",
-    ("tx", "release"): "transaction",
-    ("tx", "update"): "transaction",
-    ("user", "get"): "user",
-    ("auth", "switch"): "profile",
-}
-"""Where names from the cache are offered: option or command -> the cache's kind (see `completion.cache`)."""
+_CACHED_ARGUMENTS = {("tx", "ID"): "transaction", ("user", "ID"): "user", ("auth", "NAME"): "profile"}
+"""Where names from the cache are offered: option, or group and argument -> the kind (see `completion.cache`)."""
 
 _SHELLS = (("bash", "bash 4 and newer"), ("zsh", "zsh 5"), ("fish", "fish 3"))
 _TOPICS = (("exit-codes", "What each exit code means."), ("environment", "The environment variables."))
@@ -63,16 +57,22 @@ def _walk(command: Any, path: tuple[str, ...], parent: Any) -> Iterator[Node]:
     context = Context(command, parent=parent, info_name=path[-1] if path else "escrowctl", help_option_names=[])
     commands = getattr(command, "commands", {})
     children = {name: commands[name] for name in commands}
+    parameters = command.get_params(context)
     yield Node(
         path=path,
         summary=_first_sentence(command.help),
-        flags=tuple(_flag(option) for option in command.get_params(context) if option.param_type_name == "option"),
+        flags=tuple(_flag(option) for option in parameters if option.param_type_name == "option"),
         words=tuple((name, _first_sentence(child.help)) for name, child in children.items())
         + _arguments(path, parent.command if parent else None),
-        cached=_CACHED_ARGUMENTS.get(path),
+        cached=_find_cached(path, parameters),
     )
     for name, child in children.items():
         yield from _walk(child, (*path, name), context)
+
+
+def _find_cached(path: tuple[str, ...], parameters: list[Any]) -> str | None:
+    arguments = [one.metavar.removesuffix("...") for one in parameters if one.param_type_name == "argument"]
+    return next((kind for name in arguments if (kind := _CACHED_ARGUMENTS.get((path[0], name)))), None)
 
 
 def _arguments(path: tuple[str, ...], parent: Any) -> tuple[tuple[str, str], ...]:

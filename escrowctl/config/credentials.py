@@ -6,25 +6,32 @@
 
 Only escrowctl writes the file, and only its owner has access (0600); a file that others can read or
 change is refused.
+
+The system's keyring is an extra (`escrowctl[keyring]`): used only where it was chosen, never in CI. It is
+another program behind a bus, which may be locked, missing or hang: each call has a time limit (gh and
+stripe-cli limit theirs too), and each failure a message.
 """
 
 import contextlib
-import json
-import re
 import shlex
+import threading
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from escrowctl.config.folders import make_private_folder
 from escrowctl.config.replacing import drafted, locked, replace_file
 from escrowctl.config.secrets import Secret, read_key, read_private_text
-from escrowctl.errors import ErrorCode, bad_config, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, bad_config, not_sent
 from escrowctl.files import NotRegularError, check_regular
 from escrowctl.surroundings import Surroundings
 
 FILE_NAME = "credentials.toml"
+_KEYRING_SECONDS = 20.0
+_RECOMMENDED = 1
+"""The threshold of `keyring.core.recommended`: backends below it are plain-text files or none."""
 _HEAD = "# Written by escrowctl auth login. Whoever can read this can use the keys.\n"
 
 
@@ -73,9 +80,7 @@ class Credentials:
         """Return the key, from the keyring where that has it; raises EscrowctlError as `read_key`."""
         if stored.key is not None:
             return read_key(stored.key.reveal(), source=f"{self.path} [{stored.profile}]")
-        from escrowctl.config import keyrings  # noqa: PLC0415 - for those who chose it
-
-        return keyrings.read(stored.profile, stored.origin, self._environ)
+        return _read_from_keyring(stored.profile, stored.origin, self._environ)
 
     @contextlib.contextmanager
     def drafted(self, stored: StoredKey) -> Iterator[Callable[[], None]]:
@@ -110,9 +115,7 @@ class Credentials:
         Raises EscrowctlError `ErrorCode.STATE_UNUSABLE` where the keyring cannot be used; the entry then stays.
         """
         if stored.in_keyring:
-            from escrowctl.config import keyrings  # noqa: PLC0415 - as above
-
-            keyrings.remove(stored.profile, stored.origin, self._environ)
+            remove_from_keyring(stored.profile, stored.origin, self._environ)
         with locked(self.make_folder(), around):
             tables = self.read()
             tables.pop(stored.profile, None)
@@ -142,19 +145,92 @@ class Credentials:
 
 def _render(path: Path, tables: Mapping[str, Any]) -> str:
     """Return the file's text."""
-    parts = [_HEAD]
+    import tomlkit  # noqa: PLC0415 - for those who write
+
     for name, entry in tables.items():
         if not isinstance(entry, dict) or not all(isinstance(value, str) for value in entry.values()):
             raise bad_config(f"{path}: [{name}] needs two texts, origin and key.")
-        lines = [f"{_name(key)} = {_quoted(value)}\n" for key, value in entry.items()]
-        parts.append(f"\n[{_name(name)}]\n{''.join(lines)}")
-    return "".join(parts)
+    return f"{_HEAD}\n{tomlkit.dumps(tables)}"
 
 
-def _name(text: str) -> str:
-    return text if re.fullmatch(r"[A-Za-z0-9_-]+", text, re.ASCII) else _quoted(text)
+class KeyringError(Exception):
+    """The keyring cannot be used; the text completes "the keyring cannot be used: ..."."""
 
 
-def _quoted(text: str) -> str:
-    """Return a TOML basic string: JSON's, but for DEL."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+def store_in_keyring(profile: str, origin: str, key: Secret, environ: Mapping[str, str]) -> None:
+    """Store a key and read it back; raises KeyringError where either fails."""
+    ring = _open(environ)
+    _call(lambda: ring.set_password(_service(origin), profile, key.reveal()))
+    if _call(lambda: ring.get_password(_service(origin), profile)) != key.reveal():
+        raise KeyringError("it did not return the key that was stored")
+
+
+def _read_from_keyring(profile: str, origin: str, environ: Mapping[str, str]) -> Secret:
+    """Return the key stored for a profile and origin; raises EscrowctlError `ErrorCode.KEY_MISSING` without one."""
+    try:
+        ring = _open(environ)
+        found = _call(lambda: ring.get_password(_service(origin), profile))
+    except KeyringError as error:
+        raise _unavailable(profile, f"is in the keyring, but the keyring cannot be used: {error}") from error
+    if found is None:
+        raise _unavailable(profile, "is not in the keyring")
+    return read_key(str(found), source=f"the keyring, for {profile}")
+
+
+def remove_from_keyring(profile: str, origin: str, environ: Mapping[str, str]) -> None:
+    """Remove the key if it exists; raises EscrowctlError `ErrorCode.STATE_UNUSABLE` where that fails."""
+    try:
+        ring = _open(environ)
+        if _call(lambda: ring.get_password(_service(origin), profile)) is not None:
+            _call(lambda: ring.delete_password(_service(origin), profile))
+    except KeyringError as error:
+        raise not_sent(
+            ErrorCode.STATE_UNUSABLE,
+            f"the key of {profile} is still in the keyring, but the keyring cannot be used: {error}.",
+        ) from error
+
+
+def _open(environ: Mapping[str, str]) -> Any:  # the extra may not be installed, so its types may not be known
+    if environ.get("CI"):
+        raise KeyringError("CI is set, and CI jobs have no keyring")
+    try:
+        package = import_module("keyring")
+    except ImportError:
+        raise KeyringError("it is not installed: pip install 'escrowctl[keyring]'") from None
+    ring = _call(package.get_keyring)
+    if getattr(ring, "priority", 0) < _RECOMMENDED:
+        raise KeyringError(f"this system has no keyring ({type(ring).__module__.rpartition('.')[2]})")
+    return ring
+
+
+def _call(ask: Callable[[], Any]) -> Any:
+    """Return the answer; raises KeyringError where none comes in time, and for anything that a backend raises."""
+    answers: list[Any] = []
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            answers.append(ask())
+        except BaseException as error:  # noqa: BLE001 - its class is reported; its text could contain the key
+            failures.append(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(_KEYRING_SECONDS)
+    if failures:
+        raise KeyringError(type(failures[0]).__name__)
+    if not answers:
+        raise KeyringError(f"no reply within {_KEYRING_SECONDS:g} s")
+    return answers[0]
+
+
+def _service(origin: str) -> str:
+    return f"escrowctl {origin}"
+
+
+def _unavailable(profile: str, what: str) -> EscrowctlError:
+    return not_sent(
+        ErrorCode.KEY_MISSING,
+        f"the key of {profile} {what}.",
+        hint=(f"escrowctl auth login -p {profile}", "or set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY"),
+    )

@@ -16,14 +16,15 @@ from escrowctl.config.file import parse_toml, read_text, validate_config
 from escrowctl.config.folders import make_private_folder
 from escrowctl.config.origin import parse_base_url, refuse_prefix
 from escrowctl.config.profiles import ConfigFile, Value
-from escrowctl.config.replacing import drafted, locked
+from escrowctl.config.replacing import drafted, locked, replace_file
 from escrowctl.config.service import PENDING
 from escrowctl.errors import EscrowctlError, bad_config
 from escrowctl.surroundings import Surroundings
 
 _PROFILES, _BASE_URL = "profiles", "base_url"
 _ADDED_TO = ("status", "pending")
-_Change = tuple[Sequence[str], Value | None]
+Change = tuple[Sequence[str], Value | None]
+"""The path of a setting, and its new value; None removes it."""
 
 
 class ConfigEditor:
@@ -45,43 +46,33 @@ class ConfigEditor:
         The base URL of a profile with a key file cannot move to another origin: the key was given for
         the current one. `status.pending` is added to the list, or to the built-in one.
         """
-        written = value
-
-        def change(tables: dict[str, Any]) -> list[_Change]:
-            nonlocal written
+        with locked(self.make_folder(), self._around):
+            tables = self.read()
             if tuple(path[2:]) == _ADDED_TO and isinstance(value, list):
                 listed = find(tables, path)
-                written = list(dict.fromkeys([*(PENDING if listed is None else listed), *value]))
+                value = list(dict.fromkeys([*(PENDING if listed is None else listed), *value]))
             if path[-1] == _BASE_URL:
                 _refuse_to_move_key(find(tables, path[:-1]) or {}, path, str(value))
-            return [(path, written)]
-
-        self.apply(change)
-        return written
+            replace_file(self._path, self._plan([(path, value)]))
+        return value
 
     def unset(self, path: Sequence[str]) -> None:
         """Remove one setting, or a complete profile; it is an error where it is not set."""
-
-        def change(tables: dict[str, Any]) -> list[_Change]:
-            if find(tables, path) is None:
+        with locked(self.make_folder(), self._around):
+            if find(self.read(), path) is None:
                 raise bad_config(f"{self._link}: {'.'.join(path)} is not set.")
-            return [(path, None)]
+            replace_file(self._path, self._plan([(path, None)]))
 
-        self.apply(change)
+    def read(self) -> dict[str, Any]:
+        """Return the tables of the current file."""
+        return parse_toml(self._link, read_text(self._path) or "")
 
-    def apply(self, decide: Callable[[dict[str, Any]], list[_Change]]) -> None:
-        """Make the changes that `decide` returns for the tables of the file, read under the lock."""
-        with locked(self.make_folder(), self._around), self.drafted(decide) as put:
-            put()
-
-    def check(self, decide: Callable[[dict[str, Any]], list[_Change]]) -> None:
-        """Raise what `apply` would raise for the current file, as far as that is known without writing."""
-        folder = self._path.parent
-        if not folder.exists() and self._may_create:
-            self._plan(decide)
-            return
-        with locked(folder, self._around):
-            self._plan(decide)
+    def check(self, changes: Sequence[Change]) -> None:
+        """Raise what `drafted` would raise for the current file, as far as that is known without writing."""
+        if self._path.parent.exists() or not self._may_create:
+            with locked(self._path.parent, self._around):
+                pass
+        self._plan(changes)
 
     def make_folder(self) -> Path:
         """Return the folder to lock, created where it is missing; not for a link that leads out of it."""
@@ -91,42 +82,31 @@ class ConfigEditor:
         return folder
 
     @contextlib.contextmanager
-    def drafted(self, decide: Callable[[dict[str, Any]], list[_Change]]) -> Iterator[Callable[[], None]]:
+    def drafted(self, changes: Sequence[Change]) -> Iterator[Callable[[], None]]:
         """Yield the function that makes the changes, checked and on disk; call while `make_folder` is locked."""
-        with drafted(self._path, self._plan(decide)) as put:
+        with drafted(self._path, self._plan(changes)) as put:
             yield put
 
     @property
     def _may_create(self) -> bool:
         return self._path.is_relative_to(self._link.parent.resolve())
 
-    def _plan(self, decide: Callable[[dict[str, Any]], list[_Change]]) -> str:
+    def _plan(self, changes: Sequence[Change]) -> str:
         """Return the text that the file would have."""
         text = read_text(self._path) or ""
         tables = parse_toml(self._link, text)
-        changes = decide(copy.deepcopy(tables))
         for path, value in changes:
-            text, tables = self._changed(text, tables, path, value)
+            text = _edit(text, path, value)
+            if not _reads_as(text, _changed(tables, path, value)):
+                raise bad_config(
+                    f"{self._link}: {'.'.join(path)} cannot be changed in this layout: change it in an editor. "
+                    "The file is unchanged."
+                )
+            tables = tomllib.loads(text)
         self._check_values(
             validate_config(self._link, tables), frozenset(path[1] for path, _ in changes if len(path) > 1)
         )
         return text if text.endswith("\n") or not text else f"{text}\n"
-
-    def _changed(
-        self, text: str, tables: dict[str, Any], path: Sequence[str], value: Value | None
-    ) -> tuple[str, dict[str, Any]]:
-        wanted = copy.deepcopy(tables)
-        if value is None:
-            del find(wanted, path[:-1])[path[-1]]
-        else:
-            _put(wanted, path, value)
-        changed = _edit(text, path, value)
-        if changed is not None and _reads_as(changed, wanted):
-            return changed, tomllib.loads(changed)
-        raise bad_config(
-            f"{self._link}: {'.'.join(path)} cannot be changed in this layout: change it in an editor. "
-            "The file is unchanged."
-        )
 
     def _check_values(self, config: ConfigFile, touched: frozenset[str]) -> None:
         """Check what the models cannot: that the default profile exists, and that changed base URLs can be used."""
@@ -175,10 +155,16 @@ def _origin_or_text(base_url: object) -> str:
         return str(base_url)
 
 
-def _put(tables: dict[str, Any], path: Sequence[str], value: Value) -> None:
+def _changed(tables: dict[str, Any], path: Sequence[str], value: Value | None) -> dict[str, Any]:
+    """Return tables with this one change."""
+    changed = table = copy.deepcopy(tables)
     for part in path[:-1]:
-        tables = tables.setdefault(part, {})
-    tables[path[-1]] = value
+        table = table.setdefault(part, {})
+    if value is None:
+        del table[path[-1]]
+    else:
+        table[path[-1]] = value
+    return changed
 
 
 def _reads_as(text: str, wanted: dict[str, Any]) -> bool:
@@ -197,8 +183,8 @@ def _without_empty(tables: Any) -> Any:
     return {name: value for name, value in kept.items() if value != {}}
 
 
-def _edit(text: str, path: Sequence[str], value: Value | None) -> str | None:
-    """Return the text with the value at this path, or without it where it is None; None where tomlkit cannot."""
+def _edit(text: str, path: Sequence[str], value: Value | None) -> str:
+    """Return the text with the value at this path, or without it where it is None; unchanged where tomlkit cannot."""
     import tomlkit  # noqa: PLC0415 - for those who write
     from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415
 
@@ -211,7 +197,7 @@ def _edit(text: str, path: Sequence[str], value: Value | None) -> str | None:
         return tomlkit.dumps(document)
     except (TOMLKitError, ValueError, TypeError, AttributeError):
         # Layouts that it cannot change end in various ways.
-        return None
+        return text
 
 
 def _insert(document: Any, path: Sequence[str], value: Value) -> None:

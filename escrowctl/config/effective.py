@@ -1,6 +1,6 @@
 """Every setting that applies to this command, and where each comes from."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -16,8 +16,17 @@ if TYPE_CHECKING:
     from escrowctl.config.profiles import Profile
 
 BUILT_IN = "built in"
-_ELSEWHERE = frozenset({"base_url", "mode", "timeout", "journal_id"})
+_PIN = "ESCROWCTL_JOURNAL_ID"
+_ELSEWHERE = ("base_url", "mode", "timeout", "journal_id")
 """Settings of a profile that something else can outrank."""
+
+_NAMES = (
+    *("profile", "base_url", "api_key", "mode", "timeout"),
+    *(name for name in SETTINGS if name not in _ELSEWHERE),
+    *("journal_id", "ca_bundle", "proxy", "default_profile"),
+)
+_Found = dict[str, tuple[JsonValue, str]]
+"""Name -> value and origin."""
 
 
 class Setting(NamedTuple):
@@ -33,112 +42,67 @@ def list_settings(resolver: Resolver, line: LineValues, environ: Mapping[str, st
 
     Raises EscrowctlError `ErrorCode.BAD_CONFIG` for a config file that cannot be used, and for contradictions.
     """
-    return list(_Effective(resolver, line, environ).settings())
+    choice, file = _choose(resolver), str(resolver.config_path)
+    profile = choice.profile if choice else None
+    in_file = f"profile {choice.profile_name if choice else ''} in {file}"
+    own = {name: read_setting(profile, name) for name in SETTINGS}
+    found: _Found = {name: (value, in_file) for name, (value, is_set) in own.items() if is_set}
+    if choice is not None:
+        found |= _chosen(resolver, choice, in_file)
+        if choice.profile_name is not None:
+            named = "ESCROWCTL_PROFILE" if environ.get("ESCROWCTL_PROFILE") else f"default_profile in {file}"
+            found["profile"] = choice.profile_name, "--profile" if line.profile is not None else named
+        found |= _network(choice, environ)
+    timeout = "--timeout" if line.timeout is not None else in_file if "timeout" in found else BUILT_IN
+    found["timeout"] = _seconds(resolver.timeouts(profile)), timeout
+    if resolver.config is not None and resolver.config.default_profile:
+        found["default_profile"] = resolver.config.default_profile, file
+    pinned = environ.get("ESCROWCTL_JOURNAL_ID")
+    settings = _in_order(found if "journal_id" in found or not pinned else {**found, "journal_id": (pinned, _PIN)})
+    if pinned and "journal_id" in found:
+        # Both apply.
+        settings.insert(_NAMES.index("journal_id"), Setting("journal_id", pinned, _PIN))
+    return settings
 
 
 def list_sandbox_settings(timeout: float | None) -> list[Setting]:
     """Return the settings of the built-in sandbox; no file and no variable changes them."""
-    fixed: dict[str, JsonValue] = {"mode": "test", "status.released": ["released"]}
-    timeouts = (timeout or 30.0, timeout or 60.0)
-    return [
-        Setting("profile", None, BUILT_IN),
-        Setting("base_url", "(in this process)", "--sandbox"),
-        Setting("api_key", STARS, "the sandbox's own store"),
-        Setting("timeout", _seconds(timeouts), "--timeout" if timeout else BUILT_IN),
-        *(
-            Setting(name, fixed.get(name, as_json(find_default(name))), BUILT_IN)
-            for name in SETTINGS
-            if name not in ("base_url", "timeout")
-        ),
-        *(Setting(name, None, BUILT_IN) for name in ("ca_bundle", "proxy", "default_profile")),
-    ]
+    return _in_order(
+        {
+            "base_url": ("(in this process)", "--sandbox"),
+            "api_key": (STARS, "the sandbox's own store"),
+            "mode": ("test", BUILT_IN),
+            "timeout": (_seconds((timeout or 30.0, timeout or 60.0)), "--timeout" if timeout else BUILT_IN),
+            "status.released": (["released"], BUILT_IN),
+        }
+    )
 
 
-class _Effective:
-    def __init__(self, resolver: Resolver, line: LineValues, environ: Mapping[str, str]) -> None:
-        self._resolver = resolver
-        self._line = line
-        self._environ = environ
-        self._file = resolver.config_path
-        self._choice = _choose(resolver)
-        self._profile = self._choice.profile if self._choice else None
+def _in_order(found: _Found) -> list[Setting]:
+    return [Setting(name, *found.get(name, (as_json(find_default(name)), BUILT_IN))) for name in _NAMES]
 
-    def settings(self) -> Iterator[Setting]:
-        """Yield them in the order in which they are shown."""
-        config = self._resolver.config
-        yield Setting("profile", self._choice.profile_name if self._choice else None, self._profile_origin())
-        yield self._base_url()
-        yield self._api_key()
-        yield self._mode()
-        yield self._timeout()
-        for name in SETTINGS:
-            if name not in _ELSEWHERE:
-                yield self._of_profile(name)
-        yield from self._journal_ids()
-        yield from self._network()
-        default = config.default_profile if config else None
-        yield Setting("default_profile", default, str(self._file) if default else BUILT_IN)
 
-    def _profile_origin(self) -> str:
-        if self._choice is None or self._choice.profile_name is None:
-            return BUILT_IN
-        if self._line.profile is not None:
-            return "--profile"
-        return "ESCROWCTL_PROFILE" if self._environ.get("ESCROWCTL_PROFILE") else f"default_profile in {self._file}"
+def _chosen(resolver: Resolver, choice: Choice, in_file: str) -> _Found:
+    by_url = choice.source in ("--base-url", "ESCROWCTL_BASE_URL")
+    found: _Found = {"base_url": (choice.origin.base_url, choice.source if by_url else in_file)}
+    try:
+        found["api_key"] = STARS, resolver.keys.find(choice).source
+    except EscrowctlError as error:
+        found["api_key"] = None, error.message
+    if choice.profile is None or choice.profile.mode is None:
+        assumed = BUILT_IN if choice.mode == "live" else f"{BUILT_IN}, for loopback"
+        found["mode"] = choice.mode, assumed if choice.environ_mode is None else "ESCROWCTL_MODE"
+    return found
 
-    def _base_url(self) -> Setting:
-        choice = self._choice
-        if choice is None:
-            return Setting("base_url", None, BUILT_IN)
-        by_url = choice.source in ("--base-url", "ESCROWCTL_BASE_URL")
-        return Setting("base_url", choice.origin.base_url, choice.source if by_url else self._in_file())
 
-    def _api_key(self) -> Setting:
-        if self._choice is None:
-            return Setting("api_key", None, BUILT_IN)
-        try:
-            return Setting("api_key", STARS, self._resolver.keys.find(self._choice).source)
-        except EscrowctlError as error:
-            return Setting("api_key", None, error.message)
-
-    def _mode(self) -> Setting:
-        if self._choice is None:
-            return Setting("mode", None, BUILT_IN)
-        mode = self._choice.mode
-        if self._profile is not None and self._profile.mode is not None:
-            return Setting("mode", mode, self._in_file())
-        if self._choice.environ_mode is not None:
-            return Setting("mode", mode, "ESCROWCTL_MODE")
-        return Setting("mode", mode, BUILT_IN if mode == "live" else f"{BUILT_IN}, for loopback")
-
-    def _timeout(self) -> Setting:
-        value = _seconds(self._resolver.timeouts(self._profile))
-        if self._line.timeout is not None:
-            origin = "--timeout"
-        else:
-            origin = self._in_file() if self._profile is not None and self._profile.timeout else BUILT_IN
-        return Setting("timeout", value, origin)
-
-    def _of_profile(self, name: str) -> Setting:
-        value, is_set = read_setting(self._profile, name)
-        return Setting(name, value, self._in_file() if is_set else BUILT_IN)
-
-    def _journal_ids(self) -> Iterator[Setting]:
-        if environ := self._environ.get("ESCROWCTL_JOURNAL_ID"):
-            yield Setting("journal_id", environ, "ESCROWCTL_JOURNAL_ID")
-        own = self._of_profile("journal_id")
-        if own.value is not None or not environ:
-            yield own
-
-    def _network(self) -> Iterator[Setting]:
-        network = find_network(self._choice.origin, self._environ) if self._choice else None
-        bundle = str(network.ca_bundle) if network and network.ca_bundle else None
-        yield Setting("ca_bundle", bundle, "ESCROWCTL_CA_BUNDLE" if bundle else BUILT_IN)
-        proxy = _without_password(network.proxy) if network and network.proxy else None
-        yield Setting("proxy", proxy, (find_proxy_name(self._environ) or "") if proxy else BUILT_IN)
-
-    def _in_file(self) -> str:
-        return f"profile {self._choice.profile_name if self._choice else ''} in {self._file}"
+def _network(choice: Choice, environ: Mapping[str, str]) -> _Found:
+    network = find_network(choice.origin, environ)
+    found: _Found = {}
+    if network.ca_bundle:
+        found["ca_bundle"] = str(network.ca_bundle), "ESCROWCTL_CA_BUNDLE"
+    if network.proxy:
+        found["proxy"] = _without_password(network.proxy), find_proxy_name(environ) or ""
+    return found
 
 
 def read_setting(profile: "Profile | None", name: str) -> tuple[JsonValue, bool]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from escrowctl.config.file import find_config_path, read_config
 from escrowctl.config.folders import Folders
-from escrowctl.config.keys import DEFAULT, ENVIRONMENT, LINE, Choice, KeyFinder
+from escrowctl.config.keys import DEFAULT, ENVIRONMENT, LINE, Choice, FoundKey, KeyFinder
 from escrowctl.config.origin import Origin, find_network, parse_base_url, refuse_prefix
 from escrowctl.config.service import MAX_TIMEOUT, READ_TIMEOUT, WRITE_TIMEOUT, JournalPin, Service, Webhooks
 from escrowctl.config.variables import KEYS
@@ -73,7 +73,10 @@ class Resolver:
         key fits, `BAD_CONFIG` or `BAD_VALUE` where values are wrong or contradict each other.
         """
         choice = self.choose()
-        found = self.keys.find(choice)
+        return self.build_service(choice, self.keys.find(choice))
+
+    def build_service(self, choice: Choice, found: FoundKey) -> Service:
+        """Return the chosen service with this key; raises EscrowctlError `ErrorCode.BAD_CONFIG` and `BAD_VALUE`."""
         profile = choice.profile
         read_timeout, write_timeout = self.timeouts(profile)
         service = Service(

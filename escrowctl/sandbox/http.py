@@ -1,13 +1,24 @@
-"""HTTP between Falcon and the handlers: request ids, authentication, one resource per path, calls.
+"""The sandbox over HTTP: a WSGI application with one resource per path, and the calls that handlers get.
 
     request -> key (401) -> path (404) -> method (405) -> body (413) -> handler -> 200 or 201
 
-Handlers get a `Call` and return a JSON object: they do not know the web library.
+Handlers get a `Call`, return a JSON object and raise `ProblemError`s: they do not know the web library.
+
+interface.md leaves these open, so they are the sandbox's own choice: a successful call is 200, as
+was observed for POST and GET /transactions and GET /users, and 201 for POST /webhooks, as was
+observed too (section 7); every answer carries `X-Request-Id`, the client's own if it is valid.
+GET /openapi.json, which is not part of the interface and needs no key, describes the sandbox.
+
+It shows no query parameters, no pagination and no filters either (section 4). Every list has the same:
+`limit` (1 to 100, 50 if not given) and `after` (an id: only older records) in the query, and
+`{"data": [record, ...], "has_more": bool}`, newest first.
 """
 
+import logging
 import re
 import secrets
-from collections.abc import Callable, Mapping
+import sqlite3
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from hmac import compare_digest
 from typing import Any, NamedTuple, TypeAlias
@@ -15,9 +26,10 @@ from urllib.parse import parse_qsl
 
 import falcon
 
-from escrowctl.contract.operations import CREATE_WEBHOOK, Operation
-from escrowctl.sandbox.json import JsonError, JsonObject, read_json, write_json
-from escrowctl.sandbox.problems import Flaw, ProblemError, ProblemKind, flawed, parameter_flaw
+from escrowctl.contract.operations import CREATE_WEBHOOK, DEFAULT_API_PREFIX, OPERATIONS, Operation
+from escrowctl.sandbox.json import JsonError, JsonObject, JsonValue, read_json, write_json
+from escrowctl.sandbox.problems import PROBLEM_TYPE, Flaw, ProblemError, ProblemKind, flawed, parameter_flaw
+from escrowctl.sandbox.store import primary_code
 
 SUCCESS = 200
 CREATED = 201
@@ -29,6 +41,15 @@ REQUEST_ID = re.compile(r"[A-Za-z0-9._~-]{1,128}")
 
 OPENAPI_PATH = "/openapi.json"
 """The one path that needs no key: the sandbox's own document. It is not part of the interface (section 5)."""
+
+
+STATUS_PATH = "/sandbox/status"
+
+DEFAULT_LIMIT = 50
+MAX_LIMIT = 100
+LIMIT = re.compile(r"[1-9][0-9]{0,2}")
+
+App: TypeAlias = "falcon.App[SandboxRequest, falcon.Response]"
 
 
 class SandboxRequest(falcon.Request):
@@ -89,6 +110,62 @@ class Call(NamedTuple):
         return found
 
 
+class Page(NamedTuple):
+    """The requested part of a list; `after` None means from the newest."""
+
+    limit: int
+    after: str | None
+
+    @property
+    def rows_to_read(self) -> int:
+        """One more than the page shows: the extra row tells whether there are more."""
+        return self.limit + 1
+
+    def envelope(self, documents: Sequence[JsonObject]) -> JsonObject:
+        """Put the records, up to `rows_to_read` of them, into the answer."""
+        return {"data": documents[: self.limit], "has_more": len(documents) > self.limit}
+
+
+def read_page(call: Call) -> Page:
+    """Read the query of a list; 400 for an unknown or bad parameter. It does not look up `after`."""
+    parameters = call.parameters("limit", "after")
+    limit = parameters.get("limit", str(DEFAULT_LIMIT))
+    if not LIMIT.fullmatch(limit) or int(limit) > MAX_LIMIT:
+        raise flawed(parameter_flaw("limit", f"limit must be a whole number from 1 to {MAX_LIMIT}."))
+    return Page(limit=int(limit), after=parameters.get("after"))
+
+
+def no_such_start(noun: str, record_id: str) -> ProblemError:
+    """A 400 for an `after` that names no record."""
+    return flawed(parameter_flaw("after", f"after names no {noun}: {record_id!r}."))
+
+
+class Field(NamedTuple):
+    """A field of a body: what it may be, and the sentence about anything else. One without a default is required."""
+
+    accepts: Callable[[JsonValue], bool]
+    rule: str
+    default: str | None = None
+    required: bool = False
+
+
+def read_fields(body: JsonObject, fields: Mapping[str, Field], *, reserved: Collection[str]) -> dict[str, Any]:
+    """Return the values of the known fields and, as `extra`, all others; 400 with all flaws at once.
+
+    `reserved` are fields that only the service may set.
+    """
+    flaws = [Flaw(f"#/{name}", f"{name} is set by the service.") for name in sorted(body.keys() & set(reserved))]
+    flaws += [
+        Flaw(f"#/{name}", field.rule)
+        for name, field in fields.items()
+        if (field.required or name in body) and not field.accepts(body.get(name))
+    ]
+    if flaws:
+        raise flawed(*flaws)
+    known = {name: body.get(name, field.default) for name, field in fields.items()}
+    return {**known, "extra": {name: value for name, value in body.items() if name not in fields}}
+
+
 Handler: TypeAlias = Callable[[Call], JsonObject]
 
 
@@ -140,6 +217,28 @@ class Middleware:
         response.set_header(REQUEST_ID_HEADER, request.request_id)
 
 
+def build_app(
+    handlers: Mapping[Operation, Handler], more: Mapping[str, Handler], *, key: str, log: logging.Logger
+) -> App:
+    """Build the WSGI app. An operation without a handler has no route: 404.
+
+    `more` answers GET at paths that are not part of the interface. Only `log` gets the exception
+    behind a 500; the client gets the status.
+    """
+    app = falcon.App(request_type=SandboxRequest, response_type=falcon.Response, middleware=[Middleware(key=key)])
+    by_path: dict[str, dict[str, tuple[Handler, int]]] = {}
+    for operation in OPERATIONS:
+        if operation in handlers:
+            action = handlers[operation], success_status(operation)
+            by_path.setdefault(operation.path, {})[operation.method] = action
+    for path, actions in by_path.items():
+        app.add_route(DEFAULT_API_PREFIX + path, Resource(actions))
+    for path, handler in more.items():
+        app.add_route(path, Resource({"GET": (handler, SUCCESS)}))
+    app.add_error_handler((Exception, falcon.HTTPError), _error_answer(log))
+    return app
+
+
 def success_status(operation: Operation) -> int:
     """The status of a successful call: 201 for POST /webhooks, else 200 (observed, interface.md section 7)."""
     return CREATED if operation is CREATE_WEBHOOK else SUCCESS
@@ -148,6 +247,35 @@ def success_status(operation: Operation) -> int:
 def no_such_path(request: falcon.Request) -> ProblemError:
     """A 404 for a path that no operation has."""
     return ProblemError(ProblemKind.NO_SUCH_PATH, f"There is no path {request.path!r} here.")
+
+
+def _error_answer(log: logging.Logger) -> Callable[..., None]:
+    def answer(request: SandboxRequest, response: falcon.Response, error: Exception, _params: dict[str, Any]) -> None:
+        problem = _as_problem(request, error)
+        if problem.kind is ProblemKind.INTERNAL:
+            log.error("request %s failed", request.request_id, exc_info=error)
+        response.status = problem.kind.status
+        response.text = write_json(problem.document(request_id=request.request_id))
+        response.content_type = PROBLEM_TYPE
+        response.set_headers(dict(problem.headers))
+
+    return answer
+
+
+def _as_problem(request: SandboxRequest, error: Exception) -> ProblemError:
+    match error:
+        case ProblemError():
+            return error
+        case falcon.HTTPNotFound():
+            return no_such_path(request)
+        case falcon.HTTPBadRequest():
+            return ProblemError(ProblemKind.BAD_REQUEST, "The method or a header cannot be understood.")
+        case sqlite3.OperationalError() if primary_code(error) == sqlite3.SQLITE_BUSY:
+            detail = "Other processes locked the store for too long; nothing was changed."
+            return ProblemError(ProblemKind.STORE_BUSY, detail, headers={"Retry-After": "1"})
+        case _:
+            detail = "Internal error. The request may or may not have been carried out."
+            return ProblemError(ProblemKind.INTERNAL, detail)
 
 
 def _responder(handler: Handler, status: int) -> Callable[..., None]:

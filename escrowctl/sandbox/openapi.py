@@ -4,7 +4,7 @@ Methods and paths come from the contract's list of operations; what each of them
 written here by hand. Every status that a call can be answered with is listed, and no other.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
 from typing import NamedTuple
@@ -17,16 +17,23 @@ from escrowctl.contract.operations import (
     GET_USER,
     LIST_TRANSACTIONS,
     LIST_WEBHOOKS,
-    OPERATIONS,
     RELEASE_TRANSACTION,
     UPDATE_TRANSACTION,
     Access,
     Operation,
 )
-from escrowctl.sandbox.http import JSON_TYPE, MAX_BODY_BYTES, OPENAPI_PATH, REQUEST_ID_HEADER, SUCCESS, success_status
-from escrowctl.sandbox.json import JsonObject
-from escrowctl.sandbox.openapi_schemas import REQUEST_ID_SCHEMA, id_schema, problem_name, schema_ref, schemas
-from escrowctl.sandbox.pages import DEFAULT_LIMIT, MAX_LIMIT
+from escrowctl.sandbox.http import (
+    DEFAULT_LIMIT,
+    JSON_TYPE,
+    MAX_BODY_BYTES,
+    MAX_LIMIT,
+    OPENAPI_PATH,
+    REQUEST_ID_HEADER,
+    SUCCESS,
+    success_status,
+)
+from escrowctl.sandbox.json import JsonObject, JsonValue
+from escrowctl.sandbox.openapi_schemas import REQUEST_ID_SCHEMA, SCHEMAS, id_schema, problem_name, schema_ref
 from escrowctl.sandbox.problems import PROBLEM_TYPE, ProblemKind
 from escrowctl.sandbox.records import DEFAULT_PAYER
 
@@ -98,8 +105,6 @@ DESCRIPTIONS: Mapping[Operation, Description] = MappingProxyType(
     }
 )
 
-LISTS = frozenset({LIST_TRANSACTIONS, LIST_WEBHOOKS})
-
 HEADERS: Mapping[ProblemKind, tuple[str, JsonObject]] = MappingProxyType(
     {
         ProblemKind.UNAUTHENTICATED: ("WWW-Authenticate", {"type": "string", "const": "Bearer"}),
@@ -113,6 +118,10 @@ HEADERS: Mapping[ProblemKind, tuple[str, JsonObject]] = MappingProxyType(
 @cache
 def openapi_document() -> JsonObject:
     """Return the document; it contains no secret, and is the same for every sandbox."""
+    paths: dict[str, dict[str, JsonObject]] = {}
+    for operation, description in DESCRIPTIONS.items():
+        item = paths.setdefault(DEFAULT_API_PREFIX + operation.path, {})
+        item[operation.method.lower()] = _operation(operation, description)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -123,63 +132,70 @@ def openapi_document() -> JsonObject:
         },
         "servers": [{"url": "/"}],
         "security": [{"key": []}],
-        "paths": _paths(),
+        "paths": {**paths, OPENAPI_PATH: {"get": _openapi_operation()}},
         "components": {
-            "schemas": schemas(),
+            "schemas": SCHEMAS,
             "headers": {REQUEST_ID_HEADER: {"required": True, "schema": REQUEST_ID_SCHEMA}},
-            "responses": {f"{status}": _problem_response(kinds) for status, kinds in _by_status(ProblemKind)},
+            "responses": {status: _problem_response(kinds) for status, kinds in _by_status(list(ProblemKind)).items()},
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
     }
 
 
-def _paths() -> JsonObject:
-    paths: dict[str, dict[str, JsonObject]] = {}
-    for operation in OPERATIONS:
-        item = paths.setdefault(DEFAULT_API_PREFIX + operation.path, {})
-        item[operation.method.lower()] = _operation(operation, DESCRIPTIONS[operation])
-    return {**paths, OPENAPI_PATH: {"get": _openapi_operation()}}
-
-
 def _operation(operation: Operation, description: Description) -> JsonObject:
-    kinds = [*ANY_CALL, *ANY_CALL_WITH_KEY, *description.problems]
-    kinds += ANY_CALL_WITH_ID if "{id}" in operation.path else ()
-    kinds += (ProblemKind.NOT_JSON_TYPE,) if description.takes else ()
-    done = {f"{success_status(operation)}": _response(description)} if description.answers else {}
-    return {
+    kinds = {*ANY_CALL, *ANY_CALL_WITH_KEY, *description.problems}
+    if "{id}" in operation.path:
+        kinds |= set(ANY_CALL_WITH_ID)
+    found: dict[str, JsonValue] = {
         "operationId": operation.name,
         "summary": description.summary,
         "description": f"{operation.standing.capitalize()}.",
         "tags": [operation.noun],
         "parameters": _parameters(operation, description),
-        **({"requestBody": _request_body(description)} if description.takes else {}),
-        "responses": {**done, **_problem_responses(kinds)},
     }
+    if description.takes:
+        kinds.add(ProblemKind.NOT_JSON_TYPE)
+        example: JsonObject = {"example": description.example} if description.example else {}
+        found["requestBody"] = {
+            "required": description.body_required,
+            "description": f"Strict JSON: no name twice in an object; at most {MAX_BODY_BYTES} bytes.",
+            "content": {JSON_TYPE: {"schema": schema_ref(description.takes), **example}},
+        }
+    done: dict[str, JsonObject] = {}
+    if description.answers:
+        links: JsonObject = {
+            f"{target.name}_by_{name}": {"operationId": target.name, "parameters": {name: "$response.body#/id"}}
+            for target, name in description.links
+        }
+        done[f"{success_status(operation)}"] = {
+            **_response(description.summary, JSON_TYPE, schema_ref(description.answers)),
+            **({"links": links} if links else {}),
+        }
+    return {**found, "responses": {**done, **_problem_responses(kinds)}}
 
 
 def _openapi_operation() -> JsonObject:
-    content: JsonObject = {JSON_TYPE: {"schema": {"type": "object", "required": ["openapi", "info", "paths"]}}}
-    done: JsonObject = {"description": "This document", "headers": _headers(), "content": content}
+    schema: JsonObject = {"type": "object", "required": ["openapi", "info", "paths"]}
     return {
         "operationId": "get_openapi_document",
         "summary": "Get this document; it is not part of the published interface, and needs no key",
         "tags": ["sandbox"],
         "security": [],
-        "responses": {f"{SUCCESS}": done, **_problem_responses(ANY_CALL)},
+        "responses": {f"{SUCCESS}": _response("This document", JSON_TYPE, schema), **_problem_responses(ANY_CALL)},
     }
 
 
 def _parameters(operation: Operation, description: Description) -> Sequence[JsonObject]:
     found: list[JsonObject] = []
-    prefix = ID_PREFIXES[operation.noun]
+    ids = id_schema(ID_PREFIXES[operation.noun])
     if "{id}" in operation.path:
         example: JsonObject = {"example": description.id_example} if description.id_example else {}
-        found.append({"name": "id", "in": "path", "required": True, "schema": id_schema(prefix), **example})
-    if operation in LISTS:
+        found.append({"name": "id", "in": "path", "required": True, "schema": ids, **example})
+    if operation in (LIST_TRANSACTIONS, LIST_WEBHOOKS):
         limit: JsonObject = {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT}
         found.append({"name": "limit", "in": "query", "schema": limit})
         meaning = "The id of an existing record: only older ones are listed."
-        found.append({"name": "after", "in": "query", "schema": id_schema(prefix), "description": meaning})
+        found.append({"name": "after", "in": "query", "schema": ids, "description": meaning})
     if operation.access is Access.WRITE:
         found.append(_header("Idempotency-Key", "Accepted, with no effect: the interface promises nothing."))
     found.append(_header(REQUEST_ID_HEADER, "Returned if it is valid, as in answers; else the sandbox draws one."))
@@ -190,60 +206,39 @@ def _header(name: str, meaning: str) -> JsonObject:
     return {"name": name, "in": "header", "schema": {"type": "string"}, "description": meaning}
 
 
-def _request_body(description: Description) -> JsonObject:
-    assert description.takes
-    example: JsonObject = {"example": description.example} if description.example else {}
-    return {
-        "required": description.body_required,
-        "description": f"Strict JSON: no name twice in an object; at most {MAX_BODY_BYTES} bytes.",
-        "content": {JSON_TYPE: {"schema": schema_ref(description.takes), **example}},
-    }
-
-
-def _response(description: Description) -> JsonObject:
-    assert description.answers
-    links: JsonObject = {
-        f"{target.name}_by_{parameter}": {"operationId": target.name, "parameters": {parameter: "$response.body#/id"}}
-        for target, parameter in description.links
-    }
-    return {
-        "description": description.summary,
-        "headers": _headers(),
-        "content": {JSON_TYPE: {"schema": schema_ref(description.answers)}},
-        **({"links": links} if links else {}),
-    }
-
-
-def _problem_responses(kinds: Iterable[ProblemKind]) -> JsonObject:
+def _problem_responses(kinds: Collection[ProblemKind]) -> JsonObject:
     """A response per status: the shared one where it has exactly these kinds, else a separate one."""
-    shared = dict(_by_status(ProblemKind))
+    shared = _by_status(list(ProblemKind))
     return {
-        f"{status}": {"$ref": f"#/components/responses/{status}"}
-        if found == shared[status]
-        else _problem_response(found)
-        for status, found in _by_status(kinds)
+        status: {"$ref": f"#/components/responses/{status}"} if found == shared[status] else _problem_response(found)
+        for status, found in _by_status(kinds).items()
     }
+
+
+def _by_status(kinds: Collection[ProblemKind]) -> Mapping[str, Sequence[ProblemKind]]:
+    found: dict[str, list[ProblemKind]] = {}
+    for kind in ProblemKind:
+        if kind in kinds:
+            found.setdefault(f"{kind.status}", []).append(kind)
+    return found
 
 
 def _problem_response(kinds: Sequence[ProblemKind]) -> JsonObject:
-    found = [schema_ref(problem_name(kind)) for kind in kinds]
+    schemas = [schema_ref(problem_name(kind)) for kind in kinds]
+    return _response(
+        " / ".join(kind.title for kind in kinds),
+        PROBLEM_TYPE,
+        schemas[0] if len(schemas) == 1 else {"oneOf": schemas},
+        *(HEADERS[kind] for kind in kinds if kind in HEADERS),
+    )
+
+
+def _response(meaning: str, media_type: str, schema: JsonObject, *headers: tuple[str, JsonObject]) -> JsonObject:
     return {
-        "description": " / ".join(kind.title for kind in kinds),
-        "headers": _headers(*(HEADERS[kind] for kind in kinds if kind in HEADERS)),
-        "content": {PROBLEM_TYPE: {"schema": found[0] if len(found) == 1 else {"oneOf": found}}},
+        "description": meaning,
+        "headers": {
+            REQUEST_ID_HEADER: {"$ref": f"#/components/headers/{REQUEST_ID_HEADER}"},
+            **{name: {"required": True, "schema": sent} for name, sent in headers},
+        },
+        "content": {media_type: {"schema": schema}},
     }
-
-
-def _headers(*more: tuple[str, JsonObject]) -> JsonObject:
-    return {
-        REQUEST_ID_HEADER: {"$ref": f"#/components/headers/{REQUEST_ID_HEADER}"},
-        **{name: {"required": True, "schema": schema} for name, schema in more},
-    }
-
-
-def _by_status(kinds: Iterable[ProblemKind]) -> Sequence[tuple[int, Sequence[ProblemKind]]]:
-    found: dict[int, list[ProblemKind]] = {}
-    for kind in ProblemKind:
-        if kind in set(kinds):
-            found.setdefault(kind.status, []).append(kind)
-    return sorted(found.items())

@@ -5,13 +5,10 @@ schema describes a number's value, so two rules on how an amount is written are 
 interface.md shows `amount` and `currency` and no other field: the rest is the sandbox's own choice.
 """
 
-from collections.abc import Mapping
-
 from escrowctl.sandbox.endpoints import MAX_DESCRIPTION_LENGTH, MAX_URL_LENGTH, URL_PATTERN, EndpointStatus, EventKind
 from escrowctl.sandbox.endpoints import RESERVED_FIELDS as SET_ON_ENDPOINTS
-from escrowctl.sandbox.http import REQUEST_ID
-from escrowctl.sandbox.json import MAX_DEPTH, JsonObject, JsonValue, NumberToken
-from escrowctl.sandbox.pages import MAX_LIMIT
+from escrowctl.sandbox.http import MAX_LIMIT, REQUEST_ID
+from escrowctl.sandbox.json import MAX_DEPTH, JsonObject, NumberToken
 from escrowctl.sandbox.problems import TYPE_PREFIX, ProblemKind
 from escrowctl.sandbox.records import DEFAULT_PAYEE, DEFAULT_PAYER, ID_ALPHABET, ID_LENGTH, State
 from escrowctl.sandbox.records import RESERVED_FIELDS as SET_ON_TRANSACTIONS
@@ -40,7 +37,7 @@ OTHER_FIELDS = f"Any other field is stored and returned unchanged, down to {MAX_
 
 
 def schema_ref(name: str) -> JsonObject:
-    """A reference to one of `schemas()`."""
+    """A reference to one of `SCHEMAS`."""
     return {"$ref": f"#/components/schemas/{name}"}
 
 
@@ -54,58 +51,90 @@ def problem_name(kind: ProblemKind) -> str:
     return kind.slug.title().replace("-", "") + "Problem"
 
 
-def schemas() -> JsonObject:
-    """Name -> schema: of complete bodies, and of parts that several bodies share."""
-    return {
-        "NewTransaction": _new_transaction(),
-        "Transaction": _transaction(),
-        "TransactionPage": _page("Transaction"),
-        "User": _user(),
-        "NewWebhook": _new_webhook(),
-        "CreatedWebhook": _webhook(with_secret=True),
-        "Webhook": _webhook(with_secret=False),
-        "WebhookPage": _page("Webhook"),
-        "EventKind": {"type": "string", "enum": list(EventKind)},
-        "AnyObject": {"type": "object", "description": "It has no effect."},
-        "Flaw": _flaw(),
-        **{problem_name(kind): _problem(kind) for kind in ProblemKind},
-    }
-
-
-def _closed(properties: JsonObject, *, optional: frozenset[str] = frozenset()) -> dict[str, JsonValue]:
-    """An object of these fields and no others."""
+def _object(properties: JsonObject, *optional: str, others: bool = False) -> JsonObject:
+    """An object of these fields; with `others`, and any others."""
     return {
         "type": "object",
         "required": [name for name in properties if name not in optional],
         "properties": properties,
-        "additionalProperties": False,
+        "additionalProperties": others,
+        **({"description": OTHER_FIELDS} if others else {}),
     }
 
 
-def _open(properties: JsonObject, *, optional: frozenset[str] = frozenset()) -> dict[str, JsonValue]:
-    """An object of these fields and any others."""
-    return {**_closed(properties, optional=optional), "additionalProperties": True, "description": OTHER_FIELDS}
-
-
-def _refused(names: frozenset[str]) -> JsonObject:
-    """Fields that a body may not have: the service sets them."""
-    return dict.fromkeys(sorted(names), False)
-
-
-def _new_transaction() -> JsonObject:
-    user: JsonObject = {"type": "string", "enum": [DEFAULT_PAYER, DEFAULT_PAYEE]}
-    properties: Mapping[str, JsonValue] = {
-        "amount": AMOUNT,
-        "currency": CURRENCY,
-        "payer": {**user, "default": DEFAULT_PAYER},
-        "payee": {**user, "default": DEFAULT_PAYEE},
-        **_refused(SET_ON_TRANSACTIONS),
+def _page(item: str) -> JsonObject:
+    records: JsonObject = {
+        "type": "array",
+        "items": schema_ref(item),
+        "maxItems": MAX_LIMIT,
+        "description": "Newest first.",
     }
-    return _open(properties, optional=SET_ON_TRANSACTIONS | {"payer", "payee"})
+    return _object({"data": records, "has_more": {"type": "boolean"}})
 
 
-def _transaction() -> JsonObject:
-    return _open(
+def _problem(kind: ProblemKind) -> JsonObject:
+    """One kind of problem (RFC 9457): its type, title and status are constants."""
+    flaws: JsonObject = {"errors": {"type": "array", "items": schema_ref("Flaw"), "minItems": 1}}
+    return _object(
+        {
+            "type": {"const": TYPE_PREFIX + kind.slug},
+            "title": {"const": kind.title},
+            "status": {"const": kind.status},
+            "detail": {"type": "string"},
+            "request_id": REQUEST_ID_SCHEMA,
+            **(flaws if kind is ProblemKind.BAD_REQUEST else {}),
+        },
+        "errors",
+    )
+
+
+USER_ID: JsonObject = {"type": "string", "enum": [DEFAULT_PAYER, DEFAULT_PAYEE]}
+
+WEBHOOK_FIELDS: JsonObject = {
+    "url": {
+        "type": "string",
+        "pattern": f"^{URL_PATTERN}$",
+        "maxLength": MAX_URL_LENGTH,
+        "description": "Absolute, in ASCII, without user name, password or fragment.",
+    },
+    "events": {
+        "type": "array",
+        "items": schema_ref("EventKind"),
+        "minItems": 1,
+        "uniqueItems": True,
+        "description": "The kinds to send; every kind if not given.",
+    },
+    "description": {"type": "string", "maxLength": MAX_DESCRIPTION_LENGTH},
+}
+"""The fields that the creator of an endpoint may set."""
+
+WEBHOOK: JsonObject = {
+    "id": id_schema("wh"),
+    **WEBHOOK_FIELDS,
+    "status": {"type": "string", "enum": list(EndpointStatus)},
+    "secret": False,
+    "created_at": TIME,
+}
+
+SECRET: JsonObject = {
+    "type": "string",
+    "pattern": "^whsec_[A-Za-z0-9+/]{43}=$",
+    "description": "32 random bytes in base64 that sign each delivery (Standard Webhooks). It is shown once.",
+}
+
+SCHEMAS: JsonObject = {
+    "NewTransaction": _object(
+        {
+            "amount": AMOUNT,
+            "currency": CURRENCY,
+            "payer": {**USER_ID, "default": DEFAULT_PAYER},
+            "payee": {**USER_ID, "default": DEFAULT_PAYEE},
+            **dict.fromkeys(sorted(SET_ON_TRANSACTIONS), False),
+        },
+        *("payer", "payee", *SET_ON_TRANSACTIONS),
+        others=True,
+    ),
+    "Transaction": _object(
         {
             "id": id_schema("tx"),
             "status": {"type": "string", "enum": list(State)},
@@ -115,12 +144,11 @@ def _transaction() -> JsonObject:
             "payee": id_schema("usr"),
             "created_at": TIME,
             "updated_at": TIME,
-        }
-    )
-
-
-def _user() -> JsonObject:
-    return _closed(
+        },
+        others=True,
+    ),
+    "TransactionPage": _page("Transaction"),
+    "User": _object(
         {
             "id": id_schema("usr"),
             "name": {"type": "string"},
@@ -128,82 +156,28 @@ def _user() -> JsonObject:
             "status": {"type": "string", "enum": ["active"]},
             "created_at": TIME,
         }
-    )
-
-
-def _new_webhook() -> JsonObject:
-    properties: Mapping[str, JsonValue] = {**_webhook_fields(), **_refused(SET_ON_ENDPOINTS)}
-    return _open(properties, optional=SET_ON_ENDPOINTS | {"events", "description"})
-
-
-def _webhook(*, with_secret: bool) -> JsonObject:
-    secret: JsonObject = {
-        "type": "string",
-        "pattern": "^whsec_[A-Za-z0-9+/]{43}=$",
-        "description": "32 random bytes in base64 that sign each delivery (Standard Webhooks). It is shown once.",
-    }
-    return _open(
-        {
-            "id": id_schema("wh"),
-            **_webhook_fields(),
-            "status": {"type": "string", "enum": list(EndpointStatus)},
-            "secret": secret if with_secret else False,
-            "created_at": TIME,
-        },
-        optional=frozenset({"description"} if with_secret else {"description", "secret"}),
-    )
-
-
-def _webhook_fields() -> JsonObject:
-    """The fields that the creator of an endpoint may set."""
-    return {
-        "url": {
-            "type": "string",
-            "pattern": f"^{URL_PATTERN}$",
-            "maxLength": MAX_URL_LENGTH,
-            "description": "Absolute, in ASCII, without user name, password or fragment.",
-        },
-        "events": {
-            "type": "array",
-            "items": schema_ref("EventKind"),
-            "minItems": 1,
-            "uniqueItems": True,
-            "description": "The kinds to send; every kind if not given.",
-        },
-        "description": {"type": "string", "maxLength": MAX_DESCRIPTION_LENGTH},
-    }
-
-
-def _page(item: str) -> JsonObject:
-    data: JsonObject = {
-        "type": "array",
-        "items": schema_ref(item),
-        "maxItems": MAX_LIMIT,
-        "description": "Newest first.",
-    }
-    return _closed({"data": data, "has_more": {"type": "boolean"}})
-
-
-def _flaw() -> JsonObject:
-    pointer: JsonObject = {"type": "string", "pattern": "^#(/.*)?$", "description": "Into the body (RFC 9457)."}
-    parameter: JsonObject = {"type": "string", "description": "In the query."}
-    detail: JsonObject = {"type": "string"}
-    return {
-        "oneOf": [_closed({"pointer": pointer, "detail": detail}), _closed({"parameter": parameter, "detail": detail})]
-    }
-
-
-def _problem(kind: ProblemKind) -> JsonObject:
-    """One kind of problem (RFC 9457): its type, title and status are constants."""
-    flaws: JsonObject = {"errors": {"type": "array", "items": schema_ref("Flaw"), "minItems": 1}}
-    return _closed(
-        {
-            "type": {"const": TYPE_PREFIX + kind.slug},
-            "title": {"const": kind.title},
-            "status": {"const": kind.status},
-            "detail": {"type": "string"},
-            "request_id": REQUEST_ID_SCHEMA,
-            **(flaws if kind is ProblemKind.BAD_REQUEST else {}),
-        },
-        optional=frozenset({"errors"}),
-    )
+    ),
+    "NewWebhook": _object(
+        {**WEBHOOK_FIELDS, **dict.fromkeys(sorted(SET_ON_ENDPOINTS), False)},
+        *("events", "description", *SET_ON_ENDPOINTS),
+        others=True,
+    ),
+    "CreatedWebhook": _object({**WEBHOOK, "secret": SECRET}, "description", others=True),
+    "Webhook": _object(WEBHOOK, "description", "secret", others=True),
+    "WebhookPage": _page("Webhook"),
+    "EventKind": {"type": "string", "enum": list(EventKind)},
+    "AnyObject": {"type": "object", "description": "It has no effect."},
+    "Flaw": {
+        "oneOf": [
+            _object(
+                {
+                    "pointer": {"type": "string", "pattern": "^#(/.*)?$", "description": "Into the body (RFC 9457)."},
+                    "detail": {"type": "string"},
+                }
+            ),
+            _object({"parameter": {"type": "string", "description": "In the query."}, "detail": {"type": "string"}}),
+        ]
+    },
+    **{problem_name(kind): _problem(kind) for kind in ProblemKind},
+}
+"""Name -> schema: of complete bodies, and of parts that several bodies share. False: the service sets the field."""

@@ -1,9 +1,10 @@
-"""Who may open the store: any number of commands side by side, or one server alone.
+"""Who may open the store: this user alone, and any number of commands side by side, or one server alone.
 
 An flock(2) on the file `sandbox.lock` decides, and ends with its process: shared for a command,
 exclusive for a server, which writes its address into the same file. The address counts only while the
 lock is held exclusively, and only if it is on this machine, where `sandbox serve` listens: a command
 sends its requests to no other server. The next owner removes the address that a killed server left.
+Folder and files are private: no other user of the machine can read or change them.
 """
 
 import contextlib
@@ -11,6 +12,7 @@ import fcntl
 import json
 import os
 import re
+import shlex
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,14 +20,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
-from escrowctl.files import NotRegularError, open_regular
-from escrowctl.sandbox.private_files import private_file, private_folder, unusable
+from escrowctl.files import PRIVATE, NotRegularError, make_file, make_folder, open_regular, replace_file
 
 LOCK_NAME = "sandbox.lock"
 TIMEOUT_SECONDS = 10.0
 _POLL_SECONDS = 0.02
 _LOOPBACK_URL = re.compile(r"http://127\.0\.0\.1:[1-9][0-9]{0,4}", re.ASCII)
 _MAX_BYTES = 4096
+_ELSEWHERE = "set ESCROWCTL_HOME to a folder that can be written"
 
 
 class ServedSandbox(NamedTuple):
@@ -140,3 +142,63 @@ def _parse(content: bytes) -> ServedSandbox | None:
             return ServedSandbox(url, key, identity, pid) if _LOOPBACK_URL.fullmatch(url) else None
         case _:
             return None
+
+
+def unusable(path: Path, reason: str, *, hint: str | tuple[str, ...] = _ELSEWHERE) -> EscrowctlError:
+    """The error for a sandbox folder or store that cannot be used; `reason` ends the sentence."""
+    message = f"the sandbox cannot use {path}: {reason}."
+    return not_sent(ErrorCode.STATE_UNUSABLE, message, hint=hint)
+
+
+def private_folder(folder: Path) -> None:
+    """Create the folder and its missing parents, all 0700 under any umask.
+
+    The mode of an existing folder is checked, never changed: another process may create one
+    between the look and the mkdir(2).
+
+    Raises `ErrorCode.STATE_UNUSABLE` if the folder cannot be created, or is not private to this user.
+    """
+    try:
+        make_folder(folder)
+        if not folder.is_dir():
+            raise unusable(folder, "it is not a folder")
+        _require_private(folder, mode=0o700)
+    except OSError as error:
+        raise unusable(folder, error.strerror or "it cannot be opened") from error
+
+
+def private_file(path: Path) -> None:
+    """Create the file if it is missing: empty, and 0600 from its first moment.
+
+    Raises `ErrorCode.STATE_UNUSABLE` if that fails, or if the path is not a regular file private to this user.
+    """
+    try:
+        # An existing file is never opened here: closing any descriptor of it would drop the locks
+        # that SQLite holds on it in this process (POSIX advisory locks).
+        make_file(path)
+        if not path.is_file():
+            raise unusable(path, "it is not a regular file")
+        _require_private(path, mode=PRIVATE)
+    except OSError as error:
+        raise unusable(path, error.strerror or "it cannot be opened") from error
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file, 0600, and put it in the place of an older one in one step.
+
+    Raises `ErrorCode.STATE_UNUSABLE` if that fails.
+    """
+    try:
+        replace_file(path, text.encode())
+    except OSError as error:
+        raise unusable(path, error.strerror or "it cannot be written", hint=()) from error
+
+
+def _require_private(path: Path, *, mode: int) -> None:
+    found = path.stat()
+    if found.st_uid != os.geteuid():
+        raise unusable(path, f"it belongs to another user (uid {found.st_uid})")
+    if found.st_mode & 0o077:
+        raise unusable(path, "other users may reach it", hint=f"chmod {mode:o} {shlex.quote(str(path))}")
+    if not os.access(path, os.R_OK | os.W_OK):
+        raise unusable(path, "it is read-only")

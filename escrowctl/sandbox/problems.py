@@ -4,7 +4,7 @@ interface.md section 7 shows no error body, no code and no condition: every kind
 condition here is the sandbox's own choice. Handlers raise a `ProblemError`; the app answers it.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from enum import Enum
 from types import MappingProxyType
 from typing import Literal, NamedTuple
@@ -90,11 +90,6 @@ def flawed(*flaws: Flaw) -> ProblemError:
 def parameter_flaw(name: str, detail: str) -> Flaw:
     """A flaw in a query parameter."""
     return Flaw(name, detail, kind="parameter")
-
-
-def reserved_flaws(body: JsonObject, reserved: Collection[str]) -> list[Flaw]:
-    """A flaw for every field of a body that only the service may set."""
-    return [Flaw(f"#/{name}", f"{name} is set by the service.") for name in sorted(body.keys() & set(reserved))]
 
 
 def no_record(noun: str, record_id: str) -> ProblemError:

@@ -27,7 +27,7 @@ from escrowctl.errors import ErrorCode, bad_value, not_sent
 from escrowctl.files import read_regular
 from escrowctl.sandbox.http import MAX_BODY_BYTES
 from escrowctl.sandbox.json import write_json
-from escrowctl.sandbox.private_files import write_private
+from escrowctl.sandbox.ownership import write_private
 from escrowctl.sandbox.problems import PROBLEM_TYPE
 
 if TYPE_CHECKING:

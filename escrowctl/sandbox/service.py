@@ -17,8 +17,8 @@ from escrowctl.contract.operations import (
     RELEASE_TRANSACTION,
     UPDATE_TRANSACTION,
 )
-from escrowctl.sandbox.app import App, build_app
 from escrowctl.sandbox.endpoints import Webhooks
+from escrowctl.sandbox.http import OPENAPI_PATH, STATUS_PATH, App, Call, build_app
 from escrowctl.sandbox.json import JsonObject
 from escrowctl.sandbox.ledger import DECIMALS, check_ledger
 from escrowctl.sandbox.ownership import Claim, claim_store
@@ -66,7 +66,8 @@ class Sandbox:
         self.claim = claim
         self.identity = store.identity
         self.key = store.key
-        self.app = build_app(handlers, describe=self.describe, key=store.key, log=_quiet_log())
+        more = {OPENAPI_PATH: _openapi_document, STATUS_PATH: lambda _call: self.describe()}
+        self.app = build_app(handlers, more, key=store.key, log=_quiet_log())
 
     def describe(self) -> JsonObject:
         """Return `{"identity", "transactions": {status: count}, "users", "webhooks", "ledger": [...]}`.
@@ -142,6 +143,12 @@ def _statistics(connection: sqlite3.Connection) -> JsonObject:
             for balance in check_ledger(connection)
         ],
     }
+
+
+def _openapi_document(_call: Call) -> JsonObject:
+    from escrowctl.sandbox.openapi import openapi_document  # noqa: PLC0415 - for who asks for it
+
+    return openapi_document()
 
 
 def _quiet_log() -> logging.Logger:

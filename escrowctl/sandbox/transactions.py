@@ -11,15 +11,15 @@ nothing about one, so an identical create makes a second transaction.
 
 import re
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import NamedTuple, NoReturn
+from types import MappingProxyType
+from typing import Any, NoReturn
 
 from escrowctl.sandbox import ledger
-from escrowctl.sandbox.http import Call
-from escrowctl.sandbox.json import JsonObject, NumberToken
-from escrowctl.sandbox.pages import no_such_start, read_page
-from escrowctl.sandbox.problems import Flaw, ProblemError, ProblemKind, flawed, no_record, reserved_flaws
+from escrowctl.sandbox.http import Call, Field, no_such_start, read_fields, read_page
+from escrowctl.sandbox.json import JsonObject, JsonValue, NumberToken
+from escrowctl.sandbox.problems import Flaw, ProblemError, ProblemKind, flawed, no_record
 from escrowctl.sandbox.records import (
     DEFAULT_PAYEE,
     DEFAULT_PAYER,
@@ -45,7 +45,28 @@ AMOUNT_RULE = (
     " at most 4 after it, and no exponent."
 )
 
-OWN_FIELDS = frozenset({"amount", "currency", "payer", "payee"})
+
+def _is_amount(value: JsonValue) -> bool:
+    return isinstance(value, NumberToken) and AMOUNT.fullmatch(value.text) is not None
+
+
+def _is_currency(value: JsonValue) -> bool:
+    return isinstance(value, str) and CURRENCY.fullmatch(value) is not None
+
+
+def _is_text(value: JsonValue) -> bool:
+    return isinstance(value, str)
+
+
+FIELDS: Mapping[str, Field] = MappingProxyType(
+    {
+        "amount": Field(_is_amount, AMOUNT_RULE, required=True),
+        "currency": Field(_is_currency, "currency must be three capital letters.", required=True),
+        "payer": Field(_is_text, "payer must be the id of a user.", DEFAULT_PAYER),
+        "payee": Field(_is_text, "payee must be the id of a user.", DEFAULT_PAYEE),
+    }
+)
+"""The fields of a create."""
 
 
 class Transactions:
@@ -58,10 +79,10 @@ class Transactions:
 
     def create(self, call: Call) -> JsonObject:
         """Hold the money of a new transaction, and return its record; 400 for a flawed body."""
-        requested = read_create_request(call.json_object())
+        requested = read_fields(call.json_object(), FIELDS, reserved=RESERVED_FIELDS)
         with self._store.writing() as connection:
             _require_users(connection, requested)
-            transaction = self._add(connection, requested)
+            transaction = self._add(connection, {**requested, "amount": requested["amount"].text})
             ledger.post(connection, transaction, move=Move.CREATE, at=transaction.created_at)
         return transaction.document()
 
@@ -71,7 +92,7 @@ class Transactions:
             return _require(connection, call.resource_id).document()
 
     def list_newest(self, call: Call) -> JsonObject:
-        """Return one page of the records, newest first; see pages.py. Observed, not published."""
+        """Return one page of the records, newest first. Observed, not published."""
         page = read_page(call)
         with self._store.reading() as connection:
             if page.after is not None and find_transaction(connection, page.after) is None:
@@ -115,63 +136,14 @@ class Transactions:
             raise no_record("user", call.resource_id)
         return user.document()
 
-    def _add(self, connection: sqlite3.Connection, requested: "CreateRequest") -> Transaction:
+    def _add(self, connection: sqlite3.Connection, requested: Mapping[str, Any]) -> Transaction:
         at = timestamp(self._now())
         while True:
             transaction = Transaction(
-                id=self._draw_id("tx"), status=FIRST_STATE, created_at=at, updated_at=at, **requested._asdict()
+                id=self._draw_id("tx"), status=FIRST_STATE, created_at=at, updated_at=at, **requested
             )
             if add_transaction(connection, transaction):
                 return transaction
-
-
-class CreateRequest(NamedTuple):
-    """The checked body of a create; `amount` is the number token of the request."""
-
-    amount: str
-    currency: str
-    payer: str
-    payee: str
-    extra: JsonObject
-
-
-def read_create_request(body: JsonObject) -> CreateRequest:
-    """Check the fields of a create; 400 with all flaws at once. It does not look up the users."""
-    flaws = reserved_flaws(body, RESERVED_FIELDS)
-    requested = CreateRequest(
-        amount=_amount(body, flaws),
-        currency=_currency(body, flaws),
-        payer=_user_id(body, flaws, name="payer", default=DEFAULT_PAYER),
-        payee=_user_id(body, flaws, name="payee", default=DEFAULT_PAYEE),
-        extra={name: value for name, value in body.items() if name not in OWN_FIELDS},
-    )
-    if flaws:
-        raise flawed(*flaws)
-    return requested
-
-
-def _amount(body: JsonObject, flaws: list[Flaw]) -> str:
-    value = body.get("amount")
-    if isinstance(value, NumberToken) and AMOUNT.fullmatch(value.text):
-        return value.text
-    flaws.append(Flaw("#/amount", AMOUNT_RULE))
-    return ""
-
-
-def _currency(body: JsonObject, flaws: list[Flaw]) -> str:
-    value = body.get("currency")
-    if isinstance(value, str) and CURRENCY.fullmatch(value):
-        return value
-    flaws.append(Flaw("#/currency", "currency must be three capital letters."))
-    return ""
-
-
-def _user_id(body: JsonObject, flaws: list[Flaw], *, name: str, default: str) -> str:
-    value = body.get(name, default)
-    if isinstance(value, str):
-        return value
-    flaws.append(Flaw(f"#/{name}", f"{name} must be the id of a user."))
-    return ""
 
 
 def _require(connection: sqlite3.Connection, transaction_id: str) -> Transaction:
@@ -181,12 +153,11 @@ def _require(connection: sqlite3.Connection, transaction_id: str) -> Transaction
     return transaction
 
 
-def _require_users(connection: sqlite3.Connection, requested: CreateRequest) -> None:
-    users = {"payer": requested.payer, "payee": requested.payee}
+def _require_users(connection: sqlite3.Connection, requested: Mapping[str, Any]) -> None:
     flaws = [
-        Flaw(f"#/{name}", f"{name} names no user: {user_id!r}.")
-        for name, user_id in users.items()
-        if find_user(connection, user_id) is None
+        Flaw(f"#/{name}", f"{name} names no user: {requested[name]!r}.")
+        for name in ("payer", "payee")
+        if find_user(connection, requested[name]) is None
     ]
     if flaws:
         raise flawed(*flaws)

@@ -14,7 +14,7 @@ from escrowctl.contract.operations import (
     LIST_TRANSACTIONS,
     Operation,
 )
-from escrowctl.sandbox import app, http, pages, transactions
+from escrowctl.sandbox import http, transactions
 from escrowctl.sandbox.http import Call
 from escrowctl.sandbox.json import JsonObject
 from escrowctl.sandbox.problems import no_record
@@ -81,7 +81,7 @@ def failing_on_a_large_amount(patched: pytest.MonkeyPatch) -> None:
 
 def zero_limit_accepted(patched: pytest.MonkeyPatch) -> None:
     """200 where the document says 400."""
-    patched.setattr(pages, "LIMIT", re.compile("[0-9]{1,3}"))
+    patched.setattr(http, "LIMIT", re.compile("[0-9]{1,3}"))
 
 
 def cents_refused(patched: pytest.MonkeyPatch) -> None:
@@ -94,7 +94,7 @@ def status_not_documented(patched: pytest.MonkeyPatch) -> None:
     def accepted(operation: Operation) -> int:
         return 202 if operation is CREATE_TRANSACTION else status(operation)
 
-    patched.setattr(app, "success_status", accepted)
+    patched.setattr(http, "success_status", accepted)
 
 
 def answers_without_a_request_id(patched: pytest.MonkeyPatch) -> None:
@@ -102,7 +102,7 @@ def answers_without_a_request_id(patched: pytest.MonkeyPatch) -> None:
 
 
 def problems_as_plain_json(patched: pytest.MonkeyPatch) -> None:
-    patched.setattr(app, "PROBLEM_TYPE", "application/json")
+    patched.setattr(http, "PROBLEM_TYPE", "application/json")
 
 
 def created_and_not_found(patched: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from escrowctl.sandbox.commits import Commits
+from escrowctl.sandbox.store import Commits
 
 
 class CountingDatabase:

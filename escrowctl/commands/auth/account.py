@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeVar
 from escrowctl.config.origin import Origin, parse_base_url, refuse_prefix
 from escrowctl.config.profiles import API_PREFIX, PROFILE_NAME, Profile
 from escrowctl.config.settings import check_mode
+from escrowctl.config.variables import KEYS
 from escrowctl.contract.key_search import shown
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
@@ -132,6 +133,12 @@ class Form:
             )
 
 
+def refuse_sandbox(session: Session) -> None:
+    """Raise EscrowctlError `ErrorCode.BAD_VALUE` with `--sandbox`: it has no keys to manage."""
+    if session.options.sandbox:
+        raise bad_value("the sandbox needs no account and no key: leave --sandbox out.")
+
+
 def require_same(session: Session, account: Account, profile: Profile | None) -> None:
     """Refuse to turn an existing profile into another account: its key would be lost.
 
@@ -197,3 +204,11 @@ def suggest_name(origin: Origin, mode: str) -> str:
         return f"service-{mode}"
     long = [label for label in labels if len(label) > _SHORT_LABEL]
     return f"{(long or labels)[-1][:_LONGEST_LABEL]}-{mode}"
+
+
+def note_variables(session: Session) -> None:
+    """Report which variables outrank the default profile, or its key."""
+    names = ("ESCROWCTL_BASE_URL", "ESCROWCTL_PROFILE", *KEYS)
+    found = [name for name in names if session.surroundings.environ.get(name)]
+    if found:
+        session.console.note("outranked", f"the environment overrides the default profile: {', '.join(found)}")

@@ -1,26 +1,27 @@
 """`escrowctl auth login`: with questions at a terminal, or with the key on stdin and options."""
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
-from escrowctl.commands.auth.account import Account, Form, ask_until, require_same
-from escrowctl.commands.auth.key_check import check_key, explain_refusal, not_stored, note_variables, refuse_sandbox
-from escrowctl.config import keyrings
-from escrowctl.config.credentials import StoredKey
-from escrowctl.config.editing import ConfigEditor, find
+from escrowctl.commands.auth.account import Account, Form, ask_until, note_variables, refuse_sandbox, require_same
+from escrowctl.config.credentials import KeyringError, StoredKey, remove_from_keyring, store_in_keyring
+from escrowctl.config.editing import Change, ConfigEditor, find
 from escrowctl.config.file import require_trusted, validate_config
-from escrowctl.config.profiles import Value
+from escrowctl.config.keys import LINE, Choice, FoundKey
+from escrowctl.config.origin import ends_in
 from escrowctl.config.replacing import locked_together
 from escrowctl.config.secrets import MAX_KEY_CHARS, Secret, read_key, refuse_in_base_url
 from escrowctl.contract.json import JsonValue
 from escrowctl.contract.key_search import holds_key
-from escrowctl.contract.operations import DEFAULT_API_PREFIX
-from escrowctl.errors import EscrowctlError, bad_value
+from escrowctl.contract.operations import DEFAULT_API_PREFIX, LIST_WEBHOOKS
+from escrowctl.errors import NOTHING_STORED, ErrorCode, EscrowctlError, Hints, bad_value
 from escrowctl.output.view import View
 from escrowctl.session import Session, session_of
+
+_DEFAULT_PROFILE = ("default_profile",)
 
 
 def login(
@@ -63,7 +64,10 @@ def login(
         try:
             store, made_default = _store(session, account, key, keyring=keyring)
         except EscrowctlError as error:
-            raise not_stored(error) from error
+            # It is also true after the request of the check.
+            raise EscrowctlError(
+                error.code, error.message, hint=error.hints, effect=NOTHING_STORED, facts=error.facts
+            ) from error
     _report(session, account, store=store, checked=not no_check, made_default=made_default)
 
 
@@ -90,31 +94,50 @@ def _read_key(session: Session, account: Account) -> Secret:
 
 
 def _check(session: Session, account: Account, key: Secret) -> None:
+    """Ask the service whether it accepts the key; raises EscrowctlError as `Reader.probe` does where it does not."""
     config = session.resolver.config
+    known = config.profiles.get(account.name) if config else None
+    choice = Choice(LINE, account.origin, account.url_source, account.name, known, account.mode)
+    service = session.resolver.build_service(choice, FoundKey(key, account.url_source))
     try:
-        check_key(
-            session,
-            key,
-            name=account.name,
-            origin=account.origin,
-            api_prefix=account.api_prefix,
-            mode=account.mode,
-            source=account.url_source,
-            profile=config.profiles.get(account.name) if config else None,
-        )
+        with session.open_reader(service._replace(api_prefix=account.api_prefix)) as reader:
+            reader.probe(LIST_WEBHOOKS)
     except EscrowctlError as error:
-        again = (
-            f"{session.program} auth login --base-url {account.origin.base_url} --mode {account.mode} -p {account.name}"
-        )
-        raise explain_refusal(error, origin=account.origin, api_prefix=account.api_prefix, again=again) from error
+        raise _explain_refusal(error, session, account) from error
+
+
+def _explain_refusal(error: EscrowctlError, session: Session, account: Account) -> EscrowctlError:
+    """Return why a key was not stored, and how to go on."""
+    origin, api_prefix = account.origin, account.api_prefix
+    reason = error.message.removesuffix(".")
+    unchecked = "to store it unchecked, add --no-check"
+    code, message = error.code, reason
+    hint: Hints = (*error.hints, unchecked)
+    if error.code is ErrorCode.NOT_AUTHENTICATED:
+        message, hint = f"{origin} does not accept this key ({reason})", ()
+    elif error.code is ErrorCode.FORBIDDEN:
+        code = ErrorCode.NOT_AUTHENTICATED
+        message = f"{origin} does not accept this key for GET {LIST_WEBHOOKS.path} ({reason})"
+        hint = ("if the key is right, but may not list webhooks: add --no-check to store it unchecked",)
+    elif error.code is ErrorCode.NOT_FOUND:
+        other = "/v1" if api_prefix == DEFAULT_API_PREFIX else DEFAULT_API_PREFIX
+        if ends_in(origin, other):
+            # The base URL already contains it.
+            other = "''"
+        again = f"{session.program} auth login --base-url {origin.base_url} --mode {account.mode} -p {account.name}"
+        message = f"{origin} has no GET {api_prefix}{LIST_WEBHOOKS.path} ({reason}): the API may have another prefix"
+        hint = (f"with another prefix: {again} --api-prefix {other}", unchecked)
+    return EscrowctlError(
+        code, f"{message}.", hint=hint, outcome=error.outcome, effect=NOTHING_STORED, facts=error.facts
+    )
 
 
 def _check_writable(session: Session, account: Account) -> None:
     """Raise what is wrong with the files before the user is asked for a key, and before a request is sent."""
     require_trusted(session.resolver.config_path)
     session.resolver.credentials.read()
-    profile = _Profile(session, account)
-    profile.editor.check(profile.decide)
+    editor = _editor(session)
+    editor.check(_plan(session, account, editor.read()))
 
 
 def _store(session: Session, account: Account, key: Secret, *, keyring: bool) -> tuple[str, bool]:
@@ -123,23 +146,45 @@ def _store(session: Session, account: Account, key: Secret, *, keyring: bool) ->
     One lock is held while the files are read and both are written: of two logins under one name, the
     second reads what the first wrote, and is refused if it is for another account.
     """
-    credentials, around = session.resolver.credentials, session.surroundings
-    profile = _Profile(session, account)
+    credentials, editor = session.resolver.credentials, _editor(session)
     origin = str(account.origin)
-    folders = credentials.make_folder(), profile.editor.make_folder()
-    with locked_together(*folders, around=around), profile.editor.drafted(profile.decide) as put_profile:
-        before, replaced = credentials.read(), credentials.find(account.name)
-        in_keyring = keyring and _put_in_keyring(session, account, key)
-        try:
-            with credentials.drafted(StoredKey(account.name, origin, None if in_keyring else key)) as put_key:
-                put_key()
-                put_profile()
-        except EscrowctlError:
-            _take_back(session, account, before, in_keyring=in_keyring)
-            raise
+    with locked_together(credentials.make_folder(), editor.make_folder(), around=session.surroundings):
+        changes = _plan(session, account, editor.read())
+        with editor.drafted(changes) as put_profile:
+            before, replaced = credentials.read(), credentials.find(account.name)
+            in_keyring = keyring and _put_in_keyring(session, account, key)
+            try:
+                with credentials.drafted(StoredKey(account.name, origin, None if in_keyring else key)) as put_key:
+                    put_key()
+                    put_profile()
+            except EscrowctlError:
+                _take_back(session, account, before, in_keyring=in_keyring)
+                raise
     if replaced is not None and replaced.origin != origin:
         session.console.note("key_replaced", f"the earlier key of {account.name}, for {replaced.origin}, was removed.")
-    return "the keyring" if in_keyring else str(credentials.path), profile.made_default
+    store = "the keyring" if in_keyring else str(credentials.path)
+    return store, (_DEFAULT_PROFILE, account.name) in changes
+
+
+def _editor(session: Session) -> ConfigEditor:
+    return ConfigEditor(session.resolver.config_path, session.surroundings)
+
+
+def _plan(session: Session, account: Account, tables: dict[str, Any]) -> list[Change]:
+    """Return the changes to the current file; the profile becomes the default where there is none.
+
+    Raises EscrowctlError as `require_same`.
+    """
+    profile = validate_config(session.resolver.config_path, tables).profiles.get(account.name)
+    require_same(session, account, profile)
+    wanted = {"base_url": account.origin.base_url, "mode": account.mode}
+    if account.api_prefix != (profile.api_prefix if profile else DEFAULT_API_PREFIX):
+        wanted["api_prefix"] = account.api_prefix
+    paths = {("profiles", account.name, name): value for name, value in wanted.items()}
+    changes: list[Change] = [(path, value) for path, value in paths.items() if find(tables, path) != value]
+    if "default_profile" not in tables:
+        changes.append((_DEFAULT_PROFILE, account.name))
+    return changes
 
 
 def _take_back(session: Session, account: Account, before: Mapping[str, Any], *, in_keyring: bool) -> None:
@@ -149,14 +194,14 @@ def _take_back(session: Session, account: Account, before: Mapping[str, Any], *,
         credentials.restore(before)
     if in_keyring and "store" not in before.get(account.name, {}):
         with contextlib.suppress(EscrowctlError):
-            keyrings.remove(account.name, str(account.origin), session.surroundings.environ)
+            remove_from_keyring(account.name, str(account.origin), session.surroundings.environ)
 
 
 def _put_in_keyring(session: Session, account: Account, key: Secret) -> bool:
     """Put the key into the keyring; where it cannot be used, print a warning and return False."""
     try:
-        keyrings.store(account.name, str(account.origin), key, session.surroundings.environ)
-    except keyrings.KeyringError as error:
+        store_in_keyring(account.name, str(account.origin), key, session.surroundings.environ)
+    except KeyringError as error:
         session.console.note(
             "keyring_unusable",
             f"the keyring cannot be used: {error}. The key is stored in {session.resolver.credentials.path} instead, "
@@ -166,33 +211,6 @@ def _put_in_keyring(session: Session, account: Account, key: Secret) -> bool:
         )
         return False
     return True
-
-
-class _Profile:
-    """The profile to write; it becomes the default where there is none: `made_default` is set by `decide`."""
-
-    def __init__(self, session: Session, account: Account) -> None:
-        self._session = session
-        self._account = account
-        self.editor = ConfigEditor(session.resolver.config_path, session.surroundings)
-        self.made_default = False
-
-    def decide(self, tables: dict[str, Any]) -> list[tuple[Sequence[str], Value | None]]:
-        """Return the changes to the current file; raises EscrowctlError as `require_same`."""
-        account = self._account
-        profile = validate_config(self._session.resolver.config_path, tables).profiles.get(account.name)
-        require_same(self._session, account, profile)
-        wanted = {"base_url": account.origin.base_url, "mode": account.mode}
-        if account.api_prefix != (profile.api_prefix if profile else DEFAULT_API_PREFIX):
-            wanted["api_prefix"] = account.api_prefix
-        path = ("profiles", account.name)
-        changes: list[tuple[Sequence[str], Value | None]] = [
-            ((*path, name), value) for name, value in wanted.items() if find(tables, (*path, name)) != value
-        ]
-        self.made_default = "default_profile" not in tables
-        if self.made_default:
-            changes.append((("default_profile",), account.name))
-        return changes
 
 
 def _report(session: Session, account: Account, *, store: str, checked: bool, made_default: bool) -> None:

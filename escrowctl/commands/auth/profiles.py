@@ -1,22 +1,20 @@
 """`escrowctl auth status`, `switch` and `logout`: the accounts, the default one, and removing a key."""
 
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from collections.abc import Iterator
+from typing import Annotated, NamedTuple
 
 import typer
 
-from escrowctl.commands.auth.key_check import check_key, note_variables, refuse_sandbox
+from escrowctl.commands.auth.account import note_variables, refuse_sandbox
 from escrowctl.config.editing import ConfigEditor
 from escrowctl.config.keys import ENVIRONMENT, Choice, FoundKey
 from escrowctl.config.settings import LineValues, Resolver
 from escrowctl.config.variables import KEYS
 from escrowctl.contract.json import JsonValue
-from escrowctl.contract.operations import DEFAULT_API_PREFIX
+from escrowctl.contract.operations import LIST_WEBHOOKS
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, not_sent
 from escrowctl.output.view import Listing, View
 from escrowctl.session import Session, session_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _STORED, _SET, _ACCEPTED = "stored", "set", "accepted by the service"
 """The state of a key that can be used: stored, set in the environment, or checked."""
@@ -142,7 +140,7 @@ def _ask_for_name(session: Session) -> str:
     return session.dialogue.ask(*lines, "Type the name of the profile to use:")
 
 
-def _rows(session: Session) -> "Iterator[_Row]":
+def _rows(session: Session) -> Iterator[_Row]:
     """Yield the environment's account, the profiles, and the stored keys that no profile uses."""
     config, only = session.resolver.config, session.options.profile
     if only is not None:
@@ -161,41 +159,34 @@ def _rows(session: Session) -> "Iterator[_Row]":
 
 def _row_of(session: Session, name: str) -> _Row:
     resolver = session.resolver
-    default = resolver.config is not None and resolver.config.default_profile == name
-    row = _Row(name, default=default)
-
-    def look() -> _Row:
-        choice = resolver.choose_profile(name)
-        known = _chosen(row, choice)
-        return _or_why_not(known, lambda: look_for_key(known, choice))
-
-    def look_for_key(known: _Row, choice: Choice) -> _Row:
-        found = resolver.keys.stored(choice)
-        if found is not None:
-            return _with_key(known, found)
-        stored = resolver.credentials.find(name)
-        why_not = f"the stored key is for {stored.origin}, not for this profile" if stored else "no key"
-        return known._replace(state=why_not)
-
+    row = _Row(name, default=resolver.config is not None and resolver.config.default_profile == name)
     if resolver.config is None or name not in resolver.config.profiles:
         # An unknown name is a mistake, not a state.
         resolver.choose_profile(name)
-    return _or_why_not(row, look)
+    try:
+        choice = resolver.choose_profile(name)
+        row = _chosen(row, choice)
+        if found := resolver.keys.stored(choice):
+            return _with_key(row, found)
+        stored = resolver.credentials.find(name)
+    except EscrowctlError as error:
+        # One account's problem does not hide the others.
+        return row._replace(state=_reason(error))
+    return row._replace(state=f"the stored key is for {stored.origin}, not for this profile" if stored else "no key")
 
 
 def _row_of_environment(session: Session) -> _Row:
-    around = session.surroundings
-    resolver = Resolver(LineValues(config=session.options.config), around.environ, session.folders)
+    line = LineValues(config=session.options.config)
+    resolver = Resolver(line, session.surroundings.environ, session.folders)
     row = _Row("(environment)")
-
-    def look() -> _Row:
+    try:
         choice = resolver.choose()
         if choice.level != ENVIRONMENT:
             return row._replace(state="a key without a base URL: set ESCROWCTL_BASE_URL")
-        known = _chosen(row, choice)
-        return _or_why_not(known, lambda: _with_key(known, resolver.keys.find(choice)))
-
-    return _or_why_not(row, look)
+        row = _chosen(row, choice)
+        return _with_key(row, resolver.keys.find(choice))
+    except EscrowctlError as error:
+        return row._replace(state=_reason(error))
 
 
 def _chosen(row: _Row, choice: Choice) -> _Row:
@@ -226,29 +217,12 @@ def _stored_names(session: Session) -> tuple[str, ...]:
         return ()
 
 
-def _or_why_not(row: _Row, look: "Callable[[], _Row]") -> _Row:
-    """Return what is found, or the row with what is wrong: one account's problem does not hide the others."""
-    try:
-        return look()
-    except EscrowctlError as error:
-        return row._replace(state=_reason(error))
-
-
 def _checked(session: Session, row: _Row) -> _Row:
     if row.choice is None or row.found is None:
         return row
-    profile = row.choice.profile
     try:
-        check_key(
-            session,
-            row.found.key,
-            name=row.name,
-            origin=row.choice.origin,
-            api_prefix=profile.api_prefix if profile else DEFAULT_API_PREFIX,
-            mode=row.choice.mode,
-            source=row.choice.source,
-            profile=profile,
-        )
+        with session.open_reader(session.resolver.build_service(row.choice, row.found)) as reader:
+            reader.probe(LIST_WEBHOOKS)
     except EscrowctlError as error:
         return row._replace(state=_reason(error))
     return row._replace(state=_ACCEPTED)

@@ -19,7 +19,7 @@ from escrowctl import __version__
 from escrowctl.config.folders import make_private_folder
 from escrowctl.errors import EscrowctlError
 from escrowctl.files import create_file
-from escrowctl.surroundings import timestamp
+from escrowctl.runtime import timestamp
 
 _MAX_REPORTS = 20
 _MAX_FRAMES = 50

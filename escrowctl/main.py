@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from escrowctl.runtime import Runtime
     from escrowctl.session import Session
-    from escrowctl.surroundings import Surroundings
 
 _MANY_OBJECTS = 50_000
 """How many new objects start a collection: more than any command imports."""
@@ -25,31 +25,31 @@ _REPORT = "crash report, without your values"
 _DEFECT_HINTS = ("to see where: repeat the command with --debug", "to see what was sent: escrowctl journal list")
 
 
-def main(argv: "Sequence[str] | None" = None, surroundings: "Surroundings | None" = None) -> int:
+def main(argv: "Sequence[str] | None" = None, runtime: "Runtime | None" = None) -> int:
     """Run one command line (without the program's name) and return its exit code; raises nothing."""
     words = list(sys.argv[1:] if argv is None else argv)
     if _asks_version_only(words):
         return _print_version(as_json="--json" in words)
     try:
-        return int(_run(words, surroundings))
+        return int(_run(words, runtime))
     except KeyboardInterrupt:
         # It came before the handlers were installed: nothing was sent.
         return 130
 
 
-def _run(words: "Sequence[str]", surroundings: "Surroundings | None") -> int:
+def _run(words: "Sequence[str]", runtime: "Runtime | None") -> int:
     import gc
 
     # What is imported stays: to look for garbage in it again and again takes 5 % of a start.
     gc.set_threshold(_MANY_OBJECTS)
     from escrowctl.errors import Stopped
+    from escrowctl.runtime import Runtime
     from escrowctl.session import Session
     from escrowctl.signals import Signals
-    from escrowctl.surroundings import Surroundings
 
-    session = Session(surroundings or Surroundings(), Signals())
+    session = Session(runtime or Runtime(), Signals())
     session.words = tuple(words)
-    with session.signals.installed(for_good=surroundings is None):
+    with session.signals.installed(for_good=runtime is None):
         try:
             return _dispatch(words, session)
         except Stopped as stopped:
@@ -93,7 +93,7 @@ def _dispatch(words: "Sequence[str]", session: "Session") -> int:
 
 def _look_at_keys(session: "Session") -> None:
     """Refuse a line or a variable that holds the environment's key, before anything else looks at them."""
-    environ = session.surroundings.environ
+    environ = session.runtime.environ
     if environ.get("ESCROWCTL_API_KEY") or environ.get("ESCROWCTL_API_KEY_FILE"):
         session.keys.learn_environment()
         session.keys.refuse_misplaced()
@@ -127,8 +127,8 @@ def _record_defect(session: "Session", error: BaseException) -> "Path | None":
         from escrowctl.app import list_words
         from escrowctl.crash_report import write_crash_report
 
-        around = session.surroundings
-        return write_crash_report(session.folders.state, session.words, error, known=list_words(), at=around.now())
+        runtime = session.runtime
+        return write_crash_report(session.folders.state, session.words, error, known=list_words(), at=runtime.now())
     return None
 
 

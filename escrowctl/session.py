@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Outcome, command
 from escrowctl.options import SharedOptions
 from escrowctl.output.console import Console, require_ids, why_unprinted
+from escrowctl.runtime import Runtime, timestamp
 from escrowctl.signals import Signals
-from escrowctl.surroundings import Surroundings, timestamp
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from escrowctl.config.secrets import KnownKeys, Secret
     from escrowctl.config.service import Service
     from escrowctl.config.settings import LineValues, Resolver
-    from escrowctl.dialogue import Dialogue
     from escrowctl.journal.journal import Journal
     from escrowctl.journal.model import Entry
     from escrowctl.output.view import View
+    from escrowctl.prompt import Prompt
     from escrowctl.sandbox.ownership import ServedSandbox
     from escrowctl.sandbox.service import Sandbox
     from escrowctl.writes.pipeline import Pipeline
@@ -49,8 +49,8 @@ def session_of(context: "typer.Context") -> "Session":
 class Session:
     """One run of the program."""
 
-    def __init__(self, surroundings: Surroundings, signals: Signals) -> None:
-        self.surroundings = surroundings
+    def __init__(self, runtime: Runtime, signals: Signals) -> None:
+        self.runtime = runtime
         self.signals = signals
         self.options = SharedOptions()
         self.words: tuple[str, ...] = ()
@@ -61,17 +61,17 @@ class Session:
     @cached_property
     def console(self) -> Console:
         """The console, with the options of this run."""
-        around = self.surroundings
+        runtime = self.runtime
         # Where no key is known yet, nothing is imported to find that out.
         keys = lambda: self.__dict__.get("keys", ())  # noqa: E731
-        return Console(around.stdout, around.stderr, around.environ, self.options, now=around.now, keys=keys)
+        return Console(runtime.stdout, runtime.stderr, runtime.environ, self.options, now=runtime.now, keys=keys)
 
     @cached_property
-    def dialogue(self) -> "Dialogue":
+    def prompt(self) -> "Prompt":
         """Asking the person at the terminal."""
-        from escrowctl.dialogue import Dialogue
+        from escrowctl.prompt import Prompt
 
-        return Dialogue(self.surroundings, self.signals, self.options, self.console)
+        return Prompt(self.runtime, self.signals, self.options, self.console)
 
     def show(self, view: "View", *, done: str | None = None) -> None:
         """Show one view. `done` says what has happened already, should it turn out unprintable.
@@ -97,14 +97,14 @@ class Session:
         """The API keys that are known: nothing on stderr quotes one."""
         from escrowctl.config.secrets import KnownKeys
 
-        return KnownKeys(self.words, self.surroundings.environ)
+        return KnownKeys(self.words, self.runtime.environ)
 
     def keep_secret(self, secret: "Secret") -> None:
         """Remember a key, so that nothing shows it and no dump of this process holds it.
 
         Raises EscrowctlError (exit 2) where it is on the command line, or in a variable that is not for keys.
         """
-        from escrowctl.surroundings import forbid_core_dumps
+        from escrowctl.runtime import forbid_core_dumps
 
         forbid_core_dumps()
         self.keys.learn([secret.reveal()])
@@ -128,7 +128,7 @@ class Session:
 
         options = self.options
         if options.base_url is None:
-            named = options.profile or self.surroundings.environ.get("ESCROWCTL_PROFILE") or DEFAULT
+            named = options.profile or self.runtime.environ.get("ESCROWCTL_PROFILE") or DEFAULT
             with suppress(EscrowctlError):
                 remember_ids(self.folders.cache, SANDBOX if options.sandbox else named, kind, ids)
 
@@ -181,7 +181,7 @@ class Session:
         """The config, state and cache folders of this run; each is looked up when it is first needed."""
         from escrowctl.config.folders import Folders
 
-        return Folders(self.surroundings.environ)
+        return Folders(self.runtime.environ)
 
     @cached_property
     def line(self) -> "LineValues":
@@ -196,7 +196,7 @@ class Session:
         """Finds settings and where they come from; not for `--sandbox`, which has fixed ones."""
         from escrowctl.config.settings import Resolver
 
-        return Resolver(self.line, self.surroundings.environ, self.folders)
+        return Resolver(self.line, self.runtime.environ, self.folders)
 
     @cached_property
     def service(self) -> "Service":
@@ -224,7 +224,7 @@ class Session:
         """What reads from this run's service."""
         from escrowctl.client.reader import Reader
 
-        return Reader(self.service, self._connection, self._retry, self.surroundings, self.signals)
+        return Reader(self.service, self._connection, self._retry, self.runtime, self.signals)
 
     @contextmanager
     def open_reader(self, service: "Service") -> "Iterator[Reader]":
@@ -234,7 +234,7 @@ class Session:
         self.keep_secret(service.key)
         connection = self._connect(service)
         try:
-            yield Reader(service, connection, self._retry, self.surroundings, self.signals)
+            yield Reader(service, connection, self._retry, self.runtime, self.signals)
         finally:
             connection.close()
 
@@ -249,7 +249,7 @@ class Session:
             self._connection,
             self.journal,
             retry=self._retry,
-            surroundings=self.surroundings,
+            runtime=self.runtime,
             signals=self.signals,
             report_defect=self.defects.append,
         )
@@ -260,7 +260,7 @@ class Session:
         from escrowctl.writes.pipeline import Pipeline
 
         return Pipeline(
-            self.service, reader=self.reader, writer=self.writer, signals=self.signals, surroundings=self.surroundings
+            self.service, reader=self.reader, writer=self.writer, signals=self.signals, runtime=self.runtime
         )
 
     @cached_property
@@ -273,7 +273,7 @@ class Session:
         if last := journal.long_silence():
             self.console.note(
                 "clock",
-                f"the clock says {timestamp(self.surroundings.now())}, more than 400 days after the journal's last "
+                f"the clock says {timestamp(self.runtime.now())}, more than 400 days after the journal's last "
                 f"record ({last}). Check the clock.",
                 word="warning",
                 important=True,
@@ -308,7 +308,7 @@ class Session:
         from escrowctl.client.retry import Retry
 
         report = lambda message: self.console.note("waiting", message)  # noqa: E731
-        return Retry(self.surroundings, self.signals, report)
+        return Retry(self.runtime, self.signals, report)
 
     @cached_property
     def _connection(self) -> "Connection":
@@ -335,7 +335,7 @@ class Session:
         folder = self.sandbox_folder if self.options.sandbox else self.folders.state
         if not self.options.sandbox:
             self.folders.require_safe_home()
-        return open_journal(folder, now=self.surroundings.now, reading=reading)
+        return open_journal(folder, now=self.runtime.now, reading=reading)
 
     @property
     def sandbox_folder(self) -> "Path":
@@ -349,7 +349,7 @@ class Session:
         from escrowctl.sandbox.service import open_sandbox
 
         served = find_server(self.sandbox_folder)
-        return served or open_sandbox(self.sandbox_folder, now=self.surroundings.now)
+        return served or open_sandbox(self.sandbox_folder, now=self.runtime.now)
 
     def _sandbox_service(self) -> "Service":
         from escrowctl.config.service import describe_sandbox
@@ -366,7 +366,7 @@ class Session:
         app = getattr(self._sandbox, "app", None) if service.sandbox else None
         if app is not None:
             return connect_in_process(app, observe=self._observer())
-        return connect(service, monotonic=self.surroundings.monotonic, observe=self._observer())
+        return connect(service, monotonic=self.runtime.monotonic, observe=self._observer())
 
     def _observer(self) -> "Observer":
         shows = self.options.verbose or self.options.debug

@@ -32,7 +32,7 @@ if os.environ.get("ESCROWCTL_TEST_HTTPX") == "httpx2":
 from wire_server import Behave, WireServer, serving
 
 from escrowctl.main import main
-from escrowctl.surroundings import Surroundings
+from escrowctl.runtime import Runtime
 
 pytest_plugins = ("machine",)
 
@@ -141,8 +141,8 @@ def run(home: Path) -> Run:
         make = Terminal if terminal else io.StringIO
         out, err = make(), make()
         around = {name: value for name, value in {**os.environ, **(environ or {})}.items() if name not in without}
-        surroundings = Surroundings(environ=around, stdin=make(stdin), stdout=stdout or out, stderr=err, **injected)
-        code = main(words, surroundings)
+        runtime = Runtime(environ=around, stdin=make(stdin), stdout=stdout or out, stderr=err, **injected)
+        code = main(words, runtime)
         return Result(int(code), out.getvalue(), err.getvalue())
 
     return run_line

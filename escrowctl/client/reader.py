@@ -11,8 +11,8 @@ from escrowctl.contract.json import Broken, Defect, JsonValue
 from escrowctl.contract.operations import Operation
 from escrowctl.contract.record import Record, Records, find_items, looks_like_error, make_item, make_record, unwrap
 from escrowctl.errors import ONLY_READ, ErrorCode, EscrowctlError, Hint, Hints, Outcome, not_sent
+from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
-from escrowctl.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from escrowctl.contract.paths import Call
@@ -74,12 +74,12 @@ class Reader:
     """Reads from one service. Signals may end a read at any time, even between two writes."""
 
     def __init__(
-        self, service: Service, connection: Connection, retry: Retry, surroundings: Surroundings, signals: Signals
+        self, service: Service, connection: Connection, retry: Retry, runtime: Runtime, signals: Signals
     ) -> None:
         self._service = service
         self._connection = connection
         self._retry = retry
-        self._surroundings = surroundings
+        self._runtime = runtime
         self._signals = signals
 
     def read(self, operation: Operation, resource_id: str | None = None, *, decides: bool = False) -> Record:
@@ -135,7 +135,7 @@ class Reader:
 
     def _ask(self, operation: Operation, resource_id: str | None, *, limit: int, query: str = "") -> _Reading:
         """Send the request until it brings something, or may not be sent again."""
-        service, request_id = self._service, self._surroundings.new_uuid()
+        service, request_id = self._service, self._runtime.new_uuid()
         request = Request(
             operation.method,
             service.url(operation.fill(resource_id)) + (f"?{query}" if query else ""),

@@ -12,8 +12,8 @@ from email.utils import parsedate_to_datetime
 
 from escrowctl.client.http import Answer, Exchange, Fault
 from escrowctl.contract.json import Defect
+from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
-from escrowctl.surroundings import Surroundings
 
 ATTEMPTS = 3
 """Most times that one request is sent."""
@@ -38,22 +38,22 @@ class Retry:
     most one request in ten is a retry.
     """
 
-    def __init__(self, surroundings: Surroundings, signals: Signals, report: Callable[[str], None]) -> None:
-        self._surroundings = surroundings
+    def __init__(self, runtime: Runtime, signals: Signals, report: Callable[[str], None]) -> None:
+        self._runtime = runtime
         self._signals = signals
         self.report = report
         self._tokens = _TOKENS
 
     def attempts(self, seconds: float) -> "Attempts":
         """Return the count of one request's attempts; none begins once they have taken `seconds` together."""
-        return Attempts(self, self._surroundings.monotonic, seconds)
+        return Attempts(self, self._runtime.monotonic, seconds)
 
     def pause(self, attempt: int, exchange: Exchange) -> bool:
         """Wait before another try and return True; or return False where the service or the budget forbids it.
 
         Signals may end the wait: raises `Stopped`.
         """
-        asked = asked_wait(exchange.answer, now=self._surroundings.now())
+        asked = asked_wait(exchange.answer, now=self._runtime.now())
         if (asked or 0.0) > LONGEST_ASKED_WAIT or self._tokens < 1:
             return False
         self._tokens -= 1
@@ -61,7 +61,7 @@ class Retry:
         if seconds >= _TOLD_SECONDS:
             self.report(f"{_what_happened(exchange)}; trying again in {seconds:.0f} s")
         with self._signals.let_through():
-            self._surroundings.sleep(seconds)
+            self._runtime.sleep(seconds)
         return True
 
     def note_success(self) -> None:
@@ -70,7 +70,7 @@ class Retry:
 
     def _backoff(self, attempt: int) -> float:
         most = min(_MOST_SECONDS, 2.0**attempt * _BASE_SECONDS)
-        return _BASE_SECONDS + self._surroundings.chance() * (most - _BASE_SECONDS)
+        return _BASE_SECONDS + self._runtime.chance() * (most - _BASE_SECONDS)
 
 
 class Attempts:

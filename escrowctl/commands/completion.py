@@ -64,7 +64,7 @@ def install(
     session = session_of(context)
     if session.options.sandbox:
         raise bad_value("completion install writes a file for your shell: leave --sandbox out.")
-    environ = session.surroundings.environ
+    environ = session.runtime.environ
     name = shell if shell is not None else Path(environ.get("SHELL", "")).name
     if name not in SHELLS:
         raise bad_value(f'there is no completion for "{name}": name one of {", ".join(SHELLS)}.')

@@ -34,7 +34,7 @@ def path(context: typer.Context) -> None:
     """
     session = session_of(context)
     folders = session.folders
-    config, _ = find_config_path(session.options.config, session.surroundings.environ, folders)
+    config, _ = find_config_path(session.options.config, session.runtime.environ, folders)
     journal = folders.state / "journal.db"
     found = {
         "config": str(config),
@@ -153,7 +153,7 @@ def _settings(session: Session) -> list[Setting]:
     if session.options.sandbox:
         timeout = session.options.timeout
         return list_sandbox_settings(None if timeout is None else check_timeout(timeout))
-    found = list_settings(session.resolver, session.line, session.surroundings.environ)
+    found = list_settings(session.resolver, session.line, session.runtime.environ)
     session.learn_stored_keys()
     return [_starred(session, setting) for setting in found]
 
@@ -207,7 +207,7 @@ def _present(session: Session, key: str) -> tuple[str, ...] | None:
 def _editor(session: Session) -> ConfigEditor:
     session.learn_stored_keys()
     session.keys.refuse_misplaced()
-    return ConfigEditor(session.resolver.config_path, session.surroundings)
+    return ConfigEditor(session.resolver.config_path, session.runtime)
 
 
 def _require_profile(session: Session, name: str) -> None:

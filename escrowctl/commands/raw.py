@@ -28,7 +28,7 @@ def call_path(
     """Call a path, and show the whole reply; `data` as `read_data` takes it."""
     service = session.service
     called = parse_call(method, path, base=service.origin.path, prefix=service.api_prefix)
-    body = read_data(data, session.surroundings.stdin) if data is not None else None
+    body = read_data(data, session.runtime.stdin) if data is not None else None
     if called.operation.access is Access.WRITE:
         _write(session, called, body, options, yes=yes, dry_run=dry_run)
     elif data is not None or dry_run:
@@ -102,7 +102,7 @@ def _check_creation(session: Session, body: JsonValue) -> None:
 
 def _confirm_raw(session: Session, operation: Operation, body: JsonValue) -> None:
     what = f"{operation.method} {session.service.url(operation.path)}"
-    session.dialogue.confirm(
+    session.prompt.confirm(
         [
             f"  {what}" + (f"  {encode(body)}" if body is not None else ""),
             "The interface does not document this call. Type yes to send it: yes",

@@ -112,7 +112,7 @@ def view_record(session: Session, record: Record, resource_id: str | None = None
 
 def show_by_id(session: Session, operation: Operation, ids: list[str] | None) -> None:
     """Read and show one record, or several (`-`: ids from stdin) as a line each."""
-    wanted, several = read_ids(ids, session.surroundings.stdin, noun=operation.noun)
+    wanted, several = read_ids(ids, session.runtime.stdin, noun=operation.noun)
     session.service.refuse_key(*wanted)
     if several:
         from escrowctl.commands.several import run_several  # noqa: PLC0415 - one id does not pay for it

@@ -53,7 +53,7 @@ def serve(
         ready_file = ready_file.absolute()
         serving.refuse_other_file(ready_file)
     with session.signals.held(), contextlib.ExitStack() as ending:
-        sandbox = open_sandbox_alone(session.sandbox_folder, now=session.surroundings.now)
+        sandbox = open_sandbox_alone(session.sandbox_folder, now=session.runtime.now)
         ending.callback(sandbox.close)
         server = serving.SandboxServer(sandbox.app, port=port, group=sandbox.store.commits.group)
         ending.callback(server.close)
@@ -98,7 +98,7 @@ def reset(context: typer.Context, yes: YesOption = False) -> None:
             f"  {session.sandbox_folder}",
             "Every escrow in the sandbox will be deleted. Type reset to empty it: reset",
         ]
-        session.dialogue.confirm(lines, "reset", why="sandbox reset needs confirmation", declined="nothing was deleted")
+        session.prompt.confirm(lines, "reset", why="sandbox reset needs confirmation", declined="nothing was deleted")
     with session.signals.held():
         empty_sandbox(session.sandbox_folder)
         session.console.note("reset", "the sandbox is empty; its identity and its key are new", word="sandbox")

@@ -49,7 +49,7 @@ def create(
       escrowctl webhook create --url https://hooks.example.net/escrow --event transaction.released
     """
     session = session_of(context)
-    body = _make_body(session, url, event or [], read_data(data, session.surroundings.stdin))
+    body = _make_body(session, url, event or [], read_data(data, session.runtime.stdin))
     register(session, body, check_options(idempotency_key, reason, despite), dry_run=dry_run)
 
 

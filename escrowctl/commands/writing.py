@@ -152,7 +152,7 @@ def ask_on_record(session: Session, operation: Operation, body: str | None, *, y
             word = str(found.amount)
         what = "amount" if word != resource_id else "id"
         goal = f"{verb} {amount}" if kind.types_amount else "send it"
-        session.dialogue.confirm(
+        session.prompt.confirm(
             [
                 _describe_target(session, resource_id, found),
                 *([f"  PUT {body}"] if body is not None else []),

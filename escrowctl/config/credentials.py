@@ -26,7 +26,7 @@ from escrowctl.config.replacing import drafted, locked, replace_file
 from escrowctl.config.secrets import Secret, read_key, read_private_text
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_config, not_sent
 from escrowctl.files import NotRegularError, check_regular
-from escrowctl.surroundings import Surroundings
+from escrowctl.runtime import Runtime
 
 FILE_NAME = "credentials.toml"
 _KEYRING_SECONDS = 20.0
@@ -109,14 +109,14 @@ class Credentials:
             make_private_folder(self.path.parent)
         return self.path.parent
 
-    def remove(self, stored: StoredKey, around: Surroundings) -> None:
+    def remove(self, stored: StoredKey, runtime: Runtime) -> None:
         """Remove what is stored for a profile, from the keyring too.
 
         Raises EscrowctlError `ErrorCode.STATE_UNUSABLE` where the keyring cannot be used; the entry then stays.
         """
         if stored.in_keyring:
             remove_from_keyring(stored.profile, stored.origin, self._environ)
-        with locked(self.make_folder(), around):
+        with locked(self.make_folder(), runtime):
             tables = self.read()
             tables.pop(stored.profile, None)
             replace_file(self.path, _render(self.path, tables), private=True)

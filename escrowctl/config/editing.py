@@ -19,7 +19,7 @@ from escrowctl.config.profiles import ConfigFile, Value
 from escrowctl.config.replacing import drafted, locked, replace_file
 from escrowctl.config.service import PENDING
 from escrowctl.errors import EscrowctlError, bad_config
-from escrowctl.surroundings import Surroundings
+from escrowctl.runtime import Runtime
 
 _PROFILES, _BASE_URL = "profiles", "base_url"
 _ADDED_TO = ("status", "pending")
@@ -34,11 +34,11 @@ class ConfigEditor:
     another writer does not end, `STATE_UNUSABLE` where it cannot be written. The file is then unchanged.
     """
 
-    def __init__(self, path: Path, around: Surroundings) -> None:
+    def __init__(self, path: Path, runtime: Runtime) -> None:
         self._link = path
         # A link stays a link, as dotfile managers expect; its target is replaced.
         self._path = Path(os.path.realpath(path))
-        self._around = around
+        self._runtime = runtime
 
     def set(self, path: Sequence[str], value: Value) -> Value:
         """Set one setting, with the tables that it needs, and return its value in the file.
@@ -46,7 +46,7 @@ class ConfigEditor:
         The base URL of a profile with a key file cannot move to another origin: the key was given for
         the current one. `status.pending` is added to the list, or to the built-in one.
         """
-        with locked(self.make_folder(), self._around):
+        with locked(self.make_folder(), self._runtime):
             tables = self.read()
             if tuple(path[2:]) == _ADDED_TO and isinstance(value, list):
                 listed = find(tables, path)
@@ -58,7 +58,7 @@ class ConfigEditor:
 
     def unset(self, path: Sequence[str]) -> None:
         """Remove one setting, or a complete profile; it is an error where it is not set."""
-        with locked(self.make_folder(), self._around):
+        with locked(self.make_folder(), self._runtime):
             if find(self.read(), path) is None:
                 raise bad_config(f"{self._link}: {'.'.join(path)} is not set.")
             replace_file(self._path, self._plan([(path, None)]))
@@ -70,7 +70,7 @@ class ConfigEditor:
     def check(self, changes: Sequence[Change]) -> None:
         """Raise what `drafted` would raise for the current file, as far as that is known without writing."""
         if self._path.parent.exists() or not self._may_create:
-            with locked(self._path.parent, self._around):
+            with locked(self._path.parent, self._runtime):
                 pass
         self._plan(changes)
 

@@ -9,14 +9,14 @@ from pathlib import Path
 
 from escrowctl import files
 from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
-from escrowctl.surroundings import Surroundings
+from escrowctl.runtime import Runtime
 
 _TIMEOUT_SECONDS = 10.0
 _POLL_SECONDS = 0.05
 
 
 @contextlib.contextmanager
-def locked(folder: Path, around: Surroundings) -> Iterator[None]:
+def locked(folder: Path, runtime: Runtime) -> Iterator[None]:
     """Lock the folder against other writers of its files (flock(2) on the folder: no file is left behind).
 
     Raises EscrowctlError: `ErrorCode.BUSY` after 10 s, `STATE_UNUSABLE` for a folder that does not exist.
@@ -26,23 +26,23 @@ def locked(folder: Path, around: Surroundings) -> Iterator[None]:
     except OSError as error:
         raise _unwritable(folder, error) from error
     try:
-        _wait_for(handle, folder, around)
+        _wait_for(handle, folder, runtime)
         yield
     finally:
         os.close(handle)
 
 
 @contextlib.contextmanager
-def locked_together(*folders: Path, around: Surroundings) -> Iterator[None]:
+def locked_together(*folders: Path, runtime: Runtime) -> Iterator[None]:
     """Hold several folders, each once, always in the same order; raises as `locked` does."""
     with contextlib.ExitStack() as holds:
         for folder in sorted({Path(os.path.realpath(folder)) for folder in folders}):
-            holds.enter_context(locked(folder, around))
+            holds.enter_context(locked(folder, runtime))
         yield
 
 
-def _wait_for(handle: int, folder: Path, around: Surroundings) -> None:
-    end = around.monotonic() + _TIMEOUT_SECONDS
+def _wait_for(handle: int, folder: Path, runtime: Runtime) -> None:
+    end = runtime.monotonic() + _TIMEOUT_SECONDS
     while True:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -51,9 +51,9 @@ def _wait_for(handle: int, folder: Path, around: Surroundings) -> None:
                 raise _unwritable(folder, error) from error
         else:
             return
-        if around.monotonic() >= end:
+        if runtime.monotonic() >= end:
             raise not_sent(ErrorCode.BUSY, f"another process has been writing in {folder} for {_TIMEOUT_SECONDS:g} s.")
-        around.sleep(_POLL_SECONDS)
+        runtime.sleep(_POLL_SECONDS)
 
 
 def replace_file(path: Path, text: str, *, private: bool = False) -> None:

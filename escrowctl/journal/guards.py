@@ -21,7 +21,7 @@ from escrowctl.errors import (
 )
 from escrowctl.journal.fold import duplicate_keys, fingerprint_keys, idempotency_keys, reference_keys
 from escrowctl.journal.model import DECIDED_APPLIED, Entry, Intent, Settlement, State
-from escrowctl.surroundings import ago
+from escrowctl.runtime import ago
 
 
 class Ahead(NamedTuple):

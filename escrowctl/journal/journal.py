@@ -29,7 +29,7 @@ from escrowctl.journal.model import (
 )
 from escrowctl.journal.signing_secrets import SigningSecrets
 from escrowctl.journal.storage import Locks, Storage, Transaction
-from escrowctl.surroundings import timestamp
+from escrowctl.runtime import timestamp
 
 _T = TypeVar("_T")
 

@@ -9,7 +9,7 @@ from escrowctl.journal.signing_secrets import SigningSecrets
 from escrowctl.journal.sqlite.locks import LockFile, ReadLockFile
 from escrowctl.journal.sqlite.storage import SqliteStorage
 from escrowctl.journal.storage import Locks, Storage
-from escrowctl.surroundings import timestamp
+from escrowctl.runtime import timestamp
 
 
 def open_journal(folder: Path, *, now: Callable[[], datetime], reading: bool = False) -> Journal:

@@ -106,12 +106,14 @@ class Console:
         elif self._stdout.isatty():
             from escrowctl.output import terminal
 
-            around = self._terminal()
-            text, hidden = terminal.render_listing(listing, **around)
+            terminal_state = self._terminal()
+            text, hidden = terminal.render_listing(listing, **terminal_state)
             self.data(text)
             if hidden:
                 names = " and ".join(filter(None, [", ".join(hidden[:-1]), hidden[-1]]))
-                self.note("hidden", f"{around['width']} columns are too few for {names}: --fields or --json shows all")
+                self.note(
+                    "hidden", f"{terminal_state['width']} columns are too few for {names}: --fields or --json shows all"
+                )
         else:
             self.data(render_rows(view.row(listing.columns) for view in listing.views))
 
@@ -134,8 +136,10 @@ class Console:
         else:
             from escrowctl.output import terminal
 
-            around = self._terminal()
-            header, row, self._widths = terminal.render_row(view, self._widths, around["now"], color=around["color"])
+            terminal_state = self._terminal()
+            header, row, self._widths = terminal.render_row(
+                view, self._widths, terminal_state["now"], color=terminal_state["color"]
+            )
             self.data(f"{header}\n{row}" if header else row)
 
     def document(self, document: "JsonValue") -> None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from escrowctl.output.plain import safe
 from escrowctl.output.view import Listing, View
-from escrowctl.surroundings import ago
+from escrowctl.runtime import ago
 
 _WHOLE = frozenset({"id", "entry"})
 """Columns of ids: they are copied, so they are never folded."""

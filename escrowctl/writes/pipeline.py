@@ -10,8 +10,8 @@ from escrowctl.config.service import Service
 from escrowctl.contract.record import Located
 from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
 from escrowctl.journal.model import State
+from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
-from escrowctl.surroundings import Surroundings
 from escrowctl.writes.create import conclude_create, read_accepted
 from escrowctl.writes.failures import write_failure
 from escrowctl.writes.inspection import Confirm, inspect, require_unchanged
@@ -29,14 +29,12 @@ _NO_OPTIONS = ReleaseOptions()
 class Pipeline:
     """Carries writes out at one service; call inside `signals.held()`."""
 
-    def __init__(
-        self, service: Service, *, reader: Reader, writer: Writer, signals: Signals, surroundings: Surroundings
-    ) -> None:
+    def __init__(self, service: Service, *, reader: Reader, writer: Writer, signals: Signals, runtime: Runtime) -> None:
         self._service = service
         self._reader = reader
         self._writer = writer
         self._signals = signals
-        self._surroundings = surroundings
+        self._runtime = runtime
 
     def run(self, request: WriteRequest) -> WriteResult:
         """Carry out a write that no record is read for, once.
@@ -66,7 +64,7 @@ class Pipeline:
 
         request = request_for(None)
         read_back = ReadBack(
-            request, options, self._service, self._reader, self._writer.journal, self._signals, self._surroundings
+            request, options, self._service, self._reader, self._writer.journal, self._signals, self._runtime
         )
         try:
             # What is known here needs no network; the echoed id is looked up again under the lock.

@@ -14,8 +14,8 @@ from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Outcome, Stopped, 
 from escrowctl.journal.guards import taken_over
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Entry, State
+from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
-from escrowctl.surroundings import Surroundings
 from escrowctl.writes.failures import write_failure
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.requests import ReleaseOptions, WriteRequest, set_pending
@@ -35,7 +35,7 @@ class ReadBack:
         reader: Reader,
         journal: Journal,
         signals: Signals,
-        surroundings: Surroundings,
+        runtime: Runtime,
     ) -> None:
         self.resource_id = request.resource_id or ""
         self._kind = kind_of(request.operation.name)
@@ -46,7 +46,7 @@ class ReadBack:
         self._reader = reader
         self._journal = journal
         self._signals = signals
-        self._surroundings = surroundings
+        self._runtime = runtime
 
     def conclude(self, result: WriteResult) -> WriteResult:
         """Return the result with what the record says now; raises EscrowctlError where it is not done."""
@@ -148,7 +148,7 @@ class ReadBack:
 
         Raises `ErrorCode.WAIT_EXPIRED`: the write itself was accepted.
         """
-        runtime, seconds = self._surroundings, self._options.wait or 0.0
+        runtime, seconds = self._runtime, self._options.wait or 0.0
         end = runtime.monotonic() + seconds
         while self._verified(after) is not True:
             if runtime.monotonic() >= end:

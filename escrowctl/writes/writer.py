@@ -26,8 +26,8 @@ from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped, not_se
 from escrowctl.journal.accounts import account_of
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import NO_CAPS, Caps, Entry, Intent, OperatorDecision, Settlement, State
+from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
-from escrowctl.surroundings import Surroundings
 from escrowctl.writes.failures import not_recorded
 from escrowctl.writes.outcome import Judgement, describe_sent, judge_write
 from escrowctl.writes.requests import WriteRequest
@@ -49,7 +49,7 @@ class Writer:
         journal: Journal,
         *,
         retry: Retry,
-        surroundings: Surroundings,
+        runtime: Runtime,
         signals: Signals,
         report_defect: Callable[[BaseException], None],
     ) -> None:
@@ -58,7 +58,7 @@ class Writer:
         self._retry = retry
         self._report_defect = report_defect
         self.journal = journal
-        self._surroundings = surroundings
+        self._runtime = runtime
         self._signals = signals
 
     def check(self, request: WriteRequest) -> None:
@@ -90,7 +90,7 @@ class Writer:
         A wait of a second is reported at a terminal. Signals may end it. Raises `ErrorCode.BUSY` after
         twice a write's time-out.
         """
-        runtime, timeout = self._surroundings, 2 * self._service.write_timeout
+        runtime, timeout = self._runtime, 2 * self._service.write_timeout
         start = runtime.monotonic()
 
         def wait(seconds: float) -> None:
@@ -120,7 +120,7 @@ class Writer:
         if again is None:
             begun = self.journal.begin(
                 self._make_intent(request),
-                request_id=self._surroundings.new_uuid(),
+                request_id=self._runtime.new_uuid(),
                 caps=self._caps(request),
                 resend_throttled=self._service.repeats_throttled,
             )
@@ -183,7 +183,7 @@ class Writer:
             method=request.operation.method,
             url=service.url(request.operation.fill(request.resource_id)),
             body=request.recorded_body,
-            idempotency_key=options.idempotency_key or self._surroundings.new_uuid(),
+            idempotency_key=options.idempotency_key or self._runtime.new_uuid(),
             fingerprint=request.fingerprint,
             resource_id=request.resource_id,
             money=request.money,
@@ -195,7 +195,7 @@ class Writer:
         )
 
     def _begin_again(self, entry: Entry, request: WriteRequest, decision: OperatorDecision | None = None) -> Entry:
-        request_id = self._surroundings.new_uuid()
+        request_id = self._runtime.new_uuid()
         account, caps = account_of(self._service), self._caps(request)
         return self.journal.begin_again(entry, account, request_id=request_id, caps=caps, decision=decision)
 

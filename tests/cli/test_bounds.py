@@ -11,7 +11,7 @@ from conftest import KEY, Run, Serve, ServiceAndRun
 
 from cli.replies import CREATE, HELD, json_reply
 from escrowctl.main import main
-from escrowctl.surroundings import Surroundings
+from escrowctl.runtime import Runtime
 
 MOST = 64 * 1024 * 1024
 """More characters than any line of input needs."""
@@ -61,7 +61,7 @@ def run_with_endless_input(home: Path, serve: Serve) -> RunWithEndlessInput:
         if "login" not in words:
             environ |= {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": KEY}
         stdin = Endless(text, terminal=terminal)
-        around = Surroundings(environ=environ, stdin=stdin, stdout=io.StringIO(), stderr=err)  # type: ignore[arg-type] # a stream as good as TextIO
+        around = Runtime(environ=environ, stdin=stdin, stdout=io.StringIO(), stderr=err)  # type: ignore[arg-type] # a stream as good as TextIO
         return int(main(words, around)), err.getvalue()
 
     return run_line

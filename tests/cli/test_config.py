@@ -13,7 +13,7 @@ from conftest import Run
 
 from escrowctl.config.editing import ConfigEditor
 from escrowctl.journal.opening import open_journal
-from escrowctl.surroundings import Surroundings
+from escrowctl.runtime import Runtime
 
 WriteConfig = Callable[[str], Path]
 
@@ -511,7 +511,7 @@ def test_concurrent_config_changes_are_both_stored(run: Run, write_config: Write
 
     # Signals are the main thread's; the editor itself is what is raced.
     def edit(number: int) -> None:
-        ConfigEditor(path, Surroundings()).set(("profiles", f"p{number}", "base_url"), f"https://p{number}.example.com")
+        ConfigEditor(path, Runtime()).set(("profiles", f"p{number}", "base_url"), f"https://p{number}.example.com")
 
     threads = [threading.Thread(target=edit, args=(number,)) for number in range(16)]
     for thread in threads:

@@ -14,7 +14,7 @@ from wire_server import Behave, Seen, hang_up, http_reply
 from cli.replies import CREATE, HELD, RELEASE, RELEASED, in_turn, json_reply, writes_meet
 from escrowctl.exits import ExitCode
 from escrowctl.main import main
-from escrowctl.surroundings import Surroundings
+from escrowctl.runtime import Runtime
 
 GET = ("tx", "get", "tx_1")
 NOT_YET = {ExitCode.SIGNATURE}
@@ -144,7 +144,7 @@ def test_signal_at_the_confirmation_exits_with_its_code(
     environ = {"ESCROWCTL_HOME": str(home), "ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": "sk_test_1"}
     out, err = Terminal(), Terminal()
 
-    ended = main(RELEASE[:3], Surroundings(environ=environ, stdin=_Stopping(number), stdout=out, stderr=err))
+    ended = main(RELEASE[:3], Runtime(environ=environ, stdin=_Stopping(number), stdout=out, stderr=err))
 
     assert (ended, out.getvalue(), server.writes) == (code, "", [])
     assert "stopped. tx_1 was not released. Nothing was sent." in err.getvalue()

@@ -133,7 +133,7 @@ UNKNOWN_CREATES = (
 
 
 def unknown_error(server: WireServer, case: Unknown, *, creates: bool) -> dict[str, Any]:
-    """Return the error object that an unknown write must print, without its message: all that settles it."""
+    """Return the error, without its message, that an unknown write must print: all that a log needs to settle it."""
     place = "/api/v1/transactions" if creates else "/api/v1/transactions/tx_1/release"
     return {
         "code": "outcome_unknown",

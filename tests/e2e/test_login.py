@@ -202,8 +202,8 @@ def test_login_killed_at_any_moment_leaves_a_complete_file(program: Program, ser
     program.run("config", "set", "profiles.a.base_url", server.base_url)
     code = (
         "from pathlib import Path; from escrowctl.config.editing import ConfigEditor\n"
-        "from escrowctl.surroundings import Surroundings\n"
-        f"editor = ConfigEditor(Path({str(program.home / 'config.toml')!r}), Surroundings())\n"
+        "from escrowctl.runtime import Runtime\n"
+        f"editor = ConfigEditor(Path({str(program.home / 'config.toml')!r}), Runtime())\n"
         "editor.set(('profiles', 'a', 'timeout'), 1)\n"
         "print('ready', flush=True)\n"
         "for number in range(1, 30000): editor.set(('profiles', 'a', 'timeout'), 1 + number / 10)\n"

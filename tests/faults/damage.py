@@ -24,7 +24,7 @@ from wire_server import Seen, WireServer, hang_up, http_reply
 
 from escrowctl import app
 from escrowctl.main import main
-from escrowctl.surroundings import Surroundings
+from escrowctl.runtime import Runtime
 from faults.kills import HarnessError, Violation, ViolationError
 
 DONE, UNKNOWN = ("tx", "release", "tx_done", "--yes"), ("tx", "release", "tx_unknown", "--yes")
@@ -195,7 +195,7 @@ class Damages:
             "ESCROWCTL_BASE_URL": self.server.base_url,
             "ESCROWCTL_API_KEY": KEY,
         }
-        around = Surroundings(environ=environ, stdin=io.StringIO(), stdout=out, stderr=err, sleep=lambda _seconds: None)
+        around = Runtime(environ=environ, stdin=io.StringIO(), stdout=out, stderr=err, sleep=lambda _seconds: None)
         return int(main(line, around)), err.getvalue()
 
     # The journal

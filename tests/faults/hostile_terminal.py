@@ -93,11 +93,11 @@ class Service:
     def show(self, *line: str, color: str = "never", typed: str = "") -> tuple[int, str]:
         """Run a line at a pty, stdout and stderr together, and return its exit code and what arrived."""
         from escrowctl.main import main
-        from escrowctl.surroundings import Surroundings
+        from escrowctl.runtime import Runtime
 
         pseudo_terminal = PseudoTerminal()
         environ = {**os.environ, **self.environ, "TERM": "xterm-256color", "COLUMNS": "100"}
-        around = Surroundings(
+        around = Runtime(
             environ=environ,
             stdin=Terminal(typed),
             stdout=pseudo_terminal.stream,

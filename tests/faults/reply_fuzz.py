@@ -45,8 +45,8 @@ from escrowctl.contract.record import make_record
 from escrowctl.errors import EscrowctlError, Outcome
 from escrowctl.output import plain, terminal
 from escrowctl.output.view import Listing, View, flatten
+from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
-from escrowctl.surroundings import Surroundings
 from escrowctl.writes import outcome
 
 RECORD = b'{"id":"tx_7K2M9QHD","status":"held","amount":100.00,"currency":"USD","created_at":"2026-11-21T03:12:44Z"}'
@@ -260,7 +260,7 @@ SERVICE = Service(
     key_source="fuzz",
     live=False,
 )
-AROUND = Surroundings(sleep=lambda _seconds: None, new_uuid=lambda: "a-uuid", now=lambda: NOW)
+AROUND = Runtime(sleep=lambda _seconds: None, new_uuid=lambda: "a-uuid", now=lambda: NOW)
 CONTEXT = make_empty_context()
 RETRY = Retry(AROUND, Signals(), lambda _text: None)
 """Shared by all: its budget is soon spent, and each reply is read once."""

@@ -12,7 +12,7 @@ from conftest import Result, Terminal
 from wire_server import WireServer, http_reply, serving
 
 from escrowctl.main import main
-from escrowctl.surroundings import Surroundings
+from escrowctl.runtime import Runtime
 from faults.canary import STORED
 from faults.key_detector import find_key
 from faults.key_spellings import KEYS
@@ -65,7 +65,7 @@ class Machine:
         out, err = make(), make()
         code = main(
             [self.filled(word) for word in place.line],
-            Surroundings(
+            Runtime(
                 environ={name: text for name, text in environ.items() if text},
                 stdin=make(self.filled(place.stdin)),
                 stdout=out,

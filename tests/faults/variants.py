@@ -20,7 +20,7 @@ from escrowctl.journal.sqlite import reading
 from escrowctl.journal.sqlite.locks import LockFile
 from escrowctl.journal.sqlite.storage import SqliteStorage
 from escrowctl.journal.sqlite.transaction import SqliteTransaction
-from escrowctl.surroundings import timestamp
+from escrowctl.runtime import timestamp
 from escrowctl.writes.requests import WriteRequest
 from escrowctl.writes.writer import Writer
 

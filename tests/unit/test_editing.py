@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from escrowctl.config.editing import ConfigEditor
 from escrowctl.errors import EscrowctlError
-from escrowctl.surroundings import Surroundings
+from escrowctl.runtime import Runtime
 
 BEFORE = """\
 # the services of the payments team
@@ -41,7 +41,7 @@ def edit(tmp_path: Path, text: str, *changes: tuple[str, Any]) -> str:
     """Return the text after these settings were set, or unset where the value is None."""
     path = tmp_path / "config.toml"
     path.write_text(text)
-    editor = ConfigEditor(path, Surroundings())
+    editor = ConfigEditor(path, Runtime())
     for name, value in changes:
         place = tuple(name.split("."))
         editor.unset(place) if value is None else editor.set(place, value)
@@ -302,7 +302,7 @@ def test_any_edits_are_what_the_standard_library_reads(
     path.write_text(text)
     expected = tomllib.loads(text)
     comments = [line.strip() for line in text.splitlines() if line.strip().startswith("#")]
-    editor = ConfigEditor(path, Surroundings())
+    editor = ConfigEditor(path, Runtime())
 
     for profile, setting, value in changes:
         there = expected.get("profiles", {}).get(profile)

@@ -42,7 +42,7 @@ class Form:
         self._mode = mode
         self._api_prefix = api_prefix
         typed = session.options.profile
-        self._name = typed if typed is not None else session.surroundings.environ.get("ESCROWCTL_PROFILE") or None
+        self._name = typed if typed is not None else session.runtime.environ.get("ESCROWCTL_PROFILE") or None
         config = session.resolver.config
         self._profiles = config.profiles if config else {}
 
@@ -83,13 +83,13 @@ class Form:
         if known is not None:
             source = f"profile {self._name}"
             return self._read_url(known.base_url, source, known), source
-        environ = self._session.surroundings.environ.get("ESCROWCTL_BASE_URL")
+        environ = self._session.runtime.environ.get("ESCROWCTL_BASE_URL")
         if environ:
             return self._read_url(environ, "ESCROWCTL_BASE_URL", known), "ESCROWCTL_BASE_URL"
         self._require("--base-url URL")
         origin = ask_until(
             self._session,
-            lambda: self._session.dialogue.ask("The base URL of the service, such as https://escrow.example.com:"),
+            lambda: self._session.prompt.ask("The base URL of the service, such as https://escrow.example.com:"),
             lambda answer: self._read_url(answer, "the base URL", known),
         )
         return origin, "the typed URL"
@@ -99,18 +99,18 @@ class Form:
             return check_mode(self._mode, name="--mode")
         if known is not None and known.mode is not None:
             return known.mode
-        if mode := self._session.surroundings.environ.get("ESCROWCTL_MODE"):
+        if mode := self._session.runtime.environ.get("ESCROWCTL_MODE"):
             return check_mode(mode, name="ESCROWCTL_MODE")
         self._require("--mode test or --mode live")
         return ask_until(
             self._session,
-            lambda: self._session.dialogue.ask("Is it for real money? Type test or live:"),
+            lambda: self._session.prompt.ask("Is it for real money? Type test or live:"),
             lambda answer: check_mode(answer.lower(), name="the mode"),
         )
 
     def _pick_name(self, origin: Origin, source: str, mode: str) -> str:
         suggestion = suggest_name(origin, mode)
-        if self._session.dialogue.nobody_to_ask:
+        if self._session.prompt.obstacle:
             return suggestion
 
         def read(answer: str) -> str:
@@ -121,12 +121,12 @@ class Form:
 
         return ask_until(
             self._session,
-            lambda: self._session.dialogue.ask(f"A name for this profile (Enter takes {suggestion}):"),
+            lambda: self._session.prompt.ask(f"A name for this profile (Enter takes {suggestion}):"),
             read,
         )
 
     def _require(self, what: str) -> None:
-        absent = self._session.dialogue.nobody_to_ask
+        absent = self._session.prompt.obstacle
         if absent:
             raise bad_value(
                 f"{what} is missing, and escrowctl cannot ask for it: {absent}.", hint="escrowctl auth login --help"
@@ -209,6 +209,6 @@ def suggest_name(origin: Origin, mode: str) -> str:
 def note_variables(session: Session) -> None:
     """Report which variables outrank the default profile, or its key."""
     names = ("ESCROWCTL_BASE_URL", "ESCROWCTL_PROFILE", *KEYS)
-    found = [name for name in names if session.surroundings.environ.get(name)]
+    found = [name for name in names if session.runtime.environ.get(name)]
     if found:
         session.console.note("outranked", f"the environment overrides the default profile: {', '.join(found)}")

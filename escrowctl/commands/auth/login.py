@@ -72,14 +72,14 @@ def login(
 
 
 def _read_key(session: Session, account: Account) -> Secret:
-    stdin = session.surroundings.stdin
+    stdin = session.runtime.stdin
     if not stdin.isatty():
         try:
             text = stdin.read(MAX_KEY_CHARS + 3)
         except UnicodeDecodeError:
             text = "\x00"
         return read_key(text, source="standard input")
-    absent = session.dialogue.nobody_to_ask
+    absent = session.prompt.obstacle
     if absent:
         raise bad_value(
             f"the key is missing, and escrowctl cannot ask for it: {absent}.",
@@ -88,7 +88,7 @@ def _read_key(session: Session, account: Account) -> Secret:
     whose = f"{account.name}, {account.mode}, {account.origin}"
     return ask_until(
         session,
-        lambda: session.dialogue.ask_secret(f"For {whose}:", "The API key (it is not shown):"),
+        lambda: session.prompt.ask_secret(f"For {whose}:", "The API key (it is not shown):"),
         lambda answer: read_key(answer, source="the answer"),
     )
 
@@ -148,7 +148,7 @@ def _store(session: Session, account: Account, key: Secret, *, keyring: bool) ->
     """
     credentials, editor = session.resolver.credentials, _editor(session)
     origin = str(account.origin)
-    with locked_together(credentials.make_folder(), editor.make_folder(), around=session.surroundings):
+    with locked_together(credentials.make_folder(), editor.make_folder(), runtime=session.runtime):
         changes = _plan(session, account, editor.read())
         with editor.drafted(changes) as put_profile:
             before, replaced = credentials.read(), credentials.find(account.name)
@@ -167,7 +167,7 @@ def _store(session: Session, account: Account, key: Secret, *, keyring: bool) ->
 
 
 def _editor(session: Session) -> ConfigEditor:
-    return ConfigEditor(session.resolver.config_path, session.surroundings)
+    return ConfigEditor(session.resolver.config_path, session.runtime)
 
 
 def _plan(session: Session, account: Account, tables: dict[str, Any]) -> list[Change]:
@@ -194,13 +194,13 @@ def _take_back(session: Session, account: Account, before: Mapping[str, Any], *,
         credentials.restore(before)
     if in_keyring and "store" not in before.get(account.name, {}):
         with contextlib.suppress(EscrowctlError):
-            remove_from_keyring(account.name, str(account.origin), session.surroundings.environ)
+            remove_from_keyring(account.name, str(account.origin), session.runtime.environ)
 
 
 def _put_in_keyring(session: Session, account: Account, key: Secret) -> bool:
     """Put the key into the keyring; where it cannot be used, print a warning and return False."""
     try:
-        store_in_keyring(account.name, str(account.origin), key, session.surroundings.environ)
+        store_in_keyring(account.name, str(account.origin), key, session.runtime.environ)
     except KeyringError as error:
         session.console.note(
             "keyring_unusable",

@@ -89,12 +89,12 @@ def logout(context: typer.Context) -> None:
     if stored is None:
         session.console.note("no_key", f"no key is stored for {name}: nothing to remove")
     else:
-        resolver.credentials.remove(stored, session.surroundings)
+        resolver.credentials.remove(stored, session.runtime)
         where = "the keyring" if stored.in_keyring else resolver.credentials.path
         session.console.note("removed", f"the key of {name} for {stored.origin}, from {where}", word="removed")
     if profile is not None and profile.api_key_file is not None:
         session.console.note("key_left", f"{name} still takes its key from the file {profile.api_key_file}")
-    left = [variable for variable in KEYS if variable in session.surroundings.environ]
+    left = [variable for variable in KEYS if variable in session.runtime.environ]
     if left:
         session.console.note("key_left", f"{', '.join(left)} is still set in the environment")
 
@@ -115,7 +115,7 @@ def switch(
     wanted = name if name is not None else session.options.profile
     choice = resolver.choose_profile(wanted if wanted is not None else _ask_for_name(session))
     assert choice.profile_name is not None, "it was chosen by name"
-    ConfigEditor(resolver.config_path, session.surroundings).set(("default_profile",), choice.profile_name)
+    ConfigEditor(resolver.config_path, session.runtime).set(("default_profile",), choice.profile_name)
     session.console.note(
         "saved", f"{choice.profile_name} is now the default profile, {choice.mode}, {choice.origin}", word="saved"
     )
@@ -127,7 +127,7 @@ def _ask_for_name(session: Session) -> str:
     names = sorted(config.profiles) if config else []
     if not names:
         raise bad_value("there is no profile to switch to.", hint=f"{session.program} auth login")
-    absent = session.dialogue.nobody_to_ask
+    absent = session.prompt.obstacle
     if absent:
         raise bad_value(
             f"no profile is named, and escrowctl cannot ask for one: {absent}. The profiles are: {', '.join(names)}."
@@ -137,7 +137,7 @@ def _ask_for_name(session: Session) -> str:
     lines = [
         f"  {name:<{width}}   {choice.mode}   {choice.origin}" for name, choice in zip(names, choices, strict=True)
     ]
-    return session.dialogue.ask(*lines, "Type the name of the profile to use:")
+    return session.prompt.ask(*lines, "Type the name of the profile to use:")
 
 
 def _rows(session: Session) -> Iterator[_Row]:
@@ -146,7 +146,7 @@ def _rows(session: Session) -> Iterator[_Row]:
     if only is not None:
         yield _row_of(session, only)
         return
-    environ = session.surroundings.environ
+    environ = session.runtime.environ
     if any(environ.get(variable) for variable in ("ESCROWCTL_BASE_URL", "ESCROWCTL_PROFILE", *KEYS)):
         yield _row_of_environment(session)
     profiles = config.profiles if config else {}
@@ -177,7 +177,7 @@ def _row_of(session: Session, name: str) -> _Row:
 
 def _row_of_environment(session: Session) -> _Row:
     line = LineValues(config=session.options.config)
-    resolver = Resolver(line, session.surroundings.environ, session.folders)
+    resolver = Resolver(line, session.runtime.environ, session.folders)
     row = _Row("(environment)")
     try:
         choice = resolver.choose()

@@ -195,7 +195,7 @@ def _confirm_resend(session: Session, entry: Entry, verdict: _Ruling) -> bool:
     money = entry.intent.money
     word = str(money.amount) if session.service.live and money else entry.name
     what = "amount" if word != entry.name else "entry's name"
-    session.dialogue.confirm(
+    session.prompt.confirm(
         [
             f"  {entry.name}   {entry.intent.verb}   {money or entry.intent.resource_id or entry.intent.url}"
             f"   sent {entry.sent_at}",

@@ -8,8 +8,8 @@ import typer
 
 from escrowctl.errors import EscrowctlError, bad_value
 from escrowctl.journal.model import Selection, State
+from escrowctl.runtime import timestamp
 from escrowctl.session import Session
-from escrowctl.surroundings import timestamp
 
 _OPERATIONS = {
     "create": ("create_transaction",),
@@ -45,7 +45,7 @@ def select(
     resource_id: str | None,
 ) -> Selection:
     """Return what the options ask for; raises EscrowctlError (exit 2) for a word or time that is none."""
-    now = session.surroundings.now()
+    now = session.runtime.now()
     return Selection(
         limit=limit,
         states=tuple(_state(state) for state in states),

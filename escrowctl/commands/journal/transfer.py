@@ -19,8 +19,8 @@ from escrowctl.journal.transfer import Imported, merge, read_archive, restore, w
 from escrowctl.journal.verification import Verification, verify
 from escrowctl.output.plain import render_csv
 from escrowctl.output.view import View, flatten
+from escrowctl.runtime import timestamp
 from escrowctl.session import Session, session_of
-from escrowctl.surroundings import timestamp
 
 if TYPE_CHECKING:
     from escrowctl.journal.journal import Journal
@@ -139,7 +139,7 @@ def import_file(
     with _opened(session, file) as stream:
         archive = read_archive(_lines(stream), source=_name(file))
     journal = session.journal
-    at = timestamp(session.surroundings.now())
+    at = timestamp(session.runtime.now())
     taken = restore(journal.storage, archive) if whole else merge(journal.storage, archive, at=at)
     document = _taken(archive.journal_id, taken)
     done = f"{taken.added} added, {taken.updated} updated, {taken.known} known already"
@@ -213,7 +213,7 @@ def _read_head(session: Session, file: str | None, *, journal_id: str) -> Head |
 def _opened(session: Session, file: str) -> Iterator[TextIO]:
     try:
         if file == "-":
-            yield session.surroundings.stdin
+            yield session.runtime.stdin
             return
         # A pipe or a device is not waited for, and has no end that could be trusted.
         if Path(file).exists() and not Path(file).is_file():

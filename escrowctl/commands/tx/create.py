@@ -35,7 +35,7 @@ def create(
     """
     session = session_of(context)
     money = parse_money(session, amount, currency)
-    added = read_data(data, session.surroundings.stdin)
+    added = read_data(data, session.runtime.stdin)
     options = check_options(idempotency_key, reason, despite, reference=reference)
     request = request_create(money, session.service, added, options)
     if dry_run:

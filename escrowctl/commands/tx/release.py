@@ -20,10 +20,10 @@ from escrowctl.contract.identifiers import refuse_confusable
 from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.contract.money import parse_amount
 from escrowctl.contract.operations import RELEASE_TRANSACTION, Operation
-from escrowctl.dialogue import confirmation_needed
 from escrowctl.errors import bad_value
 from escrowctl.options import DataOption, DespiteOption, DryRunOption, KeyOption, ReasonOption, YesOption
 from escrowctl.output.view import View, flatten
+from escrowctl.prompt import confirmation_needed
 from escrowctl.session import Session, session_of
 from escrowctl.writes.requests import ReleaseOptions, WriteOptions, request_release, set_pending
 
@@ -65,14 +65,14 @@ def release(
       escrowctl tx release tx_7K2M9QHD --yes --expect-amount 100 --expect-currency USD
     """
     session = session_of(context)
-    wanted, several = read_ids(ids, session.surroundings.stdin)
+    wanted, several = read_ids(ids, session.runtime.stdin)
     if ids == ["-"] and not (yes or dry_run):
         raise confirmation_needed("ids come from standard input, so escrowctl cannot ask for confirmation", "--yes")
     refuse_confusable(wanted)
     if several and idempotency_key is not None:
         raise bad_value("--idempotency-key is for one release: give one id.")
     release_options = ReleaseOptions(
-        body=encode(read_data(data, session.surroundings.stdin)) if data is not None else None,
+        body=encode(read_data(data, session.runtime.stdin)) if data is not None else None,
         expected_amount=parse_amount(expect_amount, name="--expect-amount") if expect_amount is not None else None,
         expected_currency=_expected_currency(session, expect_currency),
         allow_unreadable=unread,

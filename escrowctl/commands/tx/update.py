@@ -43,7 +43,7 @@ def update(
     """
     session = session_of(context)
     resource_id = parse_id(transaction_id)
-    body = read_data(data, session.surroundings.stdin)
+    body = read_data(data, session.runtime.stdin)
     options = check_options(idempotency_key, reason, despite)
     update_one(session, resource_id, body, options, yes=yes, allow_unreadable=unread, dry_run=dry_run)
 

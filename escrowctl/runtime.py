@@ -34,7 +34,7 @@ def _new_uuid() -> str:
     return str(uuid.uuid4())
 
 
-class Surroundings:
+class Runtime:
     """What one run uses of the outside world. `now` is for display and records, `monotonic` for deadlines.
 
     `chance` draws from 0 (included) to 1.

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Stopped, not_sent
 from escrowctl.options import SharedOptions
+from escrowctl.runtime import Runtime, without_echo
 from escrowctl.signals import Signals
-from escrowctl.surroundings import Surroundings, without_echo
 
 if TYPE_CHECKING:
     from escrowctl.output.console import Console
@@ -20,30 +20,28 @@ def confirmation_needed(why: str, flag: str) -> EscrowctlError:
     return not_sent(ErrorCode.CONFIRMATION_NEEDED, f"{why}.", hint=f"to confirm on the command line: {flag}")
 
 
-class Dialogue:
+class Prompt:
     """Questions on stderr, answers from stdin."""
 
-    def __init__(
-        self, surroundings: Surroundings, signals: Signals, options: SharedOptions, console: "Console"
-    ) -> None:
-        self._surroundings = surroundings
+    def __init__(self, runtime: Runtime, signals: Signals, options: SharedOptions, console: "Console") -> None:
+        self._runtime = runtime
         self._signals = signals
         self._options = options
         self._console = console
 
     @property
-    def nobody_to_ask(self) -> str | None:
+    def obstacle(self) -> str | None:
         """Why no question can be asked, to follow "and"; None where one can."""
-        around = self._surroundings
+        runtime = self._runtime
         return (
             "--no-input is set"
             if self._options.no_input
             else "--json is set"
             if self._options.json
             else "CI is set"
-            if around.environ.get("CI")
+            if runtime.environ.get("CI")
             else "there is no terminal"
-            if not (around.stdin.isatty() and around.stderr.isatty())
+            if not (runtime.stdin.isatty() and runtime.stderr.isatty())
             else None
         )
 
@@ -53,7 +51,7 @@ class Dialogue:
         Raises EscrowctlError (exit 3): `declined`, saying what was typed if it was anything, or
         `confirmation_needed` where no question can be asked.
         """
-        if absent := self.nobody_to_ask:
+        if absent := self.obstacle:
             raise confirmation_needed(f"{why}, but {absent}", "--yes")
         try:
             answer = self._ask(lines).strip()
@@ -65,7 +63,7 @@ class Dialogue:
             raise not_sent(ErrorCode.DECLINED, f"{why_not}.")
 
     def ask(self, *lines: str) -> str:
-        """Ask for a line of text and return it stripped; call only where `nobody_to_ask` is None.
+        """Ask for a line of text and return it stripped; call only where `obstacle` is None.
 
         Raises EscrowctlError `declined` (exit 3) where the answer is an end of input.
         """
@@ -73,7 +71,7 @@ class Dialogue:
 
     def ask_secret(self, *lines: str) -> str:
         """Ask for a line that is not shown while it is typed, and return it unchanged; else as `ask`."""
-        stdin = self._surroundings.stdin
+        stdin = self._runtime.stdin
         try:
             with self._signals.let_through(), without_echo(stdin):
                 self._console.ask(list(lines))
@@ -87,7 +85,7 @@ class Dialogue:
         try:
             with self._signals.let_through():
                 self._console.ask(lines)
-                answer = self._surroundings.stdin.readline(_MAX_ANSWER)
+                answer = self._runtime.stdin.readline(_MAX_ANSWER)
         finally:
             if not answer.endswith("\n"):
                 # Ctrl-C and Ctrl-D leave the cursor behind the question.

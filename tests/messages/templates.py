@@ -1,0 +1,294 @@
+"""Find every message template of escrowctl: each literal or f-string in its source that reads as words.
+
+Docstrings, annotations, texts of `--help`, SQL and patterns are recognised and left out; `NO_MESSAGES` names the
+other texts that are no messages. `instrument` makes a module report each template that it renders.
+"""
+
+import ast
+import re
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+PRODUCT = Path(__file__).parents[2] / "escrowctl"
+
+NO_MODULES = {
+    "completion/bash.py": "a shell script",
+    "completion/fish.py": "a shell script",
+    "completion/zsh.py": "a shell script",
+    "sandbox/openapi*.py": "the sandbox's OpenAPI document",
+    "sandbox/app.py": "bodies of the sandbox's replies (tests/sandbox)",
+    "sandbox/commits.py": "bodies of the sandbox's replies (tests/sandbox)",
+    "sandbox/endpoints.py": "bodies of the sandbox's replies (tests/sandbox)",
+    "sandbox/http.py": "bodies of the sandbox's replies (tests/sandbox)",
+    "sandbox/json.py": "bodies of the sandbox's replies (tests/sandbox)",
+    "sandbox/pages.py": "bodies of the sandbox's replies (tests/sandbox)",
+    "sandbox/problems.py": "bodies of the sandbox's replies (tests/sandbox)",
+    "sandbox/records.py": "bodies of the sandbox's replies (tests/sandbox)",
+    "sandbox/transactions.py": "bodies of the sandbox's replies (tests/sandbox)",
+    "contract/currencies.py": "lists of currency codes",
+    "contract/redaction.py": "names of fields that hold secrets",
+    "crash_report.py": "the layout of a report file",
+}
+"""Modules without messages, each with what their texts are."""
+
+NO_MESSAGES = {
+    ("app.py", "The operator's tool for an escrow service."): "--help",
+    ("app.py", "Create, read and release"): "--help",
+    ("app.py", "Look users up."): "--help",
+    ("app.py", "Register and list webhook"): "--help",
+    ("app.py", "Store, check and switch"): "--help",
+    ("app.py", "See and change settings."): "--help",
+    ("app.py", "Serve, inspect and empty"): "--help",
+    ("app.py", "Print or install the completion"): "--help",
+    ("app.py", "See what was written"): "--help",
+    ("client/http.py", "Bearer {"): "a header",
+    ("config/credentials.py", "# Written by"): "a comment in credentials.toml",
+    ("config/file.py", "(at end"): "a part of tomllib's own sentence, to replace it",
+    ("config/keyrings.py", "escrowctl {"): "the service's name in the keyring",
+    ("config/profiles.py", "value = {"): "TOML",
+    ("contract/body.py", "the reader lets no NaN"): "an assertion",
+    ("contract/number.py", "bool | str"): "a type",
+    ("contract/operations.py", "{name} needs an id"): "an assertion",
+    ("contract/reply.py", "Unterminated"): "a part of json's own sentence, to recognise it",
+    ("journal/entries.py", "{column} IN"): "SQL",
+    ("journal/entries.py", "sent_at"): "SQL",
+    ("journal/entries.py", "? IN"): "SQL",
+    ("journal/head.py", "escrowctl-head"): "the format of the head file",
+    ("journal/rows.py", "state IN"): "SQL",
+    ("journal/spending.py", "(sent_at"): "SQL",
+    ("journal/spending.py", "operation ="): "SQL",
+    ("journal/store.py", "result_id = ?"): "SQL",
+    ("journal/store.py", "({condition})"): "SQL",
+    ("journal/store.py", "{name} = excluded"): "SQL",
+    ("main.py", '{{"version"'): "the document of --version",
+    ("main.py", "escrowctl {version}"): "the line of --version",
+    ("sandbox/ownership.py", "announced while"): "an assertion",
+    ("sandbox/server.py", "421 Misdirected"): "a status line",
+}
+"""Texts that are no messages, by module and start of the text, each with what it is."""
+
+_NEVER = "a guard for what the code before it excludes"
+_OTHER_PROCESS = "needs another process at work; tests/faults and tests/e2e run them"
+_SERVED = "of a sandbox that another process serves or broke; tests/sandbox"
+_SOURCE = "names a source in an error; another source stands for it"
+
+NOT_PRINTED = {
+    ("client/http.py", "it was interrupted"): "needs a signal; tests/e2e/test_signals.py",
+    ("client/http.py", "the request cannot"): _NEVER,
+    ("client/http.py", "escrowctl failed before"): "needs a defect between first byte and reply",
+    ("client/tls.py", "the system's trust store"): "needs a machine without certificates",
+    ("client/transport.py", "{host} has no address"): "needs a resolver that returns nothing",
+    ("commands/arguments.py", "standard input is not text"): "needs a stream that cannot be decoded",
+    ("commands/auth/account.py", "the typed URL"): _SOURCE,
+    ("commands/auth/login.py", "the answer"): _SOURCE,
+    ("commands/auth/login.py", "the name or the prefix"): "needs a key typed at a real terminal",
+    ("commands/completion.py", "{path} cannot be written"): "needs a folder that root cannot write",
+    ("commands/several.py", ", {left} not shown"): "needs a signal; tests/e2e/test_signals.py",
+    ("commands/journal/resolve.py", "nothing was read."): _NEVER,
+    ("commands/journal/transfer.py", "{added} added"): "needs a full disk after an import",
+    ("config/credentials.py", "{path}: [{name}] needs"): _NEVER,
+    ("config/editing.py", "{link}: {...} cannot be changed"): "needs a layout that tomlkit cannot change",
+    ("config/folders.py", "the home folder"): _SOURCE,
+    ("config/folders.py", "the folder {folder} cannot"): "needs a folder that root cannot create",
+    ("config/keyrings.py", "the keyring, for"): _SOURCE,
+    ("config/keyrings.py", "no reply within"): "needs a keyring that hangs",
+    ("config/profiles.py", "a table"): _SOURCE,
+    ("config/replacing.py", "another process"): _OTHER_PROCESS,
+    ("config/secrets.py", "the base URL from"): _NEVER,
+    ("config/service.py", "the API key appears"): "tests/faults/test_misplaced_keys.py",
+    ("config/service.py", "the sandbox's own store"): _SOURCE,
+    ("config/settings.py", "--profile {name}"): _SOURCE,
+    ("config/settings.py", "profile {name}"): _SOURCE,
+    ("contract/operations.py", "not in the interface"): "data, for programs",
+    ("contract/reply.py", "holds more than"): "needs a reply of a million values",
+    ("files.py", "something else"): "needs a file of no known kind",
+    ("journal/*", "free space in"): "needs a full disk; tests/faults/test_full_disk.py",
+    ("journal/*", "another process"): _OTHER_PROCESS,
+    ("journal/*", "the same {verb} is being sent"): _OTHER_PROCESS,
+    ("journal/*", "a value in it"): "a damaged journal; tests/faults/test_damage.py",
+    ("journal/*", "an earlier commit"): "a failing disk; tests/faults/test_full_disk.py",
+    ("journal/*", "its entries and its records"): "a damaged journal; tests/faults/test_damage.py",
+    ("journal/*", "record {sequence} is not"): "a damaged journal; tests/faults/test_damage.py",
+    ("journal/*", "the records of entry"): "a damaged journal; tests/faults/test_damage.py",
+    ("journal/*", "the journal's lock file"): "needs a lock file that root cannot open",
+    ("journal/*", "look at it: ls -l"): "needs a journal that root cannot open",
+    ("journal/*", "the create under the reference"): "needs a create without an id under a reference",
+    ("journal/*", "a {verb} that is done"): "needs a write without an id",
+    ("journal/*", "was released"): "needs an expired claim",
+    ("journal/*", "it was in flight"): "needs a process killed before an export",
+    ("journal/*", "one of the two"): "needs a copied journal that went on",
+    ("journal/*", "the export is"): "needs a copied journal that went on",
+    ("sandbox/*", ""): _SERVED,
+    ("session.py", "the output was closed."): "needs a closed pipe; tests/e2e/test_streams.py",
+    ("runtime.py", "this terminal would show"): "needs a terminal that cannot hide its echo",
+    ("writes/create.py", "journal show {name}"): "needs a create settled without an id",
+    ("writes/create.py", "this is done ("): "needs a create settled without an id",
+    ("writes/inspection.py", "get transaction: the reply"): _NEVER,
+    ("writes/kinds.py", "{{id}} may or may not"): "a pattern; printed with its id",
+    ("writes/outcome.py", "was not sent"): "needs a resend without a connection",
+    ("writes/read_back.py", "the record has the id"): "needs an update whose record turns into another",
+    ("writes/resolve.py", "{resource_id} reads as {status}, which"): "needs two unknown releases of one escrow",
+    ("writes/resolve.py", " and {...} more"): "needs many equal escrows in a list",
+    ("writes/resolve.py", "nothing known"): _NEVER,
+    ("writes/resolve.py", ", created {created}"): "needs a record with a creation time",
+    ("writes/writer.py", "it ended before the first byte"): "needs a defect before the first byte",
+}
+"""Templates that no case prints, by module pattern and start of the text, each with the reason."""
+
+_WORD = re.compile(r"[A-Za-z]{2,}")
+_SQL = re.compile(r"\s*\(?(SELECT|INSERT|UPDATE|CREATE|DELETE|ALTER|DROP|PRAGMA|BEGIN|VACUUM|FROM|WHERE|AND|ORDER)\b")
+_HELP = {"Option", "Argument", "Typer", "compile", "cast", "TypeVar", "getLogger", "encode"}
+
+
+class Template(NamedTuple):
+    """One text of the source; `module` is its path in escrowctl/, `text` has placeholders in braces."""
+
+    module: str
+    text: str
+
+
+def list_templates() -> tuple[Template, ...]:
+    """Return every template once, in the order of modules and lines."""
+    found = dict.fromkeys(
+        template for path in sorted(PRODUCT.rglob("*.py")) for template in templates_of(module_of(path))
+    )
+    return tuple(found)
+
+
+@cache
+def templates_of(module: str) -> tuple[Template, ...]:
+    """Return a module's templates in the order of its lines."""
+    if any(fnmatchcase(module, pattern) for pattern in NO_MODULES):
+        return ()
+    finder = _Finder(module)
+    finder.visit(ast.parse((PRODUCT / module).read_text()))
+    return tuple(finder.found)
+
+
+def instrument(module: str, function: str) -> ast.Module:
+    """Return the module's tree with each template wrapped: `function(number, text)`, in the order of `templates_of`."""
+    tree = ast.parse((PRODUCT / module).read_text())
+    if not any(fnmatchcase(module, pattern) for pattern in NO_MODULES):
+        _Finder(module, function).visit(tree)
+    return ast.fix_missing_locations(tree)
+
+
+def module_of(path: Path) -> str:
+    """Return a file's path within escrowctl/."""
+    return path.relative_to(PRODUCT).as_posix()
+
+
+class _Finder(ast.NodeTransformer):
+    """Collects templates, and wraps each in a call where `function` is given."""
+
+    def __init__(self, module: str, function: str = "") -> None:
+        self.module = module
+        self.function = function
+        self.found: list[Template] = []
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
+        # A string that is a statement documents.
+        return node if isinstance(node.value, ast.Constant) else self.generic_visit(node)
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        return node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        # What a text is compared with is not printed.
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        if node.value:
+            node.value = self.visit(node.value)
+        return node
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.args.defaults = [self.visit(default) for default in node.args.defaults]
+        node.args.kw_defaults = [default and self.visit(default) for default in node.args.kw_defaults]
+        node.body = [self.visit(statement) for statement in node.body]
+        return node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        # Aliases of types, some with names in quotes, and lists of public names.
+        is_alias = isinstance(node.value, ast.Subscript) or (
+            isinstance(node.value, ast.BinOp) and isinstance(node.value.op, ast.BitOr)
+        )
+        return node if is_alias else self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if name in _HELP or name.startswith("execute"):
+            return node
+        node.keywords = [self.visit(each) if each.arg not in ("help", "metavar") else each for each in node.keywords]
+        node.args = [self.visit(each) for each in node.args]
+        node.func = self.visit(node.func)
+        return node
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        node.value = self.visit(node.value)
+        return node
+
+    def visit_match_case(self, node: ast.match_case) -> ast.AST:
+        node.body = [self.visit(statement) for statement in node.body]
+        return node
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
+        node.value = self.visit(node.value)
+        return node
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
+        text = "".join(_part(part) for part in node.values)
+        wrapped = self._add(node, text)
+        node.values = [part if isinstance(part, ast.Constant) else self.visit(part) for part in node.values]
+        return wrapped
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        return (
+            self._add(node, node.value.replace("{", "{{").replace("}", "}}")) if isinstance(node.value, str) else node
+        )
+
+    def _add(self, node: ast.expr, text: str) -> ast.expr:
+        if not _is_prose(text) or any(
+            module == self.module and text.startswith(start) for module, start in NO_MESSAGES
+        ):
+            return node
+        self.found.append(Template(self.module, text))
+        if not self.function:
+            return node
+        number = ast.Constant(len(self.found) - 1)
+        return ast.copy_location(ast.Call(ast.Name(self.function, ast.Load()), [number, node], []), node)
+
+
+def _part(part: ast.expr) -> str:
+    if isinstance(part, ast.Constant):
+        return str(part.value).replace("{", "{{").replace("}", "}}")
+    assert isinstance(part, ast.FormattedValue)
+    return f"{{{_placeholder(part.value)}}}"
+
+
+def _placeholder(value: ast.expr) -> str:
+    """Return the last name in an expression: `reason` for `self.reason`, `quote` for `quote(text)`."""
+    match value:
+        case ast.Name(name) | ast.Attribute(attr=name):
+            return name.strip("_")
+        case ast.Call(func=ast.Name("str" | "len" | "repr" | "int"), args=[inner]):
+            return _placeholder(inner)
+        case ast.Call(func=ast.Attribute(value=inner, attr="join" | "lower" | "upper" | "strip")):
+            return _placeholder(inner) if not isinstance(inner, ast.Constant) else "..."
+        case ast.Call(func=inner) | ast.Subscript(value=inner):
+            return _placeholder(inner)
+        case _:
+            return "..."
+
+
+def _is_prose(text: str) -> bool:
+    """Whether a text has two words or more, one of them literal."""
+    literal = re.sub(r"\{[^{}]*\}", " 0 ", text)
+    if _SQL.match(literal) or not _WORD.search(literal):
+        return False
+    return len(re.findall(r"[A-Za-z]{2,}|\b0\b", literal)) > 1 and " " in text.strip()

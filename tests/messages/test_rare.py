@@ -1,0 +1,150 @@
+"""Command lines that print messages which no other test prints; each ends with its code and sends no write."""
+
+import errno
+import io
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from cli.replies import HELD, RELEASE, in_turn, json_reply
+from conftest import KEY, Run, ServiceAndRun
+from wire_server import by_method, hang_up
+
+
+class Line(NamedTuple):
+    """A command line, its exit code, and its standard input; `terminal`: it is typed at one."""
+
+    words: str
+    code: int
+    stdin: str = ""
+    terminal: bool = False
+    environ: dict[str, str] = {}  # noqa: RUF012 - never changed
+    config: str = ""
+    credentials: str = ""
+
+
+AMOUNT = "tx create --currency USD --amount"
+ACCOUNT = "https://escrow.example.com\ntest\n"
+PROFILE = '[profiles.a]\nbase_url = "https://a.example.com"\nmode = "test"\n'
+
+LINES = (
+    Line(f"{AMOUNT} {'9' * 200}", 2),
+    Line(f"{AMOUNT} 000", 2),
+    Line("auth login", 3, ACCOUNT + "a\n", terminal=True),
+    Line("auth login", 3, "https://escrow.example.com\nboth\n", terminal=True),
+    Line("auth login", 3, "not a url\n", terminal=True),
+    Line("auth switch", 2, config="[profiles]\n"),
+    Line("auth switch", 2),
+    Line("auth logout", 2),
+    Line("-p a tx get tx_1", 2, config=PROFILE, credentials="x = ["),
+    Line("-p a tx get tx_1", 2, config=PROFILE, credentials='[a]\norigin = "https://a.example.com"\n'),
+    Line("-p a auth logout", 2, config=PROFILE, credentials="a = 1\n"),
+    Line("config set profiles.b.mode test", 2, config="[profiles]\n"),
+    Line("config unset profiles.a.prefix", 2, config=PROFILE),
+    Line("config unset profiles.a.timeout", 2, config=PROFILE),
+    Line("journal export --format xml", 2),
+    Line("sandbox serve --port 70000", 2),
+    Line("--base-url https://a.example.com sandbox status", 2),
+    Line("sandbox reset", 3),
+    Line("sandbox reset", 3, "no\n", terminal=True),
+    Line("--sandbox tx release tx_1 tx_2 --yes --idempotency-key k", 2),
+    Line("tx get tx_1", 2, environ={"ESCROWCTL_PROFILE": KEY, "ESCROWCTL_API_KEY": KEY}),
+    Line("tx get tx_1", 2, environ={"ESCROWCTL_BASE_URL": f"https://h/{KEY}", "ESCROWCTL_API_KEY": KEY}),
+    Line("auth login --base-url https://a.example.com --mode test -p sk_test_0123456789abcdef --no-check", 2, KEY),
+)
+
+
+@pytest.mark.parametrize("line", LINES, ids=lambda line: line.words[:60])
+def test_line_that_cannot_be_carried_out_ends_with_its_code(line: Line, run: Run, home: Path) -> None:
+    home.mkdir(mode=0o700, parents=True)
+    for name, text in (("config.toml", line.config), ("credentials.toml", line.credentials)):
+        if text:
+            (home / name).write_text(text)
+            (home / name).chmod(0o600)
+
+    result = run(*line.words.split(), stdin=line.stdin, terminal=line.terminal, environ=line.environ)
+
+    assert result.code == line.code, result.err
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"\x00"])
+@pytest.mark.parametrize("name", ["config.toml", "credentials.toml"])
+def test_file_that_is_no_text_is_refused(name: str, content: bytes, run: Run, home: Path) -> None:
+    home.mkdir(mode=0o700, parents=True)
+    (home / "config.toml").write_text(PROFILE)
+    (home / name).write_bytes(content)
+    (home / name).chmod(0o600)
+
+    assert run("-p", "a", "tx", "get", "tx_1").code == 2
+
+
+def test_key_file_that_is_no_text_is_refused(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    path.write_bytes(b"\xff" * 20)
+    path.chmod(0o600)
+    environ = {"ESCROWCTL_BASE_URL": "https://a.example.com", "ESCROWCTL_API_KEY_FILE": str(path)}
+
+    assert run("tx", "get", "tx_1", environ=environ).code == 2
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [b'{"id":' + b"[" * 5000 + b"]" * 5000 + b"}", b'{"id":' + b"1" * 100_000 + b"}", b"[" + b"1," * 2_000_000 + b"1]"],
+    ids=["deep", "digits", "values"],
+)
+def test_reply_beyond_the_limits_is_no_reading(reply: bytes, service_and_run: ServiceAndRun) -> None:
+    _, run = service_and_run(json_reply(reply))
+
+    assert run("tx", "get", "tx_1").code == 10
+
+
+def test_read_back_that_fails_is_shown_at_a_terminal(service_and_run: ServiceAndRun) -> None:
+    reads = in_turn(json_reply(HELD), json_reply(b"<html>"))
+    server, run = service_and_run(by_method(GET=reads, PUT=json_reply(HELD)))
+
+    result = run(*RELEASE, terminal=True)
+
+    assert (result.code, len(server.writes)) == (0, 1), result.err
+
+
+def test_decision_about_another_escrow_is_refused(service_and_run: ServiceAndRun) -> None:
+    _, run = service_and_run(by_method(GET=json_reply(HELD), PUT=hang_up))
+    assert run(*RELEASE).code == 12
+
+    result = run("journal", "resolve", "j1", "--applied", "--id", "tx_2", "--reason", "x")
+
+    assert result.code == 2
+
+
+def test_head_of_another_journal_is_refused(service_and_run: ServiceAndRun, tmp_path: Path) -> None:
+    _, run = service_and_run(json_reply(HELD))
+    assert run("tx", "create", "--amount", "100", "--currency", "USD").code == 0
+    path = tmp_path / "head.json"
+    path.write_text('{"journal_id": "x", "sequence": 1, "digest": "y"}')
+
+    assert run("journal", "verify", "--head", str(path)).code == 2
+
+
+class FullDisk(io.StringIO):
+    """A stream that takes nothing."""
+
+    def write(self, _text: str, /) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_result_that_cannot_be_printed_is_in_the_error(service_and_run: ServiceAndRun) -> None:
+    _, run = service_and_run(by_method(GET=json_reply(HELD), PUT=hang_up, DELETE=json_reply(b"{}")))
+    assert run(*RELEASE).code == 12
+    decision = ("journal", "resolve", "j1", "--not-applied", "--allow-unreadable", "--reason", "x")
+    lines = (("api", "DELETE", "/x/1", "--yes"), decision)
+
+    results = [run(*line, "--json", stdout=FullDisk()) for line in lines]
+
+    assert [(result.code, result.error["code"]) for result in results] == [(12, "result_not_printed")] * 2
+
+
+def test_skipped_release_that_nothing_proves_is_noted(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(json_reply(HELD))
+    results = [run(*RELEASE), run(*RELEASE, "--skip-released")]
+
+    assert (len(server.writes), results[1].code) == (1, 0), results[1].err

@@ -56,7 +56,7 @@ _AGO = {"m": 60, "h": 3600, "d": 86_400}
 
 
 def parse_moment(text: str, *, name: str, now: datetime) -> str:
-    """Return the timestamp that `2026-11-21`, an RFC 3339 time, or `24h` ago stands for; dates are UTC's.
+    """Return the timestamp of `2026-11-21` (UTC), of an RFC 3339 time, or of `24h` ago.
 
     Raises EscrowctlError (exit 2) otherwise.
     """

@@ -35,7 +35,7 @@ def check_text(value: str | None, *, name: str) -> str | None:
 
 
 def _check_idempotency_key(value: str | None) -> str | None:
-    """Return a key that can stand in a header: 1 to 255 visible ASCII characters."""
+    """Return a key that fits in a header: 1 to 255 visible ASCII characters."""
     if value is not None and not re.fullmatch(rf"[!-~]{{1,{_MAX_KEY}}}", value, re.ASCII):
         raise bad_value(f"--idempotency-key is 1 to {_MAX_KEY} visible ASCII characters without spaces.")
     return value
@@ -104,6 +104,6 @@ def _place(body: bytes, defect: Defect) -> str:
 
 
 def check_currency(session: Session, text: str, *, name: str = "--currency") -> str:
-    """Return a currency code of ISO 4217 or of the profile; the profile is asked only for a code it may list."""
+    """Return a currency code of ISO 4217 or of the profile; the profile is read only for a code it may list."""
     listed = session.service.currencies if may_be_listed(text) else frozenset()
     return parse_currency(text, listed=listed, name=name)

@@ -1,6 +1,6 @@
 """Amounts and currencies: text as typed, Decimal beside it, never a float, never scaled.
 
-interface.md section 2 shows an amount only as "number" and a currency as "a currency code": units
+INTERFACE.md section 2 shows an amount only as "number" and a currency as "a currency code": units
 and bounds are not shown. So an amount goes out exactly as it was typed, and what could be read two
 ways is refused with the spelling that cannot.
 """

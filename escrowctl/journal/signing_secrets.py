@@ -1,6 +1,6 @@
 """Signing secrets of webhook endpoints: each in a file of its own next to the journal, for its owner alone.
 
-A service shows a secret once, when the endpoint is created, and under a name that interface.md does not
+A service shows a secret once, when the endpoint is created, and under a name that INTERFACE.md does not
 show: the whole reply is stored. The journal is exported and shown, so it holds no secret.
 """
 

@@ -1,6 +1,6 @@
 """The sandbox as a WSGI application: routes from the contract, and every refusal made an answer here.
 
-interface.md leaves these open, so they are the sandbox's own choice: a successful call is 200, as
+INTERFACE.md leaves these open, so they are the sandbox's own choice: a successful call is 200, as
 was observed for POST and GET /transactions and GET /users, and 201 for POST /webhooks, as was
 observed too (section 7); every answer carries `X-Request-Id`, the client's own if it is valid.
 GET /openapi.json, which is not part of the interface and needs no key, describes the sandbox.

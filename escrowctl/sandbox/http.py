@@ -55,7 +55,7 @@ class Call(NamedTuple):
     def json_object(self) -> JsonObject:
         """The body as a JSON object; 415 or 400 otherwise.
 
-        interface.md section 5: requests with a body carry `Content-Type: application/json`. A
+        INTERFACE.md section 5: requests with a body carry `Content-Type: application/json`. A
         charset parameter is ignored (RFC 8259 gives it no meaning): the text is always UTF-8.
         """
         if self.content_type.partition(";")[0].strip().lower() != JSON_TYPE:
@@ -141,7 +141,7 @@ class Middleware:
 
 
 def success_status(operation: Operation) -> int:
-    """The status of a successful call: 201 for POST /webhooks, else 200 (observed, interface.md section 7)."""
+    """The status of a successful call: 201 for POST /webhooks, else 200 (observed, INTERFACE.md section 7)."""
     return CREATED if operation is CREATE_WEBHOOK else SUCCESS
 
 

@@ -1,6 +1,6 @@
 """Lists in pages: the query parameters, and the envelope of the answer.
 
-interface.md section 4 shows no query parameters, no pagination and no filters. The sandbox's own
+INTERFACE.md section 4 shows no query parameters, no pagination and no filters. The sandbox's own
 choice, the same for every list: `limit` (1 to 100, 50 if not given) and `after` (an id: only older
 records) in the query, and `{"data": [record, ...], "has_more": bool}`, newest first.
 """

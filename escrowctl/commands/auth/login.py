@@ -110,7 +110,7 @@ def _check(session: Session, account: Account, key: Secret) -> None:
 
 
 def _check_writable(session: Session, account: Account) -> None:
-    """Raise what is wrong with the files before the user is asked for a key, and before a request is sent."""
+    """Raise what is wrong with the files before a key is typed or a request is sent."""
     require_trusted(session.resolver.config_path)
     session.resolver.credentials.check_writable()
     profile = _Profile(session, account)

@@ -23,20 +23,20 @@ def view_row(entry: Entry) -> View:
 
 def view_entry(entry: Entry) -> View:
     """Return an entry with everything that is kept of it."""
-    document = _whole(entry)
+    document = _document(entry)
     return View(document, entry.name, flatten(document), named=document, record=document)
 
 
 def view_resolved(entry: Entry) -> View:
     """Return an entry as what became of it: `j197   create   2500 EUR   tx_88F2   applied, ...`."""
-    document, money = _whole(entry), entry.intent.money
+    document, money = _document(entry), entry.intent.money
     parts = (entry.name, entry.intent.verb, str(money or ""), _id(entry) or "", describe_state(entry))
     line = "   ".join(part for part in parts if part)
     return View(document, entry.name, flatten(document), line=line, named=_named(entry), record=document)
 
 
 def describe_state(entry: Entry) -> str:
-    """Return where an entry stands in a few words: `done, 200`."""
+    """Return the state of an entry in a few words: `done, 200`."""
     state, detail = entry.state.value.replace("_", " "), entry.verdict.detail
     return detail if not detail or detail.startswith(("applied", "not applied")) else f"{state}, {detail}"
 
@@ -74,7 +74,7 @@ def _summary(entry: Entry) -> dict[str, JsonValue]:
     }
 
 
-def _whole(entry: Entry) -> dict[str, JsonValue]:
+def _document(entry: Entry) -> dict[str, JsonValue]:
     intent, verdict = entry.intent, entry.verdict
     return _summary(entry) | {
         "service": intent.service,

@@ -25,8 +25,8 @@ def get(
 def list_transactions(context: typer.Context) -> None:
     """List escrows, as the service lists them (observed, not published).
 
-    The call was seen in activity listings; its contract is not shown, so nothing is asked of it: no
-    filter, no paging. What comes may be one page of several.
+    The call was seen in activity listings; its contract is not shown, so it is called without
+    filter or paging. What comes may be one page of several.
 
     \b
     Example:

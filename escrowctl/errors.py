@@ -145,7 +145,7 @@ class EscrowctlError(Exception):
 class Stopped(BaseException):
     """SIGINT or SIGTERM asked the program to end; `code` says which.
 
-    `standing`: sentences that say how things stand then, where whoever was interrupted knows it.
+    `standing`: sentences about the state of the work, where the interrupted code knows it.
     """
 
     def __init__(self, code: ErrorCode, standing: str = "") -> None:

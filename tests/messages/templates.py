@@ -72,7 +72,7 @@ NO_MESSAGES = {
 _NEVER = "a guard for what the code before it excludes"
 _OTHER_PROCESS = "needs another process at work; tests/faults and tests/e2e run them"
 _SERVED = "of a sandbox that another process serves or broke; tests/sandbox"
-_SOURCE = "names a source in an error; another source stands for it"
+_SOURCE = "names a source in an error; a case prints another source"
 
 NOT_PRINTED = {
     ("client/http.py", "it was interrupted"): "needs a signal; tests/e2e/test_signals.py",

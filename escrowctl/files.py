@@ -49,7 +49,7 @@ class TooLargeError(OSError):
 
 
 def make_folder(folder: Path) -> None:
-    """Create `folder` and its missing parents, mode 0700 whatever the umask, durably; raises OSError.
+    """Create `folder` and its missing parents, mode 0700 under any umask, durably; raises OSError.
 
     A folder that exists, or that another process creates first, is not changed.
     """
@@ -59,7 +59,7 @@ def make_folder(folder: Path) -> None:
 
 
 def create_file(path: Path, mode: int = PRIVATE) -> int:
-    """Create a file with this mode whatever the umask, and return a descriptor that reads and writes it.
+    """Create a file with this mode under any umask, and return a descriptor that reads and writes it.
 
     Raises FileExistsError where anything exists there, a link too, and OSError.
     """
@@ -100,7 +100,7 @@ def drafted(path: Path, content: bytes, *, private: bool = True) -> Iterator[Cal
 
     All that can fail in writing fails before the block begins. Only one process may do so at a time:
     the caller holds a lock, and what a killed process left is removed. The new file's mode is 0600
-    whatever the umask; unless it is `private`, a file that is replaced passes its mode and owner on.
+    under any umask; unless it is `private`, a file that is replaced passes its mode and owner on.
     `path` may not be a link. Raises OSError; `path` is then unchanged.
     """
     draft = path.with_name(f".{path.name}.new")

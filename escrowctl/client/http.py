@@ -1,6 +1,6 @@
 """One request and what came of it, as plain values: nothing here knows an HTTP library.
 
-interface.md section 5: every request carries `Authorization: Bearer <API_KEY>`; requests with a
+INTERFACE.md section 5: every request carries `Authorization: Bearer <API_KEY>`; requests with a
 body carry `Content-Type: application/json`. The other headers are a choice of escrowctl: it accepts only
 identity encoding, so that replies can be read in bounded steps; and a write carries an Idempotency-Key,
 which has an effect only where the service says so.

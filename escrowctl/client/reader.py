@@ -50,8 +50,8 @@ class _Reading(NamedTuple):
 
     def denied(self, document: JsonValue) -> EscrowctlError:
         """Return the failure of a read whose 2xx reply says in its body that it failed."""
-        said = describe_document(document)
-        says = f'but says: "{said}"' if said else "but the reply is shaped like an error"
+        message = describe_document(document)
+        says = f'but the reply says: "{message}"' if message else "but the reply is shaped like an error"
         return self.refuse(
             ErrorCode.READ_FAILED,
             f"the service replied {self.answer.status}, {says}",

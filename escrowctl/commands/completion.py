@@ -115,7 +115,7 @@ def _is_own(path: Path) -> bool:
 
 
 def _put(path: Path, text: str) -> None:
-    """Write a file that only its owner can change, whatever the umask: a shell runs it."""
+    """Write a file that only its owner can change, under any umask: a shell runs it."""
     for folder in reversed(path.parents):
         if not folder.exists():
             folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)

@@ -109,7 +109,7 @@ def _confirm_raw(session: Session, operation: Operation, body: JsonValue) -> Non
         ],
         "yes",
         why=f"{what} needs confirmation",
-        declined="the call was not sent",
+        declined="the call was cancelled",
     )
 
 
@@ -155,7 +155,7 @@ def _view_record(record: JsonValue, *, noun: str) -> View:
 
 def _items(record: JsonValue, *, noun: str) -> list[JsonValue] | None:
     if isinstance(record, dict) and len(record) > 1:
-        # Among other fields, an array may be a part of a record. Beside a second one, it counts as the
+        # Among other fields, an array may be a part of a record. Next to a second field, it counts as the
         # items of a list only under a usual name.
         record = {**record, "": []}
     return find_items(record, noun=noun)

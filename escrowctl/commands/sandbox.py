@@ -71,7 +71,7 @@ def serve(
 
 
 def status(context: typer.Context) -> None:
-    """Show what stands in the sandbox: records, the ledger, and whether it is being served.
+    """Show what is in the sandbox: records, the ledger, and whether it is being served.
 
     \b
     Example:

@@ -131,7 +131,7 @@ def _make_body(session: Session, url: str | None, events: list[str], data: dict[
 def _check_url(session: Session, url: str) -> str:
     """Return an absolute http or https URL; a live one that is not https is warned of."""
     if not url.isascii() or not url.isprintable() or " " in url or len(url) > _MAX_URL_CHARS:
-        raise bad_value(f"--url has at most {_MAX_URL_CHARS} visible ASCII characters.")
+        raise bad_value(f"--url has at most {_MAX_URL_CHARS} visible ASCII characters and no spaces.")
     try:
         parts = urlsplit(url)
         host = parts.hostname

@@ -171,7 +171,7 @@ def show_created(session: Session, result: "WriteResult", view: View) -> None:
     """Show the record of what was created.
 
     Raises EscrowctlError: `ID_UNKNOWN` where only the id was asked for and none was found, and
-    `CHECK_FAILED` where it is not as it was sent.
+    `CHECK_FAILED` where the record differs from what was sent.
     """
     entry = result.sent
     done, status = kind_of(entry.intent.operation).done, entry.settlement.http_status

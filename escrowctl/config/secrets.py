@@ -103,7 +103,7 @@ class KnownKeys:
     """The API keys that one run knows: no message quotes one, and each belongs in one place only.
 
     `words` is the command line. A key gets into it, into another variable or into a URL by mistake, so
-    it is searched for there as soon as it is known.
+    it is searched for there once it is known.
     """
 
     def __init__(self, words: Sequence[str], environ: Mapping[str, str]) -> None:

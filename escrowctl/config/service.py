@@ -116,7 +116,7 @@ class Service(NamedTuple):
     def refuse_key(self, *texts: str | None) -> None:
         """Raise EscrowctlError `ErrorCode.BAD_VALUE` where the API key appears in what is to be sent, shown or stored.
 
-        interface.md section 5: the key is never part of the path or body.
+        contract/INTERFACE.md section 5: the key is never part of the path or body.
         """
         if any(holds_key(text, self.key.reveal()) for text in texts if text):
             raise bad_value("the API key appears in the request: remove it.")

@@ -1,6 +1,6 @@
 """Amounts and currencies: the text as typed and its Decimal, never a float, never scaled.
 
-interface.md section 2 shows an amount only as "number" and a currency as "a currency code": units
+INTERFACE.md section 2 shows an amount only as "number" and a currency as "a currency code": units
 and bounds are not shown. So an amount is sent exactly as typed, and a spelling that could be read two
 ways is refused with one that cannot.
 

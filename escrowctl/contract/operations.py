@@ -1,4 +1,4 @@
-"""Every operation of the service's interface (interface.md section 4), as data.
+"""Every operation of the service's interface (INTERFACE.md section 4), as data.
 
 Paths are relative to `{base_url}{api_prefix}`. An operation is *published* when section 4's table
 lists it, *observed* when it was only seen in activity listings: its contract is not shown. What
@@ -25,7 +25,7 @@ class Standing(StrEnum):
 
 
 class Operation(NamedTuple):
-    """One row of the interface: `path` holds `{id}` where interface.md writes `:id`.
+    """One row of the interface: `path` holds `{id}` where INTERFACE.md writes `:id`.
 
     `verb` is what a sentence calls it ("the create was sent").
     """

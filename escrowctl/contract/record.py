@@ -1,6 +1,6 @@
 """Finding the record in a reply, and the id, status, amount and currency in the record.
 
-interface.md section 2 shows no field of any reply, so nothing here is a contract: the usual names
+INTERFACE.md section 2 shows no field of any reply, so nothing here is a contract: the usual names
 are tried in any case (`Id`, `ID`), the profile may name fields with JSON Pointers (RFC 6901), and what
 is not found is None.
 """

@@ -1,7 +1,7 @@
 """What may be stored and traced of texts and documents that can contain a secret.
 
 The API key is known, and found by `key_search`. A signing secret is recognised only by its prefix or by
-its field's name, and interface.md does not show that name. So of a webhook's record only texts known as
+its field's name, and INTERFACE.md does not show that name. So of a webhook's record only texts known as
 harmless are stored, and hashes of the rest.
 """
 

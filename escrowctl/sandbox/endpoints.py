@@ -1,6 +1,6 @@
 """Webhook endpoints: the operations create and list, their records, their SQL, and the events they can get.
 
-Nothing is delivered yet: an endpoint is stored, with all that a delivery will need. interface.md
+Nothing is delivered yet: an endpoint is stored, with all that a delivery will need. INTERFACE.md
 sections 2, 4 and 6 show no fields of an endpoint, no body for its creation and no kinds of event.
 The sandbox's own choice: `url`, required; `events`, a list of kinds, every kind if not given;
 `description`, a short text; any other field is stored as sent, unless only the service may set it.

@@ -4,7 +4,7 @@
 
 Handlers get a `Call`, return a JSON object and raise `ProblemError`s: they do not know the web library.
 
-interface.md leaves these open, so they are the sandbox's own choice: a successful call is 200, as
+INTERFACE.md leaves these open, so they are the sandbox's own choice: a successful call is 200, as
 was observed for POST and GET /transactions and GET /users, and 201 for POST /webhooks, as was
 observed too (section 7); every answer carries `X-Request-Id`, the client's own if it is valid.
 GET /openapi.json, which is not part of the interface and needs no key, describes the sandbox.
@@ -76,7 +76,7 @@ class Call(NamedTuple):
     def json_object(self) -> JsonObject:
         """The body as a JSON object; 415 or 400 otherwise.
 
-        interface.md section 5: requests with a body carry `Content-Type: application/json`. A
+        INTERFACE.md section 5: requests with a body carry `Content-Type: application/json`. A
         charset parameter is ignored (RFC 8259 gives it no meaning): the text is always UTF-8.
         """
         if self.content_type.partition(";")[0].strip().lower() != JSON_TYPE:
@@ -240,7 +240,7 @@ def build_app(
 
 
 def success_status(operation: Operation) -> int:
-    """The status of a successful call: 201 for POST /webhooks, else 200 (observed, interface.md section 7)."""
+    """The status of a successful call: 201 for POST /webhooks, else 200 (observed, INTERFACE.md section 7)."""
     return CREATED if operation is CREATE_WEBHOOK else SUCCESS
 
 

@@ -2,7 +2,7 @@
 
 Written by hand, as strict as the sandbox is; limits are imported from the code that enforces them. A
 schema describes a number's value, so two rules on how an amount is written are only in its description.
-interface.md shows `amount` and `currency` and no other field: the rest is the sandbox's own choice.
+INTERFACE.md shows `amount` and `currency` and no other field: the rest is the sandbox's own choice.
 """
 
 from escrowctl.sandbox.endpoints import MAX_DESCRIPTION_LENGTH, MAX_URL_LENGTH, URL_PATTERN, EndpointStatus, EventKind

@@ -1,6 +1,6 @@
 """The sandbox's refusals: problem details as in RFC 9457, one table of kinds.
 
-interface.md section 7 shows no error body, no code and no condition: every kind, title and
+INTERFACE.md section 7 shows no error body, no code and no condition: every kind, title and
 condition here is the sandbox's own choice. Handlers raise a `ProblemError`; the app answers it.
 """
 

@@ -1,6 +1,6 @@
 """Users and transactions: their fields, states and ids, their SQL, and how they look on the wire.
 
-interface.md section 2 shows `amount` and `currency` of a transaction and no other field of any
+INTERFACE.md section 2 shows `amount` and `currency` of a transaction and no other field of any
 record, and section 3 shows no states: the rest is the sandbox's own choice. A transaction goes
 
     create -> held -> release -> released

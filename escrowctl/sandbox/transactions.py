@@ -1,6 +1,6 @@
 """The transaction and user operations of the interface: create, get, list, update, release; get a user.
 
-interface.md section 2 does not show which fields a create needs, their bounds, units and values. The
+INTERFACE.md section 2 does not show which fields a create needs, their bounds, units and values. The
 sandbox's own choice: `amount` a JSON number above 0, at most 14 digits before the point and 4 after
 it, no exponent; `currency` any three capital letters; `payer` and `payee` ids of users, optional; any
 other field is stored as sent, unless only the service may set it.
@@ -103,7 +103,7 @@ class Transactions:
     def update(self, call: Call) -> NoReturn:
         """Refuse every update with 400, and change nothing.
 
-        Observed, not published: 400 is the only status seen (interface.md section 7), and the
+        Observed, not published: 400 is the only status seen (INTERFACE.md section 7), and the
         fields that an update accepts are not shown. The sandbox's own choice is what it checks
         first: a body must be a JSON object, and an unknown id is 404, as on a release.
         """

@@ -34,7 +34,7 @@ Report = Callable[[str], None]
 
 
 def conclude_create(result: WriteResult, service: Service, journal: Journal) -> WriteResult:
-    """Return the result with the record of what was created, and with what is not as it was sent.
+    """Return the result with the record of what was created, and with the failure where it differs from what was sent.
 
     Raises EscrowctlError where it is not done.
     """
@@ -68,7 +68,7 @@ def read_accepted(
 def settle_by_reply(
     entry: Entry, *, service: Service, reader: Reader, journal: Journal, report: Report = lambda _: None
 ) -> WriteResult | None:
-    """Settle an unknown create whose stored reply proves it by the profile as it is now; None where it does not.
+    """Settle an unknown create whose stored reply proves it by the current profile; None where it does not.
 
     The record of a 202 is read first; `report` is called with why it settles nothing. Raises EscrowctlError as
     `Journal.settle_later` does.
@@ -91,7 +91,7 @@ def settle_by_reply(
 
 
 def find_difference(service: Service, entry: Entry) -> EscrowctlError | None:
-    """Return the error (`CHECK_FAILED`) of a create that is done, but not as it was sent; None where it is.
+    """Return the error (`CHECK_FAILED`) of a create whose record differs from what was sent; None where it equals it.
 
     Its stored record has a failed status or other money.
     """
@@ -159,7 +159,7 @@ def _failure(service: Service, result: WriteResult) -> EscrowctlError:
 
 
 def _find_pointer(service: Service, entry: Entry, record: Record) -> str | None:
-    """Return the one place in a reply that would prove the create if the profile said that the id is there."""
+    """Return the one place in a reply that would prove the create if the profile named it as the id."""
     noun = CREATE_TRANSACTION.noun
     pointers = find_id_pointers(record.value, noun=noun) or find_id_pointers(record.document, noun=noun)
     # Each try reads the whole reply again: two that prove are as many as a hundred.
@@ -186,7 +186,7 @@ def _named(result: WriteResult) -> Record | None:
 
 
 def _known_record(entry: Entry) -> Record:
-    """Return what is known of a thing that was created without a reply to show: its id."""
+    """Return the id of a record whose reply is not stored."""
     made = entry.settlement.result_id
     if made is None and entry.intent.operation == CREATE_TRANSACTION.name:
         raise not_sent(

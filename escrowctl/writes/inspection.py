@@ -9,7 +9,7 @@ from escrowctl.contract.record import Located, describe, is_another
 from escrowctl.errors import ErrorCode, EscrowctlError, command, not_sent
 
 Confirm = Callable[[str, Located | None], bool]
-"""Asks for confirmation with the id and the record as read; returns whether somebody was asked (and time
+"""Asks for confirmation with the id and the record as read; returns whether a question was asked (and time
 passed); raises EscrowctlError where it is not confirmed."""
 
 

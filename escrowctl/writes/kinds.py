@@ -35,7 +35,7 @@ class WriteKind(NamedTuple):
     """The record is read before, shown and confirmed, read again under the lock, and read after."""
 
     warning: str = ""
-    """What is said before the word to type."""
+    """The warning above the question."""
 
     types_amount: bool = False
     """On a live service the amount is typed to confirm, instead of the id."""
@@ -94,5 +94,5 @@ _RAW = WriteKind(done="called", may_have="It may or may not have been carried ou
 
 
 def kind_of(operation: str) -> WriteKind:
-    """Return the row of an operation by its name; a call that the interface does not know has one of its own."""
+    """Return the row of an operation by its name; calls outside of the interface share one."""
     return KINDS.get(operation, _RAW)

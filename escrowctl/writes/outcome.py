@@ -2,7 +2,7 @@
 
 The table is by evidence and status, never by exception type: RFC 9110 section 9.2.2 forbids to
 repeat a method that is not idempotent without knowing that it was not applied, and this service
-promises no deduplication (interface.md: not shown). What is not listed is unknown.
+promises no deduplication (contract/INTERFACE.md section 7: not shown). What is not listed is unknown.
 """
 
 from typing import NamedTuple
@@ -196,7 +196,7 @@ def describe_sent(service: Service, entry: Entry) -> Sent:
 
 
 def judge_stored(service: Service, entry: Entry) -> Judgement | None:
-    """Return what the stored reply of a create proves by the profile as it is now; None where none is stored."""
+    """Return what the stored reply of a create proves by the current profile; None where none is stored."""
     status, reply = entry.settlement.http_status, entry.settlement.reply
     if entry.intent.operation != CREATE_TRANSACTION.name or status is None or reply is None or status not in _DONE:
         return None

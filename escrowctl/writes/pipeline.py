@@ -21,7 +21,7 @@ from escrowctl.writes.result import WriteResult
 from escrowctl.writes.writer import Writer
 
 RequestFor = Callable[[Located | None], WriteRequest]
-"""Makes the request for a record from the record as it was read (None: not read)."""
+"""Builds the request for a record from what was read of it (None: not read)."""
 
 _NO_OPTIONS = ReleaseOptions()
 

@@ -1,8 +1,7 @@
 """Reading a record back after a write on it: *accepted* is not yet *done*.
 
-What the record says afterwards is a second reading, and which statuses prove a release only the profile
-knows (interface.md: not shown). What an update changes is not published: it may release the escrow, which
-only a reading shows.
+Only the profile knows which statuses prove a release (contract/INTERFACE.md section 3: not shown). The effect
+of an update is not documented: it may release the escrow, which only a reading shows.
 """
 
 from escrowctl.client.problem import describe_refusal
@@ -171,7 +170,7 @@ class ReadBack:
         return after
 
     def _read(self) -> tuple[Record | None, str | None]:
-        """Return the record as it is now, or why it cannot be read."""
+        """Return the current record, or why it cannot be read."""
         try:
             record = self._reader.read(GET_TRANSACTION, self.resource_id, decides=True)
         except EscrowctlError as error:
@@ -186,7 +185,7 @@ class ReadBack:
         return record, None
 
     def _verified(self, after: Record | None) -> bool | None:
-        """Return whether a record proves the write; None where that cannot be said."""
+        """Return whether a record proves the write; None where no status is known to prove it."""
         if after is None or not self._kind.proving_statuses(self._service):
             return None
         return self._kind.is_proven_by(after.located.status, self._service)

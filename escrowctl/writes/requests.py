@@ -1,4 +1,4 @@
-"""What is asked of a write: each request complete, as it will be sent and recorded."""
+"""The requests of writes, complete, as they will be sent and recorded."""
 
 import shlex
 from typing import TYPE_CHECKING, NamedTuple
@@ -77,7 +77,7 @@ class WriteRequest(NamedTuple):
 
     @property
     def texts(self) -> tuple[str | None, ...]:
-        """Everything in it that somebody typed."""
+        """All values in it that the operator typed."""
         options = self.options
         return (
             self.operation.path,
@@ -92,7 +92,7 @@ class WriteRequest(NamedTuple):
 def request_create(
     money: Money, service: "Service", data: dict[str, JsonValue], options: WriteOptions = NO_OPTIONS
 ) -> WriteRequest:
-    """Return the request: the two fields of interface.md section 2, then those the operator gave.
+    """Return the request: the two fields of contract/INTERFACE.md section 2, then those the operator gave.
 
     Raises EscrowctlError (exit 2) where `data` names one of the fields again.
     """

@@ -34,7 +34,7 @@ Report = Callable[[str], None]
 
 
 class Finding(NamedTuple):
-    """What a reading showed: the entry as it is now, and a sentence where that settles nothing."""
+    """What a reading showed: the current entry, and a sentence where that settles nothing."""
 
     entry: Entry
     sentence: str = ""
@@ -143,7 +143,7 @@ class Resolution:
         resource_id, kind = entry.intent.resource_id or "", kind_of(entry.intent.operation)
         located = self._read(entry, resource_id, resend=resend)
         if located is None:
-            return Finding(entry, f"whether {resource_id} was {kind.done} is not known.")
+            return Finding(entry, f"no reading shows whether {resource_id} was {kind.done}.")
         if not kind.is_proven_by(located.status, self._service):
             if resend:
                 _require_money(entry, resource_id, located)
@@ -152,7 +152,7 @@ class Resolution:
                 if kind.proving_statuses(self._service)
                 else f"no status is known to mean {kind.done} (status.{kind.done} in the profile)"
             )
-            return Finding(entry, f"{resource_id} reads as {describe(located)}: {why}.")
+            return Finding(entry, f"{resource_id} reads as {describe(located)}; {why}.")
         if (other := find_same(self._journal, entry, account_of(self._service))) is not None:
             return Finding(entry, f"{resource_id} reads as {located.status}, which {other.name} did.")
         return Finding(self._journal.settle_by_reading(entry, f"read back as {located.status}"))
@@ -201,7 +201,7 @@ class Resolution:
             items = self._list(listing)
         except EscrowctlError as error:
             self._report(f"GET {listing.path} could not be read: {error.message}")
-            return Finding(entry, "whether it was applied is not known.")
+            return Finding(entry, "no reading shows whether it was applied.")
         if (made := self._made_by(entry, items)) is not None:
             return Finding(self._settle_as_made(entry, made))
         fitting = [item for item in items if self._fits(entry, item)]
@@ -282,7 +282,7 @@ class Resolution:
         if other is not None:
             raise not_sent(
                 ErrorCode.ALREADY_DONE,
-                f"{resource_id} is what {other.name} created, {other.sent_at}.",
+                f"{other.name} created {resource_id} at {other.sent_at}.",
                 effect=NOTHING_RECORDED,
             )
 

@@ -9,7 +9,7 @@ from escrowctl.journal.model import Entry
 
 
 class WriteResult(NamedTuple):
-    """What became of a write: its entry, and what the service said about it.
+    """What became of a write: its entry and the reply.
 
     `entry` is None where a release was skipped, because the escrow is released already. `record` is the
     reply, where it is JSON. `code` is a refusal's. `replayed`: nothing was sent now, an earlier
@@ -17,9 +17,9 @@ class WriteResult(NamedTuple):
 
     `before` and `after` are the record as read before and after (None: not read); `why_unread` says why it
     could not be read after. `verified`: it was read back as done (True), as another status (False), or it
-    cannot be said (None).
+    is not known (None).
 
-    `failure`: it is done, but not as it was sent; raised once the record is shown. `earlier` created
+    `failure`: it is done, but differs from what was sent; raised once the record is shown. `earlier` created
     something under the same id before.
     """
 

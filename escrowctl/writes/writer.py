@@ -85,7 +85,7 @@ class Writer:
 
     @contextmanager
     def exclusive(self, request: WriteRequest) -> Iterator[bool]:
-        """Hold what a request locks across processes; yields whether somebody else had it first.
+        """Hold what a request locks across processes; yields whether another process held it first.
 
         A wait of a second is reported at a terminal. Signals may end it. Raises `ErrorCode.BUSY` after
         twice a write's time-out.
@@ -109,8 +109,8 @@ class Writer:
     ) -> WriteResult:
         """Send a request, and return what is known of it; call inside `signals.held()`.
 
-        `again`: the entry to send once more, by an operator's `decision`. Whatever the service says to a later
-        attempt except that it is done, a write that may have been applied before stays unknown.
+        `again`: the entry to send once more, by an operator's `decision`. Where an earlier attempt may have
+        been applied, only a reply that proves a later one settles the write; otherwise it stays unknown.
 
         Raises EscrowctlError where a guard or the profile refuses it (nothing sent), `JOURNAL_UNUSABLE`
         where no intent could be recorded (nothing sent), and `Stopped` for a signal while nothing of
@@ -240,7 +240,7 @@ class Writer:
             if answer is not None and answer.status in SUCCESS and request.operation.is_confidential:
                 self._save_secret(entry, request.operation, answer, judged.record)
             settlement = self._make_settlement(request, judged, exchange)
-        except Exception as error:  # noqa: BLE001 - whatever fails here, its bytes may have left
+        except Exception as error:  # noqa: BLE001 - after any failure here, its bytes may have left
             self._report_defect(error)
             detail = f"escrowctl failed on the reply ({type(error).__name__})"
             settlement = Settlement(Outcome.UNKNOWN, detail, answer.status if answer else None)
@@ -293,7 +293,7 @@ class Writer:
             self.journal.secrets.store(entry, record.document, resource_id=record.located.id)
 
     def _replay(self, entry: Entry, request: WriteRequest) -> WriteResult:
-        """Return the stored result of an entry, with its reply as it was stored."""
+        """Return the stored result of an entry, with its stored reply."""
         reply = read_reply((entry.settlement.reply or "").encode())
         record = None
         if isinstance(reply, Document):

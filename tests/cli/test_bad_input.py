@@ -68,9 +68,9 @@ IDS = (
 )
 
 
-@pytest.mark.parametrize(("amount", "mend"), AMOUNTS)
+@pytest.mark.parametrize(("amount", "advice"), AMOUNTS)
 def test_ambiguous_amount_is_refused_with_a_clear_spelling(
-    amount: str, mend: str, service_and_run: ServiceAndRun
+    amount: str, advice: str, service_and_run: ServiceAndRun
 ) -> None:
     server, run = service_and_run(json_reply(HELD))
 
@@ -78,7 +78,7 @@ def test_ambiguous_amount_is_refused_with_a_clear_spelling(
 
     assert (result.code, result.out, server.seen) == (2, "", [])
     shown = amount.replace("\u00a0", r"\u{a0}")
-    assert result.err == f'error: --amount "{shown}" {mend} Nothing was sent.\n'
+    assert result.err == f'error: --amount "{shown}" {advice} Nothing was sent.\n'
 
 
 @pytest.mark.parametrize(("amount", "currency"), [("12.5", "JPY"), ("1.0001", "KWD"), ("0.001", "EUR")])

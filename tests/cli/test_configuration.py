@@ -385,7 +385,7 @@ REAL, LOCAL = {E_URL: "https://real.example.com"}, {E_URL: "http://127.0.0.1:9"}
 
 
 @pytest.mark.parametrize(
-    ("line", "environ", "default", "mode", "said", "origin"),
+    ("line", "environ", "default", "mode", "shown", "origin"),
     [
         ((), REAL, "test", "test", "test", "ESCROWCTL_MODE"),
         ((), REAL, "test", "", "live", "built in"),
@@ -406,14 +406,14 @@ def test_mode_of_the_environment_counts_where_no_profile_says_it(
     environ: dict[str, str],
     default: str,
     mode: str,
-    said: str,
+    shown: str,
     origin: str,
 ) -> None:
     write_config(MODES.replace("DEFAULT", default))
 
     result = run(*line, "config", "get", "mode", "--json", environ=environ | {"ESCROWCTL_MODE": mode})
 
-    assert (result.code, result.json["value"]) == (0, said)
+    assert (result.code, result.json["value"]) == (0, shown)
     assert result.json["origin"].startswith(origin)
 
 

@@ -57,23 +57,23 @@ def test_data_from_stdin_is_read_as_bytes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stdin", "said"),
+    ("stdin", "sentence"),
     [
         ("", "--data is empty: give a JSON object"),
         ('{"a": 1,\n "b" 2}', "--data is not JSON at line 2, column 6: give a JSON object"),
     ],
 )
-def test_stdin_that_is_no_json_is_refused(stdin: str, said: str, service_and_run: ServiceAndRun) -> None:
+def test_stdin_that_is_no_json_is_refused(stdin: str, sentence: str, service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(json_reply(b"{}"))
 
     result = run(*CREATE, "--data", "@-", stdin=stdin)
 
     assert (result.code, server.seen) == (2, [])
-    assert result.err.startswith(f"error: {said}")
+    assert result.err.startswith(f"error: {sentence}")
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "sentence"),
     [
         ("{bad", "is not JSON at line 1, column 2: "),
         ('{"a":', "was truncated at line 1, column 6: "),
@@ -84,14 +84,14 @@ def test_stdin_that_is_no_json_is_refused(stdin: str, said: str, service_and_run
     ],
 )
 def test_data_that_is_not_json_is_refused_with_the_position(
-    data: str, said: str, service_and_run: ServiceAndRun
+    data: str, sentence: str, service_and_run: ServiceAndRun
 ) -> None:
     server, run = service_and_run(json_reply(b"{}"))
 
     result = run(*CREATE, "--data", data)
 
     assert (result.code, server.seen) == (2, [])
-    assert result.err.startswith(f"error: --data {said}")
+    assert result.err.startswith(f"error: --data {sentence}")
 
 
 def test_data_from_a_special_file_is_refused_without_waiting(tmp_path: Path, service_and_run: ServiceAndRun) -> None:
@@ -101,8 +101,8 @@ def test_data_from_a_special_file_is_refused_without_waiting(tmp_path: Path, ser
     fifo, folder = (run(*CREATE, "--data", f"@{path}") for path in (tmp_path / "fifo", tmp_path))
 
     for result, path, kind in ((fifo, tmp_path / "fifo", "a named pipe"), (folder, tmp_path, "a folder")):
-        said = f"--data @{path} is {kind}, not a regular file: @- reads standard input. Nothing was sent."
-        assert (result.code, result.err) == (2, f"error: {said}\n")
+        sentence = f"--data @{path} is {kind}, not a regular file: @- reads standard input. Nothing was sent."
+        assert (result.code, result.err) == (2, f"error: {sentence}\n")
     assert server.seen == []
 
 

@@ -65,7 +65,7 @@ PART = "No field of the reply is known to be the id; the complete reply: escrowc
 
 
 @pytest.mark.parametrize(
-    ("reply", "words", "out", "said"),
+    ("reply", "words", "out", "sentence"),
     [
         (ODD, (), "escrowRef\tA-10977\n", WHOLE),
         (ODD, ("--fields", "id"), "id\t\n", PART),
@@ -75,7 +75,7 @@ PART = "No field of the reply is known to be the id; the complete reply: escrowc
     ],
 )
 def test_missing_id_note_depends_on_the_complete_reply(
-    reply: bytes, words: tuple[str, ...], out: str, said: str, service_and_run: ServiceAndRun
+    reply: bytes, words: tuple[str, ...], out: str, sentence: str, service_and_run: ServiceAndRun
 ) -> None:
     _server, run = service_and_run(json_reply(reply))
 
@@ -83,7 +83,7 @@ def test_missing_id_note_depends_on_the_complete_reply(
 
     # The first line is about the reply's text: under an unusual name, it may be the endpoint's secret.
     assert (result.code, result.out) == (0, out)
-    assert result.err.splitlines()[1:] == [f"note: registered (200). {said} Do not do it again."]
+    assert result.err.splitlines()[1:] == [f"note: registered (200). {sentence} Do not do it again."]
 
 
 def test_raw_keeps_the_envelope_of_a_list_and_of_several(service_and_run: ServiceAndRun) -> None:

@@ -387,7 +387,7 @@ def test_release_of_a_missing_escrow_is_not_sent(service_and_run: ServiceAndRun)
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "sentence"),
     [
         ("tx_R6PJ\n", '"tx_R6PJ" is not tx_R6PJBY3T: '),
         (" TX_R6PJBY3T \n", '"TX_R6PJBY3T" is not tx_R6PJBY3T: '),
@@ -399,7 +399,7 @@ def test_release_of_a_missing_escrow_is_not_sent(service_and_run: ServiceAndRun)
     ],
 )
 def test_mistyped_confirmation_is_shown_with_the_expected_id(
-    answer: str, said: str, service_and_run: ServiceAndRun
+    answer: str, sentence: str, service_and_run: ServiceAndRun
 ) -> None:
     server, run = service_and_run(json_reply(HELD.replace(b"tx_1", b"tx_R6PJBY3T")))
 
@@ -407,7 +407,7 @@ def test_mistyped_confirmation_is_shown_with_the_expected_id(
 
     assert (result.code, server.writes) == (3, [])
     assert result.err.splitlines()[-1].removeprefix("> ") == (
-        f"error: {said}tx_R6PJBY3T was not released. Nothing was sent."
+        f"error: {sentence}tx_R6PJBY3T was not released. Nothing was sent."
     )
 
 

@@ -58,7 +58,7 @@ def test_key_in_a_create_is_refused_and_not_shown(
     ids=["get", "several", "release"],
 )
 def test_key_typed_as_an_id_is_not_sent(line: tuple[str, ...], service_and_run: ServiceAndRun, home: Path) -> None:
-    """interface.md section 5: the key is never part of the path or body."""
+    """INTERFACE.md section 5: the key is never part of the path or body."""
     server, run = service_and_run(json_reply(HELD))
 
     result = run(*line)

@@ -69,7 +69,7 @@ def test_the_sandbox_lists_what_was_created_and_knows_its_users(run: Run) -> Non
 
     listed = run("--sandbox", "tx", "list", "--json").json
     user = run("--sandbox", "user", "get", listed[0]["payer"], "--json")
-    missing = run("--sandbox", "user", "get", "nobody", "--json")
+    missing = run("--sandbox", "user", "get", "usr_none", "--json")
 
     assert [record["id"] for record in listed] == made[::-1]
     assert user.json["id"] == listed[0]["payer"]

@@ -12,7 +12,7 @@ from cli.conftest import Journal
 from cli.replies import HELD, break_off, bytes_then_close, json_reply
 
 GET = ("tx", "get", "tx_1")
-SAID = "get transaction tx_1: the service replied"
+REPLIED = "get transaction tx_1: the service replied"
 
 
 def failed(code: str, exit_code: int, message: str, status: int | None, outcome: str | None) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def test_a_read_that_was_refused_ends_by_its_status(
     error.pop("hint")
     tries = 3 if number in (408, 429, 500, 503) else 1
     assert (result.code, result.out, len(server.seen)) == (exit_code, "", tries)
-    assert error == failed(code, exit_code, f"{SAID} {number}.", number, outcome)
+    assert error == failed(code, exit_code, f"{REPLIED} {number}.", number, outcome)
     assert journal() == []
 
 
@@ -88,7 +88,7 @@ def test_unreadable_reply_fails_the_read_and_shows_its_start(
     status, message = error["http_status"], error.pop("message")
     error.pop("hint")
     assert (result.code, result.out, len(server.seen)) == (10, "", 1)
-    assert message.startswith(f"{SAID} {status}, but the reply {why}")
+    assert message.startswith(f"{REPLIED} {status}, but the reply {why}")
     assert error | {"message": ""} == failed("unreadable_reply", 10, "", status, None)
 
 

@@ -323,10 +323,7 @@ def test_read_is_announced_only_when_one_is_sent(service_and_run: ServiceAndRun)
 
 @pytest.mark.parametrize(
     ("echoed", "code", "sentence"),
-    [
-        (b"tx_1", 7, "tx_1 is what j1 created, "),
-        (b"tx_9", 3, "the record of TX_1 has the id tx_9. Nothing was recorded."),
-    ],
+    [(b"tx_1", 7, "j1 created tx_1 at "), (b"tx_9", 3, "the record of TX_1 has the id tx_9. Nothing was recorded.")],
 )
 def test_resolved_create_gets_the_id_that_the_record_echoes(
     service_and_run: ServiceAndRun, journal: Journal, echoed: bytes, code: int, sentence: str
@@ -351,7 +348,7 @@ def test_one_escrow_cannot_settle_two_creates(service_and_run: ServiceAndRun, jo
     result = run("journal", "resolve", "j2", "--applied", "--id", "tx_1", *WHY, "--allow-unreadable", "--json")
 
     assert (result.code, result.error["code"], len(server.writes)) == (7, "already_done", 2)
-    assert result.error["message"].startswith("tx_1 is what j1 created, ")
+    assert result.error["message"].startswith("j1 created tx_1 at ")
     assert journal() == [("create_transaction", "done"), ("create_transaction", "unknown")]
 
 

@@ -18,7 +18,7 @@ def _failing_to_show(name: str) -> Callable[..., object]:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "done"),
     [
         (CREATE, "created tx_1 (200)"),
         (RELEASE, "tx_1 was accepted for release (200)"),
@@ -27,7 +27,7 @@ def _failing_to_show(name: str) -> Callable[..., object]:
     ],
 )
 def test_done_write_that_cannot_be_shown_is_reported_as_done(
-    line: tuple[str, ...], said: str, service_and_run: ServiceAndRun, monkeypatch: pytest.MonkeyPatch
+    line: tuple[str, ...], done: str, service_and_run: ServiceAndRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(View, "only", _failing_to_show("cannot be shown"))
     reads = in_turn(json_reply(HELD), json_reply(RELEASED))
@@ -38,7 +38,7 @@ def test_done_write_that_cannot_be_shown_is_reported_as_done(
 
     assert (result.code, result.error["code"], result.error["outcome"]) == (12, "result_not_printed", "done")
     why = "the result could not be shown: internal error in escrowctl (ValueError)."
-    assert result.error["message"] == f"{said}. Do not do it again: {why}"
+    assert result.error["message"] == f"{done}. Do not do it again: {why}"
     assert (debugged.code, debugged.error["code"]) == (1, "defect")
     assert len(server.writes) == 1
 

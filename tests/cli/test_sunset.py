@@ -10,21 +10,23 @@ TWICE = ("tx", "get", "tx_1", "tx_2")
 
 
 @pytest.mark.parametrize(
-    ("headers", "said"),
+    ("headers", "sentence"),
     [
         (("Deprecation: @1688169599",), "deprecated since 2023-06-30"),
         (("Sunset: Wed, 31 Dec 2026 23:59:59 GMT",), "ends 2026-12-31"),
         (("Deprecation: @1688169599", "Sunset: Wed, 31 Dec 2026 23:59:59 GMT"), "deprecated since 2023-06-30, ends"),
     ],
 )
-def test_sunset_header_is_reported_once(service_and_run: ServiceAndRun, headers: tuple[str, ...], said: str) -> None:
+def test_sunset_header_is_reported_once(
+    service_and_run: ServiceAndRun, headers: tuple[str, ...], sentence: str
+) -> None:
     server, run = service_and_run(json_reply(HELD, "200 OK", *headers))
 
     result = run(*TWICE)
 
     assert result.code == 0
     assert result.err.count("warning: the service reports for GET ") == 1
-    assert f"{server.base_url}/api/v1/transactions/tx_1: {said}" in result.err
+    assert f"{server.base_url}/api/v1/transactions/tx_1: {sentence}" in result.err
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def test_webhook_body_may_come_from_data(service_and_run: ServiceAndRun) -> None
             '--url "hooks.example.net/x" is not a webhook URL: write one such as '
             "https://hooks.example.net/x. Nothing was sent.",
         ),
-        (("--url", "https://a b"), "--url has at most 2048 visible ASCII characters. Nothing was sent."),
+        (("--url", "https://a b"), "--url has at most 2048 visible ASCII characters and no spaces. Nothing was sent."),
         (("--url", "https://[::1"), '--url "https://[::1" is not a URL: Invalid IPv6 URL. Nothing was sent.'),
         (("--url", "https://x.example", "--event", " "), '--event " " is not a kind of event. Nothing was sent.'),
         (
@@ -169,14 +169,14 @@ def test_a_secret_that_was_chosen_is_shown(service_and_run: ServiceAndRun) -> No
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "parts"),
     [
         ((), ("the signing secret is shown only once. It could not be stored in ", ": copy it now.\n")),
         (("-q",), ("the signing secret is not shown, and could not be stored in ", ". Only the service knows it.\n")),
     ],
 )
 def test_signing_secret_that_cannot_be_stored_is_reported(
-    options: tuple[str, ...], said: tuple[str, str], home: Path, service_and_run: ServiceAndRun
+    options: tuple[str, ...], parts: tuple[str, str], home: Path, service_and_run: ServiceAndRun
 ) -> None:
     _server, run = service_and_run(json_reply(MADE % SECRET.encode(), "201 Created"))
     (home / "state").mkdir(parents=True, mode=0o700)
@@ -185,7 +185,7 @@ def test_signing_secret_that_cannot_be_stored_is_reported(
     result = run(*CREATE, *options)
 
     assert (result.code, SECRET in result.out) == (0, options == ())
-    assert (result.err.startswith(f"note: {said[0]}"), result.err.endswith(said[1])) == (True, True)
+    assert (result.err.startswith(f"note: {parts[0]}"), result.err.endswith(parts[1])) == (True, True)
 
 
 @pytest.mark.parametrize("instead", ["folder", "pipe", "link"])

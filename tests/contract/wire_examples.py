@@ -1,6 +1,6 @@
-"""Requests and replies written by hand from interface.md; neither the client nor the sandbox made them.
+"""Requests and replies written by hand from INTERFACE.md; neither the client nor the sandbox made them.
 
-Section numbers are interface.md's. Where it says "not shown" there is no example. `{id}` is replaced by
+Section numbers are INTERFACE.md's. Where it says "not shown" there is no example. `{id}` is replaced by
 the id of an escrow that exists.
 """
 

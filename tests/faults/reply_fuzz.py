@@ -58,7 +58,7 @@ PROBLEM = b'{"type":"about:blank","title":"No","status":400,"detail":"beneficiar
 
 DONE_STATUSES = {200, 201, 202, 203, 204}
 REFUSED_STATUSES = {301, 307, 308, *range(400, 408), *range(409, 418), 421, 422, 424, 425, 428, 429, 431, 451, 501}
-"""money-safety.md section 1.2, by hand: only these can mean that; 407 and 416 are in no row."""
+"""By hand: only these statuses prove that nothing was applied; 407 and 416 are not judged."""
 
 WRITES = (CREATE_TRANSACTION, RELEASE_TRANSACTION, CREATE_WEBHOOK, UPDATE_TRANSACTION)
 READS = (GET_TRANSACTION, GET_USER, LIST_TRANSACTIONS, LIST_WEBHOOKS)
@@ -326,7 +326,7 @@ ID_NAMES = {"id", "uuid", "guid", "uid", "_id"} | {
 
 
 def has_id(value: Any) -> bool:
-    """Whether a record, or one directly in it, has anything under a name of an id (design.md section 1, by hand)."""
+    """Whether a record, or one directly in it, has anything under a name of an id (by hand)."""
     holders = [value, *value.values()] if isinstance(value, dict) else []
     return any(
         name.lower() in ID_NAMES and isinstance(inner, str) and inner

@@ -1,8 +1,8 @@
 """A pytest plugin (`-p messages.recorder`) that records which test prints which message template.
 
 It loads escrowctl with its templates wrapped (`templates.instrument`). A template counts as printed by a test where
-a text that it rendered is in what the console wrote. MESSAGE_RECORD names the file for the result: for each test its
-duration and, for each template, the code and the printed line.
+a text that it rendered is in what the console wrote. Two variables name files: MESSAGE_CASES the ids of the tests to
+run (else all), MESSAGE_RECORD the result: for each test its seconds and, for each template, codes and printed lines.
 """
 
 import contextlib
@@ -121,6 +121,13 @@ def _readable(text: str) -> str:
     return text
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests that MESSAGE_CASES names, where it names a file; an id that is gone is not an error here."""
+    if path := os.environ.get("MESSAGE_CASES"):
+        cases = frozenset(Path(path).read_text().splitlines())
+        items[:] = [item for item in items if item.nodeid in cases]
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Record what this test prints."""
@@ -154,6 +161,7 @@ def normalised(line: str) -> str:
 
 
 _VOLATILE = (
+    (r"\x1b\[[0-9;]*m", ""),
     (r"/tmp/pytest-of-\w+/pytest-\d+/[^/\s'\"]+", "/home/op"),
     (r"(?<=127\.0\.0\.1:)\d{4,5}", "4600"),
     (r"(?<=localhost:)\d{4,5}", "4600"),

@@ -23,11 +23,15 @@ SOURCES = ("cli", "unit", "services", "contract", "completion", "messages/test_r
 WRITE = os.environ.get("ESCROWCTL_WRITE_MESSAGES", "")
 
 
-def record(folder: Path, *words: str) -> Record:
-    """Run tests in another process with the recorder, and return what each printed."""
+def record(folder: Path, *words: str, cases: Path | None = None) -> Record:
+    """Run tests, or those of them that `cases` lists, in another process, and return what each printed."""
     path = folder / "record.json"
     environ = os.environ | {"MESSAGE_RECORD": str(path), "PYTHONPATH": str(TESTS)}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "messages.recorder", *words]
+    if cases is not None:
+        environ["MESSAGE_CASES"] = str(cases)
+        words = tuple(sorted({case.partition("::")[0] for case in cases.read_text().splitlines()}))
+    options = ("-q", "-p", "no:cacheprovider", "-p", "messages.recorder", "-m", "not long")
+    command = [sys.executable, "-m", "pytest", *options, *words]
     ended = subprocess.run(command, cwd=TESTS.parent, env=environ, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout[-4000:] + ended.stderr[-4000:]
     recorded: Record = json.loads(path.read_text())
@@ -39,9 +43,9 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> Printed:
     """What the cases print; where the snapshot is to be written, it is."""
     folder = tmp_path_factory.mktemp("record")
     if WRITE == "all":
-        recorded = record(folder, *(f"tests/{source}" for source in SOURCES), "-m", "not long")
+        recorded = record(folder, *(f"tests/{source}" for source in SOURCES))
         CASES.write_text("\n".join(choose_cases(recorded)) + "\n")
-    found = printed_by(record(folder, "-m", "not long", f"@{CASES}"))
+    found = printed_by(record(folder, cases=CASES))
     if WRITE:
         write_rows(list_templates(), found)
     return found

@@ -26,7 +26,7 @@ TIME_LIMIT = 1800
 CONFIGURATION = f"""
 hooks = {json.dumps(str(HOOKS))}
 
-# interface.md section 7: PUT /transactions/:id was seen with 400, and nothing that it would accept is shown.
+# INTERFACE.md section 7: PUT /transactions/:id was seen with 400, and nothing that it would accept is shown.
 [[operations]]
 include-operation-id = "update_transaction"
 checks.positive_data_acceptance.expected-statuses = [400, 404]

@@ -1,4 +1,4 @@
-"""The published interface, call by call. Every expected body is written by hand, from interface.md and from the
+"""The published interface, call by call. Every expected body is written by hand, from INTERFACE.md and from the
 choices that the sandbox documents.
 """
 

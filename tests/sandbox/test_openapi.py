@@ -103,7 +103,7 @@ def test_document_contains_the_interfaces_examples_and_they_work(
         if "example" in json.dumps(operation.get("requestBody", {}))
     }
 
-    # interface.md section 2: amount is a number (the published request uses a whole number), currency a code.
+    # INTERFACE.md section 2: amount is a number (the published request uses a whole number), currency a code.
     assert examples == {
         "POST /api/v1/transactions": {"amount": 100, "currency": "USD"},
         "POST /api/v1/webhooks": {"url": "http://127.0.0.1:3000/hooks", "events": ["transaction.released"]},

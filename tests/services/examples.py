@@ -1,4 +1,4 @@
-"""Ten example services. interface.md shows no reply: each of these could be the service."""
+"""Ten example services. INTERFACE.md shows no reply: each of these could be the service."""
 
 from services.service import HTML, TEXT, ExampleService, Expected, Reply, ok
 
@@ -6,7 +6,7 @@ CREATE = "tx create --amount 100 --currency USD"
 RELEASED_WORD = 'status.released = ["released"]'
 OBSERVED = "note: GET /transactions is an undocumented call: there may be more items\n"
 
-# As interface.md section 7 saw it: 200 for a create, 201 for a webhook, 400 for an update; bare records.
+# As INTERFACE.md section 7 saw it: 200 for a create, 201 for a webhook, 400 for an update; bare records.
 AS_OBSERVED = ExampleService(
     name="bare records, as observed",
     profile=RELEASED_WORD,
@@ -81,7 +81,7 @@ ENVELOPED = ExampleService(
     ),
 )
 
-# Ids are integers, amounts are texts, the prefix is the one of interface.md's example request.
+# Ids are integers, amounts are texts, the prefix is the one of INTERFACE.md's example request.
 INTEGERS = ExampleService(
     name="ids as integers, amounts as text, /v1",
     prefix="/v1",
@@ -353,12 +353,14 @@ SUCCESS_FALSE = ExampleService(
     expected=(
         Expected(CREATE, 12, "", 'the service replied 200, but the reply is shaped like an error (field "success").'),
         Expected("tx get tx_1", 0, "id\ttx_1\nstatus\theld\nerror\t\n"),
-        Expected("tx get tx_2", 10, "", 'get transaction tx_2: the service replied 200, but says: "not today".'),
+        Expected(
+            "tx get tx_2", 10, "", 'get transaction tx_2: the service replied 200, but the reply says: "not today".'
+        ),
         Expected("tx get tx_3 --json", 0, '{"id": "tx_3", "status": "failed", "error": "card declined"}\n'),
-        Expected("tx list", 10, "", 'list transactions: the service replied 200, but says: "not today".'),
+        Expected("tx list", 10, "", 'list transactions: the service replied 200, but the reply says: "not today".'),
         Expected("tx update tx_1 --data '{}' --yes", 12, "", "tx_1 may or may not be updated."),
         Expected("tx release tx_1 --yes", 12, "", "tx_1 may or may not be released."),
-        Expected("user get u_1", 10, "", 'get user u_1: the service replied 200, but says: "no such user".'),
+        Expected("user get u_1", 10, "", 'get user u_1: the service replied 200, but the reply says: "no such user".'),
         Expected("webhook create --url https://x.example", 12, "", "The endpoint may or may not be registered."),
         Expected(
             "webhook list", 10, "", "list webhooks: the service replied 200, but the reply is shaped like an error."

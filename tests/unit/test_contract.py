@@ -20,7 +20,7 @@ def test_currencies_are_those_of_iso_4217_with_a_minor_unit() -> None:
 
 
 def test_the_operations_are_the_rows_of_the_interface() -> None:
-    """interface.md section 4, and the two calls of which only the activity listing tells."""
+    """INTERFACE.md section 4, and the two calls of which only the activity listing tells."""
     assert {(operation.method, operation.path, operation.standing.value) for operation in OPERATIONS} == {
         ("POST", "/transactions", "published"),
         ("GET", "/transactions/{id}", "published"),

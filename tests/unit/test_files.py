@@ -1,4 +1,4 @@
-"""Creating and replacing files: private whatever the umask, never through what exists already."""
+"""Creating and replacing files: private under any umask, never through what exists already."""
 
 import os
 import stat

@@ -100,12 +100,12 @@ WRONG_AMOUNTS = (
 )
 
 
-@pytest.mark.parametrize(("text", "mend"), WRONG_AMOUNTS)
-def test_wrong_numeral_is_refused_with_problem_and_fix(text: str, mend: str) -> None:
+@pytest.mark.parametrize(("text", "advice"), WRONG_AMOUNTS)
+def test_wrong_numeral_is_refused_with_problem_and_fix(text: str, advice: str) -> None:
     with pytest.raises(EscrowctlError) as refused:
         parse_amount(text)
 
-    assert refused.value.message == f'--amount "{text}" {mend}.'
+    assert refused.value.message == f'--amount "{text}" {advice}.'
     assert refused.value.code is ErrorCode.BAD_VALUE
 
 
@@ -161,12 +161,12 @@ WRONG_CURRENCIES = (
 )
 
 
-@pytest.mark.parametrize(("text", "mend"), WRONG_CURRENCIES)
-def test_a_wrong_currency_is_refused_with_how_to_write_it(text: str, mend: str) -> None:
+@pytest.mark.parametrize(("text", "advice"), WRONG_CURRENCIES)
+def test_a_wrong_currency_is_refused_with_how_to_write_it(text: str, advice: str) -> None:
     with pytest.raises(EscrowctlError) as refused:
         parse_currency(text)
 
-    assert refused.value.message == f'--currency "{text}" {mend}.'
+    assert refused.value.message == f'--currency "{text}" {advice}.'
 
 
 @pytest.mark.parametrize("code", ["XAU", "XXX", "XTS", "ZZZ", "BTC"])
@@ -184,7 +184,7 @@ def test_currency_without_a_minor_unit_is_refused_unless_listed(code: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("amount", "currency", "mend"),
+    ("amount", "currency", "advice"),
     [
         ("1.001", "USD", "has too many decimals: USD has at most 2"),
         ("1.000", "USD", "has too many decimals: USD has at most 2"),
@@ -193,11 +193,11 @@ def test_currency_without_a_minor_unit_is_refused_unless_listed(code: str) -> No
         ("1.00001", "CLF", "has too many decimals: CLF has at most 4"),
     ],
 )
-def test_more_decimals_than_iso_4217_gives_the_currency_are_refused(amount: str, currency: str, mend: str) -> None:
+def test_more_decimals_than_iso_4217_gives_the_currency_are_refused(amount: str, currency: str, advice: str) -> None:
     with pytest.raises(EscrowctlError) as refused:
         check_minor_digits(parse_amount(amount), currency)
 
-    assert refused.value.message == f'--amount "{amount}" {mend}.'
+    assert refused.value.message == f'--amount "{amount}" {advice}.'
 
 
 @pytest.mark.parametrize(

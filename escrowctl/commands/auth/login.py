@@ -133,7 +133,7 @@ def _explain_refusal(error: EscrowctlError, session: Session, account: Account) 
 
 
 def _check_writable(session: Session, account: Account) -> None:
-    """Raise what is wrong with the files before the user is asked for a key, and before a request is sent."""
+    """Raise what is wrong with the files before a key is typed or a request is sent."""
     require_trusted(session.resolver.config_path)
     session.resolver.credentials.read()
     editor = _editor(session)

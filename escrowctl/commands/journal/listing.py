@@ -76,7 +76,7 @@ def show(
 def totals(context: typer.Context, since: SinceOption = None, until: UntilOption = None) -> None:
     """Add up what this journal knows of, by month, profile, operation and currency.
 
-    What is done and what is unknown stand apart; what was refused or never sent is in neither.
+    Done and unknown writes are added up apart; refused writes and writes that were not sent do not count.
 
     \b
     Example:

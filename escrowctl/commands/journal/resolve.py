@@ -49,7 +49,7 @@ class _Ruling(NamedTuple):
             raise bad_value("--reason goes only with --applied, --not-applied or --resend.")
 
     def check_id(self, entry: Entry) -> None:
-        """Raise EscrowctlError (exit 2) where --applied lacks the id that a create needs, or names another thing."""
+        """Raise EscrowctlError (exit 2) where --applied lacks the id that a create needs, or names another record."""
         intent = entry.intent
         if self.applied and intent.operation == CREATE_TRANSACTION.name and self.resource_id is None:
             raise bad_value(f"{entry.name} is a create: --applied needs --id, the id of the escrow that it created.")
@@ -151,7 +151,7 @@ def _still_unconfirmed(entry: Entry, sentence: str) -> EscrowctlError:
 
 
 def _require_as_sent(session: Session, entry: Entry) -> None:
-    """Raise EscrowctlError `CHECK_FAILED` where what a create made is not as it was sent."""
+    """Raise EscrowctlError `CHECK_FAILED` where the created record differs from what was sent."""
     from escrowctl.writes.create import find_difference
 
     difference = find_difference(session.service, entry)
@@ -189,7 +189,7 @@ def _decision(verdict: _Ruling) -> "OperatorDecision":
 
 
 def _confirm_resend(session: Session, entry: Entry, verdict: _Ruling) -> bool:
-    """Ask for consent where it was not given on the line; returns whether somebody was asked."""
+    """Ask for consent without --yes; returns whether a question was asked."""
     if verdict.yes:
         return False
     money = entry.intent.money

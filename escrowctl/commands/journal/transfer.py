@@ -40,9 +40,9 @@ def verify_journal(
         bool, typer.Option("--accept-head", help="Accept the journal although journal.head disagrees.")
     ] = False,
 ) -> None:
-    """Check that the journal is what was written; names the first thing that is not (16).
+    """Check that the journal is what was written; name the first difference (16).
 
-    It finds accidents and careless edits. Who can write the file can forge it: a head that was kept
+    It finds accidents and careless edits. It does not find forgery by a user of this machine: a head that is stored
     elsewhere (journal export --head) shows that too. Before --accept-head, look for writes that the
     journal does not have: they are not known here afterwards, and could be done again.
 
@@ -127,8 +127,8 @@ def import_file(
 ) -> None:
     """Take over what another journal knows, so that it is not done again from here.
 
-    The file is checked whole first. What was in flight there is unknown here; what is known here
-    already stays as it is, so that importing again is harmless.
+    The file is checked whole first. What was in flight there is unknown here. What is already
+    known here does not change, so importing twice is safe.
 
     \b
     Examples:
@@ -147,7 +147,7 @@ def import_file(
     if whole:
         session.console.note(
             "restored",
-            "writes after the export are not in this journal: settle them by hand. Any other copy of this journal "
+            "writes after the export are not in this journal: settle them by hand. "
             "Do not use any other copy of this journal",
             important=True,
         )

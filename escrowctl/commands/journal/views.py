@@ -24,20 +24,20 @@ def view_row(entry: Entry) -> View:
 
 def view_entry(entry: Entry) -> View:
     """Return an entry with everything that is kept of it."""
-    document = _whole(entry)
+    document = _document(entry)
     return View(document, entry.name, flatten(document), named=document, record=document)
 
 
 def view_resolved(entry: Entry) -> View:
     """Return an entry as what became of it: `j197   create   2500 EUR   tx_88F2   applied, ...`."""
-    document, money = _whole(entry), entry.intent.money
+    document, money = _document(entry), entry.intent.money
     parts = (entry.name, entry.intent.verb, str(money or ""), _id(entry) or "", describe_state(entry))
     line = "   ".join(part for part in parts if part)
     return View(document, entry.name, flatten(document), line=line, named=_named(entry), record=document)
 
 
 def describe_state(entry: Entry) -> str:
-    """Return where an entry stands in a few words: `done, 200`."""
+    """Return the state of an entry in a few words: `done, 200`."""
     state, detail = entry.state.value.replace("_", " "), entry.settlement.detail
     return detail if not detail or detail.startswith(("applied", "not applied")) else f"{state}, {detail}"
 
@@ -58,7 +58,7 @@ def _named(entry: Entry) -> dict[str, JsonValue]:
     return dict(zip(COLUMNS, values, strict=True))
 
 
-def _whole(entry: Entry) -> dict[str, JsonValue]:
+def _document(entry: Entry) -> dict[str, JsonValue]:
     return view(entry, whole=True) | {"history": [_event(event) for event in entry.history]}
 
 

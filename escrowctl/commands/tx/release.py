@@ -195,7 +195,7 @@ def _note_release(session: Session, resource_id: str, result: "WriteResult") -> 
 
 
 def _why_open(session: Session, result: "WriteResult") -> str:
-    """Return why it cannot be told whether an escrow is released, and how to set what its status means."""
+    """Return why escrowctl cannot confirm the release, and how to set what its status means."""
     status = result.status_after
     if status is None:
         return "its record could not be read back"

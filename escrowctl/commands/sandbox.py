@@ -55,7 +55,7 @@ def serve(
     with session.signals.held(), contextlib.ExitStack() as ending:
         sandbox = open_sandbox_alone(session.sandbox_folder, now=session.runtime.now)
         ending.callback(sandbox.close)
-        server = serving.SandboxServer(sandbox.app, port=port, group=sandbox.store.commits.group)
+        server = serving.SandboxServer(sandbox.app, port=port, group=sandbox.store.group)
         ending.callback(server.close)
         served = ServedSandbox(server.base_url, sandbox.key, sandbox.identity, os.getpid())
         assert sandbox.claim is not None, "it was opened with one"

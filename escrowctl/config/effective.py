@@ -86,7 +86,7 @@ def _chosen(resolver: Resolver, choice: Choice, in_file: str) -> _Found:
     by_url = choice.source in ("--base-url", "ESCROWCTL_BASE_URL")
     found: _Found = {"base_url": (choice.origin.base_url, choice.source if by_url else in_file)}
     try:
-        found["api_key"] = STARS, resolver.keys.find(choice).source
+        found["api_key"] = STARS, resolver.find_key(choice).source
     except EscrowctlError as error:
         found["api_key"] = None, error.message
     if choice.profile is None or choice.profile.mode is None:

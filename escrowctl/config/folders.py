@@ -117,4 +117,4 @@ def _absolute(text: str, source: str) -> Path:
 
 
 def _unusable(message: str, hint: str) -> EscrowctlError:
-    return not_sent(ErrorCode.STATE_UNUSABLE, f"{message}", hint=hint)
+    return not_sent(ErrorCode.STATE_UNUSABLE, message, hint=hint)

@@ -183,7 +183,7 @@ def parse_name(text: str, *, profile: str | None) -> tuple[str, ...]:
         if len(path) == 1 or not re.fullmatch(PROFILE_NAME, path[1]):
             raise bad_value(f'"{text}" names no profile: write profiles.NAME.SETTING.')
         rest = path[2:]
-    if rest and not _is_known(rest):
+    if rest and not is_setting(rest) and (len(rest) > 1 or rest[0] not in Profile.model_fields):
         name = ".".join(rest)
         raise bad_value(f'there is no setting "{name}"{nearest(name, ("default_profile", *SETTINGS))}.')
     if path[0] == "profiles":
@@ -199,10 +199,6 @@ def parse_name(text: str, *, profile: str | None) -> tuple[str, ...]:
 def is_setting(rest: Sequence[str]) -> bool:
     """Whether the path below a profile names one setting; a cap is one too."""
     return rest[:-1] == ("caps",) or (".".join(rest) in SETTINGS and rest != ("caps",))
-
-
-def _is_known(rest: tuple[str, ...]) -> bool:
-    return is_setting(rest) or (len(rest) == 1 and rest[0] in Profile.model_fields)
 
 
 def parse_value(path: Sequence[str], words: Sequence[str]) -> Value:

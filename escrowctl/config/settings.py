@@ -10,10 +10,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from escrowctl.config.file import find_config_path, read_config
+from escrowctl.config.file import find_config_path, read_config, require_trusted
 from escrowctl.config.folders import Folders
-from escrowctl.config.keys import DEFAULT, ENVIRONMENT, LINE, Choice, FoundKey, KeyFinder
+from escrowctl.config.keys import DEFAULT, ENVIRONMENT, LINE, Choice, FoundKey, no_key, read_environ_key, unbound_key
 from escrowctl.config.origin import Origin, find_network, parse_base_url, refuse_prefix
+from escrowctl.config.secrets import read_key_file, refuse_in_base_url
 from escrowctl.config.service import MAX_TIMEOUT, READ_TIMEOUT, WRITE_TIMEOUT, JournalPin, Service, Webhooks
 from escrowctl.config.variables import KEYS
 from escrowctl.contract.json import Number
@@ -46,8 +47,6 @@ class Resolver:
         self._line = line
         self._environ = environ
         self._folders = folders
-        origin_of = self._origin_of if line.config is None else None
-        self.keys = KeyFinder(environ, lambda: self.credentials, lambda: self.config_path, origin_of)
 
     @property
     def config_path(self) -> Path:
@@ -73,7 +72,7 @@ class Resolver:
         key fits, `BAD_CONFIG` or `BAD_VALUE` where values are wrong or contradict each other.
         """
         choice = self.choose()
-        return self.build_service(choice, self.keys.find(choice))
+        return self.build_service(choice, self.find_key(choice))
 
     def build_service(self, choice: Choice, found: FoundKey) -> Service:
         """Return the chosen service with this key; raises EscrowctlError `ErrorCode.BAD_CONFIG` and `BAD_VALUE`."""
@@ -174,8 +173,63 @@ class Resolver:
         """Return the choice of a profile as if the line named it; raises as `resolve`."""
         return self._from_profile(LINE, name, f"--profile {name}")
 
-    def _origin_of(self, name: str) -> Origin:
-        return parse_base_url(self._profile(name).base_url, source=f"profile {name}")
+    def find_key(self, choice: Choice) -> FoundKey:
+        """Return the key of the choice's level, else of another level that has one for this origin.
+
+        Raises EscrowctlError: `ErrorCode.KEY_MISSING` where no key fits, `ErrorCode.BAD_CONFIG` for one that
+        cannot be used.
+        """
+        if choice.profile is not None:
+            require_trusted(self.config_path)
+        environ_key = self._find_environ_key(choice)
+        own = self.find_own_key(choice) if environ_key is None or choice.level == LINE else None
+        found = own or environ_key
+        if found is None:
+            raise no_key(choice, self._environ)
+        refuse_in_base_url(choice.origin.base_url, found.key.reveal(), source=choice.source)
+        return found
+
+    def find_own_key(self, choice: Choice) -> FoundKey | None:
+        """Return the key of the chosen profile, from the file that it names or from `auth login`; None without one.
+
+        Raises EscrowctlError `ErrorCode.BAD_CONFIG` where others control the config file (they could say where
+        the key goes) or a key file cannot be used, and as `Credentials`.
+        """
+        if choice.profile_name is None or choice.profile is None:
+            return None
+        require_trusted(self.config_path)
+        if named := choice.profile.api_key_file:
+            source = f"api_key_file of profile {choice.profile_name}"
+            try:
+                path = self.config_path.parent / Path(named).expanduser()
+            except RuntimeError:
+                raise bad_config(f"{source}: {named} starts with an unknown home folder.") from None
+            return FoundKey(read_key_file(path, source=source), f"{source} ({path})")
+        stored, place = self.credentials.find(choice.profile_name), str(self.credentials.path)
+        if stored is None or str(parse_base_url(stored.origin, source=place)) != str(choice.origin):
+            return None
+        return FoundKey(self.credentials.reveal(stored), "the keyring" if stored.in_keyring else place)
+
+    def _find_environ_key(self, choice: Choice) -> FoundKey | None:
+        """Return the environment's key if the environment gives it for the chosen origin."""
+        key = read_environ_key(self._environ)
+        if key is None or self._environ_origin() == str(choice.origin):
+            return key
+        if choice.level != LINE:
+            raise unbound_key(choice, by_profile=self._line.config is None)
+        return None
+
+    def _environ_origin(self) -> str | None:
+        """Return the origin that the environment's key is for: that of its URL, else of its profile.
+
+        The profiles in a file that `--config` names say nothing about it.
+        """
+        if url := self._environ.get("ESCROWCTL_BASE_URL"):
+            return str(parse_base_url(url, source="ESCROWCTL_BASE_URL"))
+        name = self._environ.get("ESCROWCTL_PROFILE")
+        if name and self._line.config is None:
+            return str(parse_base_url(self._profile(name).base_url, source=f"profile {name}"))
+        return None
 
     def _profile(self, name: str) -> "Profile":
         known = self.config.profiles if self.config else {}

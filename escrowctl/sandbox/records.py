@@ -8,7 +8,7 @@ record, and section 3 shows no states: the rest is the sandbox's own choice. A t
 
 import secrets
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from types import MappingProxyType
@@ -41,13 +41,8 @@ class Move(StrEnum):
 
 FIRST_STATE = State.HELD
 
-TRANSITIONS: Mapping[tuple[State, Move], State] = MappingProxyType({(State.HELD, Move.RELEASE): State.RELEASED})
-"""(state, move) -> the state after it; every other pair is refused."""
-
-
-def transitions(move: Move) -> Iterator[tuple[State, State]]:
-    """Every (state before, state after) that a move allows."""
-    return ((before, after) for (before, via), after in TRANSITIONS.items() if via is move)
+TRANSITIONS: Mapping[Move, tuple[State, State]] = MappingProxyType({Move.RELEASE: (State.HELD, State.RELEASED)})
+"""move -> the only state that it is possible from, and the state after it."""
 
 
 def draw_id(prefix: str) -> str:

@@ -51,7 +51,7 @@ _NEVER_BEFORE_THE_COMMIT = 1 << 40
 
 
 class SandboxServer:
-    """Listens from its creation; `group` is the commit that the answers of one turn share (`Commits.group`).
+    """Listens from its creation; `group` is the commit that the answers of one turn share (`Store.group`).
 
     Raises `ErrorCode.BUSY` where it cannot listen.
     """

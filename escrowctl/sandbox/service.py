@@ -36,12 +36,6 @@ class Sandbox:
     is the lock on its folder, None where the caller needs none.
     """
 
-    app: App
-    store: Store
-    claim: Claim | None
-    identity: str
-    key: str
-
     def __init__(
         self,
         store: Store,
@@ -67,7 +61,7 @@ class Sandbox:
         self.identity = store.identity
         self.key = store.key
         more = {OPENAPI_PATH: _openapi_document, STATUS_PATH: lambda _call: self.describe()}
-        self.app = build_app(handlers, more, key=store.key, log=_quiet_log())
+        self.app: App = build_app(handlers, more, key=store.key, log=_quiet_log())
 
     def describe(self) -> JsonObject:
         """Return `{"identity", "transactions": {status: count}, "users", "webhooks", "ledger": [...]}`.

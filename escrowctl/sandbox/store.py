@@ -12,7 +12,7 @@ import shlex
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -46,26 +46,34 @@ def primary_code(error: sqlite3.Error) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
-class Commits:
-    """Runs transactions on one connection, for any number of threads.
+class Store:
+    """One connection to the store; transactions of a store with one user can share a commit.
 
-    Groups are for one thread, on the store's only connection.
+    Shared with other processes: rollback journal (TRUNCATE), synchronous EXTRA, any number of
+    threads. Alone: write-ahead log, synchronous FULL, group commit, one thread. Committed data
+    survives a crash in both. `identity` and `key` were drawn when the file was created.
     """
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, *, identity: str, key: str, alone: bool) -> None:
         self._connection = connection
+        self._alone = alone
         self._turn = threading.Lock()
         self._grouped = False
+        self.identity = identity
+        self.key = key
 
-    @contextmanager
-    def transaction(self, begin: str) -> Iterator[None]:
-        """One transaction, rolled back when the block raises; `begin` is the statement that opens it.
+    def writing(self) -> AbstractContextManager[sqlite3.Connection]:
+        """One write transaction, rolled back when the block raises.
 
         It is durable when the block has ended, inside a group when the group has ended. Raise
-        sqlite3.Error, with nothing changed, where it cannot be opened.
+        sqlite3.OperationalError (SQLITE_BUSY), with nothing changed, if other processes locked
+        the store for longer than its timeout.
         """
-        with self._turn, self._member() if self._grouped else committed(self._connection, begin):
-            yield
+        return self._transaction("BEGIN IMMEDIATE")
+
+    def reading(self) -> AbstractContextManager[sqlite3.Connection]:
+        """One read transaction: every query in the block sees the same moment."""
+        return self._transaction("BEGIN DEFERRED")
 
     @contextmanager
     def group(self) -> Iterator[None]:
@@ -80,6 +88,19 @@ class Commits:
                 self._require_group()
         finally:
             self._grouped = False
+
+    def close(self) -> None:
+        """Close the file, once no thread uses it; a second call does nothing."""
+        if self._alone:
+            with contextlib.suppress(sqlite3.Error):
+                # Commands share the store without a write-ahead log; where this fails, they remove it.
+                self._connection.execute("PRAGMA journal_mode = TRUNCATE")
+        self._connection.close()
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
+        with self._turn, self._member() if self._grouped else committed(self._connection, begin):
+            yield self._connection
 
     @contextmanager
     def _member(self) -> Iterator[None]:
@@ -111,46 +132,6 @@ def committed(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
-
-
-class Store:
-    """One connection to the store; `commits` groups transactions where the store has one user.
-
-    Shared with other processes: rollback journal (TRUNCATE), synchronous EXTRA, any number of
-    threads. Alone: write-ahead log, synchronous FULL, group commit, one thread. Committed data
-    survives a crash in both. `identity` and `key` were drawn when the file was created.
-    """
-
-    def __init__(self, connection: sqlite3.Connection, *, identity: str, key: str, alone: bool) -> None:
-        self._connection = connection
-        self._alone = alone
-        self.commits = Commits(connection)
-        self.identity = identity
-        self.key = key
-
-    @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
-        """One write transaction, committed when the block ends and rolled back when it raises.
-
-        Raise sqlite3.OperationalError (SQLITE_BUSY), with nothing changed, if other processes locked
-        the store for longer than its timeout.
-        """
-        with self.commits.transaction("BEGIN IMMEDIATE"):
-            yield self._connection
-
-    @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
-        """One read transaction: every query in the block sees the same moment."""
-        with self.commits.transaction("BEGIN DEFERRED"):
-            yield self._connection
-
-    def close(self) -> None:
-        """Close the file, once no thread uses it; a second call does nothing."""
-        if self._alone:
-            with contextlib.suppress(sqlite3.Error):
-                # Commands share the store without a write-ahead log; where this fails, they remove it.
-                self._connection.execute("PRAGMA journal_mode = TRUNCATE")
-        self._connection.close()
 
 
 def open_store(

@@ -25,6 +25,7 @@ from escrowctl.sandbox.records import (
     DEFAULT_PAYER,
     FIRST_STATE,
     RESERVED_FIELDS,
+    TRANSITIONS,
     Move,
     Transaction,
     add_transaction,
@@ -33,7 +34,6 @@ from escrowctl.sandbox.records import (
     move_transaction,
     newest_transactions,
     timestamp,
-    transitions,
 )
 from escrowctl.sandbox.store import Store
 
@@ -164,12 +164,10 @@ def _require_users(connection: sqlite3.Connection, requested: Mapping[str, Any])
 
 
 def _move(connection: sqlite3.Connection, transaction_id: str, *, move: Move, at: str) -> Transaction:
-    for before, after in transitions(move):
-        moved = move_transaction(connection, transaction_id, before=before, after=after, at=at)
-        if moved is not None:
-            return moved
+    before, after = TRANSITIONS[move]
+    if moved := move_transaction(connection, transaction_id, before=before, after=after, at=at):
+        return moved
     state = _require(connection, transaction_id).status
-    allowed = " or ".join(before for before, _ in transitions(move))
     raise ProblemError(
-        ProblemKind.MOVE_REFUSED, f"Transaction {transaction_id} is {state}; {move} is possible only from {allowed}."
+        ProblemKind.MOVE_REFUSED, f"Transaction {transaction_id} is {state}; {move} is possible only from {before}."
     )

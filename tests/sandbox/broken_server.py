@@ -18,7 +18,7 @@ def answers_before_the_commit() -> None:
     seen = [0]
 
     @contextmanager
-    def late(self: store.Commits) -> Iterator[None]:
+    def late(self: store.Store) -> Iterator[None]:
         self._grouped = True
         if not self._connection.in_transaction:
             self._connection.execute("BEGIN IMMEDIATE")
@@ -27,7 +27,7 @@ def answers_before_the_commit() -> None:
         if seen[0] % 50 == 0:
             self._connection.execute("COMMIT")
 
-    store.Commits.group = late  # type: ignore[method-assign] # that is the fault
+    store.Store.group = late  # type: ignore[method-assign] # that is the fault
 
 
 def forgets_half_of_a_release() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from escrowctl.sandbox.store import Commits
+from escrowctl.sandbox.store import Store
 
 
 class CountingDatabase:
@@ -15,7 +15,7 @@ class CountingDatabase:
     def __init__(self, path: Path) -> None:
         self.connection = sqlite3.connect(path, isolation_level=None)
         self.connection.execute("CREATE TABLE items (name TEXT UNIQUE)")
-        self.commits = Commits(self)  # type: ignore[arg-type] # it replaces the connection
+        self.store = Store(self, identity="", key="", alone=True)  # type: ignore[arg-type] # it replaces the connection
         self.committed = 0
         self.fail = False
 
@@ -30,7 +30,7 @@ class CountingDatabase:
         return self.connection.execute(statement)
 
     def add(self, name: str) -> None:
-        with self.commits.transaction("BEGIN IMMEDIATE"):
+        with self.store.writing():
             self.connection.execute("INSERT INTO items VALUES (?)", (name,))
 
     def names(self) -> list[str]:
@@ -45,7 +45,7 @@ def database(tmp_path: Path) -> Iterator[CountingDatabase]:
 
 
 def test_transactions_in_a_group_share_one_commit(database: CountingDatabase) -> None:
-    with database.commits.group():
+    with database.store.group():
         for name in ("a", "b", "c"):
             database.add(name)
         assert database.committed == 0, "nothing is durable before the end of the block"
@@ -55,11 +55,11 @@ def test_transactions_in_a_group_share_one_commit(database: CountingDatabase) ->
 
 
 def test_failed_transaction_in_a_group_rolls_back_alone(database: CountingDatabase) -> None:
-    with database.commits.group():
+    with database.store.group():
         database.add("a")
         with pytest.raises(sqlite3.IntegrityError):
             database.add("a")
-        with pytest.raises(ValueError, match="refused"), database.commits.transaction("BEGIN IMMEDIATE"):  # noqa: PT012 - one member
+        with pytest.raises(ValueError, match="refused"), database.store.writing():  # noqa: PT012 - one member
             database.connection.execute("INSERT INTO items VALUES ('half')")
             raise ValueError("refused")
         database.add("b")
@@ -69,7 +69,7 @@ def test_failed_transaction_in_a_group_rolls_back_alone(database: CountingDataba
 
 def test_failed_commit_of_a_group_raises_and_stores_nothing(database: CountingDatabase) -> None:
     database.fail = True
-    with pytest.raises(sqlite3.OperationalError, match="disk is full"), database.commits.group():  # noqa: PT012 - the group
+    with pytest.raises(sqlite3.OperationalError, match="disk is full"), database.store.group():  # noqa: PT012 - the group
         database.add("a")
         database.add("b")
     database.fail = False
@@ -79,9 +79,9 @@ def test_failed_commit_of_a_group_raises_and_stores_nothing(database: CountingDa
 
 
 def test_group_rolled_back_by_the_database_raises(database: CountingDatabase) -> None:
-    with pytest.raises(sqlite3.OperationalError, match="rolled back"), database.commits.group():  # noqa: PT012 - the group
+    with pytest.raises(sqlite3.OperationalError, match="rolled back"), database.store.group():  # noqa: PT012 - the group
         database.add("a")
-        with pytest.raises(sqlite3.OperationalError, match="I/O"), database.commits.transaction("BEGIN IMMEDIATE"):  # noqa: PT012 - a member
+        with pytest.raises(sqlite3.OperationalError, match="I/O"), database.store.writing():  # noqa: PT012 - a member
             database.connection.execute("ROLLBACK")
             raise sqlite3.OperationalError("disk I/O error")
         with pytest.raises(sqlite3.OperationalError, match="rolled back"):

@@ -166,7 +166,7 @@ def _row_of(session: Session, name: str) -> _Row:
     try:
         choice = resolver.choose_profile(name)
         row = _chosen(row, choice)
-        if found := resolver.keys.stored(choice):
+        if found := resolver.find_own_key(choice):
             return _with_key(row, found)
         stored = resolver.credentials.find(name)
     except EscrowctlError as error:
@@ -184,7 +184,7 @@ def _row_of_environment(session: Session) -> _Row:
         if choice.level != ENVIRONMENT:
             return row._replace(state="a key without a base URL: set ESCROWCTL_BASE_URL")
         row = _chosen(row, choice)
-        return _with_key(row, resolver.keys.find(choice))
+        return _with_key(row, resolver.find_key(choice))
     except EscrowctlError as error:
         return row._replace(state=_reason(error))
 

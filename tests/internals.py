@@ -21,7 +21,6 @@ SECONDS_LEFT = "escrowctl.client.transport._Attempt.left"
 STORAGE_COMMIT = "escrowctl.journal.sqlite.storage.SqliteStorage._commit"
 GUARDING = "escrowctl.journal.sqlite.transaction.SqliteTransaction._guarding"
 WATCHED_BACKEND = "escrowctl.client.transport._WatchedBackend"
-WRITE_FILE = "escrowctl.config.replacing._write"
 
 
 def read(path: str) -> Any:

@@ -60,7 +60,7 @@ def read_key(text: str, *, source: str) -> Secret:
         )
     if not _KEY.fullmatch(key) or len(key) > MAX_KEY_CHARS:
         raise bad_config(
-            f"the API key in {source} has spaces, line breaks or control characters in it: "
+            f"the API key in {source} has spaces, line breaks or control characters: "
             "a key has only visible ASCII characters."
         )
     if len(key) < MIN_KEY_CHARS:

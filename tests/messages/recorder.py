@@ -162,7 +162,7 @@ def normalised(line: str) -> str:
 
 _VOLATILE = (
     (r"\x1b\[[0-9;]*m", ""),
-    (r"/tmp/pytest-of-\w+/pytest-\d+/[^/\s'\"]+", "/home/op"),
+    (r"(/tmp/pytest-of-\w+/pytest-\d+|/[\w/.-]*/messages-\w+/t)/[^/\s'\"]+", "/home/op"),
     (r"(?<=127\.0\.0\.1:)\d{4,5}", "4600"),
     (r"(?<=localhost:)\d{4,5}", "4600"),
     (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"),

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from fnmatch import fnmatchcase
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -32,7 +33,11 @@ def record(folder: Path, *words: str, cases: Path | None = None) -> Record:
         words = tuple(sorted({case.partition("::")[0] for case in cases.read_text().splitlines()}))
     options = ("-q", "-p", "no:cacheprovider", "-p", "messages.recorder", "-m", "not long")
     command = [sys.executable, "-m", "pytest", *options, *words]
-    ended = subprocess.run(command, cwd=TESTS.parent, env=environ, capture_output=True, text=True, check=False)
+    # In memory, where there is such a folder: most of the time would go into syncing journals to disk.
+    memory = Path("/dev/shm")
+    with TemporaryDirectory(prefix="messages-", dir=memory if memory.is_dir() else None) as base:
+        command += ["--basetemp", f"{base}/t"]
+        ended = subprocess.run(command, cwd=TESTS.parent, env=environ, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout[-4000:] + ended.stderr[-4000:]
     recorded: Record = json.loads(path.read_text())
     return recorded

@@ -80,7 +80,7 @@ def test_a_conversation_asks_checks_each_answer_and_shows_no_key(program: Progra
         f"For acme-live, live, {url}:\n"
         "The API key (it is not shown):\n"
         "> \n"
-        "error: the API key in the answer has spaces, line breaks or control characters in it: "
+        "error: the API key in the answer has spaces, line breaks or control characters: "
         "a key has only visible ASCII characters.\n"
         f"For acme-live, live, {url}:\n"
         "The API key (it is not shown):\n"

@@ -86,6 +86,8 @@ _SERVED = "of a sandbox that another process serves or broke; tests/sandbox"
 _SOURCE = "names a source in an error; a case prints another source"
 
 NOT_PRINTED = {
+    ("config/file.py", "use a file that you own"): "needs root; tests/cli/test_folders.py",
+    ("files.py", "belongs to another user"): "needs root; tests/cli/test_folders.py",
     ("client/transport.py", "the system's trust store"): "needs a machine without certificates",
     ("commands/read.py", "standard input is not text"): "needs a stream that cannot be decoded",
     ("config/credentials.py", "the keyring, for"): _SOURCE,

@@ -11,7 +11,7 @@ from escrowctl import files
 
 
 @pytest.fixture(params=[0o000, 0o022, 0o777], ids=oct)
-def umask(request: pytest.FixtureRequest) -> Iterator[None]:
+def umask(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[None]:  # the folder comes first
     before = os.umask(request.param)
     yield
     os.umask(before)

@@ -45,7 +45,7 @@ def check_text(value: str | None, *, name: str) -> str | None:
 
 
 def _check_idempotency_key(value: str | None) -> str | None:
-    """Return a key that can stand in a header: 1 to 255 visible ASCII characters."""
+    """Return a key that fits in a header: 1 to 255 visible ASCII characters."""
     if value is not None and not re.fullmatch(rf"[!-~]{{1,{_MAX_KEY}}}", value, re.ASCII):
         raise bad_value(f"--idempotency-key is 1 to {_MAX_KEY} visible ASCII characters without spaces.")
     return value

@@ -1,4 +1,4 @@
-"""Signing secrets of webhook endpoints: each in a file of its own next to the journal, for its owner alone.
+"""Signing secrets of webhook endpoints: each in a separate file next to the journal, for its owner alone.
 
 A service shows a secret once, when the endpoint is created, and under a name that its interface does not
 show: the complete reply is stored. The journal is exported and shown, so it contains no secret.

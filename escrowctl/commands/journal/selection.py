@@ -88,7 +88,7 @@ def _not_one(name: str, word: str, words: list[str]) -> EscrowctlError:
 
 
 def _parse_moment(text: str, *, name: str, now: datetime) -> str:
-    """Return the timestamp that `2026-11-21`, an RFC 3339 time, or `24h` ago stands for; dates are UTC's.
+    """Return the timestamp of `2026-11-21` (UTC), of an RFC 3339 time, or of `24h` ago.
 
     Raises EscrowctlError (exit 2) otherwise.
     """

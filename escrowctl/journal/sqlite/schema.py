@@ -72,7 +72,7 @@ def version_of(database: sqlite3.Connection) -> int:
 
 
 def create_tables(database: sqlite3.Connection, *, made_at: str) -> None:
-    """Create the tables in an empty file, with an id of its own; only inside a transaction."""
+    """Create the tables in an empty file, with a new id; only inside a transaction."""
     _execute_all(database, _IDENTITY + _RECORDS + _DERIVED)
     database.execute("INSERT INTO journal VALUES (?, ?)", (str(uuid.uuid4()), made_at))
     _mark(database)

@@ -144,7 +144,7 @@ class SqliteStorage:
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator["SqliteStorage"]:
-        """See `storage.Storage`: a temporary database of its own, copied page by page."""
+        """See `storage.Storage`: a temporary database, copied page by page."""
         with contextlib.closing(sqlite3.connect("", isolation_level=None)) as database:
             with translating(self.path):
                 self._db.backup(database)

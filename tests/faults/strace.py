@@ -47,7 +47,14 @@ def recording(home: Path, log: Path, names: tuple[str, ...] = NAMES) -> list[str
 def injecting(home: Path, point: Point, fault: str, names: tuple[str, ...] = NAMES) -> list[str]:
     """Return what to run a program under, so that `fault` (`signal=KILL`, `error=EIO`) meets it at a point."""
     rule = f"inject={point.call}:{fault}:when={point.number}{'+' if point.onwards else ''}"
-    return ["strace", "-f", "-qq", "-o", "/dev/null", *journal_paths(home, names), "-e", rule]
+    # The process stops at calls of this name alone, where it can: to stop at every call takes five times as long.
+    # strace 6.1 then injects no signal.
+    fast = () if fault.startswith("signal=") else ("--seccomp-bpf",)
+    return [
+        *("strace", "-f", *fast, "-qq", "-o", "/dev/null"),
+        *journal_paths(home, names),
+        *("-e", f"trace={point.call}", "-e", rule),
+    ]
 
 
 def points_in(log: Path) -> list[Point]:

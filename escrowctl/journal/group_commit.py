@@ -1,8 +1,6 @@
-"""One journal for many threads: one thread owns the storage, and what queues up meanwhile shares one commit."""
+"""One journal for many threads: one thread owns the storage, and what is submitted meanwhile shares one commit."""
 
-import queue
 import threading
-import time
 from collections.abc import Callable
 from typing import Generic, NamedTuple, TypeVar
 
@@ -11,7 +9,6 @@ from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Begin, Begun, Entry, Settlement
 
 _T = TypeVar("_T")
-_MOST = 256
 _GATHER_SECONDS = 0.002
 
 
@@ -35,15 +32,15 @@ class _Answer(Generic[_T]):
         return self._result
 
 
-class _Beginning(NamedTuple):
-    begin: Begin
-    answer: _Answer[Begun]
+class _Group(NamedTuple):
+    """What is committed together."""
 
+    begins: list[tuple[Begin, _Answer[Begun]]]
+    settlements: list[tuple[Entry, Settlement, _Answer[Entry]]]
 
-class _Settling(NamedTuple):
-    entry: Entry
-    settlement: Settlement
-    answer: _Answer[Entry]
+    @property
+    def size(self) -> int:
+        return len(self.begins) + len(self.settlements)
 
 
 class GroupCommit:
@@ -54,10 +51,10 @@ class GroupCommit:
     """
 
     def __init__(self, open_journal: Callable[[], Journal]) -> None:
-        self._queue: queue.SimpleQueue[_Beginning | _Settling | None] = queue.SimpleQueue()
-        self._closing = threading.Lock()
-        self._closed = False
+        self._submitted = threading.Condition()
+        self._next = _Group([], [])
         self._expected = 1
+        self._closed = False
         opened: _Answer[Journal] = _Answer()
         self._owner = threading.Thread(target=self._run, args=(open_journal, opened), name="journal")
         self._owner.start()
@@ -66,28 +63,30 @@ class GroupCommit:
     def begin(self, begin: Begin) -> Begun:
         """Store an intent durably, so that its bytes may leave; raises as `Journal.begin` does."""
         answer: _Answer[Begun] = _Answer()
-        self._submit(_Beginning(begin, answer))
+        self._submit(lambda group: group.begins.append((begin, answer)))
         return answer.wait()
 
     def settle(self, entry: Entry, settlement: Settlement) -> Entry:
         """Record what became of an attempt; raises as `Journal.settle` does."""
         answer: _Answer[Entry] = _Answer()
-        self._submit(_Settling(entry, settlement, answer))
+        self._submit(lambda group: group.settlements.append((entry, settlement, answer)))
         return answer.wait()
 
     def close(self) -> None:
         """Commit what was submitted, and close the journal; nothing can be submitted any more."""
-        with self._closing:
-            if not self._closed:
-                self._closed = True
-                self._queue.put(None)
+        with self._submitted:
+            self._closed = True
+            self._submitted.notify()
         self._owner.join()
 
-    def _submit(self, work: _Beginning | _Settling) -> None:
-        with self._closing:
+    def _submit(self, add: Callable[[_Group], None]) -> None:
+        with self._submitted:
             if self._closed:
                 raise RuntimeError("the journal is closed")
-            self._queue.put(work)
+            add(self._next)
+            # Not for each one: waking the owner again and again costs more than the commit's own work.
+            if self._next.size >= self._expected:
+                self._submitted.notify()
 
     def _run(self, open_journal: Callable[[], Journal], opened: _Answer[Journal]) -> None:
         try:
@@ -97,60 +96,48 @@ class GroupCommit:
             return
         opened.give(journal)
         try:
-            while group := self._gather():
-                self._commit(journal, group)
+            while (group := self._gather()).size:
+                _commit(journal, group)
         finally:
             journal.close()
 
-    def _gather(self) -> list[_Beginning | _Settling]:
+    def _gather(self) -> _Group:
         """Return the next group; empty when all is done.
 
         Threads that were answered come back at once: it is worth waiting a moment for as many as came lately.
         """
-        group = list[_Beginning | _Settling]()
-        work = self._queue.get()
-        deadline = time.monotonic() + _GATHER_SECONDS
-        while work is not None:
-            group.append(work)
-            if len(group) == _MOST:
-                break
-            left = deadline - time.monotonic() if len(group) < self._expected else 0
-            try:
-                work = self._queue.get(timeout=max(left, 0))
-            except queue.Empty:
-                break
-        else:
-            if group:
-                # The end is seen again after this group.
-                self._queue.put(None)
-        self._expected = max(len(group), self._expected - 1)
-        return group
+        with self._submitted:
+            self._submitted.wait_for(lambda: self._closed or self._next.size >= self._expected, _GATHER_SECONDS)
+            if not self._next.size:
+                self._expected = 1
+                self._submitted.wait_for(lambda: self._closed or self._next.size)
+            group, self._next = self._next, _Group([], [])
+            self._expected = max(group.size, self._expected - 1)
+            return group
 
-    def _commit(self, journal: Journal, group: list[_Beginning | _Settling]) -> None:
-        begins = [work for work in group if isinstance(work, _Beginning)]
-        settlements = [work for work in group if isinstance(work, _Settling)]
-        try:
-            begun, settled = journal.write_all(
-                [work.begin for work in begins], [(work.entry, work.settlement) for work in settlements]
-            )
-        except BaseException as error:  # noqa: BLE001 - every thread that waits raises it
-            self._commit_apart(journal, begins, settlements, error)
-            return
-        for beginning, first in zip(begins, begun, strict=True):
-            beginning.answer.give(first)
-        for settling, second in zip(settlements, settled, strict=True):
-            settling.answer.give(second)
 
-    def _commit_apart(
-        self, journal: Journal, begins: list[_Beginning], settlements: list[_Settling], error: BaseException
-    ) -> None:
-        """Fail what began: nothing of it may be sent. Outcomes are recorded apart, where that is still possible."""
-        for beginning in begins:
-            beginning.answer.give(error)
-        settled: list[Entry | EscrowctlError] | None = None
-        try:
-            settled = journal.settle_all([(work.entry, work.settlement) for work in settlements])
-        except BaseException as another:  # noqa: BLE001 - as above
-            error = another
-        for place, settling in enumerate(settlements):
-            settling.answer.give(settled[place] if settled is not None else error)
+def _commit(journal: Journal, group: _Group) -> None:
+    try:
+        begun, settled = journal.write_all(
+            [begin for begin, _ in group.begins], [(entry, settlement) for entry, settlement, _ in group.settlements]
+        )
+    except BaseException as error:  # noqa: BLE001 - every thread that waits raises it
+        _settle_apart(journal, group, error)
+        return
+    for (_, beginning), first in zip(group.begins, begun, strict=True):
+        beginning.give(first)
+    for (_, _, settling), second in zip(group.settlements, settled, strict=True):
+        settling.give(second)
+
+
+def _settle_apart(journal: Journal, group: _Group, error: BaseException) -> None:
+    """Fail what began: nothing of it may be sent. Outcomes are recorded apart, where that is still possible."""
+    for _, beginning in group.begins:
+        beginning.give(error)
+    settled: list[Entry | EscrowctlError] | None = None
+    try:
+        settled = journal.settle_all([(entry, settlement) for entry, settlement, _ in group.settlements])
+    except BaseException as another:  # noqa: BLE001 - as above
+        error = another
+    for place, (_, _, settling) in enumerate(group.settlements):
+        settling.give(settled[place] if settled is not None else error)

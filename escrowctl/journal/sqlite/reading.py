@@ -2,8 +2,9 @@
 
 import sqlite3
 from collections.abc import Collection, Iterable
+from typing import NamedTuple
 
-from escrowctl.journal.chain import GENESIS, Head, Link, Record
+from escrowctl.journal.chain import EMPTY, GENESIS, Head, Link, Record
 from escrowctl.journal.fields import QUERIED
 from escrowctl.journal.fold import Folded, Row, build
 from escrowctl.journal.model import Selection
@@ -67,15 +68,35 @@ def find_digest(database: sqlite3.Connection, sequence: int) -> str | None:
     return _digest(row[0]) if row else None
 
 
-def read_tail(database: sqlite3.Connection) -> tuple[list[Link], str, bool]:
-    """Return the last two records, newest first, the latest date of all, and whether entries and records end alike."""
+class Tail(NamedTuple):
+    """The end of a journal: its last two records, newest first, the latest date of all, and the last entry's number.
+
+    `ends_alike`: entries and records end with the same one.
+    """
+
+    links: list[Link]
+    latest: str
+    last_entry: int
+    ends_alike: bool
+
+    @property
+    def head(self) -> Head:
+        """Where the chain ends."""
+        return self.links[0].head if self.links else EMPTY
+
+
+def read_tail(database: sqlite3.Connection) -> Tail:
+    """Return the end of a journal; raises TypeError where a damaged page has another type than the table says."""
     rows = database.execute(_TAIL).fetchall()
     if not rows:
         (count,) = database.execute("SELECT count(*) FROM entries").fetchone()
-        return [], "", not count
+        return Tail([], "", 0, not count)
     last_entry, last_recorded, latest = rows[0][:3]
+    if not isinstance(last_entry, int | None):
+        raise TypeError(last_entry)
     links = [link_of(row[3:]) for row in rows]
-    return links, latest if isinstance(latest, str) else links[0].record.at, last_entry == last_recorded
+    ends_alike = last_entry == last_recorded
+    return Tail(links, latest if isinstance(latest, str) else links[0].record.at, last_entry or 0, ends_alike)
 
 
 def select_numbers(database: sqlite3.Connection, selection: Selection, *, before: int | None) -> list[int]:
@@ -107,8 +128,3 @@ def _condition(selection: Selection) -> tuple[str, list[object]]:
 def places(values: Collection[object]) -> str:
     """Return as many placeholders as there are values."""
     return ", ".join("?" * len(values))
-
-
-def head_after(links: list[Link]) -> Head:
-    """Return the head of a chain whose last records these are, newest first."""
-    return links[0].head if links else Head(0, GENESIS)

@@ -18,14 +18,7 @@ from escrowctl.journal.sqlite import schema
 from escrowctl.journal.sqlite.connect import copy_before_migration, open_database, open_database_to_read
 from escrowctl.journal.sqlite.errors import lost, translated, translating, unusable
 from escrowctl.journal.sqlite.head import HeadFile, UnreadableHeadError, require_restorable
-from escrowctl.journal.sqlite.reading import (
-    find_digest,
-    head_after,
-    read_entries,
-    read_links,
-    read_tail,
-    select_numbers,
-)
+from escrowctl.journal.sqlite.reading import find_digest, read_entries, read_links, read_tail, select_numbers
 from escrowctl.journal.sqlite.transaction import SqliteTransaction
 
 
@@ -107,8 +100,7 @@ class SqliteStorage:
     def last(self) -> Link | None:
         """See `storage.Storage`."""
         self._flush()
-        links, _, _ = read_tail(self._db)
-        return links[0] if links else None
+        return next(iter(read_tail(self._db).links), None)
 
     @translated
     def records(self, *, after: int, limit: int) -> list[Link]:
@@ -215,7 +207,7 @@ class SqliteStorage:
             self._open.flush()
 
     def _head(self) -> Head:
-        return head_after(read_tail(self._db)[0])
+        return read_tail(self._db).head
 
     def _contradiction(self, head: Head, last: Head) -> str | None:
         if head.sequence > last.sequence:

@@ -55,8 +55,8 @@ class SqliteTransaction:
         self.path = path
         self._db = database
         self._saved = saved
-        self._last, self.latest, self._ends_alike = read_tail(database)
-        self.head = self._last[0].head if self._last else EMPTY
+        self._tail = read_tail(database)
+        self.head, self.latest = self._tail.head, self._tail.latest
         self.folded: dict[int, Folded] = known.folded if known and known.head == self.head else {}
         self._links: list[Link] = []
         self._changed: set[int] = set()
@@ -64,17 +64,18 @@ class SqliteTransaction:
         self._new: set[tuple[int, int]] = set()
         self._changes: dict[TotalKey, Decimal] = {}
         self.appended = False
-        self._next = 0
+        self._last_entry = self._tail.last_entry
 
     @translated
     def check(self) -> None:
         """See `storage.Transaction`."""
-        before = self._last[1].head if len(self._last) > 1 else EMPTY
-        if self._last and not self._last[0].follows(before):
-            raise damaged(self.path, f"record {self.head.sequence} does not follow from the one before")
-        if not self._ends_alike:
+        links, head = self._tail.links, self._tail.head
+        before = links[1].head if len(links) > 1 else EMPTY
+        if links and not links[0].follows(before):
+            raise damaged(self.path, f"record {head.sequence} does not follow from the one before")
+        if not self._tail.ends_alike:
             raise damaged(self.path, "its entries and its records do not end with the same one")
-        if why := self._saved.find_lost(self.head):
+        if why := self._saved.find_lost(head):
             raise lost(self.path, why)
 
     @translated
@@ -105,13 +106,9 @@ class SqliteTransaction:
         query = "SELECT * FROM totals WHERE operation = ? AND currency = ? AND day >= ?"
         return [self._total(row) for row in self._db.execute(query, (operation, currency, since)).fetchall()]
 
-    @translated
     def next_number(self) -> int:
         """See `storage.Transaction`."""
-        if not self._next:
-            self.flush()
-            (self._next,) = self._db.execute("SELECT coalesce(max(number), 0) + 1 FROM entries").fetchone()
-        return self._next
+        return self._last_entry + 1
 
     @translated
     def append(self, number: int, kind: Kind, facts: Facts, *, at: str) -> Entry:
@@ -158,7 +155,7 @@ class SqliteTransaction:
             self.flush()
             self.folded.clear()
         self.head, self.latest, self.appended = link.head, after.row.latest, True
-        self._next = max(self._next, record.entry + 1) if self._next else 0
+        self._last_entry = max(self._last_entry, record.entry)
         return after
 
     @translated
@@ -181,7 +178,7 @@ class SqliteTransaction:
             pending.clear()
 
     def _read(self, numbers: Collection[int]) -> dict[int, Folded]:
-        missing = [number for number in numbers if number not in self.folded and number != self._next]
+        missing = [number for number in numbers if number not in self.folded and number <= self._last_entry]
         if missing:
             self.folded |= read_entries(self._db, missing)
         return {number: self.folded[number] for number in numbers if number in self.folded}

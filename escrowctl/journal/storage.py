@@ -123,7 +123,7 @@ class Storage(Protocol):
         """
 
     def last(self) -> Link | None:
-        """Return the last record."""
+        """Return the last record; raises where it is damaged."""
 
     def records(self, *, after: int, limit: int) -> list[Link]:
         """Return up to `limit` records in order, those after a sequence."""

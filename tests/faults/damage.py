@@ -150,9 +150,13 @@ class Damages:
 
         A row's header ends `kind at facts digest`, facts with a two-byte type; then come the entry and the texts.
         """
+        return self.find_last_date() - len("verdict") - 3
+
+    def find_last_date(self) -> int:
+        """Return the offset of the date of the newest record of the chain."""
         content = (self._whole / "state" / "journal.db").read_bytes()
         page = content[8192:12288]
-        return 8192 + page.index(b"verdict20") - 3
+        return 8192 + page.index(b"verdict20") + len("verdict")
 
     # Playing
 

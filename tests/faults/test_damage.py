@@ -88,6 +88,11 @@ def test_date_of_another_type_is_reported_in_a_sentence(damages: Damages) -> Non
     damages.run_with_damage(Damage("journal.db", damages.find_last_facts_type() - 2, 0))
 
 
+def test_changed_date_is_damage_and_not_an_old_clock(damages: Damages) -> None:
+    # The last digit of the year of the last record's date: 2022 in the place of 2026.
+    damages.run_with_damage(Damage("journal.db", damages.find_last_date() + 3, 2))
+
+
 @pytest.mark.usefixtures("time_limit")
 def test_the_damages_notice_a_program_that_believes_the_file(tmp_path: Path) -> None:
     seed, mark = draw_seed(), tmp_path / "broken-here"

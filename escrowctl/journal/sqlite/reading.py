@@ -84,6 +84,14 @@ class Tail(NamedTuple):
         """Where the chain ends."""
         return self.links[0].head if self.links else EMPTY
 
+    @property
+    def damage(self) -> str | None:
+        """What is wrong with it; None for what was written."""
+        before = self.links[1].head if len(self.links) > 1 else EMPTY
+        if self.links and not self.links[0].follows(before):
+            return f"record {self.head.sequence} does not follow from the one before"
+        return None if self.ends_alike else "its entries and its records do not end with the same one"
+
 
 def read_tail(database: sqlite3.Connection) -> Tail:
     """Return the end of a journal; raises TypeError where a damaged page has another type than the table says."""

@@ -16,7 +16,7 @@ from escrowctl.journal.chain import EMPTY, Head, Link
 from escrowctl.journal.model import Entry, PlanRow, Selection
 from escrowctl.journal.sqlite import schema
 from escrowctl.journal.sqlite.connect import copy_before_migration, open_database, open_database_to_read
-from escrowctl.journal.sqlite.errors import lost, translated, translating, unusable
+from escrowctl.journal.sqlite.errors import damaged, lost, translated, translating, unusable
 from escrowctl.journal.sqlite.head import HeadFile, UnreadableHeadError, require_restorable
 from escrowctl.journal.sqlite.reading import find_digest, read_entries, read_links, read_tail, select_numbers
 from escrowctl.journal.sqlite.transaction import SqliteTransaction
@@ -100,7 +100,10 @@ class SqliteStorage:
     def last(self) -> Link | None:
         """See `storage.Storage`."""
         self._flush()
-        return next(iter(read_tail(self._db).links), None)
+        tail = read_tail(self._db)
+        if tail.damage:
+            raise damaged(self.path, tail.damage)
+        return tail.links[0] if tail.links else None
 
     @translated
     def records(self, *, after: int, limit: int) -> list[Link]:

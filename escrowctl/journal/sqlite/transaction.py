@@ -69,13 +69,9 @@ class SqliteTransaction:
     @translated
     def check(self) -> None:
         """See `storage.Transaction`."""
-        links, head = self._tail.links, self._tail.head
-        before = links[1].head if len(links) > 1 else EMPTY
-        if links and not links[0].follows(before):
-            raise damaged(self.path, f"record {head.sequence} does not follow from the one before")
-        if not self._tail.ends_alike:
-            raise damaged(self.path, "its entries and its records do not end with the same one")
-        if why := self._saved.find_lost(head):
+        if damage := self._tail.damage:
+            raise damaged(self.path, damage)
+        if why := self._saved.find_lost(self._tail.head):
             raise lost(self.path, why)
 
     @translated

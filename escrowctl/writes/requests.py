@@ -7,9 +7,9 @@ from escrowctl.contract.identifiers import fold_id, fold_reference
 from escrowctl.contract.json import Document, JsonValue, Number, encode, normalise, read_reply
 from escrowctl.contract.money import Money, money_of
 from escrowctl.contract.operations import (
+    BY_NAME,
     CREATE_TRANSACTION,
     CREATE_WEBHOOK,
-    OPERATIONS,
     RELEASE_TRANSACTION,
     UPDATE_TRANSACTION,
     Operation,
@@ -219,7 +219,7 @@ def request_call(
 def request_again(entry: "Entry") -> WriteRequest | None:
     """Return the request that an entry records; None where the journal has hashes in place of its texts."""
     intent = entry.intent
-    operation = next((one for one in OPERATIONS if one.name == intent.operation), None)
+    operation = BY_NAME.get(intent.operation)
     body = _read(intent.body) if intent.body is not None else None
     if operation is None or operation.is_confidential or hash_values(body) != body:
         return None

@@ -17,7 +17,7 @@ from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
 from escrowctl.writes.failures import write_failure
 from escrowctl.writes.kinds import kind_of
-from escrowctl.writes.requests import ReleaseOptions, WriteRequest, set_pending
+from escrowctl.writes.requests import RecordOptions, WriteRequest, set_pending
 from escrowctl.writes.result import WriteResult
 
 _POLL_SECONDS = 2.0
@@ -29,7 +29,7 @@ class ReadBack:
     def __init__(
         self,
         request: WriteRequest,
-        options: ReleaseOptions,
+        options: RecordOptions,
         service: Service,
         reader: Reader,
         journal: Journal,

@@ -31,9 +31,6 @@ class WriteKind(NamedTuple):
     twice: str = "do it twice"
     answers: tuple[str, str] = ("it was done", "it was not done")
 
-    reads_record: bool = False
-    """The record is read before, shown and confirmed, read again under the lock, and read after."""
-
     warning: str = ""
     """The warning above the question."""
 
@@ -71,7 +68,6 @@ KINDS = {
     RELEASE_TRANSACTION.name: WriteKind(
         may_have="{id} may or may not be released.",
         answers=("it was released", "it was not released"),
-        reads_record=True,
         warning="A release cannot be undone.",
         types_amount=True,
         proving_statuses=lambda service: service.released,
@@ -79,7 +75,6 @@ KINDS = {
     ),
     UPDATE_TRANSACTION.name: WriteKind(
         may_have="{id} may or may not be updated.",
-        reads_record=True,
         warning="The effect of an update is not documented.",
         conflict_is_refusal=True,
     ),

@@ -187,5 +187,12 @@ DespiteOption = Annotated[
     list[str] | None,
     typer.Option("--allow-duplicate", metavar="ENTRY", help="Send although this equal journal entry is unknown."),
 ]
+ExpectAmountOption = Annotated[
+    str | None, typer.Option("--expect-amount", metavar="AMOUNT", help="Refuse unless the escrow holds this amount.")
+]
+ExpectCurrencyOption = Annotated[
+    str | None, typer.Option("--expect-currency", metavar="CODE", help="Refuse unless it is in this currency.")
+]
+DeadlineOption = Annotated[str, typer.Option("--deadline", metavar="TIME", help="How long --wait waits: 90s, 10m, 2h.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the exact request; send and read nothing.")]

@@ -1,25 +1,18 @@
 """Calls typed by hand: the path decides which operation it is, and the reply is shown as JSON."""
 
-from escrowctl.commands.tx.release import release_all
+from escrowctl.commands.tx.once_only import write_each
 from escrowctl.commands.tx.update import update_one
 from escrowctl.commands.webhook import register
 from escrowctl.commands.writing import check_currency, note_replayed, read_data, show_request
 from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.contract.money import check_minor_digits, parse_amount
-from escrowctl.contract.operations import (
-    CREATE_TRANSACTION,
-    CREATE_WEBHOOK,
-    RELEASE_TRANSACTION,
-    UPDATE_TRANSACTION,
-    Access,
-    Operation,
-)
+from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK, UPDATE_TRANSACTION, Access, Operation
 from escrowctl.contract.paths import Call, parse_call
 from escrowctl.contract.record import find_items, locate, unwrap
 from escrowctl.errors import bad_value
 from escrowctl.output.view import View, flatten
 from escrowctl.session import Session
-from escrowctl.writes.requests import ReleaseOptions, WriteOptions, WriteRequest, request_call, request_create_of
+from escrowctl.writes.requests import RecordOptions, WriteOptions, WriteRequest, request_call, request_create_of
 
 
 def call_path(
@@ -56,12 +49,6 @@ def _write(session: Session, call: Call, body: JsonValue, options: WriteOptions,
             _run(session, request_create_of(body, options, operation=operation), dry_run=dry_run)
         case CREATE_WEBHOOK.name:
             register(session, _require_body(body), options, dry_run=dry_run, operation=operation)
-        case RELEASE_TRANSACTION.name:
-            release_options = ReleaseOptions(body=encode(body) if body is not None else None)
-            ids = [resource_id]
-            release_all(
-                session, ids, release_options, options, several=False, yes=yes, dry_run=dry_run, operation=operation
-            )
         case UPDATE_TRANSACTION.name:
             update_one(
                 session,
@@ -73,6 +60,9 @@ def _write(session: Session, call: Call, body: JsonValue, options: WriteOptions,
                 dry_run=dry_run,
                 operation=operation,
             )
+        case _ if operation.once_only:
+            given = RecordOptions(body=encode(body) if body is not None else None)
+            write_each(session, operation, [resource_id], given, options, several=False, yes=yes, dry_run=dry_run)
         case _:
             request = request_call(operation, body, options, resource_id=call.resource_id)
             if not (yes or dry_run):

@@ -160,7 +160,7 @@ def ask_on_record(session: Session, operation: Operation, body: str | None, *, y
             ],
             word,
             why=f"the {verb} of {resource_id} needs confirmation",
-            declined=f"{resource_id} was not {kind.done}",
+            declined=f"{resource_id} was not {operation.done}",
         )
         return True
 
@@ -174,7 +174,7 @@ def show_created(session: Session, result: "WriteResult", view: View) -> None:
     `CHECK_FAILED` where the record differs from what was sent.
     """
     entry = result.sent
-    done, status = kind_of(entry.intent.operation).done, entry.settlement.http_status
+    done, status = entry.intent.done, entry.settlement.http_status
     note_replayed(session, result)
     if result.earlier is not None:
         same = f"{result.earlier.name} also got the id {view.id}: the service may have created one escrow, not two"
@@ -197,11 +197,11 @@ def note_replayed(session: Session, result: "WriteResult") -> None:
     if not result.replayed:
         return
     entry = result.sent
-    done = kind_of(entry.intent.operation).done
     is_reply_lost = entry.settlement.reply is None and result.record is not None
     unread = " The service's reply is not stored." if is_reply_lost else ""
     session.console.note(
-        "replayed", f"this was already {done} at {entry.settled_at} ({entry.name}). Nothing was sent now.{unread}"
+        "replayed",
+        f"this was already {entry.intent.done} at {entry.settled_at} ({entry.name}). Nothing was sent now.{unread}",
     )
 
 

@@ -27,7 +27,8 @@ class Standing(StrEnum):
 class Operation(NamedTuple):
     """One row of the interface: `path` holds `{id}` where INTERFACE.md writes `:id`.
 
-    `verb` is what a sentence calls it ("the create was sent").
+    `verb` is what a sentence calls it ("the create was sent"); of a write of the interface, `done`
+    completes "it was ...".
     """
 
     name: str
@@ -37,6 +38,7 @@ class Operation(NamedTuple):
     access: Access
     standing: Standing
     noun: str
+    done: str = ""
     once_only: bool = False
     """Whether doing it twice is always wrong; an identical create or update may be intended."""
 
@@ -60,7 +62,7 @@ class Operation(NamedTuple):
 
 
 CREATE_TRANSACTION = Operation(
-    "create_transaction", "create", "POST", "/transactions", Access.WRITE, Standing.PUBLISHED, "transaction"
+    "create_transaction", "create", "POST", "/transactions", Access.WRITE, Standing.PUBLISHED, "transaction", "created"
 )
 GET_TRANSACTION = Operation(
     "get_transaction", "get", "GET", "/transactions/{id}", Access.READ, Standing.PUBLISHED, "transaction"
@@ -73,17 +75,25 @@ RELEASE_TRANSACTION = Operation(
     Access.WRITE,
     Standing.PUBLISHED,
     "transaction",
+    "released",
     once_only=True,
 )
 LIST_TRANSACTIONS = Operation(
     "list_transactions", "list", "GET", "/transactions", Access.READ, Standing.OBSERVED, "transaction"
 )
 UPDATE_TRANSACTION = Operation(
-    "update_transaction", "update", "PUT", "/transactions/{id}", Access.WRITE, Standing.OBSERVED, "transaction"
+    "update_transaction",
+    "update",
+    "PUT",
+    "/transactions/{id}",
+    Access.WRITE,
+    Standing.OBSERVED,
+    "transaction",
+    "updated",
 )
 GET_USER = Operation("get_user", "get", "GET", "/users/{id}", Access.READ, Standing.PUBLISHED, "user")
 CREATE_WEBHOOK = Operation(
-    "create_webhook", "webhook creation", "POST", "/webhooks", Access.WRITE, Standing.PUBLISHED, "webhook"
+    "create_webhook", "webhook creation", "POST", "/webhooks", Access.WRITE, Standing.PUBLISHED, "webhook", "registered"
 )
 LIST_WEBHOOKS = Operation("list_webhooks", "list", "GET", "/webhooks", Access.READ, Standing.PUBLISHED, "webhook")
 
@@ -108,11 +118,8 @@ def make_foreign(method: str, path: str) -> Operation:
 READING_METHODS = frozenset({"GET"})
 """Methods that ask for nothing but a reading (RFC 9110 section 9.2.1), among those that `api` sends."""
 
-ONCE_ONLY = frozenset(operation.name for operation in OPERATIONS if operation.once_only)
-"""Names of the operations that are wrong to do twice."""
-
-VERBS = {operation.name: operation.verb for operation in OPERATIONS}
-"""Operation name -> its verb; a foreign one has none here."""
+BY_NAME = {operation.name: operation for operation in OPERATIONS}
+"""Operation name -> its row; a foreign one has none."""
 
 DEFAULT_API_PREFIX = "/api/v1"
 """The prefix of section 4's table; section 4's example request says `/v1` (which is canonical: not shown)."""

@@ -2,8 +2,8 @@
 
 A service may take `/Transactions/x/release.json` for the release of x, and have another
 prefix than the profile says. What ends like one of the contract's writes is treated as one, and what
-lies beneath a transaction and has a segment that starts with `release` as its release, so that no
-spelling gets round its guards. Nothing is guessed from a body.
+lies beneath a transaction and has a segment that starts with `release` as its release (and so for
+each once-only write), so that no spelling gets round its guards. Nothing is guessed from a body.
 """
 
 import re
@@ -11,14 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from escrowctl.contract.identifiers import parse_id
-from escrowctl.contract.operations import (
-    OPERATIONS,
-    READING_METHODS,
-    RELEASE_TRANSACTION,
-    Access,
-    Operation,
-    make_foreign,
-)
+from escrowctl.contract.operations import OPERATIONS, READING_METHODS, Access, Operation, make_foreign
 from escrowctl.errors import bad_value
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -27,8 +20,8 @@ _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})", re.ASCII)
 _UNESCAPED = re.compile(r"[A-Za-z0-9_~-]", re.ASCII)
 _QUERY = re.compile(r"[A-Za-z0-9._~=&%+,:@/-]+", re.ASCII)
 _MAX_CHARS = 4000
-_RELEASE_METHODS = frozenset({"POST", "PUT", "PATCH"})
-"""Methods by which a service may take a release: a guard too many sends nothing twice."""
+_ONCE_ONLY_METHODS = frozenset({"POST", "PUT", "PATCH"})
+"""Methods by which a service may take a once-only write: a guard too many sends nothing twice."""
 
 
 class Call(NamedTuple):
@@ -95,10 +88,11 @@ def _segments(text: str, path: str) -> list[str]:
 
 
 def _recognise(method: str, segments: list[str]) -> Call:
-    position = _releases(segments) if method in _RELEASE_METHODS else None
-    if position is not None:
-        path = "/" + "/".join([*segments[:position], "{id}", *segments[position + 1 :]])
-        return Call(RELEASE_TRANSACTION._replace(method=method, path=path), parse_id(segments[position]))
+    for operation in OPERATIONS:
+        position = _find_id(segments, operation) if operation.once_only and method in _ONCE_ONLY_METHODS else None
+        if position is not None:
+            path = "/" + "/".join([*segments[:position], "{id}", *segments[position + 1 :]])
+            return Call(operation._replace(method=method, path=path), parse_id(segments[position]))
     for operation in OPERATIONS:
         resource_id = _fits(operation, method, segments)
         if resource_id is not None:
@@ -110,16 +104,16 @@ def _recognise(method: str, segments: list[str]) -> Call:
     return Call(foreign, parse_id(beneath) if beneath is not None else None)
 
 
-def _releases(segments: list[str]) -> int | None:
-    """Return where the id of the transaction is that a path may release, or None.
+def _find_id(segments: list[str], operation: Operation) -> int | None:
+    """Return where the id of the transaction is that a path may do a once-only write to, or None.
 
     It lies beneath that transaction, with a segment that starts with `release`: `/transactions/ID/release-funds`.
     """
-    beneath = False
+    action, beneath = operation.path.rpartition("/")[2], False
     for position in reversed(range(1, len(segments))):
         if beneath and _bare(segments[position - 1]) == "transactions":
             return position
-        beneath = beneath or segments[position].casefold().startswith("release")
+        beneath = beneath or segments[position].casefold().startswith(action)
     return None
 
 

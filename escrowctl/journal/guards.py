@@ -112,11 +112,11 @@ def check_account(earlier: Entry, intent: Intent) -> None:
 def check_identical(identical: list[Entry], intent: Intent, *, now: datetime) -> None:
     """Refuse a write that is identical to one which may have happened.
 
-    A release that is done is refused (`ErrorCode.ALREADY_DONE`), one in flight elsewhere is
+    A once-only write that is done is refused (`ErrorCode.ALREADY_DONE`), one in flight elsewhere is
     `ErrorCode.BUSY`; one that is unknown refuses an identical one (`ErrorCode.EARLIER_UNKNOWN`) until it
     is settled, or an allowed duplicate. Any other write may be identical to one that is done: the same
-    amount twice is legitimate. Releases of ids that differ only in case or Unicode form refuse each
-    other (`ErrorCode.CONFLICT`), unless they are allowed duplicates.
+    amount twice is legitimate. Once-only writes to ids that differ only in case or Unicode form refuse
+    each other (`ErrorCode.CONFLICT`), unless they are allowed duplicates.
     """
     for entry in identical:
         if intent.is_create and _folded_reference(entry.intent) != _folded_reference(intent):
@@ -252,7 +252,7 @@ def _confusable(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError:
     typed, then = intent.resource_id, entry.intent.resource_id
     return _refusal(
         ErrorCode.CONFLICT,
-        f"{then} {_how_released(entry)} {ago(entry.settled_at or entry.sent_at, now)} ({entry.name}). "
+        f"{then} {_how_done(entry)} {ago(entry.settled_at or entry.sent_at, now)} ({entry.name}). "
         f"{typed} differs from it only in case: some services take them for one escrow.",
         entry,
         hint=(
@@ -262,19 +262,19 @@ def _confusable(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError:
     )
 
 
-def _how_released(entry: Entry) -> str:
+def _how_done(entry: Entry) -> str:
     if entry.state is not State.DONE:
-        return "may have been released"
-    return "was released" if entry.settlement.verified else "was accepted for release"
+        return f"may have been {entry.intent.done}"
+    return f"was {entry.intent.done}" if entry.settlement.verified else f"was accepted for {entry.intent.verb}"
 
 
 def _already_done(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError:
     when = f"{ago(entry.settled_at or entry.sent_at, now)} (journal {entry.name})"
-    typed, then = intent.resource_id, entry.intent.resource_id
+    typed, then, what = intent.resource_id, entry.intent.resource_id, f"the {intent.verb} of {intent.resource_id}"
     if not intent.account.is_same(entry.intent.account):
         return _refusal(
             ErrorCode.CONFLICT,
-            f"{typed} {_how_released(entry)} with another API key, {when}: this may be another account's escrow.",
+            f"{typed} {_how_done(entry)} with another API key, {when}: this may be another account's escrow.",
             entry,
             hint=(
                 command(f"tx get {typed}", "what this account has"),
@@ -283,11 +283,11 @@ def _already_done(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError
         )
     where = f"elsewhere (imported: {entry.origin})" if entry.origin else "from here"
     sentence = (
-        f"{typed} was already released {where}, {when}."
+        f"{typed} was already {intent.done} {where}, {when}."
         if entry.settlement.verified
-        else f"the release of {typed} is recorded as applied, an operator decided, {when}; no reading has shown it."
+        else f"{what} is recorded as applied, an operator decided, {when}; no reading has shown it."
         if entry.settlement.detail == DECIDED_APPLIED
-        else f"the release of {typed} was already sent {where} and accepted, {when}; no reading has shown it yet."
+        else f"{what} was already sent {where} and accepted, {when}; no reading has shown it yet."
     )
     alias = "" if typed == then else f" It was sent as {then}."
     hint = () if entry.settlement.verified else command(f"tx get {typed}", "what the service says of it")
@@ -308,7 +308,7 @@ def _earlier_unknown(entry: Entry, like: str, now: datetime) -> EscrowctlError:
         ErrorCode.EARLIER_UNKNOWN,
         f"{like} ({', '.join(facts)}) still has an unknown outcome.",
         effect=NOTHING_SENT_NOW,
-        # A release is never meant twice, nor is a reference.
+        # A once-only write is never meant twice, nor is a reference.
         hint=(settle, anyway) if like.startswith("an identical") else settle,
         outcome=Outcome.UNKNOWN,
         facts=entry.facts,

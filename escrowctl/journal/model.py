@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from escrowctl.contract.money import Money
-from escrowctl.contract.operations import ONCE_ONLY, VERBS
+from escrowctl.contract.operations import BY_NAME
 from escrowctl.errors import Outcome, bad_value
 from escrowctl.journal.accounts import NO_ACCOUNT, Account
 
@@ -91,7 +91,12 @@ class Intent(NamedTuple):
     @property
     def verb(self) -> str:
         """The write in a word or two for a sentence: `create`, `release`, `DELETE call` for a raw one."""
-        return VERBS.get(self.operation, f"{self.method} call")
+        return BY_NAME[self.operation].verb if self.operation in BY_NAME else f"{self.method} call"
+
+    @property
+    def done(self) -> str:
+        """What completes "it was ...": `created`, `released`, `called` for a raw call."""
+        return BY_NAME[self.operation].done if self.operation in BY_NAME else "called"
 
     @property
     def is_create(self) -> bool:
@@ -101,10 +106,10 @@ class Intent(NamedTuple):
     @property
     def is_once_only(self) -> bool:
         """Whether doing it twice is always wrong: a release is; an identical create or update may be meant."""
-        return self.operation in ONCE_ONLY
+        return self.operation in BY_NAME and BY_NAME[self.operation].once_only
 
     def has_same_id(self, other: "Intent") -> bool:
-        """Whether two releases name one id exactly; the guards also compare ids without case and Unicode form."""
+        """Whether both name one id exactly; the guards also compare ids without case and Unicode form."""
         return bool(set(self.fingerprints) & set(other.fingerprints))
 
 

@@ -1,26 +1,16 @@
 """The ledger: double entry, append-only, in whole units of a ten-thousandth.
 
-    create    payer:<user>  -a      hold           +a
-    release   hold          -a      payee:<user>   +a
-
-Accounts are the sandbox's own choice, one set per currency. The balance of a payer is negative by
+Each move (`records.TRANSITIONS`) posts its amount twice: minus to the account that gives, plus to the one that
+takes. Accounts are the sandbox's own choice, one set per currency. The balance of a payer is negative by
 what was paid in; that of a hold is never negative.
 """
 
 import sqlite3
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import NamedTuple
 
-from escrowctl.sandbox.records import Move, State, Transaction
+from escrowctl.sandbox.records import HOLD, TRANSITIONS, Move, State, Transaction
 
 DECIMALS = 4
-HOLD = "hold"
-
-POSTINGS: Mapping[Move, tuple[str, str]] = MappingProxyType(
-    {Move.CREATE: ("payer:{payer}", HOLD), Move.RELEASE: (HOLD, "payee:{payee}")}
-)
-"""move -> (account that gives, account that takes)."""
 
 HALF = 1_000_000_000
 """Sums are taken in two halves: one sum of many 63-bit integers overflows in SQLite."""
@@ -48,7 +38,8 @@ def post(connection: sqlite3.Connection, transaction: Transaction, *, move: Move
 
     Raise sqlite3.IntegrityError if this move, or another that leaves the hold, was already posted.
     """
-    gives, takes = (account.format(payer=transaction.payer, payee=transaction.payee) for account in POSTINGS[move])
+    transition, users = TRANSITIONS[move], {"payer": transaction.payer, "payee": transaction.payee}
+    gives, takes = transition.gives.format(**users), transition.takes.format(**users)
     amount = units(transaction.amount)
     connection.executemany(
         INSERT,

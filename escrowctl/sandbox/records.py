@@ -1,9 +1,7 @@
 """Users and transactions: their fields, states and ids, their SQL, and how they look on the wire.
 
 INTERFACE.md section 2 shows `amount` and `currency` of a transaction and no other field of any
-record, and section 3 shows no states: the rest is the sandbox's own choice. A transaction goes
-
-    create -> held -> release -> released
+record, and section 3 shows no states: the rest is the sandbox's own choice.
 """
 
 import secrets
@@ -39,10 +37,25 @@ class Move(StrEnum):
     RELEASE = "release"
 
 
-FIRST_STATE = State.HELD
+class Transition(NamedTuple):
+    """What a move does: the only state that it is possible from (None: a new record), the state after it,
+    and the accounts of the ledger that give and take.
+    """
 
-TRANSITIONS: Mapping[Move, tuple[State, State]] = MappingProxyType({Move.RELEASE: (State.HELD, State.RELEASED)})
-"""move -> the only state that it is possible from, and the state after it."""
+    before: State | None
+    after: State
+    gives: str
+    takes: str
+
+
+HOLD = "hold"
+
+TRANSITIONS: Mapping[Move, Transition] = MappingProxyType(
+    {
+        Move.CREATE: Transition(None, State.HELD, "payer:{payer}", HOLD),
+        Move.RELEASE: Transition(State.HELD, State.RELEASED, HOLD, "payee:{payee}"),
+    }
+)
 
 
 def draw_id(prefix: str) -> str:
@@ -146,14 +159,12 @@ def find_transaction(connection: sqlite3.Connection, transaction_id: str) -> Tra
     return _transaction(row) if row else None
 
 
-def move_transaction(
-    connection: sqlite3.Connection, transaction_id: str, *, before: State, after: State, at: str
-) -> Transaction | None:
-    """Change the state of a transaction that is in `before`, and return it; None if it is not.
+def move_transaction(connection: sqlite3.Connection, transaction_id: str, *, move: Move, at: str) -> Transaction | None:
+    """Change the state of a transaction and return it; None if the move is not possible from the state it is in.
 
     The condition is part of the UPDATE, so only one of several callers gets the row.
     """
-    rows = connection.execute(MOVE, (after, at, transaction_id, before)).fetchall()
+    rows = connection.execute(MOVE, (TRANSITIONS[move].after, at, transaction_id, TRANSITIONS[move].before)).fetchall()
     return _transaction(rows[0]) if rows else None
 
 

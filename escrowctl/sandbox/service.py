@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Callable
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 from escrowctl.contract.operations import (
@@ -16,13 +17,14 @@ from escrowctl.contract.operations import (
     LIST_WEBHOOKS,
     RELEASE_TRANSACTION,
     UPDATE_TRANSACTION,
+    Operation,
 )
 from escrowctl.sandbox.endpoints import Webhooks
-from escrowctl.sandbox.http import OPENAPI_PATH, STATUS_PATH, App, Call, build_app
+from escrowctl.sandbox.http import OPENAPI_PATH, STATUS_PATH, App, Call, Handler, build_app
 from escrowctl.sandbox.json import JsonObject
 from escrowctl.sandbox.ledger import DECIMALS, check_ledger
 from escrowctl.sandbox.ownership import Claim, claim_store
-from escrowctl.sandbox.records import draw_id
+from escrowctl.sandbox.records import Move, draw_id
 from escrowctl.sandbox.store import FILE_NAME, Store, has_write_ahead_log, open_store
 from escrowctl.sandbox.transactions import Transactions
 
@@ -46,10 +48,10 @@ class Sandbox:
     ) -> None:
         transactions = Transactions(store, now=now, draw_id=draw_id)
         webhooks = Webhooks(store, now=now, draw_id=draw_id)
-        handlers = {
+        handlers: dict[Operation, Handler] = {
             CREATE_TRANSACTION: transactions.create,
             GET_TRANSACTION: transactions.get,
-            RELEASE_TRANSACTION: transactions.release,
+            RELEASE_TRANSACTION: partial(transactions.move, Move.RELEASE),
             LIST_TRANSACTIONS: transactions.list_newest,
             UPDATE_TRANSACTION: transactions.update,
             GET_USER: transactions.get_user,

@@ -1,4 +1,4 @@
-"""The transaction and user operations of the interface: create, get, list, update, release; get a user.
+"""The transaction and user operations of the interface: create, get, list, update, moves; get a user.
 
 INTERFACE.md section 2 does not show which fields a create needs, their bounds, units and values. The
 sandbox's own choice: `amount` a JSON number above 0, at most 14 digits before the point and 4 after
@@ -23,7 +23,6 @@ from escrowctl.sandbox.problems import Flaw, ProblemError, ProblemKind, flawed, 
 from escrowctl.sandbox.records import (
     DEFAULT_PAYEE,
     DEFAULT_PAYER,
-    FIRST_STATE,
     RESERVED_FIELDS,
     TRANSITIONS,
     Move,
@@ -115,17 +114,17 @@ class Transactions:
             f"Transaction {call.resource_id} was not changed: the published interface shows no update.",
         )
 
-    def release(self, call: Call) -> JsonObject:
-        """Give the held money to the payee, and return the record.
+    def move(self, move: Move, call: Call) -> JsonObject:
+        """Move the held money, such as to the payee by a release, and return the record.
 
-        404 if there is no such transaction; 409 from any state but held, so only one of several
+        404 if there is no such transaction; 409 from any state but the move's own, so only one of several
         callers gets 200. The interface shows no body for this call: a JSON object has no effect.
         """
         call.ignore_body()
         with self._store.writing() as connection:
             at = timestamp(self._now())
-            transaction = _move(connection, call.resource_id, move=Move.RELEASE, at=at)
-            ledger.post(connection, transaction, move=Move.RELEASE, at=at)
+            transaction = _move(connection, call.resource_id, move=move, at=at)
+            ledger.post(connection, transaction, move=move, at=at)
         return transaction.document()
 
     def get_user(self, call: Call) -> JsonObject:
@@ -140,7 +139,7 @@ class Transactions:
         at = timestamp(self._now())
         while True:
             transaction = Transaction(
-                id=self._draw_id("tx"), status=FIRST_STATE, created_at=at, updated_at=at, **requested
+                id=self._draw_id("tx"), status=TRANSITIONS[Move.CREATE].after, created_at=at, updated_at=at, **requested
             )
             if add_transaction(connection, transaction):
                 return transaction
@@ -164,10 +163,10 @@ def _require_users(connection: sqlite3.Connection, requested: Mapping[str, Any])
 
 
 def _move(connection: sqlite3.Connection, transaction_id: str, *, move: Move, at: str) -> Transaction:
-    before, after = TRANSITIONS[move]
-    if moved := move_transaction(connection, transaction_id, before=before, after=after, at=at):
+    if moved := move_transaction(connection, transaction_id, move=move, at=at):
         return moved
     state = _require(connection, transaction_id).status
     raise ProblemError(
-        ProblemKind.MOVE_REFUSED, f"Transaction {transaction_id} is {state}; {move} is possible only from {before}."
+        ProblemKind.MOVE_REFUSED,
+        f"Transaction {transaction_id} is {state}; {move} is possible only from {TRANSITIONS[move].before}.",
     )

@@ -13,6 +13,7 @@ from escrowctl.contract.operations import (
     UPDATE_TRANSACTION,
     Operation,
 )
+from escrowctl.errors import ErrorCode
 
 
 def _none(_service: Service) -> frozenset[str]:
@@ -22,17 +23,13 @@ def _none(_service: Service) -> frozenset[str]:
 class WriteKind(NamedTuple):
     """One kind of write.
 
-    `done` completes "this was ... before". `may_have` is what an unknown outcome means. `twice` is what
-    sending it twice may do. `answers` are what the service's support may answer: it was done, it was not.
+    `may_have` is what an unknown outcome means. `twice` is what sending it twice may do. `answers` are what
+    the service's support may answer: it was done, it was not.
     """
 
-    done: str
     may_have: str
     twice: str = "do it twice"
     answers: tuple[str, str] = ("it was done", "it was not done")
-
-    reads_record: bool = False
-    """The record is read before, shown and confirmed, read again under the lock, and read after."""
 
     warning: str = ""
     """The warning above the question."""
@@ -42,6 +39,9 @@ class WriteKind(NamedTuple):
 
     proving_statuses: Callable[[Service], frozenset[str]] = _none
     """The statuses, case-folded, that prove it when the record is read back; empty: none is known."""
+
+    unconfirmed: ErrorCode = ErrorCode.CHECK_FAILED
+    """The error of one that was accepted, and whose record does not show it."""
 
     needs_id: bool = False
     """Only an id from the service proves it."""
@@ -59,7 +59,6 @@ class WriteKind(NamedTuple):
 
 KINDS = {
     CREATE_TRANSACTION.name: WriteKind(
-        done="created",
         may_have="The escrow may or may not exist.",
         twice="hold the money twice",
         answers=("it exists", "it does not exist"),
@@ -67,30 +66,26 @@ KINDS = {
         listing=LIST_TRANSACTIONS,
     ),
     RELEASE_TRANSACTION.name: WriteKind(
-        done="released",
         may_have="{id} may or may not be released.",
         answers=("it was released", "it was not released"),
-        reads_record=True,
         warning="A release cannot be undone.",
         types_amount=True,
         proving_statuses=lambda service: service.released,
+        unconfirmed=ErrorCode.NOT_RELEASED,
     ),
     UPDATE_TRANSACTION.name: WriteKind(
-        done="updated",
         may_have="{id} may or may not be updated.",
-        reads_record=True,
         warning="The effect of an update is not documented.",
         conflict_is_refusal=True,
     ),
     CREATE_WEBHOOK.name: WriteKind(
-        done="registered",
         may_have="The endpoint may or may not be registered.",
         answers=("it exists", "it does not exist"),
         listing=LIST_WEBHOOKS,
     ),
 }
 
-_RAW = WriteKind(done="called", may_have="It may or may not have been carried out.")
+_RAW = WriteKind(may_have="It may or may not have been carried out.")
 
 
 def kind_of(operation: str) -> WriteKind:

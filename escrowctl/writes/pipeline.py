@@ -16,14 +16,14 @@ from escrowctl.writes.create import conclude_create, read_accepted
 from escrowctl.writes.failures import write_failure
 from escrowctl.writes.inspection import Confirm, inspect, require_unchanged
 from escrowctl.writes.kinds import kind_of
-from escrowctl.writes.requests import ReleaseOptions, WriteRequest
+from escrowctl.writes.requests import RecordOptions, WriteRequest
 from escrowctl.writes.result import WriteResult
 from escrowctl.writes.writer import Writer
 
 RequestFor = Callable[[Located | None], WriteRequest]
 """Builds the request for a record from what was read of it (None: not read)."""
 
-_NO_OPTIONS = ReleaseOptions()
+_NO_OPTIONS = RecordOptions()
 
 
 class Pipeline:
@@ -53,7 +53,7 @@ class Pipeline:
         return self._require_done(result)
 
     def run_on_record(
-        self, request_for: RequestFor, confirm: Confirm, options: ReleaseOptions = _NO_OPTIONS
+        self, request_for: RequestFor, confirm: Confirm, options: RecordOptions = _NO_OPTIONS
     ) -> WriteResult:
         """Carry out a write on a record once: it is read and confirmed before, and read back after.
 
@@ -80,7 +80,7 @@ class Pipeline:
                     require_unchanged(read_back.resource_id, before, self._inspect(request, options))
                 return read_back.conclude(self._writer.perform(request)._replace(before=before))
         except EscrowctlError as error:
-            if options.skip_released and error.code is ErrorCode.ALREADY_DONE:
+            if options.skip_done and error.code is ErrorCode.ALREADY_DONE:
                 return read_back.skip(error)
             raise
 
@@ -93,7 +93,7 @@ class Pipeline:
                 raise
             return None
 
-    def _inspect(self, request: WriteRequest, options: ReleaseOptions) -> Located | None:
+    def _inspect(self, request: WriteRequest, options: RecordOptions) -> Located | None:
         """Read the record; raises EscrowctlError where it is done already, or an expectation fails."""
         resource_id, operation = request.resource_id or "", request.operation
         found = inspect(self._reader, resource_id, allow_unreadable=options.allow_unreadable, verb=operation.verb)

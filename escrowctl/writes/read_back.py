@@ -17,7 +17,7 @@ from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
 from escrowctl.writes.failures import write_failure
 from escrowctl.writes.kinds import kind_of
-from escrowctl.writes.requests import ReleaseOptions, WriteRequest, set_pending
+from escrowctl.writes.requests import RecordOptions, WriteRequest, set_pending
 from escrowctl.writes.result import WriteResult
 
 _POLL_SECONDS = 2.0
@@ -29,7 +29,7 @@ class ReadBack:
     def __init__(
         self,
         request: WriteRequest,
-        options: ReleaseOptions,
+        options: RecordOptions,
         service: Service,
         reader: Reader,
         journal: Journal,
@@ -38,7 +38,7 @@ class ReadBack:
     ) -> None:
         self.resource_id = request.resource_id or ""
         self._kind = kind_of(request.operation.name)
-        self._verb = request.operation.verb
+        self._verb, self._done = request.operation.verb, request.operation.done
         self._once_only = request.operation.once_only
         self._options = options
         self._service = service
@@ -95,10 +95,10 @@ class ReadBack:
         reads = "its record cannot be read" if status is None else f"its status is {'still ' * is_same}{status}"
         hints = [command(f"journal resolve {entry.name}", "to read it again")]
         if status is not None and result.status_before not in (None, status):
-            # Which status means released is never suggested: a wrong one would report what did not happen.
+            # Which status proves it is never suggested: a wrong one would report what did not happen.
             hints.append(command(set_pending(status), f'if {status} means "on its way"'))
         return EscrowctlError(
-            ErrorCode.NOT_RELEASED,
+            self._kind.unconfirmed,
             f"{self.resource_id}: the {self._verb} was accepted ({entry.settlement.http_status}), but {reads}. "
             f"Do not {self._verb} it again.",
             hint=tuple(hints),
@@ -154,7 +154,7 @@ class ReadBack:
                 raise EscrowctlError(
                     ErrorCode.WAIT_EXPIRED,
                     f"{self.resource_id}: the {self._verb} was accepted ({result.sent.settlement.http_status}), but "
-                    f"{seconds:g} s later it is {describe(_located(after))}, not {self._kind.done}.",
+                    f"{seconds:g} s later it is {describe(_located(after))}, not {self._done}.",
                     hint=command(f"tx get {self.resource_id}"),
                     outcome=Outcome.DONE,
                     facts=result.sent.facts,

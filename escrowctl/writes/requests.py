@@ -6,14 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from escrowctl.contract.identifiers import fold_id, fold_reference
 from escrowctl.contract.json import Document, JsonValue, Number, encode, normalise, read_reply
 from escrowctl.contract.money import Money, money_of
-from escrowctl.contract.operations import (
-    CREATE_TRANSACTION,
-    CREATE_WEBHOOK,
-    OPERATIONS,
-    RELEASE_TRANSACTION,
-    UPDATE_TRANSACTION,
-    Operation,
-)
+from escrowctl.contract.operations import BY_NAME, CREATE_TRANSACTION, CREATE_WEBHOOK, UPDATE_TRANSACTION, Operation
 from escrowctl.contract.record import locate
 from escrowctl.contract.redaction import hash_values, redact
 from escrowctl.errors import bad_value
@@ -40,11 +33,11 @@ class WriteOptions(NamedTuple):
 NO_OPTIONS = WriteOptions()
 
 
-class ReleaseOptions(NamedTuple):
-    """How escrows are to be released.
+class RecordOptions(NamedTuple):
+    """How existing escrows are to be written to.
 
     `expected_*` refuse on a mismatch, amounts compared as Decimals. `allow_unreadable` allows a record that
-    cannot be read, `skip_released` makes "already released" a success, `wait` is how many seconds to wait
+    cannot be read, `skip_done` makes "already released" a success, `wait` is how many seconds to wait
     until the record reads as released (None: not at all).
     """
 
@@ -52,7 +45,7 @@ class ReleaseOptions(NamedTuple):
     expected_amount: Number | None = None
     expected_currency: str | None = None
     allow_unreadable: bool = False
-    skip_released: bool = False
+    skip_done: bool = False
     wait: float | None = None
 
 
@@ -127,24 +120,19 @@ def request_create_of(
     )
 
 
-def request_release(
-    resource_id: str,
-    release: ReleaseOptions,
-    options: WriteOptions = NO_OPTIONS,
-    *,
-    found: "Located | None" = None,
-    operation: Operation = RELEASE_TRANSACTION,
+def request_once_only(
+    operation: Operation, resource_id: str, body: str | None, options: WriteOptions, *, found: "Located | None" = None
 ) -> WriteRequest:
-    """Return the request to release one escrow; `found` is its record as read, with the id it echoes."""
+    """Return the request for a once-only write to an escrow; `found` is its record as read, with the id it echoes."""
     # The locks are on both spellings: the one typed, and the one that the service echoes.
     echoed = (found.id if found else None) or resource_id
     return WriteRequest(
         operation=operation,
-        body=release.body,
+        body=body,
         fingerprint=echoed,
         locks=_transaction_locks(resource_id, echoed),
         options=options,
-        recorded_body=encode(hash_values(_read(release.body))) if release.body is not None else None,
+        recorded_body=encode(hash_values(_read(body))) if body is not None else None,
         resource_id=resource_id,
         money=money_of(found),
     )
@@ -219,7 +207,7 @@ def request_call(
 def request_again(entry: "Entry") -> WriteRequest | None:
     """Return the request that an entry records; None where the journal has hashes in place of its texts."""
     intent = entry.intent
-    operation = next((one for one in OPERATIONS if one.name == intent.operation), None)
+    operation = BY_NAME.get(intent.operation)
     body = _read(intent.body) if intent.body is not None else None
     if operation is None or operation.is_confidential or hash_values(body) != body:
         return None

@@ -95,7 +95,7 @@ class Resolution:
     def record_not_applied(self, entry: Entry, decision: OperatorDecision, *, allow_unreadable: bool) -> Entry:
         """Record that a write was not applied, an unknown one or one that no reading verified as done.
 
-        The same line may then be sent again. Raises EscrowctlError: 3 where a release reads as released,
+        The same line may then be sent again. Raises EscrowctlError: 3 where the record reads as done,
         what a create made can be read, or a record carries the key of a create, and as a reading does
         where that cannot be read.
         """
@@ -140,17 +140,17 @@ class Resolution:
 
     def _look_at_record(self, entry: Entry, *, resend: bool) -> Finding:
         """Settle a write on one record by that record's status."""
-        resource_id, kind = entry.intent.resource_id or "", kind_of(entry.intent.operation)
+        resource_id, done, kind = entry.intent.resource_id or "", entry.intent.done, kind_of(entry.intent.operation)
         located = self._read(entry, resource_id, resend=resend)
         if located is None:
-            return Finding(entry, f"no reading shows whether {resource_id} was {kind.done}.")
+            return Finding(entry, f"no reading shows whether {resource_id} was {done}.")
         if not kind.is_proven_by(located.status, self._service):
             if resend:
                 _require_money(entry, resource_id, located)
             why = (
                 f"a {entry.intent.verb} may still be on its way"
                 if kind.proving_statuses(self._service)
-                else f"no status is known to mean {kind.done} (status.{kind.done} in the profile)"
+                else f"no status is known to mean {done} (status.{done} in the profile)"
             )
             return Finding(entry, f"{resource_id} reads as {describe(located)}; {why}.")
         if (other := find_same(self._journal, entry, account_of(self._service))) is not None:
@@ -304,7 +304,7 @@ class Resolution:
             raise _contradicted(f"{resource_id} differs from what was sent: {' and '.join(differences)}.")
         kind = kind_of(entry.intent.operation)
         if kind.proving_statuses(self._service) and not kind.is_proven_by(found.status, self._service):
-            raise _contradicted(f"{resource_id} reads as {describe(found)}, not as {kind.done}.")
+            raise _contradicted(f"{resource_id} reads as {describe(found)}, not as {entry.intent.done}.")
         as_sent = (
             ", as sent" if entry.intent.is_create and money is not None and describe_money(found) == str(money) else ""
         )
@@ -312,12 +312,12 @@ class Resolution:
 
 
 def _require_money(entry: Entry, resource_id: str, located: Located) -> None:
-    """Refuse (3) to send a release again whose escrow holds something else than when it was agreed to."""
-    money = entry.intent.money
+    """Refuse (3) to send a write again whose escrow holds something else than when it was agreed to."""
+    money, does = entry.intent.money, f"{entry.intent.verb}s"
     if money is not None and (located.amount, located.currency) != (money.amount, money.currency):
         raise not_sent(
             ErrorCode.EXPECTATION_FAILED,
-            f"{resource_id} holds {describe_money(located) or 'nothing known'} now, but {entry.name} releases {money}.",
+            f"{resource_id} holds {describe_money(located) or 'nothing known'} now, but {entry.name} {does} {money}.",
             facts={"expected": str(money), "found": describe_money(located)},
         )
 

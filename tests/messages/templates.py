@@ -130,7 +130,7 @@ NOT_PRINTED = {
     ("journal/*", "look at it: ls -l"): "needs a journal that root cannot open",
     ("journal/*", "the create under the reference"): "needs a create without an id under a reference",
     ("journal/*", "a {verb} that is done"): "needs a write without an id",
-    ("journal/*", "was released"): "needs an expired claim",
+    ("journal/*", "was {done}"): "needs an expired claim",
     ("journal/*", "it was in flight"): "needs a process killed before an export",
     ("journal/*", "one of the two"): "needs a copied journal that went on",
     ("journal/*", "the export is"): "needs a copied journal that went on",

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from escrowctl.main import main
 from escrowctl.sandbox import ledger, store
-from escrowctl.sandbox.records import Move, Transaction
+from escrowctl.sandbox.records import HOLD, Move, Transaction
 
 
 def answers_before_the_commit() -> None:
@@ -40,7 +40,7 @@ def forgets_half_of_a_release() -> None:
         if seen[0] % 10:
             post(connection, transaction, move=move, at=at)
         else:
-            row = (transaction.id, move, ledger.HOLD, transaction.currency, ledger.units(transaction.amount), at)
+            row = (transaction.id, move, HOLD, transaction.currency, ledger.units(transaction.amount), at)
             connection.execute(ledger.INSERT, row)
 
     ledger.post = half  # that is the fault

@@ -16,7 +16,7 @@ from escrowctl.commands.journal.selection import (
 )
 from escrowctl.commands.journal.views import COLUMNS, view_entry, view_row
 from escrowctl.contract.json import JsonValue, Number
-from escrowctl.contract.operations import VERBS
+from escrowctl.contract.operations import BY_NAME
 from escrowctl.errors import bad_value
 from escrowctl.journal.model import parse_entry_name
 from escrowctl.journal.totals import Group, Sums, add_up
@@ -96,10 +96,11 @@ def totals(context: typer.Context, since: SinceOption = None, until: UntilOption
 
 
 def _row(group: Group, sums: Sums) -> View:
+    known = BY_NAME.get(group.operation)
     named: dict[str, JsonValue] = {
         "month": group.month,
         "profile": group.profile,
-        "operation": VERBS.get(group.operation, group.operation.replace("_", " ")),
+        "operation": known.verb if known else group.operation.replace("_", " "),
         "currency": group.currency,
         "done": Number(str(sums.done)),
         "done_amount": _amount(group, sums.done_amount),

@@ -133,7 +133,7 @@ def _settle(session: Session, entry: Entry, verdict: _Ruling) -> Entry:
 def _is_open(entry: Entry, verdict: _Ruling) -> bool:
     """Whether there is something to settle: an unknown outcome, or a done one that no reading has verified.
 
-    Such a release is read again; `--not-applied` overturns any.
+    Such a once-only write is read again; `--not-applied` overturns any.
     """
     if entry.state is not State.DONE or entry.settlement.verified:
         return entry.state is State.UNKNOWN
@@ -141,10 +141,11 @@ def _is_open(entry: Entry, verdict: _Ruling) -> bool:
 
 
 def _still_unconfirmed(entry: Entry, sentence: str) -> EscrowctlError:
+    kind = kind_of(entry.intent.operation)
     return EscrowctlError(
-        ErrorCode.NOT_RELEASED,
-        f"{entry.name} was accepted, but the release is not confirmed: {sentence}",
-        hint=command(f"journal resolve {entry.name} --not-applied --reason TEXT", "if it was not released"),
+        kind.unconfirmed,
+        f"{entry.name} was accepted, but the {entry.intent.verb} is not confirmed: {sentence}",
+        hint=command(f"journal resolve {entry.name} --not-applied --reason TEXT", f"if {kind.answers[1]}"),
         outcome=Outcome.DONE,
         facts=entry.facts,
     )

@@ -6,18 +6,15 @@ from typing import Annotated
 
 import typer
 
+from escrowctl.contract.operations import OPERATIONS, Access
 from escrowctl.errors import EscrowctlError, bad_value
 from escrowctl.journal.model import Selection, State
 from escrowctl.runtime import timestamp
 from escrowctl.session import Session
 
 _OPERATIONS = {
-    "create": ("create_transaction",),
-    "release": ("release_transaction",),
-    "update": ("update_transaction",),
-    "webhook": ("create_webhook",),
-    "call": ("call_post", "call_put", "call_patch", "call_delete"),
-}
+    one.verb if one.noun == "transaction" else one.noun: (one.name,) for one in OPERATIONS if one.access is Access.WRITE
+} | {"call": ("call_post", "call_put", "call_patch", "call_delete")}
 _AGO = {"m": 60, "h": 3600, "d": 86_400}
 
 StateOption = Annotated[

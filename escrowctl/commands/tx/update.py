@@ -13,7 +13,7 @@ from escrowctl.contract.record import Located
 from escrowctl.options import DespiteOption, DryRunOption, KeyOption, ReasonOption, YesOption
 from escrowctl.output.view import View
 from escrowctl.session import Session, session_of
-from escrowctl.writes.requests import ReleaseOptions, WriteOptions, WriteRequest, request_update
+from escrowctl.writes.requests import RecordOptions, WriteOptions, WriteRequest, request_update
 
 if TYPE_CHECKING:
     from escrowctl.writes.result import WriteResult
@@ -71,7 +71,7 @@ def update_one(
     session.console.note("observed", "PUT /transactions/:id is an undocumented call: its effect is not known")
     with session.signals.held():
         confirm = ask_on_record(session, operation, encode(body), yes=yes)
-        reading = ReleaseOptions(allow_unreadable=allow_unreadable)
+        reading = RecordOptions(allow_unreadable=allow_unreadable)
         result = session.pipeline.run_on_record(request_for, confirm, reading)
         note_replayed(session, result)
         _note_reading(session, resource_id, result)

@@ -1,0 +1,173 @@
+"""What the once-only writes to a record share: their options, the write to each id, and what is shown of it."""
+
+import re
+from typing import TYPE_CHECKING
+
+from escrowctl.client.http import SUCCESS
+from escrowctl.commands.read import read_ids
+from escrowctl.commands.several import run_several
+from escrowctl.commands.writing import ask_on_record, check_currency, note_replayed, read_data, show_request
+from escrowctl.contract.identifiers import refuse_confusable
+from escrowctl.contract.json import JsonValue, Number, encode
+from escrowctl.contract.money import parse_amount
+from escrowctl.contract.operations import Operation
+from escrowctl.errors import bad_value
+from escrowctl.output.view import View, flatten
+from escrowctl.prompt import confirmation_needed
+from escrowctl.session import Session
+from escrowctl.writes.kinds import kind_of
+from escrowctl.writes.requests import RecordOptions, WriteOptions, request_once_only, set_pending
+
+if TYPE_CHECKING:
+    from escrowctl.writes.result import WriteResult
+
+
+def read_targets(
+    session: Session, operation: Operation, ids: list[str] | None, *, asks: bool, key: str | None
+) -> tuple[list[str], bool]:
+    """Return the ids, and whether the answer is for several; `key`: the idempotency key, which is for one.
+
+    Raises EscrowctlError: 2 for what is no list of ids, 3 where a question would be asked (`asks`) and
+    standard input gives the ids.
+    """
+    wanted, several = read_ids(ids, session.runtime.stdin)
+    if ids == ["-"] and asks:
+        raise confirmation_needed("ids come from standard input, so escrowctl cannot ask for confirmation", "--yes")
+    refuse_confusable(wanted)
+    if several and key is not None:
+        raise bad_value(f"--idempotency-key is for one {operation.verb}: give one id.")
+    return wanted, several
+
+
+def check_record_options(
+    session: Session,
+    operation: Operation,
+    *,
+    data: str | None,
+    amount: str | None,
+    currency: str | None,
+    allow_unreadable: bool,
+    skip_done: bool,
+    deadline: str | None,
+) -> RecordOptions:
+    """Return typed options checked; `deadline` None: it is not waited for. Raises EscrowctlError (exit 2)."""
+    return RecordOptions(
+        body=encode(read_data(data, session.runtime.stdin)) if data is not None else None,
+        expected_amount=parse_amount(amount, name="--expect-amount") if amount is not None else None,
+        expected_currency=check_currency(session, currency, name="--expect-currency") if currency is not None else None,
+        allow_unreadable=allow_unreadable,
+        skip_done=skip_done,
+        wait=_read_wait(session, operation, deadline) if deadline is not None else None,
+    )
+
+
+def write_each(
+    session: Session,
+    operation: Operation,
+    ids: list[str],
+    how: RecordOptions,
+    options: WriteOptions,
+    *,
+    several: bool,
+    yes: bool,
+    dry_run: bool,
+) -> None:
+    """Do a once-only write to each id and show what became of it; on a dry run, show each request."""
+    if dry_run:
+        for one in ids:
+            show_request(session, request_once_only(operation, one, how.body, options))
+        return
+    session.service.refuse_key(operation.path, *ids)
+    confirm = ask_on_record(session, operation, how.body, yes=yes)
+
+    def write_one(resource_id: str) -> View:
+        result = session.pipeline.run_on_record(
+            lambda found: request_once_only(operation, resource_id, how.body, options, found=found), confirm, how
+        )
+        _note_result(session, operation, resource_id, result)
+        return _view(operation, resource_id, result)
+
+    if several:
+        run_several(session, ids, lambda one: _as_line(write_one(one)), done="was accepted")
+        return
+    with session.signals.held():
+        view = write_one(ids[0])
+        assert isinstance(view.document, dict)
+        session.show(view, done=f"{ids[0]} was accepted for {operation.verb} ({view.document['http_status']})")
+        session.remember("transaction", ids)
+
+
+def _read_wait(session: Session, operation: Operation, text: str) -> float:
+    """Return seconds from `90s`, `10m` or `2h`; raises EscrowctlError (exit 2) otherwise."""
+    found, done = re.fullmatch(r"([1-9][0-9]{0,5})([smh])", text, re.ASCII), operation.done
+    if not found:
+        raise bad_value(f'--deadline "{text}" is not a time: write one such as 90s, 10m or 2h.')
+    if not kind_of(operation.name).proving_statuses(session.service):
+        raise bad_value(
+            f"--wait needs a status that means {done}, and {session.service.name} has none.",
+            hint=f'in the profile: status.{done} = ["{done}"]',
+        )
+    return float(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
+
+
+def _view(operation: Operation, resource_id: str, result: "WriteResult") -> View:
+    status = result.entry.settlement.http_status if result.entry else None
+    named: dict[str, JsonValue] = {
+        "id": resource_id,
+        "status_before": result.status_before,
+        "status_after": result.status_after,
+        "verified": result.verified,
+    }
+    document: dict[str, JsonValue] = {
+        "id": resource_id,
+        "http_status": Number(str(status)) if status is not None else None,
+        "reply": result.record.document if result.record else None,
+        **{name: value for name, value in named.items() if name != "id"},
+    }
+    before, after = result.status_before or "?", result.status_after or "?"
+    line = f"{resource_id}   {before} -> {after}   {_how_verified(operation, result)}"
+    return View(document, resource_id, flatten(document), line=line, named=named, record=document)
+
+
+def _as_line(view: View) -> View:
+    """Return the view of one of several, with its outcome."""
+    assert isinstance(view.document, dict)
+    document = {"id": view.id, "outcome": "done", **view.document}
+    return view._replace(document=document, fields=flatten(document), record=document, outcome="done")
+
+
+def _how_verified(operation: Operation, result: "WriteResult") -> str:
+    if result.verified is True:
+        return "confirmed by reading it back"
+    if result.verified is False:
+        return f"accepted, not yet {operation.done}"
+    return "accepted, could not be read back" if result.status_after is None else "accepted, not confirmed"
+
+
+def _note_result(session: Session, operation: Operation, resource_id: str, result: "WriteResult") -> None:
+    note, entry, verb, done = session.console.note, result.entry, operation.verb, operation.done
+    if entry is None:
+        how = f"was already {done}" if result.verified else f"has an earlier accepted {verb} that is not confirmed"
+        note(f"already_{done}", f"{resource_id} {how}. Nothing was sent now.")
+    elif result.replayed:
+        note_replayed(session, result)
+    elif entry.settlement.http_status not in SUCCESS:
+        how = f"the service replied {entry.settlement.http_status} ({entry.name})"
+        note(f"{done}_despite_refusal", f"{how}; {resource_id} reads as {result.status_after} now")
+    elif result.verified is False:
+        note(f"not_yet_{done}", f"accepted, not yet {done}: the status is {result.status_after}; --wait waits for it")
+    elif result.verified is None:
+        note("not_confirmed", f"accepted, but the {verb} is not confirmed: {_why_open(session, result)}")
+
+
+def _why_open(session: Session, result: "WriteResult") -> str:
+    """Return why escrowctl cannot confirm it, and how to set what its status means."""
+    status = result.status_after
+    if status is None:
+        return "its record could not be read back"
+    if status == result.status_before:
+        return f"the status is still {status}"
+    why = f"the status is now {status}"
+    if result.status_before is None or session.service.profile is None or session.service.is_pending(status):
+        return why
+    return f'{why}; if that means "on its way": {session.invocation} {set_pending(status)}'

@@ -10,8 +10,7 @@ from typing import Any
 
 import typer
 
-from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
-from escrowctl.exits import ExitCode
+from escrowctl.errors import ErrorCode, EscrowctlError, ExitCode, not_sent
 from escrowctl.options import SharedCommand, SharedGroup
 from escrowctl.session import Session, session_of
 

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from escrowctl.config.variables import VARIABLES
-from escrowctl.errors import bad_value
-from escrowctl.exits import ExitCode
+from escrowctl.errors import ExitCode, bad_value
 from escrowctl.session import session_of
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from escrowctl.app import NOUNS
 from escrowctl.config.file import validate_config
 from escrowctl.config.profiles import SETTINGS
 from escrowctl.config.variables import VARIABLES
-from escrowctl.exits import ExitCode
+from escrowctl.errors import ExitCode
 
 README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
 

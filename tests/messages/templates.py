@@ -113,7 +113,7 @@ NOT_PRINTED = {
     ("config/folders.py", "the home folder"): _SOURCE,
     ("config/folders.py", "the folder {folder} cannot"): "needs a folder that root cannot create",
     ("config/profiles.py", "a table"): _SOURCE,
-    ("config/replacing.py", "another process"): _OTHER_PROCESS,
+    ("config/file.py", "another process"): _OTHER_PROCESS,
     ("config/secrets.py", "the base URL from"): _NEVER,
     ("config/service.py", "the API key appears"): "tests/faults/test_misplaced_keys.py",
     ("config/service.py", "the sandbox's own store"): _SOURCE,

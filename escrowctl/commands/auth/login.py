@@ -9,10 +9,9 @@ import typer
 from escrowctl.commands.auth.account import Account, Form, ask_until, note_variables, refuse_sandbox, require_same
 from escrowctl.config.credentials import KeyringError, StoredKey, remove_from_keyring, store_in_keyring
 from escrowctl.config.editing import Change, ConfigEditor, find
-from escrowctl.config.file import require_trusted, validate_config
+from escrowctl.config.file import locked_together, require_trusted, validate_config
 from escrowctl.config.keys import LINE, Choice, FoundKey
 from escrowctl.config.origin import ends_in
-from escrowctl.config.replacing import locked_together
 from escrowctl.config.secrets import MAX_KEY_CHARS, Secret, read_key, refuse_in_base_url
 from escrowctl.contract.json import JsonValue
 from escrowctl.contract.key_search import holds_key

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from escrowctl.commands.journal.views import view_resolved
+from escrowctl.commands.journal.listing import view_resolved
 from escrowctl.commands.writing import check_text
 from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.operations import CREATE_TRANSACTION

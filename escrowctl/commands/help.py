@@ -68,7 +68,7 @@ def show(
 def _help_of(context: typer.Context, words: "Sequence[str]") -> str:
     found: Any = context.find_root()
     for word in words:
-        command = getattr(found.command, "commands", {}).get(word)
+        command = found.command.get_command(found, word) if hasattr(found.command, "get_command") else None
         if command is None:
             raise bad_value(f'there is no command or topic "{" ".join(words)}"; topics: {", ".join(TOPICS)}.')
         found = type(found)(command, info_name=word, parent=found)

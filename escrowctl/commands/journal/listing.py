@@ -18,7 +18,7 @@ from escrowctl.contract.json import JsonValue, Number
 from escrowctl.contract.operations import VERBS
 from escrowctl.errors import bad_value
 from escrowctl.journal.fields import view
-from escrowctl.journal.model import Entry, Event, State, parse_entry_name
+from escrowctl.journal.model import Entry, State, parse_entry_name
 from escrowctl.journal.totals import Group, Sums, add_up
 from escrowctl.output.view import Listing, View, flatten
 from escrowctl.session import session_of
@@ -167,11 +167,8 @@ def _named(entry: Entry) -> dict[str, JsonValue]:
 
 
 def _document(entry: Entry) -> dict[str, JsonValue]:
-    return view(entry, whole=True) | {"history": [_event(event) for event in entry.history]}
-
-
-def _event(event: Event) -> JsonValue:
-    return {"at": event.at, "state": event.state.value, "detail": event.detail}
+    history: JsonValue = [{"at": one.at, "state": one.state.value, "detail": one.detail} for one in entry.history]
+    return view(entry, whole=True) | {"history": history}
 
 
 def _id(entry: Entry) -> str | None:

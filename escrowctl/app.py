@@ -3,15 +3,14 @@
 A command is imported when it is first looked up, so that the others do not pay for it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
 from typing import Any
 
 import typer
 
-from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
-from escrowctl.exits import ExitCode
+from escrowctl.errors import ErrorCode, EscrowctlError, ExitCode, not_sent
 from escrowctl.options import SharedCommand, SharedGroup
 from escrowctl.session import Session, session_of
 
@@ -107,29 +106,15 @@ _WAYS_OF_A_KEY = (
 _SETTINGS: dict[str, Any] = {"help_option_names": []}
 
 
-class _Commands(dict[str, Any]):
-    """A group's commands by name; each is created when it is first looked up."""
+class _LazyGroup(SharedGroup):
+    """A group whose commands are created when they are first looked up."""
 
-    def __init__(self, makers: dict[str, Callable[[], Any]]) -> None:
-        super().__init__(makers)
-        self._made: dict[str, Any] = {}
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in self._made:
-            self._made[name] = super().__getitem__(name)()
-        return self._made[name]
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """Return a command, or the default."""
-        return self[name] if name in self else default  # noqa: SIM401 - which would look here again
-
-    def values(self) -> Any:
-        """Return all commands."""
-        return [self[name] for name in self]
-
-    def items(self) -> Any:
-        """Return all names and commands."""
-        return [(name, self[name]) for name in self]
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - as Typer calls it
+        """Return a command, or None."""
+        found: Any = self.commands.get(cmd_name)
+        if isinstance(found, partial):
+            found = self.commands[cmd_name] = found()
+        return found
 
 
 def _make_command(name: str, place: str) -> Any:
@@ -143,9 +128,9 @@ def _make_command(name: str, place: str) -> Any:
     return made.commands[name]
 
 
-def _make_group(summary: str, makers: dict[str, Callable[[], Any]]) -> Any:
+def _make_group(summary: str, makers: dict[str, partial[Any]]) -> Any:
     group: Any = typer.main.get_command(_make_typer(summary))
-    group.commands = _Commands(makers)
+    group.commands = makers
     return group
 
 
@@ -158,7 +143,7 @@ def _make_noun(noun: str) -> Any:
 
 def _make_typer(summary: str) -> typer.Typer:
     return typer.Typer(
-        cls=SharedGroup,
+        cls=_LazyGroup,
         help=summary,
         invoke_without_command=True,
         callback=_print_help_when_bare,
@@ -222,12 +207,8 @@ def _as_expected(error: typer.TyperException) -> EscrowctlError:
     elif "extra argument" in message and hint == ("escrowctl auth login --help",):
         # The extra word may be a key: it is not shown again.
         message, hint = f"auth login takes options only. {_NO_KEY_HERE}", _WAYS_OF_A_KEY
-    return not_sent(ErrorCode.USAGE, f"{_sentence(message)}", hint=hint)
-
-
-def _sentence(message: str) -> str:
-    text = message.strip()
-    return text if text.endswith((".", "?")) else f"{text}."
+    message = message.strip()
+    return not_sent(ErrorCode.USAGE, message if message.endswith((".", "?")) else f"{message}.", hint=hint)
 
 
 def _usage_hint(error: typer.TyperException) -> str:

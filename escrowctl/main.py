@@ -62,8 +62,7 @@ def _run(words: "Sequence[str]", runtime: "Runtime | None") -> int:
 
 def _dispatch(words: "Sequence[str]", session: "Session") -> int:
     """Run the command and turn what it raises into output and an exit code."""
-    from escrowctl.errors import ErrorCode, EscrowctlError, Stopped
-    from escrowctl.exits import ExitCode
+    from escrowctl.errors import ErrorCode, EscrowctlError, ExitCode, Stopped
     from escrowctl.output.console import OutputClosedError
 
     try:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from escrowctl.client.retry import Retry
     from escrowctl.client.trace import Trace
     from escrowctl.config.folders import Folders
-    from escrowctl.config.secrets import KnownKeys, Secret
+    from escrowctl.config.keys import KnownKeys, Secret
     from escrowctl.config.service import Service
     from escrowctl.config.settings import LineValues, Resolver
     from escrowctl.journal.journal import Journal
@@ -95,7 +95,7 @@ class Session:
     @cached_property
     def keys(self) -> "KnownKeys":
         """The API keys that are known: nothing on stderr quotes one."""
-        from escrowctl.config.secrets import KnownKeys
+        from escrowctl.config.keys import KnownKeys
 
         return KnownKeys(self.words, self.runtime.environ)
 

@@ -19,8 +19,8 @@ from escrowctl.client.http import Answer, Evidence, Exchange, Fault, Request
 from escrowctl.client.transport import NoAddressError, OriginTransport, make_context, make_empty_context
 from escrowctl.config.service import Service
 from escrowctl.contract.json import Defect
-from escrowctl.contract.key_search import star
 from escrowctl.contract.operations import READING_METHODS
+from escrowctl.contract.redaction import star
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication

@@ -11,10 +11,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from escrowctl import __version__
-from escrowctl.config.secrets import Secret
+from escrowctl.config.keys import Secret
 from escrowctl.contract.json import Broken, Defect, Reply, encode, excerpt_of, read_reply
-from escrowctl.contract.key_search import STARS, holds_key, star
-from escrowctl.contract.redaction import hide_secrets, star_value
+from escrowctl.contract.redaction import STARS, hide_secrets, holds_key, star, star_value
 
 JSON_TYPE = "application/json"
 USER_AGENT = f"escrowctl/{__version__}"

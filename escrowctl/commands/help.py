@@ -4,13 +4,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from escrowctl.config.variables import VARIABLES
-from escrowctl.errors import bad_value
-from escrowctl.exits import ExitCode
+from escrowctl.errors import ExitCode, bad_value
 from escrowctl.session import session_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+VARIABLES = (
+    ("ESCROWCTL_BASE_URL", "the service's base URL"),
+    ("ESCROWCTL_API_KEY", "the API key for that base URL; fewer than 8 characters are an error"),
+    ("ESCROWCTL_API_KEY_FILE", "a file with that key, readable by its owner only (0600)"),
+    ("ESCROWCTL_PROFILE", "the profile in config.toml to use"),
+    ("ESCROWCTL_MODE", "test or live, where no profile sets it"),
+    ("ESCROWCTL_CONFIG", "another config file"),
+    ("ESCROWCTL_CA_BUNDLE", "certificates to trust in place of the system's"),
+    ("ESCROWCTL_JOURNAL_ID", "the journal that live writes are bound to; on any other they end with 17"),
+    ("ESCROWCTL_HOME", "one folder for config, state and cache: an absolute path"),
+    ("HTTPS_PROXY, ALL_PROXY, NO_PROXY", "proxies for real hosts; none is used for loopback"),
+    ("SSL_CERT_FILE, SSL_CERT_DIR, SSLKEYLOGFILE", "not used: the system's certificates, or ESCROWCTL_CA_BUNDLE"),
+    ("NO_COLOR, FORCE_COLOR, TERM=dumb", "never colour; always, in pipes too; never"),
+    ("CI", "if set, escrowctl asks nothing and uses no keyring"),
+)
+"""The environment variables that escrowctl reads, and their meaning."""
 
 
 def exit_codes() -> str:
@@ -52,7 +68,7 @@ def show(
 def _help_of(context: typer.Context, words: "Sequence[str]") -> str:
     found: Any = context.find_root()
     for word in words:
-        command = getattr(found.command, "commands", {}).get(word)
+        command = found.command.get_command(found, word) if hasattr(found.command, "get_command") else None
         if command is None:
             raise bad_value(f'there is no command or topic "{" ".join(words)}"; topics: {", ".join(TOPICS)}.')
         found = type(found)(command, info_name=word, parent=found)

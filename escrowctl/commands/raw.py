@@ -133,14 +133,7 @@ def _view(document: JsonValue, *, noun: str) -> View:
 
 def _view_record(record: JsonValue, *, noun: str) -> View:
     located = locate(record, noun=noun)
-    named: dict[str, JsonValue] = {
-        "id": located.id,
-        "status": located.status,
-        "amount": located.amount,
-        "currency": located.currency,
-        "created": located.created,
-    }
-    return View(record, located.id, flatten(record), named=named, record=record)
+    return View(record, located.id, flatten(record), named=located._asdict(), record=record)
 
 
 def _items(record: JsonValue, *, noun: str) -> list[JsonValue] | None:

@@ -8,12 +8,11 @@ import typer
 
 from escrowctl.contract.identifiers import parse_ids
 from escrowctl.contract.operations import GET_TRANSACTION, GET_USER, LIST_TRANSACTIONS, Operation
-from escrowctl.contract.record import Record, Records
+from escrowctl.contract.record import Located, Record, Records
 from escrowctl.errors import bad_value
 from escrowctl.output.view import Listing, View, flatten
 from escrowctl.session import Session, session_of
 
-COLUMNS = ("id", "status", "amount", "currency", "created")
 _MAX_LINE = 1024
 _MAX_LINES = 1_000_000
 _BYTE_ORDER_MARK = "\ufeff"
@@ -94,20 +93,8 @@ def view_record(session: Session, record: Record, resource_id: str | None = None
     """Return the view of a record: the service's own document (`--raw`: in its envelope), and the located fields."""
     located = record.located
     document = record.document if session.options.raw else record.value
-    named = located.id or resource_id
-    return View(
-        document=document,
-        id=named,
-        fields=flatten(document),
-        named={
-            "id": named,
-            "status": located.status,
-            "amount": located.amount,
-            "currency": located.currency,
-            "created": located.created,
-        },
-        record=record.value,
-    )
+    named = located._replace(id=located.id or resource_id)
+    return View(document, named.id, flatten(document), named=named._asdict(), record=record.value)
 
 
 def show_by_id(session: Session, operation: Operation, ids: list[str] | None) -> None:
@@ -126,7 +113,7 @@ def show_by_id(session: Session, operation: Operation, ids: list[str] | None) ->
 def show_list(session: Session, found: Records) -> None:
     """Show a list: an array of the items as they came, or the located fields in fixed columns."""
     views = tuple(view_record(session, record) for record in found.items)
-    session.console.show_listing(Listing(COLUMNS, views, found.document if session.options.raw else None))
+    session.console.show_listing(Listing(Located._fields, views, found.document if session.options.raw else None))
     session.remember("transaction", (view.id for view in views))
 
 

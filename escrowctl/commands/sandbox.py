@@ -9,8 +9,7 @@ import typer
 
 from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
-from escrowctl.errors import ErrorCode, bad_value
-from escrowctl.exits import ExitCode
+from escrowctl.errors import ErrorCode, ExitCode, bad_value
 from escrowctl.options import YesOption
 from escrowctl.output.view import View, flatten
 from escrowctl.session import Session, session_of

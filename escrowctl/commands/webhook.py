@@ -99,14 +99,10 @@ def view_webhook(session: Session, record: Record) -> View:
     view = view_record(session, record)
     service, value = session.service, record.value
     fields = value if isinstance(value, dict) else {}
-    named = {
-        "id": view.named["id"],
-        "status": view.named["status"],
-        "url": _first(fields, (service.webhooks.url_field, *_URL_NAMES)),
-        "events": _first(fields, (service.webhooks.events_field, *_EVENT_NAMES)),
-        "created": view.named["created"],
-    }
-    return View(view.document, view.id, view.fields, named=named, record=value)
+    url = _first(fields, (service.webhooks.url_field, *_URL_NAMES))
+    events = _first(fields, (service.webhooks.events_field, *_EVENT_NAMES))
+    shown = {**view.named, "url": url, "events": events}
+    return view._replace(named={name: shown[name] for name in COLUMNS})
 
 
 def _first(fields: dict[str, JsonValue], names: tuple[str, ...]) -> JsonValue:

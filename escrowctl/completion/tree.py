@@ -55,8 +55,7 @@ def _walk(command: Any, path: tuple[str, ...], parent: Any) -> Iterator[Node]:
     from typer import Context  # noqa: PLC0415 - only where scripts are made
 
     context = Context(command, parent=parent, info_name=path[-1] if path else "escrowctl", help_option_names=[])
-    commands = getattr(command, "commands", {})
-    children = {name: commands[name] for name in commands}
+    children = {name: command.get_command(context, name) for name in getattr(command, "commands", {})}
     parameters = command.get_params(context)
     yield Node(
         path=path,

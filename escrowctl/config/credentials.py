@@ -21,9 +21,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from escrowctl.config.file import drafted, locked, replace_file
 from escrowctl.config.folders import make_private_folder
-from escrowctl.config.replacing import drafted, locked, replace_file
-from escrowctl.config.secrets import Secret, read_key, read_private_text
+from escrowctl.config.keys import Secret, read_key, read_private_text
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_config, not_sent
 from escrowctl.files import NotRegularError, check_regular
 from escrowctl.runtime import Runtime

@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from escrowctl.config.file import parse_toml, read_text, validate_config
+from escrowctl.config.file import drafted, locked, parse_toml, read_text, replace_file, validate_config
 from escrowctl.config.folders import make_private_folder
 from escrowctl.config.origin import parse_base_url, refuse_prefix
 from escrowctl.config.profiles import ConfigFile, Value
-from escrowctl.config.replacing import drafted, locked, replace_file
 from escrowctl.config.service import PENDING
 from escrowctl.errors import EscrowctlError, bad_config
 from escrowctl.runtime import Runtime

@@ -4,12 +4,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from escrowctl.config.keys import Choice
 from escrowctl.config.origin import find_network, find_proxy_name
 from escrowctl.config.profiles import SETTINGS, find_default
-from escrowctl.config.settings import LineValues, Resolver
+from escrowctl.config.settings import Choice, LineValues, Resolver
 from escrowctl.contract.json import JsonValue, Number
-from escrowctl.contract.key_search import STARS
+from escrowctl.contract.redaction import STARS
 from escrowctl.errors import ErrorCode, EscrowctlError
 
 if TYPE_CHECKING:

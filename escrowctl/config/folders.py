@@ -6,13 +6,15 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 
-from escrowctl.config.variables import FOLDERS
-from escrowctl.contract.key_search import shown
+from escrowctl.contract.redaction import shown
 from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
 from escrowctl.files import Flaw, find_folder_flaw, make_folder
 
 APP_NAME = "escrowctl"
 HOME_VARIABLE = "ESCROWCTL_HOME"
+FOLDERS = {"config": "XDG_CONFIG_HOME", "state": "XDG_STATE_HOME", "cache": "XDG_CACHE_HOME"}
+"""Where the platform's folders are, unless ESCROWCTL_HOME is set."""
+
 _OWN_FOLDER = "set ESCROWCTL_HOME to the absolute path of a folder that you own"
 
 

@@ -1,39 +1,52 @@
-"""Which API key goes where: a key is used only for the origin it was given for."""
+"""API keys: a wrapper that no output shows, reading them, and refusing them where they do not belong."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from escrowctl.config.origin import Origin
-from escrowctl.config.secrets import Secret, read_key, read_key_file
-from escrowctl.config.variables import KEYS
-from escrowctl.errors import ErrorCode, EscrowctlError, bad_config, not_sent
+from escrowctl.config.folders import FOLDERS
+from escrowctl.config.origin import PROXIES
+from escrowctl.contract.redaction import holds_key, shown
+from escrowctl.errors import ErrorCode, EscrowctlError, bad_config, bad_value, not_sent
+from escrowctl.files import OTHERS_ACCESS, NotRegularError, TooLargeError, find_flaw, read_regular
 
 if TYPE_CHECKING:
-    from escrowctl.config.profiles import Profile
+    from escrowctl.contract.json import JsonValue
 
-LINE, ENVIRONMENT, DEFAULT = "the line", "the environment", "the default profile"
-"""The levels at which a service is chosen, highest first."""
+KEYS = ("ESCROWCTL_API_KEY", "ESCROWCTL_API_KEY_FILE")
+"""The variables that give a key, and the path of a file with one."""
+
+_KEY = re.compile(r"[\x21-\x7e]+", re.ASCII)
+MIN_KEY_CHARS = 8
+"""A shorter one would also match in ordinary text, and could not be hidden there."""
+
+MAX_KEY_CHARS = 4096
+_MAX_FILE_BYTES = MAX_KEY_CHARS * 64
+_MAX_CONFIG_BYTES = 1024 * 1024
 
 
-class Choice(NamedTuple):
-    """Which service: its origin, the option, variable or profile that names it, and the profile if there is one.
+class Secret:
+    """An API key that prints as stars; `reveal` is for the Authorization header alone."""
 
-    `level` is LINE, ENVIRONMENT or DEFAULT. `environ_mode` is ESCROWCTL_MODE where it applies.
-    """
+    __slots__ = ("_text",)
 
-    level: str
-    origin: Origin
-    source: str
-    profile_name: str | None
-    profile: "Profile | None"
-    environ_mode: str | None = None
+    def __init__(self, text: str) -> None:
+        self._text = text
 
-    @property
-    def mode(self) -> str:
-        """`live` or `test`: as the profile says, else ESCROWCTL_MODE; else live, unless the host is loopback."""
-        named = (self.profile.mode if self.profile else None) or self.environ_mode
-        return named or ("test" if self.origin.is_loopback else "live")
+    def reveal(self) -> str:
+        """Return the key itself."""
+        return self._text
+
+    def __repr__(self) -> str:
+        return "Secret(***)"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._text == self._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
 
 
 class FoundKey(NamedTuple):
@@ -41,6 +54,60 @@ class FoundKey(NamedTuple):
 
     key: Secret
     source: str
+
+
+def read_key(text: str, *, source: str) -> Secret:
+    """Return the key in `text`, without one trailing newline; `source` says where the text is from.
+
+    Raises EscrowctlError: `ErrorCode.KEY_MISSING` for an empty one (that is how a CI secret goes missing),
+    `ErrorCode.BAD_CONFIG` for characters that cannot be in a header, and for fewer than 8. Never quotes the key.
+    """
+    key = text.removesuffix("\n").removesuffix("\r")
+    if not key:
+        raise not_sent(
+            ErrorCode.KEY_MISSING,
+            f"{source} is empty: it should hold the API key.",
+            hint="in CI, check that the secret is passed to this job",
+        )
+    if not _KEY.fullmatch(key) or len(key) > MAX_KEY_CHARS:
+        raise bad_config(
+            f"the API key in {source} has spaces, line breaks or control characters: "
+            "a key has only visible ASCII characters."
+        )
+    if len(key) < MIN_KEY_CHARS:
+        raise bad_config(
+            f"the API key in {source} has fewer than {MIN_KEY_CHARS} characters: it was truncated or mistyped."
+        )
+    return Secret(key)
+
+
+def read_key_file(path: Path, *, source: str) -> Secret:
+    """Return the key in a file that only its owner can read.
+
+    Raises EscrowctlError as `read_key`, and `ErrorCode.BAD_CONFIG` for a file that is missing, belongs to
+    another user, or can be read or changed by others.
+    """
+    return read_key(read_private_text(path, source=source), source=f"{source} ({path})")
+
+
+def read_private_text(path: Path, *, source: str) -> str:
+    """Return the text of a file; raises EscrowctlError `ErrorCode.BAD_CONFIG` where others can read or change it.
+
+    The mode is that of the opened file, so that it cannot be exchanged in between.
+    """
+    try:
+        content, status = read_regular(path, limit=_MAX_FILE_BYTES)
+        if flaw := find_flaw(status, path, refused=OTHERS_ACCESS):
+            raise bad_config(f"{source}: {path} {flaw.reason}.", hint=flaw.fix)
+        return content.decode("utf-8")
+    except FileNotFoundError as error:
+        raise bad_config(f"{source}: there is no file {shown(str(path))}.") from error
+    except UnicodeDecodeError as error:
+        raise bad_config(f"{source}: {path} is not text.") from error
+    except (NotRegularError, TooLargeError) as error:
+        raise bad_config(f"{source}: {path} {error.strerror}.") from error
+    except OSError as error:
+        raise bad_config(f"{source}: {path}: {error.strerror or error}.") from error
 
 
 def read_environ_key(environ: Mapping[str, str]) -> FoundKey | None:
@@ -58,36 +125,82 @@ def read_environ_key(environ: Mapping[str, str]) -> FoundKey | None:
     return None
 
 
-def no_key(choice: Choice, environ: Mapping[str, str]) -> EscrowctlError:
-    """Return that no key fits, and how to store or set one."""
-    whose = f"-p {choice.profile_name}" if choice.profile_name else f"--base-url {choice.origin.base_url}"
-    url = choice.origin.base_url
-    unused = next((name for name in KEYS if environ.get(name)), None)
-    return not_sent(
-        ErrorCode.KEY_MISSING,
-        f"there is no API key for {choice.origin} (from {choice.source}).",
-        hint=(
-            f"store one:  escrowctl auth login {whose}",
-            f"{unused} is set, but not used for what the command line names; if it is for {choice.origin}:  "
-            f"set ESCROWCTL_BASE_URL={url}"
-            if unused
-            else f"in a job:   set ESCROWCTL_BASE_URL={url} and ESCROWCTL_API_KEY",
-            "a key is used only for the origin it was given for",
-        ),
-    )
+class KnownKeys:
+    """The API keys that one run knows: no message quotes one, and each belongs in one place only.
+
+    `words` is the command line. A key gets into it, into another variable or into a URL by mistake, so
+    it is searched for there once it is known.
+    """
+
+    def __init__(self, words: Sequence[str], environ: Mapping[str, str]) -> None:
+        self._words = words
+        self._environ = environ
+        self._keys: list[str] = []
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys)
+
+    def learn(self, keys: Iterable[str]) -> None:
+        """Remember keys."""
+        self._keys += [key for key in keys if key not in self._keys]
+
+    def learn_environment(self) -> None:
+        """Remember the keys that the environment gives, usable or not."""
+        given, path = self._environ.get(KEYS[0], "").strip(), self._environ.get(KEYS[1])
+        self.learn([given] if len(given) >= MIN_KEY_CHARS else [])
+        self.learn(_in_file(Path(path)) if path else [])
+
+    def learn_files(self, config: Path, credentials: Path) -> None:
+        """Remember the stored keys, and those in files that profiles name, as far as they can be read."""
+        for profile in _table(_read(config).get("profiles")).values():
+            if named := _table(profile).get("api_key_file"):
+                self.learn(_in_file(Path(str(named)), folder=config.parent))
+        stored = [str(_table(entry).get("key", "")) for entry in _read(credentials).values()]
+        self.learn(key for key in stored if len(key) >= MIN_KEY_CHARS)
+
+    def refuse_misplaced(self) -> None:
+        """Raise EscrowctlError where a key is on the command line (`ErrorCode.BAD_VALUE`), or in a variable that is
+        not for keys (`ErrorCode.BAD_CONFIG`).
+        """
+        for key in self._keys:
+            if any(holds_key(word, key) for word in self._words if len(word) >= MIN_KEY_CHARS):
+                raise bad_value("the API key appears on the command line: ps and the shell history show what is there.")
+            for name, value in self._environ.items():
+                if _is_read(name) and len(value) >= MIN_KEY_CHARS and holds_key(value, key):
+                    raise bad_config(f"{name} holds the API key: it belongs in {KEYS[0]} only.", hint=f"unset {name}")
+
+    def star(self, value: "JsonValue") -> "JsonValue":
+        """Return a value without any of the keys."""
+        from escrowctl.contract.redaction import star_value  # noqa: PLC0415 - errors and settings alone need it
+
+        for key in self._keys:
+            value = star_value(value, key)
+        return value
 
 
-def unbound_key(choice: Choice, *, by_profile: bool) -> EscrowctlError:
-    """Return that the environment's key has no base URL; `by_profile`: ESCROWCTL_PROFILE can say it too."""
-    bind = f"ESCROWCTL_BASE_URL={choice.origin.base_url}"
-    if by_profile:
-        bind += f" or ESCROWCTL_PROFILE={choice.profile_name}"
-    return not_sent(
-        ErrorCode.KEY_MISSING,
-        f"the environment has an API key but no base URL for it, and {choice.source} has its own "
-        f"({choice.origin}): a key is used only for the origin it was given for.",
-        hint=(
-            f"if the key in the environment is for it:  set {bind}",
-            "for the profile's own key:                unset ESCROWCTL_API_KEY and ESCROWCTL_API_KEY_FILE",
-        ),
-    )
+def refuse_in_base_url(base_url: str, key: str, *, source: str) -> None:
+    """Raise EscrowctlError `ErrorCode.BAD_CONFIG` where a base URL holds the key; hosts are compared in lower case."""
+    if holds_key(base_url, key) or holds_key(base_url.lower(), key.lower()):
+        raise bad_config(f"the base URL from {source} holds the API key: remove it there.")
+
+
+def _in_file(path: Path, *, folder: Path = Path()) -> Iterator[str]:
+    with suppress(EscrowctlError, ValueError, RuntimeError):
+        yield read_key_file(folder / path.expanduser(), source="").reveal()
+
+
+def _read(path: Path) -> dict[str, Any]:
+    import tomllib  # noqa: PLC0415 - for those who made a mistake
+
+    with suppress(OSError, ValueError):
+        return tomllib.loads(read_regular(path, limit=_MAX_CONFIG_BYTES)[0].decode("utf-8"))
+    return {}
+
+
+def _table(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _is_read(name: str) -> bool:
+    """Whether escrowctl reads the value of this variable; an API key in it would be a mistake."""
+    return (name.startswith("ESCROWCTL_") and name != KEYS[0]) or name in (*PROXIES, *FOLDERS.values())

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
-from escrowctl.config.variables import PROXIES
-from escrowctl.contract.key_search import STARS, shown
+from escrowctl.contract.redaction import STARS, shown
 from escrowctl.errors import EscrowctlError, bad_config
+
+PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
+"""Which name the proxy for real hosts, the first that is set."""
 
 _LABEL = r"(?!xn--(?:\.|$))[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _HOST_NAME = re.compile(rf"(?:{_LABEL}\.)*{_LABEL}", re.ASCII)

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from escrowctl.config.keys import Secret
 from escrowctl.config.origin import Network, Origin, parse_base_url
-from escrowctl.config.secrets import Secret
 from escrowctl.contract.json import Number
-from escrowctl.contract.key_search import holds_key
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.contract.record import Pointers
+from escrowctl.contract.redaction import holds_key
 from escrowctl.errors import bad_value
 
 READ_TIMEOUT = 30.0

@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from escrowctl.config.file import find_config_path, read_config, require_trusted
 from escrowctl.config.folders import Folders
-from escrowctl.config.keys import DEFAULT, ENVIRONMENT, LINE, Choice, FoundKey, no_key, read_environ_key, unbound_key
+from escrowctl.config.keys import KEYS, FoundKey, read_environ_key, read_key_file, refuse_in_base_url
 from escrowctl.config.origin import Origin, find_network, parse_base_url, refuse_prefix
-from escrowctl.config.secrets import read_key_file, refuse_in_base_url
 from escrowctl.config.service import MAX_TIMEOUT, READ_TIMEOUT, WRITE_TIMEOUT, JournalPin, Service, Webhooks
-from escrowctl.config.variables import KEYS
 from escrowctl.contract.json import Number
-from escrowctl.contract.key_search import shown
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.contract.record import Pointers
+from escrowctl.contract.redaction import shown
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_config, bad_value, not_sent
 
 if TYPE_CHECKING:
@@ -29,6 +27,28 @@ if TYPE_CHECKING:
 
 
 MODES = ("test", "live")
+LINE, ENVIRONMENT, DEFAULT = "the line", "the environment", "the default profile"
+"""The levels at which a service is chosen, highest first."""
+
+
+class Choice(NamedTuple):
+    """Which service: its origin, the option, variable or profile that names it, and the profile if there is one.
+
+    `level` is LINE, ENVIRONMENT or DEFAULT. `environ_mode` is ESCROWCTL_MODE where it applies.
+    """
+
+    level: str
+    origin: Origin
+    source: str
+    profile_name: str | None
+    profile: "Profile | None"
+    environ_mode: str | None = None
+
+    @property
+    def mode(self) -> str:
+        """`live` or `test`: as the profile says, else ESCROWCTL_MODE; else live, unless the host is loopback."""
+        named = (self.profile.mode if self.profile else None) or self.environ_mode
+        return named or ("test" if self.origin.is_loopback else "live")
 
 
 class LineValues(NamedTuple):
@@ -185,7 +205,7 @@ class Resolver:
         own = self.find_own_key(choice) if environ_key is None or choice.level == LINE else None
         found = own or environ_key
         if found is None:
-            raise no_key(choice, self._environ)
+            raise _no_key(choice, self._environ)
         refuse_in_base_url(choice.origin.base_url, found.key.reveal(), source=choice.source)
         return found
 
@@ -216,7 +236,7 @@ class Resolver:
         if key is None or self._environ_origin() == str(choice.origin):
             return key
         if choice.level != LINE:
-            raise unbound_key(choice, by_profile=self._line.config is None)
+            raise _unbound_key(choice, by_profile=self._line.config is None)
         return None
 
     def _environ_origin(self) -> str | None:
@@ -318,4 +338,39 @@ def _contradiction(source: str, origin: Origin, profile: str, profile_origin: Or
     return bad_config(
         f"{source} points to {origin}, but profile {profile} is {profile_origin}: leave one of them out.",
         hint=f"unset {source}" if source.startswith("ESCROWCTL") else (),
+    )
+
+
+def _no_key(choice: Choice, environ: Mapping[str, str]) -> EscrowctlError:
+    """Return that no key fits, and how to store or set one."""
+    whose = f"-p {choice.profile_name}" if choice.profile_name else f"--base-url {choice.origin.base_url}"
+    url = choice.origin.base_url
+    unused = next((name for name in KEYS if environ.get(name)), None)
+    return not_sent(
+        ErrorCode.KEY_MISSING,
+        f"there is no API key for {choice.origin} (from {choice.source}).",
+        hint=(
+            f"store one:  escrowctl auth login {whose}",
+            f"{unused} is set, but not used for what the command line names; if it is for {choice.origin}:  "
+            f"set ESCROWCTL_BASE_URL={url}"
+            if unused
+            else f"in a job:   set ESCROWCTL_BASE_URL={url} and ESCROWCTL_API_KEY",
+            "a key is used only for the origin it was given for",
+        ),
+    )
+
+
+def _unbound_key(choice: Choice, *, by_profile: bool) -> EscrowctlError:
+    """Return that the environment's key has no base URL; `by_profile`: ESCROWCTL_PROFILE can say it too."""
+    bind = f"ESCROWCTL_BASE_URL={choice.origin.base_url}"
+    if by_profile:
+        bind += f" or ESCROWCTL_PROFILE={choice.profile_name}"
+    return not_sent(
+        ErrorCode.KEY_MISSING,
+        f"the environment has an API key but no base URL for it, and {choice.source} has its own "
+        f"({choice.origin}): a key is used only for the origin it was given for.",
+        hint=(
+            f"if the key in the environment is for it:  set {bind}",
+            "for the profile's own key:                unset ESCROWCTL_API_KEY and ESCROWCTL_API_KEY_FILE",
+        ),
     )

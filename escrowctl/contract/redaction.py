@@ -1,16 +1,54 @@
-"""What may be stored and traced of texts and documents that can contain a secret.
+"""What may be shown, stored and traced of texts and documents that can contain a secret.
 
-The API key is known, and found by `key_search`. A signing secret is recognised only by its prefix or by
-its field's name, and INTERFACE.md does not show that name. So of a webhook's record only texts known as
-harmless are stored, and hashes of the rest.
+The API key is known, and found in a text in any decoding. Services echo keys as their encoders spell them
+(`\\u002B`, `\\/`, `&#43;`, `%2b`), gateways quote such replies in other texts, and bodies break off. So a text is
+decoded as far as it goes before it is searched. It costs little on ordinary replies: some 0.3 s for 64 MB, 10 us
+for one record.
+
+A signing secret is recognised only by its prefix or by its field's name, and INTERFACE.md does not show that
+name. So of a webhook's record only texts known as harmless are stored, and hashes of the rest.
 """
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 from escrowctl.contract.json import JsonValue, Number
-from escrowctl.contract.key_search import STARS, holds_key, star
+
+STARS = "***"
+
+_PREFIX_CHARS = 12
+_WINDOW, _SHORT_WINDOW = 12, 8
+_BLOCK = 6
+"""Each window of 12 holds a block of 6 that begins at a multiple of 6: these few are looked for first."""
+
+_PIECE, _OVERLAP = 1 << 20, 1 << 13
+"""Bytes. A key is not spelled in more than the pieces of a body overlap."""
+
+
+_MOST_LAYERS = 12
+"""A text that is still encoded after so many decodings counts as one that holds the key."""
+
+_BLANKS = b" \t\r\n"
+_UNSEEN_BYTES = bytes(byte for byte in range(256) if not 0x21 <= byte <= 0x7E and byte not in _BLANKS)
+_DROPPED = _BLANKS + b"\\"
+_HEX = rb"[0-9A-Fa-f]"
+_SEEN = rb"(?:2[1-9A-Fa-f]|[3-6][0-9A-Fa-f]|7[0-9A-Ea-e])"
+_COULD_BE_A_KEY = r"(?=.*[0-9])(?=.*[A-Za-z])[\x21-\x2d\x30-\x7d][\x21-\x7e]{15,}"
+_HOST = r"(?:[a-z0-9-]+\.)+[a-z]{2,}(?::[0-9]+)?/?"
+# Each begins with a literal character, which is what makes the search fast; `re` keeps them compiled.
+_ESCAPES = (
+    (
+        b"\\",
+        rb"\\(?<!\\\\)u(?!00%b)%b{4}" % (_SEEN, _HEX),
+        rb"\\(?:(?P<backslash>\\)|u\{0*(%b{1,6})\}|u(%b{4})|U(%b{8})|x(%b{2}))" % (_HEX, _HEX, _HEX, _HEX),
+    ),
+    (b"%", rb"%%(?!%b)%b{2}" % (_SEEN, _HEX), rb"%%(?:u(%b{4})|(%b{2}))" % (_HEX, _HEX)),
+)
+"""What begins an escape of JSON or of a URL, the escapes of what is no visible ASCII, and all of them."""
+
+_ENTITY = rb"&(?:#[xX]0*(%b{1,6});?|#0*(?P<decimal>[0-9]{1,7});?|(?P<name>[A-Za-z]{2,32});)" % _HEX
 
 _HARMLESS = frozenset(
     {
@@ -48,6 +86,126 @@ _NAME = rf"[\w-]{{0,64}}?(?:{'|'.join(_PRIVATE_NAMES).replace(' ', '[_-]?')})[\w
 _SIGNING = r"whsec(?:_|%5[Ff]|&#95;|&#[xX]5[Ff];|&lowbar;|\\u005[Ff])[^\s\"'<>]+"
 _NAMED_VALUE = rf"""(?i)({_NAME}\\*["']\s*:\s*\\*["'])(?:[^"'\\]|\\[^"'])+|(\b{_NAME}=)[^\s"'<>&;]+"""
 _QUERY_VALUE = r"([?&][\w.~%\[\]-]+=)[^\s\"'<>&#]+"
+
+
+def holds_key(text: str | bytes, key: str) -> bool:
+    """Whether a text or a body holds an API key, in any decoding of it.
+
+    As the key count 12 consecutive characters beyond its prefix, which ends at the last `_` within its
+    first 12 characters; 8 where fewer than 12 remain, and the complete key where fewer than 8 do. They are
+    found behind escapes of JSON, JavaScript, HTML and URLs in up to 12 layers, between invisible
+    characters and in UTF-16; in base64 and hexadecimal by their beginning.
+    """
+    data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+    if key.encode() in data:
+        return True
+    needles = _needles(key)
+    # In pieces, because what decodes a text takes several times its memory.
+    pieces = (data[start : start + _PIECE + _OVERLAP] for start in range(0, len(data), _PIECE))
+    return any(needles.are_in(piece) for piece in pieces)
+
+
+def star(text: str, key: str) -> str:
+    """Return a text without an API key: stars in its place where it is plain, else in the place of all the text."""
+    text = text.replace(key, STARS)
+    return STARS if holds_key(text, key) else text
+
+
+def shown(value: str) -> str:
+    """Return a typed value as a message may quote it: stars in the place of one that could be an API key.
+
+    One that is typed in the wrong place is not known as a key: a word of 16 and more, no path and no host.
+    """
+    return STARS if re.fullmatch(_COULD_BE_A_KEY, value) and not re.fullmatch(_HOST, value) else value
+
+
+class _Needles:
+    """What is looked for in a decoded text to find one key."""
+
+    def __init__(self, key: str) -> None:
+        rest = key[key[:_PREFIX_CHARS].rfind("_") + 1 :]
+        size = _WINDOW if len(rest) >= _WINDOW else _SHORT_WINDOW
+        windows = _cut(rest, size, 1) or [key]
+        self.windows = _decode_all(windows)
+        self.blocks = _decode_all(_cut(rest, _BLOCK, _BLOCK)) if size == _WINDOW else self.windows
+        self.coded = _encode(windows[0].encode())
+
+    def are_in(self, data: bytes) -> bool:
+        """Whether one of them is in a text, in any layer of it."""
+        for layer, text in enumerate(_layers(data)):
+            bare = text.translate(None, _DROPPED)
+            if layer == _MOST_LAYERS or any(coded in bare for coded in self.coded):
+                return True
+            if any(block in bare for block in self.blocks) and any(part in bare for part in self.windows):
+                return True
+        return False
+
+
+@lru_cache(maxsize=16)
+def _needles(key: str) -> _Needles:
+    return _Needles(key)
+
+
+def _cut(text: str, size: int, step: int) -> list[str]:
+    return [text[start : start + size] for start in range(0, len(text) - size + 1, step)]
+
+
+def _decode_all(texts: list[str]) -> frozenset[bytes]:
+    """Return the last layer of each, which is searched for; where a key is nothing but escapes, the key itself."""
+    found = ([*_layers(text.encode())][-1].translate(None, _DROPPED) or text.encode() for text in texts)
+    return frozenset(found)
+
+
+def _encode(start: bytes) -> frozenset[bytes]:
+    """Return a key's beginning in hexadecimal, and in base64 at each of the three places in a group."""
+    from base64 import b64encode  # noqa: PLC0415 - for those who have a key
+
+    found = {start.hex().encode(), start.hex().upper().encode()}
+    for skipped in range(3):
+        whole = start[skipped:]
+        coded = b64encode(whole[: len(whole) // 3 * 3])
+        found |= {coded, coded.replace(b"+", b"-").replace(b"/", b"_")}
+    return frozenset(found)
+
+
+def _layers(data: bytes) -> Iterator[bytes]:
+    """Yield a text in visible ASCII and blanks, and what each of up to 12 decodings makes of it, until none changes it.
+
+    What is invisible is dropped, and with it the zeros of UTF-16 and a byte order mark.
+    """
+    data = data.translate(None, _UNSEEN_BYTES)
+    yield data
+    for _ in range(_MOST_LAYERS):
+        before = data
+        for mark, unseen, escape in _ESCAPES:
+            if mark in data:
+                data = re.sub(escape, _character, re.sub(unseen, b"", data))
+        if data == before and b"&" in data:
+            # Last, because an entity may end without its semicolon: what is encoded in it comes first.
+            data = re.sub(_ENTITY, _character, data)
+        if data == before:
+            return
+        yield data
+
+
+def _character(escape: re.Match[bytes]) -> bytes:
+    digits, kind = escape[escape.lastindex or 0], escape.lastgroup
+    if kind == "backslash":
+        return digits
+    if kind == "name":
+        return _entities().get(digits, escape[0])
+    code = int(digits, 10 if kind == "decimal" else 16)
+    return bytes((code,)) if 0x21 <= code <= 0x7E else b""
+
+
+@lru_cache(maxsize=1)
+def _entities() -> dict[bytes, bytes]:
+    from html.entities import html5  # noqa: PLC0415 - for texts that name one
+
+    return {
+        name.removesuffix(";").encode(): text.encode("ascii", "ignore").translate(None, _UNSEEN_BYTES)
+        for name, text in html5.items()
+    }
 
 
 def star_value(value: JsonValue, key: str) -> JsonValue:

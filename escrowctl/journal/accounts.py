@@ -5,7 +5,7 @@ import os
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from escrowctl.config.secrets import Secret
+from escrowctl.config.keys import Secret
 from escrowctl.config.service import Service
 
 _SALT_BYTES = 8

@@ -7,8 +7,8 @@ show: the complete reply is stored. The journal is exported and shown, so it con
 import contextlib
 from pathlib import Path
 
+from escrowctl.config.file import replace_file
 from escrowctl.config.folders import make_private_folder
-from escrowctl.config.replacing import replace_file
 from escrowctl.contract.json import JsonValue, encode
 from escrowctl.contract.redaction import find_secret
 from escrowctl.errors import EscrowctlError

@@ -250,7 +250,7 @@ class Console:
             self.data("\n".join(ids))
 
     def _starred(self, text: str) -> str:
-        from escrowctl.contract.key_search import star
+        from escrowctl.contract.redaction import star
 
         for key in self._keys():
             text = star(text, key)

@@ -1,8 +1,7 @@
 """Errors as text: for a person by class word and pasteable hints, for a program as one JSON object."""
 
 from escrowctl.contract.json import JsonValue, Number, encode
-from escrowctl.contract.key_search import star
-from escrowctl.contract.redaction import star_value
+from escrowctl.contract.redaction import star, star_value
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint
 from escrowctl.output.plain import safe
 

@@ -23,8 +23,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
 
+from escrowctl.sandbox.bodies import JsonObject, JsonValue, read_stored, write_json
 from escrowctl.sandbox.http import Call, Field, no_such_start, read_fields, read_page
-from escrowctl.sandbox.json import JsonObject, JsonValue, read_stored, write_json
 from escrowctl.sandbox.records import timestamp
 from escrowctl.sandbox.store import Store
 

@@ -27,8 +27,19 @@ from urllib.parse import parse_qsl
 import falcon
 
 from escrowctl.contract.operations import CREATE_WEBHOOK, DEFAULT_API_PREFIX, OPERATIONS, Operation
-from escrowctl.sandbox.json import JsonError, JsonObject, JsonValue, read_json, write_json
-from escrowctl.sandbox.problems import PROBLEM_TYPE, Flaw, ProblemError, ProblemKind, flawed, parameter_flaw
+from escrowctl.sandbox.bodies import (
+    PROBLEM_TYPE,
+    Flaw,
+    JsonError,
+    JsonObject,
+    JsonValue,
+    ProblemError,
+    ProblemKind,
+    flawed,
+    parameter_flaw,
+    read_json,
+    write_json,
+)
 from escrowctl.sandbox.store import primary_code
 
 SUCCESS = 200

@@ -22,6 +22,7 @@ from escrowctl.contract.operations import (
     Access,
     Operation,
 )
+from escrowctl.sandbox.bodies import PROBLEM_TYPE, JsonObject, JsonValue, ProblemKind
 from escrowctl.sandbox.http import (
     DEFAULT_LIMIT,
     JSON_TYPE,
@@ -32,9 +33,7 @@ from escrowctl.sandbox.http import (
     SUCCESS,
     success_status,
 )
-from escrowctl.sandbox.json import JsonObject, JsonValue
 from escrowctl.sandbox.openapi_schemas import REQUEST_ID_SCHEMA, SCHEMAS, id_schema, problem_name, schema_ref
-from escrowctl.sandbox.problems import PROBLEM_TYPE, ProblemKind
 from escrowctl.sandbox.records import DEFAULT_PAYER
 
 ID_PREFIXES: Mapping[str, str] = MappingProxyType({"transaction": "tx", "user": "usr", "webhook": "wh"})

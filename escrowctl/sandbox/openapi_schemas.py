@@ -5,11 +5,10 @@ schema describes a number's value, so two rules on how an amount is written are 
 INTERFACE.md shows `amount` and `currency` and no other field: the rest is the sandbox's own choice.
 """
 
+from escrowctl.sandbox.bodies import MAX_DEPTH, TYPE_PREFIX, JsonObject, NumberToken, ProblemKind
 from escrowctl.sandbox.endpoints import MAX_DESCRIPTION_LENGTH, MAX_URL_LENGTH, URL_PATTERN, EndpointStatus, EventKind
 from escrowctl.sandbox.endpoints import RESERVED_FIELDS as SET_ON_ENDPOINTS
 from escrowctl.sandbox.http import MAX_LIMIT, REQUEST_ID
-from escrowctl.sandbox.json import MAX_DEPTH, JsonObject, NumberToken
-from escrowctl.sandbox.problems import TYPE_PREFIX, ProblemKind
 from escrowctl.sandbox.records import DEFAULT_PAYEE, DEFAULT_PAYER, ID_ALPHABET, ID_LENGTH, State
 from escrowctl.sandbox.records import RESERVED_FIELDS as SET_ON_TRANSACTIONS
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
 
-from escrowctl.sandbox.json import JsonObject, NumberToken, read_stored, write_json
+from escrowctl.sandbox.bodies import JsonObject, NumberToken, read_stored, write_json
 
 ID_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 """Crockford's base 32: no I, L, O or U, so that an id can be read aloud."""

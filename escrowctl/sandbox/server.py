@@ -25,10 +25,9 @@ from waitress.server import create_server
 
 from escrowctl.errors import ErrorCode, bad_value, not_sent
 from escrowctl.files import read_regular
+from escrowctl.sandbox.bodies import PROBLEM_TYPE, write_json
 from escrowctl.sandbox.http import MAX_BODY_BYTES
-from escrowctl.sandbox.json import write_json
 from escrowctl.sandbox.ownership import write_private
-from escrowctl.sandbox.problems import PROBLEM_TYPE
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment

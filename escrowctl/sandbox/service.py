@@ -19,9 +19,9 @@ from escrowctl.contract.operations import (
     UPDATE_TRANSACTION,
     Operation,
 )
+from escrowctl.sandbox.bodies import JsonObject
 from escrowctl.sandbox.endpoints import Webhooks
 from escrowctl.sandbox.http import OPENAPI_PATH, STATUS_PATH, App, Call, Handler, build_app
-from escrowctl.sandbox.json import JsonObject
 from escrowctl.sandbox.ledger import DECIMALS, check_ledger
 from escrowctl.sandbox.ownership import Claim, claim_store
 from escrowctl.sandbox.records import Move, draw_id

@@ -17,9 +17,17 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from escrowctl.sandbox import ledger
+from escrowctl.sandbox.bodies import (
+    Flaw,
+    JsonObject,
+    JsonValue,
+    NumberToken,
+    ProblemError,
+    ProblemKind,
+    flawed,
+    no_record,
+)
 from escrowctl.sandbox.http import Call, Field, no_such_start, read_fields, read_page
-from escrowctl.sandbox.json import JsonObject, JsonValue, NumberToken
-from escrowctl.sandbox.problems import Flaw, ProblemError, ProblemKind, flawed, no_record
 from escrowctl.sandbox.records import (
     DEFAULT_PAYEE,
     DEFAULT_PAYER,

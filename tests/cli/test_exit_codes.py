@@ -12,7 +12,7 @@ from conftest import Run, Serve, ServiceAndRun, Terminal
 from wire_server import Behave, Seen, hang_up, http_reply
 
 from cli.replies import CREATE, HELD, RELEASE, RELEASED, in_turn, json_reply, writes_meet
-from escrowctl.exits import ExitCode
+from escrowctl.errors import ExitCode
 from escrowctl.main import main
 from escrowctl.runtime import Runtime
 

@@ -10,8 +10,8 @@ from conftest import KEY, Run
 from cli.conftest import Journal, Profile
 from cli.replies import CREATE, RELEASE, json_reply
 from escrowctl.config.folders import Folders
+from escrowctl.config.keys import Secret
 from escrowctl.config.origin import Network, Origin
-from escrowctl.config.secrets import Secret
 from escrowctl.config.service import JournalPin, Service, Webhooks
 from escrowctl.config.settings import LineValues, Resolver
 from escrowctl.contract.json import Number

@@ -9,10 +9,10 @@ import pytest
 from conftest import Run
 
 from escrowctl.app import NOUNS
+from escrowctl.commands.help import VARIABLES
 from escrowctl.config.file import validate_config
 from escrowctl.config.profiles import SETTINGS
-from escrowctl.config.variables import VARIABLES
-from escrowctl.exits import ExitCode
+from escrowctl.errors import ExitCode
 
 README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
 

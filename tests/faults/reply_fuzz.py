@@ -26,8 +26,8 @@ from escrowctl.client.http import Evidence, Exchange, Request
 from escrowctl.client.reader import Reader
 from escrowctl.client.retry import Retry
 from escrowctl.client.transport import OriginTransport, make_empty_context
+from escrowctl.config.keys import Secret
 from escrowctl.config.origin import parse_base_url
-from escrowctl.config.secrets import Secret
 from escrowctl.config.service import Service
 from escrowctl.contract.json import encode
 from escrowctl.contract.operations import (

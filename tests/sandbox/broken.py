@@ -15,9 +15,8 @@ from escrowctl.contract.operations import (
     Operation,
 )
 from escrowctl.sandbox import http, transactions
+from escrowctl.sandbox.bodies import JsonObject, no_record
 from escrowctl.sandbox.http import Call
-from escrowctl.sandbox.json import JsonObject
-from escrowctl.sandbox.problems import no_record
 from escrowctl.sandbox.records import Transaction, User
 
 Patch = Callable[[pytest.MonkeyPatch], None]

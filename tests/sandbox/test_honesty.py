@@ -28,7 +28,6 @@ def test_sandbox_loads_operations_errors_files_and_itself() -> None:
         "escrowctl.contract",
         "escrowctl.contract.operations",
         "escrowctl.errors",
-        "escrowctl.exits",
         "escrowctl.files",
     }
 

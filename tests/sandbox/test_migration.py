@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from escrowctl.sandbox import schema
+from escrowctl.sandbox import store
 from escrowctl.sandbox.ledger import Balance
 from escrowctl.sandbox.service import Sandbox, open_sandbox
 from escrowctl.sandbox.store import open_store
@@ -87,9 +87,9 @@ def test_migrated_store_equals_a_new_store(old_store: Path, tmp_path: Path, now:
 def test_failed_migration_leaves_the_old_store_unchanged(
     old_store: Path, now: Now, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broken = (*schema.STEPS[1], "CREATE TABLE users (twice)")
+    broken = (*store.STEPS[1], "CREATE TABLE users (twice)")
     with monkeypatch.context() as patched:
-        patched.setattr(schema, "STEPS", (schema.STEPS[0], broken))
+        patched.setattr(store, "STEPS", (store.STEPS[0], broken))
         with pytest.raises(Exception, match="already exists"):
             open_store(old_store.parent, now=now)
 

@@ -17,8 +17,7 @@ from typing import Any
 import internals
 import pytest
 
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Hint, Outcome
-from escrowctl.exits import ExitCode
+from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, ExitCode, Hint, Outcome
 from escrowctl.sandbox.service import open_sandbox
 from escrowctl.sandbox.store import open_store
 

@@ -12,7 +12,7 @@ from faults.key_detector import find_key
 from faults.key_spellings import KEYS
 from faults.seeds import draw_seed
 
-from escrowctl.contract.key_search import holds_key, shown, star
+from escrowctl.contract.redaction import holds_key, shown, star
 
 KEY = "sk_live_Ab+9/Cd7Q==kx3VnW8tZr"
 

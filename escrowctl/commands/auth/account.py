@@ -4,12 +4,12 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
+from escrowctl.config.keys import KEYS
 from escrowctl.config.origin import Origin, parse_base_url, refuse_prefix
 from escrowctl.config.profiles import API_PREFIX, PROFILE_NAME, Profile
 from escrowctl.config.settings import check_mode
-from escrowctl.config.variables import KEYS
-from escrowctl.contract.key_search import shown
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
+from escrowctl.contract.redaction import shown
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
 from escrowctl.session import Session
 

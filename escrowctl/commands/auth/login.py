@@ -9,14 +9,13 @@ import typer
 from escrowctl.commands.auth.account import Account, Form, ask_until, note_variables, refuse_sandbox, require_same
 from escrowctl.config.credentials import KeyringError, StoredKey, remove_from_keyring, store_in_keyring
 from escrowctl.config.editing import Change, ConfigEditor, find
-from escrowctl.config.file import require_trusted, validate_config
-from escrowctl.config.keys import LINE, Choice, FoundKey
+from escrowctl.config.file import locked_together, require_trusted, validate_config
+from escrowctl.config.keys import MAX_KEY_CHARS, FoundKey, Secret, read_key, refuse_in_base_url
 from escrowctl.config.origin import ends_in
-from escrowctl.config.replacing import locked_together
-from escrowctl.config.secrets import MAX_KEY_CHARS, Secret, read_key, refuse_in_base_url
+from escrowctl.config.settings import LINE, Choice
 from escrowctl.contract.json import JsonValue
-from escrowctl.contract.key_search import holds_key
 from escrowctl.contract.operations import DEFAULT_API_PREFIX, LIST_WEBHOOKS
+from escrowctl.contract.redaction import holds_key
 from escrowctl.errors import NOTHING_STORED, ErrorCode, EscrowctlError, Hints, bad_value
 from escrowctl.output.view import View
 from escrowctl.session import Session, session_of

@@ -7,9 +7,8 @@ import typer
 
 from escrowctl.commands.auth.account import note_variables, refuse_sandbox
 from escrowctl.config.editing import ConfigEditor
-from escrowctl.config.keys import ENVIRONMENT, Choice, FoundKey
-from escrowctl.config.settings import LineValues, Resolver
-from escrowctl.config.variables import KEYS
+from escrowctl.config.keys import KEYS, FoundKey
+from escrowctl.config.settings import ENVIRONMENT, Choice, LineValues, Resolver
 from escrowctl.contract.json import JsonValue
 from escrowctl.contract.operations import LIST_WEBHOOKS
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, not_sent

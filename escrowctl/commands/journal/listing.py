@@ -14,14 +14,25 @@ from escrowctl.commands.journal.selection import (
     UntilOption,
     select,
 )
-from escrowctl.commands.journal.views import COLUMNS, view_entry, view_row
 from escrowctl.contract.json import JsonValue, Number
 from escrowctl.contract.operations import BY_NAME
 from escrowctl.errors import bad_value
-from escrowctl.journal.model import parse_entry_name
+from escrowctl.journal.fields import view
+from escrowctl.journal.model import Entry, State, parse_entry_name
 from escrowctl.journal.totals import Group, Sums, add_up
-from escrowctl.output.view import Listing, View
+from escrowctl.output.view import Listing, View, flatten
 from escrowctl.session import session_of
+
+COLUMNS = ("entry", "sent", "operation", "state", "amount", "currency", "id", "reference", "profile")
+"""What a list of entries shows."""
+
+SHEET = (
+    *("entry", "sent_at", "operation", "state", "detail", "amount", "currency", "id", "reference", "reason"),
+    *("profile", "service", "method", "url", "idempotency_key", "request_id", "operator", "attempt", "http_status"),
+    *("settled_at", "origin"),
+)
+"""What a spreadsheet of entries holds."""
+
 
 _MAX_ENTRIES = 10_000
 _PAGE = 1000
@@ -112,3 +123,54 @@ def _row(group: Group, sums: Sums) -> View:
 
 def _amount(group: Group, amount: Decimal) -> Number | None:
     return Number(f"{amount:f}") if group.currency else None
+
+
+def view_row(entry: Entry) -> View:
+    """Return an entry as a row of a list."""
+    summary = view(entry, whole=False)
+    return View(summary, entry.name, named=_named(entry), record=summary)
+
+
+def view_entry(entry: Entry) -> View:
+    """Return an entry with everything that is kept of it."""
+    document = _document(entry)
+    return View(document, entry.name, flatten(document), named=document, record=document)
+
+
+def view_resolved(entry: Entry) -> View:
+    """Return an entry as what became of it: `j197   create   2500 EUR   tx_88F2   applied, ...`."""
+    document, money = _document(entry), entry.intent.money
+    parts = (entry.name, entry.intent.verb, str(money or ""), _id(entry) or "", describe_state(entry))
+    line = "   ".join(part for part in parts if part)
+    return View(document, entry.name, flatten(document), line=line, named=_named(entry), record=document)
+
+
+def describe_state(entry: Entry) -> str:
+    """Return the state of an entry in a few words: `done, 200`."""
+    state, detail = entry.state.value.replace("_", " "), entry.settlement.detail
+    return detail if not detail or detail.startswith(("applied", "not applied")) else f"{state}, {detail}"
+
+
+def _named(entry: Entry) -> dict[str, JsonValue]:
+    intent, money = entry.intent, entry.intent.money
+    values = (
+        entry.name,
+        f"{entry.sent_at[:19]}Z" if entry.state is not State.NOT_SENT else None,
+        intent.verb,
+        entry.state.value,
+        money.amount if money else None,
+        money.currency if money else None,
+        _id(entry),
+        intent.reference,
+        intent.profile,
+    )
+    return dict(zip(COLUMNS, values, strict=True))
+
+
+def _document(entry: Entry) -> dict[str, JsonValue]:
+    history: JsonValue = [{"at": one.at, "state": one.state.value, "detail": one.detail} for one in entry.history]
+    return view(entry, whole=True) | {"history": history}
+
+
+def _id(entry: Entry) -> str | None:
+    return entry.intent.resource_id or entry.settlement.result_id

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from escrowctl.commands.journal.views import view_resolved
+from escrowctl.commands.journal.listing import view_resolved
 from escrowctl.commands.writing import check_text
 from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.operations import CREATE_TRANSACTION
@@ -16,8 +16,6 @@ from escrowctl.session import Session, session_of
 from escrowctl.writes.kinds import kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from escrowctl.journal.model import OperatorDecision
     from escrowctl.writes.resolve import Resolution
 
@@ -117,7 +115,10 @@ def _settle(session: Session, entry: Entry, verdict: _Ruling) -> Entry:
         # Refused before anything is read or asked.
         resolution.require_sendable(entry)
     if verdict.applied or verdict.not_applied:
-        return _record(resolution, entry, verdict)
+        decision, unread = _decision(verdict), verdict.unread
+        if verdict.applied:
+            return resolution.record_applied(entry, decision, resource_id=verdict.resource_id, allow_unreadable=unread)
+        return resolution.record_not_applied(entry, decision, allow_unreadable=unread)
     finding = None if verdict.unread else resolution.look(entry, resend=verdict.resend)
     if finding is not None and finding.is_settled:
         return finding.entry
@@ -163,13 +164,6 @@ def _require_as_sent(session: Session, entry: Entry) -> None:
 def _note_reading(session: Session, verdict: _Ruling) -> None:
     what = "before anything is sent" if verdict.resend else "sending no write"
     session.console.note("reading", f"{session.service.origin}, {what}", word="reading")
-
-
-def _record(resolution: "Resolution", entry: Entry, verdict: _Ruling) -> Entry:
-    decision, unread = _decision(verdict), verdict.unread
-    if verdict.applied:
-        return resolution.record_applied(entry, decision, resource_id=verdict.resource_id, allow_unreadable=unread)
-    return resolution.record_not_applied(entry, decision, allow_unreadable=unread)
 
 
 def _resend(session: Session, resolution: "Resolution", entry: Entry, verdict: _Ruling, *, asked: bool) -> Entry:
@@ -249,14 +243,10 @@ def _require_own_service(session: Session, entry: Entry, verdict: _Ruling) -> No
 def _way_there(session: Session, entry: Entry) -> str:
     """Return how to reach the service that an entry was sent to."""
     profile, resolve = entry.intent.profile, f"journal resolve {entry.name}"
-    if profile in _profiles(session) and profile != session.service.name:
+    config = None if session.options.sandbox else session.resolver.config
+    if config is not None and profile in config.profiles and profile != session.service.name:
         return f"{session.program} -p {profile} {resolve}"
     return f"with the base URL and the key that it was sent with: {session.program} {resolve}"
-
-
-def _profiles(session: Session) -> "Collection[str]":
-    config = None if session.options.sandbox else session.resolver.config
-    return config.profiles if config is not None else ()
 
 
 def _still_unknown(entry: Entry, sentence: str) -> EscrowctlError:

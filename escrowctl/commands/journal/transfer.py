@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from escrowctl.commands.journal.views import SHEET, view_entry
+from escrowctl.commands.journal.listing import SHEET, view_entry
 from escrowctl.contract.json import JsonValue, Number
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_value
 from escrowctl.journal.chain import Head

@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from escrowctl.config.replacing import replace_file
+from escrowctl.config.file import replace_file
 from escrowctl.errors import NOTHING_IMPORTED, ErrorCode, EscrowctlError, Hints, not_sent
 from escrowctl.files import TooLargeError, open_regular, read_regular
 from escrowctl.journal.chain import EMPTY, Head, Link

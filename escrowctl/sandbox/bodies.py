@@ -1,0 +1,190 @@
+"""The sandbox's bodies: strict JSON in, exact JSON out, and refusals as problem details (RFC 9457).
+
+A number is stored as its text and never becomes a float. INTERFACE.md section 7 shows no error body, no code
+and no condition: every kind, title and condition here is the sandbox's own choice. Handlers raise a
+`ProblemError`; the app answers it.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from types import MappingProxyType
+from typing import Literal, NamedTuple, NoReturn, TypeAlias
+
+PROBLEM_TYPE = "application/problem+json"
+TYPE_PREFIX = "urn:escrowctl:sandbox:"
+
+
+MAX_DEPTH = 32
+
+
+class NumberToken:
+    """A JSON number in its written form: `100.00` stays `100.00`, `1e400` stays `1e400`."""
+
+    # No tuple and no str: the code below tells lists and texts from numbers by their type.
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+JsonValue: TypeAlias = "bool | int | str | NumberToken | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
+"""A value that can be written. Values from `read_json` contain no `int`: their numbers are `NumberToken`."""
+
+JsonObject: TypeAlias = Mapping[str, JsonValue]
+
+
+class JsonError(Exception):
+    """The text is not JSON as RFC 8259 and I-JSON (RFC 7493) define it; the message gives the place or the reason."""
+
+
+def read_json(raw: bytes) -> JsonValue:
+    """Parse one JSON text, or raise JsonError.
+
+    Stricter than Python's own reader: UTF-8 without a byte order mark, no NaN or Infinity, no
+    duplicate names in an object, no lone surrogates, at most MAX_DEPTH levels.
+    """
+    try:
+        value: JsonValue = json.loads(
+            raw.decode("utf-8"),
+            parse_int=NumberToken,
+            parse_float=NumberToken,
+            parse_constant=_refuse_constant,
+            object_pairs_hook=_unique_members,
+        )
+    except UnicodeDecodeError as error:
+        raise JsonError(f"not UTF-8 at byte {error.start}") from error
+    except json.JSONDecodeError as error:
+        raise JsonError(f"not JSON at line {error.lineno}, column {error.colno}") from error
+    except RecursionError as error:
+        raise JsonError("nested too deeply") from error
+    _check(value, level=1)
+    return value
+
+
+def read_stored(text: str) -> JsonObject:
+    """Read an object that `write_json` wrote."""
+    value = read_json(text.encode())
+    assert isinstance(value, Mapping), "only objects are stored"
+    return value
+
+
+def write_json(value: JsonValue) -> str:
+    """Write a value as one line of ASCII JSON; a token is written digit for digit."""
+    match value:
+        case NumberToken():
+            return value.text
+        case str() | int() | None:
+            return json.dumps(value)
+        case Mapping():
+            return "{" + ",".join(f"{json.dumps(name)}:{write_json(item)}" for name, item in value.items()) + "}"
+        case _:
+            return "[" + ",".join(write_json(item) for item in value) + "]"
+
+
+def _refuse_constant(constant: str) -> NoReturn:
+    raise JsonError(f"{constant} is not a JSON number")
+
+
+def _unique_members(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise JsonError("an object has a name twice")
+    return members
+
+
+def _check(value: JsonValue, *, level: int) -> None:
+    if isinstance(value, str):
+        # SQLite stores text as UTF-8, which has no bytes for a lone surrogate.
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise JsonError("a string holds half of a surrogate pair") from error
+    elif isinstance(value, Mapping | Sequence):
+        if level > MAX_DEPTH:
+            raise JsonError("nested too deeply")
+        inner = (*value, *value.values()) if isinstance(value, Mapping) else value
+        for item in inner:
+            _check(item, level=level + 1)
+
+
+class ProblemKind(Enum):
+    """The closed list of problems: the stable type slug, its HTTP status and its title."""
+
+    BAD_REQUEST = "bad-request", 400, "The request cannot be understood"
+    UPDATE_NOT_SHOWN = "update-not-shown", 400, "No update is accepted"
+    UNAUTHENTICATED = "unauthenticated", 401, "No valid API key"
+    NOT_FOUND = "not-found", 404, "No such record"
+    NO_SUCH_PATH = "no-such-path", 404, "No such path"
+    METHOD_NOT_ALLOWED = "method-not-allowed", 405, "Method not allowed"
+    MOVE_REFUSED = "move-refused", 409, "The state of the transaction forbids this"
+    TOO_LARGE = "too-large", 413, "The body is too large"
+    NOT_JSON_TYPE = "not-json-type", 415, "The body is not declared as JSON"
+    INTERNAL = "internal", 500, "Internal error in the sandbox"
+    STORE_BUSY = "store-busy", 503, "The store is busy"
+
+    def __init__(self, slug: str, status: int, title: str) -> None:
+        self.slug = slug
+        self.status = status
+        self.title = title
+
+
+class Flaw(NamedTuple):
+    """One error in a request.
+
+    `place` is a JSON Pointer as a fragment (`#/amount`, as in RFC 9457 section 3) into the body, or
+    the bare name of a query parameter. A parameter's name may begin with `#` too: `kind` tells them apart.
+    """
+
+    place: str
+    detail: str
+    kind: Literal["pointer", "parameter"] = "pointer"
+
+    def document(self) -> JsonObject:
+        """The flaw as an item of `errors`: `{"pointer"|"parameter", "detail"}`."""
+        return {self.kind: self.place, "detail": self.detail}
+
+
+class ProblemError(Exception):
+    """A refusal: its kind, a sentence for this case, the flaws found, and headers of the answer."""
+
+    def __init__(
+        self,
+        kind: ProblemKind,
+        detail: str,
+        *,
+        flaws: tuple[Flaw, ...] = (),
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        super().__init__(detail)
+        self.kind = kind
+        self.detail = detail
+        self.flaws = flaws
+        self.headers = headers
+
+    def document(self, *, request_id: str) -> JsonObject:
+        """The body: type, title, status, detail, request_id, and for flaws `errors`."""
+        errors: JsonObject = {"errors": [flaw.document() for flaw in self.flaws]} if self.flaws else {}
+        return {
+            "type": TYPE_PREFIX + self.kind.slug,
+            "title": self.kind.title,
+            "status": self.kind.status,
+            "detail": self.detail,
+            "request_id": request_id,
+            **errors,
+        }
+
+
+def flawed(*flaws: Flaw) -> ProblemError:
+    """A 400 whose detail joins the sentences of the flaws."""
+    return ProblemError(ProblemKind.BAD_REQUEST, " ".join(flaw.detail for flaw in flaws), flaws=flaws)
+
+
+def parameter_flaw(name: str, detail: str) -> Flaw:
+    """A flaw in a query parameter."""
+    return Flaw(name, detail, kind="parameter")
+
+
+def no_record(noun: str, record_id: str) -> ProblemError:
+    """A 404 for a record that is not in the store."""
+    return ProblemError(ProblemKind.NOT_FOUND, f"There is no {noun} {record_id!r} here.")

@@ -18,7 +18,7 @@ import pytest
 from conftest import Run, ServiceAndRun
 from wire_server import Seen, WireServer, by_method, hang_up
 
-from cli.conftest import Journal
+from cli.conftest import Journal, Profile
 from cli.older_journals import write_journal
 from cli.replies import CREATE, HELD, RELEASE, held, in_turn, json_reply, writes_meet
 
@@ -270,6 +270,13 @@ def test_verify_reports_a_valid_journal(journal_of_six: tuple[WireServer, Run], 
         ("INSERT INTO guards VALUES (1, 3)", "the duplicate index names writes that no entry accounts for"),
         ("DELETE FROM guards WHERE entry = 3", "the duplicate index has no entry for j3"),
         ("UPDATE totals SET amount = '1'", "the totals that caps count are not what the entries add up to"),
+        ("DELETE FROM totals_copy", "the totals that caps count are not what the entries add up to"),
+        (
+            "UPDATE totals SET amount = '1'; UPDATE totals_copy SET amount = '1'",
+            "the totals that caps count are not what the entries add up to",
+        ),
+        ("DELETE FROM totals; DELETE FROM totals_copy", "the totals that caps count are not what the entries add up"),
+        ("UPDATE totals SET amount = 'x'", "the totals that caps count are not what the entries add up to"),
         ("DELETE FROM records WHERE entry = 6; DELETE FROM entries WHERE number = 6", "an older copy was restored"),
     ],
 )
@@ -293,8 +300,10 @@ def test_verify_names_what_was_changed(
         "UPDATE entries SET state = 'not_sent' WHERE number = 3",
         "UPDATE entries SET resource_id = 'tx_2' WHERE number = 3",
         "DELETE FROM entries WHERE number = 3",
+        "DELETE FROM entries WHERE number = 6",
         "DELETE FROM guards WHERE entry = 3",
         "DELETE FROM guards_copy WHERE entry = 3",
+        "UPDATE guards SET entry = 1 WHERE entry = 3; UPDATE guards_copy SET entry = 1 WHERE entry = 3",
         "UPDATE records SET digest = x'00' WHERE sequence = 12",
         "DELETE FROM records WHERE entry = 6; DELETE FROM entries WHERE number = 6",
     ],
@@ -312,6 +321,49 @@ def test_write_on_a_changed_journal_is_not_sent(
 
     assert (result.code, result.out, len(server.writes)) == (17, "", sent)
     assert "it is damaged" in result.error["message"] or "cannot be used" in result.error["message"]
+
+
+@pytest.mark.parametrize(
+    ("change", "lines"),
+    [
+        (
+            "UPDATE records SET facts = replace(facts, '100.50', '900.50') WHERE sequence = 1",
+            (("show", "j1"), ("list",), ("totals",)),
+        ),
+        ("DELETE FROM entries WHERE number = 6", (("list",), ("totals",))),
+    ],
+)
+def test_changed_record_is_never_shown(
+    journal_of_six: tuple[WireServer, Run], home: Path, change: str, lines: tuple[tuple[str, ...], ...]
+) -> None:
+    _, run = journal_of_six
+    with sqlite3.connect(home / "state" / "journal.db") as database:
+        database.execute(change)
+
+    results = [run("journal", *line, "--json") for line in lines]
+
+    assert [(result.code, result.out) for result in results] == [(17, "")] * len(lines)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE totals SET amount = '1'",
+        "UPDATE totals SET day = '2026-11-20'",
+        "UPDATE totals_copy SET currency = 'USE'",
+        "DELETE FROM totals",
+        "DELETE FROM totals_copy",
+    ],
+)
+def test_changed_total_does_not_free_a_cap(profile: Profile, run: Run, home: Path, change: str) -> None:
+    server = profile('caps.USD = "100"')
+    run(*create("60"), now=lambda: DAY)
+    with sqlite3.connect(home / "state" / "journal.db") as database:
+        assert database.execute(change).rowcount == 1
+
+    result = run(*create("41"), "--json", now=lambda: DAY)
+
+    assert (result.code, result.out, len(server.writes)) == (17, "", 1)
 
 
 def test_an_older_copy_of_the_journal_is_refused(
@@ -537,6 +589,19 @@ def test_journal_of_format_3_is_copied_migrated_and_valid(service_and_run: Servi
     around = {"ESCROWCTL_BASE_URL": "http://127.0.0.1:4999"}
     lines = (("tx", "release", "tx_aB", "--yes"), create("7", "EUR", "--reference", " order-7"), create("2500", "EUR"))
     assert [run(*line, environ=around).code for line in lines] == [7, 7, 12]
+
+
+def test_journal_of_format_5_is_migrated_and_counts_what_it_did(profile: Profile, run: Run, home: Path) -> None:
+    server = profile('caps.USD = "100"')
+    run(*create("60"))
+    with sqlite3.connect(home / "state" / "journal.db") as database:
+        database.executescript(
+            "DROP TABLE totals_copy; ALTER TABLE totals ADD COLUMN seal BLOB; PRAGMA user_version = 5;"
+        )
+
+    codes = [run(*line).code for line in (create("41"), ("journal", "verify"), create("40"))]
+
+    assert (codes, len(server.writes)) == ([5, 0, 0], 2)
 
 
 def test_a_journal_of_a_later_version_is_refused(run: Run, service_and_run: ServiceAndRun, home: Path) -> None:

@@ -1,11 +1,11 @@
 """The journal file's tables, and how a file of an earlier format gets them.
 
 `records` is append-only and hash-chained; everything else is derived from it in the same transaction
-and can be rebuilt. `entries` holds the fields that are queried. `guards` holds the duplicate keys of
-entries, and `guards_copy` once more: both are read, so that a damaged page in one is noticed and
-cannot make the journal forget a write. (Two indexes of one table would not do: SQLite reads the one
-that its planner prefers.) `totals` holds what caps count. `plans` alone is not derived: rows of a
-batch that are not sent yet.
+and can be rebuilt. `entries` holds the fields that are queried, `guards` the duplicate keys of
+entries, `totals` what caps count. The last two exist twice, and both copies are read: a damaged page
+in one is noticed, and cannot make the journal forget a write. (Two indexes of one table would not
+do: SQLite reads the one that its planner prefers.) `plans` alone is not derived: rows of a batch that
+are not sent yet.
 """
 
 import sqlite3
@@ -15,11 +15,12 @@ from collections.abc import Iterator
 from escrowctl.journal.chain import EMPTY, Link, Record
 from escrowctl.journal.fields import FIELDS
 
-VERSION = 5
+VERSION = 6
 FIRST_WITH_HEAD = 3
 """Journals of earlier formats may have no head file."""
 
 GUARDS = ("guards", "guards_copy")
+TOTALS = ("totals", "totals_copy")
 
 _RECORDS = """
 CREATE TABLE records (
@@ -32,6 +33,20 @@ CREATE TABLE records (
 ) STRICT;
 """
 _COLUMNS = "".join(f"  {one.name} TEXT{'' if one.nullable else ' NOT NULL'},\n" for one in FIELDS if one.queried)
+_GUARDS = """
+CREATE TABLE %s (key INTEGER NOT NULL, entry INTEGER NOT NULL, PRIMARY KEY (key, entry)) STRICT, WITHOUT ROWID;
+"""
+_TOTALS = """
+CREATE TABLE %s (
+  operation TEXT NOT NULL,
+  currency TEXT NOT NULL,
+  day TEXT NOT NULL,
+  service TEXT NOT NULL,
+  site TEXT NOT NULL,
+  amount TEXT NOT NULL,
+  PRIMARY KEY (operation, currency, day, service, site)
+) STRICT, WITHOUT ROWID;
+"""
 _DERIVED = f"""
 CREATE INDEX records_of_entry ON records (entry);
 CREATE TABLE entries (
@@ -42,19 +57,8 @@ CREATE TABLE entries (
 ) STRICT;
 CREATE INDEX entries_by_origin ON entries (origin) WHERE origin IS NOT NULL;
 CREATE INDEX entries_by_result ON entries (result_id) WHERE result_id IS NOT NULL;
-CREATE TABLE guards (key INTEGER NOT NULL, entry INTEGER NOT NULL, PRIMARY KEY (key, entry)) STRICT, WITHOUT ROWID;
-CREATE TABLE guards_copy (key INTEGER NOT NULL, entry INTEGER NOT NULL, PRIMARY KEY (key, entry))
-  STRICT, WITHOUT ROWID;
-CREATE TABLE totals (
-  operation TEXT NOT NULL,
-  currency TEXT NOT NULL,
-  day TEXT NOT NULL,
-  service TEXT NOT NULL,
-  site TEXT NOT NULL,
-  amount TEXT NOT NULL,
-  seal BLOB NOT NULL,
-  PRIMARY KEY (operation, currency, day, service, site)
-) STRICT, WITHOUT ROWID;
+{"".join(_GUARDS % name for name in GUARDS)}
+{"".join(_TOTALS % name for name in TOTALS)}
 CREATE TABLE plans (
   batch TEXT NOT NULL,
   row INTEGER NOT NULL,
@@ -63,7 +67,7 @@ CREATE TABLE plans (
 ) STRICT, WITHOUT ROWID;
 """
 _IDENTITY = "CREATE TABLE journal (id TEXT NOT NULL, made_at TEXT NOT NULL) STRICT;"
-_DROPPED = "DROP TABLE entries; DROP TABLE IF EXISTS guards; DROP TABLE IF EXISTS guards_again;"
+_DROPPED = "".join(f"DROP TABLE IF EXISTS {name};" for name in ("entries", *GUARDS, "guards_again", *TOTALS, "plans"))
 
 
 def version_of(database: sqlite3.Connection) -> int:
@@ -87,12 +91,12 @@ def take_out_records(database: sqlite3.Connection) -> list[Link]:
 
 
 def _read_old(database: sqlite3.Connection) -> Iterator[Link]:
-    """Yield the records of formats 1 to 4; raises ValueError where one is not what was written."""
+    """Yield the records of formats 1 to 5; raises ValueError where one is not what was written."""
     head = EMPTY
     for *columns, digest in database.execute(
         "SELECT sequence, entry, kind, at, facts, digest FROM records ORDER BY sequence"
     ):
-        link = Link(Record(*columns), digest)
+        link = Link(Record(*columns), digest.hex() if isinstance(digest, bytes) else digest)
         if not link.follows(head):
             raise ValueError(link.record.sequence)
         head = link.head

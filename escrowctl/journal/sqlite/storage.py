@@ -174,6 +174,7 @@ class SqliteStorage:
         why = self.find_lost()
         if why is not None:
             raise lost(self.path, why if self.is_there else "it is gone, and its head is still there")
+        self.last()
 
     def accept_head(self) -> Head:
         """See `storage.Storage`.

@@ -1,22 +1,21 @@
 """One transaction on the journal's file: records are appended, and what is derived from them follows."""
 
-import hashlib
 import sqlite3
 from collections.abc import Collection, Iterable
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from escrowctl.contract.money import sum_exactly
 from escrowctl.journal.caps import change_totals
-from escrowctl.journal.chain import EMPTY, Head, Kind, Link, canonical
+from escrowctl.journal.chain import EMPTY, Head, Kind, Link
 from escrowctl.journal.fields import QUERIED, Facts
 from escrowctl.journal.fold import Folded, extend, next_link
 from escrowctl.journal.model import Entry, PlanRow
 from escrowctl.journal.sqlite.errors import damaged, lost, translated
 from escrowctl.journal.sqlite.head import refuse_restore
 from escrowctl.journal.sqlite.reading import places, read_entries, read_tail
-from escrowctl.journal.sqlite.schema import GUARDS
+from escrowctl.journal.sqlite.schema import GUARDS, TOTALS
 from escrowctl.journal.storage import Total, TotalKey
 
 _COLUMNS = (*QUERIED, "records", "counted_on", "latest")
@@ -24,8 +23,7 @@ _PUT_ENTRY = (
     f"INSERT INTO entries VALUES (?, {', '.join('?' * len(_COLUMNS))}) ON CONFLICT (number) DO UPDATE SET "
     f"{', '.join(f'{name} = excluded.{name}' for name in _COLUMNS)}"
 )
-_FIND_TOTAL = f"SELECT * FROM totals WHERE {' AND '.join(f'{name} = ?' for name in TotalKey._fields)}"
-_PUT_TOTAL = "INSERT OR REPLACE INTO totals VALUES (?, ?, ?, ?, ?, ?, ?)"
+_OF_KEY = " AND ".join(f"{name} = ?" for name in TotalKey._fields)
 _MOST_REMEMBERED = 2000
 
 
@@ -99,8 +97,7 @@ class SqliteTransaction:
     def totals(self, operation: str, currency: str, *, since: str) -> list[Total]:
         """See `storage.Transaction`."""
         self.flush()
-        query = "SELECT * FROM totals WHERE operation = ? AND currency = ? AND day >= ?"
-        return [self._total(row) for row in self._db.execute(query, (operation, currency, since)).fetchall()]
+        return self._totals("operation = ? AND currency = ? AND day >= ?", (operation, currency, since))
 
     def next_number(self) -> int:
         """See `storage.Transaction`."""
@@ -167,9 +164,9 @@ class SqliteTransaction:
             self._db.executemany(f"DELETE FROM {table} WHERE key = ? AND entry = ?", self._gone)
             self._db.executemany(f"INSERT INTO {table} VALUES (?, ?)", self._new)
         for key, change in self._changes.items():
-            found = self._db.execute(_FIND_TOTAL, key).fetchone()
-            amount = sum_exactly((self._total(found).amount if found else Decimal(0), change))
-            self._db.execute(_PUT_TOTAL, (*key, str(amount), seal_of(key, str(amount))))
+            amount = sum_exactly((*(total.amount for total in self._totals(_OF_KEY, key)), change))
+            for table in TOTALS:
+                self._db.execute(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?, ?, ?, ?)", (*key, str(amount)))
         for pending in (self._links, self._changed, self._gone, self._new, self._changes):
             pending.clear()
 
@@ -189,14 +186,10 @@ class SqliteTransaction:
         self._new = (self._new - went) | (came - self._gone)
         self._gone -= came
 
-    def _total(self, row: tuple[Any, ...]) -> Total:
-        *key, amount, seal = row
-        total = Total(TotalKey(*key), Decimal(amount))
-        if seal != seal_of(total.key, amount):
-            raise damaged(self.path, "a total that caps count is not what was recorded")
-        return total
-
-
-def seal_of(key: TotalKey, amount: str) -> bytes:
-    """Return the checksum of a total."""
-    return hashlib.sha256(canonical({**key._asdict(), "amount": amount}).encode()).digest()[:16]
+    def _totals(self, condition: str, values: tuple[str, ...]) -> list[Total]:
+        rows, copied = (
+            self._db.execute(f"SELECT * FROM {table} WHERE {condition}", values).fetchall() for table in TOTALS
+        )
+        if rows != copied:
+            raise damaged(self.path, "its two tables of totals disagree about what caps count")
+        return [Total(TotalKey(*key), Decimal(amount)) for *key, amount in rows]

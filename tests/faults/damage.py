@@ -1,7 +1,8 @@
 """Damaged journals: cut at any offset, or with any bit flipped; no write may be sent a second time.
 
 The journal knows a release that is done, one that is unknown, and a create that is unknown. The
-fake service keeps saying that everything is held: only the journal prevents a second write.
+fake service keeps saying that everything is held: only the journal prevents a second write, or one
+above the cap.
 Run as a program it tries a broken variant: `python -m faults.damage VARIANT FOLDER SEED`.
 """
 
@@ -9,6 +10,7 @@ import io
 import json
 import os
 import random
+import re
 import shutil
 import socket
 import sys
@@ -29,8 +31,14 @@ from faults.kills import HarnessError, Violation, ViolationError
 
 DONE, UNKNOWN = ("tx", "release", "tx_done", "--yes"), ("tx", "release", "tx_unknown", "--yes")
 CREATE = ("tx", "create", "--amount", "77", "--currency", "USD")
-LINES = {DONE: {7, 17}, UNKNOWN: {12, 17}, CREATE: {12, 17}}
+ABOVE_CAP = ("tx", "create", "--amount", "90", "--currency", "USD")
+LINES = {DONE: {7, 17}, UNKNOWN: {12, 17}, CREATE: {12, 17}, ABOVE_CAP: {5, 17}}
 """Line -> the exit codes that it may have after any damage."""
+
+UNDAMAGED, REFUSED = {7: 1, 12: 2, 5: 1}, {17: len(LINES)}
+"""Exit code -> how many of LINES end with it, where no damage matters and where the journal is refused."""
+PROFILE = '[profiles.harness]\nbase_url = "{url}"\ncaps.USD = "160"\n'
+"""Two releases and one create of 77 are below the cap."""
 
 LAST = 64 * 1024
 HEAD = 138
@@ -111,6 +119,7 @@ class Damages:
         self.server = WireServer(self._behave)
         self._whole = self.folder / "whole"
         self._home = self.folder / "home"
+        self._config = self.folder / "harness.toml"
         self._build()
 
     def close(self) -> None:
@@ -144,6 +153,13 @@ class Damages:
     def find(self, text: bytes) -> int:
         """Return the offset of a text in the journal."""
         return (self._whole / "state" / "journal.db").read_bytes().index(text)
+
+    def changed_totals(self) -> Iterator[Damage]:
+        """Yield one flipped bit in the day of each total, which makes it an earlier one."""
+        content = (self._whole / "state" / "journal.db").read_bytes()
+        for operation in (b"create_transaction", b"release_transaction"):
+            day = operation + b"USD20"
+            yield from (Damage("journal.db", found.end(), 1) for found in re.finditer(day, content))
 
     def find_last_facts_type(self) -> int:
         """Return the offset of the low bits of the type of `facts` in the newest record of the chain.
@@ -198,6 +214,8 @@ class Damages:
             "ESCROWCTL_HOME": home,
             "ESCROWCTL_BASE_URL": self.server.base_url,
             "ESCROWCTL_API_KEY": KEY,
+            "ESCROWCTL_CONFIG": str(self._config),
+            "ESCROWCTL_PROFILE": "harness",
         }
         around = Runtime(environ=environ, stdin=io.StringIO(), stdout=out, stderr=err, sleep=lambda _seconds: None)
         return int(main(line, around)), err.getvalue()
@@ -211,6 +229,7 @@ class Damages:
     def _build(self) -> None:
         self._home = self._whole
         self._home.mkdir(parents=True)
+        self._config.write_text(PROFILE.format(url=self.server.base_url))
         codes = []
         for line, answers in ((DONE, True), (UNKNOWN, False), (CREATE, False)):
             self.answers = answers
@@ -247,7 +266,7 @@ def play_variant(name: str, folder: Path, seed: int) -> Violation | None:
     broken()
     try:
         # In the order of their worth: what is cut most is noticed first.
-        damages.play_all([*damages.turns(150), Damage("journal.db", 0)])
+        damages.play_all([*damages.changed_totals(), *damages.turns(150), Damage("journal.db", 0)])
     except ViolationError as violation:
         print(violation)
         return violation.kind

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from faults.damage import FILES, KINDS, Damage, Damages, Replacement, run_undamaged
+from faults.damage import FILES, KINDS, REFUSED, UNDAMAGED, Damage, Damages, Replacement, run_undamaged
 from faults.seeds import draw_seed
 
 LONG_TURNS, SLICES = 5000, 8
@@ -58,7 +58,7 @@ def test_emptied_journal_next_to_its_head_is_not_new(damages: Damages) -> None:
     before = damages.codes.copy()
     damages.run_with_damage(Damage("journal.db", 0))
 
-    assert damages.codes - before == {17: 3}
+    assert damages.codes - before == REFUSED
 
 
 @pytest.mark.representative("nothing-*", "folder-*", "older-journal.db")
@@ -71,7 +71,7 @@ def test_missing_or_replaced_journal_file_prevents_second_writes(damages: Damage
     told = damages.codes - before
     # A lock file holds nothing, and a head may lag.
     harmless = kind != "folder" if name == "journal.lock" else (name, kind) == ("journal.head", "older")
-    assert told == ({7: 1, 12: 2} if harmless else {17: 3})
+    assert told == (UNDAMAGED if harmless else REFUSED)
 
 
 @pytest.mark.parametrize("name", [b"recordsrecords", b"kind TEXT NOT NULL,", b"latest TEXT NOT NULL"])
@@ -93,11 +93,21 @@ def test_changed_date_is_damage_and_not_an_old_clock(damages: Damages) -> None:
     damages.run_with_damage(Damage("journal.db", damages.find_last_date() + 3, 2))
 
 
+def test_changed_total_frees_no_cap(damages: Damages) -> None:
+    changes = list(damages.changed_totals())
+    damages.play_all(changes)
+
+    assert len(changes) == 4
+
+
 @pytest.mark.usefixtures("time_limit")
-def test_the_damages_notice_a_program_that_believes_the_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("variant", "kinds"), [("believes_the_file", {"SENT_TWICE", "BROKE"}), ("trusts_one_total", {"SENT_TWICE"})]
+)
+def test_the_damages_notice_a_program_that_believes_the_file(tmp_path: Path, variant: str, kinds: set[str]) -> None:
     seed, mark = draw_seed(), tmp_path / "broken-here"
     done = subprocess.run(
-        [sys.executable, "-m", "faults.damage", "believes_the_file", str(tmp_path / "damages"), str(seed)],
+        [sys.executable, "-m", "faults.damage", variant, str(tmp_path / "damages"), str(seed)],
         cwd=Path(__file__).parents[1],
         env={"PATH": os.defpath, "BROKEN_MARK": str(mark)},
         capture_output=True,
@@ -107,5 +117,5 @@ def test_the_damages_notice_a_program_that_believes_the_file(tmp_path: Path) -> 
     )
     print(done.stdout)
 
-    assert done.stdout.splitlines()[-1] in ("noticed: SENT_TWICE", "noticed: BROKE")
+    assert done.stdout.splitlines()[-1].removeprefix("noticed: ") in kinds
     assert mark.exists()

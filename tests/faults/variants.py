@@ -7,6 +7,7 @@ import os
 import sqlite3
 import sys
 import time
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from escrowctl.journal.sqlite import reading
 from escrowctl.journal.sqlite.locks import LockFile
 from escrowctl.journal.sqlite.storage import SqliteStorage
 from escrowctl.journal.sqlite.transaction import SqliteTransaction
+from escrowctl.journal.storage import Total, TotalKey
 from escrowctl.runtime import timestamp
 from escrowctl.writes.requests import WriteRequest
 from escrowctl.writes.writer import Writer
@@ -168,6 +170,17 @@ def believes_the_file() -> None:
     SqliteTransaction.check = unchecked  # type: ignore[method-assign] # as above
     SqliteTransaction.under = indexed  # type: ignore[method-assign] # as above
     reading.build = built  # type: ignore[attr-defined] # as above
+
+
+def trusts_one_total() -> None:
+    """Read what caps count from one of the two tables."""
+
+    def read(self: Any, condition: str, values: Any) -> list[Total]:
+        leave_mark()
+        rows = self._db.execute(f"SELECT * FROM totals WHERE {condition}", values).fetchall()
+        return [Total(TotalKey(*key), Decimal(amount)) for *key, amount in rows]
+
+    SqliteTransaction._totals = read  # type: ignore[method-assign] # as above
 
 
 # Not broken enough: with these the harness must not be content.

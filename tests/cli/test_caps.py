@@ -1,6 +1,7 @@
 """Caps: counted per operation, currency and UTC day, reserved with the intent, and never freed by a clock."""
 
 import os
+import socket
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -257,9 +258,9 @@ def test_eight_processes_at_once_stay_under_the_cap(profile: Profile, home: Path
 
     everybody = threading.Barrier(3, timeout=20)
 
-    def behave(_seen: Seen, connection: "object") -> None:
+    def behave(_seen: Seen, connection: socket.socket) -> None:
         everybody.wait()
-        connection.sendall(http_reply("200 OK", HELD))  # type: ignore[attr-defined] # a socket
+        connection.sendall(http_reply("200 OK", HELD))
 
     server = profile('caps.USD = "300"', behave=behave)
     environ = {"PATH": os.defpath, "HOME": str(home), "ESCROWCTL_HOME": str(home)}

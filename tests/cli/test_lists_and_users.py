@@ -35,6 +35,16 @@ def test_list_is_printed_as_an_array_from_any_envelope(body: bytes, service_and_
     assert [(seen.method, seen.target) for seen in server.seen] == [("GET", "/api/v1/transactions")] * 3
 
 
+def test_list_may_be_larger_than_a_record(service_and_run: ServiceAndRun) -> None:
+    items = json.dumps([{"id": f"tx_{number}", "status": "held", "note": "x" * 1000} for number in range(1100)])
+    _server, run = service_and_run(json_reply(items.encode()))
+
+    results = [run(*line, "--json") for line in (("tx", "list"), ("tx", "get", "tx_1"))]
+
+    assert [result.code for result in results] == [0, 10]
+    assert len(results[0].json) == 1100
+
+
 @pytest.mark.parametrize(("words", "out"), [((), ""), (("--json",), "[]\n"), (("-q",), "")])
 def test_an_empty_list_is_a_success(words: tuple[str, ...], out: str, service_and_run: ServiceAndRun) -> None:
     _server, run = service_and_run(json_reply(b'{"data":[]}'))

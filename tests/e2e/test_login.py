@@ -2,6 +2,7 @@
 
 import json
 import re
+import socket
 import stat
 import subprocess
 import sys
@@ -25,10 +26,10 @@ KEY = "sk_live_0123456789abcdef"
 def server(serve: Serve) -> WireServer:
     """A service that takes KEY and no other."""
 
-    def behave(seen: Seen, connection: object) -> None:
+    def behave(seen: Seen, connection: socket.socket) -> None:
         known = seen.header("Authorization") == f"Bearer {KEY}"
         reply = http_reply("200 OK", b"[]") if known else http_reply("401 Unauthorized", b'{"detail":"no such key"}')
-        connection.sendall(reply)  # type: ignore[attr-defined] # a socket
+        connection.sendall(reply)
 
     return serve(behave)
 
@@ -150,9 +151,9 @@ def test_key_from_a_shell_pipe_is_in_no_process_arguments(program: Program, serv
     """While the service takes its time, every process of this machine is looked at."""
     seen: list[str] = []
 
-    def behave(_seen: Seen, connection: object) -> None:
+    def behave(_seen: Seen, connection: socket.socket) -> None:
         seen.extend(_command_lines())
-        connection.sendall(http_reply("200 OK", b"[]"))  # type: ignore[attr-defined] # a socket
+        connection.sendall(http_reply("200 OK", b"[]"))
 
     url = serve(behave).base_url
     there = program.with_environ(THE_KEY=KEY)
@@ -250,9 +251,9 @@ def test_one_of_two_concurrent_logins_wins_completely(program: Program, serve: S
     """Both keys are taken, and both answers wait for each other: both logins come to storing at once."""
     both = threading.Barrier(2)
 
-    def behave(_seen: Seen, connection: object) -> None:
+    def behave(_seen: Seen, connection: socket.socket) -> None:
         both.wait(timeout=30)
-        connection.sendall(http_reply("200 OK", b"[]"))  # type: ignore[attr-defined] # a socket
+        connection.sendall(http_reply("200 OK", b"[]"))
 
     url = serve(behave).base_url
     keys = {"test": "sk_test_0123456789abcdef", "live": "sk_live_0123456789abcdef"}

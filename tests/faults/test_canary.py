@@ -1,7 +1,9 @@
 """The key is in no byte that is shown or stored, in no command line and in no child's environment."""
 
+import json
 import os
 import random
+import socket
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,7 +13,7 @@ import internals
 import pytest
 from conftest import Run
 from e2e.script import Program, clean_environment, find_script
-from wire_server import http_reply, serving
+from wire_server import Seen, http_reply, serving
 
 from faults.canary import ECHOES, KEYS, LINES, WAYS, Canary, behave_badly
 from faults.process_watch import ProcessWatch
@@ -22,15 +24,16 @@ ENOUGH = 500
 
 OUTPUT_OPTIONS = ((), ("--json",), ("--debug",), ("--debug", "--json"), ("-v",), ("-q",))
 
-DEFECTS = (
-    "escrowctl.writes.writer.judge_write",
-    "escrowctl.client.reader.make_record",
-    "escrowctl.journal.journal.Journal.begin",
-    "escrowctl.output.console.render_rows",
-    internals.JUDGE_ANSWER,
-    # Met by every line that asks the service, so that no seed goes without a crash report.
-    "escrowctl.client.connection.Connection.exchange",
-)
+CREATE = ("tx", "create", "--amount", "100", "--currency", "USD")
+DEFECTS: dict[str, tuple[str, ...]] = {
+    "escrowctl.writes.writer.judge_write": CREATE,
+    "escrowctl.client.reader.make_record": ("tx", "get", "tx_1"),
+    "escrowctl.journal.journal.Journal.begin": CREATE,
+    "escrowctl.output.console.render_rows": ("tx", "get", "tx_1"),
+    internals.JUDGE_ANSWER: CREATE,
+    "escrowctl.client.connection.Connection.exchange": ("tx", "get", "tx_1"),
+}
+"""What fails with the key in its exception -> a line that calls it."""
 
 
 _started: list[str] = []
@@ -62,7 +65,7 @@ def break_now_and_then(chance: random.Random, key: str, patch: pytest.MonkeyPatc
     def fail(*_: Any, **__: Any) -> None:
         raise ValueError(f"a defect with {key} in it")
 
-    patch.setattr(chance.choice(DEFECTS), fail)
+    patch.setattr(chance.choice([*DEFECTS]), fail)
 
 
 @pytest.mark.representative("sk_canary_plus*-50")
@@ -89,6 +92,31 @@ def test_key_is_in_no_byte_of_500_failing_runs(
     assert canary.found == []
     assert crashes.is_dir(), "no defect was met, and no crash report looked into"
     assert children == []
+
+
+@pytest.mark.parametrize("defect", DEFECTS)
+def test_key_in_a_defect_is_in_no_byte(run: Run, home: Path, defect: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = KEYS[0]
+    canary, reached = Canary(key, home), list[str]()
+
+    def fail(*_: Any, **__: Any) -> None:
+        reached.append(defect)
+        raise ValueError(f"a defect with {key} in it")
+
+    def echo(_seen: Seen, connection: socket.socket) -> None:
+        connection.sendall(http_reply("200 OK", json.dumps({"id": "tx_1", "status": "held", "note": key}).encode()))
+
+    monkeypatch.setattr(defect, fail)
+    with serving(echo) as server:
+        environ = WAYS["variable"](home, server.base_url, key)
+        for options in ((), ("--json",), ("--debug",)):
+            line = (*DEFECTS[defect], *options)
+            canary.look_at(line, run(*line, environ=environ))
+    canary.look_into_files()
+
+    assert reached
+    assert canary.found == []
+    assert any((home / "state" / "crashes").iterdir())
 
 
 def run_script(folder: Path, way: str, key: str, lines: Sequence[tuple[str, ...]], seed: int) -> None:

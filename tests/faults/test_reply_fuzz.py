@@ -80,7 +80,7 @@ def fuzz_through_main(run: Run, count: int) -> None:
         data, _ = reply_fuzz.reply_of(seed, number)
         line = tuple(word.replace("{}", str(number + 1)) for word in chance.choice(LINES))
         output_options = chance.choice((("--json",), (), ("--debug",), ("-v", "--json")))
-        server = MisbehavingServer(lambda connection, data=data: connection.send(data), b"")  # type: ignore[misc]
+        server = MisbehavingServer(lambda connection, data=data: connection.send(data), b"")  # type: ignore[misc] # bound for B023
         with misbehaving(server):
             environ = {"ESCROWCTL_BASE_URL": f"http://127.0.0.1:{server.port}", "ESCROWCTL_API_KEY": KEY}
             result = run(*line, *output_options, environ=environ, terminal=chance.random() < 0.5)

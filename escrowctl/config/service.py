@@ -125,10 +125,6 @@ class Service(NamedTuple):
         """Whether this status means that a release is accepted and not done yet; compared case-blind."""
         return status is not None and status.casefold() in self.pending
 
-    def means_released(self, status: str | None) -> bool:
-        """Whether the profile says that this status means released; compared case-blind."""
-        return status is not None and status.casefold() in self.released
-
 
 def describe_sandbox(timeout: float | None, *, identity: str, key: str, served_at: str | None) -> Service:
     """Return the embedded sandbox as a service: no variable and no file changes where it is.

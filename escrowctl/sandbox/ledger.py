@@ -38,8 +38,8 @@ def post(connection: sqlite3.Connection, transaction: Transaction, *, move: Move
 
     Raise sqlite3.IntegrityError if this move, or another that leaves the hold, was already posted.
     """
-    transition, users = TRANSITIONS[move], {"payer": transaction.payer, "payee": transaction.payee}
-    gives, takes = transition.gives.format(**users), transition.takes.format(**users)
+    accounts = TRANSITIONS[move].accounts
+    gives, takes = (account.format(payer=transaction.payer, payee=transaction.payee) for account in accounts)
     amount = units(transaction.amount)
     connection.executemany(
         INSERT,

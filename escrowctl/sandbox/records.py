@@ -38,22 +38,20 @@ class Move(StrEnum):
 
 
 class Transition(NamedTuple):
-    """What a move does: the only state that it is possible from (None: a new record), the state after it,
-    and the accounts of the ledger that give and take.
-    """
+    """What a move does: `before` is the only state that it is possible from (None: it makes the record)."""
 
     before: State | None
     after: State
-    gives: str
-    takes: str
+    accounts: tuple[str, str]
+    """The accounts of the ledger: the one that gives, the one that takes."""
 
 
 HOLD = "hold"
 
 TRANSITIONS: Mapping[Move, Transition] = MappingProxyType(
     {
-        Move.CREATE: Transition(None, State.HELD, "payer:{payer}", HOLD),
-        Move.RELEASE: Transition(State.HELD, State.RELEASED, HOLD, "payee:{payee}"),
+        Move.CREATE: Transition(None, State.HELD, ("payer:{payer}", HOLD)),
+        Move.RELEASE: Transition(State.HELD, State.RELEASED, (HOLD, "payee:{payee}")),
     }
 )
 

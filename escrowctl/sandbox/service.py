@@ -5,7 +5,6 @@ import sqlite3
 from collections.abc import Callable
 from datetime import datetime
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 
 from escrowctl.contract.operations import (
@@ -17,11 +16,10 @@ from escrowctl.contract.operations import (
     LIST_WEBHOOKS,
     RELEASE_TRANSACTION,
     UPDATE_TRANSACTION,
-    Operation,
 )
 from escrowctl.sandbox.bodies import JsonObject
 from escrowctl.sandbox.endpoints import Webhooks
-from escrowctl.sandbox.http import OPENAPI_PATH, STATUS_PATH, App, Call, Handler, build_app
+from escrowctl.sandbox.http import OPENAPI_PATH, STATUS_PATH, App, Call, build_app
 from escrowctl.sandbox.ledger import DECIMALS, check_ledger
 from escrowctl.sandbox.ownership import Claim, claim_store
 from escrowctl.sandbox.records import Move, draw_id
@@ -48,10 +46,10 @@ class Sandbox:
     ) -> None:
         transactions = Transactions(store, now=now, draw_id=draw_id)
         webhooks = Webhooks(store, now=now, draw_id=draw_id)
-        handlers: dict[Operation, Handler] = {
+        handlers = {
             CREATE_TRANSACTION: transactions.create,
             GET_TRANSACTION: transactions.get,
-            RELEASE_TRANSACTION: partial(transactions.move, Move.RELEASE),
+            RELEASE_TRANSACTION: lambda call: transactions.move(call, Move.RELEASE),
             LIST_TRANSACTIONS: transactions.list_newest,
             UPDATE_TRANSACTION: transactions.update,
             GET_USER: transactions.get_user,

@@ -122,7 +122,7 @@ class Transactions:
             f"Transaction {call.resource_id} was not changed: the published interface shows no update.",
         )
 
-    def move(self, move: Move, call: Call) -> JsonObject:
+    def move(self, call: Call, move: Move) -> JsonObject:
         """Move the held money, such as to the payee by a release, and return the record.
 
         404 if there is no such transaction; 409 from any state but the move's own, so only one of several
@@ -131,9 +131,13 @@ class Transactions:
         call.ignore_body()
         with self._store.writing() as connection:
             at = timestamp(self._now())
-            transaction = _move(connection, call.resource_id, move=move, at=at)
-            ledger.post(connection, transaction, move=move, at=at)
-        return transaction.document()
+            moved = move_transaction(connection, call.resource_id, move=move, at=at)
+            if moved is None:
+                state, before = _require(connection, call.resource_id).status, TRANSITIONS[move].before
+                sentence = f"Transaction {call.resource_id} is {state}; {move} is possible only from {before}."
+                raise ProblemError(ProblemKind.MOVE_REFUSED, sentence)
+            ledger.post(connection, moved, move=move, at=at)
+        return moved.document()
 
     def get_user(self, call: Call) -> JsonObject:
         """Return one user; 404 if there is none. The sandbox's own choice: any valid key may read it (section 5)."""
@@ -168,13 +172,3 @@ def _require_users(connection: sqlite3.Connection, requested: Mapping[str, Any])
     ]
     if flaws:
         raise flawed(*flaws)
-
-
-def _move(connection: sqlite3.Connection, transaction_id: str, *, move: Move, at: str) -> Transaction:
-    if moved := move_transaction(connection, transaction_id, move=move, at=at):
-        return moved
-    state = _require(connection, transaction_id).status
-    raise ProblemError(
-        ProblemKind.MOVE_REFUSED,
-        f"Transaction {transaction_id} is {state}; {move} is possible only from {TRANSITIONS[move].before}.",
-    )

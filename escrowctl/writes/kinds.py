@@ -16,10 +16,6 @@ from escrowctl.contract.operations import (
 from escrowctl.errors import ErrorCode
 
 
-def _none(_service: Service) -> frozenset[str]:
-    return frozenset()
-
-
 class WriteKind(NamedTuple):
     """One kind of write.
 
@@ -37,7 +33,7 @@ class WriteKind(NamedTuple):
     types_amount: bool = False
     """On a live service the amount is typed to confirm, instead of the id."""
 
-    proving_statuses: Callable[[Service], frozenset[str]] = _none
+    proving_statuses: Callable[[Service], frozenset[str]] = lambda _service: frozenset()
     """The statuses, case-folded, that prove it when the record is read back; empty: none is known."""
 
     unconfirmed: ErrorCode = ErrorCode.CHECK_FAILED

@@ -37,9 +37,8 @@ class ReadBack:
         runtime: Runtime,
     ) -> None:
         self.resource_id = request.resource_id or ""
-        self._kind = kind_of(request.operation.name)
-        self._verb, self._done = request.operation.verb, request.operation.done
-        self._once_only = request.operation.once_only
+        name, self._verb, self._done = request.operation.name, request.operation.verb, request.operation.done
+        self._kind, self._once_only = kind_of(name), request.operation.once_only
         self._options = options
         self._service = service
         self._reader = reader

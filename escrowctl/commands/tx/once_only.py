@@ -25,11 +25,7 @@ if TYPE_CHECKING:
 def read_targets(
     session: Session, operation: Operation, ids: list[str] | None, *, asks: bool, key: str | None
 ) -> tuple[list[str], bool]:
-    """Return the ids, and whether the answer is for several; `key`: the idempotency key, which is for one.
-
-    Raises EscrowctlError: 2 for what is no list of ids, 3 where a question would be asked (`asks`) and
-    standard input gives the ids.
-    """
+    """Return the ids, and whether they are several; raises BAD_VALUE, or CONFIRMATION_NEEDED where it `asks`."""
     wanted, several = read_ids(ids, session.runtime.stdin)
     if ids == ["-"] and asks:
         raise confirmation_needed("ids come from standard input, so escrowctl cannot ask for confirmation", "--yes")
@@ -112,8 +108,7 @@ def _read_wait(session: Session, operation: Operation, text: str) -> float:
 
 def _view(operation: Operation, resource_id: str, result: "WriteResult") -> View:
     status = result.entry.settlement.http_status if result.entry else None
-    named: dict[str, JsonValue] = {
-        "id": resource_id,
+    read: dict[str, JsonValue] = {
         "status_before": result.status_before,
         "status_after": result.status_after,
         "verified": result.verified,
@@ -122,11 +117,11 @@ def _view(operation: Operation, resource_id: str, result: "WriteResult") -> View
         "id": resource_id,
         "http_status": Number(str(status)) if status is not None else None,
         "reply": result.record.document if result.record else None,
-        **{name: value for name, value in named.items() if name != "id"},
+        **read,
     }
     before, after = result.status_before or "?", result.status_after or "?"
     line = f"{resource_id}   {before} -> {after}   {_how_verified(operation, result)}"
-    return View(document, resource_id, flatten(document), line=line, named=named, record=document)
+    return View(document, resource_id, flatten(document), line=line, named={"id": resource_id, **read}, record=document)
 
 
 def _as_line(view: View) -> View:

@@ -8,11 +8,12 @@ from escrowctl.commands.read import view_record
 from escrowctl.commands.writing import ask_on_record, check_options, note_replayed, read_data, show_request
 from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.json import JsonValue, encode
-from escrowctl.contract.operations import UPDATE_TRANSACTION, Operation
+from escrowctl.contract.operations import RELEASE_TRANSACTION, UPDATE_TRANSACTION, Operation
 from escrowctl.contract.record import Located
 from escrowctl.options import DespiteOption, DryRunOption, KeyOption, ReasonOption, YesOption
 from escrowctl.output.view import View
 from escrowctl.session import Session, session_of
+from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.requests import RecordOptions, WriteOptions, WriteRequest, request_update
 
 if TYPE_CHECKING:
@@ -85,9 +86,10 @@ def _note_reading(session: Session, resource_id: str, result: "WriteResult") -> 
         session.console.note("empty_reply", f"accepted ({status}); the reply has no body")
     if result.why_unread is not None:
         session.console.note("not_read_back", f"{resource_id} could not be read back: {result.why_unread}")
-    record, released = result.after or result.record, session.service.means_released
+    record, kind = result.after or result.record, kind_of(RELEASE_TRANSACTION.name)
     status_now = record.located.status if record else None
-    if not result.replayed and released(status_now) and not released(result.status_before):
+    was, is_now = (kind.is_proven_by(status, session.service) for status in (result.status_before, status_now))
+    if is_now and not (was or result.replayed):
         session.console.note(
             "now_released",
             f"this update changed the status of {resource_id} to {status_now}. "

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from escrowctl.contract.json import JsonValue, Number, encode
-from escrowctl.contract.record import resolve_pointer
+from escrowctl.contract.record import Record, resolve_pointer
 from escrowctl.output.plain import safe
 
 _MOST_NAME_CHARS = 200
@@ -81,6 +81,26 @@ class Listing(NamedTuple):
     def only(self, names: tuple[str, ...]) -> "Listing":
         """Return the listing of these fields alone."""
         return Listing(names, tuple(view.only(names) for view in self.views), chosen=True)
+
+
+def view_record(record: Record, resource_id: str | None = None, *, raw: bool) -> View:
+    """Return the view of a record: the service's own document (`raw`: in its envelope), and the located fields."""
+    located = record.located
+    document = record.document if raw else record.value
+    named = located.id or resource_id
+    return View(
+        document=document,
+        id=named,
+        fields=flatten(document),
+        named={
+            "id": named,
+            "status": located.status,
+            "amount": located.amount,
+            "currency": located.currency,
+            "created": located.created,
+        },
+        record=record.value,
+    )
 
 
 def flatten(value: JsonValue) -> tuple[tuple[str, str], ...]:

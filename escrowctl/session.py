@@ -257,11 +257,11 @@ class Session:
     @cached_property
     def pipeline(self) -> "Pipeline":
         """What carries out writes at this run's service."""
+        # First: it imports httpx. Beneath more frames, the interpreter would map and unmap a stack page 400 times.
+        reader = self.reader
         from escrowctl.writes.pipeline import Pipeline
 
-        return Pipeline(
-            self.service, reader=self.reader, writer=self.writer, signals=self.signals, runtime=self.runtime
-        )
+        return Pipeline(self.service, reader=reader, writer=self.writer, signals=self.signals, runtime=self.runtime)
 
     @cached_property
     def journal(self) -> "Journal":

@@ -10,7 +10,7 @@ from escrowctl.contract.identifiers import parse_ids
 from escrowctl.contract.operations import GET_TRANSACTION, GET_USER, LIST_TRANSACTIONS, Operation
 from escrowctl.contract.record import Located, Record, Records
 from escrowctl.errors import bad_value
-from escrowctl.output.view import Listing, View, flatten
+from escrowctl.output.view import Listing, View, view_record
 from escrowctl.session import Session, session_of
 
 _MAX_LINE = 1024
@@ -89,14 +89,6 @@ def _id_lines(stdin: TextIO) -> Iterator[str]:
             yield text
 
 
-def view_record(session: Session, record: Record, resource_id: str | None = None) -> View:
-    """Return the view of a record: the service's own document (`--raw`: in its envelope), and the located fields."""
-    located = record.located
-    document = record.document if session.options.raw else record.value
-    named = located._replace(id=located.id or resource_id)
-    return View(document, named.id, flatten(document), named=named._asdict(), record=record.value)
-
-
 def show_by_id(session: Session, operation: Operation, ids: list[str] | None) -> None:
     """Read and show one record, or several (`-`: ids from stdin) as a line each."""
     wanted, several = read_ids(ids, session.runtime.stdin, noun=operation.noun)
@@ -106,17 +98,18 @@ def show_by_id(session: Session, operation: Operation, ids: list[str] | None) ->
 
         run_several(session, wanted, lambda one: _line(session, session.reader.read(operation, one), one))
     else:
-        session.show(view_record(session, session.reader.read(operation, wanted[0]), wanted[0]))
+        record = session.reader.read(operation, wanted[0])
+        session.show(view_record(record, wanted[0], raw=session.options.raw))
     session.remember(operation.noun, wanted)
 
 
 def show_list(session: Session, found: Records) -> None:
     """Show a list: an array of the items as they came, or the located fields in fixed columns."""
-    views = tuple(view_record(session, record) for record in found.items)
+    views = tuple(view_record(record, raw=session.options.raw) for record in found.items)
     session.console.show_listing(Listing(Located._fields, views, found.document if session.options.raw else None))
     session.remember("transaction", (view.id for view in views))
 
 
 def _line(session: Session, record: Record, resource_id: str) -> View:
-    view = view_record(session, record, resource_id)
+    view = view_record(record, resource_id, raw=session.options.raw)
     return view._replace(document={"id": resource_id, "outcome": "read", "record": view.document}, outcome="read")

@@ -5,7 +5,6 @@ from urllib.parse import urlsplit
 
 import typer
 
-from escrowctl.commands.read import view_record
 from escrowctl.commands.writing import check_options, read_data, record_of, show_created, show_request
 from escrowctl.contract.json import JsonValue
 from escrowctl.contract.operations import CREATE_WEBHOOK, LIST_WEBHOOKS, Operation
@@ -13,7 +12,7 @@ from escrowctl.contract.record import Record
 from escrowctl.contract.redaction import find_secret, may_hold_secret
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
 from escrowctl.options import DataOption, DespiteOption, DryRunOption, KeyOption, ReasonOption
-from escrowctl.output.view import Listing, View
+from escrowctl.output.view import Listing, View, view_record
 from escrowctl.session import Session, session_of
 from escrowctl.writes.requests import WriteOptions, WriteRequest, request_webhook
 
@@ -96,7 +95,7 @@ def _run(session: Session, request: WriteRequest) -> "WriteResult":
 
 def view_webhook(session: Session, record: Record) -> View:
     """Return the view of an endpoint's record, its address and events found under their usual names."""
-    view = view_record(session, record)
+    view = view_record(record, raw=session.options.raw)
     service, value = session.service, record.value
     fields = value if isinstance(value, dict) else {}
     url = _first(fields, (service.webhooks.url_field, *_URL_NAMES))

@@ -63,4 +63,7 @@ def fold_id(text: str) -> str:
 
 def fold_reference(text: str) -> str:
     """Return a reference as a person sees it: composed (UAX 15, NFC), trimmed, without invisible characters."""
+    if text.isascii():
+        # It is composed and has none of them; to compile the pattern costs more than all else here.
+        return text.strip()
     return re.sub(_INVISIBLE, "", unicodedata.normalize("NFC", text)).strip()

@@ -18,10 +18,9 @@ _AMOUNT = r"-?(0|[1-9][0-9]*)(\.[0-9]+)?"
 _STATUS_NAMES = ("status", "state")
 _CREATED_NAMES = ("created_at", "createdat", "created", "created_on", "createdon", "creation_date")
 _TRANSACTION, _TRANSACTION_STEMS = "transaction", ("transaction", "escrow", "tx")
-_NO_ID = r"(?ai)[ 0.-]*|-[0-9.]+|null|none|nil|undefined|n/?a|pending"
+_NO_IDS = frozenset({"null", "none", "nil", "undefined", "na", "n/a", "pending"})
 _LIKE_AN_ID = r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_-]{3,128}"
 _DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_HTTP_ERROR = r"[45][0-9]{2}"
 _OK_CODE = r"0|00|2[0-9]{2}"
 _ERROR_WORDS = frozenset({"error", "errors", "fail", "failed", "failure", "denied", "rejected"})
 _SUCCESS_NAMES = ("success", "succeeded", "successful", "ok")
@@ -205,7 +204,9 @@ def locate(
 
 def is_id(text: str | None) -> bool:
     """Whether a text that was found where ids are can be one: zeros, negative numbers and `null` cannot."""
-    return text is not None and not re.fullmatch(_NO_ID, text)
+    if text is None or text.lower() in _NO_IDS or not text.strip(" 0.-"):
+        return False
+    return not (text.startswith("-") and not text[1:].strip("0123456789."))
 
 
 def find_id_pointers(record: JsonValue, *, noun: str) -> list[str]:
@@ -273,7 +274,8 @@ def _fails(name: str, value: JsonValue, *, alone: bool, code_is_data: bool) -> b
             return _says_no(value)
         case "status" | "status_code" | "statuscode":
             text = "false" if value is False else (_as_text(value) or "").casefold()
-            return text in ("false", "error", "fail") or bool(re.fullmatch(_HTTP_ERROR, text) and not code_is_data)
+            is_code = len(text) == 3 and text[0] in "45" and text.isascii() and text.isdigit()
+            return text in ("false", "error", "fail") or (is_code and not code_is_data)
         case "code" | "errcode" | "responsecode":
             return not (code_is_data or value in (None, "") or re.fullmatch(_OK_CODE, _as_text(value) or ""))
         case _:

@@ -81,7 +81,7 @@ _PRIVATE_NAMES = (
 )
 """What the names of secrets contain. Not `token` alone: with some services that is an id, which the journal needs."""
 
-# `re` compiles these at their first use, and caches them.
+# `re` compiles these at their first use, and caches them: a text that cannot match is not tried.
 _NAME = rf"[\w-]{{0,64}}?(?:{'|'.join(_PRIVATE_NAMES).replace(' ', '[_-]?')})[\w-]{{0,64}}"
 _SIGNING = r"whsec(?:_|%5[Ff]|&#95;|&#[xX]5[Ff];|&lowbar;|\\u005[Ff])[^\s\"'<>]+"
 _NAMED_VALUE = rf"""(?i)({_NAME}\\*["']\s*:\s*\\*["'])(?:[^"'\\]|\\[^"'])+|(\b{_NAME}=)[^\s"'<>&;]+"""
@@ -225,12 +225,12 @@ def star_value(value: JsonValue, key: str) -> JsonValue:
 
 def hide_secrets(text: str) -> str:
     """Return a short text with stars for signing secrets, and for values under names like those of secrets."""
-    return re.sub(_NAMED_VALUE, rf"\1\2{STARS}", re.sub(_SIGNING, STARS, text))
+    return re.sub(_NAMED_VALUE, rf"\1\2{STARS}", _hide_signing(text))
 
 
 def hide_query(text: str) -> str:
     """Return a text with stars for the values in the queries of its URLs."""
-    return re.sub(_QUERY_VALUE, rf"\1{STARS}", text)
+    return re.sub(_QUERY_VALUE, rf"\1{STARS}", text) if "=" in text else text
 
 
 def hide_values(value: JsonValue) -> JsonValue:
@@ -238,7 +238,7 @@ def hide_values(value: JsonValue) -> JsonValue:
 
     In any text, signing secrets and the values in the queries of URLs become stars.
     """
-    return _cover(value, "", lambda _text: STARS, lambda text: hide_query(re.sub(_SIGNING, STARS, text)))
+    return _cover(value, "", lambda _text: STARS, lambda text: hide_query(_hide_signing(text)))
 
 
 def hash_values(value: JsonValue) -> JsonValue:
@@ -247,6 +247,10 @@ def hash_values(value: JsonValue) -> JsonValue:
     Without such names it is the document itself; hashes are hashed again.
     """
     return _cover(value, "", _hash, lambda text: text)
+
+
+def _hide_signing(text: str) -> str:
+    return re.sub(_SIGNING, STARS, text) if "whsec" in text else text
 
 
 def _cover(value: JsonValue, name: str, secret: Callable[[str], str], other: Callable[[str], str]) -> JsonValue:

@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-from dataclasses import dataclass, field
 from functools import cached_property
 
 from escrowctl.config.keys import Secret
@@ -13,17 +12,25 @@ _DIGEST_CHARS = 8
 """32 bits tell a user's keys apart, and are too few to test guesses of a short key against."""
 
 
-@dataclass(frozen=True)
 class Account:
     """An account at a service, as far as the journal knows it.
 
     `name` is the profile's `account`, `fingerprint` is that of the API key: `SALT:DIGEST`, both
-    hexadecimal. `key` is there only for the account of this run, and is never stored.
+    hexadecimal. `key` is there only for the account of this run; it is never stored, and not compared.
     """
 
-    name: str | None = None
-    fingerprint: str | None = None
-    key: Secret | None = field(default=None, compare=False, repr=False)
+    def __init__(self, name: str | None = None, fingerprint: str | None = None, *, key: Secret | None = None) -> None:
+        self.name = name
+        self.fingerprint = fingerprint
+        self.key = key
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Account):
+            return NotImplemented
+        return (self.name, self.fingerprint) == (other.name, other.fingerprint)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.fingerprint))
 
     @cached_property
     def of_entry(self) -> "Account":

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from escrowctl.contract.json import JsonValue, Number, encode
-from escrowctl.contract.record import resolve_pointer
+from escrowctl.contract.record import Record, resolve_pointer
 from escrowctl.output.plain import safe
 
 _MOST_NAME_CHARS = 200
@@ -81,6 +81,13 @@ class Listing(NamedTuple):
     def only(self, names: tuple[str, ...]) -> "Listing":
         """Return the listing of these fields alone."""
         return Listing(names, tuple(view.only(names) for view in self.views), chosen=True)
+
+
+def view_record(record: Record, resource_id: str | None = None, *, raw: bool) -> View:
+    """Return the view of a record: the service's own document (`raw`: in its envelope), and the located fields."""
+    named = record.located._replace(id=record.located.id or resource_id)
+    document = record.document if raw else record.value
+    return View(document, named.id, flatten(document), named=named._asdict(), record=record.value)
 
 
 def flatten(value: JsonValue) -> tuple[tuple[str, str], ...]:

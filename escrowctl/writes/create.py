@@ -13,6 +13,7 @@ from escrowctl.client.reader import Reader
 from escrowctl.config.service import Service
 from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.json import Document, JsonValue, encode, read_reply
+from escrowctl.contract.money import Money
 from escrowctl.contract.operations import CREATE_TRANSACTION, GET_TRANSACTION
 from escrowctl.contract.record import Located, Record, describe, find_id_pointers, is_another, make_record
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped, command, not_sent
@@ -22,7 +23,6 @@ from escrowctl.journal.model import Entry, State
 from escrowctl.journal.related import find_creator
 from escrowctl.signals import Signals
 from escrowctl.writes.failures import write_failure
-from escrowctl.writes.inspection import list_differences
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.outcome import NO_ID, judge_stored
 from escrowctl.writes.result import WriteResult
@@ -127,6 +127,16 @@ def _list_differences(service: Service, entry: Entry) -> list[str]:
     found = make_record(reply.value, pointers=service.pointers, noun=CREATE_TRANSACTION.noun).located
     is_failed = found.status is not None and found.status.casefold() in service.failed
     return [*([f"its status is {found.status}"] if is_failed else []), *list_differences(found, entry.intent.money)]
+
+
+def list_differences(found: Located, sent: Money | None) -> list[str]:
+    """Return how a record's amount and currency differ from what was sent; case in currencies does not matter."""
+    differences = []
+    if sent is not None and found.amount is not None and found.amount != sent.amount:
+        differences.append(f"its amount is {found.amount} ({sent.amount} was sent)")
+    if sent is not None and found.currency is not None and found.currency.casefold() != sent.currency.casefold():
+        differences.append(f"its currency is {found.currency} ({sent.currency} was sent)")
+    return differences
 
 
 def _read_created(made: str, reader: Reader, report: Report) -> Record | None:

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 from escrowctl.client.reader import Reader
-from escrowctl.contract.money import Money
 from escrowctl.contract.operations import GET_TRANSACTION
 from escrowctl.contract.record import Located, describe, is_another
 from escrowctl.errors import ErrorCode, EscrowctlError, command, not_sent
@@ -41,16 +40,6 @@ def require_unchanged(resource_id: str, before: Located | None, now: Located | N
             ErrorCode.EXPECTATION_FAILED,
             f"{resource_id} changed while waiting for confirmation: {describe(before)} then, {describe(now)} now.",
         )
-
-
-def list_differences(found: Located, sent: Money | None) -> list[str]:
-    """Return how a record's amount and currency differ from what was sent; case in currencies does not matter."""
-    differences = []
-    if sent is not None and found.amount is not None and found.amount != sent.amount:
-        differences.append(f"its amount is {found.amount} ({sent.amount} was sent)")
-    if sent is not None and found.currency is not None and found.currency.casefold() != sent.currency.casefold():
-        differences.append(f"its currency is {found.currency} ({sent.currency} was sent)")
-    return differences
 
 
 def _require_same(resource_id: str, located: Located) -> None:

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from escrowctl.client.reader import Reader
 from escrowctl.config.service import Service
@@ -14,11 +15,13 @@ from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
 from escrowctl.writes.create import conclude_create, read_accepted
 from escrowctl.writes.failures import write_failure
-from escrowctl.writes.inspection import Confirm, inspect, require_unchanged
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.requests import RecordOptions, WriteRequest
 from escrowctl.writes.result import WriteResult
 from escrowctl.writes.writer import Writer
+
+if TYPE_CHECKING:
+    from escrowctl.writes.inspection import Confirm
 
 RequestFor = Callable[[Located | None], WriteRequest]
 """Builds the request for a record from what was read of it (None: not read)."""
@@ -53,14 +56,16 @@ class Pipeline:
         return self._require_done(result)
 
     def run_on_record(
-        self, request_for: RequestFor, confirm: Confirm, options: RecordOptions = _NO_OPTIONS
+        self, request_for: RequestFor, confirm: "Confirm", options: RecordOptions = _NO_OPTIONS
     ) -> WriteResult:
         """Carry out a write on a record once: it is read and confirmed before, and read back after.
 
         Raises EscrowctlError: 3 where it is not confirmed, an expectation fails or the record changed meanwhile;
         7 where it is done already; 12 where its outcome is or was unknown; the refusal's own code otherwise.
         """
-        from escrowctl.writes.read_back import ReadBack  # noqa: PLC0415 - a create reads nothing back
+        # A create reads nothing, before or after.
+        from escrowctl.writes.inspection import require_unchanged  # noqa: PLC0415
+        from escrowctl.writes.read_back import ReadBack  # noqa: PLC0415
 
         request = request_for(None)
         read_back = ReadBack(
@@ -95,6 +100,8 @@ class Pipeline:
 
     def _inspect(self, request: WriteRequest, options: RecordOptions) -> Located | None:
         """Read the record; raises EscrowctlError where it is done already, or an expectation fails."""
+        from escrowctl.writes.inspection import inspect  # noqa: PLC0415 - as above
+
         resource_id, operation = request.resource_id or "", request.operation
         found = inspect(self._reader, resource_id, allow_unreadable=options.allow_unreadable, verb=operation.verb)
         if found is not None and kind_of(operation.name).is_proven_by(found.status, self._service):

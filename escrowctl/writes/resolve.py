@@ -18,8 +18,8 @@ from escrowctl.errors import NOTHING_RECORDED, ErrorCode, EscrowctlError, Outcom
 from escrowctl.journal.accounts import account_of
 from escrowctl.journal.model import DECIDED_APPLIED, Entry, OperatorDecision, Settlement
 from escrowctl.journal.related import find_creator, find_same
-from escrowctl.writes.create import settle_by_reply
-from escrowctl.writes.inspection import inspect, list_differences
+from escrowctl.writes.create import list_differences, settle_by_reply
+from escrowctl.writes.inspection import inspect
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.requests import WriteRequest, request_again
 from escrowctl.writes.result import WriteResult

@@ -9,8 +9,8 @@ A process that dies between the first and the last leaves an entry that reads as
 `client.retry` allows another attempt, it takes the same four steps under the same key.
 """
 
-import getpass
 import os
+import pwd
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -34,6 +34,8 @@ from escrowctl.writes.requests import WriteRequest
 from escrowctl.writes.result import WriteResult
 
 _REPORTED_SECONDS = 1.0
+_USER_VARIABLES = ("LOGNAME", "USER", "LNAME", "USERNAME")
+"""As getpass.getuser() has them, in its order; importing getpass would import termios."""
 
 
 class Writer:
@@ -304,7 +306,8 @@ class Writer:
 def operator_name() -> str:
     """Return who runs this, for the record: the user's name, or the uid where the machine has no name for it."""
     try:
-        # A name may come from the environment as bytes that are no text.
-        return getpass.getuser().encode("utf-8", "replace").decode()
-    except (OSError, KeyError):
+        name = next(filter(None, map(os.environ.get, _USER_VARIABLES)), None) or pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
         return f"uid={os.geteuid()}"
+    # A name may come from the environment as bytes that are no text.
+    return name.encode("utf-8", "replace").decode()

@@ -2,6 +2,9 @@
 
 It imports the libraries that escrowctl needs for that (Typer, httpx, httpcore, platformdirs, tomllib), parses the same
 line, reads no file, makes no TLS context that loads certificates, and sends the same GET.
+
+`tx get` does more, and takes about as long (541 to 542 million instructions): its folder is set, so that it imports no
+platformdirs, and it holds the garbage collector off, which takes 5 % of the imports and 8 % of a run at its end.
 """
 
 import json

@@ -3,22 +3,25 @@
 Seconds say more about the machine than about the program, so each command is compared with another one in the same
 run: the bare interpreter, a minimal script that sends the same GET with the same libraries (minimal_get.py), or
 another command of escrowctl. The runs alternate, the medians are compared, and the environment is empty but for what
-is needed. HTTPie, where it is installed, asks the same server for the same URL; that ratio has no bound.
+is needed. The bounds are for elapsed time, which counts what a create waits for the disk; the ratio of processor time
+next to it varies less where others use the machine. HTTPie, where it is installed, asks the same server for the same
+URL; that ratio has no bound.
 
-escrowctl must be installed as its users have it: not editable, and with nothing but its own dependencies (test tools
-bring click, and httpx imports its own command line where click is):
+escrowctl must be installed as its users have it: not editable, and with nothing but its own dependencies. Where test
+tools bring click, httpx imports its own command line: escrowctl stops that, and the minimal script would pay for it.
 
     python3 -m venv /tmp/own    && /tmp/own/bin/pip install -q .
     python3 -m venv /tmp/httpie && /tmp/httpie/bin/pip install -q httpie
     python3 tests/bench/startup.py --escrowctl /tmp/own/bin/escrowctl --http /tmp/httpie/bin/http
 
-It prints a table and exits 1 where a bound is missed, 2 where a program is missing or fails.
+It prints a table and exits 1 where a bound is missed, 2 where a program is missing or fails, or click is installed.
 """
 
 import argparse
 import json
 import os
 import re
+import resource
 import shutil
 import socket
 import statistics
@@ -30,13 +33,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-_BODY = b'{"id":"tx_7K2M9QHD","status":"held","amount":100,"currency":"USD"}'
+_BODY = b'{"id":"%s","status":"held","amount":100,"currency":"USD"}'
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 _REPLY = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s"
 _TARGET = "/api/v1/transactions/tx_7K2M9QHD"
 _WARM_UP = 3
 _CANNOT_MEASURE = 2
+_HAS_CLICK = "import importlib.util, sys; sys.exit(importlib.util.find_spec('click') is not None)"
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,13 @@ class Comparison:
     command: str
     other: str
     bound: float | None
+
+
+class Taken(NamedTuple):
+    """What a run took, in seconds: elapsed, and of the processor."""
+
+    elapsed: float
+    processor: float
 
 
 _COMPARISONS = (
@@ -94,6 +106,8 @@ def _read_options() -> argparse.Namespace:
         path = getattr(options, name)
         if not path or not Path(path).is_file():
             parser.error(f"--{name} PATH is needed: {path or 'nothing of that name is on PATH'}")
+    if subprocess.run([options.python, "-c", _HAS_CLICK], check=False).returncode != 0:
+        parser.error(f"{options.python} has click, which escrowctl does not need: install escrowctl alone")
     return options
 
 
@@ -112,49 +126,54 @@ def _clean_environment(folder: Path, base_url: str) -> dict[str, str]:
     }
 
 
-def _measure(commands: dict[str, list[str]], environ: dict[str, str], runs: int) -> dict[str, float]:
-    """Return the median seconds of each command; every round runs each once, from another start."""
-    taken: dict[str, list[float]] = {name: [] for name in commands}
+def _measure(commands: dict[str, list[str]], environ: dict[str, str], runs: int) -> dict[str, Taken]:
+    """Return the medians of each command; every round runs each once, from another start."""
+    taken: dict[str, list[Taken]] = {name: [] for name in commands}
     names = list(commands)
     for turn in range(_WARM_UP + runs):
         shift = turn % len(names)
         for name in names[shift:] + names[:shift]:
-            seconds = _run(name, commands[name], environ)
+            one = _run(name, commands[name], environ)
             if turn >= _WARM_UP:  # the first runs write byte code and fill the page cache
-                taken[name].append(seconds)
-    return {name: statistics.median(seconds) for name, seconds in taken.items()}
+                taken[name].append(one)
+    return {name: Taken(*map(statistics.median, zip(*all_of, strict=True))) for name, all_of in taken.items()}
 
 
-def _run(name: str, command: Sequence[str], environ: dict[str, str]) -> float:
-    start = time.perf_counter()
+def _run(name: str, command: Sequence[str], environ: dict[str, str]) -> Taken:
+    start, before = time.perf_counter(), _processor_seconds()
     done = subprocess.run(command, env=environ, stdin=subprocess.DEVNULL, capture_output=True, check=False)
-    seconds = time.perf_counter() - start
+    taken = Taken(time.perf_counter() - start, _processor_seconds() - before)
     if done.returncode != 0:
         sys.stderr.write(f"{name} ended with {done.returncode}: {done.stderr.decode(errors='replace')}\n")
         raise SystemExit(_CANNOT_MEASURE)
-    return seconds
+    return taken
 
 
-def _report(medians: dict[str, float], runs: int) -> int:
-    rows = [("command", "median ms", "against", "median ms", "ratio", "bound", "")]
+def _processor_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _report(medians: dict[str, Taken], runs: int) -> int:
+    rows = [("command", "median ms", "against", "median ms", "ratio", "bound", "", "processor")]
     missed = False
     for one in _COMPARISONS:
         if one.other not in medians:
-            rows.append((one.command, f"{medians[one.command] * 1e3:.1f}", one.other, "", "", "", "not installed"))
+            rows.append((one.command, f"{medians[one.command].elapsed * 1e3:.1f}", one.other, "", "", "", "absent", ""))
             continue
         command, other = medians[one.command], medians[one.other]
-        ratio = command / other
+        ratio, processor = command.elapsed / other.elapsed, command.processor / other.processor
         is_missed = one.bound is not None and ratio > one.bound
         missed |= is_missed
         bound, verdict = ("", "") if one.bound is None else (f"{one.bound:g}", "MISSED" if is_missed else "ok")
-        rows.append(
-            (one.command, f"{command * 1e3:.1f}", one.other, f"{other * 1e3:.1f}", f"{ratio:.2f}", bound, verdict)
-        )
+        seconds, others = f"{command.elapsed * 1e3:.1f}", f"{other.elapsed * 1e3:.1f}"
+        rows.append((one.command, seconds, one.other, others, f"{ratio:.2f}", bound, verdict, f"{processor:.2f}"))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         sys.stdout.write("  ".join(cells).rstrip() + "\n")
-    sys.stdout.write(f"{runs} runs of each, alternating\n")
+    load = os.getloadavg()[0]
+    sys.stdout.write(f"{runs} runs of each, alternating; load of the machine {load:.1f} on {os.cpu_count()} cores\n")
     return int(missed)
 
 
@@ -170,7 +189,8 @@ def _server() -> Iterator[str]:
 
 
 def _serve() -> int:
-    """Answer every request with the same record, one connection at a time."""
+    """Answer every request with a record, one connection at a time; each create gets a new id."""
+    created = 0
     listener = socket.create_server(("127.0.0.1", 0), backlog=16)
     sys.stdout.write(f"{listener.getsockname()[1]}\n")
     sys.stdout.flush()
@@ -180,7 +200,9 @@ def _serve() -> int:
             request = b""
             while not _is_complete(request) and (chunk := connection.recv(65536)):
                 request += chunk
-            connection.sendall(_REPLY % (len(_BODY), _BODY))
+            created += request.startswith(b"POST ")
+            body = _BODY % (b"tx_%08d" % created if request.startswith(b"POST ") else b"tx_7K2M9QHD")
+            connection.sendall(_REPLY % (len(body), body))
 
 
 def _is_complete(request: bytes) -> bool:

@@ -33,7 +33,9 @@ UNUSED_BY_ONE_READ = (
 )
 UNUSED_BY_A_CREATE = (
     *("escrowctl.commands.several", "escrowctl.contract.paths", "escrowctl.journal.mounts", "escrowctl.sandbox"),
-    *("escrowctl.writes.read_back", "escrowctl.writes.resolve"),
+    *("escrowctl.commands.read", "escrowctl.output.errors"),
+    *("escrowctl.writes.inspection", "escrowctl.writes.read_back", "escrowctl.writes.resolve"),
+    *("getpass", "termios"),
 )
 MOST_OWN_MODULES = 45
 HEAVY = frozenset({"pydantic", "pydantic_core", "rich", "sqlite3", "falcon", "platformdirs", "waitress"})

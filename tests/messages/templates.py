@@ -46,7 +46,6 @@ NO_MESSAGES = {
     ("contract/money.py", "AED AFN"): "a table",
     ("contract/money.py", "BHD IQD"): "a table",
     ("contract/money.py", "CLF UYW"): "a table",
-    ("contract/record.py", "(?ai)"): "a pattern",
     ("journal/sqlite/head.py", "escrowctl-head"): "the format of the head file",
     ("journal/sqlite/reading.py", "r.sequence"): "SQL",
     ("journal/sqlite/reading.py", "{condition} AND"): "SQL",

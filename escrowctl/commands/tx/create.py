@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from escrowctl.commands.read import view_record
 from escrowctl.commands.writing import check_options, parse_money, read_data, record_of, show_created, show_request
 from escrowctl.options import DataOption, DespiteOption, DryRunOption, KeyOption, ReasonOption
+from escrowctl.output.view import view_record
 from escrowctl.session import session_of
 from escrowctl.writes.requests import request_create
 
@@ -43,7 +43,7 @@ def create(
         return
     with session.signals.held():
         result = session.pipeline.run(request)
-        view = view_record(session, record_of(result))
+        view = view_record(record_of(result), raw=session.options.raw)
         session.remember("transaction", (view.id,))
         show_created(session, result, view)
         if view.id is not None and session.service.sandbox:

@@ -4,14 +4,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from escrowctl.commands.read import view_record
 from escrowctl.commands.writing import ask_on_record, check_options, note_replayed, read_data, show_request
 from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.json import JsonValue, encode
 from escrowctl.contract.operations import RELEASE_TRANSACTION, UPDATE_TRANSACTION, Operation
 from escrowctl.contract.record import Located
 from escrowctl.options import DespiteOption, DryRunOption, KeyOption, ReasonOption, YesOption
-from escrowctl.output.view import View
+from escrowctl.output.view import View, view_record
 from escrowctl.session import Session, session_of
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.requests import RecordOptions, WriteOptions, WriteRequest, request_update
@@ -104,4 +103,4 @@ def _view(session: Session, resource_id: str, result: "WriteResult") -> View:
     record = result.record or result.after
     if record is None:
         return View({"id": resource_id}, resource_id, fields=(("id", resource_id),))
-    return view_record(session, record, resource_id)
+    return view_record(record, resource_id, raw=session.options.raw)

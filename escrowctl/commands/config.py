@@ -8,12 +8,12 @@ import typer
 
 from escrowctl.config.credentials import FILE_NAME
 from escrowctl.config.editing import ConfigEditor, find
-from escrowctl.config.effective import BUILT_IN, Setting, as_json, list_sandbox_settings, list_settings, read_setting
+from escrowctl.config.effective import BUILT_IN, Setting, list_sandbox_settings, list_settings, read_setting
 from escrowctl.config.file import find_config_path, parse_toml, read_profile_names, read_text
 from escrowctl.config.origin import parse_base_url
 from escrowctl.config.profiles import is_setting, parse_name, parse_value
 from escrowctl.config.settings import check_timeout
-from escrowctl.contract.json import JsonValue, encode
+from escrowctl.contract.json import JsonValue, as_json, encode
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command
 from escrowctl.output.plain import safe
 from escrowctl.output.view import Listing, View, text_of

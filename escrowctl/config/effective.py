@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from escrowctl.config.origin import find_network, find_proxy_name
 from escrowctl.config.profiles import SETTINGS, find_default
 from escrowctl.config.settings import Choice, LineValues, Resolver
-from escrowctl.contract.json import JsonValue, Number
+from escrowctl.contract.json import JsonValue, as_json
 from escrowctl.contract.redaction import STARS
 from escrowctl.errors import ErrorCode, EscrowctlError
 
@@ -115,19 +115,6 @@ def read_setting(profile: "Profile | None", name: str) -> tuple[JsonValue, bool]
             is_set = is_set and part in value.model_fields_set
             value = getattr(value, part)
     return (as_json(value), True) if is_set and value is not None else (as_json(find_default(name)), False)
-
-
-def as_json(value: Any) -> JsonValue:
-    """Return a setting's value as `--json` prints it."""
-    match value:
-        case None | bool() | str():
-            return value
-        case int() | float():
-            return Number(f"{value:g}" if isinstance(value, float) else str(value))
-        case Mapping():
-            return {str(name): as_json(item) for name, item in value.items()}
-        case _:
-            return [as_json(item) for item in value]
 
 
 def _choose(resolver: Resolver) -> Choice | None:

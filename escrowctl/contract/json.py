@@ -7,7 +7,7 @@ accepts all of them, and raises RecursionError or ValueError for some damage.
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from typing import NamedTuple, NoReturn, TypeAlias
@@ -79,6 +79,21 @@ def _enclose(opening: str, parts: list[str], closing: str, *, spaced: bool, inde
 def _text(value: str) -> str:
     # DEL is the one control character that JSON and ASCII both let through.
     return json.dumps(value).replace("\x7f", "\\u007f")
+
+
+def as_json(value: object) -> JsonValue:
+    """Return a value of Python as it is in JSON: a number is its token, what JSON does not know is text."""
+    match value:
+        case None | bool() | str() | Number():
+            return value
+        case int() | float():
+            return Number(f"{value:g}" if isinstance(value, float) else str(value))
+        case Mapping():
+            return {str(name): as_json(item) for name, item in value.items()}
+        case list() | tuple():
+            return [as_json(item) for item in value]
+        case _:
+            return encode(str(value))
 
 
 def normalise(value: JsonValue) -> JsonValue:

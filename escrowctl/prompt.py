@@ -58,7 +58,7 @@ class Prompt:
         except Stopped as stopped:
             raise Stopped(stopped.code, f"{declined}. {NOTHING_SENT}") from None
         if answer != word:
-            typed = _shortened(answer)
+            typed = answer if len(answer) <= _MAX_ECHO else f"{answer[:_MAX_ECHO]}..."
             why_not = f'"{typed}" is not {word}: {declined}' if typed else f"declined; {declined}"
             raise not_sent(ErrorCode.DECLINED, f"{why_not}.")
 
@@ -91,10 +91,6 @@ class Prompt:
                 # Ctrl-C and Ctrl-D leave the cursor behind the question.
                 self._console.report("")
         return answer
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _MAX_ECHO else f"{text[:_MAX_ECHO]}..."
 
 
 def _given(answer: str) -> str:

@@ -9,7 +9,7 @@ import typer
 from escrowctl.config.credentials import FILE_NAME
 from escrowctl.config.editing import ConfigEditor, find
 from escrowctl.config.effective import BUILT_IN, Setting, list_sandbox_settings, list_settings, read_setting
-from escrowctl.config.file import find_config_path, parse_toml, read_profile_names, read_text
+from escrowctl.config.file import find_config_path, read_profile_names
 from escrowctl.config.origin import parse_base_url
 from escrowctl.config.profiles import is_setting, parse_name, parse_value
 from escrowctl.config.settings import check_timeout
@@ -131,8 +131,11 @@ def unset(context: typer.Context, key: _Name) -> None:
     _refuse_sandbox(session)
     if key == "profiles":
         raise bad_value('"profiles" is every profile: name one, such as profiles.NAME.', hint=command("auth status"))
-    place = _present(session, key) or _place(session, key)
-    _editor(session).unset(place)
+    editor, place = _editor(session), tuple(key.split("."))
+    # What the file has under its full name can be removed, known or not: it may be a typo.
+    if find(editor.read(), place) is None:
+        place = _place(session, key)
+    editor.unset(place)
     _report(session, f"{'.'.join(place)} is no longer set in {session.resolver.config_path}")
     if len(place) == len(("profiles", "NAME")) and session.resolver.credentials.find(place[1]) is not None:
         session.console.note("key_left", f"its key is still stored: {session.program} auth logout -p {place[1]}")
@@ -196,12 +199,6 @@ def _place(session: Session, key: str) -> tuple[str, ...]:
 def _refuse_sandbox(session: Session) -> None:
     if session.options.sandbox:
         raise bad_value("the sandbox has no settings in config.toml: leave --sandbox out.")
-
-
-def _present(session: Session, key: str) -> tuple[str, ...] | None:
-    """Return the path of what the file has under its full name, known or not: a typo can be removed."""
-    path, place = session.resolver.config_path, tuple(key.split("."))
-    return place if find(parse_toml(path, read_text(path) or ""), place) is not None else None
 
 
 def _editor(session: Session) -> ConfigEditor:

@@ -44,7 +44,7 @@ def star_error(error: EscrowctlError, key: str) -> EscrowctlError:
     )
 
 
-def error_document(error: EscrowctlError, invocation: str) -> JsonValue:
+def error_document(error: EscrowctlError, invocation: str) -> dict[str, JsonValue]:
     """Return `{"error": {...}}`: the closed code, the sentences, and every fact the error carries."""
     body: dict[str, object] = {
         "code": error.code.value,

@@ -61,10 +61,10 @@ def list_all(context: typer.Context) -> None:
     """
     session = session_of(context)
     views = tuple(
-        View(document := _document(setting), setting.name, named={**document, "value": _text(setting.value)})
+        View(setting._asdict(), setting.setting, named=setting._replace(value=_text(setting.value))._asdict())
         for setting in _settings(session)
     )
-    session.console.show_listing(Listing(("setting", "value", "origin"), views))
+    session.console.show_listing(Listing(Setting._fields, views))
 
 
 def get(context: typer.Context, key: _Name) -> None:
@@ -84,7 +84,7 @@ def get(context: typer.Context, key: _Name) -> None:
     if setting.value in (None, [], {}):
         raise EscrowctlError(ErrorCode.NOT_FOUND, f"{key} is not set.", hint=command("config list"))
     if session.options.json:
-        session.console.document(_document(setting))
+        session.console.document(setting._asdict())
     else:
         session.console.data(safe(_text(setting.value)))
 
@@ -163,18 +163,18 @@ def _settings(session: Session) -> list[Setting]:
 
 def _starred(session: Session, setting: Setting) -> Setting:
     """Return a setting with stars for keys: one may be in it by mistake."""
-    return Setting(setting.name, session.keys.star(setting.value), text_of(session.keys.star(setting.origin)))
+    return Setting(setting.setting, session.keys.star(setting.value), text_of(session.keys.star(setting.origin)))
 
 
 def _effective(session: Session, key: str) -> Setting:
     settings = _settings(session)
     for setting in settings:
-        if key != "api_key" and setting.name == key:
+        if key != "api_key" and setting.setting == key:
             return setting
     parse_name(key, profile="any")
     table, _, name = key.rpartition(".")
     for setting in settings:
-        if setting.name == table and isinstance(setting.value, dict):
+        if setting.setting == table and isinstance(setting.value, dict):
             return Setting(key, setting.value.get(name), setting.origin)
     raise bad_value(f'"{key}" is a table of settings: name one of them.', hint=command("config list"))
 
@@ -232,10 +232,6 @@ def _warn_of_key(session: Session, name: str, base_url: str) -> None:
 
 def _report(session: Session, message: str) -> None:
     session.console.note("saved", message, word="saved")
-
-
-def _document(setting: Setting) -> dict[str, JsonValue]:
-    return {"setting": setting.name, "value": setting.value, "origin": setting.origin}
 
 
 def _text(value: JsonValue) -> str:

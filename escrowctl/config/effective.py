@@ -31,7 +31,7 @@ _Found = dict[str, tuple[JsonValue, str]]
 class Setting(NamedTuple):
     """One setting: its value (None: not set), and where it comes from. The value of a key is stars."""
 
-    name: str
+    setting: str
     value: JsonValue
     origin: str
 
@@ -100,7 +100,10 @@ def _network(choice: Choice, environ: Mapping[str, str]) -> _Found:
     if network.ca_bundle:
         found["ca_bundle"] = str(network.ca_bundle), "ESCROWCTL_CA_BUNDLE"
     if network.proxy:
-        found["proxy"] = _without_password(network.proxy), find_proxy_name(environ) or ""
+        parts = urlsplit(network.proxy)
+        password = f"{STARS}@" if "@" in parts.netloc else ""
+        shown = f"{parts.scheme}://{password}{parts.netloc.rpartition('@')[2]}"
+        found["proxy"] = shown, find_proxy_name(environ) or ""
     return found
 
 
@@ -129,8 +132,3 @@ def _choose(resolver: Resolver) -> Choice | None:
 def _seconds(timeouts: tuple[float, float]) -> JsonValue:
     read, write = timeouts
     return as_json(read) if read == write else {"read": as_json(read), "write": as_json(write)}
-
-
-def _without_password(proxy: str) -> str:
-    parts = urlsplit(proxy)
-    return f"{parts.scheme}://{f'{STARS}@' if '@' in parts.netloc else ''}{parts.netloc.rpartition('@')[2]}"

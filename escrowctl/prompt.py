@@ -33,17 +33,13 @@ class Prompt:
     def obstacle(self) -> str | None:
         """Why no question can be asked, to follow "and"; None where one can."""
         runtime = self._runtime
-        return (
-            "--no-input is set"
-            if self._options.no_input
-            else "--json is set"
-            if self._options.json
-            else "CI is set"
-            if runtime.environ.get("CI")
-            else "there is no terminal"
-            if not (runtime.stdin.isatty() and runtime.stderr.isatty())
-            else None
-        )
+        if self._options.no_input:
+            return "--no-input is set"
+        if self._options.json:
+            return "--json is set"
+        if runtime.environ.get("CI"):
+            return "CI is set"
+        return None if runtime.stdin.isatty() and runtime.stderr.isatty() else "there is no terminal"
 
     def confirm(self, lines: list[str], word: str, *, why: str, declined: str) -> None:
         """Show what is to be done and have `word` typed.

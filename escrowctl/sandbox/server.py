@@ -24,10 +24,10 @@ from waitress import wasyncore
 from waitress.server import create_server
 
 from escrowctl.errors import ErrorCode, bad_value, not_sent
-from escrowctl.files import read_regular, replace_file
+from escrowctl.files import read_regular
 from escrowctl.sandbox.bodies import PROBLEM_TYPE, write_json
 from escrowctl.sandbox.http import MAX_BODY_BYTES
-from escrowctl.sandbox.ownership import unusable
+from escrowctl.sandbox.ownership import write_private
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -177,10 +177,7 @@ def ready_file(path: Path, text: str) -> Iterator[None]:
 
     Raises `ErrorCode.STATE_UNUSABLE` if it cannot be written.
     """
-    try:
-        replace_file(path, text.encode())
-    except OSError as error:
-        raise unusable(path, error.strerror or "it cannot be written", hint=()) from error
+    write_private(path, text)
     try:
         yield
     finally:

@@ -198,7 +198,9 @@ def run(argv: Sequence[str], session: Session) -> None:
 
 def _as_expected(error: typer.TyperException) -> EscrowctlError:
     message = error.format_message()
-    hint: tuple[str, ...] = (_usage_hint(error),)
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "escrowctl"
+    hint: tuple[str, ...] = (f"{path} --help",)
     option = getattr(error, "option_name", None)
     if option in _RENAMED:
         message = f"{option} is now {_RENAMED[option]}"
@@ -209,9 +211,3 @@ def _as_expected(error: typer.TyperException) -> EscrowctlError:
         message, hint = f"auth login takes options only. {_NO_KEY_HERE}", _WAYS_OF_A_KEY
     message = message.strip()
     return not_sent(ErrorCode.USAGE, message if message.endswith((".", "?")) else f"{message}.", hint=hint)
-
-
-def _usage_hint(error: typer.TyperException) -> str:
-    context = getattr(error, "ctx", None)
-    path = context.command_path if context is not None else "escrowctl"
-    return f"{path} --help"

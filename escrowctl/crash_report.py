@@ -39,7 +39,8 @@ def write_crash_report(
         with os.fdopen(create_file(path), "w", encoding="utf-8") as file:
             json.dump(describe_crash(words, error, known=known, moment=moment), file, indent=2)
             file.write("\n")
-        _remove_oldest(path.parent)
+        for oldest in sorted(path.parent.glob("*.json"))[:-_MAX_REPORTS]:
+            oldest.unlink(missing_ok=True)
         return path
     return None
 
@@ -86,8 +87,3 @@ def _relative(filename: str) -> str:
             start = len(parts) - 1 - parts[::-1].index(package)
             return "/".join(parts[start + (package == "site-packages") :])
     return parts[-1] if parts else "?"
-
-
-def _remove_oldest(folder: Path) -> None:
-    for path in sorted(folder.glob("*.json"))[:-_MAX_REPORTS]:
-        path.unlink(missing_ok=True)

@@ -33,17 +33,13 @@ class Prompt:
     def obstacle(self) -> str | None:
         """Why no question can be asked, to follow "and"; None where one can."""
         runtime = self._runtime
-        return (
-            "--no-input is set"
-            if self._options.no_input
-            else "--json is set"
-            if self._options.json
-            else "CI is set"
-            if runtime.environ.get("CI")
-            else "there is no terminal"
-            if not (runtime.stdin.isatty() and runtime.stderr.isatty())
-            else None
-        )
+        if self._options.no_input:
+            return "--no-input is set"
+        if self._options.json:
+            return "--json is set"
+        if runtime.environ.get("CI"):
+            return "CI is set"
+        return None if runtime.stdin.isatty() and runtime.stderr.isatty() else "there is no terminal"
 
     def confirm(self, lines: list[str], word: str, *, why: str, declined: str) -> None:
         """Show what is to be done and have `word` typed.
@@ -58,7 +54,7 @@ class Prompt:
         except Stopped as stopped:
             raise Stopped(stopped.code, f"{declined}. {NOTHING_SENT}") from None
         if answer != word:
-            typed = _shortened(answer)
+            typed = answer if len(answer) <= _MAX_ECHO else f"{answer[:_MAX_ECHO]}..."
             why_not = f'"{typed}" is not {word}: {declined}' if typed else f"declined; {declined}"
             raise not_sent(ErrorCode.DECLINED, f"{why_not}.")
 
@@ -91,10 +87,6 @@ class Prompt:
                 # Ctrl-C and Ctrl-D leave the cursor behind the question.
                 self._console.report("")
         return answer
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _MAX_ECHO else f"{text[:_MAX_ECHO]}..."
 
 
 def _given(answer: str) -> str:

@@ -99,10 +99,14 @@ def _place(shell: str, environ: Mapping[str, str]) -> Path:
 
 
 def _write(path: Path, text: str, *, force: bool) -> None:
+    """Write a file that only its owner can change, under any umask: a shell runs it."""
     try:
         if path.exists() and not force and not _is_own(path):
             raise bad_value(f"{path} exists, and escrowctl did not write it.", hint="to replace it: --force")
-        _put(path, text)
+        for folder in reversed(path.parents):
+            if not folder.exists():
+                folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
+        replace_file(path, text.encode(), _FILE_MODE)
     except OSError as error:
         raise EscrowctlError(
             ErrorCode.STATE_UNUSABLE, f"{path} cannot be written: {error.strerror or error}."
@@ -112,14 +116,6 @@ def _write(path: Path, text: str, *, force: bool) -> None:
 def _is_own(path: Path) -> bool:
     with os.fdopen(open_regular(path, os.O_RDONLY, follow=True), encoding="utf-8", errors="replace") as file:
         return _MARK in file.read(500)
-
-
-def _put(path: Path, text: str) -> None:
-    """Write a file that only its owner can change, under any umask: a shell runs it."""
-    for folder in reversed(path.parents):
-        if not folder.exists():
-            folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
-    replace_file(path, text.encode(), _FILE_MODE)
 
 
 def _how_to_use(shell: str, path: Path) -> str:

@@ -8,12 +8,12 @@ import typer
 
 from escrowctl.config.credentials import FILE_NAME
 from escrowctl.config.editing import ConfigEditor, find
-from escrowctl.config.effective import BUILT_IN, Setting, as_json, list_sandbox_settings, list_settings, read_setting
-from escrowctl.config.file import find_config_path, parse_toml, read_profile_names, read_text
+from escrowctl.config.effective import BUILT_IN, Setting, list_sandbox_settings, list_settings, read_setting
+from escrowctl.config.file import find_config_path, read_profile_names
 from escrowctl.config.origin import parse_base_url
 from escrowctl.config.profiles import is_setting, parse_name, parse_value
 from escrowctl.config.settings import check_timeout
-from escrowctl.contract.json import JsonValue, encode
+from escrowctl.contract.json import JsonValue, as_json, encode
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command
 from escrowctl.output.plain import safe
 from escrowctl.output.view import Listing, View, text_of
@@ -61,10 +61,10 @@ def list_all(context: typer.Context) -> None:
     """
     session = session_of(context)
     views = tuple(
-        View(document := _document(setting), setting.name, named={**document, "value": _text(setting.value)})
+        View(setting._asdict(), setting.setting, named=setting._replace(value=_text(setting.value))._asdict())
         for setting in _settings(session)
     )
-    session.console.show_listing(Listing(("setting", "value", "origin"), views))
+    session.console.show_listing(Listing(Setting._fields, views))
 
 
 def get(context: typer.Context, key: _Name) -> None:
@@ -84,7 +84,7 @@ def get(context: typer.Context, key: _Name) -> None:
     if setting.value in (None, [], {}):
         raise EscrowctlError(ErrorCode.NOT_FOUND, f"{key} is not set.", hint=command("config list"))
     if session.options.json:
-        session.console.document(_document(setting))
+        session.console.document(setting._asdict())
     else:
         session.console.data(safe(_text(setting.value)))
 
@@ -131,8 +131,11 @@ def unset(context: typer.Context, key: _Name) -> None:
     _refuse_sandbox(session)
     if key == "profiles":
         raise bad_value('"profiles" is every profile: name one, such as profiles.NAME.', hint=command("auth status"))
-    place = _present(session, key) or _place(session, key)
-    _editor(session).unset(place)
+    editor, place = _editor(session), tuple(key.split("."))
+    # What the file has under its full name can be removed, known or not: it may be a typo.
+    if find(editor.read(), place) is None:
+        place = _place(session, key)
+    editor.unset(place)
     _report(session, f"{'.'.join(place)} is no longer set in {session.resolver.config_path}")
     if len(place) == len(("profiles", "NAME")) and session.resolver.credentials.find(place[1]) is not None:
         session.console.note("key_left", f"its key is still stored: {session.program} auth logout -p {place[1]}")
@@ -160,18 +163,18 @@ def _settings(session: Session) -> list[Setting]:
 
 def _starred(session: Session, setting: Setting) -> Setting:
     """Return a setting with stars for keys: one may be in it by mistake."""
-    return Setting(setting.name, session.keys.star(setting.value), text_of(session.keys.star(setting.origin)))
+    return Setting(setting.setting, session.keys.star(setting.value), text_of(session.keys.star(setting.origin)))
 
 
 def _effective(session: Session, key: str) -> Setting:
     settings = _settings(session)
     for setting in settings:
-        if key != "api_key" and setting.name == key:
+        if key != "api_key" and setting.setting == key:
             return setting
     parse_name(key, profile="any")
     table, _, name = key.rpartition(".")
     for setting in settings:
-        if setting.name == table and isinstance(setting.value, dict):
+        if setting.setting == table and isinstance(setting.value, dict):
             return Setting(key, setting.value.get(name), setting.origin)
     raise bad_value(f'"{key}" is a table of settings: name one of them.', hint=command("config list"))
 
@@ -196,12 +199,6 @@ def _place(session: Session, key: str) -> tuple[str, ...]:
 def _refuse_sandbox(session: Session) -> None:
     if session.options.sandbox:
         raise bad_value("the sandbox has no settings in config.toml: leave --sandbox out.")
-
-
-def _present(session: Session, key: str) -> tuple[str, ...] | None:
-    """Return the path of what the file has under its full name, known or not: a typo can be removed."""
-    path, place = session.resolver.config_path, tuple(key.split("."))
-    return place if find(parse_toml(path, read_text(path) or ""), place) is not None else None
 
 
 def _editor(session: Session) -> ConfigEditor:
@@ -235,10 +232,6 @@ def _warn_of_key(session: Session, name: str, base_url: str) -> None:
 
 def _report(session: Session, message: str) -> None:
     session.console.note("saved", message, word="saved")
-
-
-def _document(setting: Setting) -> dict[str, JsonValue]:
-    return {"setting": setting.name, "value": setting.value, "origin": setting.origin}
 
 
 def _text(value: JsonValue) -> str:

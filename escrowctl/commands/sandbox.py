@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from escrowctl.contract.json import JsonValue, Number, encode
+from escrowctl.contract.json import JsonValue, as_json, encode
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.errors import ErrorCode, ExitCode, bad_value
 from escrowctl.options import YesOption
@@ -112,17 +112,19 @@ def _run(session: Session, server: "SandboxServer") -> bool:
     return ended is ErrorCode.INTERRUPTED
 
 
-def _served_document(served: "ServedSandbox") -> dict[str, JsonValue]:
-    return {
-        "base_url": served.base_url,
-        "api_prefix": DEFAULT_API_PREFIX,
-        "key": served.key,
-        "openapi": f"{served.base_url}/openapi.json",
-        "pid": Number(str(served.pid)),
-    }
+def _served_document(served: "ServedSandbox") -> JsonValue:
+    return as_json(
+        {
+            "base_url": served.base_url,
+            "api_prefix": DEFAULT_API_PREFIX,
+            "key": served.key,
+            "openapi": f"{served.base_url}/openapi.json",
+            "pid": served.pid,
+        }
+    )
 
 
-def _show_served(session: Session, served: "ServedSandbox", document: dict[str, JsonValue]) -> None:
+def _show_served(session: Session, served: "ServedSandbox", document: JsonValue) -> None:
     fields = (*flatten(document), ("store", str(session.sandbox_folder)))
     session.show(View(document, served.base_url, fields))
     session.console.note("sandbox", "built in, no real money; Ctrl-C stops", word="sandbox")
@@ -143,12 +145,8 @@ def _status_view(session: Session) -> View:
         found = reader.fetch(Call(make_foreign("GET", "/sandbox/status")))
     assert isinstance(found, dict), "the sandbox's own document"
     served = find_server(session.sandbox_folder)
-    document: dict[str, JsonValue] = {
-        "store": str(session.sandbox_folder),
-        "served_at": served.base_url if served else None,
-        "pid": Number(str(served.pid)) if served else None,
-        **found,
-    }
+    at, pid = (served.base_url, served.pid) if served else (None, None)
+    document = as_json({"store": str(session.sandbox_folder), "served_at": at, "pid": pid, **found})
     return View(document, str(found["identity"]), flatten(document))
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from escrowctl.contract.json import JsonValue
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped
 from escrowctl.output.console import OutputClosedError
 from escrowctl.output.errors import error_document
@@ -73,15 +72,10 @@ class _Run:
             self.failures.append(error)
             session.console.error(error, session.invocation)
             if session.options.json or session.options.raw:
-                session.console.document(_failed_line(resource_id, error, session.invocation))
+                document = error_document(error, session.invocation)
+                outcome = error.outcome.value if error.outcome else "failed"
+                session.console.document({"id": resource_id, "outcome": outcome, **document})
             session.signals.resume()
-
-
-def _failed_line(resource_id: str, error: EscrowctlError, invocation: str) -> JsonValue:
-    outcome = error.outcome.value if error.outcome else "failed"
-    document = error_document(error, invocation)
-    assert isinstance(document, dict)
-    return {"id": resource_id, "outcome": outcome, **document}
 
 
 def _raise_worst(run: _Run, *, total: int, done: str | None) -> None:

@@ -44,19 +44,17 @@ def check_text(value: str | None, *, name: str) -> str | None:
     return value
 
 
-def _check_idempotency_key(value: str | None) -> str | None:
-    """Return a key that fits in a header: 1 to 255 visible ASCII characters."""
-    if value is not None and not re.fullmatch(rf"[!-~]{{1,{_MAX_KEY}}}", value, re.ASCII):
-        raise bad_value(f"--idempotency-key is 1 to {_MAX_KEY} visible ASCII characters without spaces.")
-    return value
-
-
 def check_options(
     idempotency_key: str | None, reason: str | None, duplicates: list[str] | None, *, reference: str | None = None
 ) -> WriteOptions:
-    """Return what an operator adds to a write; `duplicates` are names of journal entries."""
+    """Return what an operator adds to a write; `duplicates` are names of journal entries.
+
+    Raises EscrowctlError `ErrorCode.BAD_VALUE`, also for a key that does not fit in a header.
+    """
+    if idempotency_key is not None and not re.fullmatch(rf"[!-~]{{1,{_MAX_KEY}}}", idempotency_key, re.ASCII):
+        raise bad_value(f"--idempotency-key is 1 to {_MAX_KEY} visible ASCII characters without spaces.")
     return WriteOptions(
-        idempotency_key=_check_idempotency_key(idempotency_key),
+        idempotency_key=idempotency_key,
         reference=check_text(reference, name="--reference"),
         reason=check_text(reason, name="--reason"),
         allowed_duplicates=tuple(parse_entry_name(name) for name in duplicates or []),

@@ -57,21 +57,18 @@ def _walk(command: Any, path: tuple[str, ...], parent: Any) -> Iterator[Node]:
     context = Context(command, parent=parent, info_name=path[-1] if path else "escrowctl", help_option_names=[])
     children = {name: command.get_command(context, name) for name in getattr(command, "commands", {})}
     parameters = command.get_params(context)
+    arguments = [one.metavar.removesuffix("...") for one in parameters if one.param_type_name == "argument"]
+    places = [(path[0], name) for name in arguments]
     yield Node(
         path=path,
         summary=_first_sentence(command.help),
         flags=tuple(_flag(option) for option in parameters if option.param_type_name == "option"),
         words=tuple((name, _first_sentence(child.help)) for name, child in children.items())
         + _arguments(path, parent.command if parent else None),
-        cached=_find_cached(path, parameters),
+        cached=next((_CACHED_ARGUMENTS[place] for place in places if place in _CACHED_ARGUMENTS), None),
     )
     for name, child in children.items():
         yield from _walk(child, (*path, name), context)
-
-
-def _find_cached(path: tuple[str, ...], parameters: list[Any]) -> str | None:
-    arguments = [one.metavar.removesuffix("...") for one in parameters if one.param_type_name == "argument"]
-    return next((kind for name in arguments if (kind := _CACHED_ARGUMENTS.get((path[0], name)))), None)
 
 
 def _arguments(path: tuple[str, ...], parent: Any) -> tuple[tuple[str, str], ...]:

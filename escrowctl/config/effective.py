@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from escrowctl.config.origin import find_network, find_proxy_name
 from escrowctl.config.profiles import SETTINGS, find_default
 from escrowctl.config.settings import Choice, LineValues, Resolver
-from escrowctl.contract.json import JsonValue, Number
+from escrowctl.contract.json import JsonValue, as_json
 from escrowctl.contract.redaction import STARS
 from escrowctl.errors import ErrorCode, EscrowctlError
 
@@ -31,7 +31,7 @@ _Found = dict[str, tuple[JsonValue, str]]
 class Setting(NamedTuple):
     """One setting: its value (None: not set), and where it comes from. The value of a key is stars."""
 
-    name: str
+    setting: str
     value: JsonValue
     origin: str
 
@@ -100,7 +100,10 @@ def _network(choice: Choice, environ: Mapping[str, str]) -> _Found:
     if network.ca_bundle:
         found["ca_bundle"] = str(network.ca_bundle), "ESCROWCTL_CA_BUNDLE"
     if network.proxy:
-        found["proxy"] = _without_password(network.proxy), find_proxy_name(environ) or ""
+        parts = urlsplit(network.proxy)
+        password = f"{STARS}@" if "@" in parts.netloc else ""
+        shown = f"{parts.scheme}://{password}{parts.netloc.rpartition('@')[2]}"
+        found["proxy"] = shown, find_proxy_name(environ) or ""
     return found
 
 
@@ -117,19 +120,6 @@ def read_setting(profile: "Profile | None", name: str) -> tuple[JsonValue, bool]
     return (as_json(value), True) if is_set and value is not None else (as_json(find_default(name)), False)
 
 
-def as_json(value: Any) -> JsonValue:
-    """Return a setting's value as `--json` prints it."""
-    match value:
-        case None | bool() | str():
-            return value
-        case int() | float():
-            return Number(f"{value:g}" if isinstance(value, float) else str(value))
-        case Mapping():
-            return {str(name): as_json(item) for name, item in value.items()}
-        case _:
-            return [as_json(item) for item in value]
-
-
 def _choose(resolver: Resolver) -> Choice | None:
     try:
         return resolver.choose()
@@ -142,8 +132,3 @@ def _choose(resolver: Resolver) -> Choice | None:
 def _seconds(timeouts: tuple[float, float]) -> JsonValue:
     read, write = timeouts
     return as_json(read) if read == write else {"read": as_json(read), "write": as_json(write)}
-
-
-def _without_password(proxy: str) -> str:
-    parts = urlsplit(proxy)
-    return f"{parts.scheme}://{f'{STARS}@' if '@' in parts.netloc else ''}{parts.netloc.rpartition('@')[2]}"

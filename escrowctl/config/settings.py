@@ -138,7 +138,10 @@ class Resolver:
             return self._from_url(LINE, line.base_url, "--base-url", line.profile)
         if line.profile is not None:
             choice = self._from_profile(LINE, line.profile, f"--profile {line.profile}")
-            return self._agreeing(choice, env_url)
+            if env_url:
+                source = "ESCROWCTL_BASE_URL"
+                _require_same(choice, parse_base_url(env_url, source=source), source=source)
+            return choice
         if env_url:
             return self._from_url(ENVIRONMENT, env_url, "ESCROWCTL_BASE_URL", env_profile)
         if env_profile:
@@ -166,8 +169,7 @@ class Resolver:
             return Choice(level, refuse_prefix(origin, DEFAULT_API_PREFIX, source=source), source, None, None)
         choice = self._from_profile(level, profile_name, source)
         refuse_prefix(origin, choice.profile.api_prefix if choice.profile else "", source=source)
-        if str(choice.origin) != str(origin):
-            raise _contradiction(source, origin, profile_name, choice.origin)
+        _require_same(choice, origin, source=source)
         return Choice(level, origin, source, profile_name, choice.profile)
 
     def _from_profile(self, level: str, name: str, source: str) -> Choice:
@@ -175,13 +177,6 @@ class Resolver:
         where = f"{self.config_path}: profiles.{name}.base_url"
         origin = refuse_prefix(parse_base_url(profile.base_url, source=where), profile.api_prefix, source=where)
         return Choice(level, origin, source, name, profile)
-
-    def _agreeing(self, choice: Choice, env_url: str | None) -> Choice:
-        if env_url:
-            origin = parse_base_url(env_url, source="ESCROWCTL_BASE_URL")
-            if str(origin) != str(choice.origin):
-                raise _contradiction("ESCROWCTL_BASE_URL", origin, choice.profile_name or "", choice.origin)
-        return choice
 
     def profile_name(self) -> str | None:
         """Return the profile that the line, the environment or config.toml names; it may not exist."""
@@ -334,11 +329,13 @@ def _folded(statuses: list[str]) -> frozenset[str]:
     return frozenset(status.casefold() for status in statuses)
 
 
-def _contradiction(source: str, origin: Origin, profile: str, profile_origin: Origin) -> EscrowctlError:
-    return bad_config(
-        f"{source} points to {origin}, but profile {profile} is {profile_origin}: leave one of them out.",
-        hint=f"unset {source}" if source.startswith("ESCROWCTL") else (),
-    )
+def _require_same(choice: Choice, origin: Origin, *, source: str) -> None:
+    profile, profile_origin = choice.profile_name, choice.origin
+    if str(profile_origin) != str(origin):
+        raise bad_config(
+            f"{source} points to {origin}, but profile {profile} is {profile_origin}: leave one of them out.",
+            hint=f"unset {source}" if source.startswith("ESCROWCTL") else (),
+        )
 
 
 def _no_key(choice: Choice, environ: Mapping[str, str]) -> EscrowctlError:

@@ -7,7 +7,7 @@ accepts all of them, and raises RecursionError or ValueError for some damage.
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from typing import NamedTuple, NoReturn, TypeAlias
@@ -79,6 +79,21 @@ def _enclose(opening: str, parts: list[str], closing: str, *, spaced: bool, inde
 def _text(value: str) -> str:
     # DEL is the one control character that JSON and ASCII both let through.
     return json.dumps(value).replace("\x7f", "\\u007f")
+
+
+def as_json(value: object) -> JsonValue:
+    """Return a value of Python as it is in JSON: a number is its token, what JSON does not know is text."""
+    match value:
+        case None | bool() | str() | Number():
+            return value
+        case int() | float():
+            return Number(f"{value:g}" if isinstance(value, float) else str(value))
+        case Mapping():
+            return {str(name): as_json(item) for name, item in value.items()}
+        case list() | tuple():
+            return [as_json(item) for item in value]
+        case _:
+            return encode(str(value))
 
 
 def normalise(value: JsonValue) -> JsonValue:
@@ -178,17 +193,14 @@ _DECODER = json.JSONDecoder(parse_int=_number, parse_float=_number, parse_consta
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def _children(value: JsonValue) -> Iterable[JsonValue]:
-    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-
-
 def _check_depth(value: JsonValue) -> None:
     waiting = [(value, 0)]
     while waiting:
         found, depth = waiting.pop()
         if depth > MAX_DEPTH:
             raise _DefectError(Defect.TOO_DEEP)
-        waiting.extend((child, depth + 1) for child in _children(found) if isinstance(child, dict | list))
+        children = found.values() if isinstance(found, dict) else found if isinstance(found, list) else ()
+        waiting.extend((child, depth + 1) for child in children if isinstance(child, dict | list))
 
 
 def _check_surrogates(text: str, value: JsonValue) -> None:

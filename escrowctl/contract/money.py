@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from escrowctl.contract.json import Number
 from escrowctl.contract.record import Located
-from escrowctl.errors import EscrowctlError, bad_value
+from escrowctl.errors import bad_value
 
 _CODES_BY_MINOR_DIGITS = {
     0: ("BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF"),
@@ -78,7 +78,8 @@ def parse_amount(text: str, *, name: str = "--amount") -> Number:
     if len(text) > _MAX_AMOUNT_CHARS:
         raise bad_value(f'{name} "{text[:20]}..." has {len(text)} characters: {_EXAMPLE}.')
     if not re.fullmatch(_PLAIN, text):
-        raise _misspelt(name, text)
+        problem, fix = _diagnose(text)
+        raise bad_value(f'{name} "{text}" {problem}: {fix}.')
     amount = Number(text)
     if amount == 0:
         raise bad_value(f'{name} "{text}" is zero: an amount is above zero.')
@@ -120,11 +121,6 @@ def check_minor_digits(amount: Number, currency: str, *, name: str = "--amount")
     return Money(amount, currency)
 
 
-def _misspelt(name: str, text: str) -> EscrowctlError:
-    problem, fix = _diagnose(text)
-    return bad_value(f'{name} "{text}" {problem}: {fix}.')
-
-
 def _diagnose(text: str) -> tuple[str, str]:
     """Say what is wrong with a spelling, and what to write instead."""
     if not text.strip():
@@ -132,7 +128,8 @@ def _diagnose(text: str) -> tuple[str, str]:
     if text != text.strip():
         return "has spaces around it", _write(text.strip())
     if not text.isascii():
-        return "has characters other than ASCII digits", _write(_ascii_digits(text))
+        digits = "".join(str(int(char)) if char.isdecimal() else char for char in text)
+        return "has characters other than ASCII digits", _write(digits)
     if text[0] == "-":
         return "is negative", "an amount is above zero"
     if text[0] == "+":
@@ -165,10 +162,6 @@ def _write(candidate: str) -> str:
     """Propose a spelling, if it would be accepted."""
     usable = re.fullmatch(_PLAIN, candidate) and len(candidate) <= _MAX_AMOUNT_CHARS and Decimal(candidate) > 0
     return f"write {candidate}" if usable else _EXAMPLE
-
-
-def _ascii_digits(text: str) -> str:
-    return "".join(str(int(char)) if char.isdecimal() else char for char in text)
 
 
 def _expanded(text: str) -> str:

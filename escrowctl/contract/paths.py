@@ -100,8 +100,9 @@ def _recognise(method: str, segments: list[str]) -> Call:
             spelled = _spelled(segments, operation) if named else "/" + "/".join(segments)
             return Call(operation._replace(path=spelled), parse_id(resource_id, noun=operation.noun) if named else None)
     foreign = make_foreign(method, "/" + "/".join(segments))
-    beneath = _id_beneath(segments) if foreign.access is Access.WRITE else None
-    return Call(foreign, parse_id(beneath) if beneath is not None else None)
+    # A write beneath a transaction is about that one.
+    beneath = next((after for segment, after in pairwise(segments) if _bare(segment) == "transactions"), None)
+    return Call(foreign, parse_id(beneath) if beneath is not None and foreign.access is Access.WRITE else None)
 
 
 def _find_id(segments: list[str], operation: Operation) -> int | None:
@@ -115,11 +116,6 @@ def _find_id(segments: list[str], operation: Operation) -> int | None:
             return position
         beneath = beneath or segments[position].casefold().startswith(action)
     return None
-
-
-def _id_beneath(segments: list[str]) -> str | None:
-    """Return the id of the transaction that a path lies beneath, or None."""
-    return next((after for segment, after in pairwise(segments) if _bare(segment) == "transactions"), None)
 
 
 def _fits(operation: Operation, method: str, segments: list[str]) -> str | None:

@@ -30,16 +30,8 @@ _LIST_NAMES = ("data", "items", "results", "records", "result", "content", "entr
 _MOST_ENVELOPES = 3
 _OF_SOMETHING_ELSE = frozenset(
     {
-        "error",
-        "fault",
-        "failure",
-        "exception",
-        "problem",
-        "duplicate",
-        "duplicate_of",
-        "duplicateof",
-        "existing",
-        "user",
+        *("error", "fault", "failure", "exception", "problem"),
+        *("duplicate", "duplicate_of", "duplicateof", "existing", "user"),
     }
 )
 _ENVELOPE_NAMES = ("data", "result", "record", "item", "payload", "response")

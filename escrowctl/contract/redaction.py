@@ -53,17 +53,8 @@ _ENTITY = rb"&(?:#[xX]0*(%b{1,6});?|#0*(?P<decimal>[0-9]{1,7});?|(?P<name>[A-Za-
 _HARMLESS = frozenset(
     {
         *("id", "_id", "uid", "uuid", "webhook_id", "webhookid", "transaction_id", "transactionid", "object", "type"),
-        *(
-            "url",
-            "endpoint",
-            "target",
-            "target_url",
-            "callback_url",
-            "events",
-            "event",
-            "event_types",
-            "enabled_events",
-        ),
+        *("url", "endpoint", "target", "target_url", "callback_url"),
+        *("events", "event", "event_types", "enabled_events"),
         *("status", "state", "amount", "currency", "mode", "version", "api_version"),
         *("created", "created_at", "createdat", "updated", "updated_at", "updatedat"),
         *("title", "detail", "message", "error", "code", "reason"),
@@ -259,7 +250,7 @@ def _cover(value: JsonValue, name: str, secret: Callable[[str], str], other: Cal
             return {key: _cover(item, key, secret, other) for key, item in value.items()}
         case list():
             return [_cover(item, name, secret, other) for item in value]
-        case str() | Number() if _is_like_a_secret(name):
+        case str() | Number() if any(word.replace(" ", "") in _bare(name) for word in _PRIVATE_NAMES):
             return secret(str(value))
         case str():
             return other(value)
@@ -285,19 +276,11 @@ def find_secret(value: JsonValue) -> str | None:
     """Return the signing secret in a webhook's record, by its usual names or Standard Webhooks' prefix."""
     if isinstance(value, dict):
         for name, item in value.items():
-            if isinstance(item, str) and _is_secret(name, item):
+            is_named = _bare(name) in _SIGNING_NAMES
+            if isinstance(item, str) and item and (is_named or item.startswith(_STANDARD_PREFIX)):
                 return item
     children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return next((found for child in children if (found := find_secret(child))), None)
-
-
-def _is_secret(name: str, text: str) -> bool:
-    return bool(text) and (_bare(name) in _SIGNING_NAMES or text.startswith(_STANDARD_PREFIX))
-
-
-def _is_like_a_secret(name: str) -> bool:
-    bare = _bare(name)
-    return any(word.replace(" ", "") in bare for word in _PRIVATE_NAMES)
 
 
 def _bare(name: str) -> str:

@@ -1,6 +1,6 @@
 """Errors as text: for a person by class word and pasteable hints, for a program as one JSON object."""
 
-from escrowctl.contract.json import JsonValue, Number, encode
+from escrowctl.contract.json import JsonValue, as_json, encode
 from escrowctl.contract.redaction import star, star_value
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint
 from escrowctl.output.plain import safe
@@ -40,11 +40,11 @@ def star_error(error: EscrowctlError, key: str) -> EscrowctlError:
         hint=tuple(Hint(star(text, key), star(label, key), is_command) for text, label, is_command in error.hints),
         outcome=error.outcome,
         effect=star(error.effect, key),
-        facts={name: star_value(_as_json(value), key) for name, value in error.facts.items()},
+        facts={name: star_value(as_json(value), key) for name, value in error.facts.items()},
     )
 
 
-def error_document(error: EscrowctlError, invocation: str) -> JsonValue:
+def error_document(error: EscrowctlError, invocation: str) -> dict[str, JsonValue]:
     """Return `{"error": {...}}`: the closed code, the sentences, and every fact the error carries."""
     body: dict[str, object] = {
         "code": error.code.value,
@@ -55,7 +55,7 @@ def error_document(error: EscrowctlError, invocation: str) -> JsonValue:
         "outcome": error.outcome.value if error.outcome else None,
         "exit_code": int(error.exit_code),
     }
-    return {"error": _as_json(body | dict(error.facts))}
+    return {"error": as_json(body | dict(error.facts))}
 
 
 def _sentences(error: EscrowctlError) -> str:
@@ -73,7 +73,7 @@ def _unknown_block(error: EscrowctlError) -> list[str]:
     request = facts.get("request")
     lines = []
     if "body" in facts:
-        reply = encode(_as_json(facts["body"]))
+        reply = encode(as_json(facts["body"]))
         lines.append(f"reply   {reply[:_MAX_REPLY_CHARS]}{'...' if len(reply) > _MAX_REPLY_CHARS else ''}")
     if isinstance(request, dict):
         body = f"  {request['body']}" if request.get("body") else ""
@@ -83,17 +83,3 @@ def _unknown_block(error: EscrowctlError) -> list[str]:
     reason = f'  "{facts["reason"]}"' if facts.get("reason") else ""
     lines.append(f"entry   {facts.get('entry')}{reason}   request {facts.get('request_id')}")
     return lines
-
-
-def _as_json(value: object) -> JsonValue:
-    match value:
-        case bool() | None | str() | Number():
-            return value
-        case int():
-            return Number(str(value))
-        case dict():
-            return {str(key): _as_json(item) for key, item in value.items()}
-        case list() | tuple():
-            return [_as_json(item) for item in value]
-        case _:
-            return encode(str(value))

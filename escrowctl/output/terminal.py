@@ -79,7 +79,8 @@ def render_listing(listing: Listing, *, now: datetime, width: int, color: bool) 
     from rich.table import Table
     from rich.text import Text
 
-    everything = _columns(listing, now)
+    cells_of = zip(*(view.row(listing.columns) for view in listing.views), strict=True)
+    everything = [_column(name, list(cells), now) for name, cells in zip(listing.columns, cells_of, strict=True)]
     columns, hidden = (everything, ()) if listing.chosen else fit(everything, width)
     widths = share(columns, width)
     table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="bold" if color else "")
@@ -106,11 +107,6 @@ def render_row(view: View, widths: tuple[int, ...], now: datetime, *, color: boo
 def _pad(cells: list[str], widths: tuple[int, ...]) -> str:
     padded = [cell + " " * (width - measure(cell)) for cell, width in zip(cells, widths, strict=True)]
     return (" " * GAP).join(padded).rstrip()
-
-
-def _columns(listing: Listing, now: datetime) -> list[Column]:
-    rows = zip(*(view.row(listing.columns) for view in listing.views), strict=True)
-    return [_column(name, list(cells), now) for name, cells in zip(listing.columns, rows, strict=True)]
 
 
 def _column(name: str, cells: list[str], now: datetime) -> Column:

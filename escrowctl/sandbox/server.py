@@ -84,7 +84,8 @@ class SandboxServer:
         self._socket.close()
         self._server.del_channel(self._map)
         end = time.monotonic() + _SHUTDOWN_SECONDS
-        while self._busy() and time.monotonic() < end:
+        channels = self._server.active_channels
+        while any(one.requests or one.total_outbufs_len for one in channels.values()) and time.monotonic() < end:
             self._turn(_POLL_SECONDS / 10)
 
     def close(self) -> None:
@@ -106,10 +107,6 @@ class SandboxServer:
             # None of it is stored. The prepared answers are false, and no true one can be given: close.
             for channel in arrived:
                 channel.handle_close()
-
-    def _busy(self) -> bool:
-        channels = self._server.active_channels.values()
-        return any(channel.requests or channel.total_outbufs_len for channel in channels)
 
 
 class _Arrived:

@@ -293,14 +293,10 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
 
 def _seed(connection: sqlite3.Connection, *, at: str) -> None:
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    connection.execute("INSERT INTO sandbox VALUES (1, ?, ?)", (draw_id("sbx"), _draw_key()))
+    key = f"sk_sandbox_{secrets.token_hex(16)}"
+    connection.execute("INSERT INTO sandbox VALUES (1, ?, ?)", (draw_id("sbx"), key))
     for user in seeded_users(created_at=at):
         add_user(connection, user)
-
-
-def _draw_key() -> str:
-    """Return a new API key: `sk_sandbox_` and 128 random bits in hexadecimal."""
-    return f"sk_sandbox_{secrets.token_hex(16)}"
 
 
 def _unusable(path: Path, error: sqlite3.Error) -> EscrowctlError:

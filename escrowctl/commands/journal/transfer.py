@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from escrowctl.commands.journal.listing import SHEET, view_entry
-from escrowctl.contract.json import JsonValue, Number
+from escrowctl.contract.json import as_json
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_value
 from escrowctl.journal.chain import Head
 from escrowctl.journal.model import Selection
 from escrowctl.journal.storage import ACCEPT_HEAD, head_of
-from escrowctl.journal.transfer import Imported, merge, read_archive, restore, write_archive
+from escrowctl.journal.transfer import merge, read_archive, restore, write_archive
 from escrowctl.journal.verification import Verification, verify
 from escrowctl.output.plain import render_csv
 from escrowctl.output.view import View, flatten
@@ -59,7 +59,8 @@ def verify_journal(
         raise _not_as_written(found, storage.where)
     if accept and found.lost is not None:
         _accept_head(session, found.lost)
-    document = _verified(storage.journal_id, found)
+    counts = {"records": found.records, "entries": found.entries}
+    document = as_json({"journal_id": storage.journal_id, "sound": True, **counts, "head": found.head.digest})
     if head is not None:
         session.console.note("head", f"the journal matches the head in {_name(head)}")
     session.show(View(document, storage.journal_id, flatten(document)))
@@ -112,9 +113,13 @@ def export(
         raise bad_value(f'--format "{format_}" is not one of {", ".join(_FORMATS)}.')
     storage = _require_journal(session).storage
     if head:
-        session.console.data(json.dumps(_head_document(storage.journal_id, head_of(storage))))
+        last = head_of(storage)
+        document = {"journal_id": storage.journal_id, "sequence": last.sequence, "digest": last.digest}
+        session.console.data(json.dumps(document))
         return
-    for line in write_archive(storage) if format_ == "jsonl" else _csv(session):
+    entries = session.journal_to_read.all(Selection(_PAGE))
+    rows = (view_entry(entry).row(SHEET) for entry in entries)
+    for line in write_archive(storage) if format_ == "jsonl" else render_csv(SHEET, rows):
         session.console.data(line)
 
 
@@ -141,7 +146,7 @@ def import_file(
     journal = session.journal
     at = timestamp(session.runtime.now())
     taken = restore(journal.storage, archive) if whole else merge(journal.storage, archive, at=at)
-    document = _taken(archive.journal_id, taken)
+    document = as_json({"journal_id": archive.journal_id, **taken._asdict()})
     done = f"{taken.added} added, {taken.updated} updated, {taken.known} known already"
     session.show(View(document, archive.journal_id, flatten(document), line=f"{archive.journal_id}   {done}"))
     if whole:
@@ -162,34 +167,6 @@ def _require_journal(session: Session) -> "Journal":
             ErrorCode.NOT_FOUND, f"there is no journal yet: the first write creates {journal.storage.where}."
         )
     return journal
-
-
-def _csv(session: Session) -> Iterator[str]:
-    entries = session.journal_to_read.all(Selection(_PAGE))
-    return render_csv(SHEET, (view_entry(entry).row(SHEET) for entry in entries))
-
-
-def _verified(journal_id: str, found: Verification) -> dict[str, JsonValue]:
-    return {
-        "journal_id": journal_id,
-        "sound": True,
-        "records": Number(str(found.records)),
-        "entries": Number(str(found.entries)),
-        "head": found.head.digest,
-    }
-
-
-def _taken(journal_id: str, taken: Imported) -> dict[str, JsonValue]:
-    return {
-        "journal_id": journal_id,
-        "added": Number(str(taken.added)),
-        "updated": Number(str(taken.updated)),
-        "known": Number(str(taken.known)),
-    }
-
-
-def _head_document(journal_id: str, head: Head) -> dict[str, object]:
-    return {"journal_id": journal_id, "sequence": head.sequence, "digest": head.digest}
 
 
 def _read_head(session: Session, file: str | None, *, journal_id: str) -> Head | None:

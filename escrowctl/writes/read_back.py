@@ -12,10 +12,10 @@ from escrowctl.contract.record import Located, Record, describe, is_another
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Outcome, Stopped, command
 from escrowctl.journal.guards import taken_over
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import Entry, State
+from escrowctl.journal.model import Entry, Settlement, State
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
-from escrowctl.writes.failures import write_failure
+from escrowctl.writes.failures import not_recorded, write_failure
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.requests import RecordOptions, WriteRequest, set_pending
 from escrowctl.writes.result import WriteResult
@@ -126,21 +126,23 @@ class ReadBack:
         return failure
 
     def _settle_later(self, entry: Entry, outcome: Outcome, detail: str) -> Entry:
-        return self._journal.settle_later(entry, entry.settlement._replace(outcome=outcome, detail=detail))
+        settlement = entry.settlement._replace(outcome=outcome, detail=detail)
+        try:
+            return self._journal.settle_later(entry, settlement)
+        except EscrowctlError as error:
+            raise _not_settled(entry, settlement, error) from error
 
     def _settle_as_read(self, result: WriteResult) -> Entry:
         entry = result.sent
+        detail = f"{entry.settlement.detail}; read back as {result.status_after}"
         try:
-            return self._journal.settle_by_reading(
-                entry, f"{entry.settlement.detail}; read back as {result.status_after}"
-            )
+            return self._journal.settle_by_reading(entry, detail)
         except EscrowctlError as error:
-            if error.code is ErrorCode.BUSY:
-                raise taken_over(entry, entry.settlement) from error
-            # It was sent, whether or not the journal can be written now: done if that is on record, else unknown.
-            if entry.state is State.DONE:
+            if entry.state is State.DONE and error.code is not ErrorCode.BUSY:
+                # That it is done is on record already.
                 return entry
-            raise write_failure(self._service, result) from None
+            settlement = entry.settlement._replace(outcome=Outcome.DONE, detail=detail)
+            raise _not_settled(entry, settlement, error) from error
 
     def _wait(self, after: Record | None, result: WriteResult) -> Record | None:
         """Read until the status proves it; a reading that fails is one that has not shown it yet.
@@ -202,6 +204,13 @@ def _is_worth_reading(result: WriteResult) -> bool:
             return result.answer is not None and result.code is not ErrorCode.RATE_LIMITED
         case _:
             return False
+
+
+def _not_settled(entry: Entry, settlement: Settlement, error: EscrowctlError) -> EscrowctlError:
+    """Return the error of a write that was sent, and whose reading the journal did not record: it is unknown."""
+    if error.code is ErrorCode.BUSY:
+        return taken_over(entry, settlement)
+    return not_recorded(entry, settlement, error)
 
 
 def _located(record: Record | None) -> Located | None:

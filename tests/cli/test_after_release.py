@@ -19,6 +19,12 @@ from cli.replies import CREATE, HELD, RELEASE, RELEASED, in_turn, json_reply, wr
 KNOWN_WORD = 'status.released = ["released"]'
 
 
+def _fail_from_now_on(home: Path) -> None:
+    """Let no later record reach the journal: what is recorded so far is on disk."""
+    (home / "state" / "journal.db-journal").unlink(missing_ok=True)
+    (home / "state" / "journal.db-journal").mkdir()
+
+
 @pytest.mark.parametrize(
     ("answer", "code"), [(json_reply(RELEASED), 0), (json_reply(b"", "500 Oh"), 12)], ids=["accepted", "unknown"]
 )
@@ -26,9 +32,7 @@ def test_release_counts_as_sent_when_the_journal_fails_afterwards(
     profile: Profile, run: Run, home: Path, answer: Any, code: int
 ) -> None:
     def read_back(seen: Seen, connection: socket.socket) -> None:
-        # What was recorded so far is on disk; from here on nothing can be written.
-        (home / "state" / "journal.db-journal").unlink(missing_ok=True)
-        (home / "state" / "journal.db-journal").mkdir()
+        _fail_from_now_on(home)
         json_reply(RELEASED)(seen, connection)
 
     server = profile(KNOWN_WORD, behave=writes_meet(answer, reads=in_turn(json_reply(HELD), read_back)))
@@ -41,12 +45,65 @@ def test_release_counts_as_sent_when_the_journal_fails_afterwards(
         assert result.json["verified"] is True
 
 
+NOT_RECORDED = {
+    "a conflict that changed nothing": ("409 No", HELD),
+    "a refusal that changed something": ("400 No", HELD.replace(b"held", b"moving")),
+    "a refusal that reads as released": ("400 No", RELEASED),
+}
+
+
+@pytest.mark.parametrize(("status", "now"), NOT_RECORDED.values(), ids=NOT_RECORDED)
+def test_reading_that_cannot_be_recorded_leaves_the_release_unknown(
+    profile: Profile, run: Run, home: Path, status: str, now: bytes
+) -> None:
+    def read_back(seen: Seen, connection: socket.socket) -> None:
+        _fail_from_now_on(home)
+        json_reply(now)(seen, connection)
+
+    reads = in_turn(json_reply(HELD), read_back)
+    server = profile(KNOWN_WORD, behave=writes_meet(json_reply(b"", status), reads=reads))
+
+    result = run(*RELEASE, "--json")
+
+    assert (result.code, result.error["code"], result.error["outcome"]) == (12, "outcome_unknown", "unknown")
+    assert (len(server.writes), "Nothing was sent" in result.err) == (1, False)
+
+
+def test_several_releases_count_a_reading_not_recorded_as_unknown(profile: Profile, run: Run, home: Path) -> None:
+    def read_back(seen: Seen, connection: socket.socket) -> None:
+        _fail_from_now_on(home)
+        json_reply(HELD)(seen, connection)
+
+    reads = in_turn(json_reply(HELD), read_back)
+    server = profile(KNOWN_WORD, behave=writes_meet(json_reply(b"", "409 No"), reads=reads))
+
+    result = run("tx", "release", "tx_1", "tx_2", "--yes", "--json")
+
+    assert (result.code, result.error["code"], len(server.writes)) == (12, "some_unknown", 1)
+
+
+def test_release_decided_elsewhere_during_the_reading_is_unknown(profile: Profile, run: Run) -> None:
+    codes: list[int] = []
+
+    def read_back(seen: Seen, connection: socket.socket) -> None:
+        decide = ("journal", "resolve", "j1", "--not-applied", "--allow-unreadable", "--reason", "desk")
+        codes.append(subprocess.run([sys.executable, "-m", "escrowctl", *decide], check=False).returncode)
+        json_reply(HELD)(seen, connection)
+
+    reads = in_turn(json_reply(HELD), read_back)
+    server = profile(KNOWN_WORD, behave=writes_meet(json_reply(b"", "409 No"), reads=reads))
+
+    result = run(*RELEASE, "--json")
+
+    assert (codes, result.code, result.error["code"]) == ([0], 12, "outcome_unknown")
+    assert (len(server.writes), "Nothing was sent" in result.err) == (1, False)
+
+
 def test_outcome_neither_judged_nor_recorded_is_unknown(
     profile: Profile, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def answer(seen: Seen, connection: socket.socket) -> None:
-        (home / "state" / "journal.db-journal").unlink(missing_ok=True)
-        (home / "state" / "journal.db-journal").mkdir()
+        _fail_from_now_on(home)
         json_reply(RELEASED)(seen, connection)
 
     def fail(*_words: Any, **_named: Any) -> None:
@@ -186,8 +243,7 @@ def test_wait_for_another_process_is_reported_once_at_a_terminal(
 
 def test_several_releases_stop_when_the_journal_fails(profile: Profile, run: Run, home: Path) -> None:
     def answer(seen: Seen, connection: socket.socket) -> None:
-        (home / "state" / "journal.db-journal").unlink(missing_ok=True)
-        (home / "state" / "journal.db-journal").mkdir()
+        _fail_from_now_on(home)
         json_reply(RELEASED)(seen, connection)
 
     def by_id(seen: Seen, connection: socket.socket) -> None:

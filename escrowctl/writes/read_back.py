@@ -4,6 +4,7 @@ Only the profile knows which statuses prove a release (contract/INTERFACE.md sec
 of an update is not documented: it may release the escrow, which only a reading shows.
 """
 
+from escrowctl.client.http import Answer
 from escrowctl.client.problem import describe_refusal
 from escrowctl.client.reader import Reader
 from escrowctl.config.service import Service
@@ -111,9 +112,9 @@ class ReadBack:
         entry, after = result.sent, _located(result.after)
         is_known = result.status_after is not None and result.status_before is not None
         is_unchanged = is_known and result.status_before == result.status_after
-        is_conflict = result.code is ErrorCode.CONFLICT
-        if is_conflict and is_unchanged and result.answer and entry.state is State.UNKNOWN:
-            detail = f"{describe_refusal(result.answer)}; read back unchanged, {describe(after)}"
+        is_conflict, answer = result.code is ErrorCode.CONFLICT, result.answer
+        if is_conflict and is_unchanged and answer and entry.state is State.UNKNOWN and self._is_final(answer):
+            detail = f"{describe_refusal(answer)}; read back unchanged, {describe(after)}"
             result = result._replace(entry=self._settle_later(entry, Outcome.REFUSED, detail))
         elif entry.state is State.REFUSED and is_known and not is_unchanged:
             # Something was applied: a proxy may have sent it before what was refused.
@@ -124,6 +125,10 @@ class ReadBack:
         if is_conflict and after is not None:
             failure.hints = (*failure.hints, Hint(f"{self.resource_id} reads as {describe(after)} now"))
         return failure
+
+    def _is_final(self, conflict: Answer) -> bool:
+        """Whether a 409 cannot say that the first request is still being worked on, which one reading may miss."""
+        return not self._service.deduplicates and conflict.header("Retry-After") is None
 
     def _settle_later(self, entry: Entry, outcome: Outcome, detail: str) -> Entry:
         settlement = entry.settlement._replace(outcome=outcome, detail=detail)

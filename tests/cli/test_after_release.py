@@ -156,6 +156,26 @@ def test_release_conflict_that_changed_nothing_is_refused(profile: Profile, run:
     assert journal() == [("release_transaction", "refused")]
 
 
+@pytest.mark.parametrize(
+    ("line", "headers"),
+    [('idempotency = "header"', ("Retry-After: 3600",)), ('idempotency = "none"', ("Retry-After: 1",))],
+    ids=["deduplicates", "asks to wait"],
+)
+def test_release_conflict_that_may_be_in_progress_stays_unknown(
+    profile: Profile, run: Run, journal: Journal, line: str, headers: tuple[str, ...]
+) -> None:
+    conflict = json_reply(b"", "409 In Progress", *headers)
+    reads = in_turn(json_reply(HELD), json_reply(HELD), json_reply(HELD), json_reply(RELEASED))
+    server = profile(KNOWN_WORD, line, behave=writes_meet(conflict, reads=reads))
+
+    first, again = run(*RELEASE, "--json"), run(*RELEASE, "--json")
+
+    assert (first.code, first.error["code"]) == (12, "outcome_unknown")
+    assert (again.code, again.error["code"], len(server.writes)) == (12, "earlier_unknown", 1)
+    assert [run("journal", "resolve", "j1").code for _ in range(2)] == [12, 0]
+    assert journal() == [("release_transaction", "done")]
+
+
 @pytest.mark.parametrize("then", [json_reply(b'{"id":"tx_1","status":"moving"}'), json_reply(b"", "500 Oh")])
 def test_release_conflict_that_changed_something_is_unknown(
     profile: Profile, run: Run, journal: Journal, then: Behave

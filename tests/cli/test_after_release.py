@@ -1,5 +1,6 @@
 """After the PUT of a release: what is read back, recorded and reported when something fails."""
 
+import json
 import os
 import signal
 import socket
@@ -288,3 +289,47 @@ def test_refused_release_that_changed_the_record_is_unknown(
 
     assert (codes, len(server.writes)) == ([12, 12], 1)
     assert journal() == [("release_transaction", "unknown")]
+
+
+# Repeated under its idempotency key
+
+KEYED = (*RELEASE, "--idempotency-key", "K1", "--json")
+
+
+def notes_in(err: str) -> set[str]:
+    """Return the codes of the notes on stderr."""
+    lines = [json.loads(line) for line in err.splitlines()]
+    return {line["note"]["code"] for line in lines if "note" in line}
+
+
+def test_repeated_release_is_not_reported_as_released_before_it_is_read(profile: Profile, run: Run) -> None:
+    server = profile(behave=writes_meet(json_reply(b"")))
+
+    first, again = run(*KEYED), run(*KEYED)
+
+    assert (first.code, again.code, again.json["verified"], len(server.writes)) == (0, 0, None, 1)
+    assert notes_in(again.err) == {"replayed", "not_confirmed"}
+    assert "already released" not in again.err
+
+
+@pytest.mark.parametrize(
+    ("now", "code", "notes"), [("pending", 0, {"replayed", "not_yet_released"}), ("released", 0, {"replayed"})]
+)
+def test_repeated_release_reports_what_its_record_shows(
+    profile: Profile, run: Run, now: str, code: int, notes: set[str]
+) -> None:
+    reads = in_turn(json_reply(HELD), json_reply(HELD.replace(b"held", now.encode())))
+    server = profile(KNOWN_WORD, behave=writes_meet(json_reply(b""), reads=reads))
+
+    first, again = run(*KEYED), run(*KEYED)
+
+    assert (first.code, again.code, len(server.writes)) == (code, code, 1)
+    assert (notes_in(again.err), "already released" in again.err) == (notes, now == "released")
+
+
+def test_repeated_release_that_its_record_does_not_show_ends_with_16(profile: Profile, run: Run) -> None:
+    server = profile(KNOWN_WORD, behave=writes_meet(json_reply(b"")))
+
+    first, again = run(*KEYED), run(*KEYED)
+
+    assert (first.code, again.code, again.error["code"], len(server.writes)) == (16, 16, "not_released", 1)

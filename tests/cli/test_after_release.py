@@ -236,6 +236,37 @@ def test_release_waits_for_another_process_and_reports_its_outcome(
     assert result.error["code"] == {7: "already_done", 12: "earlier_unknown"}[code]
 
 
+@pytest.mark.parametrize("now", [HELD.replace(b"held", b"moving"), RELEASED], ids=["changed", "released"])
+def test_release_under_the_key_of_another_process_waits_for_its_result(profile: Profile, run: Run, now: bytes) -> None:
+    sent, gate = threading.Event(), threading.Event()
+
+    def hold(seen: Seen, connection: socket.socket) -> None:
+        sent.set()
+        assert gate.wait(20)
+        json_reply(now)(seen, connection)
+
+    def read(seen: Seen, connection: socket.socket) -> None:
+        json_reply(now if gate.is_set() else HELD)(seen, connection)
+
+    server = profile(
+        'status.released = ["released"]', 'status.pending = ["moving"]', behave=writes_meet(hold, reads=read)
+    )
+    line = (*RELEASE, "--idempotency-key", "K1", "--json")
+    first = subprocess.Popen(
+        [sys.executable, "-m", "escrowctl", *line], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    assert sent.wait(20)
+
+    def sleep(_seconds: float) -> None:
+        gate.set()
+        first.wait(20)
+
+    result = run(*line, sleep=sleep)
+
+    assert (first.returncode, result.code, len(server.writes)) == (0, 0, 1), result.err
+    assert result.json["verified"] is (now is RELEASED)
+
+
 @pytest.mark.parametrize(("terminal", "options", "reported"), [(True, (), 1), (True, ("-q",), 0), (False, (), 0)])
 def test_wait_for_another_process_is_reported_once_at_a_terminal(
     profile: Profile,

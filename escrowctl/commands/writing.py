@@ -191,15 +191,16 @@ def record_of(result: "WriteResult") -> Record:
 
 
 def note_replayed(session: Session, result: "WriteResult") -> None:
-    """Report that an earlier command did it."""
+    """Report that an earlier command did it; of a once-only write that no reading verified, that it was accepted."""
     if not result.replayed:
         return
     entry = result.sent
+    is_done = result.verified or entry.settlement.verified or not entry.intent.is_once_only
+    how = entry.intent.done if is_done else f"accepted for {entry.intent.verb}"
     is_reply_lost = entry.settlement.reply is None and result.record is not None
     unread = " The service's reply is not stored." if is_reply_lost else ""
     session.console.note(
-        "replayed",
-        f"this was already {entry.intent.done} at {entry.settled_at} ({entry.name}). Nothing was sent now.{unread}",
+        "replayed", f"this was already {how} at {entry.settled_at} ({entry.name}). Nothing was sent now.{unread}"
     )
 
 

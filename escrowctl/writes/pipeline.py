@@ -80,7 +80,8 @@ class Pipeline:
             asked = confirm(read_back.resource_id, before)
             request = request_for(before)
             with self._writer.exclusive(request) as waited:
-                self._writer.find_known(request)
+                if (known := self._writer.find_known(request)) is not None:
+                    return read_back.conclude(known)
                 if asked or waited:
                     require_unchanged(read_back.resource_id, before, self._inspect(request, options))
                 return read_back.conclude(self._writer.perform(request)._replace(before=before))

@@ -4,6 +4,7 @@ Only the profile knows which statuses prove a release (contract/INTERFACE.md sec
 of an update is not documented: it may release the escrow, which only a reading shows.
 """
 
+from escrowctl.client.http import Answer
 from escrowctl.client.problem import describe_refusal
 from escrowctl.client.reader import Reader
 from escrowctl.config.service import Service
@@ -12,10 +13,10 @@ from escrowctl.contract.record import Located, Record, describe, is_another
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Outcome, Stopped, command
 from escrowctl.journal.guards import taken_over
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import Entry, State
+from escrowctl.journal.model import Entry, Settlement, State
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
-from escrowctl.writes.failures import write_failure
+from escrowctl.writes.failures import not_recorded, write_failure
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.requests import RecordOptions, WriteRequest, set_pending
 from escrowctl.writes.result import WriteResult
@@ -110,9 +111,9 @@ class ReadBack:
         entry, after = result.sent, _located(result.after)
         is_known = result.status_after is not None and result.status_before is not None
         is_unchanged = is_known and result.status_before == result.status_after
-        is_conflict = result.code is ErrorCode.CONFLICT
-        if is_conflict and is_unchanged and result.answer and entry.state is State.UNKNOWN:
-            detail = f"{describe_refusal(result.answer)}; read back unchanged, {describe(after)}"
+        is_conflict, answer = result.code is ErrorCode.CONFLICT, result.answer
+        if is_conflict and is_unchanged and answer and entry.state is State.UNKNOWN and self._is_final(answer):
+            detail = f"{describe_refusal(answer)}; read back unchanged, {describe(after)}"
             result = result._replace(entry=self._settle_later(entry, Outcome.REFUSED, detail))
         elif entry.state is State.REFUSED and is_known and not is_unchanged:
             # Something was applied: a proxy may have sent it before what was refused.
@@ -124,22 +125,28 @@ class ReadBack:
             failure.hints = (*failure.hints, Hint(f"{self.resource_id} reads as {describe(after)} now"))
         return failure
 
+    def _is_final(self, conflict: Answer) -> bool:
+        """Whether a 409 cannot say that the first request is still being worked on, which one reading may miss."""
+        return not self._service.deduplicates and conflict.header("Retry-After") is None
+
     def _settle_later(self, entry: Entry, outcome: Outcome, detail: str) -> Entry:
-        return self._journal.settle_later(entry, entry.settlement._replace(outcome=outcome, detail=detail))
+        settlement = entry.settlement._replace(outcome=outcome, detail=detail)
+        try:
+            return self._journal.settle_later(entry, settlement)
+        except EscrowctlError as error:
+            raise _not_settled(entry, settlement, error) from error
 
     def _settle_as_read(self, result: WriteResult) -> Entry:
         entry = result.sent
+        detail = f"{entry.settlement.detail}; read back as {result.status_after}"
         try:
-            return self._journal.settle_by_reading(
-                entry, f"{entry.settlement.detail}; read back as {result.status_after}"
-            )
+            return self._journal.settle_by_reading(entry, detail)
         except EscrowctlError as error:
-            if error.code is ErrorCode.BUSY:
-                raise taken_over(entry, entry.settlement) from error
-            # It was sent, whether or not the journal can be written now: done if that is on record, else unknown.
-            if entry.state is State.DONE:
+            if entry.state is State.DONE and error.code is not ErrorCode.BUSY:
+                # That it is done is on record already.
                 return entry
-            raise write_failure(self._service, result) from None
+            settlement = entry.settlement._replace(outcome=Outcome.DONE, detail=detail)
+            raise _not_settled(entry, settlement, error) from error
 
     def _wait(self, after: Record | None, result: WriteResult) -> Record | None:
         """Read until the status proves it; a reading that fails is one that has not shown it yet.
@@ -201,6 +208,13 @@ def _is_worth_reading(result: WriteResult) -> bool:
             return result.answer is not None and result.code is not ErrorCode.RATE_LIMITED
         case _:
             return False
+
+
+def _not_settled(entry: Entry, settlement: Settlement, error: EscrowctlError) -> EscrowctlError:
+    """Return the error of a write that was sent, and whose reading the journal did not record: it is unknown."""
+    if error.code is ErrorCode.BUSY:
+        return taken_over(entry, settlement)
+    return not_recorded(entry, settlement, error)
 
 
 def _located(record: Record | None) -> Located | None:

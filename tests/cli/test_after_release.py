@@ -1,5 +1,6 @@
 """After the PUT of a release: what is read back, recorded and reported when something fails."""
 
+import json
 import os
 import signal
 import socket
@@ -19,6 +20,12 @@ from cli.replies import CREATE, HELD, RELEASE, RELEASED, in_turn, json_reply, wr
 KNOWN_WORD = 'status.released = ["released"]'
 
 
+def _fail_from_now_on(home: Path) -> None:
+    """Let no later record reach the journal: what is recorded so far is on disk."""
+    (home / "state" / "journal.db-journal").unlink(missing_ok=True)
+    (home / "state" / "journal.db-journal").mkdir()
+
+
 @pytest.mark.parametrize(
     ("answer", "code"), [(json_reply(RELEASED), 0), (json_reply(b"", "500 Oh"), 12)], ids=["accepted", "unknown"]
 )
@@ -26,9 +33,7 @@ def test_release_counts_as_sent_when_the_journal_fails_afterwards(
     profile: Profile, run: Run, home: Path, answer: Any, code: int
 ) -> None:
     def read_back(seen: Seen, connection: socket.socket) -> None:
-        # What was recorded so far is on disk; from here on nothing can be written.
-        (home / "state" / "journal.db-journal").unlink(missing_ok=True)
-        (home / "state" / "journal.db-journal").mkdir()
+        _fail_from_now_on(home)
         json_reply(RELEASED)(seen, connection)
 
     server = profile(KNOWN_WORD, behave=writes_meet(answer, reads=in_turn(json_reply(HELD), read_back)))
@@ -41,12 +46,65 @@ def test_release_counts_as_sent_when_the_journal_fails_afterwards(
         assert result.json["verified"] is True
 
 
+NOT_RECORDED = {
+    "a conflict that changed nothing": ("409 No", HELD),
+    "a refusal that changed something": ("400 No", HELD.replace(b"held", b"moving")),
+    "a refusal that reads as released": ("400 No", RELEASED),
+}
+
+
+@pytest.mark.parametrize(("status", "now"), NOT_RECORDED.values(), ids=NOT_RECORDED)
+def test_reading_that_cannot_be_recorded_leaves_the_release_unknown(
+    profile: Profile, run: Run, home: Path, status: str, now: bytes
+) -> None:
+    def read_back(seen: Seen, connection: socket.socket) -> None:
+        _fail_from_now_on(home)
+        json_reply(now)(seen, connection)
+
+    reads = in_turn(json_reply(HELD), read_back)
+    server = profile(KNOWN_WORD, behave=writes_meet(json_reply(b"", status), reads=reads))
+
+    result = run(*RELEASE, "--json")
+
+    assert (result.code, result.error["code"], result.error["outcome"]) == (12, "outcome_unknown", "unknown")
+    assert (len(server.writes), "Nothing was sent" in result.err) == (1, False)
+
+
+def test_several_releases_count_a_reading_not_recorded_as_unknown(profile: Profile, run: Run, home: Path) -> None:
+    def read_back(seen: Seen, connection: socket.socket) -> None:
+        _fail_from_now_on(home)
+        json_reply(HELD)(seen, connection)
+
+    reads = in_turn(json_reply(HELD), read_back)
+    server = profile(KNOWN_WORD, behave=writes_meet(json_reply(b"", "409 No"), reads=reads))
+
+    result = run("tx", "release", "tx_1", "tx_2", "--yes", "--json")
+
+    assert (result.code, result.error["code"], len(server.writes)) == (12, "some_unknown", 1)
+
+
+def test_release_decided_elsewhere_during_the_reading_is_unknown(profile: Profile, run: Run) -> None:
+    codes: list[int] = []
+
+    def read_back(seen: Seen, connection: socket.socket) -> None:
+        decide = ("journal", "resolve", "j1", "--not-applied", "--allow-unreadable", "--reason", "desk")
+        codes.append(subprocess.run([sys.executable, "-m", "escrowctl", *decide], check=False).returncode)
+        json_reply(HELD)(seen, connection)
+
+    reads = in_turn(json_reply(HELD), read_back)
+    server = profile(KNOWN_WORD, behave=writes_meet(json_reply(b"", "409 No"), reads=reads))
+
+    result = run(*RELEASE, "--json")
+
+    assert (codes, result.code, result.error["code"]) == ([0], 12, "outcome_unknown")
+    assert (len(server.writes), "Nothing was sent" in result.err) == (1, False)
+
+
 def test_outcome_neither_judged_nor_recorded_is_unknown(
     profile: Profile, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def answer(seen: Seen, connection: socket.socket) -> None:
-        (home / "state" / "journal.db-journal").unlink(missing_ok=True)
-        (home / "state" / "journal.db-journal").mkdir()
+        _fail_from_now_on(home)
         json_reply(RELEASED)(seen, connection)
 
     def fail(*_words: Any, **_named: Any) -> None:
@@ -97,6 +155,26 @@ def test_release_conflict_that_changed_nothing_is_refused(profile: Profile, run:
     assert (result.code, result.error["code"], len(server.writes)) == (7, "conflict", 1)
     assert result.error["hint"] == "tx_1 reads as held 100 USD now"
     assert journal() == [("release_transaction", "refused")]
+
+
+@pytest.mark.parametrize(
+    ("line", "headers"),
+    [('idempotency = "header"', ("Retry-After: 3600",)), ('idempotency = "none"', ("Retry-After: 1",))],
+    ids=["deduplicates", "asks to wait"],
+)
+def test_release_conflict_that_may_be_in_progress_stays_unknown(
+    profile: Profile, run: Run, journal: Journal, line: str, headers: tuple[str, ...]
+) -> None:
+    conflict = json_reply(b"", "409 In Progress", *headers)
+    reads = in_turn(json_reply(HELD), json_reply(HELD), json_reply(HELD), json_reply(RELEASED))
+    server = profile(KNOWN_WORD, line, behave=writes_meet(conflict, reads=reads))
+
+    first, again = run(*RELEASE, "--json"), run(*RELEASE, "--json")
+
+    assert (first.code, first.error["code"]) == (12, "outcome_unknown")
+    assert (again.code, again.error["code"], len(server.writes)) == (12, "earlier_unknown", 1)
+    assert [run("journal", "resolve", "j1").code for _ in range(2)] == [12, 0]
+    assert journal() == [("release_transaction", "done")]
 
 
 @pytest.mark.parametrize("then", [json_reply(b'{"id":"tx_1","status":"moving"}'), json_reply(b"", "500 Oh")])
@@ -158,6 +236,37 @@ def test_release_waits_for_another_process_and_reports_its_outcome(
     assert result.error["code"] == {7: "already_done", 12: "earlier_unknown"}[code]
 
 
+@pytest.mark.parametrize("now", [HELD.replace(b"held", b"moving"), RELEASED], ids=["changed", "released"])
+def test_release_under_the_key_of_another_process_waits_for_its_result(profile: Profile, run: Run, now: bytes) -> None:
+    sent, gate = threading.Event(), threading.Event()
+
+    def hold(seen: Seen, connection: socket.socket) -> None:
+        sent.set()
+        assert gate.wait(20)
+        json_reply(now)(seen, connection)
+
+    def read(seen: Seen, connection: socket.socket) -> None:
+        json_reply(now if gate.is_set() else HELD)(seen, connection)
+
+    server = profile(
+        'status.released = ["released"]', 'status.pending = ["moving"]', behave=writes_meet(hold, reads=read)
+    )
+    line = (*RELEASE, "--idempotency-key", "K1", "--json")
+    first = subprocess.Popen(
+        [sys.executable, "-m", "escrowctl", *line], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    assert sent.wait(20)
+
+    def sleep(_seconds: float) -> None:
+        gate.set()
+        first.wait(20)
+
+    result = run(*line, sleep=sleep)
+
+    assert (first.returncode, result.code, len(server.writes)) == (0, 0, 1), result.err
+    assert result.json["verified"] is (now is RELEASED)
+
+
 @pytest.mark.parametrize(("terminal", "options", "reported"), [(True, (), 1), (True, ("-q",), 0), (False, (), 0)])
 def test_wait_for_another_process_is_reported_once_at_a_terminal(
     profile: Profile,
@@ -186,8 +295,7 @@ def test_wait_for_another_process_is_reported_once_at_a_terminal(
 
 def test_several_releases_stop_when_the_journal_fails(profile: Profile, run: Run, home: Path) -> None:
     def answer(seen: Seen, connection: socket.socket) -> None:
-        (home / "state" / "journal.db-journal").unlink(missing_ok=True)
-        (home / "state" / "journal.db-journal").mkdir()
+        _fail_from_now_on(home)
         json_reply(RELEASED)(seen, connection)
 
     def by_id(seen: Seen, connection: socket.socket) -> None:
@@ -212,3 +320,47 @@ def test_refused_release_that_changed_the_record_is_unknown(
 
     assert (codes, len(server.writes)) == ([12, 12], 1)
     assert journal() == [("release_transaction", "unknown")]
+
+
+# Repeated under its idempotency key
+
+KEYED = (*RELEASE, "--idempotency-key", "K1", "--json")
+
+
+def notes_in(err: str) -> set[str]:
+    """Return the codes of the notes on stderr."""
+    lines = [json.loads(line) for line in err.splitlines()]
+    return {line["note"]["code"] for line in lines if "note" in line}
+
+
+def test_repeated_release_is_not_reported_as_released_before_it_is_read(profile: Profile, run: Run) -> None:
+    server = profile(behave=writes_meet(json_reply(b"")))
+
+    first, again = run(*KEYED), run(*KEYED)
+
+    assert (first.code, again.code, again.json["verified"], len(server.writes)) == (0, 0, None, 1)
+    assert notes_in(again.err) == {"replayed", "not_confirmed"}
+    assert "already released" not in again.err
+
+
+@pytest.mark.parametrize(
+    ("now", "code", "notes"), [("pending", 0, {"replayed", "not_yet_released"}), ("released", 0, {"replayed"})]
+)
+def test_repeated_release_reports_what_its_record_shows(
+    profile: Profile, run: Run, now: str, code: int, notes: set[str]
+) -> None:
+    reads = in_turn(json_reply(HELD), json_reply(HELD.replace(b"held", now.encode())))
+    server = profile(KNOWN_WORD, behave=writes_meet(json_reply(b""), reads=reads))
+
+    first, again = run(*KEYED), run(*KEYED)
+
+    assert (first.code, again.code, len(server.writes)) == (code, code, 1)
+    assert (notes_in(again.err), "already released" in again.err) == (notes, now == "released")
+
+
+def test_repeated_release_that_its_record_does_not_show_ends_with_16(profile: Profile, run: Run) -> None:
+    server = profile(KNOWN_WORD, behave=writes_meet(json_reply(b"")))
+
+    first, again = run(*KEYED), run(*KEYED)
+
+    assert (first.code, again.code, again.error["code"], len(server.writes)) == (16, 16, "not_released", 1)

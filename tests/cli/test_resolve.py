@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 from conftest import KEY as API_KEY
 from conftest import NOW, Run, ServiceAndRun
-from wire_server import Behave, WireServer, by_method, hang_up
+from wire_server import Behave, Seen, WireServer, by_method, hang_up
 
 from cli.conftest import Journal, Profile
 from cli.replies import CREATE, HELD, RELEASE, RELEASED, in_turn, json_reply, writes_meet
@@ -731,3 +732,51 @@ def test_the_reply_that_settles_is_read_strictly(unknown_write: Callable[..., tu
     assert (
         "GET /transactions could not be read: list transactions: the service replied 200, but the reply" in result.err
     )
+
+
+# The same id in two tables of the service
+
+
+def with_integer_ids(create: str) -> Behave:
+    """A service that numbers each table from 1; a create is answered with this status."""
+    made = b'{"id":1,"status":"held","amount":100,"currency":"USD"}'
+
+    def post(seen: Seen, connection: socket.socket) -> None:
+        is_create = "transactions" in seen.target
+        json_reply(made if is_create else b'{"id":1}', create if is_create else "201 Created")(seen, connection)
+
+    return by_method(GET=json_reply(made), POST=post)
+
+
+WEBHOOK = ("webhook", "create", "--url", "https://hooks.example.net/x")
+
+
+@pytest.mark.parametrize("status", ["201 Created", "202 Accepted"])
+@pytest.mark.parametrize("before", [WEBHOOK, ("api", "POST", "/invoices", "--yes")], ids=["webhook", "raw call"])
+def test_create_is_settled_although_another_table_has_its_id(
+    service_and_run: ServiceAndRun, journal: Journal, before: tuple[str, ...], status: str
+) -> None:
+    _, run = service_and_run(with_integer_ids(status))
+    assert run(*before).code == 0
+
+    result = run(*CREATE, "--json")
+
+    assert (result.code, result.err) == (0, "")
+    assert journal()[1:] == [("create_transaction", "done")]
+
+
+def test_create_with_the_id_of_a_webhook_is_recorded_as_applied(
+    service_and_run: ServiceAndRun, journal: Journal
+) -> None:
+    service = with_integer_ids("201 Created")
+
+    def behave(seen: Seen, connection: socket.socket) -> None:
+        (hang_up if seen.is_write and "transactions" in seen.target else service)(seen, connection)
+
+    _, run = service_and_run(behave)
+    assert (run(*WEBHOOK).code, run(*CREATE).code) == (0, 12)
+
+    result = run("journal", "resolve", "j2", "--applied", "--id", "1", "--reason", "desk", "--json")
+
+    assert result.code == 0, result.err
+    assert journal()[1:] == [("create_transaction", "done")]

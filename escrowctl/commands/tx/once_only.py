@@ -144,14 +144,14 @@ def _note_result(session: Session, operation: Operation, resource_id: str, resul
     if entry is None:
         how = f"was already {done}" if result.verified else f"has an earlier accepted {verb} that is not confirmed"
         note(f"already_{done}", f"{resource_id} {how}. Nothing was sent now.")
-    elif result.replayed:
-        note_replayed(session, result)
-    elif entry.settlement.http_status not in SUCCESS:
+        return
+    note_replayed(session, result)
+    if not result.replayed and entry.settlement.http_status not in SUCCESS:
         how = f"the service replied {entry.settlement.http_status} ({entry.name})"
         note(f"{done}_despite_refusal", f"{how}; {resource_id} reads as {result.status_after} now")
     elif result.verified is False:
         note(f"not_yet_{done}", f"accepted, not yet {done}: the status is {result.status_after}; --wait waits for it")
-    elif result.verified is None:
+    elif result.verified is None and not entry.settlement.verified:
         note("not_confirmed", f"accepted, but the {verb} is not confirmed: {_why_open(session, result)}")
 
 

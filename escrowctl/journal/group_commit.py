@@ -25,10 +25,16 @@ class _Answer(Generic[_T]):
         self._done.release()
 
     def wait(self) -> _T:
+        """Return what was given; raises it where it is an error."""
+        result = self.outcome()
+        if isinstance(result, BaseException):
+            raise result
+        return result
+
+    def outcome(self) -> _T | BaseException:
+        """Return what was given, an error too."""
         self._done.acquire()
         assert self._result is not None, "it was given"
-        if isinstance(self._result, BaseException):
-            raise self._result
         return self._result
 
 
@@ -71,6 +77,23 @@ class GroupCommit:
         answer: _Answer[Entry] = _Answer()
         self._submit(lambda group: group.settlements.append((entry, settlement, answer)))
         return answer.wait()
+
+    def settle_and_begin(
+        self, entry: Entry, settlement: Settlement, begin: Begin
+    ) -> tuple[Entry | BaseException, Begun | BaseException]:
+        """Do `settle` and `begin` in one commit, and return what each returns or would raise.
+
+        For a worker with a next write: it waits for half as many commits.
+        """
+        settled: _Answer[Entry] = _Answer()
+        begun: _Answer[Begun] = _Answer()
+
+        def add(group: _Group) -> None:
+            group.settlements.append((entry, settlement, settled))
+            group.begins.append((begin, begun))
+
+        self._submit(add)
+        return settled.outcome(), begun.outcome()
 
     def close(self) -> None:
         """Commit what was submitted, and close the journal; nothing can be submitted any more."""

@@ -1,5 +1,6 @@
 """Group commit against single commits: 8 threads begin and settle on one journal, and each write is durable.
 
+Single: one thread, a commit for each intent and for each outcome.
 Run it with `python tests/bench/group_commit.py [WRITES_PER_THREAD]`. It fails where the group's rate is below
 4 times the single one, or `verify` finds a problem. The disk decides the figures: both are of one run.
 """
@@ -12,6 +13,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 from escrowctl.contract.json import Number
@@ -19,7 +21,7 @@ from escrowctl.contract.money import Money
 from escrowctl.errors import Outcome
 from escrowctl.journal.group_commit import GroupCommit
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import Begin, Intent, Settlement
+from escrowctl.journal.model import Begin, Begun, Entry, Intent, Settlement
 from escrowctl.journal.opening import open_journal
 from escrowctl.journal.verification import verify
 
@@ -66,13 +68,21 @@ def write_single(journal: Journal, writes: list[Write]) -> None:
 
 
 def write_in_groups(group: GroupCommit, writes: list[list[Write]]) -> list[BaseException]:
-    """Begin and settle from all threads at once; returns what they raised."""
+    """Begin and settle from all threads at once, as a batch does: a worker settles one write and begins its next.
+
+    Returns what they raised.
+    """
     failures: list[BaseException] = []
 
     def work(own: list[Write]) -> None:
         try:
-            for begin, settlement in own:
-                group.settle(group.begin(begin).entry, settlement)
+            begun = group.begin(own[0][0])
+            for (_, settlement), (following, _) in pairwise(own):
+                settled, next_begun = group.settle_and_begin(begun.entry, settlement, following)
+                assert isinstance(settled, Entry), settled
+                assert isinstance(next_begun, Begun), next_begun
+                begun = next_begun
+            group.settle(begun.entry, own[-1][1])
         except BaseException as error:  # noqa: BLE001 - whatever it is, the bench fails
             failures.append(error)
 

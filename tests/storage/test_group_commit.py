@@ -12,8 +12,9 @@ import pytest
 from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
 from escrowctl.journal.group_commit import GroupCommit
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import Begin, Entry, Selection, State
+from escrowctl.journal.model import Begin, Begun, Entry, Selection, State
 from escrowctl.journal.opening import open_journal
+from escrowctl.journal.sqlite.storage import SqliteStorage
 from escrowctl.journal.verification import verify
 from storage.test_adapters import DONE, create
 
@@ -27,6 +28,19 @@ def opened(tmp_path: Path) -> Callable[[], Journal]:
 def group(opened: Callable[[], Journal]) -> Iterator[GroupCommit]:
     with contextlib.closing(GroupCommit(opened)) as made:
         yield made
+
+
+def count_commits(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Return a list that grows with each transaction."""
+    begun: list[object] = []
+    transaction = SqliteStorage.transaction
+
+    def counted(storage: SqliteStorage) -> Any:
+        begun.append(storage)
+        return transaction(storage)
+
+    monkeypatch.setattr(SqliteStorage, "transaction", counted)
+    return begun
 
 
 def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
@@ -67,6 +81,35 @@ def test_identical_creates_of_many_threads_begin_once(group: GroupCommit) -> Non
 
     codes = [result.code for result in results if isinstance(result, EscrowctlError)]
     assert codes == [ErrorCode.BUSY] * 7
+
+
+def test_outcome_and_next_intent_share_a_commit(
+    group: GroupCommit, opened: Callable[[], Journal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = group.begin(Begin(create(1), "r1")).entry
+    commits = count_commits(monkeypatch)
+
+    settled, begun = group.settle_and_begin(first, DONE, Begin(create(2), "r2"))
+
+    assert isinstance(settled, Entry)
+    assert isinstance(begun, Begun)
+    assert (settled.number, settled.state, begun.entry.number, len(commits)) == (1, State.DONE, 2, 1)
+    group.close()
+    with contextlib.closing(opened()) as journal:
+        assert [one.state for one in journal.select(Selection(9))] == [State.UNKNOWN, State.DONE]
+
+
+def test_outcome_is_recorded_although_the_next_intent_is_refused(
+    group: GroupCommit, opened: Callable[[], Journal]
+) -> None:
+    first, other = (group.begin(Begin(create(number), f"r{number}")).entry for number in (1, 2))
+
+    settled, refused = group.settle_and_begin(first, DONE, Begin(create(2, key="k2"), "r3"))
+
+    assert isinstance(settled, Entry)
+    assert isinstance(refused, EscrowctlError)
+    assert (settled.state, refused.code) == (State.DONE, ErrorCode.BUSY)
+    group.settle(other, DONE)
 
 
 def test_failing_commit_reaches_every_thread(group: GroupCommit, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ def find_same(journal: Journal, entry: Entry, account: Account) -> Entry | None:
 def find_creator(journal: Journal, entry: Entry, resource_id: str, account: Account) -> Entry | None:
     """Return another entry that created an escrow under this id."""
     selection = Selection(_PAGE, states=(State.DONE,), result_id=resource_id)
-    return _first(journal, selection, entry, account, lambda other: other.is_create)
+    return _first(journal, selection, entry, account, lambda other: other.has_no_id)
 
 
 def _first(

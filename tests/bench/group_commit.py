@@ -31,7 +31,7 @@ BASE_URL = "https://escrow.example.com"
 
 
 def begin_of(name: str, amount: int) -> Begin:
-    """Return a create of its own."""
+    """Return a distinct create."""
     body = f'{{"amount":{amount},"currency":"USD"}}'
     intent = Intent(
         "create_transaction",
@@ -60,7 +60,7 @@ def writes_of(thread: int, count: int) -> list[Write]:
 
 
 def write_single(journal: Journal, writes: list[Write]) -> None:
-    """Begin and settle one write after the other, each in a commit of its own."""
+    """Begin and settle writes one by one, each in a separate commit."""
     for begin, settlement in writes:
         journal.settle(journal.begin(begin.intent, request_id=begin.request_id).entry, settlement)
 
@@ -73,7 +73,7 @@ def write_in_groups(group: GroupCommit, writes: list[list[Write]]) -> list[BaseE
         try:
             for begin, settlement in own:
                 group.settle(group.begin(begin).entry, settlement)
-        except BaseException as error:  # noqa: BLE001 - whatever it is, the bench fails
+        except BaseException as error:  # noqa: BLE001 - any failure fails the bench
             failures.append(error)
 
     threads = [threading.Thread(target=work, args=(own,)) for own in writes]

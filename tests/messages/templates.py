@@ -127,7 +127,7 @@ NOT_PRINTED = {
     ("journal/sqlite/errors.py", "check that the folder"): "needs a folder that root cannot write",
     ("journal/sqlite/transaction.py", "record {sequence} does not match"): _NEVER,
     ("journal/sqlite/storage.py", "check the disk"): "a failing disk; tests/faults/test_full_disk.py",
-    ("journal/sqlite/storage.py", "escrowctl journal verify"): "a failing disk; tests/faults/test_full_disk.py",
+    ("journal/sqlite/storage.py", "journal verify"): "a failing disk; tests/faults/test_full_disk.py",
     ("journal/*", "an earlier commit"): "a failing disk; tests/faults/test_full_disk.py",
     ("journal/*", "its tables entries and records"): "a damaged journal; tests/faults/test_damage.py",
     ("journal/*", "the journal's lock file"): "needs a lock file that root cannot open",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Hints, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Hints, command, not_sent
 from escrowctl.journal.fields import UNDECODABLE
 from escrowctl.journal.storage import ACCEPT_HEAD
 
@@ -97,7 +97,7 @@ def _error_of(path: Path, error: Exception) -> EscrowctlError:
 def _when_damaged(path: Path) -> tuple[Hint, ...]:
     file = shlex.quote(str(path))
     return (
-        Hint("escrowctl journal verify", "to see the damage"),
+        command("journal verify", "to see the damage"),
         Hint(f"mv {file} {file}.damaged && {_RESTORE}", _TO_RESTORE),
     )
 
@@ -112,6 +112,6 @@ def _advice(path: Path, error: sqlite3.Error) -> Hints:
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_ERROR:
             return _when_damaged(path)
         case sqlite3.SQLITE_IOERR:
-            return Hint("escrowctl journal verify", f"check the disk of {path.parent}, then the journal")
+            return command("journal verify", f"check the disk of {path.parent}, then the journal")
         case _:
             return ()

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator
 from functools import cached_property
 from pathlib import Path
 
-from escrowctl.errors import Hint
+from escrowctl.errors import Hint, command
 from escrowctl.journal.chain import EMPTY, Head, Link
 from escrowctl.journal.model import Entry, PlanRow, Selection
 from escrowctl.journal.sqlite import schema
@@ -77,7 +77,7 @@ class SqliteStorage:
         """See `storage.Storage`."""
         if self._failed:
             # After a failed sync the next one may succeed for pages that never reached the disk.
-            hint = Hint("escrowctl journal verify", "check the disk, then the journal")
+            hint = command("journal verify", "check the disk, then the journal")
             raise unusable(self.path, "an earlier commit of this process failed", hint=hint)
         with translating(self.path):
             self._db.execute("BEGIN IMMEDIATE")

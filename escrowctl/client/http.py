@@ -47,11 +47,11 @@ class Fault(StrEnum):
     NO_CONNECTION = "no connection could be opened"
     CONNECT_TIMEOUT = "no connection was opened in time"
     TLS = "the TLS handshake failed"
-    PROXY = "the proxy refused or failed"
+    PROXY = "the proxy refused the connection or failed"
     TIMEOUT = "no reply came in time"
     BROKEN_OFF = "the connection broke before a reply came"
     BAD_PROTOCOL = "the reply was not HTTP"
-    INTERRUPTED = "it was interrupted before a reply came"
+    INTERRUPTED = "escrowctl was interrupted before a reply came"
     BAD_REQUEST = "the request cannot be written as HTTP"
     DEFECT = "escrowctl failed before a reply came"
 

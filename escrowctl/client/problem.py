@@ -4,7 +4,7 @@ from escrowctl.client.http import Answer
 from escrowctl.config.service import Service
 from escrowctl.contract.json import Document, JsonValue, Number, excerpt_of
 from escrowctl.contract.redaction import hide_query, hide_secrets
-from escrowctl.errors import ErrorCode, Hints
+from escrowctl.errors import ErrorCode, Hints, command
 
 _MAX_CHARS = 200
 _USUAL_NAMES = ("detail", "message", "error_description", "title", "error", "reason")
@@ -29,11 +29,11 @@ def describe_refusal(answer: Answer) -> str:
 
     It also says where a redirect leads to, and how long the service asks to wait.
     """
-    said = _said(answer)
+    message = _message_of(answer)
     if answer.status in _REDIRECTS and (place := answer.header("location")):
-        said = hide_query(f"Location: {place[:_MAX_CHARS]}")
+        message = hide_query(f"Location: {place[:_MAX_CHARS]}")
     wait = f" (Retry-After: {asked[:_MAX_CHARS]})" if (asked := answer.header("retry-after")) else ""
-    return (f'{answer.status} "{said}"' if said else str(answer.status)) + wait
+    return (f'{answer.status} "{message}"' if message else str(answer.status)) + wait
 
 
 def describe_document(document: JsonValue) -> str | None:
@@ -48,19 +48,20 @@ def refusal_hint(service: Service, status: int) -> Hints:
         case 401:
             return f"the key came from {service.key_source}: check that it is the key for {service.origin}"
         case 404 if not service.sandbox:
-            return f"if no id is found at all, the API may have another prefix than {service.api_prefix or '/'}"
+            prefix = service.api_prefix or "/"
+            return command("config get api_prefix", f"if every id gives 404, check the API prefix ({prefix})")
         case 301 | 307 | 308:
-            return f"correct the base URL (from {service.url_source}): redirects are not followed"
+            return f"correct the base URL (from {service.url_source}): escrowctl does not follow redirects"
         case _:
             return ()
 
 
 def connection_hint(service: Service) -> str:
     """Return what to check where no connection could be opened."""
-    return f"the base URL came from {service.url_source}"
+    return f"check the base URL (from {service.url_source})"
 
 
-def _said(answer: Answer) -> str:
+def _message_of(answer: Answer) -> str:
     reply = answer.reply
     text = _message_in(reply.value) if isinstance(reply, Document) else None
     return _one_line(text or excerpt_of(answer.body))

@@ -10,7 +10,7 @@ from escrowctl.config.service import LIST_LIMIT, REPLY_LIMIT, Service
 from escrowctl.contract.json import Broken, Defect, JsonValue
 from escrowctl.contract.operations import Operation
 from escrowctl.contract.record import Record, Records, find_items, looks_like_error, make_item, make_record, unwrap
-from escrowctl.errors import ONLY_READ, ErrorCode, EscrowctlError, Hint, Hints, Outcome, not_sent
+from escrowctl.errors import ONLY_READ, ErrorCode, EscrowctlError, Hints, Outcome, command, not_sent
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
 
@@ -51,11 +51,11 @@ class _Reading(NamedTuple):
     def denied(self, document: JsonValue) -> EscrowctlError:
         """Return the failure of a read whose 2xx reply says in its body that it failed."""
         message = describe_document(document)
-        says = f'but the reply says: "{message}"' if message else "but the reply is shaped like an error"
+        says = f'but the reply says: "{message}"' if message else "but the reply looks like an error"
         return self.refuse(
             ErrorCode.READ_FAILED,
             f"the service replied {self.answer.status}, {says}",
-            hint=Hint("escrowctl api GET, with the same path", "to see the complete reply"),
+            hint=command(f"api GET {self.operation.fill(self.resource_id)}", "to see the complete reply"),
         )
 
     def require_fresh(self) -> None:

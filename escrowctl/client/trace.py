@@ -37,7 +37,8 @@ class Trace:
         """Show one exchange."""
         answer = exchange.answer
         ended = str(answer.status) if answer else f"{exchange.fault} {exchange.detail}".strip()
-        self._write(f"{request.method} {request.url} -> {ended}, {seconds * 1000:.0f} ms, sent: {exchange.sent}")
+        sent = "yes" if exchange.sent else "no"
+        self._write(f"{request.method} {request.url} -> {ended}, {seconds * 1000:.0f} ms, sent: {sent}")
         if not self._whole:
             return
         for name, value in redact_headers(request.headers):
@@ -55,7 +56,7 @@ class Trace:
         """Warn of the first call of this run whose reply announces its end."""
         if not self._has_announced and (ends := _describe_end(answer)):
             self._has_announced = True
-            self._warn(f"the service reports for {request.method} {request.url}: {ends}")
+            self._warn(f"the service says that {request.method} {request.url} {ends}")
 
     def _write(self, line: str) -> None:
         self._trace(hide_query(hide_secrets(line)))
@@ -67,7 +68,7 @@ def _reply(request: Request, answer: Answer) -> str:
         return _shown(reply.value)
     if answer.status in SUCCESS and request.method not in READING_METHODS and reply.excerpt:
         # It may be the only reply that holds a new endpoint's secret, under any name.
-        return f"({len(answer.body)} bytes, not shown: they may hold a secret; the reply {reply.defect.value})"
+        return f"({len(answer.body)} bytes not shown, they may contain a secret; the reply {reply.defect.value})"
     return reply.excerpt
 
 
@@ -76,11 +77,11 @@ def _shown(value: JsonValue) -> str:
 
 
 def _describe_end(answer: Answer) -> str:
-    """Return what a reply announces (`deprecated since 2026-01-01, ends 2026-12-31`, in UTC); empty: nothing."""
+    """Return what a reply announces (`is deprecated since 2026-01-01 and ends on 2026-12-31`, UTC); empty: nothing."""
     since = _structured_date(answer.header("Deprecation") or "")
     until = parse_date(answer.header("Sunset") or "")
-    said = (f"deprecated since {since:%Y-%m-%d}" if since else "", f"ends {until:%Y-%m-%d}" if until else "")
-    return ", ".join(part for part in said if part)
+    parts = (f"is deprecated since {since:%Y-%m-%d}" if since else "", f"ends on {until:%Y-%m-%d}" if until else "")
+    return " and ".join(part for part in parts if part)
 
 
 def _structured_date(text: str) -> datetime | None:

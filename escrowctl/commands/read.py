@@ -34,8 +34,8 @@ def get_transactions(
 def list_transactions(context: typer.Context) -> None:
     """List escrows, as the service lists them (observed, not published).
 
-    The call was seen in activity listings; its contract is not shown, so nothing is asked of it: no
-    filter, no paging. What comes may be one page of several.
+    The call was seen in activity listings; its contract is not shown. So the request has no
+    parameters: no filter, no paging. The reply may be one page of several.
 
     \b
     Example:

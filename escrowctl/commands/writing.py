@@ -112,7 +112,7 @@ def _place(body: bytes, defect: Defect) -> str:
 
 
 def check_currency(session: Session, text: str, *, name: str = "--currency") -> str:
-    """Return a currency code of ISO 4217 or of the profile; the profile is asked only for a code it may list."""
+    """Return a currency code of ISO 4217 or of the profile; the profile is read only for a code that it may list."""
     listed = session.service.currencies if may_be_listed(text) else frozenset()
     return parse_currency(text, listed=listed, name=name)
 

@@ -111,7 +111,7 @@ def read_private_text(path: Path, *, source: str) -> str:
 
 
 def read_environ_key(environ: Mapping[str, str]) -> FoundKey | None:
-    """Return the key that the environment gives, for whatever origin; None without one.
+    """Return the key that the environment gives, for any origin; None without one.
 
     Raises EscrowctlError as `read_key` and `read_key_file`, and `ErrorCode.BAD_CONFIG` for two keys.
     """

@@ -49,7 +49,7 @@ class Account:
     def is_other(self, earlier: "Account") -> bool:
         """Whether an entry was certainly made under another account: both have a name, and the names differ.
 
-        One key belongs to one account, whatever two profiles call it.
+        One API key belongs to one account, even under two names.
         """
         return None not in (self.name, earlier.name) and not self.is_same(earlier)
 

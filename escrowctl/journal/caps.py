@@ -1,4 +1,7 @@
-"""Caps: what writes of one operation and currency add up to in a UTC day, kept as running totals.
+"""Caps: what writes of one operation and currency add up to in a UTC day, stored as running totals.
+
+With a cap of 100 EUR, a create of 60 EUR that is done and one of 30 EUR that is unknown leave 10 EUR; when the
+second turns out to be refused, 40 EUR.
 
 Every commit that changes what a write counts for changes its total too, so that a check costs the
 same in a journal of any size.
@@ -11,7 +14,7 @@ from typing import NamedTuple
 from escrowctl.contract.money import sum_exactly
 from escrowctl.journal.chain import Kind
 from escrowctl.journal.fold import Folded
-from escrowctl.journal.guards import Ahead, over_cap, require_countable
+from escrowctl.journal.guards import FutureDated, over_cap, require_countable
 from escrowctl.journal.model import POSSIBLE_STATES, Caps, Entry, Intent, Selection
 from escrowctl.journal.storage import Storage, TotalKey, Transaction
 
@@ -70,10 +73,12 @@ def total_key(entry: Entry) -> TotalKey:
     return TotalKey(intent.operation, currency, entry.counted_on, intent.service, intent.site or intent.service)
 
 
-def find_ahead(storage: Storage, intent: Intent, currency: str, *, now: str, earlier: Entry | None) -> Ahead | None:
-    """Return what counts only because entries are dated after now; None where that is nothing.
+def find_ahead(
+    storage: Storage, intent: Intent, currency: str, *, now: str, earlier: Entry | None
+) -> FutureDated | None:
+    """Return what counts only because entries are dated in the future; None where that is nothing.
 
-    Reads the complete journal: only for a refusal while something is dated after now.
+    Reads the complete journal: only for a refusal while something is dated in the future.
     """
     since = f"{now[:10]}T00:00:00.000Z"
     ever, by_now = list[Decimal](), list[Decimal]()
@@ -98,7 +103,7 @@ def find_ahead(storage: Storage, intent: Intent, currency: str, *, now: str, ear
         return None
     numbers = tuple(sorted(dates))
     named = numbers[:_MOST_NAMED]
-    return Ahead(more, named, max(dates[number] for number in named), more=len(numbers) > _MOST_NAMED)
+    return FutureDated(more, named, max(dates[number] for number in named), more=len(numbers) > _MOST_NAMED)
 
 
 class _Late(NamedTuple):

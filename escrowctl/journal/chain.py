@@ -16,6 +16,7 @@ class Kind(StrEnum):
     entry imported from another journal."""
 
     INTENT = "intent"
+    # Stored, and covered by each digest, since format 1.
     SETTLEMENT = "verdict"
     DECISION = "decision"
     IMPORT = "import"
@@ -48,7 +49,7 @@ EMPTY = Head(0, GENESIS)
 
 
 class Link(NamedTuple):
-    """A record with its digest, as it is in the chain."""
+    """A record with its digest in the chain."""
 
     record: Record
     digest: str

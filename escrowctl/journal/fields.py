@@ -25,7 +25,7 @@ UNDECODABLE = (ValueError, TypeError, KeyError, IndexError, ArithmeticError)
 _MAX_INTEGER = 2**63 - 1
 _MAX_ATTEMPTS = 1_000_000
 _MAX_ENTRY = 2**48 - 1
-"""Above these numbers, bytes of the lock file mean other things (`journal.sqlite.locks`)."""
+"""Higher numbers collide with the hashed locks of the lock file (`journal.sqlite.locks`)."""
 
 _TIME = r"[0-9]{4}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2}){2}\.[0-9]{3}Z"
 _AMOUNT = r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?"
@@ -61,7 +61,9 @@ def _split(text: str) -> tuple[int, ...]:
 
 
 _INTENT, _SETTLEMENT, _IMPORT = Kind.INTENT, Kind.SETTLEMENT, Kind.IMPORT
-# In the order of the views.
+# In the order of the views. The names are stored and hash-chained since format 1, so some differ from the code's:
+# "likeness" is the fingerprint, "despite" the allowed duplicates. `sent_at` and `settled_at` are dates of
+# records: only the record of an import has them as fields.
 FIELDS = (
     Field("sent_at", "sent_at", _IMPORT, spelling=_TIME, queried=True, listed=True),
     Field("operation", "intent.operation", _INTENT, queried=True, listed=True),
@@ -99,6 +101,8 @@ FIELDS = (
 QUERIED = tuple(field.name for field in FIELDS if field.queried)
 """The fields that an entry's row has as columns."""
 
+# To write records: the fields of each kind, and where an Intent or a Settlement has them. `_EXPECTED` are the names
+# that a record from a file must have.
 _BY_NAME = {field.name: field for field in FIELDS}
 _OF_INTENT = tuple(field for field in FIELDS if field.kind is Kind.INTENT)
 _OF_SETTLEMENT = tuple(field for field in FIELDS if field.kind is Kind.SETTLEMENT)
@@ -107,9 +111,11 @@ _SETTLEMENT_PATHS = tuple((field.name, tuple(field.attribute.split("."))) for fi
 _EXPECTED: Mapping[str, frozenset[str]] = {
     Kind.INTENT: frozenset(field.name for field in _OF_INTENT),
     Kind.SETTLEMENT: frozenset(field.name for field in _OF_SETTLEMENT),
+    # A decision is a settlement by a person: who, and why.
     Kind.DECISION: frozenset(field.name for field in _OF_SETTLEMENT) | {"operator", "reason"},
     Kind.IMPORT: frozenset(_BY_NAME),
 }
+# To read them: part of the Entry ("" or "intent"), attribute there, field. Money, account and state are special.
 _DECODED = tuple(
     (part, attribute, field)
     for field in FIELDS

@@ -91,7 +91,8 @@ def build(row: Row, links: Iterable[tuple[Link, str]]) -> Folded:
         if link.digest != link.record.digest(previous):
             raise ValueError(link.record.sequence)
         found = extend(found, link, latest="")
-    if found is None or found.row[:2] != row[:2]:
+    # The dates in a row depend on other entries' records: `journal verify` compares them.
+    if found is None or (found.row.values, found.row.records) != (row.values, row.records):
         raise ValueError(row)
     return found._replace(entry=found.entry._replace(counted_on=row.counted_on), row=row)
 
@@ -110,7 +111,7 @@ def duplicate_keys(entry: Entry) -> frozenset[int]:
 
 def keys_to_check(intent: Intent) -> frozenset[int]:
     """Return the keys under which an entry may stop this intent; a reference is a create's."""
-    return _keys(intent, key=True, fingerprint=True, reference=intent.is_create)
+    return _keys(intent, key=True, fingerprint=True, reference=intent.has_no_id)
 
 
 def idempotency_keys(intent: Intent) -> frozenset[int]:
@@ -133,6 +134,7 @@ def _keys(intent: Intent, *, key: bool = False, fingerprint: bool = False, refer
 
     Ids that differ only in case or Unicode form share a key, and so do references that look alike.
     """
+    # The kinds' names are part of stored keys since format 1: "likeness" is the fingerprint.
     names = intent.names
     found = [_key("key", name, intent.idempotency_key) for name in names] if key else []
     if fingerprint:

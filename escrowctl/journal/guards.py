@@ -23,11 +23,14 @@ from escrowctl.journal.fold import duplicate_keys, fingerprint_keys, idempotency
 from escrowctl.journal.model import DECIDED_APPLIED, Entry, Intent, Settlement, State
 from escrowctl.runtime import ago
 
+_WHAT_IS_REPORTED = "to see what the service reports"
+_WHAT_THIS_KEY_SHOWS = "to see what this API key shows"
 
-class Ahead(NamedTuple):
-    """What counts only because entries are dated after now: their first numbers, and the latest date of those.
 
-    `more`: there are others.
+class FutureDated(NamedTuple):
+    """The amount that counts only because of entries with a future date.
+
+    `numbers` are the first of these entries, `date` their latest date; `more`: there are others.
     """
 
     amount: Decimal
@@ -75,7 +78,7 @@ def check_duplicates(
         return
     keys, references = fingerprint_keys(intent), reference_keys(intent)
     check_identical([entry for entry in duplicates if keys & duplicate_keys(entry)], intent, now=now)
-    if intent.is_create:
+    if intent.has_no_id:
         check_reference([entry for entry in duplicates if references & duplicate_keys(entry)], intent, now=now)
 
 
@@ -85,10 +88,10 @@ def check_key(earlier: Entry, intent: Intent) -> None:
     if then != (intent.method, intent.url, intent.body):
         raise _refusal(
             ErrorCode.KEY_REUSED,
-            f"the idempotency key {intent.idempotency_key} was used for another request ({earlier.name}, "
-            f"{earlier.sent_at}).",
+            f"{earlier.name} ({earlier.sent_at}) used the idempotency key {intent.idempotency_key} for a different "
+            "request.",
             earlier,
-            hint="a new request needs a new key; leave --idempotency-key out to get one",
+            hint="a new request needs a new idempotency key: leave --idempotency-key out",
         )
 
 
@@ -99,11 +102,11 @@ def check_account(earlier: Entry, intent: Intent) -> None:
     resource_id = earlier.settlement.result_id or earlier.intent.resource_id
     raise _refusal(
         ErrorCode.KEY_REUSED,
-        f"the idempotency key {intent.idempotency_key} was used with another API key ({earlier.name}, "
-        f"{earlier.sent_at}): this may be another account.",
+        f"{earlier.name} ({earlier.sent_at}) used the idempotency key {intent.idempotency_key} with a different or "
+        "unknown API key, perhaps for another account.",
         earlier,
         hint=(
-            *([command(f"tx get {shlex.quote(resource_id)}", "what this account has")] if resource_id else []),
+            *([command(f"tx get {shlex.quote(resource_id)}", _WHAT_THIS_KEY_SHOWS)] if resource_id else []),
             Hint("use another --idempotency-key", "for a new request"),
         ),
     )
@@ -119,7 +122,7 @@ def check_identical(identical: list[Entry], intent: Intent, *, now: datetime) ->
     each other (`ErrorCode.CONFLICT`), unless they are allowed duplicates.
     """
     for entry in identical:
-        if intent.is_create and _folded_reference(entry.intent) != _folded_reference(intent):
+        if intent.has_no_id and _folded_reference(entry.intent) != _folded_reference(intent):
             continue
         if entry.state is State.IN_FLIGHT:
             raise busy(entry)
@@ -143,9 +146,9 @@ def check_reference(under_reference: list[Entry], intent: Intent, *, now: dateti
             created = entry.settlement.result_id
             raise _refusal(
                 ErrorCode.REFERENCE_REUSED,
-                f'the reference "{intent.reference}" is used for {_created(entry)} ({entry.name}, {entry.sent_at}).',
+                f'{_created(entry)} already has the reference "{intent.reference}" ({entry.name}, {entry.sent_at}).',
                 entry,
-                hint=command(f"tx get {shlex.quote(created)}", "it exists")
+                hint=command(f"tx get {shlex.quote(created)}", "to see that escrow")
                 if created
                 else command(f"journal show {entry.name}"),
             )
@@ -157,31 +160,32 @@ def require_countable(intent: Intent, caps: Mapping[str, Decimal]) -> Money:
     if intent.money is None:
         raise _capped(intent, f"{limited}, but the amount of this {intent.verb} is not known.")
     if intent.money.amount <= 0:
-        raise _capped(intent, f"{limited}, but this {intent.verb} moves {intent.money}: an amount is above zero.")
-    if intent.money.currency not in caps:
-        raise _capped(intent, f"{limited}, but none for {intent.money.currency}.")
+        raise _capped(
+            intent, f"{limited}, but the amount of this {intent.verb} is {intent.money}: it must be above zero."
+        )
+    if (currency := intent.money.currency) not in caps:
+        raise _capped(intent, f"{limited}, but no cap for {currency}, so {currency} is refused.")
     return intent.money
 
 
 def over_cap(
-    intent: Intent, money: Money, *, cap: Decimal, spent: Decimal, day: str, ahead: Ahead | None
+    intent: Intent, money: Money, *, cap: Decimal, spent: Decimal, day: str, ahead: FutureDated | None
 ) -> EscrowctlError:
     """Return the refusal of a write that would bring a day's writes of its operation above the profile's cap."""
-    verb, limit = intent.verb, f"the profile {intent.profile} caps {intent.verb}s at {cap} {money.currency} a day (UTC)"
+    verb, currency = intent.verb, money.currency
+    limit = f"the profile {intent.profile} caps {verb}s at {cap} {currency} a day (UTC)"
     if ahead is None:
         return _capped(
             intent,
-            f"{limit}: {spent} are done or unknown since {day}, and this one is {money.amount}.",
-            hint=Hint(f"escrowctl journal list --since {day} --operation {verb}", "what was counted"),
+            f"{limit}: {spent} {currency} is done or unknown since {day}, and this {verb} is {money}.",
+            hint=Hint(f"escrowctl journal list --since {day} --operation {verb}", "to see what counts"),
         )
     names = [f"j{number}" for number in ahead.numbers]
-    dated = (
-        f"{', '.join(names)}{' and others are' if ahead.more else ' is' if len(names) == 1 else ' are'} dated after now"
-    )
+    are = " and others are" if ahead.more else " is" if len(names) == 1 else " are"
     return _capped(
         intent,
-        f"{limit}: {spent} count, and this one is {money.amount}. {ahead.amount} of them count only because "
-        f"{dated} ({ahead.date}): the clock was ahead then, or is behind now.",
+        f"{limit}: {spent} {currency} is done or unknown, and this {verb} is {money}. {ahead.amount} {currency} of "
+        f"that counts only because {', '.join(names)}{are} dated in the future ({ahead.date}): check the clock.",
         hint=tuple(command(f"journal show {name}") for name in names),
     )
 
@@ -197,7 +201,7 @@ def busy_elsewhere(seconds: float) -> EscrowctlError:
     """Return the refusal to wait any longer for a lock that another process holds."""
     return not_sent(
         ErrorCode.BUSY,
-        f"another process has been working on the same write for {seconds:g} s.",
+        f"another process has worked on the same write for {seconds:g} s: wait, then repeat the command.",
         hint=command("journal list"),
     )
 
@@ -211,15 +215,14 @@ def taken(number: int) -> EscrowctlError:
 
 def changed(entry: Entry) -> EscrowctlError:
     """Return the refusal to go on with an entry that another process has worked on meanwhile."""
-    return _refusal(ErrorCode.BUSY, f"another process has worked on {entry.name} meanwhile.", entry)
+    return _refusal(ErrorCode.BUSY, f"another process changed {entry.name} since this command read it.", entry)
 
 
 def overwritten(entry: Entry) -> EscrowctlError:
     """Return the refusal to send an intent that another process overwrote right after its commit."""
     return _refusal(
         ErrorCode.BUSY,
-        f"another process overwrote journal entry {entry.name}: the journal is reached by two paths that do not "
-        "share locks.",
+        f"another process overwrote {entry.name}: two paths lead to this journal and do not share locks.",
         entry,
         hint="use one path to the journal's folder",
     )
@@ -228,12 +231,13 @@ def overwritten(entry: Entry) -> EscrowctlError:
 def taken_over(entry: Entry, settlement: Settlement) -> EscrowctlError:
     """Return the error of an attempt whose entry another process took over while it was being sent."""
     made = f", id {settlement.result_id}" if settlement.result_id else ""
+    state = settlement.state.value.replace("_", " ")
     return EscrowctlError(
         ErrorCode.OUTCOME_UNKNOWN,
-        f"the {entry.intent.verb} ended as {settlement.state.value} ({settlement.detail}{made}), but another process "
-        f"changed {entry.name} meanwhile and may have sent it too. Do not send it again.",
+        f"the outcome of the {entry.intent.verb} is {state} ({settlement.detail}{made}), but another process changed "
+        f"{entry.name} and may also have sent it. Do not repeat the command.",
         hint=(
-            command("journal list", "both attempts are on record"),
+            command("journal list", "to see both attempts"),
             "use one path to the journal's folder: two paths may not share locks",
         ),
         outcome=Outcome.UNKNOWN,
@@ -244,7 +248,7 @@ def taken_over(entry: Entry, settlement: Settlement) -> EscrowctlError:
 def busy(entry: Entry) -> EscrowctlError:
     """Return the refusal of a write while another process sends an identical one."""
     return _refusal(
-        ErrorCode.BUSY, f"the same {entry.intent.verb} is being sent by another process now ({entry.name}).", entry
+        ErrorCode.BUSY, f"another process is sending the same {entry.intent.verb} now ({entry.name}).", entry
     )
 
 
@@ -253,11 +257,11 @@ def _confusable(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError:
     return _refusal(
         ErrorCode.CONFLICT,
         f"{then} {_how_done(entry)} {ago(entry.settled_at or entry.sent_at, now)} ({entry.name}). "
-        f"{typed} differs from it only in case: some services take them for one escrow.",
+        f"{typed} differs only in case or Unicode form: some services treat both as the same escrow.",
         entry,
         hint=(
-            command(f"tx get {typed}", "what the service says"),
-            Hint(f"repeat the command with --allow-duplicate {entry.name}", "if they are two escrows"),
+            command(f"tx get {typed}", _WHAT_IS_REPORTED),
+            Hint(f"repeat the command with --allow-duplicate {entry.name}", "if both are separate escrows"),
         ),
     )
 
@@ -269,28 +273,30 @@ def _how_done(entry: Entry) -> str:
 
 
 def _already_done(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError:
-    when = f"{ago(entry.settled_at or entry.sent_at, now)} (journal {entry.name})"
+    imported = f", imported from journal {entry.origin}" if entry.origin else ""
+    when = f"{ago(entry.settled_at or entry.sent_at, now)} ({entry.name}{imported})"
     typed, then, what = intent.resource_id, entry.intent.resource_id, f"the {intent.verb} of {intent.resource_id}"
     if not intent.account.is_same(entry.intent.account):
         return _refusal(
             ErrorCode.CONFLICT,
-            f"{typed} {_how_done(entry)} with another API key, {when}: this may be another account's escrow.",
+            f"{typed} {_how_done(entry)} with a different or unknown API key {when}: it may belong to another account.",
             entry,
             hint=(
-                command(f"tx get {typed}", "what this account has"),
-                Hint("give each profile its own account, such as account = NAME", "for two accounts"),
+                command(f"tx get {typed}", _WHAT_THIS_KEY_SHOWS),
+                Hint(
+                    "escrowctl config set profiles.PROFILE.account NAME", "if these are two accounts, for each profile"
+                ),
             ),
         )
-    where = f"elsewhere (imported: {entry.origin})" if entry.origin else "from here"
     sentence = (
-        f"{typed} was already {intent.done} {where}, {when}."
+        f"escrowctl already {intent.done} {typed} {when}."
         if entry.settlement.verified
-        else f"{what} is recorded as applied, an operator decided, {when}; no reading has shown it."
+        else f"an operator recorded {what} as applied {when}."
         if entry.settlement.detail == DECIDED_APPLIED
-        else f"{what} was already sent {where} and accepted, {when}; no reading has shown it yet."
+        else f"the service already accepted {what} {when}; no status has confirmed it yet."
     )
-    alias = "" if typed == then else f" It was sent as {then}."
-    hint = () if entry.settlement.verified else command(f"tx get {typed}", "what the service says of it")
+    alias = "" if typed == then else f" The id was typed as {then}."
+    hint = () if entry.settlement.verified else command(f"tx get {typed}", _WHAT_IS_REPORTED)
     return _refusal(ErrorCode.ALREADY_DONE, f"{sentence}{alias}", entry, hint=hint)
 
 
@@ -302,8 +308,8 @@ def _name(entry: Entry) -> str:
 def _earlier_unknown(entry: Entry, like: str, now: datetime) -> EscrowctlError:
     facts = [str(entry.intent.money)] if entry.intent.money else []
     facts += [ago(entry.sent_at, now), entry.name]
-    settle = command(f"journal resolve {entry.name}", "to settle it")
-    anyway = Hint(f"repeat the command with --allow-duplicate {entry.name}", "to create a second one anyway")
+    settle = command(f"journal resolve {entry.name}", f"to resolve {entry.name}")
+    anyway = Hint(f"repeat the command with --allow-duplicate {entry.name}", f"to send this {entry.intent.verb} anyway")
     return EscrowctlError(
         ErrorCode.EARLIER_UNKNOWN,
         f"{like} ({', '.join(facts)}) still has an unknown outcome.",
@@ -319,12 +325,12 @@ def _capped(intent: Intent, sentence: str, *, hint: Hints = ()) -> EscrowctlErro
     return not_sent(
         ErrorCode.CAPPED,
         sentence,
-        hint=hint or Hint(f"escrowctl config get profiles.{intent.profile}.caps", "the caps"),
+        hint=hint or Hint(f"escrowctl config get profiles.{intent.profile}.caps", "to see the caps"),
     )
 
 
 def _created(entry: Entry) -> str:
-    return entry.settlement.result_id or f"a {entry.intent.verb} that is done"
+    return entry.settlement.result_id or f"an earlier {entry.intent.verb}"
 
 
 def _folded_reference(intent: Intent) -> str | None:

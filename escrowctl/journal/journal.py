@@ -14,6 +14,7 @@ from escrowctl.journal.fields import facts_of_intent, facts_of_settlement
 from escrowctl.journal.fold import keys_to_check
 from escrowctl.journal.model import (
     DECIDED_RESEND,
+    LOST_IN_FLIGHT,
     NO_CAPS,
     UNSETTLED,
     Begin,
@@ -33,7 +34,6 @@ from escrowctl.runtime import timestamp
 
 _T = TypeVar("_T")
 
-LOST_IN_FLIGHT = "the process that sent it ended before it could record an outcome"
 _POLL_SECONDS = 0.05
 _LONG_SILENCE = timedelta(days=400)
 
@@ -179,11 +179,11 @@ class Journal:
 
     @contextlib.contextmanager
     def exclusive(
-        self, names: Iterable[str], *, monotonic: Callable[[], float], sleep: Callable[[float], None], patience: float
+        self, names: Iterable[str], *, monotonic: Callable[[], float], sleep: Callable[[float], None], timeout: float
     ) -> Iterator[bool]:
         """Hold the locks of these names across processes; yields whether another process had one first.
 
-        Waits up to `patience` seconds, then raises EscrowctlError `ErrorCode.BUSY`.
+        Waits up to `timeout` seconds, then raises EscrowctlError `ErrorCode.BUSY`.
         """
         waited, start = False, monotonic()
         held: list[str] = []
@@ -192,8 +192,8 @@ class Journal:
             for name in sorted(set(names)):
                 while not self._locks.hold(name):
                     waited = True
-                    if monotonic() - start > patience:
-                        raise guards.busy_elsewhere(patience)
+                    if monotonic() - start > timeout:
+                        raise guards.busy_elsewhere(timeout)
                     sleep(_POLL_SECONDS)
                 held.append(name)
             yield waited
@@ -201,11 +201,11 @@ class Journal:
             for name in held:
                 self._locks.free(name)
 
-    def refuse_known(self, intent_like: Intent) -> None:
+    def refuse_known(self, intent: Intent) -> None:
         """Raise what `begin` would raise for this intent's fingerprint and reference, recording nothing."""
         with self._locked_transaction() as transaction:
-            found = self._find_duplicates(transaction, intent_like)
-            guards.check_duplicates(found, intent_like, transaction.find, now=self._now())
+            found = self._find_duplicates(transaction, intent)
+            guards.check_duplicates(found, intent, transaction.find, now=self._now())
 
     def find_sent(self, intent: Intent, *, resend_throttled: bool) -> Entry | None:
         """Return the entry that this intent would be a repetition of, by its idempotency key, or None.
@@ -246,7 +246,7 @@ class Journal:
 
     @contextlib.contextmanager
     def _locked_transaction(self) -> Iterator[Transaction]:
-        """Yield a checked transaction: what is read in two steps cannot change in between, and seem damaged or lost."""
+        """Yield a checked transaction, also to read: a change between two reads would look like damage."""
         with self.storage.transaction() as transaction:
             transaction.check()
             yield transaction
@@ -337,7 +337,7 @@ class Journal:
             if not numbers or self.storage.contradiction(head) is None:
                 return begun
         except EscrowctlError:
-            # What cannot be read is as it was committed.
+            # If the journal cannot be read now, trust the commit.
             return begun
         for number in numbers:
             self._locks.free(number)
@@ -357,7 +357,7 @@ class Journal:
         """Return the entries that may stop an intent, as they are now, without those of another account."""
         return [
             self._effective_state(entry)
-            for entry in transaction.under(keys_to_check(intent))
+            for entry in transaction.find_by_keys(keys_to_check(intent))
             if entry.number != exclude and not intent.account.is_other(entry.intent.account)
         ]
 

@@ -1,4 +1,12 @@
-"""What the journal knows of a write: the intent, the outcome of its last attempt, and what an operator decided."""
+"""What the journal knows of a write.
+
+intent      the write that is to be sent, complete
+attempt     one sending of it; all attempts of an entry have one idempotency key
+outcome     what an attempt's exchange proves: not sent, refused, unknown or done
+settlement  the recorded outcome of the last attempt, with its reply and why
+decision    what an operator recorded about an unknown outcome
+state       what is known of the entry now: in flight, or by its settlement
+"""
 
 import re
 from collections.abc import Mapping
@@ -13,10 +21,14 @@ from escrowctl.errors import Outcome, bad_value
 from escrowctl.journal.accounts import NO_ACCOUNT, Account
 
 DECIDED_APPLIED = "applied, on an operator's word"
-"""Detail of the decision that an unknown write was applied."""
+"""Detail of the decision that an unknown write was applied; stored since format 1 and compared, so never reworded."""
 
 DECIDED_RESEND = "to be sent again, on an operator's word"
-"""Detail of the decision before an attempt that an operator asked for while an earlier one was unknown."""
+"""Detail of the decision before an attempt that an operator asked for; stored and compared like `DECIDED_APPLIED`."""
+
+LOST_IN_FLIGHT = "the process ended without recording an outcome"
+WHILE_EXPORTED = "the write had no outcome yet when the journal was exported"
+"""Details of writes in flight that count as unknown: of these it is not known whether a byte was sent."""
 
 Caps = Mapping[str, Decimal]
 """Currency -> the most that writes of one operation may add up to in a UTC day. Empty: no caps."""
@@ -28,11 +40,11 @@ class State(StrEnum):
     """What is known of a write.
 
         in_flight -> done | refused | unknown | not_sent
-        unknown   -> done | not_applied     (a reading showed it, or an operator decided)
+        unknown   -> done | not_applied     (the service reported it, or an operator decided)
         not_sent, not_applied, refused for now -> in_flight   (the next attempt, under the same key)
         unknown   -> in_flight              (a service that deduplicates, or an operator's decision)
 
-    An entry in flight whose process has ended reads as unknown, never as not sent.
+    An entry in flight whose process has ended counts as unknown, never as not sent.
     """
 
     IN_FLIGHT = "in_flight"
@@ -99,8 +111,8 @@ class Intent(NamedTuple):
         return BY_NAME[self.operation].done if self.operation in BY_NAME else "called"
 
     @property
-    def is_create(self) -> bool:
-        """Whether the service assigns the id, so that this write cannot be recognised by an id."""
+    def has_no_id(self) -> bool:
+        """Whether the request names no id: a create, a webhook's registration, a raw call without one."""
         return self.resource_id is None
 
     @property
@@ -116,8 +128,8 @@ class Intent(NamedTuple):
 class Settlement(NamedTuple):
     """What became of one attempt; `outcome` None: nothing yet. `detail` is a sentence.
 
-    `may_repeat` marks a 425 or 429. `verified`: a reading showed it. `not_applied`: an operator
-    decided that it was not applied, whatever the outcome was.
+    `may_repeat` marks a 425 or 429. `verified`: the service reported it as done. `not_applied`: an operator
+    decided that it was not applied; this overrides `outcome`.
     """
 
     outcome: Outcome | None

@@ -15,7 +15,7 @@ from escrowctl.journal.chain import EMPTY, Head, Kind, Link
 from escrowctl.journal.fields import Facts
 from escrowctl.journal.model import Entry, PlanRow, Selection
 
-ACCEPT_HEAD = command("journal verify --accept-head", "if no write is missing from it")
+ACCEPT_HEAD = command("journal verify --accept-head", "if you checked that no write is missing from the journal")
 """The hint to accept a journal that contradicts its saved head."""
 
 LockKey = int | str
@@ -72,7 +72,7 @@ class Transaction(Protocol):
     def find(self, number: int) -> Entry | None:
         """Return an entry with its history; raises where it is not what its records make of it."""
 
-    def under(self, keys: Collection[int]) -> list[Entry]:
+    def find_by_keys(self, keys: Collection[int]) -> list[Entry]:
         """Return the entries under any of these duplicate keys (`fold.duplicate_keys`), newest first.
 
         Raises where an entry may be missing.

@@ -18,11 +18,10 @@ from escrowctl.errors import NOTHING_IMPORTED, ErrorCode, EscrowctlError, bad_va
 from escrowctl.journal.chain import EMPTY, Head, Kind, Link, Record, canonical
 from escrowctl.journal.fields import UNDECODABLE, Facts, check_journal_id, check_record
 from escrowctl.journal.fold import Folded, extend
-from escrowctl.journal.model import OPEN_STATES, Entry, Selection, State
+from escrowctl.journal.model import OPEN_STATES, WHILE_EXPORTED, Entry, Selection, State
 from escrowctl.journal.storage import Storage, Transaction
 
 FORMAT = 1
-WHILE_EXPORTED = "it was in flight when its journal was exported"
 _PAGE = 500
 
 
@@ -85,13 +84,12 @@ def read_archive(lines: Iterable[str], *, source: str) -> Archive:
             else:
                 link = _link(document)
                 if not link.follows(head):
-                    raise _not_one(
-                        source, number, "does not follow from the line before: it was changed, or lines are missing"
-                    )
+                    why = "does not match the line before it: a line was changed or is missing"
+                    raise _not_one(source, number, why)
                 found.append(link)
                 head = link.head
         except (*UNDECODABLE, RecursionError) as error:
-            raise _not_one(source, number, "is no line of a journal's export") from error
+            raise _not_one(source, number, "is not a line of a journal export") from error
     if not is_complete:
         raise bad_value(
             f"{source} is not complete: it was truncated, or its last line was changed.", effect=NOTHING_IMPORTED
@@ -103,7 +101,8 @@ def read_archive(lines: Iterable[str], *, source: str) -> Archive:
         try:
             _fold(records)
         except UNDECODABLE as error:
-            raise bad_value(f"the records of j{number} in {source} make no entry.", effect=NOTHING_IMPORTED) from error
+            why = f"the records of j{number} in {source} are incomplete or contradict each other."
+            raise bad_value(why, effect=NOTHING_IMPORTED) from error
     return Archive(journal_id, found, by_entry)
 
 
@@ -181,8 +180,8 @@ def _compare_with_itself(storage: Storage, archive: Archive) -> Imported:
     if why := storage.contradiction(archive.head):
         raise not_sent(
             ErrorCode.CONFLICT,
-            f"the export is of this very journal, and they disagree: {why}.",
-            hint="one of the two was continued as a copy: settle by hand what only the other has",
+            f"the export comes from this journal but does not match it: {why}.",
+            hint="two copies of this journal were used: ask the service about the writes that only the export contains",
             effect=NOTHING_IMPORTED,
         )
     return Imported(known=len(archive.by_entry))
@@ -212,7 +211,7 @@ def _is_of(storage: Storage, origin: str) -> bool:
 def _outweighs(theirs: Entry, ours: Entry) -> bool:
     """Whether what the other journal knows of an entry is later, or safer, than what this one knows.
 
-    What was sent again from here since stays as it is: theirs is not about that attempt. What may have
+    An entry that was resent from here since does not change: theirs is not about that attempt. What may have
     happened there is believed where nothing here shows that it cannot have happened.
     """
     if ours.is_open:

@@ -46,7 +46,7 @@ def _walk_chain(storage: Storage) -> tuple[Head, int, str | None]:
     head, entries = EMPTY, set[int]()
     for link in links(storage):
         if not link.follows(head):
-            return head, len(entries), f"record {head.sequence + 1} is missing or not what was written"
+            return head, len(entries), f"record {head.sequence + 1} is missing or was changed"
         head = link.head
         entries.add(link.record.entry)
     return head, len(entries), None

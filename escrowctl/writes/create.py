@@ -1,4 +1,4 @@
-"""What proves that something was created, and whether nothing was deleted sent.
+"""What became of a create: the record that it created, and how that differs from what was sent.
 
 Which reply proves a create is in `writes.outcome`; here a create that its reply left unknown is
 settled by that reply later, and one that is done is compared with what was sent.
@@ -42,9 +42,9 @@ def conclude_create(result: WriteResult, service: Service, journal: Journal) -> 
     if entry.state is not State.DONE:
         raise _failure(service, result)
     if not kind_of(entry.intent.operation).needs_id:
-        return result._replace(record=result.record or _known_record(entry))
+        return result._replace(record=result.record or _stored_record(entry))
     return result._replace(
-        record=_named(result) or _known_record(entry),
+        record=_reply_with_id(result) or _stored_record(entry),
         failure=find_difference(service, entry),
         earlier=_find_earlier(service, journal, entry),
     )
@@ -85,7 +85,7 @@ def settle_by_reply(
         return WriteResult(journal.settle_later(entry, settlement._replace(detail=FOUND_IN_REPLY)))
     if (record := _read_created(made, reader, report)) is None:
         return None
-    detail = f"{settlement.http_status}; read as {record.located.status or made}"
+    detail = f"{settlement.http_status}; the service then reported {record.located.status or made}"
     settlement = settlement._replace(detail=detail, reply=encode(record.document), verified=True)
     return WriteResult(journal.settle_later(entry, settlement), record)
 
@@ -103,7 +103,7 @@ def find_difference(service: Service, entry: Entry) -> EscrowctlError | None:
         return None
     return EscrowctlError(
         ErrorCode.CHECK_FAILED,
-        f"{made} was created, but {' and '.join(differences)}.",
+        f"the service created {made}, but {' and '.join(differences)}.",
         hint=command(f"tx get {shlex.quote(made)}"),
         outcome=Outcome.DONE,
         facts={**entry.facts, "id": made},
@@ -160,10 +160,10 @@ def _failure(service: Service, result: WriteResult) -> EscrowctlError:
     failure.facts = {**failure.facts, "body": result.record.document}
     pointer = _find_pointer(service, entry, result.record)
     if service.profile is not None and (pointer is not None or NO_ID in judged.detail):
-        named = f"if {pointer} is the id" if pointer is not None else "if a field of the reply is the id"
+        named = f"if {pointer} is the id" if pointer is not None else "if you know which field of the reply is the id"
         failure.hints = (
             command(f"config set reply.id {shlex.quote(pointer or '/FIELD')}", named),
-            command(f"journal resolve {entry.name}", "then settle this one"),
+            command(f"journal resolve {entry.name}", f"then resolve {entry.name}"),
         )
     return failure
 
@@ -184,7 +184,7 @@ def _would_prove(service: Service, entry: Entry, pointer: str) -> bool:
     return judged is not None and judged.result_id is not None
 
 
-def _named(result: WriteResult) -> Record | None:
+def _reply_with_id(result: WriteResult) -> Record | None:
     """Return the record of a create under the id that the journal has: a Location may have named it alone."""
     record, made = result.record, result.sent.settlement.result_id
     if record is None or made is None:
@@ -195,13 +195,13 @@ def _named(result: WriteResult) -> Record | None:
     return record._replace(value=value, located=record.located._replace(id=made))
 
 
-def _known_record(entry: Entry) -> Record:
-    """Return the id of a record whose reply is not stored."""
+def _stored_record(entry: Entry) -> Record:
+    """Return a record with only the id that the journal has; the reply is not stored."""
     made = entry.settlement.result_id
     if made is None and entry.intent.operation == CREATE_TRANSACTION.name:
         raise not_sent(
             ErrorCode.ALREADY_DONE,
-            f"this is done ({entry.name}: {entry.settlement.detail}), and the id it created is not known here.",
+            f"{entry.name} is done ({entry.settlement.detail}), but the journal does not know the id of its escrow.",
             hint=command(f"journal show {entry.name}"),
             facts=entry.facts,
         )

@@ -2,8 +2,8 @@
 
 from escrowctl.client.problem import REFUSAL_CODES, connection_hint, refusal_hint
 from escrowctl.config.service import Service
-from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Hint, Outcome, command, not_sent
-from escrowctl.journal.model import Entry, Settlement, State
+from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Hint, Hints, Outcome, command, not_sent
+from escrowctl.journal.model import LOST_IN_FLIGHT, WHILE_EXPORTED, Entry, Settlement, State
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.result import WriteResult
 
@@ -32,12 +32,15 @@ def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
             )
         case _:
             and_or_but = "but" if settlement.http_status is None else "and"
+            # A process that ended in flight may have ended before the first byte.
+            is_lost = settlement.detail in (LOST_IN_FLIGHT, WHILE_EXPORTED)
+            was_sent = f"the {verb} may have been sent" if is_lost else f"the {verb} was sent"
             may_have = kind_of(entry.intent.operation).may_have.format(id=entry.intent.resource_id)
             return EscrowctlError(
                 ErrorCode.OUTCOME_UNKNOWN,
-                f"the {verb} was sent, {and_or_but} {settlement.detail}. {may_have}",
+                f"{was_sent}, {and_or_but} {settlement.detail}. {may_have}",
                 effect=NOTHING_SENT_NOW if result.replayed else _how_often(entry),
-                hint=command(f"journal resolve {entry.name}", "settle it before doing it again"),
+                hint=command(f"journal resolve {entry.name}", f"resolve {entry.name} before you repeat the {verb}"),
                 outcome=Outcome.UNKNOWN,
                 facts=facts | ({"deduplicates": True} if service.deduplicates else {}),
             )
@@ -46,22 +49,28 @@ def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
 def not_recorded(entry: Entry, settlement: Settlement, error: EscrowctlError) -> EscrowctlError:
     """Return the error of a write whose outcome the journal could not take: it is known here and nowhere else."""
     named = f", id {settlement.result_id}" if settlement.result_id else ""
+    state = settlement.state.value.replace("_", " ")
     return EscrowctlError(
         ErrorCode.OUTCOME_UNKNOWN,
-        f"{entry.intent.method} {entry.intent.url} ended as {settlement.state.value} ({settlement.detail}{named}), but "
-        f"the journal could not record it: {error.message} Do not send it again.",
-        hint=command(f"journal resolve {entry.name}", "once the journal works again"),
+        f"{entry.intent.method} {entry.intent.url}: the outcome is {state} ({settlement.detail}{named}), but the "
+        f"journal could not record this: {error.message} Do not repeat the command before {entry.name} is resolved.",
+        hint=command(f"journal resolve {entry.name}", "when the journal is usable again"),
         outcome=Outcome.UNKNOWN,
         facts={**entry.facts, "http_status": settlement.http_status, "result_id": settlement.result_id},
     )
 
 
-def _throttled_hint(service: Service) -> Hint:
-    unprocessed = "if the service does not process throttled requests"
+def _throttled_hint(service: Service) -> Hints:
+    unprocessed = "if the service never processes a request that it answers with 429 or 425"
     if service.profile is None:
-        return Hint("use a profile with retry_throttled = true", unprocessed)
+        return (
+            Hint("escrowctl auth login", f"{unprocessed}, create a profile"),
+            Hint("escrowctl config set retry_throttled true", "and then"),
+        )
     return command("config set retry_throttled true", unprocessed)
 
 
 def _how_often(entry: Entry) -> str:
-    return "It was not sent again." if entry.attempt == 1 else f"It was sent {entry.attempt} times, under one key."
+    if entry.attempt == 1:
+        return f"escrowctl sent the {entry.intent.verb} once."
+    return f"escrowctl made {entry.attempt} attempts with the same idempotency key."

@@ -5,11 +5,13 @@ from collections.abc import Callable
 from escrowctl.client.reader import Reader
 from escrowctl.contract.operations import GET_TRANSACTION
 from escrowctl.contract.record import Located, describe, is_another
-from escrowctl.errors import ErrorCode, EscrowctlError, command, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, Hint, command, not_sent
 
 Confirm = Callable[[str, Located | None], bool]
 """Asks for confirmation with the id and the record as read; returns whether a question was asked (and time
 passed); raises EscrowctlError where it is not confirmed."""
+
+_WITHOUT_CHECK = Hint("repeat the command with --allow-unreadable", "to skip this check")
 
 
 def inspect(reader: Reader, resource_id: str, *, allow_unreadable: bool, verb: str) -> Located | None:
@@ -25,7 +27,7 @@ def inspect(reader: Reader, resource_id: str, *, allow_unreadable: bool, verb: s
         is_unreadable = error.code in (ErrorCode.UNREADABLE_REPLY, ErrorCode.READ_FAILED)
         if is_unreadable and allow_unreadable:
             return None
-        hint = f"to {verb} it anyway: --allow-unreadable" if is_unreadable else error.hints
+        hint = _WITHOUT_CHECK if is_unreadable else error.hints
         raise not_sent(
             error.code, error.message, hint=hint, effect=f"The {verb} was not sent.", facts=error.facts
         ) from error
@@ -38,7 +40,7 @@ def require_unchanged(resource_id: str, before: Located | None, now: Located | N
     if now != before:
         raise not_sent(
             ErrorCode.EXPECTATION_FAILED,
-            f"{resource_id} changed while waiting for confirmation: {describe(before)} then, {describe(now)} now.",
+            f"{resource_id} changed since escrowctl read it: {describe(before)} before, {describe(now)} now.",
         )
 
 
@@ -47,10 +49,10 @@ def _require_same(resource_id: str, located: Located) -> None:
     if is_another(resource_id, located):
         raise not_sent(
             ErrorCode.EXPECTATION_FAILED,
-            f"the record of {resource_id} has the id {located.id}: it may be another escrow.",
+            f"the service answered for {resource_id} with the id {located.id}, which may be another escrow.",
             hint=(
-                f"if it is the same escrow, name it {located.id}",
-                command("config set reply.id /FIELD", "if another field of the record is its id"),
+                Hint(f"repeat the command with {located.id}", "if both ids mean the same escrow"),
+                command("config set reply.id /FIELD", "if another field contains the id"),
             ),
             facts={"expected": resource_id, "found": located.id},
         )

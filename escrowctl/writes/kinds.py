@@ -17,15 +17,16 @@ from escrowctl.errors import ErrorCode
 
 
 class WriteKind(NamedTuple):
-    """One kind of write.
-
-    `may_have` is what an unknown outcome means. `twice` is what sending it twice may do. `answers` are what
-    the service's support may answer: it was done, it was not.
-    """
+    """One kind of write."""
 
     may_have: str
+    """The sentence about an unknown outcome; `{id}` is replaced."""
+
     twice: str = "do it twice"
+    """Completes "sending it again may ..."."""
+
     answers: tuple[str, str] = ("it was done", "it was not done")
+    """What the service's support may answer."""
 
     warning: str = ""
     """The warning above the question."""
@@ -71,7 +72,7 @@ KINDS = {
     ),
     UPDATE_TRANSACTION.name: WriteKind(
         may_have="{id} may or may not be updated.",
-        warning="The effect of an update is not documented.",
+        warning="The service does not document what an update does. It may release the escrow.",
         conflict_is_refusal=True,
     ),
     CREATE_WEBHOOK.name: WriteKind(
@@ -81,7 +82,7 @@ KINDS = {
     ),
 }
 
-_RAW = WriteKind(may_have="It may or may not have been carried out.")
+_RAW = WriteKind(may_have="The call may or may not have been carried out.")
 
 
 def kind_of(operation: str) -> WriteKind:

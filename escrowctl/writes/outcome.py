@@ -28,10 +28,11 @@ from escrowctl.errors import ErrorCode, Outcome
 from escrowctl.journal.model import Entry
 from escrowctl.writes.kinds import kind_of
 
-_REFUSED_OTHERWISE = frozenset({400, 402, 404, 405, 406, *range(410, 416), 417, 421, 422, 424, 428, 431, 451, 501})
+_REFUSED_STATUSES = frozenset({400, 402, 404, 405, 406, *range(410, 416), 417, 421, 422, 424, 428, 431, 451, 501})
+"""Refusals; those with a code of their own are in `REFUSAL_CODES`."""
 _REFUSED_FOR_NOW = frozenset({425, 429})
 _CREATED, _ACCEPTED = 201, 202
-_DONE = frozenset({200, _CREATED, _ACCEPTED, 203, 204})
+_DONE_STATUSES = frozenset({200, _CREATED, _ACCEPTED, 203, 204})
 """What is not listed is unknown: 206 is a part, 207 (RFC 4918 section 11.1) speaks of several requests."""
 _COLLECTION = "transactions"
 
@@ -66,7 +67,7 @@ class Judgement(NamedTuple):
     result_id: str | None = None
     record: Record | None = None
 
-    def after_unknown(self) -> "Judgement":
+    def with_earlier_unknown(self) -> "Judgement":
         """Return what an attempt proves about a write whose earlier attempt may have been applied.
 
         Only a done attempt settles it: a service may refuse the second because it applied the first.
@@ -76,7 +77,7 @@ class Judgement(NamedTuple):
         if self.outcome is Outcome.UNKNOWN:
             return self._replace(code=None)
         what = "was not sent" if self.outcome is Outcome.NOT_SENT else "was refused"
-        detail = f"no attempt has a known outcome; the last one {what}: {self.detail}"
+        detail = f"an earlier attempt may have succeeded; the last one {what}: {self.detail}"
         return Judgement(Outcome.UNKNOWN, detail, record=self.record)
 
 
@@ -93,7 +94,7 @@ def judge_write(operation: Operation, exchange: Exchange, *, sent: Sent = _NOTHI
     if exchange.answer is not None:
         judged = _judge_answer(operation, exchange.answer, sent)
         if judged.code is ErrorCode.CONFLICT and not kind_of(operation.name).conflict_is_refusal:
-            detail = f"the service replied {judged.detail}: it may have received it before"
+            detail = f"the service replied {judged.detail}: it may already have received this request"
             return Judgement(Outcome.UNKNOWN, detail, ErrorCode.CONFLICT, record=judged.record)
         return judged
     fault = exchange.fault or Fault.BROKEN_OFF
@@ -108,10 +109,10 @@ def _judge_answer(operation: Operation, answer: Answer, sent: Sent) -> Judgement
     record = None
     if isinstance(reply, Document):
         record = make_record(reply.value, pointers=sent.pointers, noun=operation.noun)
-    if status in _DONE:
+    if status in _DONE_STATUSES:
         return _judge_success(operation, answer, sent, record)._replace(record=record)
     code = REFUSAL_CODES.get(status)
-    if code is not None or status in _REFUSED_OTHERWISE:
+    if code is not None or status in _REFUSED_STATUSES:
         may_repeat = status in _REFUSED_FOR_NOW
         return Judgement(
             Outcome.REFUSED, describe_refusal(answer), code or ErrorCode.REFUSED, may_repeat, record=record
@@ -140,9 +141,9 @@ def _find_error(record: Record, operation: Operation, sent: Sent) -> str | None:
     code_is_data = sent.pointers.id is not None and has_id
     for part in (record.document, record.value):
         if name := find_error(part, sent=sent.body, code_is_data=code_is_data):
-            return f'is shaped like an error (field "{name[:40]}")'
+            return f'looks like an error (field "{name[:40]}")'
         if not has_id and looks_like_error(part, noun=operation.noun):
-            return "is shaped like an error"
+            return "looks like an error"
     return None
 
 
@@ -153,7 +154,7 @@ def _judge_create(answer: Answer, found: str | None, sent: Sent) -> Judgement:
     if found.casefold() in sent.own_ids:
         return _unproven(answer, f'the id in the reply, "{found[:80]}", was also in the request')
     if answer.status == _ACCEPTED:
-        why = f"{found[:80]} has not been read yet"
+        why = f"escrowctl has not confirmed {found[:80]} by a read"
         return Judgement(Outcome.UNKNOWN, _answered(answer, why), result_id=found)
     return Judgement(Outcome.DONE, str(answer.status), result_id=found)
 
@@ -198,6 +199,11 @@ def describe_sent(service: Service, entry: Entry) -> Sent:
 def judge_stored(service: Service, entry: Entry) -> Judgement | None:
     """Return what the stored reply of a create proves by the current profile; None where none is stored."""
     status, reply = entry.settlement.http_status, entry.settlement.reply
-    if entry.intent.operation != CREATE_TRANSACTION.name or status is None or reply is None or status not in _DONE:
+    if (
+        entry.intent.operation != CREATE_TRANSACTION.name
+        or status is None
+        or reply is None
+        or status not in _DONE_STATUSES
+    ):
         return None
     return _judge_answer(CREATE_TRANSACTION, Answer(status, (), reply.encode()), describe_sent(service, entry))

@@ -60,8 +60,9 @@ class Pipeline:
     ) -> WriteResult:
         """Carry out a write on a record once: it is read and confirmed before, and read back after.
 
-        Raises EscrowctlError: 3 where it is not confirmed, an expectation fails or the record changed meanwhile;
-        7 where it is done already; 12 where its outcome is or was unknown; the refusal's own code otherwise.
+        Raises EscrowctlError: `CONFIRMATION_NEEDED` or `DECLINED` where it is not confirmed, `EXPECTATION_FAILED`
+        where an expectation fails or the record changed meanwhile, `ALREADY_DONE`, `OUTCOME_UNKNOWN` or
+        `EARLIER_UNKNOWN`; the refusal's own code otherwise.
         """
         # A create reads nothing, before or after.
         from escrowctl.writes.inspection import require_unchanged  # noqa: PLC0415

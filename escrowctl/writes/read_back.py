@@ -10,7 +10,7 @@ from escrowctl.client.reader import Reader
 from escrowctl.config.service import Service
 from escrowctl.contract.operations import GET_TRANSACTION
 from escrowctl.contract.record import Located, Record, describe, is_another
-from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Outcome, Stopped, command
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped, command
 from escrowctl.journal.guards import taken_over
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Entry, Settlement, State
@@ -92,15 +92,17 @@ class ReadBack:
         """Return the error of a write that was accepted, and whose record does not show it."""
         entry, status = result.sent, result.status_after
         is_same = status == result.status_before
-        reads = "its record cannot be read" if status is None else f"its status is {'still ' * is_same}{status}"
-        hints = [command(f"journal resolve {entry.name}", "to read it again")]
+        reads = (
+            "escrowctl cannot read the escrow now" if status is None else f"the status is {'still ' * is_same}{status}"
+        )
+        hints = [command(f"journal resolve {entry.name}", "to check the escrow again")]
         if status is not None and result.status_before not in (None, status):
             # Which status proves it is never suggested: a wrong one would report what did not happen.
             hints.append(command(set_pending(status), f'if {status} means "on its way"'))
         return EscrowctlError(
             self._kind.unconfirmed,
-            f"{self.resource_id}: the {self._verb} was accepted ({entry.settlement.http_status}), but {reads}. "
-            f"Do not {self._verb} it again.",
+            f"the service accepted the {self._verb} of {self.resource_id} ({entry.settlement.http_status}), but "
+            f"{reads}. Do not {self._verb} it again.",
             hint=tuple(hints),
             outcome=Outcome.DONE,
             facts=entry.facts | {"status_before": result.status_before, "status_after": status},
@@ -113,16 +115,17 @@ class ReadBack:
         is_unchanged = is_known and result.status_before == result.status_after
         is_conflict, answer = result.code is ErrorCode.CONFLICT, result.answer
         if is_conflict and is_unchanged and answer and entry.state is State.UNKNOWN and self._is_final(answer):
-            detail = f"{describe_refusal(answer)}; read back unchanged, {describe(after)}"
+            detail = f"{describe_refusal(answer)}; the service then reported no change ({describe(after)})"
             result = result._replace(entry=self._settle_later(entry, Outcome.REFUSED, detail))
         elif entry.state is State.REFUSED and is_known and not is_unchanged:
             # Something was applied: a proxy may have sent it before what was refused.
             answered = f"the service replied {entry.settlement.detail}"
-            detail = f"{answered}, but it reads as {describe(after)} now (before: {describe(result.before)})"
+            detail = f"{answered}, but now reports {describe(after)} (before: {describe(result.before)})"
             result = result._replace(entry=self._settle_later(entry, Outcome.UNKNOWN, detail), code=None)
         failure = write_failure(self._service, result)
         if is_conflict and after is not None:
-            failure.hints = (*failure.hints, Hint(f"{self.resource_id} reads as {describe(after)} now"))
+            reported = f"the service now reports {self.resource_id} as {describe(after)}"
+            failure.hints = (*failure.hints, command(f"tx get {self.resource_id}", reported))
         return failure
 
     def _is_final(self, conflict: Answer) -> bool:
@@ -138,7 +141,7 @@ class ReadBack:
 
     def _settle_as_read(self, result: WriteResult) -> Entry:
         entry = result.sent
-        detail = f"{entry.settlement.detail}; read back as {result.status_after}"
+        detail = f"{entry.settlement.detail}; the service then reported {result.status_after}"
         try:
             return self._journal.settle_by_reading(entry, detail)
         except EscrowctlError as error:
@@ -159,8 +162,9 @@ class ReadBack:
             if runtime.monotonic() >= end:
                 raise EscrowctlError(
                     ErrorCode.WAIT_EXPIRED,
-                    f"{self.resource_id}: the {self._verb} was accepted ({result.sent.settlement.http_status}), but "
-                    f"{seconds:g} s later it is {describe(_located(after))}, not {self._done}.",
+                    f"the service accepted the {self._verb} of {self.resource_id} "
+                    f"({result.sent.settlement.http_status}), but after {seconds:g} s "
+                    f"{self.resource_id} is {describe(_located(after))}, not {self._done}.",
                     hint=command(f"tx get {self.resource_id}"),
                     outcome=Outcome.DONE,
                     facts=result.sent.facts,
@@ -184,7 +188,7 @@ class ReadBack:
         except Stopped as stopped:
             # What is known of the write is reported first; the stop comes after.
             self._signals.remember(stopped)
-            return None, "it was interrupted"
+            return None, "escrowctl was interrupted"
         # What another escrow has become says nothing about this one.
         if is_another(self.resource_id, record.located):
             return None, f"the record has the id {record.located.id}"

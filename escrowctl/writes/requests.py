@@ -38,7 +38,7 @@ class RecordOptions(NamedTuple):
 
     `expected_*` refuse on a mismatch, amounts compared as Decimals. `allow_unreadable` allows a record that
     cannot be read, `skip_done` makes "already released" a success, `wait` is how many seconds to wait
-    until the record reads as released (None: not at all).
+    until the service reports it as released (None: not at all).
     """
 
     body: str | None = None
@@ -87,7 +87,7 @@ def request_create(
 ) -> WriteRequest:
     """Return the request: the two fields of contract/INTERFACE.md section 2, then those the operator gave.
 
-    Raises EscrowctlError (exit 2) where `data` names one of the fields again.
+    Raises EscrowctlError (`ErrorCode.BAD_VALUE`) where `data` names one of the fields again.
     """
     body: dict[str, JsonValue] = {"amount": money.amount, "currency": money.currency}
     added = dict(data)

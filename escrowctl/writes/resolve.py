@@ -14,7 +14,7 @@ from escrowctl.config.service import Service
 from escrowctl.contract.json import JsonValue, encode
 from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK, GET_TRANSACTION, Operation
 from escrowctl.contract.record import Located, Record, describe, describe_money, is_another
-from escrowctl.errors import NOTHING_RECORDED, ErrorCode, EscrowctlError, Outcome, bad_value, not_sent
+from escrowctl.errors import NOTHING_RECORDED, ErrorCode, EscrowctlError, Hint, Outcome, bad_value, not_sent
 from escrowctl.journal.accounts import account_of
 from escrowctl.journal.model import DECIDED_APPLIED, Entry, OperatorDecision, Settlement
 from escrowctl.journal.related import find_creator, find_same
@@ -25,7 +25,7 @@ from escrowctl.writes.requests import WriteRequest, request_again
 from escrowctl.writes.result import WriteResult
 from escrowctl.writes.writer import Writer
 
-DECIDED_NOT_APPLIED = "not applied, on an operator's word"
+DECIDED_NOT_APPLIED = "not applied, recorded by an operator"
 
 _OWN_KEY = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _MAX_FOUND = 5
@@ -45,8 +45,8 @@ class Finding(NamedTuple):
         return not self.sentence
 
 
-class Resolution:
-    """Settles entries of one service. `announce` is called before a reading, `report` with what it showed."""
+class Resolver:
+    """Resolves entries of one service. `announce` is called before a reading, `report` with what it showed."""
 
     def __init__(
         self, service: Service, *, reader: Reader, writer: Writer, announce: Callable[[], None], report: Report
@@ -62,7 +62,7 @@ class Resolution:
         """Read what can be read about an unknown write, and settle it where that proves it; sends no write.
 
         `resend`: the write is to be sent again if nothing is proven. Then a transaction must be readable
-        and be what it was: raises EscrowctlError as `inspection.inspect` does, 3 for another amount.
+        and be what it was: raises EscrowctlError as `inspection.inspect` does, `EXPECTATION_FAILED` for another amount.
         """
         intent = entry.intent
         if intent.is_once_only:
@@ -71,15 +71,15 @@ class Resolution:
             return self._judge_reply(entry) or self._look_for(entry, listing)
         if intent.resource_id is not None:
             self._read(entry, intent.resource_id, resend=resend)
-        return Finding(entry, f"escrowctl cannot read whether this {intent.verb} was applied.")
+        return Finding(entry, f"escrowctl cannot find out whether this {intent.verb} was applied.")
 
     def record_applied(
         self, entry: Entry, decision: OperatorDecision, *, resource_id: str | None, allow_unreadable: bool
     ) -> Entry:
         """Record that an unknown write was applied; the record it created or changed is read first.
 
-        `resource_id` is what a create made. Raises EscrowctlError: 3 where the record is not what was
-        sent, 7 where it is what another entry made, and as a reading does where it cannot be read.
+        `resource_id` is what a create made. Raises EscrowctlError: `EXPECTATION_FAILED` where the record is not what
+        was sent, `ALREADY_DONE` where it is what another entry made, and as a read does where it cannot be read.
         """
         intent = entry.intent
         if resource_id is not None:
@@ -95,26 +95,26 @@ class Resolution:
     def record_not_applied(self, entry: Entry, decision: OperatorDecision, *, allow_unreadable: bool) -> Entry:
         """Record that a write was not applied, an unknown one or one that no reading verified as done.
 
-        The same line may then be sent again. Raises EscrowctlError: 3 where the record reads as done,
-        what a create made can be read, or a record carries the key of a create, and as a reading does
+        The same line may then be sent again. Raises EscrowctlError: `EXPECTATION_FAILED` where the record's status is
+        a proof, what a create made can be read, or a record contains the idempotency key of a create; as a read does
         where that cannot be read.
         """
         proof = None if allow_unreadable else self._find_proof(entry)
         if proof is not None:
-            raise _contradicted(proof)
+            raise _contradicted(f"--not-applied is refused: {proof}")
         settlement = Settlement(Outcome.UNKNOWN, DECIDED_NOT_APPLIED, not_applied=True)
         return self._journal.decide(entry, settlement, decision)
 
     def require_sendable(self, entry: Entry) -> WriteRequest:
         """Return the request that an entry records.
 
-        Raises EscrowctlError: 2 where the journal holds only hashes of it, and where the profile forbids writing.
+        Raises EscrowctlError: `BAD_VALUE` where the journal has only hashes of it, and as `Writer.check` does.
         """
         request = request_again(entry)
         if request is None:
             raise bad_value(
-                f"{entry.name} cannot be sent again from the journal: its secret texts are not stored.",
-                hint=f"repeat the command itself with --allow-duplicate {entry.name}",
+                f"{entry.name} cannot be sent again from the journal, which stores secrets only as hashes.",
+                hint=f"repeat the original command with --allow-duplicate {entry.name}",
             )
         self._writer.check(request)
         return request
@@ -143,19 +143,21 @@ class Resolution:
         resource_id, done, kind = entry.intent.resource_id or "", entry.intent.done, kind_of(entry.intent.operation)
         located = self._read(entry, resource_id, resend=resend)
         if located is None:
-            return Finding(entry, f"no reading shows whether {resource_id} was {done}.")
+            return Finding(entry, f"the service does not show whether {resource_id} was {done}.")
         if not kind.is_proven_by(located.status, self._service):
             if resend:
                 _require_money(entry, resource_id, located)
             why = (
-                f"a {entry.intent.verb} may still be on its way"
+                f"the {entry.intent.verb} may still be in progress"
                 if kind.proving_statuses(self._service)
-                else f"no status is known to mean {done} (status.{done} in the profile)"
+                else f"the profile does not say which status means {done} (status.{done})"
             )
-            return Finding(entry, f"{resource_id} reads as {describe(located)}; {why}.")
+            return Finding(entry, f"the service reports {resource_id} as {describe(located)}; {why}.")
         if (other := find_same(self._journal, entry, account_of(self._service))) is not None:
-            return Finding(entry, f"{resource_id} reads as {located.status}, which {other.name} did.")
-        return Finding(self._journal.settle_by_reading(entry, f"read back as {located.status}"))
+            return Finding(
+                entry, f"the service reports {resource_id} as {located.status}, but {other.name} may be the cause."
+            )
+        return Finding(self._journal.settle_by_reading(entry, f"the service reported {located.status}"))
 
     def _read(self, entry: Entry, resource_id: str, *, resend: bool) -> Located | None:
         """Read a transaction and report it; None where it cannot be read, or is another one."""
@@ -201,7 +203,7 @@ class Resolution:
             items = self._list(listing)
         except EscrowctlError as error:
             self._report(f"GET {listing.path} could not be read: {error.message}")
-            return Finding(entry, "no reading shows whether it was applied.")
+            return Finding(entry, f"the service does not show whether the {entry.intent.verb} was applied.")
         if (made := self._made_by(entry, items)) is not None:
             return Finding(self._settle_as_made(entry, made))
         fitting = [item for item in items if self._fits(entry, item)]
@@ -213,7 +215,7 @@ class Resolution:
         more = f" and {len(fitting) - _MAX_FOUND} more" if len(fitting) > _MAX_FOUND else ""
         verb = "matches" if len(fitting) == 1 else "match"
         how = "URL" if entry.intent.operation == CREATE_WEBHOOK.name else "amount"
-        return Finding(entry, f"{names}{more} {verb}, but an equal {how} proves nothing.")
+        return Finding(entry, f"{names}{more} {verb} the request, but an equal {how} proves nothing.")
 
     def _made_by(self, entry: Entry, items: Sequence[Record]) -> Record | None:
         """Return the one record that carries this create's idempotency key and equals what was sent.
@@ -229,9 +231,9 @@ class Resolution:
         return None if taken or list_differences(located, entry.intent.money) else carrying[0]
 
     def _settle_as_made(self, entry: Entry, found: Record) -> Entry:
-        read = f"{found.located.id} carries its idempotency key"
+        read = f"{found.located.id} contains the idempotency key of this {entry.intent.verb}"
         self._report(f"{read}: {describe(found.located)}")
-        detail, made = f"{read}, by reading", found.located.id
+        detail, made = f"{read} (found in the list)", found.located.id
         # A list of webhooks may show their secrets.
         reply = None if entry.intent.operation == CREATE_WEBHOOK.name else encode(found.document)
         settlement = entry.settlement._replace(
@@ -263,9 +265,9 @@ class Resolution:
             located = self._require_readable(resource_id)
             self._report(f"{resource_id}: {describe(located)}")
             is_proven = kind.is_proven_by(located.status, self._service)
-            return f"{resource_id} reads as {located.status}." if is_proven else None
+            return f"the service reports {resource_id} as {located.status}." if is_proven else None
         if (made := entry.settlement.result_id) is not None and intent.operation == CREATE_TRANSACTION.name:
-            return f"{made} exists: {describe(self._require_readable(made))}."
+            return f"{made} exists ({describe(self._require_readable(made))})."
         if (listing := kind.listing) is None:
             return None
         try:
@@ -275,14 +277,14 @@ class Resolution:
         carrying = [item for item in items if _carries(item.value, intent.idempotency_key)]
         if not carrying:
             return None
-        return f"{carrying[0].located.id or 'a record'} carries the idempotency key of {entry.name}."
+        return f"{carrying[0].located.id or 'a record'} contains the idempotency key of {entry.name}."
 
     def _refuse_taken(self, entry: Entry, resource_id: str) -> None:
-        other = self._find_creator(entry, resource_id) if entry.intent.is_create else None
+        other = self._find_creator(entry, resource_id) if entry.intent.has_no_id else None
         if other is not None:
             raise not_sent(
                 ErrorCode.ALREADY_DONE,
-                f"{other.name} created {resource_id} at {other.sent_at}.",
+                f"--id {resource_id} is refused: {other.name} already has this id ({other.sent_at}).",
                 effect=NOTHING_RECORDED,
             )
 
@@ -300,25 +302,29 @@ class Resolution:
         found = self._require_readable(resource_id)
         self._refuse_taken(entry, found.id or resource_id)
         money = entry.intent.money
-        if entry.intent.is_create and (differences := list_differences(found, money)):
-            raise _contradicted(f"{resource_id} differs from what was sent: {' and '.join(differences)}.")
+        if entry.intent.has_no_id and (differences := list_differences(found, money)):
+            raise _contradicted(
+                f"--applied is refused: {resource_id} differs from what was sent: {' and '.join(differences)}."
+            )
         kind = kind_of(entry.intent.operation)
         if kind.proving_statuses(self._service) and not kind.is_proven_by(found.status, self._service):
-            raise _contradicted(f"{resource_id} reads as {describe(found)}, not as {entry.intent.done}.")
+            reported = f"the service reports {resource_id} as {describe(found)}"
+            raise _contradicted(f"--applied is refused: {reported}, not {entry.intent.done}.")
         as_sent = (
-            ", as sent" if entry.intent.is_create and money is not None and describe_money(found) == str(money) else ""
+            ", as sent" if entry.intent.has_no_id and money is not None and describe_money(found) == str(money) else ""
         )
         self._report(f"read {resource_id}: {describe(found)}{as_sent}")
 
 
 def _require_money(entry: Entry, resource_id: str, located: Located) -> None:
-    """Refuse (3) to send a write again whose escrow holds something else than when it was agreed to."""
-    money, does = entry.intent.money, f"{entry.intent.verb}s"
+    """Refuse (`EXPECTATION_FAILED`) to send a write again whose escrow has another amount than when it was sent."""
+    money = entry.intent.money
+    found = describe_money(located)
     if money is not None and (located.amount, located.currency) != (money.amount, money.currency):
         raise not_sent(
             ErrorCode.EXPECTATION_FAILED,
-            f"{resource_id} holds {describe_money(located) or 'nothing known'} now, but {entry.name} {does} {money}.",
-            facts={"expected": str(money), "found": describe_money(located)},
+            f"{entry.name} was sent for {money}, but {resource_id} now has {found or 'an unknown amount'}.",
+            facts={"expected": str(money), "found": found},
         )
 
 
@@ -327,22 +333,17 @@ def _unreadable(what: str, error: EscrowctlError) -> EscrowctlError:
         error.code,
         f"{what} could not be read: {error.message}",
         effect=NOTHING_RECORDED,
-        hint="to record it without reading: --allow-unreadable",
+        hint=Hint("repeat the command with --allow-unreadable", "to record the decision without a read"),
         facts=error.facts,
     )
 
 
 def _contradicted(sentence: str) -> EscrowctlError:
-    return not_sent(
-        ErrorCode.EXPECTATION_FAILED,
-        sentence,
-        effect=NOTHING_RECORDED,
-        hint="to record it without reading: --allow-unreadable",
-    )
+    return not_sent(ErrorCode.EXPECTATION_FAILED, sentence, effect=NOTHING_RECORDED)
 
 
 def _says_another(resource_id: str, located: Located) -> str:
-    return f"the record of {resource_id} has the id {located.id}"
+    return f"the service answered for {resource_id} with the id {located.id}"
 
 
 def _when(item: Record) -> str:

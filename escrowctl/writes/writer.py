@@ -22,7 +22,7 @@ from escrowctl.contract.json import Document, encode, read_reply
 from escrowctl.contract.operations import Operation
 from escrowctl.contract.record import Record, make_record
 from escrowctl.contract.redaction import find_secret, hide_values, may_hold_secret, redact
-from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped, command, not_sent
 from escrowctl.journal.accounts import account_of
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import NO_CAPS, Caps, Entry, Intent, OperatorDecision, Settlement, State
@@ -98,12 +98,14 @@ class Writer:
         def wait(seconds: float) -> None:
             if runtime.stderr.isatty() and runtime.monotonic() - start >= _REPORTED_SECONDS:
                 verb = request.operation.verb
-                self._retry.report(f"another process is working on the same {verb}; waiting up to {timeout:g} s")
+                self._retry.report(
+                    f"another process is working on the same {verb}; escrowctl waits up to {timeout:g} s"
+                )
             with self._signals.let_through():
                 runtime.sleep(seconds)
 
         names = [f"{name}\n{lock}" for name in self._service.names for lock in request.locks]
-        with self.journal.exclusive(names, monotonic=runtime.monotonic, sleep=wait, patience=timeout) as waited:
+        with self.journal.exclusive(names, monotonic=runtime.monotonic, sleep=wait, timeout=timeout) as waited:
             yield waited
 
     def perform(
@@ -166,11 +168,11 @@ class Writer:
             if pin.journal_id != self.journal.journal_id:
                 raise not_sent(
                     ErrorCode.JOURNAL_UNUSABLE,
-                    f"this journal is {self.journal.journal_id}, but {pin.source} says {pin.journal_id}: "
-                    "earlier writes are not known here.",
+                    f"this journal is {self.journal.journal_id}, but {pin.source} requires {pin.journal_id}: "
+                    "this journal may lack earlier writes.",
                     hint=(
-                        "where this journal is: escrowctl config path",
-                        "restore the other journal, or change the id",
+                        command("config path", "to see where this journal is"),
+                        f"restore journal {pin.journal_id}, or change {pin.source}",
                     ),
                 )
 
@@ -223,7 +225,8 @@ class Writer:
         except BaseException as error:
             # A signal, or a defect of ours: only whether a byte left decides what the write has become.
             if not (evidence.sent or unsettled):
-                self.journal.settle(entry, Settlement(Outcome.NOT_SENT, "it ended before the first byte was sent"))
+                detail = "escrowctl stopped before it sent the first byte"
+                self.journal.settle(entry, Settlement(Outcome.NOT_SENT, detail))
                 raise
             if isinstance(error, Stopped):
                 # The outcome is reported first; that nothing more is begun comes after.
@@ -238,13 +241,13 @@ class Writer:
         try:
             judged = judge_write(request.operation, exchange, sent=describe_sent(self._service, entry))
             if unsettled:
-                judged = judged.after_unknown()
+                judged = judged.with_earlier_unknown()
             if answer is not None and answer.status in SUCCESS and request.operation.is_confidential:
                 self._save_secret(entry, request.operation, answer, judged.record)
             settlement = self._make_settlement(request, judged, exchange)
         except Exception as error:  # noqa: BLE001 - after any failure here, its bytes may have left
             self._report_defect(error)
-            detail = f"escrowctl failed on the reply ({type(error).__name__})"
+            detail = f"escrowctl could not process the reply ({type(error).__name__})"
             settlement = Settlement(Outcome.UNKNOWN, detail, answer.status if answer else None)
             return WriteResult(self._record_outcome(entry, settlement))
         return WriteResult(self._record_outcome(entry, settlement), judged.record, judged.code, answer=answer)

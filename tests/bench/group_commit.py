@@ -33,7 +33,7 @@ BASE_URL = "https://escrow.example.com"
 
 
 def begin_of(name: str, amount: int) -> Begin:
-    """Return a create of its own."""
+    """Return a distinct create."""
     body = f'{{"amount":{amount},"currency":"USD"}}'
     intent = Intent(
         "create_transaction",
@@ -62,7 +62,7 @@ def writes_of(thread: int, count: int) -> list[Write]:
 
 
 def write_single(journal: Journal, writes: list[Write]) -> None:
-    """Begin and settle one write after the other, each in a commit of its own."""
+    """Begin and settle writes one by one, each in a separate commit."""
     for begin, settlement in writes:
         journal.settle(journal.begin(begin.intent, request_id=begin.request_id).entry, settlement)
 
@@ -83,7 +83,7 @@ def write_in_groups(group: GroupCommit, writes: list[list[Write]]) -> list[BaseE
                 assert isinstance(next_begun, Begun), next_begun
                 begun = next_begun
             group.settle(begun.entry, own[-1][1])
-        except BaseException as error:  # noqa: BLE001 - whatever it is, the bench fails
+        except BaseException as error:  # noqa: BLE001 - any failure fails the bench
             failures.append(error)
 
     threads = [threading.Thread(target=work, args=(own,)) for own in writes]

@@ -153,7 +153,7 @@ def test_release_conflict_that_changed_nothing_is_refused(profile: Profile, run:
     result = run(*RELEASE, "--json")
 
     assert (result.code, result.error["code"], len(server.writes)) == (7, "conflict", 1)
-    assert result.error["hint"] == "tx_1 reads as held 100 USD now"
+    assert result.error["hint"] == "the service now reports tx_1 as held 100 USD: escrowctl tx get tx_1"
     assert journal() == [("release_transaction", "refused")]
 
 
@@ -289,8 +289,8 @@ def test_wait_for_another_process_is_reported_once_at_a_terminal(
         sleep=lambda seconds: passed.__setitem__(0, passed[0] + max(seconds, 0.4)),
     )
 
-    line = "note: another process is working on the same create; waiting up to 120 s\n"
-    assert (result.code, result.err.count("waiting"), result.err.count(line)) == (0, reported, reported)
+    line = "note: another process is working on the same create; escrowctl waits up to 120 s\n"
+    assert (result.code, result.err.count("escrowctl waits"), result.err.count(line)) == (0, reported, reported)
 
 
 def test_several_releases_stop_when_the_journal_fails(profile: Profile, run: Run, home: Path) -> None:

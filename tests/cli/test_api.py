@@ -243,7 +243,9 @@ def test_api_create_with_another_amount_shows_the_reply_and_fails(service_and_ru
 
     assert result.out == '{"data": {"id": "tx_1", "amount": 1, "currency": "USD"}, "ok": true}\n'
     assert result.code == 16
-    assert result.err == ("error: tx_1 was created, but its amount is 1 (100 was sent).\nhint: escrowctl tx get tx_1\n")
+    assert result.err == (
+        "error: the service created tx_1, but its amount is 1 (100 was sent).\nhint: escrowctl tx get tx_1\n"
+    )
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])

@@ -102,7 +102,7 @@ def test_release_is_not_sent_when_the_record_has_another_id(service_and_run: Ser
 
     assert ([result.code for result in results], server.writes, journal()) == ([3, 3], [], [])
     assert results[0].error["message"] == (
-        "the record of tx_1 has the id tx_2: it may be another escrow. Nothing was sent."
+        "the service answered for tx_1 with the id tx_2, which may be another escrow. Nothing was sent."
     )
 
 
@@ -306,8 +306,8 @@ def test_accepted_is_not_called_released(service_and_run: ServiceAndRun) -> None
     again = run(*RELEASE, "--json")
 
     assert again.code == 7
-    assert again.error["message"].startswith("the release of tx_1 was already sent from here and accepted, ")
-    assert "no reading has shown it yet." in again.error["message"]
+    assert again.error["message"].startswith("the service already accepted the release of tx_1 ")
+    assert "no status has confirmed it yet." in again.error["message"]
 
 
 def test_skip_released_refuses_while_the_record_is_not_released(

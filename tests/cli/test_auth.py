@@ -146,7 +146,12 @@ def test_malformed_key_is_neither_sent_nor_stored_nor_shown(
         (http_reply("404 Not Found"), 6, "the API may have another prefix", "--api-prefix /v1"),
         (http_reply("429 Too Many Requests"), 9, "429", "--no-check"),
         (http_reply("500 Oh No"), 10, "500", "--no-check"),
-        (http_reply("308 Moved", b"", "Location: https://x.example.com/"), 8, "308", "redirects are not followed"),
+        (
+            http_reply("308 Moved", b"", "Location: https://x.example.com/"),
+            8,
+            "308",
+            "escrowctl does not follow redirects",
+        ),
         (http_reply("200 OK", b"<html>log in</html>", content_type="text/html"), 10, "the reply", "--no-check"),
     ],
     ids=["401", "403", "404", "429", "500", "308", "HTML"],

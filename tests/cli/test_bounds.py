@@ -77,7 +77,7 @@ LOGIN = ("auth", "login", "--base-url", "https://a.example.com", "--mode", "test
         (("tx", "release", "-", "--yes"), "has 1024 characters: an id has at most 128."),
         (("user", "get", "-"), "has 1024 characters: an id has at most 128."),
         ((*CREATE, "--data", "@-"), "--data @-: standard input is larger than 16777216 bytes."),
-        (("journal", "import", "-"), "line 1 of standard input is no line of a journal's export."),
+        (("journal", "import", "-"), "line 1 of standard input is not a line of a journal export."),
         (LOGIN, "has spaces, line breaks or control characters"),
     ],
 )

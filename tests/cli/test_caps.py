@@ -46,9 +46,9 @@ def test_cap_refusal_shows_the_total_and_how_to_list_it(profile: Profile, run: R
     assert (result.code, result.out, len(server.writes)) == (5, "", 1)
     assert result.error == {
         "code": "capped",
-        "message": "the profile a caps creates at 150 USD a day (UTC): 100 are done or unknown since 2026-11-21, and "
-        "this one is 50.01. Nothing was sent.",
-        "hint": "what was counted: escrowctl journal list --since 2026-11-21 --operation create",
+        "message": "the profile a caps creates at 150 USD a day (UTC): 100 USD is done or unknown since 2026-11-21, "
+        "and this create is 50.01 USD. Nothing was sent.",
+        "hint": "to see what counts: escrowctl journal list --since 2026-11-21 --operation create",
         "http_status": None,
         "request_id": None,
         "outcome": "not_sent",
@@ -62,7 +62,7 @@ def test_currency_without_a_cap_is_refused_under_caps(profile: Profile, run: Run
     result = run(*create("1"), "--json")
 
     assert (result.code, server.writes, result.error["code"]) == (5, [], "capped")
-    assert result.error["message"] == "the profile a has caps, but none for USD. Nothing was sent."
+    assert result.error["message"] == "the profile a has caps, but no cap for USD, so USD is refused. Nothing was sent."
 
 
 def test_operations_and_currencies_are_counted_apart(profile: Profile, run: Run) -> None:
@@ -121,7 +121,7 @@ def test_negative_amount_does_not_free_the_cap(profile: Profile, run: Run) -> No
     result = run("tx", "release", "tx_1", "--yes", "--json")
 
     assert (result.code, server.writes) == (5, [])
-    assert "moves -1000000 USD: an amount is above zero." in result.error["message"]
+    assert "is -1000000 USD: it must be above zero." in result.error["message"]
 
 
 def test_resent_write_counts_as_often_as_it_was_sent(profile: Profile, run: Run) -> None:
@@ -195,8 +195,8 @@ def test_cap_refusal_names_entries_dated_after_now(profile: Profile, run: Run) -
 
     assert (result.code, result.error["message"], result.error["hint"]) == (
         5,
-        "the profile a caps creates at 100 USD a day (UTC): 81 count, and this one is 99. 81 of them count only "
-        "because j2 is dated after now (2036-11-21T12:00:00.000Z): the clock was ahead then, or is behind now. "
+        "the profile a caps creates at 100 USD a day (UTC): 81 USD is done or unknown, and this create is 99 USD. "
+        "81 USD of that counts only because j2 is dated in the future (2036-11-21T12:00:00.000Z): check the clock. "
         "Nothing was sent.",
         "escrowctl journal show j2",
     )
@@ -209,7 +209,7 @@ def test_cap_refusal_names_three_entries_at_most(profile: Profile, run: Run) -> 
 
     result = run(*create("1"), "--json", now=lambda: DAY)
 
-    assert "because j1, j2, j3 and others are dated after now" in result.error["message"]
+    assert "because j1, j2, j3 and others are dated in the future" in result.error["message"]
     assert result.error["hint"].splitlines() == [f"escrowctl journal show j{number}" for number in (1, 2, 3)]
 
 
@@ -218,7 +218,7 @@ def test_cap_refusal_caused_by_today_names_no_clock(profile: Profile, run: Run) 
     assert run("webhook", "create", "--url", "https://hooks.example.net/x", now=lambda: AHEAD).code == 0
     assert run(*create("100"), now=lambda: DAY).code == 0
 
-    assert "100 are done or unknown since 2026-11-21" in run(*create("1"), now=lambda: DAY).err
+    assert "100 USD is done or unknown since 2026-11-21" in run(*create("1"), now=lambda: DAY).err
 
 
 @pytest.mark.parametrize(

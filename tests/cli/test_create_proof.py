@@ -32,13 +32,13 @@ def test_create_without_an_id_is_unknown_and_shows_the_reply(profile: Profile, r
     assert (result.code, result.out, len(server.writes)) == (12, "", 1)
     assert result.err.startswith(
         "unknown: the create was sent, and the service replied 200, but escrowctl found no id in the reply. "
-        "The escrow may or may not exist. It was not sent again.\n"
+        "The escrow may or may not exist. escrowctl sent the create once.\n"
         f"  reply   {UNNAMED.decode()}\n"
         "  sent    "
     )
     assert result.err.endswith(
         "hint: if /escrowNo is the id:  escrowctl -p a config set reply.id /escrowNo\n"
-        "      then settle this one:    escrowctl -p a journal resolve j1\n"
+        "      then resolve j1:         escrowctl -p a journal resolve j1\n"
     )
     assert journal() == [("create_transaction", "unknown")]
 
@@ -112,13 +112,13 @@ def test_hint_names_the_one_field_that_would_prove_the_create(
 def test_hint_of_an_error_names_no_field(body: bytes, profile: Profile, run: Run) -> None:
     profile(behave=json_reply(body))
 
-    assert hints(run(*CREATE, "--json")) == ["settle it before doing it again: escrowctl journal resolve j1"]
+    assert hints(run(*CREATE, "--json")) == ["resolve j1 before you repeat the create: escrowctl journal resolve j1"]
 
 
 def test_hint_without_a_profile_names_no_setting(service_and_run: ServiceAndRun) -> None:
     _server, run = service_and_run(json_reply(UNNAMED))
 
-    assert hints(run(*CREATE, "--json")) == ["settle it before doing it again: escrowctl journal resolve j1"]
+    assert hints(run(*CREATE, "--json")) == ["resolve j1 before you repeat the create: escrowctl journal resolve j1"]
 
 
 def test_echoed_field_is_not_an_error(run: Run) -> None:
@@ -135,7 +135,7 @@ def test_code_field_is_data_when_the_profile_finds_the_id(profile: Profile, run:
     codes = [run("journal", "resolve", "j1").code, run(*CREATE).code]
 
     assert (first.code, codes) == (12, [0, 0])
-    assert 'the reply is shaped like an error (field "code").' in first.err
+    assert 'the reply looks like an error (field "code").' in first.err
 
 
 def test_stored_reply_with_the_id_of_another_create_settles_nothing(profile: Profile, run: Run) -> None:

@@ -116,7 +116,7 @@ def test_resolve_reads_an_unconfirmed_release_again(profile: Profile, run: Run, 
     first, second = run("journal", "resolve", "j1", "--json"), run("journal", "resolve", "j1", "--json")
 
     assert (first.code, first.error["code"], second.code, len(server.writes)) == (16, "not_released", 0, 1)
-    assert "released from here" in run(*RELEASE).err
+    assert "escrowctl already released tx_1" in run(*RELEASE).err
     assert journal() == [("release_transaction", "done")]
 
 
@@ -147,7 +147,10 @@ def test_decision_does_not_overturn_a_create_that_can_be_read(service_and_run: S
 
     result = run(*NOT_APPLIED, "--json")
 
-    assert (result.code, result.error["message"]) == (3, "tx_1 exists: held 100 USD. Nothing was recorded.")
+    assert (result.code, result.error["message"]) == (
+        3,
+        "--not-applied is refused: tx_1 exists (held 100 USD). Nothing was recorded.",
+    )
 
 
 def test_decision_overturns_a_create_and_frees_its_reference(service_and_run: ServiceAndRun) -> None:
@@ -197,7 +200,7 @@ def test_create_found_by_its_key_but_failed_ends_with_16(profile: Profile, run: 
     result = run("journal", "resolve", "j1", "--json")
 
     assert (result.code, result.error["code"]) == (16, "check_failed")
-    assert "tx_7 was created, but its status is failed." in result.error["message"]
+    assert "the service created tx_7, but its status is failed." in result.error["message"]
 
 
 def test_second_create_with_the_id_of_the_first_warns(service_and_run: ServiceAndRun) -> None:

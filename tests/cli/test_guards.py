@@ -458,7 +458,7 @@ def test_release_is_not_sent_when_the_record_changed_during_confirmation(service
     result = run("tx", "release", "tx_1", terminal=True, stdin="tx_1\n")
 
     assert (result.code, server.writes) == (3, [])
-    assert "held 100 USD then, held 900 USD now" in result.err
+    assert "held 100 USD before, held 900 USD now" in result.err
 
 
 # Not sending at all
@@ -591,11 +591,11 @@ def test_repeating_an_unknown_key_reports_that_nothing_was_sent(service_and_run:
     first, again = run(*keyed), run(*keyed)
 
     assert (first.code, again.code, len(server.writes)) == (12, 12, 1)
-    assert ("It was not sent again." in first.err, "Nothing was sent now." in again.err) == (True, True)
+    assert ("escrowctl sent the create once." in first.err, "Nothing was sent now." in again.err) == (True, True)
 
 
 def test_sandbox_suggests_no_other_prefix(run: Run, service_and_run: ServiceAndRun) -> None:
     _, there = service_and_run(json_reply(b"", "404 No"))
 
-    assert "another prefix" in there("tx", "get", "tx_1").err
+    assert "the API prefix (/api/v1)" in there("tx", "get", "tx_1").err
     assert "prefix" not in run("--sandbox", "tx", "get", "tx_1").err

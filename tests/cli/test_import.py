@@ -225,7 +225,7 @@ def test_a_journal_is_not_restored_as_less_than_it_was(machines: Machines, tmp_p
     result = one("journal", "import", str(exported), "--restore", "--json")
 
     assert (result.code, result.out, len(server.writes)) == (7, "", 2)
-    assert "had 4 records, and the export has 2" in result.error["message"]
+    assert "had 4 records, but the export has 2" in result.error["message"]
     (tmp_path / "one" / "state" / "journal.head").unlink()
     assert one("journal", "import", str(exported), "--restore").code == 0
 

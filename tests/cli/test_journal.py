@@ -137,7 +137,7 @@ def test_older_copy_is_not_read_as_complete(
     result = run("journal", *line, "--json")
 
     assert (result.code, result.out) == (code, "")
-    assert "an older copy was restored, or it was truncated" in result.error["message"]
+    assert "an older copy was restored or the file was truncated" in result.error["message"]
 
 
 @pytest.mark.representative("line0", "line4")
@@ -153,7 +153,7 @@ def test_missing_journal_is_not_read_as_empty(
     result = run("journal", *line, "--json")
 
     assert (result.code, result.out) == (17, "")
-    assert "it is gone, and its head is still there" in result.error["message"]
+    assert "the file is missing, but its head file exists" in result.error["message"]
 
 
 @pytest.mark.parametrize(
@@ -173,6 +173,25 @@ def test_an_unknown_that_a_crash_left_is_listed_as_unknown(
     listed = run("journal", "list", *options, "--json", environ={"ESCROWCTL_HOME": str(tmp_path / "crashed")})
 
     assert [(entry["entry"], entry["state"]) for entry in listed.json] == [(name, "unknown") for name in entries]
+
+
+def test_write_lost_in_a_crash_is_not_called_sent(service_and_run: ServiceAndRun, home: Path) -> None:
+    crashed = home.parent / "crashed"
+
+    def keep_as_in_flight(seen: Seen, connection: socket.socket) -> None:
+        shutil.copytree(home / "state", crashed / "state")
+        hang_up(seen, connection)
+
+    server, run = service_and_run(writes_meet(keep_as_in_flight))
+    line = (*create("9"), "--idempotency-key", "k")
+    run(*line)
+    shutil.rmtree(home / "state")
+    shutil.move(crashed / "state", home / "state")
+
+    again = run(*line, "--json")
+
+    assert (again.code, again.error["code"], len(server.writes)) == (12, "outcome_unknown", 1)
+    assert "may have been sent" in again.error["message"]
 
 
 _WRITER = """
@@ -256,27 +275,27 @@ def test_verify_reports_a_valid_journal(journal_of_six: tuple[WireServer, Run], 
     [
         (
             "UPDATE records SET facts = replace(facts, '100.50', '900.50') WHERE sequence = 1",
-            "record 1 is missing or not",
+            "record 1 is missing or was changed",
         ),
-        ("DELETE FROM records WHERE sequence = 5", "record 5 is missing or not what was written"),
-        ("UPDATE records SET at = '2020-01-01T00:00:00.000Z' WHERE sequence = 12", "record 12 is missing or not"),
-        ("UPDATE entries SET reference = '1' WHERE number = 1", "entry j1 is not what its records make of it"),
-        ("UPDATE entries SET state = 'not_sent' WHERE number = 3", "entry j3 is not what its records make of it"),
+        ("DELETE FROM records WHERE sequence = 5", "record 5 is missing or was changed"),
         (
-            "UPDATE entries SET counted_on = '2020-01-01' WHERE number = 3",
-            "entry j3 is not what its records make of it",
+            "UPDATE records SET at = '2020-01-01T00:00:00.000Z' WHERE sequence = 12",
+            "record 12 is missing or was changed",
         ),
-        ("DELETE FROM entries WHERE number = 6", "the entries and the records are not of the same writes"),
-        ("INSERT INTO guards VALUES (1, 3)", "the duplicate index names writes that no entry accounts for"),
+        ("UPDATE entries SET reference = '1' WHERE number = 1", "entry j1 does not match its records"),
+        ("UPDATE entries SET state = 'not_sent' WHERE number = 3", "entry j3 does not match its records"),
+        ("UPDATE entries SET counted_on = '2020-01-01' WHERE number = 3", "entry j3 does not match its records"),
+        ("DELETE FROM entries WHERE number = 6", "the tables entries and records list different writes"),
+        ("INSERT INTO guards VALUES (1, 3)", "the duplicate index lists keys that no entry has"),
         ("DELETE FROM guards WHERE entry = 3", "the duplicate index has no entry for j3"),
-        ("UPDATE totals SET amount = '1'", "the totals that caps count are not what the entries add up to"),
-        ("DELETE FROM totals_copy", "the totals that caps count are not what the entries add up to"),
+        ("UPDATE totals SET amount = '1'", "the stored totals for caps do not match the entries"),
+        ("DELETE FROM totals_copy", "the stored totals for caps do not match the entries"),
         (
             "UPDATE totals SET amount = '1'; UPDATE totals_copy SET amount = '1'",
-            "the totals that caps count are not what the entries add up to",
+            "the stored totals for caps do not match the entries",
         ),
-        ("DELETE FROM totals; DELETE FROM totals_copy", "the totals that caps count are not what the entries add up"),
-        ("UPDATE totals SET amount = 'x'", "the totals that caps count are not what the entries add up to"),
+        ("DELETE FROM totals; DELETE FROM totals_copy", "the stored totals for caps do not match the entries"),
+        ("UPDATE totals SET amount = 'x'", "the stored totals for caps do not match the entries"),
         ("DELETE FROM records WHERE entry = 6; DELETE FROM entries WHERE number = 6", "an older copy was restored"),
     ],
 )
@@ -379,7 +398,9 @@ def test_an_older_copy_of_the_journal_is_refused(
     result = run(*create("56"), "--json")
 
     assert (result.code, len(server.writes)) == (17, 7)
-    assert "it has 12 records but had 14: an older copy was restored, or it was truncated" in result.error["message"]
+    assert (
+        "it has 12 records but had 14: an older copy was restored or the file was truncated" in result.error["message"]
+    )
 
 
 def test_verify_compares_the_journal_with_a_saved_head(

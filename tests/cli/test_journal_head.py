@@ -41,12 +41,12 @@ def sequence(state: Path) -> int:
 
 
 LOST = {
-    "missing": "journal.head next to it is missing",
-    "empty": "journal.head next to it is not a head file",
-    "garbage": "journal.head next to it is not a head file",
-    "too long": "journal.head next to it is not a head file",
-    "another journal's": "journal.head next to it is of another journal",
-    "ahead": "it has 2 records but had 5: an older copy was restored, or it was truncated",
+    "missing": "journal.head is missing",
+    "empty": "journal.head is not a head file",
+    "garbage": "journal.head is not a head file",
+    "too long": "journal.head is not a head file",
+    "another journal's": "journal.head belongs to another journal",
+    "ahead": "it has 2 records but had 5: an older copy was restored or the file was truncated",
 }
 
 
@@ -89,7 +89,7 @@ def test_head_of_another_journal_is_not_accepted(journal_of_one: tuple[WireServe
     accepted = run(*ACCEPT, "--json")
 
     assert (accepted.code, run(*OTHER).code, len(server.writes)) == (17, 17, 1)
-    assert f"remove {state / 'journal.head'}" in accepted.error["hint"]
+    assert f"rm {state / 'journal.head'}" in accepted.error["hint"]
     (state / "journal.head").unlink()
     assert (run(*ACCEPT).code, run(*OTHER).code) == (0, 0)
 
@@ -127,7 +127,7 @@ def test_accept_head_refuses_a_damaged_journal(journal_of_one: tuple[WireServer,
     result = run(*ACCEPT, "--json")
 
     assert (result.code, (state / "journal.head").exists()) == (16, False)
-    assert "record 2 is missing or not what was written" in result.error["message"]
+    assert "record 2 is missing or was changed" in result.error["message"]
 
 
 def test_older_copy_without_its_head_is_refused(
@@ -269,7 +269,7 @@ def test_restore_of_another_journal_next_to_a_head_is_refused(
     result = restored(run, export_file)
 
     assert result.code == 7, result.out
-    assert f"remove {state / 'journal.head'}" in result.error["hint"]
+    assert f"rm {state / 'journal.head'}" in result.error["hint"]
     assert (state / "journal.head").read_text() == kept
     assert (run(*OTHER).code, len(server.writes)) == (17, 1)
     (state / "journal.head").unlink()

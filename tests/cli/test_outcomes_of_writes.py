@@ -58,7 +58,7 @@ class Unknown:
 HTML = b"<!doctype html><title>Maintenance</title>"
 SQUEEZED = gzip.compress(HELD)
 SAID_200 = "the service replied 200, but the reply "
-LIKE_AN_ERROR = "is shaped like an error"
+LIKE_AN_ERROR = "looks like an error"
 NO_ID = "the service replied 200, but escrowctl found no id in the reply"
 
 UNKNOWN_EITHER_WAY = (
@@ -137,7 +137,7 @@ def unknown_error(server: WireServer, case: Unknown, *, creates: bool) -> dict[s
     place = "/api/v1/transactions" if creates else "/api/v1/transactions/tx_1/release"
     return {
         "code": "outcome_unknown",
-        "hint": "settle it before doing it again: escrowctl journal resolve j1",
+        "hint": f"resolve j1 before you repeat the {'create' if creates else 'release'}: escrowctl journal resolve j1",
         "http_status": case.status,
         "request_id": "a-uuid",
         "outcome": "unknown",
@@ -363,7 +363,7 @@ def test_create_without_a_connection_is_not_sent_and_is_repeatable(
         assert key != request_id
         assert error == {
             "code": "no_connection",
-            "hint": "the base URL came from ESCROWCTL_BASE_URL",
+            "hint": "check the base URL (from ESCROWCTL_BASE_URL)",
             "http_status": None,
             "outcome": "not_sent",
             "exit_code": 11,
@@ -389,7 +389,7 @@ def test_release_without_a_connection_stops_at_the_read(run: Run, journal: Journ
     assert error == {
         "code": "no_connection",
         "message": f"{url}: no connection could be opened ([Errno 111] Connection refused). The release was not sent.",
-        "hint": "the base URL came from ESCROWCTL_BASE_URL",
+        "hint": "check the base URL (from ESCROWCTL_BASE_URL)",
         "http_status": None,
         "outcome": "not_sent",
         "exit_code": 11,
@@ -463,11 +463,11 @@ def test_unknown_release_is_reported_with_the_commands_to_settle_it(service_and_
     assert (result.code, result.out) == (12, "")
     assert result.err.splitlines() == [
         "unknown: the release was sent, but the connection broke before a reply came (Server disconnected without "
-        "sending a response). tx_1 may or may not be released. It was not sent again.",
+        "sending a response). tx_1 may or may not be released. escrowctl sent the release once.",
         f"  sent    2026-11-21T03:12:44.000Z  PUT {server.base_url}/api/v1/transactions/tx_1/release",
         "  key     a-uuid  (this service is not known to deduplicate by key)",
         '  entry   j1  "order 8841"   request a-uuid',
-        "hint: settle it before doing it again: escrowctl journal resolve j1",
+        "hint: resolve j1 before you repeat the release: escrowctl journal resolve j1",
     ]
 
 
@@ -549,5 +549,5 @@ def test_unknown_write_reports_that_the_service_deduplicates(
     shown = run(*CREATE, environ=around, new_uuid=lambda: "a-uuid")
 
     assert (shown.code, len(server.writes)) == (12, 3)
-    assert "It was sent 3 times, under one key." in shown.err
+    assert "escrowctl made 3 attempts with the same idempotency key." in shown.err
     assert "  key     a-uuid  (this service deduplicates by key)\n" in shown.err

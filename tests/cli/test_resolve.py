@@ -19,6 +19,7 @@ from wire_server import Behave, Seen, WireServer, by_method, hang_up
 
 from cli.conftest import Journal, Profile
 from cli.replies import CREATE, HELD, RELEASE, RELEASED, in_turn, json_reply, writes_meet
+from escrowctl.journal.model import DECIDED_APPLIED
 
 KEY = "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"
 WHY = ("--reason", "desk ticket 5512")
@@ -72,7 +73,7 @@ def test_create_stays_unknown_when_only_its_amount_is_found(
         f"reading: {server.base_url}, sending no write\n"
         "found: GET /transactions: 2 items, there may be more pages\n"
         "found: tx_88F2: held 100 USD\n"
-        "unknown: j1 is still unknown: tx_88F2 matches, but an equal amount proves nothing.\n"
+        "unknown: j1 is still unknown: tx_88F2 matches the request, but an equal amount proves nothing.\n"
         f"  sent    2026-11-21T03:12:44.000Z  POST {server.base_url}/api/v1/transactions  "
         '{"amount":100,"currency":"USD"}\n'
         f"  key     {KEY}  (this service is not known to deduplicate by key)\n"
@@ -96,7 +97,10 @@ def test_a_create_whose_key_a_record_carries_is_settled(
     result = run("journal", "resolve", "j1", "--json")
 
     assert (result.code, result.json["state"], result.json["id"]) == (0, "done", "tx_88F2")
-    assert (result.json["detail"], server.writes) == ("tx_88F2 carries its idempotency key, by reading", [])
+    assert (result.json["detail"], server.writes) == (
+        "tx_88F2 contains the idempotency key of this create (found in the list)",
+        [],
+    )
     assert journal() == [("create_transaction", "done")]
     # Done is done: the same line is another escrow now, and asked for on purpose.
     assert run("journal", "resolve", "j1").code == 0
@@ -131,7 +135,7 @@ def test_a_release_that_reads_as_released_is_settled(run: Run, serve: Any, write
 
     result = run("journal", "resolve", "j1", environ=around, terminal=True)
 
-    assert (result.code, result.out) == (0, "j1   release   100 USD   tx_1   done, read back as released\n")
+    assert (result.code, result.out) == (0, "j1   release   100 USD   tx_1   done, the service reported released\n")
     assert [seen.method for seen in server.seen] == ["GET", "PUT", "GET"]
     assert run(*RELEASE, environ=around).code == 7
 
@@ -161,7 +165,7 @@ def test_status_of_another_escrow_settles_no_release(
     result = run("journal", "resolve", "j1")
 
     assert (result.code, len(server.writes)) == (12, 1)
-    assert "the record of tx_1 has the id tx_2" in result.err
+    assert "the service answered for tx_1 with the id tx_2" in result.err
     assert journal() == [("release_transaction", "unknown")]
 
 
@@ -184,8 +188,8 @@ def test_a_webhook_and_a_raw_call_stay_unknown(service_and_run: ServiceAndRun, j
     results = [run("journal", "resolve", name) for name in ("j1", "j2")]
 
     assert ([result.code for result in results], len(server.writes)) == ([12, 12], sent)
-    assert "wh_1 matches, but an equal URL proves nothing." in results[0].err
-    assert "cannot read whether this DELETE call was applied" in results[1].err
+    assert "wh_1 matches the request, but an equal URL proves nothing." in results[0].err
+    assert "cannot find out whether this DELETE call was applied" in results[1].err
 
 
 # Verdicts
@@ -199,11 +203,11 @@ def test_operator_decision_applied_is_recorded_after_reading_the_id(
 
     result = run("journal", "resolve", "j1", "--applied", "--id", "tx_88F2", *WHY, terminal=True, now=lambda: NOW)
 
-    assert (result.code, result.out) == (0, "j1   create   100 USD   tx_88F2   applied, on an operator's word\n")
+    assert (result.code, result.out) == (0, f"j1   create   100 USD   tx_88F2   {DECIDED_APPLIED}\n")
     assert "found: read tx_88F2: held 100 USD, as sent\n" in result.err
     assert [(seen.method, seen.target) for seen in server.seen] == [("GET", "/api/v1/transactions/tx_88F2")]
     last = run("journal", "show", "j1", "--json").json["history"][-1]
-    assert re.fullmatch(r"applied, on an operator's word \(\S+: desk ticket 5512\)", last["detail"])
+    assert re.fullmatch(DECIDED_APPLIED + r" \(\S+: desk ticket 5512\)", last["detail"])
     assert journal() == [("create_transaction", "done")]
 
 
@@ -219,7 +223,7 @@ def test_operator_decision_without_a_user_name_records_the_uid(
     run("journal", "resolve", "j1", "--applied", "--id", "tx_88F2", *WHY)
 
     last = run("journal", "show", "j1", "--json").json["history"][-1]
-    assert last["detail"] == f"applied, on an operator's word (uid={os.geteuid()}: desk ticket 5512)"
+    assert last["detail"] == f"{DECIDED_APPLIED} (uid={os.geteuid()}: desk ticket 5512)"
 
 
 def test_operator_decision_not_applied_allows_the_same_command(
@@ -254,12 +258,12 @@ def test_key_of_a_write_not_applied_is_used_again(
         (
             json_reply(b'{"id":"tx_2","amount":99,"currency":"USD"}'),
             3,
-            "tx_2 differs from what was sent: its amount is 99 (100 was sent).",
+            "--applied is refused: tx_2 differs from what was sent: its amount is 99 (100 was sent).",
         ),
         (
             json_reply(b'{"id":"tx_2","amount":100,"currency":"EUR"}'),
             3,
-            "tx_2 differs from what was sent: its currency is EUR (USD was sent).",
+            "--applied is refused: tx_2 differs from what was sent: its currency is EUR (USD was sent).",
         ),
         (json_reply(b"", "404 No"), 6, "tx_2 could not be read: get transaction tx_2: the service replied 404."),
         (hang_up, 10, "tx_2 could not be read: "),
@@ -290,7 +294,10 @@ def test_not_applied_is_refused_when_the_release_reads_released(run: Run, serve:
     result = run("journal", "resolve", "j1", "--not-applied", *WHY, "--json", environ=around)
 
     assert (result.code, result.error["code"]) == (3, "expectation_failed")
-    assert result.error["message"] == "tx_1 reads as released. Nothing was recorded."
+    assert (
+        result.error["message"]
+        == "--not-applied is refused: the service reports tx_1 as released. Nothing was recorded."
+    )
 
 
 def test_not_applied_is_refused_when_a_record_has_the_key(
@@ -324,7 +331,7 @@ def test_read_is_announced_only_when_one_is_sent(service_and_run: ServiceAndRun)
 
 @pytest.mark.parametrize(
     ("echoed", "code", "sentence"),
-    [(b"tx_1", 7, "j1 created tx_1 at "), (b"tx_9", 3, "the record of TX_1 has the id tx_9. Nothing was recorded.")],
+    [(b"tx_1", 7, "--id tx_1 is refused: j1 "), (b"tx_9", 3, "the service answered for TX_1 with the id tx_9. ")],
 )
 def test_resolved_create_gets_the_id_that_the_record_echoes(
     service_and_run: ServiceAndRun, journal: Journal, echoed: bytes, code: int, sentence: str
@@ -349,7 +356,7 @@ def test_one_escrow_cannot_settle_two_creates(service_and_run: ServiceAndRun, jo
     result = run("journal", "resolve", "j2", "--applied", "--id", "tx_1", *WHY, "--allow-unreadable", "--json")
 
     assert (result.code, result.error["code"], len(server.writes)) == (7, "already_done", 2)
-    assert result.error["message"].startswith("j1 created tx_1 at ")
+    assert result.error["message"].startswith("--id tx_1 is refused: j1 already has this id ")
     assert journal() == [("create_transaction", "done"), ("create_transaction", "unknown")]
 
 
@@ -419,12 +426,12 @@ def test_applied_is_refused_when_the_release_reads_held(profile: Profile, run: R
 
     assert (result.code, result.error["message"]) == (
         3,
-        "tx_1 reads as held 100 USD, not as released. Nothing was recorded.",
+        "--applied is refused: the service reports tx_1 as held 100 USD, not released. Nothing was recorded.",
     )
     assert journal() == [("release_transaction", "unknown")]
     assert run(*line, "--allow-unreadable").code == 0
     again = run(*RELEASE, "--json")
-    assert (again.code, "recorded as applied, an operator decided" in again.error["message"]) == (7, True)
+    assert (again.code, "an operator recorded the release of tx_1 as applied" in again.error["message"]) == (7, True)
 
 
 @pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])
@@ -438,7 +445,10 @@ def test_not_applied_without_a_read_needs_allow_unreadable(
 
     result = run(*verdict, "--json")
 
-    assert (result.code, result.error["hint"]) == (6, "to record it without reading: --allow-unreadable")
+    assert (result.code, result.error["hint"]) == (
+        6,
+        "to record the decision without a read: repeat the command with --allow-unreadable",
+    )
     assert result.error["message"].endswith("Nothing was recorded.")
     assert journal() == [(f"{line[1]}_transaction", "unknown")]
     assert (run(*verdict, "--allow-unreadable").code, server.writes) == (0, [])
@@ -659,8 +669,8 @@ def test_write_settled_by_a_read_is_not_resent(run: Run, serve: Any, write_confi
 @pytest.mark.parametrize(
     ("one", "code", "sentence"),
     [
-        (HELD.replace(b"100", b"5000"), 3, "tx_1 holds 5000 USD now, but j1 releases 100 USD."),
-        (HELD.replace(b"tx_1", b"tx_9"), 3, "the record of tx_1 has the id tx_9"),
+        (HELD.replace(b"100", b"5000"), 3, "j1 was sent for 100 USD, but tx_1 now has 5000 USD."),
+        (HELD.replace(b"tx_1", b"tx_9"), 3, "the service answered for tx_1 with the id tx_9"),
         (b"<html>", 10, "get transaction tx_1: the service replied 200"),
     ],
     ids=["another amount", "another escrow", "unreadable"],
@@ -711,7 +721,7 @@ def test_write_stored_as_hashes_cannot_be_resent(unknown_write: Callable[..., tu
     result = run("journal", "resolve", "j1", "--resend", "--yes", *WHY, "--json")
 
     assert (result.code, server.writes) == (2, [])
-    assert result.error["hint"] == "repeat the command itself with --allow-duplicate j1"
+    assert result.error["hint"] == "repeat the original command with --allow-duplicate j1"
 
 
 def test_sandbox_settles_an_unknown_in_its_own_journal(run: Run) -> None:

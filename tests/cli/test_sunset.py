@@ -12,9 +12,12 @@ TWICE = ("tx", "get", "tx_1", "tx_2")
 @pytest.mark.parametrize(
     ("headers", "sentence"),
     [
-        (("Deprecation: @1688169599",), "deprecated since 2023-06-30"),
-        (("Sunset: Wed, 31 Dec 2026 23:59:59 GMT",), "ends 2026-12-31"),
-        (("Deprecation: @1688169599", "Sunset: Wed, 31 Dec 2026 23:59:59 GMT"), "deprecated since 2023-06-30, ends"),
+        (("Deprecation: @1688169599",), "is deprecated since 2023-06-30"),
+        (("Sunset: Wed, 31 Dec 2026 23:59:59 GMT",), "ends on 2026-12-31"),
+        (
+            ("Deprecation: @1688169599", "Sunset: Wed, 31 Dec 2026 23:59:59 GMT"),
+            "is deprecated since 2023-06-30 and ends on",
+        ),
     ],
 )
 def test_sunset_header_is_reported_once(
@@ -25,8 +28,8 @@ def test_sunset_header_is_reported_once(
     result = run(*TWICE)
 
     assert result.code == 0
-    assert result.err.count("warning: the service reports for GET ") == 1
-    assert f"{server.base_url}/api/v1/transactions/tx_1: {sentence}" in result.err
+    assert result.err.count("warning: the service says that GET ") == 1
+    assert f"{server.base_url}/api/v1/transactions/tx_1 {sentence}" in result.err
 
 
 @pytest.mark.parametrize(

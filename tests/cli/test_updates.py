@@ -38,7 +38,7 @@ def test_update_is_confirmed_by_id_and_the_record_read_again(service_and_run: Se
     assert typed.err == OBSERVED + (
         f"  id tx_1   amount 100 USD   status held   profile 127.0.0.1   host {server.base_url}\n"
         '  PUT {"note":"checked","n":1.50}\n'
-        "The effect of an update is not documented. Type the id to send it: tx_1\n> "
+        "The service does not document what an update does. It may release the escrow. Type the id to send it: tx_1\n> "
     )
     assert other.err.endswith('"yes" is not tx_1: tx_1 was not updated. Nothing was sent.\n')
     assert [seen.method for seen in server.seen] == ["GET", "GET", "PUT", "GET"]
@@ -52,7 +52,7 @@ def test_update_is_not_sent_when_the_record_changed_during_confirmation(service_
     result = run(*UPDATE, terminal=True, stdin="tx_1\n")
 
     assert (result.code, server.writes) == (3, [])
-    assert "tx_1 changed while waiting for confirmation: held 100 USD then, released 100 USD now." in result.err
+    assert "tx_1 changed since escrowctl read it: held 100 USD before, released 100 USD now." in result.err
 
 
 def test_update_without_a_terminal_is_not_sent(service_and_run: ServiceAndRun) -> None:
@@ -109,7 +109,7 @@ def test_update_interrupted_while_reading_back_is_shown_first(profile: Profile, 
     result = run(*UPDATE, "--yes", "--json")
 
     assert (result.code, result.json) == (130, json.loads(UPDATED))
-    assert "tx_1 could not be read back: it was interrupted" in result.err
+    assert "tx_1 could not be read back: escrowctl was interrupted" in result.err
 
 
 def test_replayed_update_is_not_read_back(profile: Profile, run: Run) -> None:
@@ -179,7 +179,10 @@ def test_unreadable_record_is_updated_only_with_allow_unreadable(service_and_run
     refused, sent = run(*UPDATE, "--yes"), run(*UPDATE, "--yes", "--allow-unreadable")
 
     assert (refused.code, sent.code, len(server.writes)) == (10, 0, 1)
-    assert "The update was not sent.\nhint: to update it anyway: --allow-unreadable\n" in refused.err
+    assert (
+        "The update was not sent.\nhint: to skip this check: repeat the command with --allow-unreadable\n"
+        in refused.err
+    )
 
 
 def test_the_sandbox_answers_as_was_observed(run: Run) -> None:

@@ -95,6 +95,6 @@ def test_config_path_is_quoted_in_hints(program: Program, serve: Serve, tmp_path
     unknown = program.run("--config", str(config), "-p", "acme", *CREATE, "--json")
     assert unknown.code == 12
     lead, pasteable = unknown.error["hint"].split(": ", 1)
-    assert lead == "settle it before doing it again"
+    assert lead == "resolve j1 before you repeat the create"
     settled = program.bash(f"{pasteable} --json")
     assert (settled.code, settled.error["code"], settled.error["entry"]) == (12, "outcome_unknown", "j1")

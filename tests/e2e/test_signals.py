@@ -187,9 +187,9 @@ def test_signal_after_a_release_was_received_reports_unknown(
     assert (ended.code, ended.out) == (12, "")
     assert ended.error == {
         "code": "outcome_unknown",
-        "message": "the release was sent, but it was interrupted before a reply came. "
-        "tx_1 may or may not be released. It was not sent again.",
-        "hint": "settle it before doing it again: escrowctl journal resolve j1",
+        "message": "the release was sent, but escrowctl was interrupted before a reply came. "
+        "tx_1 may or may not be released. escrowctl sent the release once.",
+        "hint": "resolve j1 before you repeat the release: escrowctl journal resolve j1",
         "http_status": None,
         "request_id": entry["request_id"],
         "outcome": "unknown",

@@ -70,7 +70,7 @@ def test_escrow_is_created_released_and_refused_the_second_time(program: Program
     assert (code, settled(shown)) == (
         7,
         "sandbox: built in, no real money\n"
-        f"error: {resource_id} was already released from here, N s ago (journal j2). Nothing was sent.\n",
+        f"error: escrowctl already released {resource_id} N s ago (j2). Nothing was sent.\n",
     )
     assert program.journal("--sandbox") == [("create_transaction", "done"), ("release_transaction", "done")]
 
@@ -118,11 +118,11 @@ def test_timed_out_create_is_refused_when_repeated(program: Program, tmp_path: P
             12,
             f"live: acme-live, {server.base_url}\n"
             "unknown: the create was sent, but no reply came within 0.5 s. The escrow may or may not exist. "
-            "It was not sent again.\n"
+            "escrowctl sent the create once.\n"
             f'  sent    TIME  POST {url}  {{"amount":2500,"currency":"EUR"}}\n'
             "  key     UUID  (this service is not known to deduplicate by key)\n"
             '  entry   j1  "order 8841"   request UUID\n'
-            "hint: settle it before doing it again: escrowctl -p acme-live journal resolve j1\n",
+            "hint: resolve j1 before you repeat the create: escrowctl -p acme-live journal resolve j1\n",
         )
 
         code, shown = program.terminal(*line, columns=200).finish()
@@ -130,8 +130,8 @@ def test_timed_out_create_is_refused_when_repeated(program: Program, tmp_path: P
             12,
             f"live: acme-live, {server.base_url}\n"
             "error: an identical create (2500 EUR, N s ago, j1) still has an unknown outcome. Nothing was sent now.\n"
-            "hint: to settle it:                   escrowctl -p acme-live journal resolve j1\n"
-            "      to create a second one anyway:  repeat the command with --allow-duplicate j1\n",
+            "hint: to resolve j1:               escrowctl -p acme-live journal resolve j1\n"
+            "      to send this create anyway:  repeat the command with --allow-duplicate j1\n",
         )
         assert [seen.body for seen in server.writes] == [b'{"amount":2500,"currency":"EUR"}']
 

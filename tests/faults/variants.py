@@ -168,7 +168,7 @@ def believes_the_file() -> None:
         return [folded.entry for folded in found.values()]
 
     SqliteTransaction.check = unchecked  # type: ignore[method-assign] # as above
-    SqliteTransaction.under = indexed  # type: ignore[method-assign] # as above
+    SqliteTransaction.find_by_keys = indexed  # type: ignore[method-assign] # as above
     reading.build = built  # type: ignore[attr-defined] # as above
 
 

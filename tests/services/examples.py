@@ -178,7 +178,7 @@ UNPOINTED = ExampleService(
             f"{CREATE} --reference a",
             12,
             "",
-            "escrowctl found no id in the reply. The escrow may or may not exist. It was not sent again.\n"
+            "escrowctl found no id in the reply. The escrow may or may not exist. escrowctl sent the create once.\n"
             f"  reply   {_STRANGE}\n",
         ),
         Expected(
@@ -186,7 +186,7 @@ UNPOINTED = ExampleService(
             12,
             "",
             '"hint": "if /escrowRef is the id:  escrowctl -p p config set reply.id /escrowRef\\n'
-            'then settle this one:     escrowctl -p p journal resolve j2"',
+            'then resolve j2:          escrowctl -p p journal resolve j2"',
         ),
         Expected("tx get A-10977 --fields /escrowRef,status --json", 0, '{"/escrowRef": "A-10977", "status": null}\n'),
         Expected("tx list -q", 0, ""),
@@ -351,7 +351,7 @@ SUCCESS_FALSE = ExampleService(
         "GET /webhooks": ok('{"success":false,"data":[]}'),
     },
     expected=(
-        Expected(CREATE, 12, "", 'the service replied 200, but the reply is shaped like an error (field "success").'),
+        Expected(CREATE, 12, "", 'the service replied 200, but the reply looks like an error (field "success").'),
         Expected("tx get tx_1", 0, "id\ttx_1\nstatus\theld\nerror\t\n"),
         Expected(
             "tx get tx_2", 10, "", 'get transaction tx_2: the service replied 200, but the reply says: "not today".'
@@ -362,9 +362,7 @@ SUCCESS_FALSE = ExampleService(
         Expected("tx release tx_1 --yes", 12, "", "tx_1 may or may not be released."),
         Expected("user get u_1", 10, "", 'get user u_1: the service replied 200, but the reply says: "no such user".'),
         Expected("webhook create --url https://x.example", 12, "", "The endpoint may or may not be registered."),
-        Expected(
-            "webhook list", 10, "", "list webhooks: the service replied 200, but the reply is shaped like an error."
-        ),
+        Expected("webhook list", 10, "", "list webhooks: the service replied 200, but the reply looks like an error."),
         Expected("api GET /transactions", 0, '{"success": false, "error": {"message": "not today"}}\n'),
     ),
 )
@@ -390,7 +388,10 @@ SPEECHLESS = ExampleService(
         Expected("tx list", 10, "", "the service replied 204, but the reply is empty."),
         Expected("tx update tx_1 --data '{}' --yes", 10, "", "The update was not sent."),
         Expected(
-            "tx release tx_1 --yes", 10, "", "The release was not sent.\nhint: to release it anyway: --allow-unreadable"
+            "tx release tx_1 --yes",
+            10,
+            "",
+            "The release was not sent.\nhint: to skip this check: repeat the command with --allow-unreadable",
         ),
         Expected(
             "tx release tx_1 --yes --allow-unreadable",

@@ -114,7 +114,7 @@ class MemoryTransaction:
         found = self.content.folded.get(number)
         return found.entry if found else None
 
-    def under(self, keys: Collection[int]) -> list[Entry]:
+    def find_by_keys(self, keys: Collection[int]) -> list[Entry]:
         wanted = set(keys)
         found = [folded.entry for folded in self.content.folded.values() if wanted & folded.keys]
         return sorted(found, key=lambda entry: entry.number, reverse=True)
@@ -228,7 +228,7 @@ class MemoryStorage:
         links = self._content.links
         if head == EMPTY or (head.sequence <= len(links) and links[head.sequence - 1].digest == head.digest):
             return None
-        return f"record {head.sequence} is another one than before"
+        return f"record {head.sequence} was changed"
 
     def find_lost(self) -> str | None:
         return None

@@ -34,7 +34,7 @@ Opener = Callable[[], tuple[Storage, Locks]]
 
 @pytest.fixture(params=["sqlite", "memory"])
 def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opener]:
-    """What opens one journal, as often as it is called, as another process would."""
+    """A function that opens the journal like another process, any number of times."""
     open_storage = opening.open_storage if request.param == "sqlite" else memory.open_storage
     opened: list[tuple[Storage, Locks]] = []
 
@@ -232,10 +232,10 @@ def test_open_and_released_writes_are_found_under_their_keys(storage: Storage) -
 
     with storage.transaction() as transaction:
         transaction.check()
-        identical = transaction.under(fingerprint_keys(create(1)))
-        released = transaction.under(fingerprint_keys(release("TX_1")))
-        under_reference = transaction.under(duplicate_keys(storage.entries([5])[0]))
-        nothing = transaction.under(fingerprint_keys(create(77)))
+        identical = transaction.find_by_keys(fingerprint_keys(create(1)))
+        released = transaction.find_by_keys(fingerprint_keys(release("TX_1")))
+        under_reference = transaction.find_by_keys(duplicate_keys(storage.entries([5])[0]))
+        nothing = transaction.find_by_keys(fingerprint_keys(create(77)))
 
     assert [entry.number for entry in identical] == [3, 1]
     assert [entry.number for entry in released] == [4]

@@ -17,7 +17,7 @@ from escrowctl.writes.kinds import kind_of
 
 if TYPE_CHECKING:
     from escrowctl.journal.model import OperatorDecision
-    from escrowctl.writes.resolve import Resolution
+    from escrowctl.writes.resolve import Resolver
 
 
 class _Ruling(NamedTuple):
@@ -102,9 +102,9 @@ def resolve(
 
 
 def _settle(session: Session, entry: Entry, verdict: _Ruling) -> Entry:
-    from escrowctl.writes.resolve import Resolution
+    from escrowctl.writes.resolve import Resolver
 
-    resolution = Resolution(
+    resolution = Resolver(
         session.service,
         reader=session.reader,
         writer=session.writer,
@@ -166,7 +166,7 @@ def _note_reading(session: Session, verdict: _Ruling) -> None:
     session.console.note("reading", f"{session.service.origin}, {what}", word="reading")
 
 
-def _resend(session: Session, resolution: "Resolution", entry: Entry, verdict: _Ruling, *, asked: bool) -> Entry:
+def _resend(session: Session, resolution: "Resolver", entry: Entry, verdict: _Ruling, *, asked: bool) -> Entry:
     from escrowctl.writes.failures import write_failure
 
     result = resolution.send_again(entry, _decision(verdict), asked=asked, allow_unreadable=verdict.unread)

@@ -33,13 +33,13 @@ def _compare_derived(database: sqlite3.Connection) -> str | None:
     dates = _dates(database)
     numbers = [number for (number,) in database.execute("SELECT number FROM entries ORDER BY number")]
     if numbers != sorted(dates):
-        return "the entries and the records are not of the same writes"
+        return "the tables entries and records list different writes"
     totals: dict[TotalKey, Decimal] = {}
     keys = 0
     for start in range(0, len(numbers), _PAGE):
         for number, folded in _read(database, numbers[start : start + _PAGE]):
             if folded is None or folded.row[2:] != dates[number]:
-                return f"entry j{number} is not what its records make of it"
+                return f"entry j{number} does not match its records"
             if not _guards(database, number, folded.keys):
                 return f"the duplicate index has no entry for j{number}"
             keys += len(folded.keys)
@@ -47,9 +47,9 @@ def _compare_derived(database: sqlite3.Connection) -> str | None:
                 key = total_key(folded.entry)
                 totals[key] = sum_exactly((totals.get(key, Decimal(0)), amount))
     if any(database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] != keys for table in GUARDS):
-        return "the duplicate index names writes that no entry accounts for"
+        return "the duplicate index lists keys that no entry has"
     if any(_stored_totals(database, table) != totals for table in TOTALS):
-        return "the totals that caps count are not what the entries add up to"
+        return "the stored totals for caps do not match the entries"
     return None
 
 

@@ -39,7 +39,7 @@ def open_database_to_read(path: Path) -> sqlite3.Connection:
 
 
 def copy_before_migration(path: Path) -> None:
-    """Copy the file to `journal.db.bak` as it is on disk, durably, before it is brought to a newer format.
+    """Copy the file to `journal.db.bak`, durably, before a migration.
 
     The copy is SQLite's own: closing the file by hand would free this process's locks on it (fcntl(2)).
     """
@@ -61,11 +61,11 @@ def _check_files(path: Path, *, reading: bool = False) -> None:
         except (FileNotFoundError, NotADirectoryError):
             continue
         except NotRegularError as error:
-            raise _refusal(
-                f"{file} {error.strerror}", f"look at it, then move it away: ls -l {shlex.quote(str(file))}"
-            ) from error
+            quoted = shlex.quote(str(file))
+            hint = f"check the file, then move it away: ls -l {quoted}; mv {quoted} {quoted}.bad"
+            raise _refusal(f"{file} {error.strerror}", hint) from error
         if flaw is not None and not reading:
-            raise _refusal(f"{file} {flaw.reason}", flaw.fix or f"look at it: ls -l {shlex.quote(str(file))}")
+            raise _refusal(f"{file} {flaw.reason}", flaw.fix or f"check the file: ls -l {shlex.quote(str(file))}")
 
 
 def _refusal(what: str, hint: str) -> EscrowctlError:

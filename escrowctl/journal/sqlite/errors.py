@@ -2,22 +2,21 @@
 
 import contextlib
 import functools
+import shlex
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Hints, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Hints, command, not_sent
 from escrowctl.journal.fields import UNDECODABLE
 from escrowctl.journal.storage import ACCEPT_HEAD
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _RAISED = (sqlite3.Error, OSError, *UNDECODABLE)
-_WHEN_DAMAGED = (
-    Hint("escrowctl journal verify", "what is wrong with it"),
-    Hint("move it away, then escrowctl journal import FILE --restore, with the newest export", "to bring it back"),
-)
+_RESTORE = "escrowctl journal import NEWEST_EXPORT --restore"
+_TO_RESTORE = "to restore the journal"
 
 
 class _HasPath(Protocol):
@@ -66,18 +65,25 @@ def unusable(path: Path, why: str, *, hint: Hints = ()) -> EscrowctlError:
     return not_sent(
         ErrorCode.JOURNAL_UNUSABLE,
         f"the journal {path} cannot be used: {why}.",
-        hint=hint or f"no write is sent without a journal: {path.parent} must be a folder that can be written",
+        hint=hint or Hint(f"ls -ld {shlex.quote(str(path.parent))}", "check that the folder exists and is writable"),
     )
 
 
 def damaged(path: Path, why: str) -> EscrowctlError:
     """Return the error that the file is not what was written."""
-    return unusable(path, f"it is damaged: {why}", hint=_WHEN_DAMAGED)
+    return unusable(path, f"the file is damaged: {why}", hint=_when_damaged(path))
 
 
 def lost(path: Path, why: str) -> EscrowctlError:
     """Return the error that the file contradicts the head saved next to it."""
-    return unusable(path, f"it is damaged: {why}", hint=(*_WHEN_DAMAGED, ACCEPT_HEAD))
+    return unusable(path, f"the file is damaged: {why}", hint=(*_when_damaged(path), ACCEPT_HEAD))
+
+
+def missing(path: Path) -> EscrowctlError:
+    """Return the error that the file is missing although there were records in it."""
+    return unusable(
+        path, "the file is missing, but its head file exists", hint=(Hint(_RESTORE, _TO_RESTORE), ACCEPT_HEAD)
+    )
 
 
 def _error_of(path: Path, error: Exception) -> EscrowctlError:
@@ -85,17 +91,27 @@ def _error_of(path: Path, error: Exception) -> EscrowctlError:
         return unusable(path, str(error), hint=_advice(path, error))
     if isinstance(error, OSError):
         return unusable(path, str(error))
-    return damaged(path, "a value in it is not what was recorded")
+    return damaged(path, "a stored value does not match its record")
+
+
+def _when_damaged(path: Path) -> tuple[Hint, ...]:
+    file = shlex.quote(str(path))
+    return (
+        command("journal verify", "to see the damage"),
+        Hint(f"mv {file} {file}.damaged && {_RESTORE}", _TO_RESTORE),
+    )
 
 
 def _advice(path: Path, error: sqlite3.Error) -> Hints:
     # The low byte is the primary result code (sqlite.org/rescode.html).
-    match getattr(error, "sqlite_errorcode", sqlite3.SQLITE_IOERR) & 0xFF:
+    match getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF:
         case sqlite3.SQLITE_FULL:
-            return f"free space in {path.parent}, then repeat the command"
+            return f"make space in {path.parent}, then repeat the command"
         case sqlite3.SQLITE_BUSY:
-            return "another process has been writing in it for too long: repeat the command"
+            return "another process keeps the journal locked: repeat the command"
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_ERROR:
-            return _WHEN_DAMAGED
+            return _when_damaged(path)
+        case sqlite3.SQLITE_IOERR:
+            return command("journal verify", f"check the disk of {path.parent}, then the journal")
         case _:
             return ()

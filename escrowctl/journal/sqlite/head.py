@@ -49,7 +49,7 @@ class HeadFile:
         """
         replace_file(self.path, _line(journal_id, head), private=True)
 
-    def keep(self, journal_id: str, head: Head) -> None:
+    def update(self, journal_id: str, head: Head) -> None:
         """Write the head in place, one line of fixed length; a file that cannot be written only lags."""
         with contextlib.suppress(OSError):
             handle = open_regular(self.path, os.O_WRONLY)
@@ -73,33 +73,34 @@ class HeadFile:
 
 
 def require_restorable(file: HeadFile, journal_id: str, links: list[Link], *, own_id: str) -> None:
-    """Refuse to restore an export that is of another journal than was here before, or older.
+    """Refuse to restore an export of another journal than the one that was here before, or an older one.
 
     `own_id` is the id of the journal that is here now, and is empty.
     """
-    by_hand = f"to restore it anyway: check what was written here, then remove {file.path}"
+    # No command to paste: without the head, escrowctl forgets what only this journal had.
+    anyway = f"to restore anyway: ask the service about writes that only this journal had, then remove {file.path}"
     try:
         saved = file.read()
     except UnreadableHeadError:
         raise refuse_restore(
-            f"{file.path} is not a head file: which journal was here is not known.", hint=by_hand
+            f"{file.path} is not a head file, so escrowctl cannot tell which journal was here.", hint=anyway
         ) from None
     if saved is None or saved == SavedHead(own_id, EMPTY):
         return
     if saved.journal_id != journal_id:
         raise refuse_restore(
-            f"{file.path} is of journal {saved.journal_id}, and the export is of journal {journal_id}.",
-            hint=(f"import an export of journal {saved.journal_id}", by_hand),
+            f"{file.path} belongs to journal {saved.journal_id}, but the export comes from journal {journal_id}.",
+            hint=(f"import an export of journal {saved.journal_id}", anyway),
         )
     had = saved.head.sequence
     if had > len(links):
         raise refuse_restore(
-            f"the journal here had {had} records, and the export has {len(links)}: later writes would not be known, "
-            "and could be sent again.",
-            hint=("import a later export", f"or settle later writes by hand, then remove {file.path}"),
+            f"this journal had {had} records, but the export has {len(links)}: escrowctl would forget later writes and "
+            "could send them again.",
+            hint=("import a later export", anyway),
         )
     if had and links[had - 1].digest != saved.head.digest:
-        raise refuse_restore(f"the export is not of the journal that was here: {file.path.name} contradicts it.")
+        raise refuse_restore(f"the export does not match {file.path.name}: record {had} differs.")
 
 
 def refuse_restore(message: str, *, hint: Hints = ()) -> EscrowctlError:

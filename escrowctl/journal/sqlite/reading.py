@@ -1,4 +1,4 @@
-"""What is read from the journal's tables; each entry is checked against its records as it is read."""
+"""What is read from the journal's tables; each entry is checked against its records when it is read."""
 
 import sqlite3
 from collections.abc import Collection, Iterable
@@ -89,8 +89,8 @@ class Tail(NamedTuple):
         """What is wrong with it; None for what was written."""
         before = self.links[1].head if len(self.links) > 1 else EMPTY
         if self.links and not self.links[0].follows(before):
-            return f"record {self.head.sequence} does not follow from the one before"
-        return None if self.ends_alike else "its entries and its records do not end with the same one"
+            return f"record {self.head.sequence} does not match the record before it"
+        return None if self.ends_alike else "its tables entries and records end with different entries"
 
 
 def read_tail(database: sqlite3.Connection) -> Tail:

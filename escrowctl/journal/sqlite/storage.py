@@ -2,8 +2,8 @@
 
 TRUNCATE mode with synchronous=EXTRA costs under a millisecond a commit and is safe for several
 processes with the SQLite versions in the field (WAL is not before 3.51.3, and a lost unlink of a
-DELETE-mode journal could roll a commit back). The tables are `journal.sqlite.schema`'s. Whatever is
-read is checked: a damaged file is an error, never an answer.
+DELETE-mode journal could roll a commit back). The tables are `journal.sqlite.schema`'s. Every
+read is checked: a damaged file raises an error.
 """
 
 import contextlib
@@ -12,11 +12,12 @@ from collections.abc import Collection, Iterator
 from functools import cached_property
 from pathlib import Path
 
+from escrowctl.errors import Hint, command
 from escrowctl.journal.chain import EMPTY, Head, Link
 from escrowctl.journal.model import Entry, PlanRow, Selection
 from escrowctl.journal.sqlite import schema
 from escrowctl.journal.sqlite.connect import copy_before_migration, open_database, open_database_to_read
-from escrowctl.journal.sqlite.errors import damaged, lost, translated, translating, unusable
+from escrowctl.journal.sqlite.errors import damaged, lost, missing, translated, translating, unusable
 from escrowctl.journal.sqlite.head import HeadFile, UnreadableHeadError, require_restorable
 from escrowctl.journal.sqlite.reading import find_digest, read_entries, read_links, read_tail, select_numbers
 from escrowctl.journal.sqlite.transaction import SqliteTransaction
@@ -33,8 +34,8 @@ class SqliteStorage:
         self._saved = HeadFile(path.with_suffix(".head"))
         self._db = database
         self._failed = False
-        self._known: SqliteTransaction | None = None
-        self._open: SqliteTransaction | None = None
+        self._last_transaction: SqliteTransaction | None = None
+        self._open_transaction: SqliteTransaction | None = None
 
     @classmethod
     def open(cls, path: Path, *, made_at: str, reading: bool = False) -> "SqliteStorage":
@@ -75,13 +76,14 @@ class SqliteStorage:
         """See `storage.Storage`."""
         if self._failed:
             # After a failed sync the next one may succeed for pages that never reached the disk.
-            raise unusable(self.path, "an earlier commit of this process failed")
+            hint = command("journal verify", "check the disk, then the journal")
+            raise unusable(self.path, "an earlier commit of this process failed", hint=hint)
         with translating(self.path):
             self._db.execute("BEGIN IMMEDIATE")
         try:
             with translating(self.path):
-                transaction = SqliteTransaction(self.path, self._db, self, self._known)
-            self._known, self._open = None, transaction
+                transaction = SqliteTransaction(self.path, self._db, self, self._last_transaction)
+            self._last_transaction, self._open_transaction = None, transaction
             yield transaction
             with translating(self.path):
                 self._commit(transaction)
@@ -89,10 +91,10 @@ class SqliteStorage:
             self._roll_back()
             raise
         finally:
-            self._open = None
-        self._known = transaction
+            self._open_transaction = None
+        self._last_transaction = transaction
         if transaction.appended:
-            self._saved.keep(self.journal_id, transaction.head)
+            self._saved.update(self.journal_id, transaction.head)
 
     # Reading
 
@@ -162,18 +164,18 @@ class SqliteStorage:
         try:
             saved = self._saved.read()
         except UnreadableHeadError:
-            return f"{name} next to it is not a head file"
+            return f"{name} is not a head file"
         if saved is None:
-            return None if last == EMPTY else f"{name} next to it is missing"
+            return None if last == EMPTY else f"{name} is missing"
         if saved.journal_id != self.journal_id:
-            return f"{name} next to it is of another journal, {saved.journal_id}"
+            return f"{name} belongs to another journal, {saved.journal_id}"
         return self._contradiction(saved.head, last)
 
     def require_complete(self) -> None:
         """See `storage.Storage`."""
         why = self.find_lost()
         if why is not None:
-            raise lost(self.path, why if self.is_there else "it is gone, and its head is still there")
+            raise lost(self.path, why) if self.is_there else missing(self.path)
         self.last()
 
     def accept_head(self) -> Head:
@@ -207,20 +209,20 @@ class SqliteStorage:
 
     def _flush(self) -> None:
         """Let a reader see what an open transaction has appended."""
-        if self._open is not None:
-            self._open.flush()
+        if self._open_transaction is not None:
+            self._open_transaction.flush()
 
     def _head(self) -> Head:
         return read_tail(self._db).head
 
     def _contradiction(self, head: Head, last: Head) -> str | None:
         if head.sequence > last.sequence:
-            older = "an older copy was restored, or it was truncated"
+            older = "an older copy was restored or the file was truncated"
             return f"it has {last.sequence} records but had {head.sequence}: {older}"
         if head == EMPTY:
             return None
         digest = last.digest if head.sequence == last.sequence else find_digest(self._db, head.sequence)
-        return None if digest == head.digest else f"record {head.sequence} is another one than before"
+        return None if digest == head.digest else f"record {head.sequence} was changed"
 
     @translated
     def _refuse_foreign_head(self) -> None:
@@ -228,15 +230,19 @@ class SqliteStorage:
         with contextlib.suppress(UnreadableHeadError):
             saved = self._saved.read()
             if saved is not None and saved.journal_id != self.journal_id:
-                hint = (f"bring journal {saved.journal_id} back", f"or, after a look, remove {self._saved.path}")
-                raise unusable(self.path, f"the head next to it is of journal {saved.journal_id}", hint=hint)
+                hint = (
+                    Hint("escrowctl journal import EXPORT --restore", f"to restore journal {saved.journal_id}"),
+                    f"or check which journal it belongs to, then remove {self._saved.path}",
+                )
+                raise unusable(self.path, f"its head file belongs to journal {saved.journal_id}", hint=hint)
 
     def _prepare(self, made_at: str) -> None:
         self._db.execute("PRAGMA journal_mode = TRUNCATE").fetchall()
         self._db.execute("PRAGMA synchronous = EXTRA")
         version = schema.version_of(self._db)
         if version > schema.VERSION:
-            raise unusable(self.path, f"it was written by a newer escrowctl (format {version})")
+            hint = "upgrade escrowctl"
+            raise unusable(self.path, f"it was written by a newer escrowctl (format {version})", hint=hint)
         if version == schema.VERSION:
             return
         self._db.execute("BEGIN IMMEDIATE")

@@ -79,7 +79,7 @@ class SqliteTransaction:
         return found.entry if found else None
 
     @translated
-    def under(self, keys: Collection[int]) -> list[Entry]:
+    def find_by_keys(self, keys: Collection[int]) -> list[Entry]:
         """See `storage.Transaction`; both tables of keys must name the same entries, and these their keys."""
         pairs, copied = (self._guarding(table, keys) for table in GUARDS)
         if pairs != copied:
@@ -88,9 +88,8 @@ class SqliteTransaction:
         found = self._read({number for _, number in pairs})
         for key, number in pairs:
             if number not in found or key not in found[number].keys:
-                raise damaged(
-                    self.path, f"its duplicate index names entry j{number}, which is not there or not like this"
-                )
+                why = f"its duplicate index lists entry j{number}, which is missing or different"
+                raise damaged(self.path, why)
         return [found[number].entry for number in sorted(found, reverse=True)]
 
     @translated
@@ -112,12 +111,12 @@ class SqliteTransaction:
     def restore(self, journal_id: str, links: list[Link]) -> None:
         """See `storage.Transaction`."""
         if self.head != EMPTY:
-            raise refuse_restore("this journal has entries: only an empty one can become another.")
+            raise refuse_restore("this journal has entries: --restore works only with an empty journal.")
         self._saved.require_restorable(journal_id, links)
         self._db.execute("UPDATE journal SET id = ?", (journal_id,))
         for link in links:
             if not link.follows(self.head):
-                raise damaged(self.path, f"record {link.record.sequence} does not follow from the one before")
+                raise damaged(self.path, f"record {link.record.sequence} does not match the record before it")
             self.add_link(link)
         # Before the commit: a kill in between leaves an empty journal, into which the same file can be restored.
         self._saved.replace(journal_id, self.head)

@@ -269,7 +269,7 @@ def test_restore_of_another_journal_next_to_a_head_is_refused(
     result = restored(run, export_file)
 
     assert result.code == 7, result.out
-    assert f"rm {state / 'journal.head'}" in result.error["hint"]
+    assert f"remove {state / 'journal.head'}" in result.error["hint"]
     assert (state / "journal.head").read_text() == kept
     assert (run(*OTHER).code, len(server.writes)) == (17, 1)
     (state / "journal.head").unlink()

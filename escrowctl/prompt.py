@@ -17,7 +17,9 @@ _MAX_ECHO = 80
 
 def confirmation_needed(why: str, flag: str) -> EscrowctlError:
     """Return the error of a write that cannot be confirmed here: `CONFIRMATION_NEEDED`; `flag` confirms it."""
-    return not_sent(ErrorCode.CONFIRMATION_NEEDED, f"{why}.", hint=f"to confirm on the command line: {flag}")
+    return not_sent(
+        ErrorCode.CONFIRMATION_NEEDED, f"{why}.", hint=f"to confirm without a question: repeat the command with {flag}"
+    )
 
 
 class Prompt:
@@ -59,7 +61,7 @@ class Prompt:
             raise Stopped(stopped.code, f"{declined}. {NOTHING_SENT}") from None
         if answer != word:
             typed = _shortened(answer)
-            why_not = f'"{typed}" is not {word}: {declined}' if typed else f"declined; {declined}"
+            why_not = f'you typed "{typed}" instead of "{word}": {declined}' if typed else f"declined; {declined}"
             raise not_sent(ErrorCode.DECLINED, f"{why_not}.")
 
     def ask(self, *lines: str) -> str:
@@ -99,5 +101,5 @@ def _shortened(text: str) -> str:
 
 def _given(answer: str) -> str:
     if not answer:
-        raise not_sent(ErrorCode.DECLINED, "no answer was given.")
+        raise not_sent(ErrorCode.DECLINED, "standard input ended without an answer.")
     return answer

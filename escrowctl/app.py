@@ -69,7 +69,7 @@ NOUNS: dict[str, tuple[str, dict[str, str]]] = {
         },
     ),
     "journal": (
-        "See what was written from here, and settle what is unknown.",
+        "See what was written from here, and resolve what is unknown.",
         {
             "list": "journal.listing.list_entries",
             "show": "journal.listing.show",
@@ -86,6 +86,12 @@ NOUNS: dict[str, tuple[str, dict[str, str]]] = {
 _OTHERS = {"api": "api.call", "help": "help.show"}
 """Commands without a noun."""
 
+
+LOCAL = (
+    *("help", "config", "completion", "sandbox", "auth switch", "auth logout"),
+    *(f"journal {verb}" for verb in NOUNS["journal"][1] if verb != "resolve"),
+)
+"""The commands that send nothing to a service."""
 
 _KEY_OPTIONS = frozenset(
     {"--api-key", "--apikey", "--key", "--token", "--with-token", "--secret", "--secret-key", "--password", "--bearer"}

@@ -15,11 +15,11 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 NOTHING_SENT = "Nothing was sent."
-NOTHING_SENT_NOW = "Nothing was sent now."
+NOTHING_SENT_NOW = "This command sent nothing."
 NOTHING_IMPORTED = "Nothing was imported."
 NOTHING_RECORDED = "Nothing was recorded."
 NOTHING_STORED = "Nothing was stored."
-ONLY_READ = "It was only a read."
+ONLY_READ = "This was only a read."
 
 
 class ExitCode(IntEnum):
@@ -34,14 +34,14 @@ class ExitCode(IntEnum):
         member.meaning = meaning
         return member
 
-    OK = 0, "done, an empty list too"
+    OK = 0, "success (an empty list is success too)"
     DEFECT = 1, "internal error in escrowctl"
     USAGE = 2, "usage, bad value, bad config; nothing was sent"
     DECLINED = 3, "not confirmed (declined, or no terminal to ask), or an --expect-* check failed"
     UNAUTHENTICATED = 4, "not authenticated: nothing configured, no usable key, 401"
-    FORBIDDEN = 5, "not permitted (403), or by the profile"
+    FORBIDDEN = 5, "forbidden by the service (403) or by the profile"
     NOT_FOUND = 6, "not found (404)"
-    CONFLICT = 7, "conflict (409, nothing changed), already done from here, or busy in another process"
+    CONFLICT = 7, "conflict (409), already done, or another process is working on it"
     REFUSED = 8, "refused by the service (400, 422, 301, 307, 308, ...)"
     RATE_LIMITED = 9, "rate limited (429)"
     READ_FAILED = 10, "a read failed at the service: 5xx, time-out, unreadable reply"
@@ -50,8 +50,8 @@ class ExitCode(IntEnum):
     WAIT_EXPIRED = 13, "the wait's deadline passed"
     SIGNATURE = 14, "a signature or a forward failed"
     PARTIAL = 15, "several items: some failed, none unknown"
-    CHECK_FAILED = 16, "a check failed; or done, but not as expected: do not repeat"
-    LOCAL_STATE = 17, "local state unusable (journal or sandbox store, output); nothing was sent"
+    CHECK_FAILED = 16, "a check failed; or a write is done, but not as expected: do not repeat it"
+    LOCAL_STATE = 17, "local state unusable (journal, sandbox store, output); nothing was sent"
     INTERRUPTED = 130, "interrupted (Ctrl-C); no write is left unknown"
     TERMINATED = 143, "terminated (SIGTERM); no write is left unknown"
 

@@ -182,8 +182,8 @@ def find_flaw(status: os.stat_result, path: Path, *, refused: int = OTHERS_WRITE
         return Flaw(f"belongs to another user (uid {status.st_uid})")
     if not status.st_mode & refused:
         return None
-    what, fix = ("read or changed", "chmod 600") if refused == OTHERS_ACCESS else ("changed", "chmod go-w")
-    reason = f"can be {what} by others (mode {stat.S_IMODE(status.st_mode):04o})"
+    what, fix = ("is accessible to", "chmod 600") if refused == OTHERS_ACCESS else ("can be changed by", "chmod go-w")
+    reason = f"{what} other users (mode {stat.S_IMODE(status.st_mode):04o})"
     return Flaw(reason, f"{fix} {shlex.quote(str(path))}")
 
 

@@ -21,8 +21,7 @@ _MANY_OBJECTS = 100_000
 
 _VERSION_OPTIONS = frozenset({"--version", "-V"})
 _BESIDE_VERSION = frozenset({"--json", "--quiet", "-q", "--no-input", "--debug", "--verbose", "-v"})
-_REPORT = "crash report, without your values"
-_DEFECT_HINTS = ("to see where: repeat the command with --debug", "to see what was sent: escrowctl journal list")
+_REPORT = "crash report (no amounts, ids or keys)"
 
 
 def main(argv: "Sequence[str] | None" = None, runtime: "Runtime | None" = None) -> int:
@@ -83,7 +82,7 @@ def _dispatch(words: "Sequence[str]", session: "Session") -> int:
         return _fail(session, error)
     except Stopped as stopped:
         # Where no write was possible, the sentence would only raise the question.
-        usual = "No write was left unknown." if "journal" in session.__dict__ else ""
+        usual = "This command left no write unknown." if "journal" in session.__dict__ else ""
         return _fail(session, EscrowctlError(stopped.code, f"stopped. {stopped.standing or usual}".rstrip()))
     except OutputClosedError:
         # The command did its work; a reader of stdout may close it early.
@@ -102,11 +101,12 @@ def _look_at_keys(session: "Session") -> None:
 
 
 def _report_defect(session: "Session", error: Exception) -> int:
-    from escrowctl.errors import ErrorCode, EscrowctlError
+    from escrowctl.errors import ErrorCode, EscrowctlError, Hint, command
 
     report = _record_defect(session, error)
     message = f"internal error in escrowctl ({type(error).__name__})."
-    hint = (*_DEFECT_HINTS, *([f"{_REPORT}: {report}"] if report else []))
+    where = [Hint(str(report), _REPORT)] if report else []
+    hint = (command("journal list", "first check what was sent"), *where)
     return _fail(session, EscrowctlError(ErrorCode.DEFECT, message, hint=hint))
 
 
@@ -143,8 +143,19 @@ def _fail(session: "Session", error: "EscrowctlError") -> int:
     with contextlib.suppress(Exception):
         session.learn_stored_keys()
     _note_defects(session)
-    session.console.error(error, session.invocation)
+    session.console.error(_without_sent(error, session.command), session.invocation)
     return error.exit_code
+
+
+def _without_sent(error: "EscrowctlError", command: str) -> "EscrowctlError":
+    """Leave out that nothing was sent where the command never sends anything."""
+    from escrowctl.app import LOCAL
+    from escrowctl.errors import NOTHING_SENT
+
+    if f"{command} ".startswith(tuple(f"escrowctl {local} " for local in LOCAL)):
+        error.effect = error.effect.replace(NOTHING_SENT, "")
+        error.message = error.message.removesuffix(f" {NOTHING_SENT}")
+    return error
 
 
 def _asks_version_only(words: list[str]) -> bool:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     class _Session(Protocol):
         options: "SharedOptions"
+        command: str
 
         @property
         def console(self) -> _Console: ...
@@ -159,6 +160,7 @@ class _Sharing:
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Refuse an option with a value that is given twice: which of them is meant cannot be known."""
+        _session_in(ctx).command = ctx.command_path
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))  # type: ignore[attr-defined] # as above
         for option in order:
             if order.count(option) > 1 and not option.multiple and not getattr(option, "is_flag", True):
@@ -175,7 +177,7 @@ class SharedGroup(_Sharing, TyperGroup):
     """A group that understands the shared options."""
 
 
-ReasonOption = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why; kept in the journal.")]
+ReasonOption = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why; stored in the journal.")]
 KeyOption = Annotated[
     str | None,
     typer.Option("--idempotency-key", metavar="KEY", help="Send this Idempotency-Key; the same again sends nothing."),

@@ -17,7 +17,9 @@ _MAX_ECHO = 80
 
 def confirmation_needed(why: str, flag: str) -> EscrowctlError:
     """Return the error of a write that cannot be confirmed here: `CONFIRMATION_NEEDED`; `flag` confirms it."""
-    return not_sent(ErrorCode.CONFIRMATION_NEEDED, f"{why}.", hint=f"to confirm on the command line: {flag}")
+    return not_sent(
+        ErrorCode.CONFIRMATION_NEEDED, f"{why}.", hint=f"to confirm without a question: repeat the command with {flag}"
+    )
 
 
 class Prompt:
@@ -55,7 +57,7 @@ class Prompt:
             raise Stopped(stopped.code, f"{declined}. {NOTHING_SENT}") from None
         if answer != word:
             typed = answer if len(answer) <= _MAX_ECHO else f"{answer[:_MAX_ECHO]}..."
-            why_not = f'"{typed}" is not {word}: {declined}' if typed else f"declined; {declined}"
+            why_not = f'you typed "{typed}" instead of "{word}": {declined}' if typed else f"declined; {declined}"
             raise not_sent(ErrorCode.DECLINED, f"{why_not}.")
 
     def ask(self, *lines: str) -> str:
@@ -91,5 +93,5 @@ class Prompt:
 
 def _given(answer: str) -> str:
     if not answer:
-        raise not_sent(ErrorCode.DECLINED, "no answer was given.")
+        raise not_sent(ErrorCode.DECLINED, "standard input ended without an answer.")
     return answer

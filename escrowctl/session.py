@@ -55,6 +55,8 @@ class Session:
         self.options = SharedOptions()
         self.words: tuple[str, ...] = ()
         """The words of the line after the program's name."""
+        self.command = ""
+        """The command as far as it was recognised, such as `escrowctl config set`."""
         self.defects: list[BaseException] = []
         """Defects of escrowctl that did not end the run, for main to report."""
 
@@ -157,7 +159,7 @@ class Session:
                 self.report_traceback(error)
             raise EscrowctlError(
                 ErrorCode.RESULT_NOT_PRINTED,
-                f"{done}. Do not do it again: {why_unprinted(error)}",
+                f"{done}. Do not repeat it. Only the output failed: {why_unprinted(error)}",
                 outcome=Outcome.DONE,
             ) from error
 

@@ -63,7 +63,7 @@ def install(
     """
     session = session_of(context)
     if session.options.sandbox:
-        raise bad_value("completion install writes a file for your shell: leave --sandbox out.")
+        raise bad_value("completion install does not use a service: leave --sandbox out.")
     environ = session.runtime.environ
     name = shell if shell is not None else Path(environ.get("SHELL", "")).name
     if name not in SHELLS:
@@ -102,7 +102,10 @@ def _write(path: Path, text: str, *, force: bool) -> None:
     """Write a file that only its owner can change, under any umask: a shell runs it."""
     try:
         if path.exists() and not force and not _is_own(path):
-            raise bad_value(f"{path} exists, and escrowctl did not write it.", hint="to replace it: --force")
+            raise bad_value(
+                f"{path} exists, and escrowctl did not write it.",
+                hint="to replace the file: repeat the command with --force",
+            )
         for folder in reversed(path.parents):
             if not folder.exists():
                 folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
@@ -121,8 +124,8 @@ def _is_own(path: Path) -> bool:
 def _how_to_use(shell: str, path: Path) -> str:
     match shell:
         case "bash":
-            return "new shells complete escrowctl, where the package bash-completion is installed"
+            return "open a new shell to use completion; it needs the package bash-completion"
         case "fish":
-            return "new shells complete escrowctl"
+            return "open a new shell to use completion"
         case _:
-            return f"put this before compinit in ~/.zshrc, unless it is there: fpath=({path.parent} $fpath)"
+            return f"if ~/.zshrc lacks this line, add it before compinit: fpath=({path.parent} $fpath)"

@@ -79,7 +79,9 @@ def get(context: typer.Context, key: _Name) -> None:
     """
     session = session_of(context)
     if key.rpartition(".")[2] == "api_key":
-        raise bad_value("escrowctl never prints an API key.", hint=command("config list", "where it comes from"))
+        raise bad_value(
+            "escrowctl never prints an API key.", hint=command("config list", "to see where the key comes from")
+        )
     setting = _named(session, key) if key.startswith("profiles.") else _effective(session, key)
     if setting.value in (None, [], {}):
         raise EscrowctlError(ErrorCode.NOT_FOUND, f"{key} is not set.", hint=command("config list"))
@@ -138,7 +140,10 @@ def unset(context: typer.Context, key: _Name) -> None:
     editor.unset(place)
     _report(session, f"{'.'.join(place)} is no longer set in {session.resolver.config_path}")
     if len(place) == len(("profiles", "NAME")) and session.resolver.credentials.find(place[1]) is not None:
-        session.console.note("key_left", f"its key is still stored: {session.program} auth logout -p {place[1]}")
+        session.console.note(
+            "key_left",
+            f"the key of {place[1]} is still stored; to remove it: {session.program} auth logout -p {place[1]}",
+        )
 
 
 def _journal_id(session: Session, journal: Path) -> str | None:
@@ -198,7 +203,7 @@ def _place(session: Session, key: str) -> tuple[str, ...]:
 
 def _refuse_sandbox(session: Session) -> None:
     if session.options.sandbox:
-        raise bad_value("the sandbox has no settings in config.toml: leave --sandbox out.")
+        raise bad_value("the sandbox does not use config.toml: leave --sandbox out.")
 
 
 def _editor(session: Session) -> ConfigEditor:
@@ -224,7 +229,7 @@ def _warn_of_key(session: Session, name: str, base_url: str) -> None:
     if stored is not None and stored.origin != origin:
         session.console.note(
             "key_elsewhere",
-            f"the key stored for {name} is for {stored.origin} and will not be used at {origin}: "
+            f"the stored key of {name} works only for {stored.origin}; to store one for {origin}: "
             f"{session.program} auth login -p {name}",
             important=True,
         )

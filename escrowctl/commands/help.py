@@ -19,11 +19,15 @@ VARIABLES = (
     ("ESCROWCTL_MODE", "test or live, where no profile sets it"),
     ("ESCROWCTL_CONFIG", "another config file"),
     ("ESCROWCTL_CA_BUNDLE", "certificates to trust in place of the system's"),
-    ("ESCROWCTL_JOURNAL_ID", "the journal that live writes are bound to; on any other they end with 17"),
+    ("ESCROWCTL_JOURNAL_ID", "the only journal that live writes may use; with any other they fail (exit 17)"),
     ("ESCROWCTL_HOME", "one folder for config, state and cache: an absolute path"),
     ("HTTPS_PROXY, ALL_PROXY, NO_PROXY", "proxies for real hosts; none is used for loopback"),
-    ("SSL_CERT_FILE, SSL_CERT_DIR, SSLKEYLOGFILE", "not used: the system's certificates, or ESCROWCTL_CA_BUNDLE"),
-    ("NO_COLOR, FORCE_COLOR, TERM=dumb", "never colour; always, in pipes too; never"),
+    (
+        "SSL_CERT_FILE, SSL_CERT_DIR, SSLKEYLOGFILE",
+        "ignored; set ESCROWCTL_CA_BUNDLE to replace the system's certificates",
+    ),
+    ("NO_COLOR, TERM=dumb", "never colour"),
+    ("FORCE_COLOR", "always colour, in pipes too"),
     ("CI", "if set, escrowctl asks nothing and uses no keyring"),
 )
 """The environment variables that escrowctl reads, and their meaning."""

@@ -25,7 +25,7 @@ def call_path(
     if called.operation.access is Access.WRITE:
         _write(session, called, body, options, yes=yes, dry_run=dry_run)
     elif data is not None or dry_run:
-        raise bad_value(f"{'--data' if data is not None else '--dry-run'} is for writes: a GET sends no body.")
+        raise bad_value(f"{'--data' if data is not None else '--dry-run'} is only for writes: leave it out for a GET.")
     else:
         _read(session, called)
 
@@ -95,11 +95,11 @@ def _confirm_raw(session: Session, operation: Operation, body: JsonValue) -> Non
     session.prompt.confirm(
         [
             f"  {what}" + (f"  {encode(body)}" if body is not None else ""),
-            "The interface does not document this call. Type yes to send it: yes",
+            "The interface does not document this call. To send it, type yes:",
         ],
         "yes",
         why=f"{what} needs confirmation",
-        declined="the call was cancelled",
+        declined="the call was not confirmed",
     )
 
 
@@ -112,7 +112,7 @@ def _run(session: Session, request: WriteRequest, *, dry_run: bool) -> None:
         note_replayed(session, result)
         entry = result.sent
         view = _view(result.record.document if result.record else None, noun=request.operation.noun)
-        done = f"{entry.intent.method} {entry.intent.url} was done ({entry.settlement.http_status})"
+        done = f"the service replied {entry.settlement.http_status} to {entry.intent.method} {entry.intent.url}"
         session.show(view._replace(id=view.id or entry.settlement.result_id), done=done)
         if result.failure is not None:
             raise result.failure

@@ -93,14 +93,13 @@ def reset(context: typer.Context, yes: YesOption = False) -> None:
     from escrowctl.sandbox.service import empty_sandbox  # noqa: PLC0415 - for those who need it
 
     if not yes:
-        lines = [
-            f"  {session.sandbox_folder}",
-            "Every escrow in the sandbox will be deleted. Type reset to empty it: reset",
-        ]
+        lines = [f"  {session.sandbox_folder}", "This deletes every escrow in the sandbox. To continue, type reset:"]
         session.prompt.confirm(lines, "reset", why="sandbox reset needs confirmation", declined="nothing was deleted")
     with session.signals.held():
         empty_sandbox(session.sandbox_folder)
-        session.console.note("reset", "the sandbox is empty; its identity and its key are new", word="sandbox")
+        session.console.note(
+            "reset", "the sandbox is empty now; it has a new service id (identity) and a new API key", word="sandbox"
+        )
         session.show(_status_view(session))
 
 
@@ -127,7 +126,7 @@ def _served_document(served: "ServedSandbox") -> JsonValue:
 def _show_served(session: Session, served: "ServedSandbox", document: JsonValue) -> None:
     fields = (*flatten(document), ("store", str(session.sandbox_folder)))
     session.show(View(document, served.base_url, fields))
-    session.console.note("sandbox", "built in, no real money; Ctrl-C stops", word="sandbox")
+    session.console.note("sandbox", "built in, no real money; press Ctrl-C to stop it", word="sandbox")
     session.console.note(
         "next",
         f"export ESCROWCTL_BASE_URL={served.base_url} ESCROWCTL_API_KEY={served.key}    or: escrowctl --sandbox ...",
@@ -154,4 +153,4 @@ def _refuse_elsewhere(session: Session) -> None:
     options = session.options
     for name, value in (("--profile", options.profile), ("--base-url", options.base_url)):
         if value is not None:
-            raise bad_value(f"{name} is for a real service, but this command uses the built-in sandbox: leave it out.")
+            raise bad_value(f"this command uses the built-in sandbox: leave {name} out.")

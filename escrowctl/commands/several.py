@@ -83,7 +83,7 @@ def _raise_worst(run: _Run, *, total: int, done: str | None) -> None:
         return
     raise EscrowctlError(
         ErrorCode.SOME_UNKNOWN if run.unknown else ErrorCode.SOME_FAILED,
-        f"of {total}: {_counts_of_reads(run, total) if done is None else _counts_of_writes(run, total, done)}.",
+        f"{total} ids: {_counts_of_reads(run, total) if done is None else _counts_of_writes(run, total)}.",
         outcome=Outcome.UNKNOWN if run.unknown else None,
     )
 
@@ -94,11 +94,11 @@ def _counts_of_reads(run: _Run, total: int) -> str:
     return f"{run.shown} shown, {failed} failed" + (f", {left} not shown" if left else "")
 
 
-def _counts_of_writes(run: _Run, total: int, done: str) -> str:
-    """Return four counts that add up to the total, and a fifth for what was accepted and is not verified."""
+def _counts_of_writes(run: _Run, total: int) -> str:
+    """Return four counts that add up to the total, and a fifth for what was accepted and is not confirmed."""
     failed = len(run.failures) - run.unknown - run.accepted
-    accepted = f"{run.accepted} accepted and not verified, " if run.accepted else ""
+    accepted = f"{run.accepted} accepted but not confirmed, " if run.accepted else ""
     return (
-        f"{run.shown} {done.removeprefix('was ')}, {accepted}{failed} failed, {run.unknown} unknown, "
+        f"{run.shown} done, {accepted}{failed} failed, {run.unknown} unknown, "
         f"{total - run.shown - len(run.failures)} not attempted"
     )

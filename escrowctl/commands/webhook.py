@@ -88,7 +88,7 @@ def _run(session: Session, request: WriteRequest) -> "WriteResult":
     except EscrowctlError as error:
         entry, is_new = error.facts.get("entry"), error.code is ErrorCode.OUTCOME_UNKNOWN
         if entry and is_new and (path := session.journal.secrets.path_of(str(entry))).exists():
-            message = f"the reply may hold the signing secret. It is stored in {path}."
+            message = f"the reply, which may contain the signing secret, is stored in {path}."
             session.console.note("secret", message, important=True)
         raise
 
@@ -126,7 +126,7 @@ def _make_body(session: Session, url: str | None, events: list[str], data: dict[
 def _check_url(session: Session, url: str) -> str:
     """Return an absolute http or https URL; a live one that is not https is warned of."""
     if not url.isascii() or not url.isprintable() or " " in url or len(url) > _MAX_URL_CHARS:
-        raise bad_value(f"--url has at most {_MAX_URL_CHARS} visible ASCII characters and no spaces.")
+        raise bad_value(f"--url must be at most {_MAX_URL_CHARS} visible ASCII characters without spaces.")
     try:
         parts = urlsplit(url)
         host = parts.hostname
@@ -142,7 +142,7 @@ def _check_url(session: Session, url: str) -> str:
 
 def _check_event(event: str) -> str:
     if not event.strip() or not event.isprintable():
-        raise bad_value(f'--event "{event}" is not a kind of event.')
+        raise bad_value(f'--event "{event}" is not an event: write a name such as transaction.released.')
     return event
 
 
@@ -154,14 +154,16 @@ def _note_secret(session: Session, result: "WriteResult", view: View) -> None:
         return
     path = session.journal.secrets.path_of(result.sent.name)
     shown, kept = _shows(session, result, view, secret), path.is_file()
-    what = "the signing secret" if secret else "a text in the reply that may be a secret"
+    what = "the signing secret" if secret else "a value in the reply that may be a secret"
     match shown, kept:
         case _, True:
             message = f"{what} is {'shown only once' if shown else 'not shown'}. It is stored in {path}."
         case True, _:
-            message = f"{what} is shown only once. It could not be stored in {path}: copy it now."
+            message = f"{what} is shown only once, and escrowctl could not store it in {path}: copy it now."
         case _:
-            message = f"{what} is not shown, and could not be stored in {path}. Only the service knows it."
+            message = (
+                f"{what} is not shown, and escrowctl could not store it in {path}: ask the service's support for it."
+            )
     session.console.note("secret", message, important=not (shown and kept))
 
 

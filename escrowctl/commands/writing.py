@@ -11,7 +11,7 @@ from escrowctl.contract.json import Broken, Defect, JsonValue, read_reply
 from escrowctl.contract.money import Money, check_minor_digits, may_be_listed, parse_amount, parse_currency
 from escrowctl.contract.operations import Operation
 from escrowctl.contract.record import Located, Record, describe_money
-from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, bad_value, command
+from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Outcome, bad_value, command
 from escrowctl.files import NotRegularError, TooLargeError, read_regular
 from escrowctl.journal.model import parse_entry_name
 from escrowctl.output.view import View
@@ -40,7 +40,7 @@ def check_text(value: str | None, *, name: str) -> str | None:
     if value is None:
         return None
     if not fold_reference(value) or not value.isprintable() or len(value) > _MAX_TEXT:
-        raise bad_value(f"{name} is one line of 1 to {_MAX_TEXT} printable characters.")
+        raise bad_value(f"{name} must be one line of 1 to {_MAX_TEXT} printable characters.")
     return value
 
 
@@ -52,7 +52,7 @@ def check_options(
     Raises EscrowctlError `ErrorCode.BAD_VALUE`, also for a key that does not fit in a header.
     """
     if idempotency_key is not None and not re.fullmatch(rf"[!-~]{{1,{_MAX_KEY}}}", idempotency_key, re.ASCII):
-        raise bad_value(f"--idempotency-key is 1 to {_MAX_KEY} visible ASCII characters without spaces.")
+        raise bad_value(f"--idempotency-key must be 1 to {_MAX_KEY} visible ASCII characters without spaces.")
     return WriteOptions(
         idempotency_key=idempotency_key,
         reference=check_text(reference, name="--reference"),
@@ -148,13 +148,12 @@ def ask_on_record(session: Session, operation: Operation, body: str | None, *, y
         word = resource_id
         if kind.types_amount and service.live and found is not None and found.amount is not None:
             word = str(found.amount)
-        what = "amount" if word != resource_id else "id"
-        goal = f"{verb} {amount}" if kind.types_amount else "send it"
+        goal = f"{verb} {amount}" if kind.types_amount else f"send the {verb}"
         session.prompt.confirm(
             [
                 _describe_target(session, resource_id, found),
                 *([f"  PUT {body}"] if body is not None else []),
-                f"{kind.warning} Type the {what} to {goal}: {word}",
+                f"{kind.warning} To {goal}, type {word}:",
             ],
             word,
             why=f"the {verb} of {resource_id} needs confirmation",
@@ -175,10 +174,10 @@ def show_created(session: Session, result: "WriteResult", view: View) -> None:
     done, status = entry.intent.done, entry.settlement.http_status
     note_replayed(session, result)
     if result.earlier is not None:
-        same = f"{result.earlier.name} also got the id {view.id}: the service may have created one escrow, not two"
+        same = f"{result.earlier.name} has the same id {view.id}: the service may have created only one record"
         session.console.note("same_id", same, word="warning", important=True)
     if view.id is None:
-        _note_missing_id(session, result, done)
+        _note_missing_id(session, result)
     session.show(view, done=f"{done} {view.id or entry.name} ({status})")
     if result.failure is not None:
         raise result.failure
@@ -198,9 +197,9 @@ def note_replayed(session: Session, result: "WriteResult") -> None:
     is_done = result.verified or entry.settlement.verified or not entry.intent.is_once_only
     how = entry.intent.done if is_done else f"accepted for {entry.intent.verb}"
     is_reply_lost = entry.settlement.reply is None and result.record is not None
-    unread = " The service's reply is not stored." if is_reply_lost else ""
+    unread = " The journal has no copy of the reply." if is_reply_lost else ""
     session.console.note(
-        "replayed", f"this was already {how} at {entry.settled_at} ({entry.name}). Nothing was sent now.{unread}"
+        "replayed", f"this was already {how} at {entry.settled_at} ({entry.name}). {NOTHING_SENT_NOW}{unread}"
     )
 
 
@@ -212,26 +211,25 @@ def _describe_target(session: Session, resource_id: str, found: Located | None) 
     return line if service.sandbox else f"{line}   profile {service.name}   host {service.origin}"
 
 
-def _note_missing_id(session: Session, result: "WriteResult", done: str) -> None:
+def _note_missing_id(session: Session, result: "WriteResult") -> None:
     """Report that no id was found; where only the id was asked for, raise `ErrorCode.ID_UNKNOWN`."""
     entry, record = result.sent, record_of(result)
     status = entry.settlement.http_status
     if session.options.quiet:
         raise EscrowctlError(
             ErrorCode.ID_UNKNOWN,
-            f"{done} ({status}), but -q cannot print the id: no field of the reply is known to be the id. "
-            "Do not do it again.",
-            hint=command(f"journal show {entry.name}", "the complete reply"),
+            f"the {entry.intent.verb} succeeded ({status}), but escrowctl found no id in the reply for -q. "
+            "Do not repeat the command.",
+            hint=command(f"journal show {entry.name}", "to see the reply"),
             outcome=Outcome.DONE,
             facts=entry.facts,
         )
     if entry.settlement.reply is None:
         found = "The reply has no body."
     elif not session.options.fields and (session.options.raw or record.document == record.value):
-        found = "This is the complete reply; no field in it is known to be the id."
+        found = "The reply below has no field that escrowctl recognises as the id."
     else:
-        found = (
-            "No field of the reply is known to be the id; the complete reply: "
-            f"{session.invocation} journal show {entry.name}."
-        )
-    session.console.note("id_not_found", f"{done} ({status}). {found} Do not do it again.")
+        found = f"escrowctl found no id in the reply. To see the reply: {session.invocation} journal show {entry.name}."
+    session.console.note(
+        "id_not_found", f"the {entry.intent.verb} succeeded ({status}). {found} Do not repeat the command."
+    )

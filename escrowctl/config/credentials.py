@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from escrowctl.config.file import drafted, locked, replace_file
 from escrowctl.config.folders import make_private_folder
 from escrowctl.config.keys import Secret, read_key, read_private_text
-from escrowctl.errors import ErrorCode, EscrowctlError, bad_config, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_config, not_sent
 from escrowctl.files import NotRegularError, check_regular
 from escrowctl.runtime import Runtime
 
@@ -74,7 +74,7 @@ class Credentials:
             case {"origin": str(origin), "key": str(key)}:
                 return StoredKey(profile, origin, Secret(key))
             case _:
-                raise bad_config(f"{self.path}: [{profile}] needs two texts, origin and key.")
+                raise bad_config(f"{self.path}: [{profile}] needs two strings, origin and key.")
 
     def reveal(self, stored: StoredKey) -> Secret:
         """Return the key, from the keyring where that has it; raises EscrowctlError as `read_key`."""
@@ -129,10 +129,11 @@ class Credentials:
             return {}
         except NotRegularError as error:
             # A link could lead to any file of this user, and writing keys would overwrite it.
+            path = shlex.quote(str(self.path))
             raise not_sent(
                 ErrorCode.STATE_UNUSABLE,
-                f"{self.path} {error.strerror}: keys are stored in a regular file.",
-                hint=f"look at it, then remove it: ls -l {shlex.quote(str(self.path))}",
+                f"{self.path} {error.strerror}: escrowctl does not store keys there.",
+                hint=(Hint(f"ls -l {path}", "to see what it is"), Hint(f"rm {path}", "then remove it")),
             ) from error
         except OSError as error:
             raise bad_config(f"{self.path}: {error.strerror or error}.") from error
@@ -149,7 +150,7 @@ def _render(path: Path, tables: Mapping[str, Any]) -> str:
 
     for name, entry in tables.items():
         if not isinstance(entry, dict) or not all(isinstance(value, str) for value in entry.values()):
-            raise bad_config(f"{path}: [{name}] needs two texts, origin and key.")
+            raise bad_config(f"{path}: [{name}] needs two strings, origin and key.")
     return f"{_HEAD}\n{tomlkit.dumps(tables)}"
 
 

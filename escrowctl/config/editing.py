@@ -17,7 +17,7 @@ from escrowctl.config.folders import make_private_folder
 from escrowctl.config.origin import parse_base_url, refuse_prefix
 from escrowctl.config.profiles import ConfigFile, Value
 from escrowctl.config.service import PENDING
-from escrowctl.errors import EscrowctlError, bad_config
+from escrowctl.errors import EscrowctlError, Hint, bad_config
 from escrowctl.runtime import Runtime
 
 _PROFILES, _BASE_URL = "profiles", "base_url"
@@ -98,8 +98,8 @@ class ConfigEditor:
             text = _edit(text, path, value)
             if not _reads_as(text, _changed(tables, path, value)):
                 raise bad_config(
-                    f"{self._link}: {'.'.join(path)} cannot be changed in this layout: change it in an editor. "
-                    "The file is unchanged."
+                    f"{self._link}: the layout of the file does not allow escrowctl to change {'.'.join(path)}: "
+                    "change it in an editor. The file is unchanged."
                 )
             tables = tomllib.loads(text)
         self._check_values(
@@ -137,11 +137,11 @@ def _refuse_to_move_key(profile: dict[str, Any], path: Sequence[str], value: str
     current = _origin_or_text(before)
     if new != current:
         raise bad_config(
-            f"the key in {file} was given for {current}, and would be used at {new}: a key is sent to one origin only.",
+            f"the API key in {file} is for {current}: escrowctl does not send it to {new}.",
             hint=(
-                f"first:  escrowctl config unset {name}.api_key_file",
-                f"then:   escrowctl config set {name}.{_BASE_URL} {value}",
-                f"and, where a file holds the key for it:  escrowctl config set {name}.api_key_file FILE",
+                Hint(f"escrowctl config unset {name}.api_key_file", "first"),
+                Hint(f"escrowctl config set {name}.{_BASE_URL} {value}", "then"),
+                Hint(f"escrowctl config set {name}.api_key_file FILE", "if a file contains the key for the new URL"),
             ),
         )
 

@@ -219,4 +219,6 @@ def _translated(path: Path) -> Iterator[None]:
 
 
 def _unwritable(path: Path, error: OSError) -> EscrowctlError:
-    return not_sent(ErrorCode.STATE_UNUSABLE, f"{path} cannot be written: {error.strerror or error}. It is unchanged.")
+    return not_sent(
+        ErrorCode.STATE_UNUSABLE, f"{path} cannot be written: {error.strerror or error}. No file was changed."
+    )

@@ -76,7 +76,7 @@ def read_key(text: str, *, source: str) -> Secret:
         )
     if len(key) < MIN_KEY_CHARS:
         raise bad_config(
-            f"the API key in {source} has fewer than {MIN_KEY_CHARS} characters: it was truncated or mistyped."
+            f"the API key in {source} has fewer than {MIN_KEY_CHARS} characters: check that it is complete."
         )
     return Secret(key)
 
@@ -164,7 +164,9 @@ class KnownKeys:
         """
         for key in self._keys:
             if any(holds_key(word, key) for word in self._words if len(word) >= MIN_KEY_CHARS):
-                raise bad_value("the API key appears on the command line: ps and the shell history show what is there.")
+                raise bad_value(
+                    "the API key is on the command line, where ps and the shell history show it: replace the key."
+                )
             for name, value in self._environ.items():
                 if _is_read(name) and len(value) >= MIN_KEY_CHARS and holds_key(value, key):
                     raise bad_config(f"{name} holds the API key: it belongs in {KEYS[0]} only.", hint=f"unset {name}")

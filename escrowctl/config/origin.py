@@ -68,7 +68,7 @@ def parse_base_url(text: str, *, source: str) -> Origin:
     """
     parts = _split(text, source)
     if parts.username is not None or parts.password is not None or "@" in parts.netloc:
-        raise bad_config(f"{source} has a user or password: leave them out. The API key is enough.")
+        raise bad_config(f"{source} contains a user name or password: remove it. The API key is enough.")
     if "?" in text:
         raise bad_config(f"{source} has a query: write {_bare(parts)}.")
     if "#" in text:
@@ -155,7 +155,7 @@ def _port(parts: SplitResult, text: str, source: str) -> int:
 def _path(path: str, text: str, source: str) -> str:
     segments = path.strip("/").split("/") if path.strip("/") else []
     if any(segment in ("", ".", "..") or "%" in segment or "\\" in segment for segment in segments):
-        raise bad_config(f'{source} "{text}" has a path that could lead elsewhere: write plain segments.')
+        raise bad_config(f'{source} "{text}" contains an empty part, ".", "..", "%" or "\\" in its path: remove it.')
     return "".join(f"/{segment}" for segment in segments)
 
 

@@ -79,9 +79,7 @@ class Profile(_Strict):
     )
     api_key_file: _Text | None = Field(default=None, description="the path of a file that holds the key")
     read_only: bool = Field(default=False, description=_TRUTH)
-    caps: dict[str, str | int] = Field(
-        default={}, description='an amount for a currency code, such as EUR = "5000": decimal text or a whole number'
-    )
+    caps: dict[str, str | int] = Field(default={}, description='a currency code with an amount, such as EUR = "5000"')
     timeout: Annotated[int | float, Field(gt=0, le=MAX_TIMEOUT)] | None = Field(
         default=None, description=f"seconds above 0 and at most {MAX_TIMEOUT:g}"
     )
@@ -117,7 +115,7 @@ class ConfigFile(_Strict):
 
     default_profile: _ProfileName | None = Field(default=None, description="the name of a profile")
     profiles: dict[_ProfileName, Profile] = Field(
-        default={}, description="tables named by 1 to 64 letters, digits, hyphens and underscores"
+        default={}, description="a table with a name of 1 to 64 letters, digits, hyphens and underscores"
     )
 
 
@@ -190,8 +188,11 @@ def parse_name(text: str, *, profile: str | None) -> tuple[str, ...]:
         return path
     if profile is None:
         raise bad_value(
-            f'"{text}" is a setting of a profile, and none is chosen.',
-            hint=(f"name it: escrowctl -p NAME config ... {text}", f"or write out profiles.NAME.{text}"),
+            f'"{text}" is a setting of a profile, and no profile is chosen.',
+            hint=(
+                "to choose a profile: repeat the command with -p NAME",
+                f"or write the full name: profiles.NAME.{text}",
+            ),
         )
     return ("profiles", profile, *path)
 

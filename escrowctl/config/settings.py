@@ -19,7 +19,7 @@ from escrowctl.contract.json import Number
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.contract.record import Pointers
 from escrowctl.contract.redaction import shown
-from escrowctl.errors import ErrorCode, EscrowctlError, bad_config, bad_value, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_config, bad_value, not_sent
 
 if TYPE_CHECKING:
     from escrowctl.config.credentials import Credentials
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 MODES = ("test", "live")
-LINE, ENVIRONMENT, DEFAULT = "the line", "the environment", "the default profile"
+LINE, ENVIRONMENT, DEFAULT = "the command line", "the environment", "the default profile"
 """The levels at which a service is chosen, highest first."""
 
 
@@ -347,27 +347,23 @@ def _no_key(choice: Choice, environ: Mapping[str, str]) -> EscrowctlError:
         ErrorCode.KEY_MISSING,
         f"there is no API key for {choice.origin} (from {choice.source}).",
         hint=(
-            f"store one:  escrowctl auth login {whose}",
-            f"{unused} is set, but not used for what the command line names; if it is for {choice.origin}:  "
-            f"set ESCROWCTL_BASE_URL={url}"
+            f"to store one: escrowctl auth login {whose}",
+            f"if {unused} is the key for {choice.origin}: export ESCROWCTL_BASE_URL={url}"
             if unused
-            else f"in a job:   set ESCROWCTL_BASE_URL={url} and ESCROWCTL_API_KEY",
-            "a key is used only for the origin it was given for",
+            else f"in a job: set ESCROWCTL_BASE_URL={url} and ESCROWCTL_API_KEY",
         ),
     )
 
 
 def _unbound_key(choice: Choice, *, by_profile: bool) -> EscrowctlError:
     """Return that the environment's key has no base URL; `by_profile`: ESCROWCTL_PROFILE can say it too."""
-    bind = f"ESCROWCTL_BASE_URL={choice.origin.base_url}"
-    if by_profile:
-        bind += f" or ESCROWCTL_PROFILE={choice.profile_name}"
+    bind = f"PROFILE={choice.profile_name}" if by_profile else f"BASE_URL={choice.origin.base_url}"
     return not_sent(
         ErrorCode.KEY_MISSING,
-        f"the environment has an API key but no base URL for it, and {choice.source} has its own "
-        f"({choice.origin}): a key is used only for the origin it was given for.",
+        f"the environment has an API key without ESCROWCTL_BASE_URL, and {choice.source} has the base URL "
+        f"{choice.origin}: escrowctl cannot tell if they belong together.",
         hint=(
-            f"if the key in the environment is for it:  set {bind}",
-            "for the profile's own key:                unset ESCROWCTL_API_KEY and ESCROWCTL_API_KEY_FILE",
+            Hint(f"export ESCROWCTL_{bind}", f"if the key in the environment is for {choice.origin}"),
+            Hint("unset ESCROWCTL_API_KEY ESCROWCTL_API_KEY_FILE", "to use the key of the profile"),
         ),
     )

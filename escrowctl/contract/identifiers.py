@@ -22,14 +22,14 @@ def parse_id(text: str, *, noun: str = "transaction") -> str:
     the id (`null`, `None`, `undefined`).
     """
     if not text.strip():
-        raise bad_value(f"a {noun} id is empty: give the id that create printed.")
+        raise bad_value(f"the {noun} id is empty: a script seems to have lost the id.")
     if text.casefold() in _EMPTY_WORDS:
         raise bad_value(f'"{text}" is not a {noun} id: a script seems to have lost the id.')
     if len(text) > 128:
-        raise bad_value(f'{noun} id "{text[:20]}..." has {len(text)} characters: an id has at most 128.')
+        raise bad_value(f'{noun} id "{text[:20]}..." has {len(text)} characters: the limit is 128.')
     if not re.fullmatch(_ALLOWED, text):
         odd = next(char for char in text if not re.fullmatch(_ALLOWED, char))
-        raise bad_value(f'{noun} id "{text}" has the character "{odd}": an id has only letters, digits, "_" and "-".')
+        raise bad_value(f'{noun} id "{text}" contains "{odd}": use only letters, digits, "_" and "-".')
     return text
 
 
@@ -39,7 +39,7 @@ def parse_ids(texts: Iterable[str], *, noun: str = "transaction") -> list[str]:
     for text in texts:
         resource_id = parse_id(text, noun=noun)
         if resource_id in ids:
-            raise bad_value(f"{noun} id {resource_id} is given twice: name it once.")
+            raise bad_value(f"{noun} id {resource_id} is given twice: give it once.")
         ids[resource_id] = None
     return list(ids)
 
@@ -52,7 +52,7 @@ def refuse_confusable(ids: list[str], *, noun: str = "transaction") -> None:
         if other != resource_id:
             raise bad_value(
                 f"{noun} ids {other} and {resource_id} differ only in case: some services treat them as the same id.",
-                hint="if they are two: use one command for each",
+                hint=f"if they are different {noun}s: use one command for each",
             )
 
 

@@ -139,12 +139,12 @@ class Defect(StrEnum):
     BYTE_ORDER_MARK = "starts with a byte order mark"
     HTML = "is HTML, not JSON"
     NOT_JSON = "is not JSON"
-    DUPLICATE_KEY = "has a key twice in one object"
+    DUPLICATE_KEY = "has a duplicate field in one object"
     NOT_A_NUMBER = "has NaN or Infinity, which are not JSON"
     NUMBER_TOO_LONG = "has a number with too many digits"
     TOO_DEEP = "is nested too deeply"
     TOO_MANY = f"holds more than {MAX_VALUES} values"
-    LONE_SURROGATE = "has a lone surrogate (half a character)"
+    LONE_SURROGATE = "has an invalid Unicode character (half of one)"
 
 
 class Document(NamedTuple):

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from escrowctl.contract.json import Number
 from escrowctl.contract.record import Located
-from escrowctl.errors import bad_value
+from escrowctl.errors import bad_value, command
 
 _CODES_BY_MINOR_DIGITS = {
     0: ("BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF"),
@@ -82,7 +82,7 @@ def parse_amount(text: str, *, name: str = "--amount") -> Number:
         raise bad_value(f'{name} "{text}" {problem}: {fix}.')
     amount = Number(text)
     if amount == 0:
-        raise bad_value(f'{name} "{text}" is zero: an amount is above zero.')
+        raise bad_value(f'{name} "{text}" is zero: write an amount above zero.')
     return amount
 
 
@@ -98,8 +98,8 @@ def parse_currency(text: str, *, listed: frozenset[str] = frozenset(), name: str
     if not re.fullmatch(r"[A-Z]{3}", text, re.ASCII):
         raise bad_value(f'{name} "{text[:40]}" is not a currency code: write three capital letters, such as EUR.')
     raise bad_value(
-        f"{name} {text} is not a currency of ISO 4217 that has a minor unit: check the code.",
-        hint=f'if your service knows it, list it in the profile: currencies = ["{text}"]',
+        f"{name} {text} is not an ISO 4217 currency that escrowctl knows: check the code.",
+        hint=command(f"config set currencies {','.join(sorted({*listed, text}))}", f"if your service uses {text}"),
     )
 
 
@@ -131,7 +131,7 @@ def _diagnose(text: str) -> tuple[str, str]:
         digits = "".join(str(int(char)) if char.isdecimal() else char for char in text)
         return "has characters other than ASCII digits", _write(digits)
     if text[0] == "-":
-        return "is negative", "an amount is above zero"
+        return "is negative", "write an amount above zero"
     if text[0] == "+":
         return "has a plus sign", _write(text[1:])
     if re.fullmatch(_GROUPED, text):
@@ -154,7 +154,7 @@ def _diagnose_form(text: str) -> tuple[str, str]:
     if text.replace(".", "", 1).isdigit():
         whole, point, fraction = text.partition(".")
         fixed = f"{whole.lstrip('0') or '0'}{point}{fraction}"
-        return ("has a leading zero", _write(fixed)) if Decimal(fixed) else ("is zero", "an amount is above zero")
+        return ("has a leading zero", _write(fixed)) if Decimal(fixed) else ("is zero", "write an amount above zero")
     return "is not a number", _EXAMPLE
 
 

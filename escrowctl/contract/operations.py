@@ -20,7 +20,7 @@ class Standing(StrEnum):
     """Where an operation is known from."""
 
     PUBLISHED = "published"
-    OBSERVED = "observed, not published"
+    OBSERVED = "undocumented: seen in use only"
     FOREIGN = "not in the interface"
 
 

@@ -39,7 +39,7 @@ def parse_call(method: str, text: str, *, base: str = "", prefix: str) -> Call:
     is too long, could lead elsewhere or is only a part of one, and a query on a write.
     """
     if len(text) > _MAX_CHARS:
-        raise bad_value(f"the path has {len(text)} characters: at most {_MAX_CHARS} are sent.")
+        raise bad_value(f"the path has {len(text)} characters: the limit is {_MAX_CHARS}.")
     verb = method.upper()
     if verb not in METHODS:
         raise bad_value(f'"{method}" is not one of {", ".join(METHODS)}.')
@@ -47,9 +47,9 @@ def parse_call(method: str, text: str, *, base: str = "", prefix: str) -> Call:
     path = _ESCAPE.sub(_unescape, path)
     if mark and (verb not in READING_METHODS or not _QUERY.fullmatch(query)):
         raise bad_value(
-            f'the query "{query}" has characters that a query cannot have.'
+            f'the query "{query}" is empty or has characters that need percent-encoding.'
             if verb in READING_METHODS
-            else f'"{text}" has a query, and a write has none: put its values into --data.'
+            else f'"{text}" has a query, which a write cannot have: put the query values into --data.'
         )
     segments = _segments(text, path.removeprefix(prefix) if path.startswith(f"{prefix}/") else path)
     call = _recognise(verb, segments)
@@ -70,7 +70,9 @@ def _require_complete(text: str, call: Call, whole: Call, method: str) -> None:
     """Refuse (exit 2) a write that becomes another one behind the profile's prefix: the wrong guards would apply."""
     same = (call.operation.name, call.resource_id) == (whole.operation.name, whole.resource_id)
     if method not in READING_METHODS and not same:
-        raise bad_value(f'"{text}" is only a part of a path: the rest is in the base URL or in api_prefix.')
+        raise bad_value(
+            f'"{text}" is only the end of a path: move its start from the base URL or api_prefix into the path.'
+        )
 
 
 def _parts(path: str) -> list[str]:
@@ -83,7 +85,7 @@ def _segments(text: str, path: str) -> list[str]:
         raise bad_value(f'"{text}" is not a path of this service: {hint}.')
     segments = path[1:].split("/")
     if not all(_SEGMENT.fullmatch(segment) for segment in segments):
-        raise bad_value(f'"{text}" has a segment that is empty or could lead elsewhere: {hint}.')
+        raise bad_value(f'"{text}" has a part that is empty, starts with "." or has unsafe characters: {hint}.')
     return segments
 
 

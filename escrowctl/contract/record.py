@@ -91,7 +91,7 @@ def describe(located: Located | None) -> str:
     """Return a record in a few words: status, amount, currency."""
     if located is None:
         return "unreadable"
-    return " ".join(part for part in (located.status, describe_money(located)) if part) or "nothing known"
+    return " ".join(part for part in (located.status, describe_money(located)) if part) or "no status or amount found"
 
 
 def describe_money(located: Located | None) -> str:

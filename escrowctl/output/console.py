@@ -111,9 +111,8 @@ class Console:
             self.data(text)
             if hidden:
                 names = " and ".join(filter(None, [", ".join(hidden[:-1]), hidden[-1]]))
-                self.note(
-                    "hidden", f"{terminal_state['width']} columns are too few for {names}: --fields or --json shows all"
-                )
+                width = terminal_state["width"]
+                self.note("hidden", f"the terminal ({width} columns) is too narrow for {names}: use --fields or --json")
         else:
             self.data(render_rows(view.row(listing.columns) for view in listing.views))
 
@@ -307,7 +306,7 @@ def why_unprinted(error: Exception) -> str:
         return error.message
     if isinstance(error, OutputClosedError):
         return "the output was closed."
-    return f"the result could not be shown: internal error in escrowctl ({type(error).__name__})."
+    return f"internal error in escrowctl ({type(error).__name__})."
 
 
 def _json(document: "JsonValue", *, indent: int | None = None) -> str:

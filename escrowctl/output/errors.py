@@ -74,12 +74,12 @@ def _unknown_block(error: EscrowctlError) -> list[str]:
     lines = []
     if "body" in facts:
         reply = encode(as_json(facts["body"]))
-        lines.append(f"reply   {reply[:_MAX_REPLY_CHARS]}{'...' if len(reply) > _MAX_REPLY_CHARS else ''}")
+        lines.append(f"reply            {reply[:_MAX_REPLY_CHARS]}{'...' if len(reply) > _MAX_REPLY_CHARS else ''}")
     if isinstance(request, dict):
         body = f"  {request['body']}" if request.get("body") else ""
-        lines.append(f"sent    {facts.get('sent_at')}  {request.get('method')} {request.get('url')}{body}")
-    honoured = "deduplicates by key" if facts.get("deduplicates") else "is not known to deduplicate by key"
-    lines.append(f"key     {facts.get('idempotency_key')}  (this service {honoured})")
+        lines.append(f"sent             {facts.get('sent_at')}  {request.get('method')} {request.get('url')}{body}")
+    honoured = "deduplicates by it" if facts.get("deduplicates") else "is not known to deduplicate by it"
+    lines.append(f"idempotency key  {facts.get('idempotency_key')}  (this service {honoured})")
     reason = f'  "{facts["reason"]}"' if facts.get("reason") else ""
-    lines.append(f"entry   {facts.get('entry')}{reason}   request {facts.get('request_id')}")
+    lines.append(f"entry            {facts.get('entry')}{reason}   request id {facts.get('request_id')}")
     return lines

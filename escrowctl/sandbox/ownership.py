@@ -199,6 +199,6 @@ def _require_private(path: Path, *, mode: int) -> None:
     if found.st_uid != os.geteuid():
         raise unusable(path, f"it belongs to another user (uid {found.st_uid})")
     if found.st_mode & 0o077:
-        raise unusable(path, "other users may reach it", hint=f"chmod {mode:o} {shlex.quote(str(path))}")
+        raise unusable(path, "other users have access to it", hint=f"chmod {mode:o} {shlex.quote(str(path))}")
     if not os.access(path, os.R_OK | os.W_OK):
         raise unusable(path, "it is read-only")

@@ -208,8 +208,8 @@ def _listen(port: int) -> socket.socket:
     except OSError as error:
         raise not_sent(
             ErrorCode.BUSY,
-            f"{HOST}:{port} cannot be listened on: {os.strerror(error.errno or 0)}.",
-            hint="another port: --port N, or --port 0 for any that is free",
+            f"escrowctl cannot listen on {HOST}:{port}: {os.strerror(error.errno or 0)}.",
+            hint="choose another port: --port N, or --port 0 for a free one",
         ) from error
 
 

@@ -26,8 +26,8 @@ TIMEOUT_SECONDS = 10.0
 
 REASONS: Mapping[int, str] = MappingProxyType(
     {
-        sqlite3.SQLITE_BUSY: "another program keeps it locked",
-        sqlite3.SQLITE_LOCKED: "another program keeps it locked",
+        sqlite3.SQLITE_BUSY: "another program has locked it",
+        sqlite3.SQLITE_LOCKED: "another program has locked it",
         sqlite3.SQLITE_READONLY: "it is read-only",
         sqlite3.SQLITE_FULL: "the disk is full",
         sqlite3.SQLITE_IOERR: "reading or writing it failed",
@@ -255,7 +255,7 @@ def _connect(path: Path, *, now: Callable[[], datetime], timeout: float, alone: 
         _migrate(connection, path, now=now)
         row = connection.execute("SELECT identity, api_key FROM sandbox").fetchone()
         if row is None:
-            raise unusable(path, "it is damaged (its identity is gone)", hint=_set_aside(path))
+            raise unusable(path, "it is damaged (its service id is missing)", hint=_set_aside(path))
         return Store(connection, identity=row["identity"], key=row["api_key"], alone=alone)
     except BaseException:
         connection.close()
@@ -287,7 +287,7 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
         raise unusable(path, REASONS[sqlite3.SQLITE_NOTADB])
     if version > NEWEST_VERSION:
         known = f"its version is {version}, and this escrowctl knows {NEWEST_VERSION}"
-        raise unusable(path, f"a newer escrowctl made it ({known})")
+        raise unusable(path, f"a newer escrowctl created it ({known})")
     return int(version)
 
 

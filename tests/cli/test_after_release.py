@@ -143,7 +143,7 @@ def test_release_refused_but_read_as_released_is_done(
     result = run(*RELEASE, "--json")
 
     assert (result.code, result.json["verified"], len(server.writes)) == (0, True, 1)
-    assert f"the service replied {status[:3]} (j1); tx_1 reads as released now" in result.err
+    assert f"the service replied {status[:3]} to j1, but it now reports tx_1 as released" in result.err
     assert journal() == [("release_transaction", "done")]
 
 
@@ -202,7 +202,7 @@ def test_release_conflict_with_skip_released_succeeds_if_it_reads_released(
     if code == 0:
         told = result.json
         assert (told["http_status"], told["status_before"], told["status_after"]) == (409, "held", "released")
-        assert "the service replied 409 (j1); tx_1 reads as released now" in result.err
+        assert "the service replied 409 to j1, but it now reports tx_1 as released" in result.err
 
 
 @pytest.mark.representative("unknown")
@@ -306,7 +306,7 @@ def test_several_releases_stop_when_the_journal_fails(profile: Profile, run: Run
     result = run("tx", "release", "tx_1", "tx_2", "tx_3", "--yes", "--json")
 
     assert (result.code, len(server.writes)) == (12, 1)
-    assert result.error["message"] == "of 3: 0 accepted, 1 failed, 1 unknown, 1 not attempted."
+    assert result.error["message"] == "3 ids: 0 done, 1 failed, 1 unknown, 1 not attempted."
 
 
 @pytest.mark.parametrize("status", ["400 No", "403 No", "404 No", "422 No"])

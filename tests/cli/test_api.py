@@ -122,19 +122,19 @@ BAD = (
     (("HEAD", "/x"), '"HEAD" is not one of GET, POST, PUT, PATCH, DELETE.'),
     (("GET", "x"), '"x" is not a path of this service: write one such as /transactions/tx_1.'),
     (("GET", "https://evil.example/x"), '"https://evil.example/x" is not a path of this service: write one such as'),
-    (("GET", "/a/../b"), '"/a/../b" has a segment that is empty or could lead elsewhere'),
-    (("GET", "//evil.example"), '"//evil.example" has a segment that is empty or could lead elsewhere'),
-    (("GET", "/a/"), '"/a/" has a segment that is empty or could lead elsewhere'),
-    (("GET", "/a%2e%2e/b"), '"/a%2e%2e/b" has a segment that is empty or could lead elsewhere'),
-    (("GET", "/a\r\nX: y"), "has a segment that is empty or could lead elsewhere"),
-    (("GET", "/a?b=c d"), 'the query "b=c d" has characters that a query cannot have.'),
-    (("GET", f"/x/{KEY}"), "the API key appears on the command line"),
-    (("GET", f"/x?key={KEY}"), "the API key appears on the command line"),
-    (("DELETE", f"/x/{KEY}", "--yes"), "the API key appears on the command line"),
-    (("GET", "/x", "--data", "{}"), "--data is for writes: a GET sends no body."),
-    (("GET", "/x", "--dry-run"), "--dry-run is for writes: a GET sends no body."),
-    (("PUT", "/transactions/tx_1/release?force=1"), "has a query, and a write has none"),
-    (("PUT", "/transactions/a.b/release"), 'transaction id "a.b" has the character "."'),
+    (("GET", "/a/../b"), '"/a/../b" has a part that is empty'),
+    (("GET", "//evil.example"), '"//evil.example" has a part that is empty'),
+    (("GET", "/a/"), '"/a/" has a part that is empty'),
+    (("GET", "/a%2e%2e/b"), '"/a%2e%2e/b" has a part that is empty'),
+    (("GET", "/a\r\nX: y"), "has a part that is empty"),
+    (("GET", "/a?b=c d"), 'the query "b=c d" is empty or has characters that need percent-encoding.'),
+    (("GET", f"/x/{KEY}"), "the API key is on the command line"),
+    (("GET", f"/x?key={KEY}"), "the API key is on the command line"),
+    (("DELETE", f"/x/{KEY}", "--yes"), "the API key is on the command line"),
+    (("GET", "/x", "--data", "{}"), "--data is only for writes: leave it out for a GET."),
+    (("GET", "/x", "--dry-run"), "--dry-run is only for writes: leave it out for a GET."),
+    (("PUT", "/transactions/tx_1/release?force=1"), "has a query, which a write cannot have"),
+    (("PUT", "/transactions/a.b/release"), 'transaction id "a.b" contains "."'),
     (("PUT", "/transactions/undefined/release"), '"undefined" is not a transaction id'),
     (("POST", "/transactions"), "this call needs a body: give it with --data."),
     (("PUT", "/transactions/tx_1", "--yes"), "this call needs a body: give it with --data."),
@@ -260,7 +260,7 @@ def test_raw_write_is_confirmed_and_sent_once(method: str, service_and_run: Serv
     assert (typed.code, typed.out) == (0, "null\n")
     assert typed.err == (
         f"  {method} {server.base_url}/api/v1/webhooks/wh_1/rotate\n"
-        "The interface does not document this call. Type yes to send it: yes\n> "
+        "The interface does not document this call. To send it, type yes:\n> "
     )
     assert declined.code == 3
     assert [(seen.method, seen.body, seen.header("content-type")) for seen in server.seen] == [(method, b"", None)]

@@ -278,7 +278,7 @@ def test_prefix_with_a_part_of_a_path_is_refused(profiles: Callable[..., tuple[W
     result = run("api", "PUT", "/release", "--yes", "--json", environ=around)
 
     assert (result.code, server.writes) == (2, [])
-    assert "is only a part of a path" in result.error["message"]
+    assert "is only the end of a path" in result.error["message"]
 
 
 def test_a_path_of_any_length_ends_in_a_sentence(service_and_run: ServiceAndRun) -> None:

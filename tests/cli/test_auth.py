@@ -53,7 +53,7 @@ def test_key_from_a_pipe_is_checked_stored_and_used(run: Run, serve: Serve, home
         f"key\tstored in {home / 'credentials.toml'}, accepted by the service\n",
     )
     assert result.err.splitlines() == [
-        "note: acme-test is now the default profile: it needs no -p",
+        "note: acme-test is now the default profile: commands without -p use it",
         "next: escrowctl -p acme-test tx create --amount 100 --currency USD --dry-run",
     ]
     assert [(seen.method, seen.target, seen.header("Authorization")) for seen in server.seen] == [
@@ -186,7 +186,7 @@ def test_login_stores_nothing_when_the_service_is_unreachable_unless_unchecked(
 
     refused = login(run, server, "--mode", "test", "-p", "a")
     assert (refused.code, refused.out, files_of(home)) == (11, "", {})
-    assert "to store it unchecked, add --no-check" in refused.err
+    assert "to store the key without a check: repeat the command with --no-check" in refused.err
 
     stored = login(run, server, "--mode", "test", "-p", "a", "--no-check", "--json")
     assert (stored.code, stored.json["checked"]) == (0, False)
@@ -257,7 +257,10 @@ def test_login_without_a_name_builds_one_from_host_and_mode(run: Run, url: str, 
         (("--base-url", "http://a.example.com", "--mode", "test"), "is plain http to a real host"),
         (("--base-url", "https://a.example.com", "--mode", "test", "-p", "a b"), '"a b" cannot be a profile name'),
         (("--base-url", "https://a.example.com", "--mode", "test", "-p", ""), '"" cannot be a profile name'),
-        (("--base-url", "https://a.example.com", "--mode", "test", "--sandbox"), "the sandbox needs no account"),
+        (
+            ("--base-url", "https://a.example.com", "--mode", "test", "--sandbox"),
+            "auth manages the API keys of real services",
+        ),
     ],
 )
 def test_login_names_missing_or_wrong_options_before_reading_the_key(
@@ -328,8 +331,11 @@ def test_second_login_replaces_only_the_key(run: Run, serve: Serve, home: Path) 
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (("--base-url", "https://other.example.com", "--mode", "test"), "profile a is https://a.example.com, not"),
-        (("--mode", "live"), "profile a is test, not live"),
+        (
+            ("--base-url", "https://other.example.com", "--mode", "test"),
+            "profile a already has the base URL https://a.example.com",
+        ),
+        (("--mode", "live"), "profile a is already a test profile"),
     ],
 )
 def test_a_login_never_turns_a_profile_into_another_account(
@@ -425,7 +431,7 @@ def test_login_removes_the_key_when_the_last_rename_fails(
     result = login(run, server, "--mode", "test", "-p", "b", *store)
 
     assert (result.code, result.out) == (17, "")
-    assert result.err.endswith("Input/output error. It is unchanged. Nothing was stored.\n")
+    assert result.err.endswith("Input/output error. No file was changed. Nothing was stored.\n")
     assert (files_of(home), stub.entries) == (before, {})
 
 
@@ -443,7 +449,9 @@ def test_login_refuses_when_the_prefix_changed_during_the_check(
     result = run("-p", "a", "auth", "login", stdin=KEY)
 
     assert (result.code, result.out, list(files_of(home))) == (2, "", ["config.toml"])
-    assert "profile a now has the prefix /v2, not /v1. Nothing was stored." in result.err
+    assert (
+        "profile a now has the API prefix /v2, but this login used /v1: log in again. Nothing was stored." in result.err
+    )
 
 
 def test_login_stores_a_typed_default_prefix_over_another(
@@ -603,11 +611,18 @@ def test_status_lists_each_account_and_where_its_key_is(
             b,
             "test",
             "-",
-            f"api_key_file of profile loose: {home / 'loose.key'} can be read or changed by others (mode 0604)",
+            f"api_key_file of profile loose: {home / 'loose.key'} is accessible to other users (mode 0604)",
         ],
         ["moved", "", a, "test", "-", f"the stored key is for {b}, not for this profile"],
         ["none", "", "https://none.example.com", "live", "-", "no key"],
-        ["orphan", "", b, "-", str(kept), "there is no such profile: escrowctl auth logout -p orphan"],
+        [
+            "orphan",
+            "",
+            b,
+            "-",
+            str(kept),
+            "there is no such profile; to remove its key: escrowctl auth logout -p orphan",
+        ],
     ]
     assert [len(server.seen) for server in accounts] == [0, 0]
 
@@ -622,7 +637,9 @@ def test_status_checks_each_service_on_request(run: Run, accounts: tuple[WireSer
         "file": "accepted by the service",
     }
     assert (result.code, result.error["code"]) == (16, "check_failed")
-    assert result.error["message"] == "b, loose, moved, none, orphan cannot be used: see the state."
+    assert (
+        result.error["message"] == "accounts with problems: b, loose, moved, none, orphan. The state of each says why."
+    )
     asked = [[(seen.target, seen.header("Authorization")) for seen in server.seen] for server in accounts]
     assert asked == [
         [("/api/v1/webhooks", f"Bearer {KEY}")],
@@ -666,7 +683,7 @@ def test_status_warns_of_stored_keys_that_others_can_read(
     result = run("auth", "status")
 
     assert result.code == 0
-    assert "can be read or changed by others (mode 0640)" in result.out.splitlines()[0]
+    assert "is accessible to other users (mode 0640)" in result.out.splitlines()[0]
     assert "warning: stored keys:" in result.err
     assert [run("-p", "a", *words).code for words in (("user", "get", "u_1"), ("auth", "logout"))] == [2, 2]
     assert [len(server.seen) for server in accounts] == [0, 0]
@@ -687,8 +704,8 @@ def test_logout_removes_one_key_and_lists_the_rest(
         f"removed: the key of b for {b}, from {home / 'credentials.toml'}",
         "note: ESCROWCTL_API_KEY is still set in the environment",
     ]
-    assert (again.code, again.err) == (0, "note: no key is stored for b: nothing to remove\n")
-    assert "note: file still takes its key from the file file.key" in file.err
+    assert (again.code, again.err) == (0, "note: no key is stored for profile b, so none was removed\n")
+    assert "note: profile file still reads its key from file.key" in file.err
     assert (unknown.code, unknown.out) == (2, "")
     left = (home / "credentials.toml").read_text()
     assert [name for name in ("[a]", "[b]", "[moved]", "[orphan]") if name in left] == ["[a]", "[moved]", "[orphan]"]
@@ -745,7 +762,7 @@ def test_keys_are_written_to_a_plain_file_only(run: Run, home: Path, tmp_path: P
 
     what = {"link": "a symbolic link", "folder": "a folder", "pipe": "a named pipe"}[kind]
     assert (result.code, result.out) == (17, ""), result.err
-    assert f"{path} is {what}, not a regular file: keys are stored in a regular file." in result.err
+    assert f"{path} is {what}, not a regular file: escrowctl does not store keys there." in result.err
     assert precious.read_text() == "# do not overwrite\n"
     assert KEY not in result.err + "".join(one.read_text() for one in home.iterdir() if one.is_file())
 

@@ -73,9 +73,9 @@ LOGIN = ("auth", "login", "--base-url", "https://a.example.com", "--mode", "test
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        (("tx", "get", "-"), "has 1024 characters: an id has at most 128."),
-        (("tx", "release", "-", "--yes"), "has 1024 characters: an id has at most 128."),
-        (("user", "get", "-"), "has 1024 characters: an id has at most 128."),
+        (("tx", "get", "-"), "has 1024 characters: the limit is 128."),
+        (("tx", "release", "-", "--yes"), "has 1024 characters: the limit is 128."),
+        (("user", "get", "-"), "has 1024 characters: the limit is 128."),
         ((*CREATE, "--data", "@-"), "--data @-: standard input is larger than 16777216 bytes."),
         (("journal", "import", "-"), "line 1 of standard input is not a line of a journal export."),
         (LOGIN, "has spaces, line breaks or control characters"),
@@ -95,7 +95,7 @@ def test_endless_input_is_no_head(run_with_endless_input: RunWithEndlessInput) -
 
     assert run_with_endless_input("journal", "verify", "--head", "-") == (
         2,
-        "error: standard input has no head: journal export --head prints one. Nothing was sent.\n",
+        "error: standard input is not the output of journal export --head.\n",
     )
 
 
@@ -124,7 +124,7 @@ def test_an_endless_answer_is_no_confirmation(run_with_endless_input: RunWithEnd
     code, said = run_with_endless_input("tx", "release", "tx_1", text="x", terminal=True)
 
     assert code == 3
-    assert "is not tx_1" in said
+    assert 'instead of "tx_1"' in said
 
 
 def test_data_file_beyond_the_limit_is_refused(service_and_run: ServiceAndRun, tmp_path: Path) -> None:

@@ -297,7 +297,7 @@ def test_one_value_is_printed_bare(
         (
             "api_key",
             2,
-            "escrowctl never prints an API key. Nothing was sent.\nhint: where it comes from: escrowctl config list",
+            "escrowctl never prints an API key.\nhint: to see where the key comes from: escrowctl config list",
         ),
         ("profiles.acme-live.api_key", 2, "error: escrowctl never prints an API key."),
     ],
@@ -382,7 +382,7 @@ def test_setting_is_written_with_its_type(
         (("api_prefix", "v1"), "api_prefix: it should be a path such as /api/v1"),
         (("api_prefix", "/../x"), "api_prefix: it should be a path"),
         (("base_url", "http://escrow.example.com"), "is plain http to a real host"),
-        (("base_url", "https://u:p@escrow.example.com"), "has a user or password"),
+        (("base_url", "https://u:p@escrow.example.com"), "contains a user name or password"),
         (("status.released", "a,,b"), "has an empty item"),
         (("reply_limit", "2048"), 'there is no setting "reply_limit"'),
         (("webhook.scheme", "none"), 'there is no setting "webhook.scheme"'),
@@ -453,7 +453,7 @@ def test_a_relative_name_needs_a_profile_to_be_relative_to(run: Run) -> None:
     result = run("config", "set", "mode", "test")
 
     assert (result.code, result.out) == (2, "")
-    assert '"mode" is a setting of a profile, and none is chosen.' in result.err
+    assert '"mode" is a setting of a profile, and no profile is chosen.' in result.err
 
 
 def test_config_set_changes_the_profile_of_the_environment(run: Run, write_config: WriteConfig) -> None:
@@ -481,7 +481,7 @@ def test_the_sandbox_has_no_settings_to_change(run: Run, write_config: WriteConf
     for words in (("set", "mode", "live"), ("unset", "mode"), ("unset", name), ("get", f"{name}.mode")):
         result = run("--sandbox", "config", *words)
         assert (result.code, result.out) == (2, "")
-        assert "the sandbox has no settings in config.toml: leave --sandbox out." in result.err
+        assert "the sandbox does not use config.toml: leave --sandbox out." in result.err
     assert path.read_text() == ACME
 
 
@@ -535,7 +535,7 @@ def test_unset_profile_leaves_its_key_and_reports_it(run: Run, write_config: Wri
     assert result.code == 0
     assert result.err.splitlines() == [
         f"saved: profiles.acme-live is no longer set in {path}",
-        "note: its key is still stored: escrowctl auth logout -p acme-live",
+        "note: the key of acme-live is still stored; to remove it: escrowctl auth logout -p acme-live",
     ]
     assert path.read_text() == ACME.partition("[profiles.acme-live]")[0].rstrip("\n") + "\n\n"
 
@@ -546,9 +546,7 @@ def test_all_profiles_are_not_unset_at_once(run: Run, write_config: WriteConfig)
     result = run("config", "unset", "profiles")
 
     assert (result.code, result.out, path.read_text()) == (2, "", ACME)
-    assert result.err.splitlines()[0] == (
-        'error: "profiles" is every profile: name one, such as profiles.NAME. Nothing was sent.'
-    )
+    assert result.err.splitlines()[0] == ('error: "profiles" is every profile: name one, such as profiles.NAME.')
 
 
 def test_moved_profile_reports_that_its_key_stays(run: Run, write_config: WriteConfig, home: Path) -> None:
@@ -562,7 +560,7 @@ def test_moved_profile_reports_that_its_key_stays(run: Run, write_config: WriteC
     asked = run("-p", "acme-live", "tx", "get", "tx_1")
 
     assert moved.err == (
-        "note: the key stored for acme-live is for https://escrow.example.com and will not be used at "
+        "note: the stored key of acme-live works only for https://escrow.example.com; to store one for "
         "https://new.example.com: escrowctl auth login -p acme-live\n"
     )
     assert (asked.code, asked.out) == (4, "")
@@ -578,11 +576,12 @@ def test_profile_with_a_key_file_is_not_moved(run: Run, write_config: WriteConfi
 
     assert (refused.code, refused.out, deeper.code) == (2, "", 0)
     assert refused.err.splitlines() == [
-        "error: the key in acme-live.key was given for https://escrow.example.com, and would be used at "
-        "https://new.example.com: a key is sent to one origin only. Nothing was sent.",
-        "hint: first:  escrowctl config unset profiles.acme-live.api_key_file",
-        "      then:   escrowctl config set profiles.acme-live.base_url https://new.example.com",
-        "      and, where a file holds the key for it:  escrowctl config set profiles.acme-live.api_key_file FILE",
+        "error: the API key in acme-live.key is for https://escrow.example.com: escrowctl does not send it to "
+        "https://new.example.com.",
+        "hint: first:                                       escrowctl config unset profiles.acme-live.api_key_file",
+        "      then:                                        "
+        "escrowctl config set profiles.acme-live.base_url https://new.example.com",
+        "      if a file contains the key for the new URL:  escrowctl config set profiles.acme-live.api_key_file FILE",
     ]
     assert path.read_text() == text.replace("https://escrow.example.com", "https://escrow.example.com/base")
     assert [run("config", "unset", "profiles.acme-live.api_key_file").code, run(*moved).code] == [0, 0]

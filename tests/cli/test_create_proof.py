@@ -33,8 +33,8 @@ def test_create_without_an_id_is_unknown_and_shows_the_reply(profile: Profile, r
     assert result.err.startswith(
         "unknown: the create was sent, and the service replied 200, but escrowctl found no id in the reply. "
         "The escrow may or may not exist. escrowctl sent the create once.\n"
-        f"  reply   {UNNAMED.decode()}\n"
-        "  sent    "
+        f"  reply            {UNNAMED.decode()}\n"
+        "  sent             "
     )
     assert result.err.endswith(
         "hint: if /escrowNo is the id:  escrowctl -p a config set reply.id /escrowNo\n"

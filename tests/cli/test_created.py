@@ -202,7 +202,9 @@ def test_webhook_without_a_reply_body_is_registered_without_an_id(service_and_ru
     shown, quiet = run(*WEBHOOK), run(*WEBHOOK, "-q", "--json")
 
     assert (shown.code, shown.out) == (0, "id\t\n")
-    assert shown.err == "note: registered (204). The reply has no body. Do not do it again.\n"
+    assert (
+        shown.err == "note: the webhook creation succeeded (204). The reply has no body. Do not repeat the command.\n"
+    )
     assert (quiet.code, quiet.out, quiet.error["code"]) == (12, "", "id_unknown")
 
 

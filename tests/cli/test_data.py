@@ -79,7 +79,7 @@ def test_stdin_that_is_no_json_is_refused(stdin: str, sentence: str, service_and
         ('{"a":', "was truncated at line 1, column 6: "),
         ("{\x00\x00", "is not JSON at line 1, column 2: "),
         ('{"a":1}}', "is not JSON at line 1, column 8: "),
-        ('{"a":1,"a":2}', "has a key twice in one object: "),
+        ('{"a":1,"a":2}', "has a duplicate field in one object: "),
         ("<a>", "is HTML, not JSON: "),
     ],
 )

@@ -105,7 +105,7 @@ def test_several_releases_count_those_that_are_not_confirmed(profile: Profile, r
     result = run("tx", "release", "tx_1", "tx_2", "--yes", "--json")
 
     assert (result.code, result.error["code"]) == (15, "some_failed")
-    assert "of 2: 0 accepted, 2 accepted and not verified, 0 failed, 0 unknown" in result.error["message"]
+    assert "2 ids: 0 done, 2 accepted but not confirmed, 0 failed, 0 unknown" in result.error["message"]
 
 
 def test_resolve_reads_an_unconfirmed_release_again(profile: Profile, run: Run, journal: Journal) -> None:
@@ -209,4 +209,4 @@ def test_second_create_with_the_id_of_the_first_warns(service_and_run: ServiceAn
     first, second = run(*CREATE), run(*CREATE)
 
     assert (first.code, second.code, first.err) == (0, 0, "")
-    assert second.err.startswith("warning: j1 also got the id tx_1: ")
+    assert second.err.startswith("warning: j1 has the same id tx_1: ")

@@ -389,11 +389,11 @@ def test_release_of_a_missing_escrow_is_not_sent(service_and_run: ServiceAndRun)
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
-        ("tx_R6PJ\n", '"tx_R6PJ" is not tx_R6PJBY3T: '),
-        (" TX_R6PJBY3T \n", '"TX_R6PJBY3T" is not tx_R6PJBY3T: '),
-        ("\x1b[Atx\n", r'"\u{1b}[Atx" is not tx_R6PJBY3T: '),
-        ("y" * 500 + "\n", '"' + "y" * 80 + '..." is not tx_R6PJBY3T: '),
-        (f"{KEY}\n", '"***" is not tx_R6PJBY3T: '),
+        ("tx_R6PJ\n", 'you typed "tx_R6PJ" instead of "tx_R6PJBY3T": '),
+        (" TX_R6PJBY3T \n", 'you typed "TX_R6PJBY3T" instead of "tx_R6PJBY3T": '),
+        ("\x1b[Atx\n", r'you typed "\u{1b}[Atx" instead of "tx_R6PJBY3T": '),
+        ("y" * 500 + "\n", 'you typed "' + "y" * 80 + '..." instead of "tx_R6PJBY3T": '),
+        (f"{KEY}\n", 'you typed "***" instead of "tx_R6PJBY3T": '),
         ("\n", "declined; "),
         ("", "declined; "),
     ],
@@ -578,7 +578,7 @@ def test_write_result_that_cannot_be_printed_is_reported_with_id(
     write, read = run(*CREATE, "--json", stdout=Full()), run("tx", "get", "tx_1", "--json", stdout=Full())
 
     assert (write.code, write.error["code"]) == (12, "result_not_printed")
-    assert "created tx_1 (200). Do not do it again" in write.error["message"]
+    assert "created tx_1 (200). Do not repeat it" in write.error["message"]
     assert (read.code, read.error["code"]) == (17, "output_unusable")
     assert len(server.writes) == 1
     assert journal() == [("create_transaction", "done")]
@@ -591,7 +591,7 @@ def test_repeating_an_unknown_key_reports_that_nothing_was_sent(service_and_run:
     first, again = run(*keyed), run(*keyed)
 
     assert (first.code, again.code, len(server.writes)) == (12, 12, 1)
-    assert ("escrowctl sent the create once." in first.err, "Nothing was sent now." in again.err) == (True, True)
+    assert ("escrowctl sent the create once." in first.err, "This command sent nothing." in again.err) == (True, True)
 
 
 def test_sandbox_suggests_no_other_prefix(run: Run, service_and_run: ServiceAndRun) -> None:

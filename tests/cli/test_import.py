@@ -376,6 +376,6 @@ def test_import_of_a_binary_or_missing_file_is_refused(run: Run, tmp_path: Path)
     deep = run("journal", "verify", "--head", "-", "--json", stdin="[" * 100_000)
 
     assert [result.code for result in results] == [2, 2, 2]
-    assert "is not text" in results[0].error["message"]
-    assert "is not a file" in results[2].error["message"]
+    assert "is not UTF-8 text" in results[0].error["message"]
+    assert "is not a regular file" in results[2].error["message"]
     assert deep.code == 6

@@ -570,7 +570,7 @@ def test_incomplete_export_is_refused(other_machine: tuple[WireServer, Run, dict
 def test_missing_import_file_is_named(run: Run) -> None:
     result = run("journal", "import", "/nowhere.jsonl", "--json")
 
-    assert (result.code, result.error["message"]) == (2, "/nowhere.jsonl: No such file or directory. Nothing was sent.")
+    assert (result.code, result.error["message"]) == (2, "/nowhere.jsonl: No such file or directory.")
 
 
 # Journals of earlier versions

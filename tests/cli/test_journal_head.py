@@ -89,7 +89,7 @@ def test_head_of_another_journal_is_not_accepted(journal_of_one: tuple[WireServe
     accepted = run(*ACCEPT, "--json")
 
     assert (accepted.code, run(*OTHER).code, len(server.writes)) == (17, 17, 1)
-    assert f"rm {state / 'journal.head'}" in accepted.error["hint"]
+    assert f"remove {state / 'journal.head'}" in accepted.error["hint"]
     (state / "journal.head").unlink()
     assert (run(*ACCEPT).code, run(*OTHER).code) == (0, 0)
 
@@ -104,7 +104,7 @@ def test_writes_continue_after_the_head_is_accepted(
     accepted = run(*ACCEPT)
 
     assert accepted.code == 0
-    assert f"accepted: record 2 is the last one, although {LOST[how]}" in accepted.err
+    assert f"accepted: record 2 is now accepted as the last record ({LOST[how]})" in accepted.err
     assert sequence(state) == 2
     assert (run(*VERIFY).code, run(*RELEASE).code, run(*OTHER).code, len(server.writes)) == (0, 7, 0, 2)
 

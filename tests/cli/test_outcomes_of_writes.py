@@ -93,11 +93,12 @@ UNKNOWN_EITHER_WAY = (
             f"{SAID_200}is larger than the limit", 200),
     Unknown("not UTF-8", json_reply(b'{"id":"\xff"}'), f"{SAID_200}is not UTF-8", 200),
     Unknown("a byte order mark", json_reply(b"\xef\xbb\xbf" + HELD), f"{SAID_200}starts with a byte order mark", 200),
-    Unknown("a key twice", json_reply(b'{"id":"tx_1","id":"tx_2"}'), f"{SAID_200}has a key twice in one object", 200),
+    Unknown("a key twice", json_reply(b'{"id":"tx_1","id":"tx_2"}'),
+            f"{SAID_200}has a duplicate field in one object", 200),
     Unknown("half a character, upper case", json_reply(rb'{"id":"\uDC00"}'),
-            f"{SAID_200}has a lone surrogate (half a character)", 200),
+            f"{SAID_200}has an invalid Unicode character (half of one)", 200),
     Unknown("half a character, lower case", json_reply(rb'{"id":"\udc00"}'),
-            f"{SAID_200}has a lone surrogate (half a character)", 200),
+            f"{SAID_200}has an invalid Unicode character (half of one)", 200),
     Unknown("success false", json_reply(b'{"success":false}'), f"{SAID_200}{LIKE_AN_ERROR} (field \"success\")", 200,
             {"success": False}),
     Unknown("ok false", json_reply(b'{"ok":false,"id":"tx_1"}'), f"{SAID_200}{LIKE_AN_ERROR} (field \"ok\")", 200,
@@ -447,7 +448,8 @@ def test_accepted_release_without_known_status_is_done_not_confirmed(
         {
             "note": {
                 "code": "not_confirmed",
-                "message": "accepted, but the release is not confirmed: the status is still held",
+                "message": "accepted, but the release is not confirmed: the status is still held; "
+                "to check it again: escrowctl tx get tx_1",
             }
         }
     ]
@@ -464,9 +466,9 @@ def test_unknown_release_is_reported_with_the_commands_to_settle_it(service_and_
     assert result.err.splitlines() == [
         "unknown: the release was sent, but the connection broke before a reply came (Server disconnected without "
         "sending a response). tx_1 may or may not be released. escrowctl sent the release once.",
-        f"  sent    2026-11-21T03:12:44.000Z  PUT {server.base_url}/api/v1/transactions/tx_1/release",
-        "  key     a-uuid  (this service is not known to deduplicate by key)",
-        '  entry   j1  "order 8841"   request a-uuid',
+        f"  sent             2026-11-21T03:12:44.000Z  PUT {server.base_url}/api/v1/transactions/tx_1/release",
+        "  idempotency key  a-uuid  (this service is not known to deduplicate by it)",
+        '  entry            j1  "order 8841"   request id a-uuid',
         "hint: resolve j1 before you repeat the release: escrowctl journal resolve j1",
     ]
 
@@ -550,4 +552,4 @@ def test_unknown_write_reports_that_the_service_deduplicates(
 
     assert (shown.code, len(server.writes)) == (12, 3)
     assert "escrowctl made 3 attempts with the same idempotency key." in shown.err
-    assert "  key     a-uuid  (this service deduplicates by key)\n" in shown.err
+    assert "  idempotency key  a-uuid  (this service deduplicates by it)\n" in shown.err

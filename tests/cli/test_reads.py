@@ -68,7 +68,7 @@ def test_a_read_that_was_refused_ends_by_its_status(
         (json_reply(b"OK"), 'is not JSON: "OK"'),
         (json_reply(HELD[:20]), 'was truncated: "{"id":"tx_1","status"'),
         (json_reply(b'{"amount":NaN}'), 'has NaN or Infinity, which are not JSON: "{"amount":NaN}"'),
-        (json_reply(b'{"a":1,"a":1}'), 'has a key twice in one object: "{"a":1,"a":1}"'),
+        (json_reply(b'{"a":1,"a":1}'), 'has a duplicate field in one object: "{"a":1,"a":1}"'),
         (json_reply(b'"' + b"x" * 1_048_576 + b'"'), f'is larger than the limit: ""{"x" * 79}"'),
         (
             json_reply(gzip.compress(HELD), "200 OK", "Content-Encoding: br"),
@@ -112,7 +112,7 @@ def test_read_without_a_reply_is_reported_as_a_read(
 
     assert (result.code, result.out, len(server.seen)) == (10, "", tries)
     assert result.err.startswith(f"error: {server.base_url}: {why}")
-    assert result.err.rstrip().endswith("It was only a read.")
+    assert result.err.rstrip().endswith("This was only a read.")
 
 
 @pytest.mark.parametrize(

@@ -70,19 +70,19 @@ def test_create_stays_unknown_when_only_its_amount_is_found(
 
     assert (result.code, result.out, server.writes) == (12, "", [])
     assert result.err == (
-        f"reading: {server.base_url}, sending no write\n"
+        f"note: reading {server.base_url}; no write is sent\n"
         "found: GET /transactions: 2 items, there may be more pages\n"
         "found: tx_88F2: held 100 USD\n"
-        "unknown: j1 is still unknown: tx_88F2 matches the request, but an equal amount proves nothing.\n"
-        f"  sent    2026-11-21T03:12:44.000Z  POST {server.base_url}/api/v1/transactions  "
+        "unknown: the outcome of j1 is still unknown: tx_88F2 matches the request, "
+        "but an equal amount proves nothing.\n"
+        f"  sent             2026-11-21T03:12:44.000Z  POST {server.base_url}/api/v1/transactions  "
         '{"amount":100,"currency":"USD"}\n'
-        f"  key     {KEY}  (this service is not known to deduplicate by key)\n"
-        f"  entry   j1   request {KEY}\n"
-        "hint: ask the service's support (quote key, time and request), then record the answer:\n"
-        "      it exists:                                    escrowctl journal resolve j1 --applied --id ID "
-        "--reason TEXT\n"
-        "      it does not exist:                            escrowctl journal resolve j1 --not-applied --reason TEXT\n"
-        "      or send it again (may hold the money twice):  escrowctl journal resolve j1 --resend --reason TEXT\n"
+        f"  idempotency key  {KEY}  (this service is not known to deduplicate by it)\n"
+        f"  entry            j1   request id {KEY}\n"
+        "hint: ask the service's support (quote the idempotency key, time and request id). Then record the answer:\n"
+        "      it exists:                                escrowctl journal resolve j1 --applied --id ID --reason TEXT\n"
+        "      it does not exist:                        escrowctl journal resolve j1 --not-applied --reason TEXT\n"
+        "      or resend j1 (may hold the money twice):  escrowctl journal resolve j1 --resend --reason TEXT\n"
     )
     assert journal() == [("create_transaction", "unknown")]
 
@@ -326,7 +326,7 @@ def test_read_is_announced_only_when_one_is_sent(service_and_run: ServiceAndRun)
     unread = run("journal", "resolve", "j2", "--not-applied", *WHY)
 
     assert (read.code, unread.code, [seen.method for seen in server.seen]) == (0, 0, ["GET"])
-    assert (read.err.count("reading: "), unread.err) == (1, "")
+    assert (read.err.count("note: reading "), unread.err) == (1, "")
 
 
 @pytest.mark.parametrize(
@@ -368,11 +368,11 @@ def test_one_escrow_cannot_settle_two_creates(service_and_run: ServiceAndRun, jo
         (("j1", "--applied", "--id", "tx_1"), 2, "a decision needs a reason"),
         (("j1", "--not-applied"), 2, "a decision needs a reason"),
         (("j1", "--resend"), 2, "a decision needs a reason"),
-        (("j1", *WHY), 2, "--reason goes only with"),
+        (("j1", *WHY), 2, "use --reason only with"),
         (("j1", "--applied", "--resend", *WHY), 2, "use only one of"),
-        (("j1", "--not-applied", "--id", "tx_1", *WHY), 2, "goes only with --applied"),
+        (("j1", "--not-applied", "--id", "tx_1", *WHY), 2, "use --id only with --applied"),
         (("j1", "--applied", "--id", "../x", *WHY), 2, "../x"),
-        (("j1", "--applied", "--id", "tx_1", "--reason", " "), 2, "--reason is one line"),
+        (("j1", "--applied", "--id", "tx_1", "--reason", " "), 2, "--reason must be one line"),
         (("1",), 2, '"1" is not a journal entry'),
         (("j9",), 6, "there is no entry j9 in this journal."),
     ],
@@ -502,7 +502,7 @@ def test_repeated_command_prints_what_resolve_found(service_and_run: ServiceAndR
     again, quiet = run(*keyed, "--json"), run(*keyed, "-q")
 
     assert (again.code, again.json, quiet.code, quiet.out) == (0, {"id": "tx_1"}, 0, "tx_1\n")
-    assert "The service's reply is not stored." in again.err
+    assert "The journal has no copy of the reply." in again.err
     assert len(server.writes) == 1
 
 
@@ -552,7 +552,7 @@ def test_signal_during_a_resolve_reports_the_state_of_the_entry(
 
     assert (result.code, result.error["message"]) == (
         130,
-        "stopped. j1 is still unknown. Nothing was sent or recorded.",
+        "stopped. j1 is still recorded as unknown. Nothing was sent or recorded.",
     )
 
 
@@ -615,7 +615,7 @@ def test_resend_is_confirmed_and_sent_once_with_the_same_key(
 
     assert (result.code, len(server.writes)) == (0, 1)
     assert server.writes[0].header("Idempotency-Key") == KEY
-    assert "Type the entry's name to send it again: j1" in result.err
+    assert "To send it again, type j1:" in result.err
     assert journal() == [(f"{line[1]}_transaction", "done")]
     states = [event["state"] for event in run("journal", "show", "j1", "--json").json["history"]]
     assert states == ["in_flight", "unknown", "unknown", "in_flight", "done"]

@@ -23,7 +23,7 @@ def _failing_to_show(name: str) -> Callable[..., object]:
         (CREATE, "created tx_1 (200)"),
         (RELEASE, "tx_1 was accepted for release (200)"),
         ((*RELEASE[:2], "tx_1", "tx_2", "--yes"), "tx_1 was accepted"),
-        (("tx", "update", "tx_1", "--data", '{"note":"x"}', "--yes"), "tx_1 was updated"),
+        (("tx", "update", "tx_1", "--data", '{"note":"x"}', "--yes"), "the service accepted the update of tx_1"),
     ],
 )
 def test_done_write_that_cannot_be_shown_is_reported_as_done(
@@ -37,8 +37,8 @@ def test_done_write_that_cannot_be_shown_is_reported_as_done(
     debugged = run("tx", "get", "tx_1", "--fields", "id", "--json")
 
     assert (result.code, result.error["code"], result.error["outcome"]) == (12, "result_not_printed", "done")
-    why = "the result could not be shown: internal error in escrowctl (ValueError)."
-    assert result.error["message"] == f"{done}. Do not do it again: {why}"
+    why = "internal error in escrowctl (ValueError)."
+    assert result.error["message"] == f"{done}. Do not repeat it. Only the output failed: {why}"
     assert (debugged.code, debugged.error["code"]) == (1, "defect")
     assert len(server.writes) == 1
 

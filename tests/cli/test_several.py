@@ -36,9 +36,9 @@ REFUSE = json_reply(b'{"detail":"disputed"}', "400 Bad Request")
 @pytest.mark.parametrize(
     ("puts", "code", "counts"),
     [
-        ({"tx_1": hang_up, "tx_2": hang_up}, 12, "of 2: 0 accepted, 0 failed, 2 unknown, 0 not attempted."),
-        ({"tx_2": REFUSE}, 15, "of 2: 1 accepted, 1 failed, 0 unknown, 0 not attempted."),
-        ({"tx_1": REFUSE, "tx_2": hang_up}, 12, "of 2: 0 accepted, 1 failed, 1 unknown, 0 not attempted."),
+        ({"tx_1": hang_up, "tx_2": hang_up}, 12, "2 ids: 0 done, 0 failed, 2 unknown, 0 not attempted."),
+        ({"tx_2": REFUSE}, 15, "2 ids: 1 done, 1 failed, 0 unknown, 0 not attempted."),
+        ({"tx_1": REFUSE, "tx_2": hang_up}, 12, "2 ids: 0 done, 1 failed, 1 unknown, 0 not attempted."),
     ],
 )
 def test_the_counts_of_several_releases_add_up(
@@ -60,7 +60,7 @@ def test_counts_of_several_reads_show_how_many_succeeded(service_and_run: Servic
 
     result = run("tx", "get", "tx_1", "tx_2", "tx_3")
 
-    assert (result.code, result.err.splitlines()[-1]) == (15, "error: of 3: 2 shown, 1 failed.")
+    assert (result.code, result.err.splitlines()[-1]) == (15, "error: 3 ids: 2 shown, 1 failed.")
 
 
 def test_several_releases_at_a_terminal_print_a_line_each(run: Run) -> None:
@@ -68,7 +68,7 @@ def test_several_releases_at_a_terminal_print_a_line_each(run: Run) -> None:
 
     result = run("--sandbox", "tx", "release", *ids, "--yes", terminal=True)
 
-    assert result.out == "".join(f"{one}   held -> released   confirmed by reading it back\n" for one in ids)
+    assert result.out == "".join(f"{one}   held -> released   confirmed by reading the escrow\n" for one in ids)
 
 
 def test_several_reads_at_a_terminal_are_rows_under_one_header(service_and_run: ServiceAndRun) -> None:
@@ -96,7 +96,7 @@ def test_release_of_ids_from_stdin_needs_yes(service_and_run: ServiceAndRun, *, 
     assert (result.code, result.out, server.seen) == (3, "", [])
     assert (result.error["code"], result.error["hint"]) == (
         "confirmation_needed",
-        "to confirm on the command line: --yes",
+        "to confirm without a question: repeat the command with --yes",
     )
     assert result.error["message"] == (
         "ids come from standard input, so escrowctl cannot ask for confirmation. Nothing was sent."

@@ -38,9 +38,10 @@ def test_update_is_confirmed_by_id_and_the_record_read_again(service_and_run: Se
     assert typed.err == OBSERVED + (
         f"  id tx_1   amount 100 USD   status held   profile 127.0.0.1   host {server.base_url}\n"
         '  PUT {"note":"checked","n":1.50}\n'
-        "The service does not document what an update does. It may release the escrow. Type the id to send it: tx_1\n> "
+        "The service does not document what an update does. It may release the escrow. "
+        "To send the update, type tx_1:\n> "
     )
-    assert other.err.endswith('"yes" is not tx_1: tx_1 was not updated. Nothing was sent.\n')
+    assert other.err.endswith('you typed "yes" instead of "tx_1": tx_1 was not updated. Nothing was sent.\n')
     assert [seen.method for seen in server.seen] == ["GET", "GET", "PUT", "GET"]
 
 
@@ -64,7 +65,7 @@ def test_update_without_a_terminal_is_not_sent(service_and_run: ServiceAndRun) -
 
 
 WORDS = 'status.released = ["released"]'
-WARNING = "warning: this update changed the status of tx_1 to released."
+WARNING = "warning: after this update, tx_1 has the status released."
 
 
 @pytest.mark.parametrize(
@@ -97,7 +98,7 @@ def test_update_whose_read_back_fails_is_done_with_a_warning(profile: Profile, r
     result = run(*UPDATE, "--yes", "--json")
 
     assert (result.code, result.json) == (0, json.loads(UPDATED))
-    assert '"code": "not_read_back", "message": "tx_1 could not be read back: ' in result.err
+    assert '"code": "not_read_back", "message": "escrowctl could not read tx_1 after the update: ' in result.err
 
 
 def test_update_interrupted_while_reading_back_is_shown_first(profile: Profile, run: Run) -> None:
@@ -109,7 +110,7 @@ def test_update_interrupted_while_reading_back_is_shown_first(profile: Profile, 
     result = run(*UPDATE, "--yes", "--json")
 
     assert (result.code, result.json) == (130, json.loads(UPDATED))
-    assert "tx_1 could not be read back: escrowctl was interrupted" in result.err
+    assert "escrowctl could not read tx_1 after the update: escrowctl was interrupted" in result.err
 
 
 def test_replayed_update_is_not_read_back(profile: Profile, run: Run) -> None:

@@ -58,16 +58,23 @@ def test_webhook_body_may_come_from_data(service_and_run: ServiceAndRun) -> None
             '--url "hooks.example.net/x" is not a webhook URL: write one such as '
             "https://hooks.example.net/x. Nothing was sent.",
         ),
-        (("--url", "https://a b"), "--url has at most 2048 visible ASCII characters and no spaces. Nothing was sent."),
+        (
+            ("--url", "https://a b"),
+            "--url must be at most 2048 visible ASCII characters without spaces. Nothing was sent.",
+        ),
         (("--url", "https://[::1"), '--url "https://[::1" is not a URL: Invalid IPv6 URL. Nothing was sent.'),
-        (("--url", "https://x.example", "--event", " "), '--event " " is not a kind of event. Nothing was sent.'),
+        (
+            ("--url", "https://x.example", "--event", " "),
+            '--event " " is not an event: write a name such as transaction.released. Nothing was sent.',
+        ),
         (
             ("--url", "https://x.example", "--data", '{"url":"y"}'),
             '--data has "url", which --url or --event sets: leave it out of --data. Nothing was sent.',
         ),
         (
             ("--url", f"https://x.example/{KEY}"),
-            "the API key appears on the command line: ps and the shell history show what is there. Nothing was sent.",
+            "the API key is on the command line, where ps and the shell history show it: replace the key. "
+            "Nothing was sent.",
         ),
     ],
 )
@@ -171,8 +178,14 @@ def test_a_secret_that_was_chosen_is_shown(service_and_run: ServiceAndRun) -> No
 @pytest.mark.parametrize(
     ("options", "parts"),
     [
-        ((), ("the signing secret is shown only once. It could not be stored in ", ": copy it now.\n")),
-        (("-q",), ("the signing secret is not shown, and could not be stored in ", ". Only the service knows it.\n")),
+        ((), ("the signing secret is shown only once, and escrowctl could not store it in ", ": copy it now.\n")),
+        (
+            ("-q",),
+            (
+                "the signing secret is not shown, and escrowctl could not store it in ",
+                ": ask the service's support for it.\n",
+            ),
+        ),
     ],
 )
 def test_signing_secret_that_cannot_be_stored_is_reported(
@@ -209,7 +222,7 @@ def test_signing_secret_that_could_not_be_stored_is_an_error(
     result = run(*CREATE)
 
     assert (result.code, SECRET in result.out, target.read_text()) == (0, True, "precious")
-    assert ("could not be stored" in result.err) == (instead == "folder")
+    assert ("could not store it" in result.err) == (instead == "folder")
     assert path.is_symlink() is False
     assert instead == "folder" or SECRET in path.read_text()
 

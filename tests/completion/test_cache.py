@@ -289,7 +289,8 @@ def test_install_does_not_replace_a_file_it_did_not_write(run: Run, tmp_path: Pa
     refused = run("completion", "install", "fish", environ=environ)
     assert (refused.code, place.read_text()) == (2, "# hand-made\n")
     assert refused.err == (
-        f"error: {place} exists, and escrowctl did not write it. Nothing was sent.\nhint: to replace it: --force\n"
+        f"error: {place} exists, and escrowctl did not write it.\n"
+        "hint: to replace the file: repeat the command with --force\n"
     )
     assert run("completion", "install", "fish", "--force", environ=environ).code == 0
     assert place.read_text().startswith("# fish completion for escrowctl")
@@ -302,5 +303,5 @@ def test_a_shell_that_is_not_known_is_named(run: Run, words: tuple[str, ...], sh
     name = words[0] if words else Path(shell).name
     assert (result.code, result.err) == (
         2,
-        f'error: there is no completion for "{name}": name one of bash, zsh, fish. Nothing was sent.\n',
+        f'error: there is no completion for "{name}": name one of bash, zsh, fish.\n',
     )

@@ -52,7 +52,7 @@ def test_a_defect_is_one_sentence_and_never_a_traceback(
     assert (ended.code, ended.out) == (1, "")
     first, hint, *_, last = ended.err.splitlines()
     assert (f"{first}\n", hint[:6]) == (_SENTENCE, "hint: ")
-    report = Path(last.partition(": ")[2])
+    report = Path(last.partition(": ")[2].strip())
     assert stat.S_IMODE(report.stat().st_mode) == 0o600
     document = json.loads(report.read_text())
     assert document["line"] == [word for word in words if word in ("tx", "get", "create", "--amount", "--currency")]

@@ -68,30 +68,30 @@ def test_a_conversation_asks_checks_each_answer_and_shows_no_key(program: Progra
         "unencrypted; write https://escrow.example.com.\n"
         "The base URL of the service, such as https://escrow.example.com:\n"
         f"> {url}\n"
-        "Is it for real money? Type test or live:\n"
+        "Is this a test service or a live one (real money)? Type test or live:\n"
         "> prod\n"
         'error: the mode "prod" is neither test nor live.\n'
-        "Is it for real money? Type test or live:\n"
+        "Is this a test service or a live one (real money)? Type test or live:\n"
         "> Live\n"
-        "A name for this profile (Enter takes local-live):\n"
+        "Name for this profile (press Enter for local-live):\n"
         "> acme live\n"
         'error: "acme live" cannot be a profile name: write 1 to 64 letters, digits, hyphens and underscores.\n'
-        "A name for this profile (Enter takes local-live):\n"
+        "Name for this profile (press Enter for local-live):\n"
         "> acme-live\n"
         f"For acme-live, live, {url}:\n"
-        "The API key (it is not shown):\n"
+        "API key (not shown while you type):\n"
         "> \n"
         "error: the API key in the answer has spaces, line breaks or control characters: "
         "a key has only visible ASCII characters.\n"
         f"For acme-live, live, {url}:\n"
-        "The API key (it is not shown):\n"
+        "API key (not shown while you type):\n"
         "> \n"
         f"live: acme-live, {url}\n"
         "profile   acme-live\n"
         f"base_url  {url}\n"
         "mode      live\n"
         f"key       stored in {credentials}, accepted by the service\n"
-        "note: acme-live is now the default profile: it needs no -p\n"
+        "note: acme-live is now the default profile: commands without -p use it\n"
         "next: escrowctl -p acme-live tx create --amount 100 --currency USD --dry-run\n",
     )
     assert [seen.target for seen in server.seen] == ["/api/v1/webhooks"]
@@ -102,7 +102,7 @@ def test_a_conversation_asks_checks_each_answer_and_shows_no_key(program: Progra
 def test_login_does_not_ask_for_given_options(program: Program, server: WireServer) -> None:
     terminal = program.terminal("auth", "login", "--base-url", server.base_url, "--mode", "test", "-p", "a", "-q")
     code, shown = answer_all(terminal, f"{KEY}\n")
-    assert (code, shown) == (0, f"For a, test, {server.base_url}:\nThe API key (it is not shown):\n> \na\n")
+    assert (code, shown) == (0, f"For a, test, {server.base_url}:\nAPI key (not shown while you type):\n> \na\n")
 
     again = program.terminal("auth", "login", "-p", "a", "-q")
     assert answer_all(again, f"{KEY}\n") == (code, shown)

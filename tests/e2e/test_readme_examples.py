@@ -121,7 +121,7 @@ def test_every_readme_example_has_a_test() -> None:
         ("toml", 'default_profile = "acme-test"'),
         ("console", "$ escrowctl -p acme-test config set reply.status /escrowState"),
         ("console", "$ escrowctl tx create --amount 2500 --currency EUR"),
-        ("sh", 'escrowctl journal resolve j197 --applied --id tx_88F2 --reason "desk ticket 5512"'),
+        ("sh", 'escrowctl journal resolve j197 --applied --id tx_88F2 --reason "support ticket 5512"'),
         ("yaml", "name: pay out"),
         ("console", "$ escrowctl sandbox serve --port 0 --ready-file ready.json --json"),
     ]  # fmt: skip

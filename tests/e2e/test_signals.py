@@ -106,7 +106,7 @@ def test_signal_during_the_tls_handshake_leaves_the_write_not_sent(
         assert hello()[:2] == tls_handshake
         process.send_signal(number)
         ended = finish(process)
-    assert (ended.code, ended.out, ended.err) == (code, "", "error: stopped. No write was left unknown.\n")
+    assert (ended.code, ended.out, ended.err) == (code, "", "error: stopped. This command left no write unknown.\n")
     assert there.journal() == [("create_transaction", "not_sent")]
 
 
@@ -122,7 +122,7 @@ def test_a_signal_while_connecting_leaves_the_write_not_sent(
         wait_until(lambda: connecting(process, port), "it was connecting")
         process.send_signal(number)
         ended = finish(process)
-    assert (ended.code, ended.out, ended.err) == (code, "", "error: stopped. No write was left unknown.\n")
+    assert (ended.code, ended.out, ended.err) == (code, "", "error: stopped. This command left no write unknown.\n")
     assert there.journal() == [("create_transaction", "not_sent")]
 
 
@@ -347,7 +347,7 @@ def test_signal_after_one_of_several_became_unknown_exits_12(program: Program, s
     second_read.wait()
     process.send_signal(signal.SIGINT)
     ended = finish(process)
-    assert ended.error["message"] == "of 3: 0 accepted, 0 failed, 1 unknown, 2 not attempted."
+    assert ended.error["message"] == "3 ids: 0 done, 0 failed, 1 unknown, 2 not attempted."
     assert ended.code == 12
     assert [seen.target for seen in server.writes] == [FIRST]
     assert there.journal() == [("release_transaction", "unknown")]

@@ -12,7 +12,7 @@ from e2e.script import Program, finish
 
 HELD = b'{"id":"tx_1","status":"held","amount":100,"currency":"USD"}'
 CREATE = "tx create --amount 100 --currency USD"
-CREATED = "created tx_1 (200). Do not do it again:"
+CREATED = "created tx_1 (200). Do not repeat it. Only the output failed:"
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ def test_closed_stdin_cannot_confirm(connected_program: Program) -> None:
         3,
         "",
         "error: the release of tx_1 needs confirmation, but there is no terminal. Nothing was sent.\n"
-        "hint: to confirm on the command line: --yes\n",
+        "hint: to confirm without a question: repeat the command with --yes\n",
     )
 
 

@@ -106,7 +106,7 @@ def wide(program: Program, serve: Serve, resource_id: str = "tx_7K2M9QHD") -> Pr
         (
             80,
             "ENTRY SENT OPERATION STATE AMOUNT ID",
-            "note: 80 columns are too few for profile and reference: --fields or --json shows all",
+            "note: the terminal (80 columns) is too narrow for profile and reference: use --fields or --json",
         ),
         (100, "ENTRY SENT OPERATION STATE AMOUNT ID REFERENCE PROFILE", None),
         (120, " ".join(COLUMNS), None),

@@ -61,9 +61,9 @@ def test_escrow_is_created_released_and_refused_the_second_time(program: Program
         0,
         "sandbox: built in, no real money\n"
         f"  id {resource_id}   amount 100 USD   status held\n"
-        f"A release cannot be undone. Type the id to release 100 USD: {resource_id}\n"
+        f"A release cannot be undone. To release 100 USD, type {resource_id}:\n"
         f"> {resource_id}\n"
-        f"{resource_id}   held -> released   confirmed by reading it back\n",
+        f"{resource_id}   held -> released   confirmed by reading the escrow\n",
     )
 
     code, shown = program.terminal("--sandbox", "tx", "release", resource_id, "--yes").finish()
@@ -119,9 +119,9 @@ def test_timed_out_create_is_refused_when_repeated(program: Program, tmp_path: P
             f"live: acme-live, {server.base_url}\n"
             "unknown: the create was sent, but no reply came within 0.5 s. The escrow may or may not exist. "
             "escrowctl sent the create once.\n"
-            f'  sent    TIME  POST {url}  {{"amount":2500,"currency":"EUR"}}\n'
-            "  key     UUID  (this service is not known to deduplicate by key)\n"
-            '  entry   j1  "order 8841"   request UUID\n'
+            f'  sent             TIME  POST {url}  {{"amount":2500,"currency":"EUR"}}\n'
+            "  idempotency key  UUID  (this service is not known to deduplicate by it)\n"
+            '  entry            j1  "order 8841"   request id UUID\n'
             "hint: resolve j1 before you repeat the create: escrowctl -p acme-live journal resolve j1\n",
         )
 
@@ -129,7 +129,8 @@ def test_timed_out_create_is_refused_when_repeated(program: Program, tmp_path: P
         assert (code, settled(shown)) == (
             12,
             f"live: acme-live, {server.base_url}\n"
-            "error: an identical create (2500 EUR, N s ago, j1) still has an unknown outcome. Nothing was sent now.\n"
+            "error: an identical create (2500 EUR, N s ago, j1) still has an unknown outcome. "
+            "This command sent nothing.\n"
             "hint: to resolve j1:               escrowctl -p acme-live journal resolve j1\n"
             "      to send this create anyway:  repeat the command with --allow-duplicate j1\n",
         )

@@ -16,6 +16,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
@@ -154,23 +155,35 @@ def _lines_with(value: str) -> Iterator[tuple[str, str]]:
 
 
 def normalised(line: str) -> str:
-    """Return a printed line without what differs between runs: folders, ports, times, random ids."""
+    """Return a printed line without what differs between runs: folders, ports, times, random ids.
+
+    Different ports and ids stay different: the second one of a line ends in 2, and so on.
+    """
     for pattern, replacement in _VOLATILE:
         line = re.sub(pattern, replacement, line)
+    for pattern, shown in _DISTINCT:
+        line = re.sub(pattern, partial(_name, shown, {}), line)
     return line
+
+
+def _name(shown: str, names: dict[str, str], match: re.Match[str]) -> str:
+    return names.setdefault(match[0], f"{shown[:-1]}{len(names) + 1}" if names else shown)
 
 
 _VOLATILE = (
     (r"\x1b\[[0-9;]*m", ""),
     (r"(/tmp/pytest-of-\w+/pytest-\d+|/[\w/.-]*/messages-\w+/t)/[^/\s'\"]+", "/home/op"),
-    (r"(?<=127\.0\.0\.1:)\d{4,5}", "4600"),
-    (r"(?<=localhost:)\d{4,5}", "4600"),
-    (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"),
-    (r"(?<![0-9a-f])[0-9a-f]{32,64}(?![0-9a-f])", "5e0c2f4e0d5b4c57"),
-    (r"\b(tx|usr|wh)_[0-9A-Z]{8}\b", r"\1_7K2M9QHD"),
     (r"\b20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?", "2026-11-21T03:12:44"),
     (r"\b\d+ (s|min|h|ms) ago", r"40 \1 ago"),
     (r"(?<=process )\d+", "4242"),
+)
+_DISTINCT = (
+    (r"(?<=127\.0\.0\.1:)\d{4,5}|(?<=localhost:)\d{4,5}", "4600"),
+    (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"),
+    (r"(?<![0-9a-f])[0-9a-f]{32,64}(?![0-9a-f])", "5e0c2f4e0d5b4c57"),
+    (r"\btx_[0-9A-Z]{8}\b", "tx_7K2M9QHD"),
+    (r"\busr_[0-9A-Z]{8}\b", "usr_7K2M9QHD"),
+    (r"\bwh_[0-9A-Z]{8}\b", "wh_7K2M9QHD"),
 )
 
 

@@ -36,6 +36,9 @@ LINES = (
     Line("auth switch", 2, config="[profiles]\n"),
     Line("auth switch", 2),
     Line("auth logout", 2),
+    Line(
+        "-p a tx release tx_1 --wait", 2, config=PROFILE, environ={"ESCROWCTL_API_KEY": KEY, "ESCROWCTL_PROFILE": "a"}
+    ),
     Line("-p a tx get tx_1", 2, config=PROFILE, credentials="x = ["),
     Line("-p a tx get tx_1", 2, config=PROFILE, credentials='[a]\norigin = "https://a.example.com"\n'),
     Line("-p a auth logout", 2, config=PROFILE, credentials="a = 1\n"),

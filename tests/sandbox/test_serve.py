@@ -99,8 +99,8 @@ def test_served_sandbox_refuses_a_second_owner(program: Program, served: Served,
 
     assert (result.code, result.out) == (7, "")
     assert result.err == (
-        f"error: the sandbox is being served at {served.ready['base_url']} (process {served.process.pid}). "
-        "Nothing was sent.\nhint: escrowctl sandbox status\n"
+        f"error: the sandbox is being served at {served.ready['base_url']} (process {served.process.pid}).\n"
+        "hint: escrowctl sandbox status\n"
     )
 
 
@@ -180,7 +180,7 @@ def test_address_without_a_server_is_ignored(folder: Path, claim: Claim) -> None
         ("link", "it is a symbolic link, not a regular file"),
         ("fifo", "it is not a regular file"),
         ("folder", "it is not a regular file"),
-        ("loose", "other users may reach it"),
+        ("loose", "other users have access to it"),
     ],
 )
 def test_lock_that_is_no_private_file_is_refused(folder: Path, kind: str, reason: str) -> None:
@@ -299,7 +299,7 @@ def test_serve_on_a_used_port_names_it(program: Program, served: Served, tmp_pat
     result = other.run("sandbox", "serve", "--port", str(served.port))
 
     assert result.code == 7
-    assert result.err.startswith(f"error: 127.0.0.1:{served.port} cannot be listened on: Address already in use.")
+    assert result.err.startswith(f"error: 127.0.0.1:{served.port} escrowctl cannot listen on: Address already in use.")
 
 
 @pytest.mark.representative("words0-*")
@@ -354,8 +354,7 @@ def test_serve_refuses_to_replace_another_file_by_its_ready_file(program: Progra
 
     assert (result.code, result.out, look(place.parent)) == (2, "", before)
     assert result.err == (
-        f"error: --ready-file {place} exists and is not a ready file of escrowctl: name another file. "
-        "Nothing was sent.\n"
+        f"error: --ready-file {place} exists and is not a ready file of escrowctl: name another file.\n"
     )
     assert not program.home.exists()
 

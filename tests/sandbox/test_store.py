@@ -163,7 +163,8 @@ def test_truncated_store_is_refused(folder: Path, store_file: Path, now: Now) ->
 
 
 @pytest.mark.parametrize(
-    ("statement", "reason"), [("DELETE FROM sandbox", "its identity is gone"), ("DROP TABLE sandbox", "no such table")]
+    ("statement", "reason"),
+    [("DELETE FROM sandbox", "its service id is missing"), ("DROP TABLE sandbox", "no such table")],
 )
 def test_store_without_its_identity_is_refused(
     folder: Path, store_file: Path, now: Now, statement: str, reason: str
@@ -197,7 +198,7 @@ def test_store_of_a_newer_version_is_refused_and_unchanged(folder: Path, store_f
 
     error = refusal(folder, now)
 
-    assert error.message.endswith(": a newer escrowctl made it (its version is 7, and this escrowctl knows 2).")
+    assert error.message.endswith(": a newer escrowctl created it (its version is 7, and this escrowctl knows 2).")
     assert store_file.read_bytes() == content
 
 
@@ -215,7 +216,7 @@ def test_folder_open_to_others_is_refused(folder: Path, store_file: Path, now: N
 
     error = refusal(folder, now)
 
-    assert error.message == f"the sandbox cannot use {folder}: other users may reach it."
+    assert error.message == f"the sandbox cannot use {folder}: other users have access to it."
     assert error.hints == (Hint(f"chmod 700 {shlex.quote(str(folder))}"),)
 
 
@@ -225,7 +226,7 @@ def test_store_open_to_others_is_refused(folder: Path, store_file: Path, now: No
 
     error = refusal(folder, now)
 
-    assert error.message == f"the sandbox cannot use {store_file}: other users may reach it."
+    assert error.message == f"the sandbox cannot use {store_file}: other users have access to it."
     assert error.hints == (Hint(f"chmod 600 {shlex.quote(str(store_file))}"),)
 
 
@@ -323,7 +324,7 @@ def test_store_locked_by_another_program_is_refused(folder: Path, store_file: Pa
     with closing(sqlite3.connect(store_file, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
 
-        with pytest.raises(EscrowctlError, match="another program keeps it locked"):
+        with pytest.raises(EscrowctlError, match="another program has locked it"):
             open_store(folder, now=now, timeout=0.01)
 
 

@@ -163,7 +163,9 @@ POINTED = ExampleService(
             '"status_after": "paid_out", "verified": true}\n',
         ),
         Expected("user get 77 --json", 0, '{"partyRef": 77}\n'),
-        Expected("webhook create --url https://x.example", 0, "hookRef\th\n", "no field in it is known to be the id"),
+        Expected(
+            "webhook create --url https://x.example", 0, "hookRef\th\n", "no field that escrowctl recognises as the id"
+        ),
         Expected("webhook list --json", 0, '[{"hookRef": "h", "callbackUrl": "https://x.example"}]\n'),
         Expected("api GET /users/77", 0, '{"partyRef": 77}\n'),
     ),
@@ -179,7 +181,7 @@ UNPOINTED = ExampleService(
             12,
             "",
             "escrowctl found no id in the reply. The escrow may or may not exist. escrowctl sent the create once.\n"
-            f"  reply   {_STRANGE}\n",
+            f"  reply            {_STRANGE}\n",
         ),
         Expected(
             f"{CREATE} --reference b --json",
@@ -205,7 +207,7 @@ UNPOINTED = ExampleService(
             '"status_after": null, "verified": null}\n',
         ),
         Expected("user get 77", 0, "partyRef\t77\n"),
-        Expected("webhook create --url https://x.example -q", 12, "", "registered (200), but -q cannot print the id"),
+        Expected("webhook create --url https://x.example -q", 12, "", "found no id in the reply for -q"),
         Expected("webhook list", 0, "\t\thttps://x.example\t\t\n"),
         Expected("api GET /transactions/A-10977 --fields /value/amt --json", 0, '{"/value/amt": 100.00}\n'),
     ),

@@ -45,9 +45,9 @@ WRONG_AMOUNTS = (
     # Signs
     ("+5", "has a plus sign: write 5"),
     ("+99.95", "has a plus sign: write 99.95"),
-    ("-5", "is negative: an amount is above zero"),
-    ("-0", "is negative: an amount is above zero"),
-    ("-1,000", "is negative: an amount is above zero"),
+    ("-5", "is negative: write an amount above zero"),
+    ("-0", "is negative: write an amount above zero"),
+    ("-1,000", "is negative: write an amount above zero"),
     # Points and zeros
     ("5.", "ends in a point: write 5"),
     (".5", "starts with a point: write 0.5"),
@@ -56,11 +56,11 @@ WRONG_AMOUNTS = (
     ("01.50", "has a leading zero: write 1.50"),
     ("00.5", "has a leading zero: write 0.5"),
     ("0000.10", "has a leading zero: write 0.10"),
-    ("0", "is zero: an amount is above zero"),
-    ("0.0", "is zero: an amount is above zero"),
-    ("0.00", "is zero: an amount is above zero"),
-    ("00", "is zero: an amount is above zero"),
-    ("00.00", "is zero: an amount is above zero"),
+    ("0", "is zero: write an amount above zero"),
+    ("0.0", "is zero: write an amount above zero"),
+    ("0.00", "is zero: write an amount above zero"),
+    ("00", "is zero: write an amount above zero"),
+    ("00.00", "is zero: write an amount above zero"),
     # Spaces around, and nothing at all
     (" 5", "has spaces around it: write 5"),
     ("5 ", "has spaces around it: write 5"),
@@ -175,11 +175,9 @@ def test_currency_without_a_minor_unit_is_refused_unless_listed(code: str) -> No
         parse_currency(code)
 
     assert refused.value.message == (
-        f"--currency {code} is not a currency of ISO 4217 that has a minor unit: check the code."
+        f"--currency {code} is not an ISO 4217 currency that escrowctl knows: check the code."
     )
-    assert [hint.text for hint in refused.value.hints] == [
-        f'if your service knows it, list it in the profile: currencies = ["{code}"]'
-    ]
+    assert [hint.text for hint in refused.value.hints] == [f"config set currencies {code}"]
     assert parse_currency(code, listed=frozenset({code})) == code
 
 

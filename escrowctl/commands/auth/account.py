@@ -10,7 +10,7 @@ from escrowctl.config.profiles import API_PREFIX, PROFILE_NAME, Profile
 from escrowctl.config.settings import check_mode
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.contract.redaction import shown
-from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
+from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_value
 from escrowctl.session import Session
 
 _T = TypeVar("_T")
@@ -104,7 +104,7 @@ class Form:
         self._require("--mode test or --mode live")
         return ask_until(
             self._session,
-            lambda: self._session.prompt.ask("Is it for real money? Type test or live:"),
+            lambda: self._session.prompt.ask("Is this a test service or a live one (real money)? Type test or live:"),
             lambda answer: check_mode(answer.lower(), name="the mode"),
         )
 
@@ -121,7 +121,7 @@ class Form:
 
         return ask_until(
             self._session,
-            lambda: self._session.prompt.ask(f"A name for this profile (Enter takes {suggestion}):"),
+            lambda: self._session.prompt.ask(f"Name for this profile (press Enter for {suggestion}):"),
             read,
         )
 
@@ -136,7 +136,7 @@ class Form:
 def refuse_sandbox(session: Session) -> None:
     """Raise EscrowctlError `ErrorCode.BAD_VALUE` with `--sandbox`: it has no keys to manage."""
     if session.options.sandbox:
-        raise bad_value("the sandbox needs no account and no key: leave --sandbox out.")
+        raise bad_value("auth manages the API keys of real services: leave --sandbox out.")
 
 
 def require_same(session: Session, account: Account, profile: Profile | None) -> None:
@@ -148,17 +148,20 @@ def require_same(session: Session, account: Account, profile: Profile | None) ->
     if profile is None:
         return
     name, origin, mode = account.name, account.origin, account.mode
-    other = f"another name: -p {name}-2"
+    other = Hint(f"repeat the command with -p {name}-2", "to use another name")
     existing = parse_base_url(profile.base_url, source=f"profiles.{name}.base_url")
     if existing.base_url != origin.base_url:
         raise bad_value(
-            f"profile {name} is {existing.base_url}, not {origin.base_url}: use another name for this one.",
-            hint=(other, f"or change it: {session.program} config set profiles.{name}.base_url URL"),
+            f"profile {name} already has the base URL {existing.base_url}: use another name for {origin.base_url}.",
+            hint=(
+                other,
+                Hint(f"{session.program} config set profiles.{name}.base_url URL", "or to change its base URL"),
+            ),
         )
     if profile.mode is not None and profile.mode != mode:
         raise bad_value(
-            f"profile {name} is {profile.mode}, not {mode}: use another name for this one.",
-            hint=(other, f"or change it: {session.program} config set profiles.{name}.mode {mode}"),
+            f"profile {name} is already a {profile.mode} profile: use another name for a {mode} profile.",
+            hint=(other, Hint(f"{session.program} config set profiles.{name}.mode {mode}", "or to change its mode")),
         )
     if profile.api_key_file is not None:
         raise bad_value(
@@ -166,7 +169,10 @@ def require_same(session: Session, account: Account, profile: Profile | None) ->
             hint=f"{session.program} config unset profiles.{name}.api_key_file",
         )
     if profile.api_prefix not in (account.api_prefix, account.prefix_before):
-        raise bad_value(f"profile {name} now has the prefix {profile.api_prefix}, not {account.api_prefix}.")
+        raise bad_value(
+            f"profile {name} now has the API prefix {profile.api_prefix}, but this login used {account.api_prefix}: "
+            "log in again."
+        )
 
 
 def ask_until(session: Session, ask: Callable[[], str], read: Callable[[str], _T]) -> _T:

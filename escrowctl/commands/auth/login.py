@@ -54,7 +54,7 @@ def login(
     session.keep_secret(key)
     refuse_in_base_url(account.origin.base_url, key.reveal(), source=account.url_source)
     if any(holds_key(text, key.reveal()) for text in (account.name, account.api_prefix)):
-        raise bad_value("the name or the prefix of the profile holds the API key: choose another.")
+        raise bad_value("the profile name or the API prefix contains the API key: choose another name or prefix.")
     if account.mode == "live":
         session.console.note("live", f"{account.name}, {account.origin}", word="live", important=True)
     if not no_check:
@@ -87,7 +87,7 @@ def _read_key(session: Session, account: Account) -> Secret:
     whose = f"{account.name}, {account.mode}, {account.origin}"
     return ask_until(
         session,
-        lambda: session.prompt.ask_secret(f"For {whose}:", "The API key (it is not shown):"),
+        lambda: session.prompt.ask_secret(f"For {whose}:", "API key (not shown while you type):"),
         lambda answer: read_key(answer, source="the answer"),
     )
 
@@ -109,7 +109,7 @@ def _explain_refusal(error: EscrowctlError, session: Session, account: Account) 
     """Return why a key was not stored, and how to go on."""
     origin, api_prefix = account.origin, account.api_prefix
     reason = error.message.removesuffix(".")
-    unchecked = "to store it unchecked, add --no-check"
+    unchecked = "to store the key without a check: repeat the command with --no-check"
     code, message = error.code, reason
     hint: Hints = (*error.hints, unchecked)
     if error.code is ErrorCode.NOT_AUTHENTICATED:
@@ -117,7 +117,7 @@ def _explain_refusal(error: EscrowctlError, session: Session, account: Account) 
     elif error.code is ErrorCode.FORBIDDEN:
         code = ErrorCode.NOT_AUTHENTICATED
         message = f"{origin} does not accept this key for GET {LIST_WEBHOOKS.path} ({reason})"
-        hint = ("if the key is right, but may not list webhooks: add --no-check to store it unchecked",)
+        hint = ("if the key has no permission to list webhooks: repeat the command with --no-check",)
     elif error.code is ErrorCode.NOT_FOUND:
         other = "/v1" if api_prefix == DEFAULT_API_PREFIX else DEFAULT_API_PREFIX
         if ends_in(origin, other):
@@ -160,7 +160,9 @@ def _store(session: Session, account: Account, key: Secret, *, keyring: bool) ->
                 _take_back(session, account, before, in_keyring=in_keyring)
                 raise
     if replaced is not None and replaced.origin != origin:
-        session.console.note("key_replaced", f"the earlier key of {account.name}, for {replaced.origin}, was removed.")
+        session.console.note(
+            "key_replaced", f"this key replaces the earlier key of {account.name} for {replaced.origin}."
+        )
     store = "the keyring" if in_keyring else str(credentials.path)
     return store, (_DEFAULT_PROFILE, account.name) in changes
 
@@ -228,7 +230,7 @@ def _report(session: Session, account: Account, *, store: str, checked: bool, ma
     )
     session.show(View(document, account.name, fields))
     if made_default:
-        session.console.note("default", f"{account.name} is now the default profile: it needs no -p")
+        session.console.note("default", f"{account.name} is now the default profile: commands without -p use it")
     note_variables(session)
     session.console.note(
         "next", f"{session.program} -p {account.name} tx create --amount 100 --currency USD --dry-run", word="next"

@@ -65,7 +65,9 @@ def status(
     session.console.show_listing(Listing(_COLUMNS, tuple(_view(session, row) for row in rows)))
     failed = [row.name for row in rows if row.state != _ACCEPTED]
     if check and failed:
-        raise EscrowctlError(ErrorCode.CHECK_FAILED, f"{', '.join(failed)} cannot be used: see the state.")
+        raise EscrowctlError(
+            ErrorCode.CHECK_FAILED, f"accounts with problems: {', '.join(failed)}. The state of each says why."
+        )
 
 
 def logout(context: typer.Context) -> None:
@@ -86,13 +88,13 @@ def logout(context: typer.Context) -> None:
     if stored is None and profile is None:
         resolver.choose_profile(name)
     if stored is None:
-        session.console.note("no_key", f"no key is stored for {name}: nothing to remove")
+        session.console.note("no_key", f"no key is stored for profile {name}, so none was removed")
     else:
         resolver.credentials.remove(stored, session.runtime)
         where = "the keyring" if stored.in_keyring else resolver.credentials.path
         session.console.note("removed", f"the key of {name} for {stored.origin}, from {where}", word="removed")
     if profile is not None and profile.api_key_file is not None:
-        session.console.note("key_left", f"{name} still takes its key from the file {profile.api_key_file}")
+        session.console.note("key_left", f"profile {name} still reads its key from {profile.api_key_file}")
     left = [variable for variable in KEYS if variable in session.runtime.environ]
     if left:
         session.console.note("key_left", f"{', '.join(left)} is still set in the environment")
@@ -203,7 +205,7 @@ def _unused(session: Session, name: str) -> _Row:
         name,
         base_url=stored.origin if stored else None,
         key_source=str(session.resolver.credentials.path),
-        state=f"there is no such profile: {session.program} auth logout -p {name}",
+        state=f"there is no such profile; to remove its key: {session.program} auth logout -p {name}",
     )
 
 

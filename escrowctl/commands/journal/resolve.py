@@ -1,4 +1,4 @@
-"""`escrowctl journal resolve`: settle a write whose outcome is unknown."""
+"""`escrowctl journal resolve`: find or record the outcome of a write that is unknown."""
 
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -8,7 +8,7 @@ from escrowctl.commands.journal.listing import view_resolved
 from escrowctl.commands.writing import check_text
 from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.operations import CREATE_TRANSACTION
-from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped, bad_value, command, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Outcome, Stopped, bad_value, command, not_sent
 from escrowctl.journal.accounts import account_of
 from escrowctl.journal.guards import busy
 from escrowctl.journal.model import Entry, State, parse_entry_name
@@ -40,11 +40,11 @@ class _Ruling(NamedTuple):
         if self.applied + self.not_applied + self.resend > 1:
             raise bad_value("use only one of --applied, --not-applied and --resend.")
         if self.resource_id is not None and not self.applied:
-            raise bad_value("--id goes only with --applied.")
+            raise bad_value("use --id only with --applied.")
         if self.is_given and self.reason is None:
             raise bad_value('a decision needs a reason: add --reason TEXT, such as --reason "support ticket 5512".')
         if self.reason is not None and not self.is_given:
-            raise bad_value("--reason goes only with --applied, --not-applied or --resend.")
+            raise bad_value("use --reason only with --applied, --not-applied or --resend.")
 
     def check_id(self, entry: Entry) -> None:
         """Raise EscrowctlError (exit 2) where --applied lacks the id that a create needs, or names another record."""
@@ -52,7 +52,9 @@ class _Ruling(NamedTuple):
         if self.applied and intent.operation == CREATE_TRANSACTION.name and self.resource_id is None:
             raise bad_value(f"{entry.name} is a create: --applied needs --id, the id of the escrow that it created.")
         if intent.resource_id is not None and self.resource_id not in (None, intent.resource_id):
-            raise bad_value(f"{entry.name} is about {intent.resource_id}, not {self.resource_id}: leave --id out.")
+            raise bad_value(
+                f"{entry.name} is a {intent.verb} of {intent.resource_id}, not of {self.resource_id}: leave --id out."
+            )
 
 
 def resolve(
@@ -60,25 +62,27 @@ def resolve(
     entry: Annotated[str, typer.Argument(metavar="ENTRY", help="An entry's name, such as j12.")],
     applied: Annotated[bool, typer.Option("--applied", help="Record that the service did it.")] = False,
     resource_id: Annotated[
-        str | None, typer.Option("--id", metavar="ID", help="With --applied: what a create made.")
+        str | None, typer.Option("--id", metavar="ID", help="With --applied: the id of the created escrow.")
     ] = None,
     not_applied: Annotated[bool, typer.Option("--not-applied", help="Record that the service did not do it.")] = False,
-    resend: Annotated[bool, typer.Option("--resend", help="Send it once more, under the same key.")] = False,
-    reason: Annotated[str | None, typer.Option(metavar="TEXT", help="Why: kept in the journal.")] = None,
+    resend: Annotated[
+        bool, typer.Option("--resend", help="Send it once more, under the same idempotency key.")
+    ] = False,
+    reason: Annotated[str | None, typer.Option(metavar="TEXT", help="Why; stored in the journal.")] = None,
     unread: Annotated[
-        bool, typer.Option("--allow-unreadable", help="Record the verdict without reading first.")
+        bool, typer.Option("--allow-unreadable", help="Record the decision without reading first.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Send it again without being asked.")] = False,
 ) -> None:
-    """Settle a write whose outcome is unknown: by reading, or by a verdict.
+    """Resolve a write whose outcome is unknown: read at the service, or record a decision.
 
-    Without a verdict it only reads, and settles what a reading proves; what stays unknown ends with 12.
+    Without a decision it only reads, and records what the service proves; what stays unknown ends with 12.
 
     \b
     Examples:
       escrowctl journal resolve j12
-      escrowctl journal resolve j12 --applied --id tx_1 --reason "desk ticket 5512"
-      escrowctl journal resolve j12 --not-applied --reason "desk ticket 5512"
+      escrowctl journal resolve j12 --applied --id tx_1 --reason "support ticket 5512"
+      escrowctl journal resolve j12 --not-applied --reason "support ticket 5512"
     """
     session = session_of(context)
     made = parse_id(resource_id) if resource_id is not None else None
@@ -95,10 +99,15 @@ def resolve(
         try:
             settled = _settle(session, found, verdict)
         except Stopped as stopped:
-            standing = stopped.standing or f"{found.name} is still unknown. Nothing was sent or recorded."
+            unchanged = f"{found.name} is still recorded as {found.state.value}. Nothing was sent or recorded."
+            standing = stopped.standing or unchanged
             raise Stopped(stopped.code, standing) from None
-        session.show(view_resolved(settled), done=f"{settled.name} is recorded as {settled.state.value}")
+        session.show(view_resolved(settled), done=f"the journal now records {settled.name} as {_words(settled)}")
         _require_as_sent(session, settled)
+
+
+def _words(entry: Entry) -> str:
+    return entry.state.value.replace("_", " ")
 
 
 def _settle(session: Session, entry: Entry, verdict: _Ruling) -> Entry:
@@ -145,7 +154,7 @@ def _still_unconfirmed(entry: Entry, sentence: str) -> EscrowctlError:
     kind = kind_of(entry.intent.operation)
     return EscrowctlError(
         kind.unconfirmed,
-        f"{entry.name} was accepted, but the {entry.intent.verb} is not confirmed: {sentence}",
+        f"{entry.name} is recorded as done, but the {entry.intent.verb} is not confirmed: {sentence}",
         hint=command(f"journal resolve {entry.name} --not-applied --reason TEXT", f"if {kind.answers[1]}"),
         outcome=Outcome.DONE,
         facts=entry.facts,
@@ -162,8 +171,8 @@ def _require_as_sent(session: Session, entry: Entry) -> None:
 
 
 def _note_reading(session: Session, verdict: _Ruling) -> None:
-    what = "before anything is sent" if verdict.resend else "sending no write"
-    session.console.note("reading", f"{session.service.origin}, {what}", word="reading")
+    when = " before anything is sent" if verdict.resend else "; no write is sent"
+    session.console.note("reading", f"reading {session.service.origin}{when}")
 
 
 def _resend(session: Session, resolution: "Resolver", entry: Entry, verdict: _Ruling, *, asked: bool) -> Entry:
@@ -189,16 +198,16 @@ def _confirm_resend(session: Session, entry: Entry, verdict: _Ruling) -> bool:
         return False
     money = entry.intent.money
     word = str(money.amount) if session.service.live and money else entry.name
-    what = "amount" if word != entry.name else "entry's name"
     session.prompt.confirm(
         [
             f"  {entry.name}   {entry.intent.verb}   {money or entry.intent.resource_id or entry.intent.url}"
             f"   sent {entry.sent_at}",
-            f"Sending it again may {kind_of(entry.intent.operation).twice}. Type the {what} to send it again: {word}",
+            f"If {entry.name} is sent again, the service may {kind_of(entry.intent.operation).twice}. "
+            f"To send it again, type {word}:",
         ],
         word,
         why=f"sending {entry.name} again needs confirmation",
-        declined=f"{entry.name} was not sent again and is still unknown",
+        declined=f"{entry.name} was not sent again; its outcome is still unknown",
     )
     return True
 
@@ -210,7 +219,7 @@ def _show_settled(session: Session, entry: Entry, verdict: _Ruling) -> None:
     if verdict.is_given:
         raise not_sent(
             ErrorCode.ALREADY_DONE,
-            f"{entry.name} is settled: {entry.state.value.replace('_', ' ')}, {entry.settlement.detail}.",
+            f"{entry.name} already has an outcome: {_words(entry)} ({entry.settlement.detail}).",
             effect="Nothing was sent or recorded.",
             hint=command(f"journal show {entry.name}"),
         )
@@ -230,37 +239,44 @@ def _require_own_service(session: Session, entry: Entry, verdict: _Ruling) -> No
         )
     is_word_alone = verdict.unread and not verdict.resend
     if not (is_word_alone or account_of(service).is_same(intent.account)):
+        resolve, unread = f"journal resolve {entry.name}", " --allow-unreadable --reason TEXT"
         raise bad_value(
-            f"{entry.name} was sent with another or an unrecorded API key (profile {intent.profile}): this key "
-            "may see other escrows.",
+            f"{entry.name} was sent with a different or unknown API key (profile {intent.profile}). "
+            "The current API key may show other escrows.",
             hint=(
                 _way_there(session, entry),
-                "to record a decision without reading: add --applied or --not-applied, --allow-unreadable and --reason",
+                command(f"{resolve} --applied{_id_of(entry)}{unread}", "to record without reading that it was applied"),
+                command(f"{resolve} --not-applied{unread}", "to record without reading that it was not applied"),
             ),
         )
 
 
-def _way_there(session: Session, entry: Entry) -> str:
-    """Return how to reach the service that an entry was sent to."""
-    profile, resolve = entry.intent.profile, f"journal resolve {entry.name}"
-    config = None if session.options.sandbox else session.resolver.config
+def _way_there(session: Session, entry: Entry) -> str | Hint:
+    """Return how to reach the service that an entry was sent to; "" in the sandbox, where no option helps."""
+    if session.options.sandbox:
+        return ""
+    profile, resolve, config = entry.intent.profile, f"journal resolve {entry.name}", session.resolver.config
     if config is not None and profile in config.profiles and profile != session.service.name:
         return f"{session.program} -p {profile} {resolve}"
-    return f"with the base URL and the key that it was sent with: {session.program} {resolve}"
+    return Hint(f"{session.program} --base-url URL {resolve}", f"with the base URL and the API key of {entry.name}")
+
+
+def _id_of(entry: Entry) -> str:
+    """Return the option with the id of the created escrow, which --applied needs for a create."""
+    return " --id ID" if kind_of(entry.intent.operation).needs_id else ""
 
 
 def _still_unknown(entry: Entry, sentence: str) -> EscrowctlError:
     kind, resolve = kind_of(entry.intent.operation), f"journal resolve {entry.name}"
     was, was_not = kind.answers
-    made = " --id ID" if kind.needs_id else ""
     return EscrowctlError(
         ErrorCode.OUTCOME_UNKNOWN,
-        f"{entry.name} is still unknown: {sentence}",
+        f"the outcome of {entry.name} is still unknown: {sentence}",
         hint=(
-            "ask the service's support (quote key, time and request), then record the answer:",
-            command(f"{resolve} --applied{made} --reason TEXT", was),
+            "ask the service's support (quote the idempotency key, time and request id). Then record the answer:",
+            command(f"{resolve} --applied{_id_of(entry)} --reason TEXT", was),
             command(f"{resolve} --not-applied --reason TEXT", was_not),
-            command(f"{resolve} --resend --reason TEXT", f"or send it again (may {kind.twice})"),
+            command(f"{resolve} --resend --reason TEXT", f"or resend {entry.name} (may {kind.twice})"),
         ),
         outcome=Outcome.UNKNOWN,
         facts=entry.facts,

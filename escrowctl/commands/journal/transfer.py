@@ -1,6 +1,7 @@
-"""`escrowctl journal verify|export|import`: whether the journal is whole, and the journal as text."""
+"""`escrowctl journal verify|export|import`: whether the journal is complete, and the journal as text."""
 
 import json
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -11,7 +12,7 @@ import typer
 
 from escrowctl.commands.journal.listing import SHEET, view_entry
 from escrowctl.contract.json import as_json
-from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_value
+from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_value, command
 from escrowctl.journal.chain import Head
 from escrowctl.journal.model import Selection
 from escrowctl.journal.storage import ACCEPT_HEAD, head_of
@@ -67,12 +68,11 @@ def verify_journal(
 
 
 def _not_as_written(found: Verification, path: str) -> EscrowctlError:
+    file = shlex.quote(path)
     ways_on = (
-        Hint(
-            f"move {path} away, then escrowctl journal import FILE --restore, with the newest export",
-            "to bring it back",
-        ),
-        Hint("then settle each write that was sent after that export"),
+        Hint(f"mv {file} {file}.damaged", "to restore the journal"),
+        command("journal import NEWEST_EXPORT --restore", "then"),
+        Hint("then ask the service about each write that was sent after that export"),
     )
     return EscrowctlError(
         ErrorCode.CHECK_FAILED,
@@ -86,7 +86,7 @@ def _accept_head(session: Session, lost: str) -> None:
     head = session.journal.storage.accept_head()
     session.console.note(
         "head_accepted",
-        f"record {head.sequence} is the last one, although {_bare(lost)}",
+        f"record {head.sequence} is now accepted as the last record ({_bare(lost)})",
         word="accepted",
         important=True,
     )
@@ -99,9 +99,9 @@ def _bare(problem: str) -> str:
 def export(
     context: typer.Context,
     format_: Annotated[str, typer.Option("--format", metavar="FORMAT", help="jsonl (everything) or csv.")] = "jsonl",
-    head: Annotated[bool, typer.Option("--head", help="Only the chain's head, to be kept elsewhere.")] = False,
+    head: Annotated[bool, typer.Option("--head", help="Only the chain's head, to store elsewhere.")] = False,
 ) -> None:
-    """Print the whole journal: JSON lines that can be imported, or CSV for a spreadsheet.
+    """Print the complete journal: JSON lines that can be imported, or CSV for a spreadsheet.
 
     \b
     Examples:
@@ -130,9 +130,9 @@ def import_file(
         bool, typer.Option("--restore", help="Become the journal that was exported; only into an empty one.")
     ] = False,
 ) -> None:
-    """Take over what another journal knows, so that it is not done again from here.
+    """Import the entries of another journal, so that the same writes are refused here.
 
-    The file is checked whole first. What was in flight there is unknown here. What is already
+    The complete file is checked first. What was in flight there is unknown here. What is already
     known here does not change, so importing twice is safe.
 
     \b
@@ -147,12 +147,12 @@ def import_file(
     at = timestamp(session.runtime.now())
     taken = restore(journal.storage, archive) if whole else merge(journal.storage, archive, at=at)
     document = as_json({"journal_id": archive.journal_id, **taken._asdict()})
-    done = f"{taken.added} added, {taken.updated} updated, {taken.known} known already"
+    done = f"{taken.added} added, {taken.updated} updated, {taken.known} already known"
     session.show(View(document, archive.journal_id, flatten(document), line=f"{archive.journal_id}   {done}"))
     if whole:
         session.console.note(
             "restored",
-            "writes after the export are not in this journal: settle them by hand. "
+            "this journal lacks writes sent after the export: check them with the service before you repeat any. "
             "Do not use any other copy of this journal",
             important=True,
         )
@@ -180,9 +180,9 @@ def _read_head(session: Session, file: str | None, *, journal_id: str) -> Head |
         head = Head(int(document["sequence"]), str(document["digest"]))
         of = str(document["journal_id"])
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
-        raise bad_value(f"{_name(file)} has no head: journal export --head prints one.") from None
+        raise bad_value(f"{_name(file)} is not the output of journal export --head.") from None
     if of != journal_id:
-        raise bad_value(f"{_name(file)} belongs to journal {of}; this one is {journal_id}.")
+        raise bad_value(f"{_name(file)} belongs to journal {of}, but this journal is {journal_id}.")
     return head
 
 
@@ -194,13 +194,13 @@ def _opened(session: Session, file: str) -> Iterator[TextIO]:
             return
         # A pipe or a device is not waited for, and has no end that could be trusted.
         if Path(file).exists() and not Path(file).is_file():
-            raise bad_value(f"{file} is not a file.", hint="to read from a pipe: -")
+            raise bad_value(f"{file} is not a regular file.", hint="to read from a pipe: use - as the file name")
         with Path(file).open(encoding="utf-8") as stream:
             yield stream
     except OSError as error:
         raise bad_value(f"{file}: {error.strerror or error}.") from error
     except UnicodeDecodeError as error:
-        raise bad_value(f"{_name(file)} is not text.") from error
+        raise bad_value(f"{_name(file)} is not UTF-8 text.") from error
 
 
 def _lines(stream: TextIO) -> Iterator[str]:

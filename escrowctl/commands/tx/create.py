@@ -16,7 +16,7 @@ def create(
     amount: Annotated[str, typer.Option(metavar="AMOUNT", help="The amount, sent exactly as typed.")],
     currency: Annotated[str, typer.Option(metavar="CODE", help="An ISO 4217 code, such as USD.")],
     reference: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Your own name for it, unique per service; kept locally.")
+        str | None, typer.Option(metavar="TEXT", help="Your own name for it, unique per service; stored locally.")
     ] = None,
     reason: ReasonOption = None,
     data: DataOption = None,
@@ -26,8 +26,8 @@ def create(
 ) -> None:
     """Create an escrow.
 
-    It is sent once. When no answer comes, its outcome is unknown (exit 12), and an equal create is
-    refused until that is settled.
+    It is sent once. When no answer comes, its outcome is unknown (exit 12), and an identical create
+    is refused until the first one is resolved.
 
     \b
     Example:

@@ -11,7 +11,7 @@ from escrowctl.contract.identifiers import refuse_confusable
 from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.contract.money import parse_amount
 from escrowctl.contract.operations import Operation
-from escrowctl.errors import bad_value
+from escrowctl.errors import NOTHING_SENT_NOW, bad_value, command
 from escrowctl.output.view import View, flatten
 from escrowctl.prompt import confirmation_needed
 from escrowctl.session import Session
@@ -97,11 +97,11 @@ def _read_wait(session: Session, operation: Operation, text: str) -> float:
     """Return seconds from `90s`, `10m` or `2h`; raises EscrowctlError (exit 2) otherwise."""
     found, done = re.fullmatch(r"([1-9][0-9]{0,5})([smh])", text, re.ASCII), operation.done
     if not found:
-        raise bad_value(f'--deadline "{text}" is not a time: write one such as 90s, 10m or 2h.')
+        raise bad_value(f'--deadline "{text}" is not a duration: write one such as 90s, 10m or 2h.')
     if not kind_of(operation.name).proving_statuses(session.service):
         raise bad_value(
-            f"--wait needs a status that means {done}, and {session.service.name} has none.",
-            hint=f'in the profile: status.{done} = ["{done}"]',
+            f"--wait needs status.{done}, which is not set for {session.service.name}.",
+            hint=command(f"config set status.{done} STATUS", "to set it") if session.service.profile else (),
         )
     return float(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
 
@@ -133,36 +133,44 @@ def _as_line(view: View) -> View:
 
 def _how_verified(operation: Operation, result: "WriteResult") -> str:
     if result.verified is True:
-        return "confirmed by reading it back"
+        return "confirmed by reading the escrow"
     if result.verified is False:
         return f"accepted, not yet {operation.done}"
-    return "accepted, could not be read back" if result.status_after is None else "accepted, not confirmed"
+    return "accepted, but the check afterwards failed" if result.status_after is None else "accepted, not confirmed"
 
 
 def _note_result(session: Session, operation: Operation, resource_id: str, result: "WriteResult") -> None:
     note, entry, verb, done = session.console.note, result.entry, operation.verb, operation.done
     if entry is None:
-        how = f"was already {done}" if result.verified else f"has an earlier accepted {verb} that is not confirmed"
-        note(f"already_{done}", f"{resource_id} {how}. Nothing was sent now.")
+        how = (
+            f"was already {done}"
+            if result.verified
+            else f"was accepted for {verb} earlier, but the {verb} is not confirmed"
+        )
+        note(f"already_{done}", f"{resource_id} {how}. {NOTHING_SENT_NOW}")
         return
     note_replayed(session, result)
     if not result.replayed and entry.settlement.http_status not in SUCCESS:
-        how = f"the service replied {entry.settlement.http_status} ({entry.name})"
-        note(f"{done}_despite_refusal", f"{how}; {resource_id} reads as {result.status_after} now")
+        how = f"the service replied {entry.settlement.http_status} to {entry.name}"
+        note(f"{done}_despite_refusal", f"{how}, but it now reports {resource_id} as {result.status_after}")
     elif result.verified is False:
-        note(f"not_yet_{done}", f"accepted, not yet {done}: the status is {result.status_after}; --wait waits for it")
+        how = f"accepted, not yet {done}: the status is {result.status_after}"
+        note(f"not_yet_{done}", f"{how}; to check it again: {session.invocation} tx get {resource_id}")
     elif result.verified is None and not entry.settlement.verified:
-        note("not_confirmed", f"accepted, but the {verb} is not confirmed: {_why_open(session, result)}")
+        note(
+            "not_confirmed",
+            f"accepted, but the {verb} is not confirmed: {_why_open(session, operation, resource_id, result)}",
+        )
 
 
-def _why_open(session: Session, result: "WriteResult") -> str:
+def _why_open(session: Session, operation: Operation, resource_id: str, result: "WriteResult") -> str:
     """Return why escrowctl cannot confirm it, and how to set what its status means."""
     status = result.status_after
     if status is None:
-        return "its record could not be read back"
+        return f"escrowctl could not read the escrow after the {operation.verb}"
     if status == result.status_before:
-        return f"the status is still {status}"
-    why = f"the status is now {status}"
+        return f"the status is still {status}; to check it again: {session.invocation} tx get {resource_id}"
+    why = f"the status is now {status}, which status.{operation.done} does not list"
     if result.status_before is None or session.service.profile is None or session.service.is_pending(status):
         return why
     return f'{why}; if that means "on its way": {session.invocation} {set_pending(status)}'

@@ -33,7 +33,7 @@ def release(
     unread: Annotated[
         bool, typer.Option("--allow-unreadable", help="Release although its record cannot be read.")
     ] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until it reads as released.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the service reports it as released.")] = False,
     deadline: DeadlineOption = "10m",
     reason: ReasonOption = None,
     data: DataOption = None,
@@ -44,7 +44,7 @@ def release(
     """Release the funds of escrows. This cannot be undone.
 
     The record is shown and its id (on a live service its amount) is to be typed; scripts say --yes.
-    The result is read back: accepted is not yet released.
+    Then the escrow is read again: accepted is not yet released.
 
     \b
     Example:

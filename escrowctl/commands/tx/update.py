@@ -1,4 +1,4 @@
-"""`escrowctl tx update` (observed, not published)."""
+"""`escrowctl tx update` (undocumented)."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,7 +32,7 @@ def update(
     despite: DespiteOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Update an escrow (observed, not published).
+    """Update an escrow (undocumented: seen in use only).
 
     The call was seen in activity listings, answered with 400; its contract is not shown. The record
     is shown and its id is to be typed; scripts say --yes.
@@ -75,7 +75,7 @@ def update_one(
         result = session.pipeline.run_on_record(request_for, confirm, reading)
         note_replayed(session, result)
         _note_reading(session, resource_id, result)
-        session.show(_view(session, resource_id, result), done=f"{resource_id} was updated")
+        session.show(_view(session, resource_id, result), done=f"the service accepted the update of {resource_id}")
 
 
 def _note_reading(session: Session, resource_id: str, result: "WriteResult") -> None:
@@ -84,15 +84,17 @@ def _note_reading(session: Session, resource_id: str, result: "WriteResult") -> 
         status = result.sent.settlement.http_status
         session.console.note("empty_reply", f"accepted ({status}); the reply has no body")
     if result.why_unread is not None:
-        session.console.note("not_read_back", f"{resource_id} could not be read back: {result.why_unread}")
+        session.console.note(
+            "not_read_back", f"escrowctl could not read {resource_id} after the update: {result.why_unread}"
+        )
     record, kind = result.after or result.record, kind_of(RELEASE_TRANSACTION.name)
     status_now = record.located.status if record else None
     was, is_now = (kind.is_proven_by(status, session.service) for status in (result.status_before, status_now))
     if is_now and not (was or result.replayed):
         session.console.note(
             "now_released",
-            f"this update changed the status of {resource_id} to {status_now}. "
-            f"Check it: {session.invocation} tx get {resource_id}",
+            f"after this update, {resource_id} has the status {status_now}. "
+            f"To check it: {session.invocation} tx get {resource_id}",
             word="warning",
             important=True,
         )

@@ -356,6 +356,31 @@ def test_expectations_compare_decimals_and_a_mismatch_sends_nothing(
     assert (result.code, len(server.writes)) == (code, 1 if code == 0 else 0)
 
 
+@pytest.mark.parametrize("expect", [("--expect-amount", "5000"), ("--expect-currency", "EUR")], ids=str)
+@pytest.mark.parametrize("line", [RELEASE, (*RELEASE, "--skip-released")], ids=["plain", "skip"])
+def test_expectation_fails_on_an_escrow_that_reads_as_released(
+    line: tuple[str, ...], expect: tuple[str, ...], service_with_profile: Callable[..., tuple[WireServer, Run]]
+) -> None:
+    server, run = service_with_profile(json_reply(RELEASED))
+
+    result = run(*line, *expect, "--json")
+
+    assert (result.code, result.error["code"], server.writes) == (3, "expectation_failed", [])
+
+
+@pytest.mark.parametrize(("expect", "code"), [("100", 0), ("5000", 3)])
+@pytest.mark.parametrize("option", ["--skip-released", "--idempotency-key=K1"])
+def test_expectation_fails_on_an_escrow_released_from_here(
+    option: str, expect: str, code: int, service_with_profile: Callable[..., tuple[WireServer, Run]]
+) -> None:
+    server, run = service_with_profile(service())
+    assert run(*RELEASE, option).code == 0
+
+    result = run(*RELEASE, option, "--expect-amount", expect, "--json")
+
+    assert (result.code, len(server.writes)) == (code, 1)
+
+
 def test_a_record_that_cannot_be_read_is_released_only_unread(service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(by_method(GET=json_reply(b"<html>"), PUT=json_reply(b"", "204 No Content")))
 

@@ -84,11 +84,11 @@ class Resolution:
         intent = entry.intent
         if resource_id is not None:
             self._refuse_taken(entry, resource_id)
-        about = resource_id or intent.resource_id
+        about, verified = resource_id or intent.resource_id, False
         if about is not None and not allow_unreadable and intent.operation != CREATE_WEBHOOK.name:
-            self._require_as_sent(entry, about)
+            verified = self._require_as_sent(entry, about)
         settlement = entry.settlement._replace(
-            outcome=Outcome.DONE, detail=DECIDED_APPLIED, result_id=resource_id, reply=None
+            outcome=Outcome.DONE, detail=DECIDED_APPLIED, result_id=resource_id, reply=None, verified=verified
         )
         return self._journal.decide(entry, settlement, decision)
 
@@ -296,19 +296,22 @@ class Resolution:
             raise _contradicted(f"{_says_another(resource_id, located)}.")
         return located
 
-    def _require_as_sent(self, entry: Entry, resource_id: str) -> None:
+    def _require_as_sent(self, entry: Entry, resource_id: str) -> bool:
+        """Refuse a record that is not what was sent; returns whether its status proves the write."""
         found = self._require_readable(resource_id)
         self._refuse_taken(entry, found.id or resource_id)
         money = entry.intent.money
         if entry.intent.is_create and (differences := list_differences(found, money)):
             raise _contradicted(f"{resource_id} differs from what was sent: {' and '.join(differences)}.")
         kind = kind_of(entry.intent.operation)
-        if kind.proving_statuses(self._service) and not kind.is_proven_by(found.status, self._service):
+        is_proven = kind.is_proven_by(found.status, self._service)
+        if kind.proving_statuses(self._service) and not is_proven:
             raise _contradicted(f"{resource_id} reads as {describe(found)}, not as {entry.intent.done}.")
         as_sent = (
             ", as sent" if entry.intent.is_create and money is not None and describe_money(found) == str(money) else ""
         )
         self._report(f"read {resource_id}: {describe(found)}{as_sent}")
+        return is_proven and find_same(self._journal, entry, account_of(self._service)) is None
 
 
 def _require_money(entry: Entry, resource_id: str, located: Located) -> None:

@@ -780,3 +780,29 @@ def test_create_with_the_id_of_a_webhook_is_recorded_as_applied(
 
     assert result.code == 0, result.err
     assert journal()[1:] == [("create_transaction", "done")]
+
+
+def test_release_recorded_as_applied_on_a_proving_reading_is_verified(profile: Profile, run: Run) -> None:
+    reads = in_turn(json_reply(HELD), json_reply(RELEASED))
+    server = profile(KNOWN_WORD, behave=writes_meet(hang_up, reads=reads))
+    assert run(*RELEASE).code == 12
+
+    assert run("journal", "resolve", "j1", "--applied", *WHY).code == 0
+    again = run(*RELEASE, "--json")
+    overturned = run("journal", "resolve", "j1", "--not-applied", "--allow-unreadable", *WHY)
+
+    assert (again.code, again.error["code"], again.error["hint"]) == (7, "already_done", None)
+    assert (overturned.code, len(server.writes)) == (7, 1)
+
+
+@pytest.mark.parametrize("options", [("--allow-unreadable",), ()], ids=["not read", "no proving status"])
+def test_release_recorded_as_applied_without_proof_may_be_overturned(
+    profile: Profile, run: Run, options: tuple[str, ...]
+) -> None:
+    profile(behave=writes_meet(hang_up))
+    assert run(*RELEASE).code == 12
+
+    applied = run("journal", "resolve", "j1", "--applied", *options, *WHY)
+    overturned = run("journal", "resolve", "j1", "--not-applied", "--allow-unreadable", *WHY)
+
+    assert (applied.code, overturned.code) == (0, 0)

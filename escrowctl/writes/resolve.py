@@ -242,8 +242,9 @@ class Resolution:
     def _fits(self, entry: Entry, item: Record) -> bool:
         """Whether a record could be what a create made: an escrow by its money, an endpoint by its URL."""
         if entry.intent.operation != CREATE_WEBHOOK.name:
-            money = entry.intent.money
-            return money is not None and (item.located.amount, item.located.currency) == (money.amount, money.currency)
+            money, found = entry.intent.money, item.located
+            is_known = found.amount is not None and found.currency is not None
+            return money is not None and is_known and not list_differences(found, money)
         value = item.value if isinstance(item.value, dict) else {}
         url = value.get(self._service.webhooks.url_field)
         return isinstance(url, str) and f'"{url}"' in (entry.intent.body or "")

@@ -806,3 +806,15 @@ def test_release_recorded_as_applied_without_proof_may_be_overturned(
     overturned = run("journal", "resolve", "j1", "--not-applied", "--allow-unreadable", *WHY)
 
     assert (applied.code, overturned.code) == (0, 0)
+
+
+@pytest.mark.parametrize("amount", ["100", "100.00"])
+def test_listed_escrow_with_the_currency_in_other_case_matches(service_and_run: ServiceAndRun, amount: str) -> None:
+    listed = json_reply(b'[{"id":"tx_9","status":"held","amount":%s,"currency":"usd"}]' % amount.encode())
+    _, run = service_and_run(by_path(listed=listed, one=listed))
+    assert run(*CREATE).code == 12
+
+    result = run("journal", "resolve", "j1", "--json")
+
+    found = [json.loads(line)["note"]["message"] for line in result.err.splitlines() if '"found"' in line]
+    assert (result.code, any(message.startswith("tx_9:") for message in found)) == (12, True)

@@ -112,9 +112,10 @@ class Resolution:
         """
         request = request_again(entry)
         if request is None:
+            how = "another --reference" if entry.intent.reference else f"--allow-duplicate {entry.name}"
             raise bad_value(
                 f"{entry.name} cannot be sent again from the journal: its secret texts are not stored.",
-                hint=f"repeat the command itself with --allow-duplicate {entry.name}",
+                hint=f"repeat the command itself with {how}",
             )
         self._writer.check(request)
         return request

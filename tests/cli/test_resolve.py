@@ -818,3 +818,13 @@ def test_listed_escrow_with_the_currency_in_other_case_matches(service_and_run: 
 
     found = [json.loads(line)["note"]["message"] for line in result.err.splitlines() if '"found"' in line]
     assert (result.code, any(message.startswith("tx_9:") for message in found)) == (12, True)
+
+
+def test_create_with_a_reference_stored_as_hashes_is_not_offered_as_a_duplicate(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(hang_up)
+    line = (*CREATE, "--reference", "A-1", "--data", '{"password":"correct horse"}')
+    assert run(*line).code == 12
+
+    result = run("journal", "resolve", "j1", "--resend", "--yes", *WHY, "--json")
+
+    assert (result.code, len(server.writes), "--allow-duplicate" in result.error["hint"]) == (2, 1, False)

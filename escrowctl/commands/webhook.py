@@ -88,8 +88,9 @@ def _run(session: Session, request: WriteRequest) -> "WriteResult":
         return session.pipeline.run(request)
     except EscrowctlError as error:
         entry, is_new = error.facts.get("entry"), error.code is ErrorCode.OUTCOME_UNKNOWN
-        if entry and is_new and (path := session.journal.secrets.path_of(str(entry))).exists():
-            message = f"the reply may hold the signing secret. It is stored in {path}."
+        secrets = session.journal.secrets
+        if is_new and secrets.is_stored(str(entry)):
+            message = f"the reply may hold the signing secret. It is stored in {secrets.path_of(str(entry))}."
             session.console.note("secret", message, important=True)
         raise
 
@@ -153,8 +154,8 @@ def _note_secret(session: Session, result: "WriteResult", view: View) -> None:
     secret = find_secret(reply)
     if result.replayed or not (secret or may_hold_secret(reply, harmless=session.service.webhooks.field_names)):
         return
-    path = session.journal.secrets.path_of(result.sent.name)
-    shown, kept = _shows(session, result, view, secret), path.is_file()
+    secrets, name = session.journal.secrets, result.sent.name
+    path, shown, kept = secrets.path_of(name), _shows(session, result, view, secret), secrets.is_stored(name)
     what = "the signing secret" if secret else "a text in the reply that may be a secret"
     match shown, kept:
         case _, True:

@@ -340,7 +340,7 @@ class Journal:
             if not numbers or self.storage.contradiction(head) is None:
                 return begun
         except EscrowctlError:
-            # What cannot be read is as it was committed.
+            # It is committed durably. An overwrite may come after this check too: `_settle` records it again then.
             return begun
         for number in numbers:
             self._locks.free(number)

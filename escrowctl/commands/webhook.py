@@ -87,8 +87,9 @@ def _run(session: Session, request: WriteRequest) -> "WriteResult":
         return session.pipeline.run(request)
     except EscrowctlError as error:
         entry, is_new = error.facts.get("entry"), error.code is ErrorCode.OUTCOME_UNKNOWN
-        if entry and is_new and (path := session.journal.secrets.path_of(str(entry))).exists():
-            message = f"the reply, which may contain the signing secret, is stored in {path}."
+        secrets = session.journal.secrets
+        if entry and is_new and secrets.is_stored(str(entry)):
+            message = f"the reply, which may contain the signing secret, is stored in {secrets.path_of(str(entry))}."
             session.console.note("secret", message, important=True)
         raise
 
@@ -152,8 +153,8 @@ def _note_secret(session: Session, result: "WriteResult", view: View) -> None:
     secret = find_secret(reply)
     if result.replayed or not (secret or may_hold_secret(reply, harmless=session.service.webhooks.field_names)):
         return
-    path = session.journal.secrets.path_of(result.sent.name)
-    shown, kept = _shows(session, result, view, secret), path.is_file()
+    secrets, name = session.journal.secrets, result.sent.name
+    path, shown, kept = secrets.path_of(name), _shows(session, result, view, secret), secrets.is_stored(name)
     what = "the signing secret" if secret else "a value in the reply that may be a secret"
     match shown, kept:
         case _, True:

@@ -117,9 +117,9 @@ def check_identical(identical: list[Entry], intent: Intent, *, now: datetime) ->
 
     A once-only write that is done is refused (`ErrorCode.ALREADY_DONE`), one in flight elsewhere is
     `ErrorCode.BUSY`; one that is unknown refuses an identical one (`ErrorCode.EARLIER_UNKNOWN`) until it
-    is settled, or an allowed duplicate. Any other write may be identical to one that is done: the same
-    amount twice is legitimate. Once-only writes to ids that differ only in case or Unicode form refuse
-    each other (`ErrorCode.CONFLICT`), unless they are allowed duplicates.
+    is settled, or an allowed duplicate without a reference. Any other write may be identical to one that
+    is done: the same amount twice is legitimate. Once-only writes to ids that differ only in case or
+    Unicode form refuse each other (`ErrorCode.CONFLICT`), unless they are allowed duplicates.
     """
     for entry in identical:
         if intent.has_no_id and _folded_reference(entry.intent) != _folded_reference(intent):
@@ -132,14 +132,16 @@ def check_identical(identical: list[Entry], intent: Intent, *, now: datetime) ->
         elif entry.state is State.DONE and intent.is_once_only:
             raise _already_done(entry, intent, now)
         elif entry.state is State.UNKNOWN and (intent.is_once_only or entry.number not in intent.allowed_duplicates):
-            raise _earlier_unknown(entry, _name(entry), now)
+            may_repeat = not intent.is_once_only and intent.reference is None
+            raise _earlier_unknown(entry, _name(entry), now, may_repeat=may_repeat)
 
 
 def check_reference(under_reference: list[Entry], intent: Intent, *, now: datetime) -> None:
-    """Refuse a create whose reference an earlier one has: one reference, one escrow."""
+    """Refuse a create whose reference an earlier one has: one reference, one escrow, without exception."""
     for entry in under_reference:
-        if entry.state is State.UNKNOWN and entry.number not in intent.allowed_duplicates:
-            raise _earlier_unknown(entry, f'the create under the reference "{intent.reference}"', now)
+        if entry.state is State.UNKNOWN:
+            like = f'the create under the reference "{intent.reference}"'
+            raise _earlier_unknown(entry, like, now, may_repeat=False)
         if entry.state is State.IN_FLIGHT:
             raise busy(entry)
         if entry.state is State.DONE:
@@ -305,7 +307,8 @@ def _name(entry: Entry) -> str:
     return f"the {verb} of {entry.intent.resource_id}" if entry.intent.is_once_only else f"an identical {verb}"
 
 
-def _earlier_unknown(entry: Entry, like: str, now: datetime) -> EscrowctlError:
+def _earlier_unknown(entry: Entry, like: str, now: datetime, *, may_repeat: bool) -> EscrowctlError:
+    """Return the refusal of a write like one that is unknown; `may_repeat`: --allow-duplicate would let it pass."""
     facts = [str(entry.intent.money)] if entry.intent.money else []
     facts += [ago(entry.sent_at, now), entry.name]
     settle = command(f"journal resolve {entry.name}", f"to resolve {entry.name}")
@@ -315,7 +318,7 @@ def _earlier_unknown(entry: Entry, like: str, now: datetime) -> EscrowctlError:
         f"{like} ({', '.join(facts)}) still has an unknown outcome.",
         effect=NOTHING_SENT_NOW,
         # A once-only write is never meant twice, nor is a reference.
-        hint=(settle, anyway) if like.startswith("an identical") else settle,
+        hint=(settle, anyway) if may_repeat else settle,
         outcome=Outcome.UNKNOWN,
         facts=entry.facts,
     )

@@ -166,8 +166,11 @@ class Journal:
         )
 
     def settle_later(self, entry: Entry, settlement: Settlement) -> Entry:
-        """Record what an entry has become by evidence that came after its attempt; raises as `decide` does."""
+        """Record what later evidence shows, unless another process verified the same; raises as `decide` does."""
         with self._locked_transaction() as transaction:
+            now = transaction.find(entry.number)
+            if now is not None and now.attempt == entry.attempt and now.settlement.is_verified_as(settlement):
+                return now
             self._require_unchanged(transaction, entry)
             at = timestamp(self._now())
             return transaction.append(entry.number, Kind.SETTLEMENT, facts_of_settlement(settlement), at=at)
@@ -337,7 +340,7 @@ class Journal:
             if not numbers or self.storage.contradiction(head) is None:
                 return begun
         except EscrowctlError:
-            # If the journal cannot be read now, trust the commit.
+            # It is committed durably. An overwrite may come after this check too: `_settle` records it again then.
             return begun
         for number in numbers:
             self._locks.free(number)
@@ -369,7 +372,7 @@ class Journal:
         """Refuse to continue with an entry that has changed since it was read."""
         stored = transaction.find(entry.number)
         now = self._effective_state(stored) if stored else None
-        if now is None or (now.state, now.attempt) != (entry.state, entry.attempt):
+        if now is None or (now.settlement, now.attempt) != (entry.settlement, entry.attempt):
             raise guards.changed(entry)
 
     def _effective_state(self, entry: Entry) -> Entry:

@@ -148,6 +148,10 @@ class Settlement(NamedTuple):
             return State.NOT_APPLIED
         return State.IN_FLIGHT if self.outcome is None else State(self.outcome.value)
 
+    def is_verified_as(self, other: "Settlement") -> bool:
+        """Whether readings showed both, and the same id."""
+        return self.verified and other.verified and self.result_id == other.result_id
+
 
 UNSETTLED = Settlement(None, "")
 """The settlement of an attempt in flight."""

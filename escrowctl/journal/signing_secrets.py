@@ -5,13 +5,14 @@ show: the complete reply is stored. The journal is exported and shown, so it con
 """
 
 import contextlib
+import itertools
 from pathlib import Path
 
-from escrowctl.config.file import replace_file
 from escrowctl.config.folders import make_private_folder
 from escrowctl.contract.json import JsonValue, encode
 from escrowctl.contract.redaction import find_secret
 from escrowctl.errors import EscrowctlError
+from escrowctl.files import sync_folder, write_durably
 from escrowctl.journal.model import Entry
 
 _FOLDER = "signing-secrets"
@@ -22,10 +23,15 @@ class SigningSecrets:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / _FOLDER
+        self._stored: dict[str, Path] = {}
 
     def path_of(self, name: str) -> Path:
-        """Return the file for an entry, such as `j12`; it need not exist."""
-        return self._folder / f"{name}.json"
+        """Return the file for an entry, such as `j12`; see `is_stored`."""
+        return self._stored.get(name, self._folder / f"{name}.json")
+
+    def is_stored(self, name: str) -> bool:
+        """Whether this process has stored a reply for the entry."""
+        return name in self._stored
 
     def store(self, entry: Entry, reply: JsonValue, *, resource_id: str | None) -> None:
         """Write `{"service", "id", "secret", "reply"}`, mode 0600, before anybody is shown the secret.
@@ -33,7 +39,6 @@ class SigningSecrets:
         `secret` is null where it has no usual name. A file that cannot be written is no reason to fail:
         the endpoint exists, and the secret is in the reply that is about to be shown.
         """
-        path = self.path_of(entry.name)
         document: JsonValue = {
             "service": entry.intent.service,
             "id": resource_id,
@@ -41,6 +46,17 @@ class SigningSecrets:
             "reply": reply,
         }
         with contextlib.suppress(OSError, EscrowctlError):
-            make_private_folder(path.parent)
-            # No lock: the file is this entry's own, and one process writes it.
-            replace_file(path, encode(document), private=True)
+            make_private_folder(self._folder)
+            self._stored[entry.name] = self._write_new(entry.name, encode(document).encode())
+
+    def _write_new(self, name: str, content: bytes) -> Path:
+        """Write the first file that does not exist: a restored journal gives a number again, a secret is shown once."""
+        path, copies = self._folder / f"{name}.json", itertools.count(2)
+        while True:
+            try:
+                write_durably(path, content)
+            except FileExistsError:
+                path = self._folder / f"{name}-{next(copies)}.json"
+            else:
+                sync_folder(self._folder)
+                return path

@@ -6,6 +6,7 @@ from escrowctl.client.reader import Reader
 from escrowctl.contract.operations import GET_TRANSACTION
 from escrowctl.contract.record import Located, describe, is_another
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, command, not_sent
+from escrowctl.writes.requests import RecordOptions
 
 Confirm = Callable[[str, Located | None], bool]
 """Asks for confirmation with the id and the record as read; returns whether a question was asked (and time
@@ -44,6 +45,15 @@ def require_unchanged(resource_id: str, before: Located | None, now: Located | N
         )
 
 
+def require_expected(resource_id: str, found: Located | None, options: RecordOptions) -> None:
+    """Raise `ErrorCode.EXPECTATION_FAILED` where a record has not the expected amount and currency."""
+    amount, currency = (found.amount, found.currency) if found else (None, None)
+    if options.expected_amount is not None and (amount is None or amount != options.expected_amount):
+        raise _unexpected(resource_id, "amount", amount, options.expected_amount)
+    if options.expected_currency is not None and currency != options.expected_currency:
+        raise _unexpected(resource_id, "currency", currency, options.expected_currency)
+
+
 def _require_same(resource_id: str, located: Located) -> None:
     """Raise `ErrorCode.EXPECTATION_FAILED` where the record says that it is another one."""
     if is_another(resource_id, located):
@@ -56,3 +66,12 @@ def _require_same(resource_id: str, located: Located) -> None:
             ),
             facts={"expected": resource_id, "found": located.id},
         )
+
+
+def _unexpected(resource_id: str, what: str, found: object, expected: object) -> EscrowctlError:
+    is_what = f"is {found}" if found is not None else "cannot be found in its record"
+    return not_sent(
+        ErrorCode.EXPECTATION_FAILED,
+        f"the {what} of {resource_id} {is_what}, but {expected} was expected.",
+        facts={"expected": str(expected), "found": str(found) if found is not None else None},
+    )

@@ -101,30 +101,17 @@ class Pipeline:
             return None
 
     def _inspect(self, request: WriteRequest, options: RecordOptions) -> Located | None:
-        """Read the record; raises EscrowctlError where it is done already, or an expectation fails."""
-        from escrowctl.writes.inspection import inspect  # noqa: PLC0415 - as above
+        """Read the record; raises EscrowctlError where an expectation fails, or it is done already."""
+        from escrowctl.writes.inspection import inspect, require_expected  # noqa: PLC0415 - as above
 
         resource_id, operation = request.resource_id or "", request.operation
         found = inspect(self._reader, resource_id, allow_unreadable=options.allow_unreadable, verb=operation.verb)
+        require_expected(resource_id, found, options)
         if found is not None and kind_of(operation.name).is_proven_by(found.status, self._service):
             raise not_sent(ErrorCode.ALREADY_DONE, f"{resource_id} is already {found.status}.")
-        amount, currency = found.amount if found else None, found.currency if found else None
-        if options.expected_amount is not None and (amount is None or amount != options.expected_amount):
-            raise _unexpected(resource_id, "amount", amount, options.expected_amount)
-        if options.expected_currency is not None and currency != options.expected_currency:
-            raise _unexpected(resource_id, "currency", currency, options.expected_currency)
         return found
 
     def _require_done(self, result: WriteResult) -> WriteResult:
         if result.sent.state is not State.DONE:
             raise write_failure(self._service, result)
         return result
-
-
-def _unexpected(resource_id: str, what: str, found: object, expected: object) -> EscrowctlError:
-    is_what = f"is {found}" if found is not None else "cannot be found in its record"
-    return not_sent(
-        ErrorCode.EXPECTATION_FAILED,
-        f"the {what} of {resource_id} {is_what}, but {expected} was expected.",
-        facts={"expected": str(expected), "found": str(found) if found is not None else None},
-    )

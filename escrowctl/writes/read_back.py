@@ -17,6 +17,7 @@ from escrowctl.journal.model import Entry, Settlement, State
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
 from escrowctl.writes.failures import not_recorded, write_failure
+from escrowctl.writes.inspection import require_expected
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.requests import RecordOptions, WriteRequest, set_pending
 from escrowctl.writes.result import WriteResult
@@ -54,10 +55,13 @@ class ReadBack:
     def skip(self, error: EscrowctlError) -> WriteResult:
         """Return that it was done before; raises `error` where a reading says otherwise, or nothing.
 
-        Where no status is known that proves it, all that is known is that it was accepted before.
+        Where no status is known that proves it, all that is known is that it was accepted before. Raises
+        `ErrorCode.EXPECTATION_FAILED` where the record has another amount or currency.
         """
         after, _ = self._read()
         verified = self._verified(after)
+        if after is not None:
+            require_expected(self.resource_id, after.located, self._options)
         if after is None or verified is False:
             raise error
         return WriteResult(None, before=after.located, after=after, verified=verified)
@@ -75,6 +79,8 @@ class ReadBack:
         if not _is_worth_reading(result):
             raise write_failure(self._service, result)
         after, _ = self._read()
+        if result.replayed:
+            require_expected(self.resource_id, _located(after), self._options)
         if result.sent.state is State.DONE and self._options.wait is not None:
             after = self._wait(after, result)
         result = result._replace(after=after, verified=self._verified(after))

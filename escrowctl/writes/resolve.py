@@ -84,11 +84,11 @@ class Resolver:
         intent = entry.intent
         if resource_id is not None:
             self._refuse_taken(entry, resource_id)
-        about = resource_id or intent.resource_id
+        about, verified = resource_id or intent.resource_id, False
         if about is not None and not allow_unreadable and intent.operation != CREATE_WEBHOOK.name:
-            self._require_as_sent(entry, about)
+            verified = self._require_as_sent(entry, about)
         settlement = entry.settlement._replace(
-            outcome=Outcome.DONE, detail=DECIDED_APPLIED, result_id=resource_id, reply=None
+            outcome=Outcome.DONE, detail=DECIDED_APPLIED, result_id=resource_id, reply=None, verified=verified
         )
         return self._journal.decide(entry, settlement, decision)
 
@@ -112,9 +112,10 @@ class Resolver:
         """
         request = request_again(entry)
         if request is None:
+            how = "another --reference" if entry.intent.reference else f"--allow-duplicate {entry.name}"
             raise bad_value(
                 f"{entry.name} cannot be sent again from the journal, which stores secrets only as hashes.",
-                hint=f"repeat the original command with --allow-duplicate {entry.name}",
+                hint=f"repeat the original command with {how}",
             )
         self._writer.check(request)
         return request
@@ -244,8 +245,9 @@ class Resolver:
     def _fits(self, entry: Entry, item: Record) -> bool:
         """Whether a record could be what a create made: an escrow by its money, an endpoint by its URL."""
         if entry.intent.operation != CREATE_WEBHOOK.name:
-            money = entry.intent.money
-            return money is not None and (item.located.amount, item.located.currency) == (money.amount, money.currency)
+            money, found = entry.intent.money, item.located
+            is_known = found.amount is not None and found.currency is not None
+            return money is not None and is_known and not list_differences(found, money)
         value = item.value if isinstance(item.value, dict) else {}
         url = value.get(self._service.webhooks.url_field)
         return isinstance(url, str) and f'"{url}"' in (entry.intent.body or "")
@@ -298,7 +300,8 @@ class Resolver:
             raise _contradicted(f"{_says_another(resource_id, located)}.")
         return located
 
-    def _require_as_sent(self, entry: Entry, resource_id: str) -> None:
+    def _require_as_sent(self, entry: Entry, resource_id: str) -> bool:
+        """Refuse a record that is not what was sent; returns whether its status proves the write."""
         found = self._require_readable(resource_id)
         self._refuse_taken(entry, found.id or resource_id)
         money = entry.intent.money
@@ -307,13 +310,15 @@ class Resolver:
                 f"--applied is refused: {resource_id} differs from what was sent: {' and '.join(differences)}."
             )
         kind = kind_of(entry.intent.operation)
-        if kind.proving_statuses(self._service) and not kind.is_proven_by(found.status, self._service):
+        is_proven = kind.is_proven_by(found.status, self._service)
+        if kind.proving_statuses(self._service) and not is_proven:
             reported = f"the service reports {resource_id} as {describe(found)}"
             raise _contradicted(f"--applied is refused: {reported}, not {entry.intent.done}.")
         as_sent = (
             ", as sent" if entry.intent.has_no_id and money is not None and describe_money(found) == str(money) else ""
         )
         self._report(f"read {resource_id}: {describe(found)}{as_sent}")
+        return is_proven and find_same(self._journal, entry, account_of(self._service)) is None
 
 
 def _require_money(entry: Entry, resource_id: str, located: Located) -> None:

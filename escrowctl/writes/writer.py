@@ -145,9 +145,10 @@ class Writer:
                     return result
                 entry = self._begin_again(result.sent, request)
             except (Exception, Stopped) as error:
-                if not unsettled:
+                was_refused = result.sent.state is State.REFUSED and isinstance(error, EscrowctlError)
+                if not (unsettled or was_refused):
                     raise
-                # That it may have happened outranks why it was not tried again.
+                # That it may have happened, or was refused, outranks why it was not tried again.
                 if isinstance(error, Stopped):
                     self._signals.remember(error)
                 elif not isinstance(error, EscrowctlError):

@@ -1,8 +1,12 @@
 """Reads that a write depends on: a cached reply does not count; a decision may overturn an unverified result."""
 
+import socket
+import subprocess
+import sys
+
 import pytest
 from conftest import Run, ServiceAndRun
-from wire_server import hang_up
+from wire_server import Seen, hang_up
 
 from cli.conftest import Journal, Profile
 from cli.replies import CREATE, HELD, RELEASE, RELEASED, in_turn, json_reply, writes_meet
@@ -210,3 +214,41 @@ def test_second_create_with_the_id_of_the_first_warns(service_and_run: ServiceAn
 
     assert (first.code, second.code, first.err) == (0, 0, "")
     assert second.err.startswith("warning: j1 has the same id tx_1: ")
+
+
+def test_decision_does_not_overturn_what_another_process_verified_meanwhile(profile: Profile, run: Run) -> None:
+    codes: list[int] = []
+
+    def verify_elsewhere(seen: Seen, connection: socket.socket) -> None:
+        codes.append(
+            subprocess.run([sys.executable, "-m", "escrowctl", "journal", "resolve", "j1"], check=False).returncode
+        )
+        json_reply(HELD)(seen, connection)
+
+    # Two readings of the release, the decision's own, and that of the other process, which is answered first.
+    reads = in_turn(json_reply(HELD), json_reply(HELD), verify_elsewhere, json_reply(RELEASED))
+    server = profile(RELEASED_IS_KNOWN, behave=writes_meet(json_reply(b""), reads=reads))
+    assert run(*RELEASE).code == 16
+
+    result = run(*NOT_APPLIED, "--json")
+
+    assert (codes, result.code, result.error["code"]) == ([0], 7, "busy")
+    assert (run(*RELEASE).code, len(server.writes)) == (7, 1)
+
+
+def test_release_verified_by_another_process_during_its_reading_is_done(profile: Profile, run: Run) -> None:
+    codes: list[int] = []
+
+    def verify_elsewhere(seen: Seen, connection: socket.socket) -> None:
+        codes.append(
+            subprocess.run([sys.executable, "-m", "escrowctl", "journal", "resolve", "j1"], check=False).returncode
+        )
+        json_reply(RELEASED)(seen, connection)
+
+    reads = in_turn(json_reply(HELD), verify_elsewhere, json_reply(RELEASED))
+    server = profile(RELEASED_IS_KNOWN, behave=writes_meet(json_reply(b""), reads=reads))
+
+    result = run(*RELEASE, "--json")
+
+    assert (codes, result.code, len(server.writes)) == ([0], 0, 1), result.err
+    assert result.json["verified"] is True

@@ -65,6 +65,42 @@ def test_create_is_sent_with_allow_duplicate_of_the_entry(service_and_run: Servi
     assert journal() == [("create_transaction", "unknown"), ("create_transaction", "done")]
 
 
+@pytest.mark.parametrize("amount", ["100", "7"], ids=["identical", "another amount"])
+def test_reference_of_an_unknown_create_is_refused_with_allow_duplicate_too(
+    service_and_run: ServiceAndRun, amount: str
+) -> None:
+    server, run = service_and_run(in_turn(hang_up, json_reply(HELD)))
+    again = ("tx", "create", "--amount", amount, "--currency", "USD", "--reference", "A-1", "--json")
+    assert run(*CREATE, "--reference", "A-1").code == 12
+
+    refused, allowed = run(*again), run(*again, "--allow-duplicate", "j1")
+
+    assert [result.code for result in (refused, allowed)] == [12, 12]
+    assert {result.error["code"] for result in (refused, allowed)} == {"earlier_unknown"}
+    assert ("--allow-duplicate" in str(refused.error["hint"]), len(server.writes)) == (False, 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "anyway"),
+    [
+        (CREATE, "to create a second one anyway"),
+        (("webhook", "create", "--url", "https://hooks.example.net/x"), "to create a second one anyway"),
+        (("tx", "update", "tx_1", "--data", "{}", "--yes"), "to send the update again anyway"),
+        (("api", "POST", "/refunds", "--yes"), "to send the POST call again anyway"),
+    ],
+    ids=["create", "webhook", "update", "raw call"],
+)
+def test_hint_says_what_allow_duplicate_would_do(
+    line: tuple[str, ...], anyway: str, service_and_run: ServiceAndRun
+) -> None:
+    _, run = service_and_run(writes_meet(hang_up))
+    assert run(*line).code == 12
+
+    result = run(*line, "--json")
+
+    assert (result.code, anyway in result.error["hint"]) == (12, True)
+
+
 def test_done_create_may_be_repeated_but_not_its_reference(service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(json_reply(HELD))
 
@@ -354,6 +390,31 @@ def test_expectations_compare_decimals_and_a_mismatch_sends_nothing(
     result = run(*RELEASE, *expect)
 
     assert (result.code, len(server.writes)) == (code, 1 if code == 0 else 0)
+
+
+@pytest.mark.parametrize("expect", [("--expect-amount", "5000"), ("--expect-currency", "EUR")], ids=str)
+@pytest.mark.parametrize("line", [RELEASE, (*RELEASE, "--skip-released")], ids=["plain", "skip"])
+def test_expectation_fails_on_an_escrow_that_reads_as_released(
+    line: tuple[str, ...], expect: tuple[str, ...], service_with_profile: Callable[..., tuple[WireServer, Run]]
+) -> None:
+    server, run = service_with_profile(json_reply(RELEASED))
+
+    result = run(*line, *expect, "--json")
+
+    assert (result.code, result.error["code"], server.writes) == (3, "expectation_failed", [])
+
+
+@pytest.mark.parametrize(("expect", "code"), [("100", 0), ("5000", 3)])
+@pytest.mark.parametrize("option", ["--skip-released", "--idempotency-key=K1"])
+def test_expectation_fails_on_an_escrow_released_from_here(
+    option: str, expect: str, code: int, service_with_profile: Callable[..., tuple[WireServer, Run]]
+) -> None:
+    server, run = service_with_profile(service())
+    assert run(*RELEASE, option).code == 0
+
+    result = run(*RELEASE, option, "--expect-amount", expect, "--json")
+
+    assert (result.code, len(server.writes)) == (code, 1)
 
 
 def test_a_record_that_cannot_be_read_is_released_only_unread(service_and_run: ServiceAndRun) -> None:

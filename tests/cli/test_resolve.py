@@ -790,3 +790,51 @@ def test_create_with_the_id_of_a_webhook_is_recorded_as_applied(
 
     assert result.code == 0, result.err
     assert journal()[1:] == [("create_transaction", "done")]
+
+
+def test_release_recorded_as_applied_on_a_proving_reading_is_verified(profile: Profile, run: Run) -> None:
+    reads = in_turn(json_reply(HELD), json_reply(RELEASED))
+    server = profile(KNOWN_WORD, behave=writes_meet(hang_up, reads=reads))
+    assert run(*RELEASE).code == 12
+
+    assert run("journal", "resolve", "j1", "--applied", *WHY).code == 0
+    again = run(*RELEASE, "--json")
+    overturned = run("journal", "resolve", "j1", "--not-applied", "--allow-unreadable", *WHY)
+
+    assert (again.code, again.error["code"], again.error["hint"]) == (7, "already_done", None)
+    assert (overturned.code, len(server.writes)) == (7, 1)
+
+
+@pytest.mark.parametrize("options", [("--allow-unreadable",), ()], ids=["not read", "no proving status"])
+def test_release_recorded_as_applied_without_proof_may_be_overturned(
+    profile: Profile, run: Run, options: tuple[str, ...]
+) -> None:
+    profile(behave=writes_meet(hang_up))
+    assert run(*RELEASE).code == 12
+
+    applied = run("journal", "resolve", "j1", "--applied", *options, *WHY)
+    overturned = run("journal", "resolve", "j1", "--not-applied", "--allow-unreadable", *WHY)
+
+    assert (applied.code, overturned.code) == (0, 0)
+
+
+@pytest.mark.parametrize("amount", ["100", "100.00"])
+def test_listed_escrow_with_the_currency_in_other_case_matches(service_and_run: ServiceAndRun, amount: str) -> None:
+    listed = json_reply(b'[{"id":"tx_9","status":"held","amount":%s,"currency":"usd"}]' % amount.encode())
+    _, run = service_and_run(by_path(listed=listed, one=listed))
+    assert run(*CREATE).code == 12
+
+    result = run("journal", "resolve", "j1", "--json")
+
+    found = [json.loads(line)["note"]["message"] for line in result.err.splitlines() if '"found"' in line]
+    assert (result.code, any(message.startswith("tx_9:") for message in found)) == (12, True)
+
+
+def test_create_with_a_reference_stored_as_hashes_is_not_offered_as_a_duplicate(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(hang_up)
+    line = (*CREATE, "--reference", "A-1", "--data", '{"password":"correct horse"}')
+    assert run(*line).code == 12
+
+    result = run("journal", "resolve", "j1", "--resend", "--yes", *WHY, "--json")
+
+    assert (result.code, len(server.writes), "--allow-duplicate" in result.error["hint"]) == (2, 1, False)

@@ -255,3 +255,18 @@ def test_successes_earn_retries_back(service_and_run: ServiceAndRun) -> None:
 
     outcomes = [re.search(r'"status": ?"held"', line) is not None for line in result.out.splitlines()]
     assert (outcomes, len(server.seen)) == ([False] * 5 + [True] * 21, 37)
+
+
+def test_refusal_is_reported_when_the_journal_fails_before_the_next_attempt(
+    retrying_service_and_run: ServiceAndRun, home: Path
+) -> None:
+    server, run = retrying_service_and_run(json_reply(b"", "429 Later"))
+
+    def fail(_seconds: float) -> None:
+        (home / "state" / "journal.db-journal").unlink(missing_ok=True)
+        (home / "state" / "journal.db-journal").mkdir()
+
+    result = run(*CREATE, "--json", sleep=fail)
+
+    assert (result.code, result.error["code"], result.error["outcome"]) == (9, "rate_limited", "refused")
+    assert (len(server.writes), "Nothing was sent" in result.err) == (1, False)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from conftest import Run, ServiceAndRun
 
-from cli.replies import CREATE, json_reply, writes_meet
+from cli.replies import CREATE, HELD, in_turn, json_reply, writes_meet
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 TOKEN = "vt_5f0c7e2d91ab"
@@ -187,3 +187,40 @@ def test_refused_repetition_does_not_mention_a_stored_reply(service_and_run: Ser
 
     assert (first.code, second.code) == (12, 12)
     assert ("is stored in" in first.err, "is stored in" in second.err) == (True, False)
+
+
+def test_secret_of_a_restored_journal_does_not_replace_an_earlier_one(
+    home: Path, tmp_path: Path, service_and_run: ServiceAndRun
+) -> None:
+    replies = [json_reply(UNUSUAL.replace(TOKEN.encode(), b"vt_%d" % number), "201 Created") for number in range(3)]
+    _server, run = service_and_run(writes_meet(in_turn(json_reply(HELD), *replies)))
+    assert run(*CREATE).code == 0
+    exported = tmp_path / "early.jsonl"
+    exported.write_text(run("journal", "export").out)
+
+    reports = [run(*ENDPOINT, "-q").err]
+    for _ in range(2):
+        for name in ("journal.db", "journal.head"):
+            (home / "state" / name).unlink()
+        assert run("journal", "import", str(exported), "--restore").code == 0
+        reports.append(run(*ENDPOINT, "-q").err)
+
+    folder = home / "state" / "signing-secrets"
+    stored = {path: json.loads(path.read_text())["reply"]["verification_token"] for path in folder.iterdir()}
+    expected = [folder / name for name in ("j2.json", "j2-2.json", "j2-3.json")]
+    assert stored == dict(zip(expected, ("vt_0", "vt_1", "vt_2"), strict=True))
+    assert [str(path) in err for path, err in zip(expected, reports, strict=True)] == [True] * 3
+
+
+def test_unknown_webhook_does_not_name_the_file_of_an_earlier_secret(
+    home: Path, service_and_run: ServiceAndRun
+) -> None:
+    _server, run = service_and_run(json_reply(b"", "500 Oh"))
+    folder = home / "state" / "signing-secrets"
+    folder.mkdir(parents=True, mode=0o700)
+    (home / "state").chmod(0o700)
+    (folder / "j1.json").write_text("earlier")
+
+    result = run(*ENDPOINT)
+
+    assert (result.code, "j1.json" in result.err, (folder / "j1.json").read_text()) == (12, False, "earlier")

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from escrowctl.contract.identifiers import fold_reference
 from escrowctl.contract.money import Money
+from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK
 from escrowctl.errors import (
     NOTHING_SENT_NOW,
     ErrorCode,
@@ -312,7 +313,9 @@ def _earlier_unknown(entry: Entry, like: str, now: datetime, *, may_repeat: bool
     facts = [str(entry.intent.money)] if entry.intent.money else []
     facts += [ago(entry.sent_at, now), entry.name]
     settle = command(f"journal resolve {entry.name}", f"to resolve {entry.name}")
-    anyway = Hint(f"repeat the command with --allow-duplicate {entry.name}", f"to send this {entry.intent.verb} anyway")
+    is_create = entry.intent.operation in (CREATE_TRANSACTION.name, CREATE_WEBHOOK.name)
+    goal = "to create a second one anyway" if is_create else f"to send the {entry.intent.verb} again anyway"
+    anyway = Hint(f"repeat the command with --allow-duplicate {entry.name}", goal)
     return EscrowctlError(
         ErrorCode.EARLIER_UNKNOWN,
         f"{like} ({', '.join(facts)}) still has an unknown outcome.",

@@ -131,8 +131,8 @@ def test_timed_out_create_is_refused_when_repeated(program: Program, tmp_path: P
             f"live: acme-live, {server.base_url}\n"
             "error: an identical create (2500 EUR, N s ago, j1) still has an unknown outcome. "
             "This command sent nothing.\n"
-            "hint: to resolve j1:               escrowctl -p acme-live journal resolve j1\n"
-            "      to send this create anyway:  repeat the command with --allow-duplicate j1\n",
+            "hint: to resolve j1:                  escrowctl -p acme-live journal resolve j1\n"
+            "      to create a second one anyway:  repeat the command with --allow-duplicate j1\n",
         )
         assert [seen.body for seen in server.writes] == [b'{"amount":2500,"currency":"EUR"}']
 

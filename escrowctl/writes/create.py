@@ -17,17 +17,16 @@ from escrowctl.contract.money import Money
 from escrowctl.contract.operations import CREATE_TRANSACTION, GET_TRANSACTION
 from escrowctl.contract.record import Located, Record, describe, find_id_pointers, is_another, make_record
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped, command, not_sent
-from escrowctl.journal.accounts import account_of
+from escrowctl.journal.accounts import Account, account_of
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import Entry, State
-from escrowctl.journal.related import find_creator
+from escrowctl.journal.model import Entry, Selection, State
 from escrowctl.signals import Signals
-from escrowctl.writes.failures import write_failure
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.outcome import NO_ID, judge_stored
-from escrowctl.writes.result import WriteResult
+from escrowctl.writes.result import WriteResult, write_failure
 
 _MOST_POINTERS = 20
+_PAGE = 100
 FOUND_IN_REPLY = "id found in the stored reply"
 
 Report = Callable[[str], None]
@@ -88,6 +87,21 @@ def settle_by_reply(
     detail = f"{settlement.http_status}; the service then reported {record.located.status or made}"
     settlement = settlement._replace(detail=detail, reply=encode(record.document), verified=True)
     return WriteResult(journal.settle_later(entry, settlement), record)
+
+
+def find_creator(journal: Journal, entry: Entry, resource_id: str, account: Account) -> Entry | None:
+    """Return another create of the same kind that got this id: an escrow and an endpoint may share one."""
+    return find_done(journal, entry, account, Selection(_PAGE, result_id=resource_id))
+
+
+def find_done(journal: Journal, entry: Entry, account: Account, selection: Selection) -> Entry | None:
+    """Return another entry of the same operation and service that is done and not certainly of another account."""
+    names, operation = set(entry.intent.names), entry.intent.operation
+    for other in journal.all(selection._replace(states=(State.DONE,), operations=(operation,))):
+        is_elsewhere = not names & set(other.intent.names) or account.is_other(other.intent.account)
+        if other.number != entry.number and not is_elsewhere:
+            return other
+    return None
 
 
 def find_difference(service: Service, entry: Entry) -> EscrowctlError | None:

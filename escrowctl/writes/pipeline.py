@@ -14,10 +14,9 @@ from escrowctl.journal.model import State
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
 from escrowctl.writes.create import conclude_create, read_accepted
-from escrowctl.writes.failures import write_failure
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.requests import RecordOptions, WriteRequest
-from escrowctl.writes.result import WriteResult
+from escrowctl.writes.result import WriteResult, write_failure
 from escrowctl.writes.writer import Writer
 
 if TYPE_CHECKING:

@@ -16,11 +16,10 @@ from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Entry, Settlement, State
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
-from escrowctl.writes.failures import not_recorded, write_failure
 from escrowctl.writes.inspection import require_expected
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.requests import RecordOptions, WriteRequest, set_pending
-from escrowctl.writes.result import WriteResult
+from escrowctl.writes.result import WriteResult, not_recorded, write_failure
 
 _POLL_SECONDS = 2.0
 

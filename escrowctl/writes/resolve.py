@@ -16,9 +16,8 @@ from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK, GE
 from escrowctl.contract.record import Located, Record, describe, describe_money, is_another
 from escrowctl.errors import NOTHING_RECORDED, ErrorCode, EscrowctlError, Hint, Outcome, bad_value, not_sent
 from escrowctl.journal.accounts import account_of
-from escrowctl.journal.model import DECIDED_APPLIED, Entry, OperatorDecision, Settlement
-from escrowctl.journal.related import find_creator, find_same
-from escrowctl.writes.create import list_differences, settle_by_reply
+from escrowctl.journal.model import DECIDED_APPLIED, Entry, OperatorDecision, Selection, Settlement
+from escrowctl.writes.create import find_creator, find_done, list_differences, settle_by_reply
 from escrowctl.writes.inspection import inspect
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.requests import WriteRequest, request_again
@@ -29,6 +28,7 @@ DECIDED_NOT_APPLIED = "not applied, recorded by an operator"
 
 _OWN_KEY = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _MAX_FOUND = 5
+_PAGE = 100
 
 Report = Callable[[str], None]
 
@@ -154,7 +154,7 @@ class Resolver:
                 else f"the profile does not say which status means {done} (status.{done})"
             )
             return Finding(entry, f"the service reports {resource_id} as {describe(located)}; {why}.")
-        if (other := find_same(self._journal, entry, account_of(self._service))) is not None:
+        if (other := self._find_same(entry)) is not None:
             return Finding(
                 entry, f"the service reports {resource_id} as {located.status}, but {other.name} may be the cause."
             )
@@ -252,6 +252,11 @@ class Resolver:
         url = value.get(self._service.webhooks.url_field)
         return isinstance(url, str) and f'"{url}"' in (entry.intent.body or "")
 
+    def _find_same(self, entry: Entry) -> Entry | None:
+        """Return another entry that did the same to this record, which is done only once."""
+        selection = Selection(_PAGE, resource_id=entry.intent.resource_id)
+        return find_done(self._journal, entry, account_of(self._service), selection)
+
     def _find_creator(self, entry: Entry, resource_id: str) -> Entry | None:
         return find_creator(self._journal, entry, resource_id, account_of(self._service))
 
@@ -318,7 +323,7 @@ class Resolver:
             ", as sent" if entry.intent.has_no_id and money is not None and describe_money(found) == str(money) else ""
         )
         self._report(f"read {resource_id}: {describe(found)}{as_sent}")
-        return is_proven and find_same(self._journal, entry, account_of(self._service)) is None
+        return is_proven and self._find_same(entry) is None
 
 
 def _require_money(entry: Entry, resource_id: str, located: Located) -> None:

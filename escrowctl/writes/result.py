@@ -1,11 +1,14 @@
-"""What a write came to."""
+"""What a write came to, and what to report where it is not done: what happened, what was sent, what next."""
 
 from typing import NamedTuple
 
 from escrowctl.client.http import Answer
+from escrowctl.client.problem import REFUSAL_CODES, connection_hint, refusal_hint
+from escrowctl.config.service import Service
 from escrowctl.contract.record import Located, Record
-from escrowctl.errors import ErrorCode, EscrowctlError
-from escrowctl.journal.model import Entry
+from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Hint, Hints, Outcome, command, not_sent
+from escrowctl.journal.model import LOST_IN_FLIGHT, WHILE_EXPORTED, Entry, Settlement, State
+from escrowctl.writes.kinds import kind_of
 
 
 class WriteResult(NamedTuple):
@@ -50,3 +53,71 @@ class WriteResult(NamedTuple):
     def status_after(self) -> str | None:
         """The status that was read after."""
         return self.after.located.status if self.after else None
+
+
+def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
+    """Return what to report about a write that is not done, from what the journal recorded of it."""
+    entry = result.sent
+    verb, settlement, facts = entry.intent.verb, entry.settlement, entry.facts
+    match entry.state:
+        case State.NOT_SENT:
+            return not_sent(
+                ErrorCode.NO_CONNECTION,
+                f"the {verb} was not sent: {settlement.detail}.",
+                hint=connection_hint(service),
+                facts=facts,
+            )
+        case State.REFUSED:
+            status = settlement.http_status or 0
+            return EscrowctlError(
+                result.code or REFUSAL_CODES.get(status, ErrorCode.REFUSED),
+                f"the service refused the {verb}: {settlement.detail}.",
+                effect=NOTHING_SENT_NOW if result.replayed else "",
+                hint=_throttled_hint(service) if settlement.may_repeat else refusal_hint(service, status),
+                outcome=Outcome.REFUSED,
+                facts=facts,
+            )
+        case _:
+            and_or_but = "but" if settlement.http_status is None else "and"
+            # A process that ended in flight may have ended before the first byte.
+            is_lost = settlement.detail in (LOST_IN_FLIGHT, WHILE_EXPORTED)
+            was_sent = f"the {verb} may have been sent" if is_lost else f"the {verb} was sent"
+            may_have = kind_of(entry.intent.operation).may_have.format(id=entry.intent.resource_id)
+            return EscrowctlError(
+                ErrorCode.OUTCOME_UNKNOWN,
+                f"{was_sent}, {and_or_but} {settlement.detail}. {may_have}",
+                effect=NOTHING_SENT_NOW if result.replayed else _how_often(entry),
+                hint=command(f"journal resolve {entry.name}", f"resolve {entry.name} before you repeat the {verb}"),
+                outcome=Outcome.UNKNOWN,
+                facts=facts | ({"deduplicates": True} if service.deduplicates else {}),
+            )
+
+
+def not_recorded(entry: Entry, settlement: Settlement, error: EscrowctlError) -> EscrowctlError:
+    """Return the error of a write whose outcome the journal could not take: it is known here and nowhere else."""
+    named = f", id {settlement.result_id}" if settlement.result_id else ""
+    state = settlement.state.value.replace("_", " ")
+    return EscrowctlError(
+        ErrorCode.OUTCOME_UNKNOWN,
+        f"{entry.intent.method} {entry.intent.url}: the outcome is {state} ({settlement.detail}{named}), but the "
+        f"journal could not record this: {error.message} Do not repeat the command before {entry.name} is resolved.",
+        hint=command(f"journal resolve {entry.name}", "when the journal is usable again"),
+        outcome=Outcome.UNKNOWN,
+        facts={**entry.facts, "http_status": settlement.http_status, "result_id": settlement.result_id},
+    )
+
+
+def _throttled_hint(service: Service) -> Hints:
+    unprocessed = "if the service never processes a request that it answers with 429 or 425"
+    if service.profile is None:
+        return (
+            Hint("escrowctl auth login", f"{unprocessed}, create a profile"),
+            Hint("escrowctl config set retry_throttled true", "and then"),
+        )
+    return command("config set retry_throttled true", unprocessed)
+
+
+def _how_often(entry: Entry) -> str:
+    if entry.attempt == 1:
+        return f"escrowctl sent the {entry.intent.verb} once."
+    return f"escrowctl made {entry.attempt} attempts with the same idempotency key."

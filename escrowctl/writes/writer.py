@@ -28,10 +28,9 @@ from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import NO_CAPS, Caps, Entry, Intent, OperatorDecision, Settlement, State
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
-from escrowctl.writes.failures import not_recorded
 from escrowctl.writes.outcome import Judgement, describe_sent, judge_write
 from escrowctl.writes.requests import WriteRequest
-from escrowctl.writes.result import WriteResult
+from escrowctl.writes.result import WriteResult, not_recorded
 
 _REPORTED_SECONDS = 1.0
 _USER_VARIABLES = ("LOGNAME", "USER", "LNAME", "USERNAME")

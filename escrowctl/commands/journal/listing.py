@@ -1,27 +1,21 @@
 """`escrowctl journal list|show|totals`: what was written from here, and what became of it."""
 
+import re
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Annotated
 
 import typer
 
-from escrowctl.commands.journal.selection import (
-    IdOption,
-    OperationOption,
-    ReferenceOption,
-    SinceOption,
-    StateOption,
-    UntilOption,
-    select,
-)
 from escrowctl.contract.json import JsonValue, Number
-from escrowctl.contract.operations import BY_NAME
-from escrowctl.errors import bad_value
+from escrowctl.contract.operations import BY_NAME, OPERATIONS, Access
+from escrowctl.errors import EscrowctlError, bad_value
 from escrowctl.journal.fields import view
-from escrowctl.journal.model import Entry, State, parse_entry_name
+from escrowctl.journal.model import Entry, Selection, State, parse_entry_name
 from escrowctl.journal.totals import Group, Sums, add_up
 from escrowctl.output.view import Listing, View, flatten
-from escrowctl.session import session_of
+from escrowctl.runtime import timestamp
+from escrowctl.session import Session, session_of
 
 COLUMNS = ("entry", "sent", "operation", "state", "amount", "currency", "id", "reference", "profile")
 """What a list of entries shows."""
@@ -37,6 +31,23 @@ SHEET = (
 _MAX_ENTRIES = 10_000
 _PAGE = 1000
 _TOTALS = ("month", "profile", "operation", "currency", "done", "done_amount", "unknown", "unknown_amount")
+_OPERATIONS = {
+    one.verb if one.noun == "transaction" else one.noun: (one.name,) for one in OPERATIONS if one.access is Access.WRITE
+} | {"call": ("call_post", "call_put", "call_patch", "call_delete")}
+_AGO = {"m": 60, "h": 3600, "d": 86_400}
+
+StateOption = Annotated[
+    str | None, typer.Option("--state", metavar="STATE", help=f"Only this state: {', '.join(State)}.")
+]
+OperationOption = Annotated[
+    str | None, typer.Option("--operation", metavar="WORD", help=f"Only this: {', '.join(_OPERATIONS)}.")
+]
+SinceOption = Annotated[
+    str | None, typer.Option("--since", metavar="TIME", help="Sent then or later: a date, a time, or 24h (ago).")
+]
+UntilOption = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Sent before then.")]
+ReferenceOption = Annotated[str | None, typer.Option("--reference", metavar="TEXT", help="Only this reference.")]
+IdOption = Annotated[str | None, typer.Option("--id", metavar="ID", help="Only what was written to, or made, this.")]
 
 
 def list_entries(
@@ -64,7 +75,7 @@ def list_entries(
         raise bad_value("use --unknown or --state, not both.")
     states = ["unknown", "in_flight"] if unknown else [state] if state is not None else []
     session.journal_to_read.require_complete()
-    selection = select(session, limit, states, operation, since, until, reference, resource_id)
+    selection = _select(session, limit, states, operation, since, until, reference, resource_id)
     entries = session.journal_to_read.select(selection)
     session.console.show_listing(Listing(COLUMNS, tuple(view_row(entry) for entry in entries)))
     if len(entries) == limit:
@@ -95,7 +106,7 @@ def totals(context: typer.Context, since: SinceOption = None, until: UntilOption
     """
     session = session_of(context)
     session.journal_to_read.require_complete()
-    selection = select(session, _PAGE, [], None, since, until, None, None)
+    selection = _select(session, _PAGE, [], None, since, until, None, None)
     sums = add_up(session.journal_to_read.all(selection))
     session.console.show_listing(Listing(_TOTALS, tuple(_row(group, found) for group, found in sums.items())))
     count = sum(found.done + found.unknown for found in sums.values())
@@ -174,3 +185,72 @@ def _document(entry: Entry) -> dict[str, JsonValue]:
 
 def _id(entry: Entry) -> str | None:
     return entry.intent.resource_id or entry.settlement.result_id
+
+
+def _select(
+    session: Session,
+    limit: int,
+    states: list[str],
+    operation: str | None,
+    since: str | None,
+    until: str | None,
+    reference: str | None,
+    resource_id: str | None,
+) -> Selection:
+    """Return what the options ask for; raises EscrowctlError (exit 2) for a word or time that is none."""
+    now = session.runtime.now()
+    return Selection(
+        limit=limit,
+        states=tuple(_state(state) for state in states),
+        profile=_profile(session),
+        operations=_operations(operation) if operation is not None else (),
+        since=_parse_moment(since, name="--since", now=now) if since is not None else None,
+        until=_parse_moment(until, name="--until", now=now) if until is not None else None,
+        reference=reference,
+        resource_id=resource_id,
+    )
+
+
+def _profile(session: Session) -> str | None:
+    """Return the profile that -p names; a name that nothing is known of is more likely a slip than an empty list."""
+    name = session.options.profile
+    if name is None or session.journal_to_read.select(Selection(1, profile=name)):
+        return name
+    config = session.resolver.config
+    if config is None or name not in config.profiles:
+        raise bad_value(f'there is no profile "{name}", and no entry in the journal under that name.')
+    return name
+
+
+def _state(word: str) -> State:
+    try:
+        return State(word)
+    except ValueError:
+        raise _not_one("--state", word, list(State)) from None
+
+
+def _operations(word: str) -> tuple[str, ...]:
+    found = _OPERATIONS.get(word)
+    if found is None:
+        raise _not_one("--operation", word, list(_OPERATIONS))
+    return found
+
+
+def _not_one(name: str, word: str, words: list[str]) -> EscrowctlError:
+    return bad_value(f'{name} "{word}" is not one of {", ".join(words)}.')
+
+
+def _parse_moment(text: str, *, name: str, now: datetime) -> str:
+    """Return the timestamp of `2026-11-21` (UTC), of an RFC 3339 time, or of `24h` ago.
+
+    Raises EscrowctlError (exit 2) otherwise.
+    """
+    try:
+        if found := re.fullmatch(r"([1-9][0-9]{0,5})([mhd])", text, re.ASCII):
+            return timestamp(now - timedelta(seconds=int(found[1]) * _AGO[found[2]]))
+        moment = datetime.fromisoformat(text)
+        return timestamp(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+    except (ValueError, OverflowError):
+        raise bad_value(
+            f'{name} "{text}" is not a time: write one such as 2026-11-21, 2026-11-21T03:12:44Z or 24h (ago).'
+        ) from None

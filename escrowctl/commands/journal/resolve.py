@@ -176,7 +176,7 @@ def _note_reading(session: Session, verdict: _Ruling) -> None:
 
 
 def _resend(session: Session, resolution: "Resolver", entry: Entry, verdict: _Ruling, *, asked: bool) -> Entry:
-    from escrowctl.writes.failures import write_failure
+    from escrowctl.writes.result import write_failure
 
     result = resolution.send_again(entry, _decision(verdict), asked=asked, allow_unreadable=verdict.unread)
     if result.sent.state is not State.DONE:

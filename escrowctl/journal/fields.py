@@ -130,7 +130,7 @@ _UNSETTLED: Facts = {field.name: None if field.nullable else field.type() for fi
     "state": State.IN_FLIGHT.value,
     "settled_at": None,
 }
-_MISSING: Facts = {field.name: None if field.nullable else 0 for field in FIELDS if field.since > 1}
+_MISSING: Facts = {field.name: None if field.nullable else field.type() for field in FIELDS if field.since > 1}
 """What records of earlier formats do not have."""
 
 

@@ -17,6 +17,10 @@ from escrowctl.journal.chain import Head, Kind, Link, Record, canonical
 from escrowctl.journal.fields import Facts
 from escrowctl.journal.model import DECIDED_RESEND, OPEN_STATES, Entry, Intent, State
 
+_SHORT_LIVED = 1 << 62
+"""Added to keys that go when a write is settled, so that the few of them are next to each other: a commit of many
+writes then changes few pages of a table that is ordered by key. SQLite's integers have 63 bits."""
+
 
 class Row(NamedTuple):
     """What is stored of an entry apart from its records: `values` are the queried fields.
@@ -139,7 +143,8 @@ def _keys(intent: Intent, *, key: bool = False, fingerprint: bool = False, refer
     found = [_key("key", name, intent.idempotency_key) for name in names] if key else []
     if fingerprint:
         given = [fold_id(one) if intent.is_once_only else one for one in intent.fingerprints]
-        found += [_key("likeness", name, intent.operation, one) for name in names for one in given]
+        place = 0 if intent.is_once_only else _SHORT_LIVED
+        found += [place | _key("likeness", name, intent.operation, one) for name in names for one in given]
     if reference and intent.reference is not None:
         folded = fold_reference(intent.reference)
         found += [_key("reference", name, folded) for name in names]
@@ -148,5 +153,5 @@ def _keys(intent: Intent, *, key: bool = False, fingerprint: bool = False, refer
 
 @functools.lru_cache(maxsize=1024)
 def _key(*parts: str) -> int:
-    # 63 bits: SQLite's integers are signed.
-    return int.from_bytes(hashlib.sha256(json.dumps(parts).encode()).digest()[:8], "big") >> 1
+    # Below _SHORT_LIVED.
+    return int.from_bytes(hashlib.sha256(json.dumps(parts).encode()).digest()[:8], "big") >> 2

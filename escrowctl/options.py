@@ -185,7 +185,7 @@ KeyOption = Annotated[
 DataOption = Annotated[
     str | None, typer.Option("--data", metavar="JSON", help="A JSON object for the body; @FILE or @- reads one.")
 ]
-DespiteOption = Annotated[
+AllowDuplicateOption = Annotated[
     list[str] | None,
     typer.Option("--allow-duplicate", metavar="ENTRY", help="Send although this equal journal entry is unknown."),
 ]

@@ -6,7 +6,7 @@ Nothing costly is imported or opened until a command asks for it.
 import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Outcome, command
@@ -64,9 +64,12 @@ class Session:
     def console(self) -> Console:
         """The console, with the options of this run."""
         runtime = self.runtime
-        # Where no key is known yet, nothing is imported to find that out.
-        keys = lambda: self.__dict__.get("keys", ())  # noqa: E731
-        return Console(runtime.stdout, runtime.stderr, runtime.environ, self.options, now=runtime.now, keys=keys)
+        return Console(
+            *(runtime.stdout, runtime.stderr, runtime.environ, self.options),
+            now=runtime.now,
+            # Where no key is known yet, nothing is imported to find that out.
+            keys=lambda: self.__dict__.get("keys", ()),
+        )
 
     @cached_property
     def prompt(self) -> "Prompt":
@@ -309,8 +312,7 @@ class Session:
     def _retry(self) -> "Retry":
         from escrowctl.client.retry import Retry
 
-        report = lambda message: self.console.note("waiting", message)  # noqa: E731
-        return Retry(self.runtime, self.signals, report)
+        return Retry(self.runtime, self.signals, partial(self.console.note, "waiting"))
 
     @cached_property
     def _connection(self) -> "Connection":
@@ -385,7 +387,7 @@ class Session:
     def _trace(self) -> "Trace":
         from escrowctl.client.trace import Trace
 
-        warn = lambda message: self.console.note("deprecated", message, word="warning")  # noqa: E731
+        warn = partial(self.console.note, "deprecated", word="warning")
         return Trace(self.console.trace, warn, whole=self.options.debug)
 
     def _with_ways_on(self, error: EscrowctlError) -> EscrowctlError:

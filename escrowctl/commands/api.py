@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from escrowctl.options import DataOption, DespiteOption, DryRunOption, KeyOption, ReasonOption, YesOption
+from escrowctl.options import AllowDuplicateOption, DataOption, DryRunOption, KeyOption, ReasonOption, YesOption
 from escrowctl.session import session_of
 
 
@@ -16,7 +16,7 @@ def call(
     yes: YesOption = False,
     reason: ReasonOption = None,
     idempotency_key: KeyOption = None,
-    despite: DespiteOption = None,
+    allow_duplicate: AllowDuplicateOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
     """Call any path of the service, and show the whole reply.
@@ -33,5 +33,5 @@ def call(
     from escrowctl.commands.raw import call_path  # noqa: PLC0415
     from escrowctl.commands.writing import check_options  # noqa: PLC0415
 
-    options = check_options(idempotency_key, reason, despite)
+    options = check_options(idempotency_key, reason, allow_duplicate)
     call_path(session_of(context), method, path, data, options, yes=yes, dry_run=dry_run)

@@ -11,7 +11,7 @@ from escrowctl.contract.operations import CREATE_WEBHOOK, LIST_WEBHOOKS, Operati
 from escrowctl.contract.record import Record
 from escrowctl.contract.redaction import find_secret, may_hold_secret
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
-from escrowctl.options import DataOption, DespiteOption, DryRunOption, KeyOption, ReasonOption
+from escrowctl.options import AllowDuplicateOption, DataOption, DryRunOption, KeyOption, ReasonOption
 from escrowctl.output.view import Listing, View, view_record
 from escrowctl.session import Session, session_of
 from escrowctl.writes.requests import WriteOptions, WriteRequest, request_webhook
@@ -34,7 +34,7 @@ def create(
     reason: ReasonOption = None,
     data: DataOption = None,
     idempotency_key: KeyOption = None,
-    despite: DespiteOption = None,
+    allow_duplicate: AllowDuplicateOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
     """Register an endpoint for events.
@@ -49,7 +49,7 @@ def create(
     """
     session = session_of(context)
     body = _make_body(session, url, event or [], read_data(data, session.runtime.stdin))
-    register(session, body, check_options(idempotency_key, reason, despite), dry_run=dry_run)
+    register(session, body, check_options(idempotency_key, reason, allow_duplicate), dry_run=dry_run)
 
 
 def list_webhooks(context: typer.Context) -> None:

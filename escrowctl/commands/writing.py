@@ -197,9 +197,9 @@ def note_replayed(session: Session, result: "WriteResult") -> None:
     is_done = result.verified or entry.settlement.verified or not entry.intent.is_once_only
     how = entry.intent.done if is_done else f"accepted for {entry.intent.verb}"
     is_reply_lost = entry.settlement.reply is None and result.record is not None
-    unread = " The journal has no copy of the reply." if is_reply_lost else ""
+    no_reply = " The journal has no copy of the reply." if is_reply_lost else ""
     session.console.note(
-        "replayed", f"this was already {how} at {entry.settled_at} ({entry.name}). {NOTHING_SENT_NOW}{unread}"
+        "replayed", f"this was already {how} at {entry.settled_at} ({entry.name}). {NOTHING_SENT_NOW}{no_reply}"
     )
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from escrowctl.writes.resolve import Resolver
 
 
-class _Ruling(NamedTuple):
+class _Chosen(NamedTuple):
     """What the operator decides: at most one of the three, and why."""
 
     applied: bool
@@ -28,7 +28,7 @@ class _Ruling(NamedTuple):
     resend: bool
     resource_id: str | None
     reason: str | None
-    unread: bool
+    allow_unreadable: bool
     yes: bool
 
     @property
@@ -69,7 +69,7 @@ def resolve(
         bool, typer.Option("--resend", help="Send it once more, under the same idempotency key.")
     ] = False,
     reason: Annotated[str | None, typer.Option(metavar="TEXT", help="Why; stored in the journal.")] = None,
-    unread: Annotated[
+    allow_unreadable: Annotated[
         bool, typer.Option("--allow-unreadable", help="Record the decision without reading first.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Send it again without being asked.")] = False,
@@ -86,18 +86,18 @@ def resolve(
     """
     session = session_of(context)
     made = parse_id(resource_id) if resource_id is not None else None
-    verdict = _Ruling(applied, not_applied, resend, made, check_text(reason, name="--reason"), unread, yes)
-    verdict.check()
+    chosen = _Chosen(applied, not_applied, resend, made, check_text(reason, name="--reason"), allow_unreadable, yes)
+    chosen.check()
     found = session.find_entry(parse_entry_name(entry))
-    if not _is_open(found, verdict):
-        _show_settled(session, found, verdict)
+    if not _is_open(found, chosen):
+        _show_settled(session, found, chosen)
         return
-    verdict.check_id(found)
-    _require_own_service(session, found, verdict)
-    session.service.refuse_key(verdict.reason, made)
+    chosen.check_id(found)
+    _require_own_service(session, found, chosen)
+    session.service.refuse_key(chosen.reason, made)
     with session.signals.held():
         try:
-            settled = _settle(session, found, verdict)
+            settled = _settle(session, found, chosen)
         except Stopped as stopped:
             unchanged = f"{found.name} is still recorded as {found.state.value}. Nothing was sent or recorded."
             standing = stopped.standing or unchanged
@@ -110,44 +110,46 @@ def _words(entry: Entry) -> str:
     return entry.state.value.replace("_", " ")
 
 
-def _settle(session: Session, entry: Entry, verdict: _Ruling) -> Entry:
+def _settle(session: Session, entry: Entry, chosen: _Chosen) -> Entry:
     from escrowctl.writes.resolve import Resolver
 
     resolution = Resolver(
         session.service,
         reader=session.reader,
         writer=session.writer,
-        announce=lambda: _note_reading(session, verdict),
+        announce=lambda: _note_reading(session, chosen),
         report=lambda message: session.console.note("found", message, word="found"),
     )
-    if verdict.resend:
+    if chosen.resend:
         # Refused before anything is read or asked.
         resolution.require_sendable(entry)
-    if verdict.applied or verdict.not_applied:
-        decision, unread = _decision(verdict), verdict.unread
-        if verdict.applied:
-            return resolution.record_applied(entry, decision, resource_id=verdict.resource_id, allow_unreadable=unread)
-        return resolution.record_not_applied(entry, decision, allow_unreadable=unread)
-    finding = None if verdict.unread else resolution.look(entry, resend=verdict.resend)
+    if chosen.applied or chosen.not_applied:
+        decision, unreadable = _decision(chosen), chosen.allow_unreadable
+        if chosen.applied:
+            return resolution.record_applied(
+                entry, decision, resource_id=chosen.resource_id, allow_unreadable=unreadable
+            )
+        return resolution.record_not_applied(entry, decision, allow_unreadable=unreadable)
+    finding = None if chosen.allow_unreadable else resolution.look(entry, resend=chosen.resend)
     if finding is not None and finding.is_settled:
         return finding.entry
     sentence = finding.sentence if finding else "nothing was read."
     if entry.state is State.DONE:
         raise _still_unconfirmed(entry, sentence)
-    if not verdict.resend:
+    if not chosen.resend:
         raise _still_unknown(entry, sentence)
-    asked = _confirm_resend(session, entry, verdict)
-    return _resend(session, resolution, entry, verdict, asked=asked)
+    asked = _confirm_resend(session, entry, chosen)
+    return _resend(session, resolution, entry, chosen, asked=asked)
 
 
-def _is_open(entry: Entry, verdict: _Ruling) -> bool:
+def _is_open(entry: Entry, chosen: _Chosen) -> bool:
     """Whether there is something to settle: an unknown outcome, or a done one that no reading has verified.
 
     Such a once-only write is read again; `--not-applied` overturns any.
     """
     if entry.state is not State.DONE or entry.settlement.verified:
         return entry.state is State.UNKNOWN
-    return verdict.not_applied or (not verdict.is_given and entry.intent.is_once_only)
+    return chosen.not_applied or (not chosen.is_given and entry.intent.is_once_only)
 
 
 def _still_unconfirmed(entry: Entry, sentence: str) -> EscrowctlError:
@@ -170,31 +172,31 @@ def _require_as_sent(session: Session, entry: Entry) -> None:
         raise difference
 
 
-def _note_reading(session: Session, verdict: _Ruling) -> None:
-    when = " before anything is sent" if verdict.resend else "; no write is sent"
+def _note_reading(session: Session, chosen: _Chosen) -> None:
+    when = " before anything is sent" if chosen.resend else "; no write is sent"
     session.console.note("reading", f"reading {session.service.origin}{when}")
 
 
-def _resend(session: Session, resolution: "Resolver", entry: Entry, verdict: _Ruling, *, asked: bool) -> Entry:
+def _resend(session: Session, resolution: "Resolver", entry: Entry, chosen: _Chosen, *, asked: bool) -> Entry:
     from escrowctl.writes.result import write_failure
 
-    result = resolution.send_again(entry, _decision(verdict), asked=asked, allow_unreadable=verdict.unread)
+    result = resolution.send_again(entry, _decision(chosen), asked=asked, allow_unreadable=chosen.allow_unreadable)
     if result.sent.state is not State.DONE:
         raise write_failure(session.service, result)
     return result.sent
 
 
-def _decision(verdict: _Ruling) -> "OperatorDecision":
+def _decision(chosen: _Chosen) -> "OperatorDecision":
     from escrowctl.journal.model import OperatorDecision
     from escrowctl.writes.writer import operator_name
 
-    assert verdict.reason is not None, "checked with the line"
-    return OperatorDecision(operator_name(), verdict.reason)
+    assert chosen.reason is not None, "checked with the line"
+    return OperatorDecision(operator_name(), chosen.reason)
 
 
-def _confirm_resend(session: Session, entry: Entry, verdict: _Ruling) -> bool:
+def _confirm_resend(session: Session, entry: Entry, chosen: _Chosen) -> bool:
     """Ask for consent without --yes; returns whether a question was asked."""
-    if verdict.yes:
+    if chosen.yes:
         return False
     money = entry.intent.money
     word = str(money.amount) if session.service.live and money else entry.name
@@ -212,11 +214,11 @@ def _confirm_resend(session: Session, entry: Entry, verdict: _Ruling) -> bool:
     return True
 
 
-def _show_settled(session: Session, entry: Entry, verdict: _Ruling) -> None:
-    """Show an entry about which nothing is unknown; raises EscrowctlError 7 where a verdict was given on it."""
+def _show_settled(session: Session, entry: Entry, chosen: _Chosen) -> None:
+    """Show an entry about which nothing is unknown; raises EscrowctlError 7 where a chosen was given on it."""
     if entry.state is State.IN_FLIGHT:
         raise busy(entry)
-    if verdict.is_given:
+    if chosen.is_given:
         raise not_sent(
             ErrorCode.ALREADY_DONE,
             f"{entry.name} already has an outcome: {_words(entry)} ({entry.settlement.detail}).",
@@ -226,27 +228,27 @@ def _show_settled(session: Session, entry: Entry, verdict: _Ruling) -> None:
     session.show(view_resolved(entry))
 
 
-def _require_own_service(session: Session, entry: Entry, verdict: _Ruling) -> None:
+def _require_own_service(session: Session, entry: Entry, chosen: _Chosen) -> None:
     """Refuse (2) to settle an entry elsewhere than where it was sent to, or to ask there under another key."""
     service, intent = session.service, entry.intent
     at_origin = service.sandbox or intent.url.startswith(f"{service.origin.base_url.rstrip('/')}/")
     is_known_here = bool({service.identity, service.site} & set(intent.names))
-    if not is_known_here or (verdict.resend and not at_origin):
+    if not is_known_here or (chosen.resend and not at_origin):
         raise bad_value(
             f"{entry.name} was sent to {intent.url} (profile {intent.profile}), "
             f"but the chosen service is {service.origin}.",
             hint=_way_there(session, entry),
         )
-    is_word_alone = verdict.unread and not verdict.resend
-    if not (is_word_alone or account_of(service).is_same(intent.account)):
-        resolve, unread = f"journal resolve {entry.name}", " --allow-unreadable --reason TEXT"
+    is_decision_alone = chosen.allow_unreadable and not chosen.resend
+    if not (is_decision_alone or account_of(service).is_same(intent.account)):
+        resolve, rest = f"journal resolve {entry.name}", " --allow-unreadable --reason TEXT"
         raise bad_value(
             f"{entry.name} was sent with a different or unknown API key (profile {intent.profile}). "
             "The current API key may show other escrows.",
             hint=(
                 _way_there(session, entry),
-                command(f"{resolve} --applied{_id_of(entry)}{unread}", "to record without reading that it was applied"),
-                command(f"{resolve} --not-applied{unread}", "to record without reading that it was not applied"),
+                command(f"{resolve} --applied{_id_of(entry)}{rest}", "to record without reading that it was applied"),
+                command(f"{resolve} --not-applied{rest}", "to record without reading that it was not applied"),
             ),
         )
 

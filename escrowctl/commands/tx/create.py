@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from escrowctl.commands.writing import check_options, parse_money, read_data, record_of, show_created, show_request
-from escrowctl.options import DataOption, DespiteOption, DryRunOption, KeyOption, ReasonOption
+from escrowctl.options import AllowDuplicateOption, DataOption, DryRunOption, KeyOption, ReasonOption
 from escrowctl.output.view import view_record
 from escrowctl.session import session_of
 from escrowctl.writes.requests import request_create
@@ -21,7 +21,7 @@ def create(
     reason: ReasonOption = None,
     data: DataOption = None,
     idempotency_key: KeyOption = None,
-    despite: DespiteOption = None,
+    allow_duplicate: AllowDuplicateOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
     """Create an escrow.
@@ -36,7 +36,7 @@ def create(
     session = session_of(context)
     money = parse_money(session, amount, currency)
     added = read_data(data, session.runtime.stdin)
-    options = check_options(idempotency_key, reason, despite, reference=reference)
+    options = check_options(idempotency_key, reason, allow_duplicate, reference=reference)
     request = request_create(money, session.service, added, options)
     if dry_run:
         show_request(session, request)

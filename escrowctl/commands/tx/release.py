@@ -8,9 +8,9 @@ from escrowctl.commands.tx.once_only import check_record_options, read_targets, 
 from escrowctl.commands.writing import check_options
 from escrowctl.contract.operations import RELEASE_TRANSACTION
 from escrowctl.options import (
+    AllowDuplicateOption,
     DataOption,
     DeadlineOption,
-    DespiteOption,
     DryRunOption,
     ExpectAmountOption,
     ExpectCurrencyOption,
@@ -30,7 +30,7 @@ def release(
     skip_released: Annotated[
         bool, typer.Option("--skip-released", help="Succeed where it is released already.")
     ] = False,
-    unread: Annotated[
+    allow_unreadable: Annotated[
         bool, typer.Option("--allow-unreadable", help="Release although its record cannot be read.")
     ] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the service reports it as released.")] = False,
@@ -38,7 +38,7 @@ def release(
     reason: ReasonOption = None,
     data: DataOption = None,
     idempotency_key: KeyOption = None,
-    despite: DespiteOption = None,
+    allow_duplicate: AllowDuplicateOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
     """Release the funds of escrows. This cannot be undone.
@@ -58,9 +58,9 @@ def release(
         data=data,
         amount=expect_amount,
         currency=expect_currency,
-        allow_unreadable=unread,
+        allow_unreadable=allow_unreadable,
         skip_done=skip_released,
         deadline=deadline if wait else None,
     )
-    options = check_options(idempotency_key, reason, despite)
+    options = check_options(idempotency_key, reason, allow_duplicate)
     write_each(session, operation, wanted, how, options, several=several, yes=yes, dry_run=dry_run)

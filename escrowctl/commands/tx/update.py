@@ -9,7 +9,7 @@ from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.json import JsonValue, encode
 from escrowctl.contract.operations import RELEASE_TRANSACTION, UPDATE_TRANSACTION, Operation
 from escrowctl.contract.record import Located
-from escrowctl.options import DespiteOption, DryRunOption, KeyOption, ReasonOption, YesOption
+from escrowctl.options import AllowDuplicateOption, DryRunOption, KeyOption, ReasonOption, YesOption
 from escrowctl.output.view import View, view_record
 from escrowctl.session import Session, session_of
 from escrowctl.writes.kinds import kind_of
@@ -24,12 +24,12 @@ def update(
     transaction_id: Annotated[str, typer.Argument(metavar="ID", help="A transaction id.")],
     data: Annotated[str, typer.Option(metavar="JSON", help="The JSON object to send; @FILE or @- reads one.")],
     yes: YesOption = False,
-    unread: Annotated[
+    allow_unreadable: Annotated[
         bool, typer.Option("--allow-unreadable", help="Update although its record cannot be read.")
     ] = False,
     reason: ReasonOption = None,
     idempotency_key: KeyOption = None,
-    despite: DespiteOption = None,
+    allow_duplicate: AllowDuplicateOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
     """Update an escrow (undocumented: seen in use only).
@@ -44,8 +44,8 @@ def update(
     session = session_of(context)
     resource_id = parse_id(transaction_id)
     body = read_data(data, session.runtime.stdin)
-    options = check_options(idempotency_key, reason, despite)
-    update_one(session, resource_id, body, options, yes=yes, allow_unreadable=unread, dry_run=dry_run)
+    options = check_options(idempotency_key, reason, allow_duplicate)
+    update_one(session, resource_id, body, options, yes=yes, allow_unreadable=allow_unreadable, dry_run=dry_run)
 
 
 def update_one(

@@ -137,7 +137,7 @@ def test_interrupted_login_restores_the_terminal_echo(program: Program, server: 
     shell.sendline("PS1='$ '; bind 'set enable-bracketed-paste off'; clear")
     for keys in ("\x03", "\x04", f"{KEY}\n"):
         shell.sendline(f"escrowctl auth login --base-url {server.base_url} --mode test -p a; stty -a | tr ' ' '\\n'")
-        shell.expect_exact("(it is not shown):")
+        shell.expect_exact("(not shown while you type):")
         shell.expect_exact("> ")
         time.sleep(0.2)
         shell.send(keys)
@@ -270,8 +270,9 @@ def test_one_of_two_concurrent_logins_wins_completely(program: Program, serve: S
 
     assert sorted(result.code for result in ended.values()) == [0, 2], ended
     won, lost = sorted(ended, key=lambda mode: ended[mode].code)
-    assert f"error: profile one is {won}, not {lost}: use another name for this one. Nothing was stored." in (
-        ended[lost].err
+    assert (
+        f"error: profile one is already a {won} profile: use another name for a {lost} profile. Nothing was stored."
+        in (ended[lost].err)
     )
     profile = tomllib.loads((program.home / "config.toml").read_text())["profiles"]["one"]
     stored = tomllib.loads((program.home / "credentials.toml").read_text())

@@ -83,7 +83,7 @@ def test_wrong_confirmation_releases_nothing(program: Program) -> None:
     code, shown = release.finish()
     assert (code, plain(shown).splitlines()[-1]) == (
         3,
-        f'error: "yes" is not {resource_id}: {resource_id} was not released. Nothing was sent.',
+        f'error: you typed "yes" instead of "{resource_id}": {resource_id} was not released. Nothing was sent.',
     )
     assert program.journal("--sandbox") == [("create_transaction", "done")]
 

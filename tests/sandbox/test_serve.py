@@ -299,7 +299,7 @@ def test_serve_on_a_used_port_names_it(program: Program, served: Served, tmp_pat
     result = other.run("sandbox", "serve", "--port", str(served.port))
 
     assert result.code == 7
-    assert result.err.startswith(f"error: 127.0.0.1:{served.port} escrowctl cannot listen on: Address already in use.")
+    assert result.err.startswith(f"error: escrowctl cannot listen on 127.0.0.1:{served.port}: Address already in use.")
 
 
 @pytest.mark.representative("words0-*")
@@ -307,9 +307,9 @@ def test_serve_on_a_used_port_names_it(program: Program, served: Served, tmp_pat
     ("words", "message"),
     [
         (("serve", "--port", "70000"), "--port 70000 is out of range"),
-        (("serve", "--base-url", "http://127.0.0.1:1"), "--base-url is for a real service"),
-        (("reset", "-p", "acme"), "--profile is for a real service"),
-        (("status", "-p", "acme"), "--profile is for a real service"),
+        (("serve", "--base-url", "http://127.0.0.1:1"), "leave --base-url out"),
+        (("reset", "-p", "acme"), "leave --profile out"),
+        (("status", "-p", "acme"), "leave --profile out"),
     ],
 )
 def test_sandbox_command_with_a_bad_option_is_refused(program: Program, words: tuple[str, ...], message: str) -> None:

@@ -122,6 +122,7 @@ NOT_PRINTED = {
     ("files.py", "something else"): "needs a file of no known kind",
     ("journal/*", "free space in"): "needs a full disk; tests/faults/test_full_disk.py",
     ("journal/*", "another process"): _OTHER_PROCESS,
+    ("journal/sqlite/transaction.py", "record {sequence} does not follow"): _NEVER,
     ("journal/*", "the same {verb} is being sent"): _OTHER_PROCESS,
     ("journal/*", "an earlier commit"): "a failing disk; tests/faults/test_full_disk.py",
     ("journal/*", "its entries and its records"): "a damaged journal; tests/faults/test_damage.py",

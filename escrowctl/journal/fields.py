@@ -96,6 +96,7 @@ FIELDS = (
     Field("may_repeat", "settlement.may_repeat", _SETTLEMENT, int, decode=bool),
     Field("verified", "settlement.verified", _SETTLEMENT, int, since=2, decode=bool),
     Field("settled_at", "settled_at", _IMPORT, nullable=True, spelling=_TIME, shown=True),
+    Field("resends", "resends", _IMPORT, int, since=4),
     Field("origin", "origin", _IMPORT, nullable=True, spelling=_ORIGIN, queried=True, shown=True),
 )
 QUERIED = tuple(field.name for field in FIELDS if field.queried)

@@ -77,7 +77,7 @@ def extend(before: Folded | None, link: Link, *, latest: str, facts: Facts | Non
             facts,
             history=(*history, event),
             requests=requests | {new["request_id"]},
-            resends=resends,
+            resends=max(resends, new.get("resends", 0)),
             counted_on=counted_on,
         )
     row = Row(tuple(facts[name] for name in fields.QUERIED), records + 1, counted_on, now)

@@ -227,7 +227,7 @@ def _as_imported(theirs: Folded, *, origin: str) -> Facts:
 
     The duplicates that it allowed are numbers of the other journal.
     """
-    facts = theirs.facts | {"origin": origin, "despite": ""}
+    facts = theirs.facts | {"origin": origin, "despite": "", "resends": theirs.entry.resends}
     if theirs.entry.state is State.IN_FLIGHT:
         facts |= {"state": State.UNKNOWN.value, "detail": WHILE_EXPORTED}
     return facts

@@ -1,6 +1,7 @@
 """Caps: counted per operation, currency and UTC day, reserved with the intent, and never freed by a clock."""
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -277,3 +278,20 @@ def test_eight_processes_at_once_stay_under_the_cap(profile: Profile, home: Path
     codes = sorted(process.wait(60) for process in running)
 
     assert (codes, len(server.writes)) == ([0, 0, 0, 5, 5, 5, 5, 5], 3)
+
+
+def test_imported_write_counts_as_often_as_it_was_sent(profile: Profile, run: Run, home: Path, tmp_path: Path) -> None:
+    server = profile('caps.USD = "120"', behave=hang_up)
+    resend = ("journal", "resolve", "j1", "--resend", "--yes", "--allow-unreadable", "--reason", "desk")
+    other, exported = tmp_path / "other", tmp_path / "export.jsonl"
+    assert [run(*create("60")).code, run(*resend).code] == [12, 12]
+    exported.write_text(run("journal", "export").out)
+    other.mkdir(mode=0o700)
+    for name in ("config.toml", "a.key"):
+        shutil.copy2(home / name, other)
+    there = {"ESCROWCTL_HOME": str(other)}
+
+    codes = [run(*line, environ=there).code for line in (("journal", "import", str(exported)), create("1"))]
+
+    assert (codes, len(server.writes)) == ([0, 5], 2)
+    assert run("journal", "verify", environ=there).code == 0

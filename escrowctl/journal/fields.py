@@ -236,6 +236,8 @@ def check_record(record: Record, facts: Mapping[str, Any]) -> None:
     for name, value in facts.items():
         required = record.kind == Kind.DECISION and name == "reason"
         _check_value(_BY_NAME[name], value, required=required or name == "origin")
+    if facts.get("resends", 0) >= facts.get("attempt", 1):
+        raise ValueError("resends")
     if "state" in facts:
         State(facts["state"])
     if facts.get("amount") is not None:

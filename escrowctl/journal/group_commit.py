@@ -21,8 +21,10 @@ class _Answer(Generic[_T]):
         self._result: _T | BaseException | None = None
 
     def give(self, result: _T | BaseException) -> None:
-        self._result = result
-        self._done.release()
+        """Answer, unless it was answered."""
+        if self._result is None:
+            self._result = result
+            self._done.release()
 
     def wait(self) -> _T:
         """Return what was given; raises it where it is an error."""
@@ -47,6 +49,12 @@ class _Group(NamedTuple):
     @property
     def size(self) -> int:
         return len(self.begins) + len(self.settlements)
+
+    def refuse(self, why: BaseException) -> None:
+        for _, beginning in self.begins:
+            beginning.give(why)
+        for _, _, settling in self.settlements:
+            settling.give(why)
 
 
 class GroupCommit:
@@ -118,10 +126,16 @@ class GroupCommit:
             opened.give(error)
             return
         opened.give(journal)
+        group, why = _Group([], []), RuntimeError("the journal is closed")
         try:
             while (group := self._gather()).size:
                 _commit(journal, group)
         finally:
+            # Nobody waits for an owner that has ended, for whatever reason.
+            with self._submitted:
+                self._closed = True
+            group.refuse(why)
+            self._next.refuse(why)
             journal.close()
 
     def _gather(self) -> _Group:

@@ -27,8 +27,9 @@ DECIDED_RESEND = "to be sent again, on an operator's word"
 """Detail of the decision before an attempt that an operator asked for; stored and compared like `DECIDED_APPLIED`."""
 
 LOST_IN_FLIGHT = "the process ended without recording an outcome"
-WHILE_EXPORTED = "the write had no outcome yet when the journal was exported"
-"""Details of writes in flight that count as unknown: of these it is not known whether a byte was sent."""
+WHILE_EXPORTED = "it was in flight when its journal was exported"
+"""Details of writes in flight that count as unknown: of these it is not known whether a byte was sent. The second is
+stored since format 1."""
 
 Caps = Mapping[str, Decimal]
 """Currency -> the most that writes of one operation may add up to in a UTC day. Empty: no caps."""

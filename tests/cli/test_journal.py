@@ -268,7 +268,7 @@ def test_verify_reports_a_valid_journal(journal_of_six: tuple[WireServer, Run], 
     "DELETE FROM records WHERE sequence*",
     "UPDATE entries SET reference*",
     "UPDATE totals*",
-    "INSERT INTO guards*",
+    "INSERT INTO keys*",
 )
 @pytest.mark.parametrize(
     ("change", "problem"),
@@ -286,8 +286,8 @@ def test_verify_reports_a_valid_journal(journal_of_six: tuple[WireServer, Run], 
         ("UPDATE entries SET state = 'not_sent' WHERE number = 3", "entry j3 does not match its records"),
         ("UPDATE entries SET counted_on = '2020-01-01' WHERE number = 3", "entry j3 does not match its records"),
         ("DELETE FROM entries WHERE number = 6", "the tables entries and records list different writes"),
-        ("INSERT INTO guards VALUES (1, 3)", "the duplicate index lists keys that no entry has"),
-        ("DELETE FROM guards WHERE entry = 3", "the duplicate index has no entry for j3"),
+        ("INSERT INTO keys VALUES (1, 3)", "the duplicate index lists keys that no entry has"),
+        ("DELETE FROM keys WHERE entry = 3", "the duplicate index has no entry for j3"),
         ("UPDATE totals SET amount = '1'", "the stored totals for caps do not match the entries"),
         ("DELETE FROM totals_copy", "the stored totals for caps do not match the entries"),
         (
@@ -312,7 +312,7 @@ def test_verify_names_what_was_changed(
     assert problem in result.error["message"]
 
 
-@pytest.mark.representative("UPDATE entries SET state*", "DELETE FROM entries*", "DELETE FROM guards WHERE*")
+@pytest.mark.representative("UPDATE entries SET state*", "DELETE FROM entries*", "DELETE FROM keys WHERE*")
 @pytest.mark.parametrize(
     "change",
     [
@@ -320,9 +320,9 @@ def test_verify_names_what_was_changed(
         "UPDATE entries SET resource_id = 'tx_2' WHERE number = 3",
         "DELETE FROM entries WHERE number = 3",
         "DELETE FROM entries WHERE number = 6",
-        "DELETE FROM guards WHERE entry = 3",
-        "DELETE FROM guards_copy WHERE entry = 3",
-        "UPDATE guards SET entry = 1 WHERE entry = 3; UPDATE guards_copy SET entry = 1 WHERE entry = 3",
+        "DELETE FROM keys WHERE entry = 3",
+        "DELETE FROM keys_copy WHERE entry = 3",
+        "UPDATE keys SET entry = 1 WHERE entry = 3; UPDATE keys_copy SET entry = 1 WHERE entry = 3",
         "UPDATE records SET digest = x'00' WHERE sequence = 12",
         "DELETE FROM records WHERE entry = 6; DELETE FROM entries WHERE number = 6",
     ],
@@ -612,17 +612,26 @@ def test_journal_of_format_3_is_copied_migrated_and_valid(service_and_run: Servi
     assert [run(*line, environ=around).code for line in lines] == [7, 7, 12]
 
 
-def test_journal_of_format_5_is_migrated_and_counts_what_it_did(profile: Profile, run: Run, home: Path) -> None:
-    server = profile('caps.USD = "100"')
-    run(*create("60"))
+FORMAT_6 = """
+    ALTER TABLE keys RENAME TO guards; ALTER TABLE keys_copy RENAME TO guards_copy;
+    UPDATE guards SET key = key + 1; UPDATE guards_copy SET key = key + 1; PRAGMA user_version = 6;
+"""
+FORMAT_5 = f"{FORMAT_6} DROP TABLE totals_copy; ALTER TABLE totals ADD COLUMN seal BLOB; PRAGMA user_version = 5;"
+
+
+@pytest.mark.parametrize("change", [FORMAT_5, FORMAT_6], ids=["5", "6"])
+def test_journal_of_a_recent_format_is_migrated_and_guards_as_before(
+    profile: Profile, run: Run, home: Path, change: str
+) -> None:
+    """The duplicate keys of these formats were other ones."""
+    server = profile('caps.USD = "100"', behave=hang_up)
+    assert run(*create("60")).code == 12
     with sqlite3.connect(home / "state" / "journal.db") as database:
-        database.executescript(
-            "DROP TABLE totals_copy; ALTER TABLE totals ADD COLUMN seal BLOB; PRAGMA user_version = 5;"
-        )
+        database.executescript(change)
 
-    codes = [run(*line).code for line in (create("41"), ("journal", "verify"), create("40"))]
+    codes = [run(*line).code for line in (create("60"), create("41"), ("journal", "verify"))]
 
-    assert (codes, len(server.writes)) == ([5, 0, 0], 2)
+    assert (codes, len(server.writes)) == ([12, 5, 0], 1)
 
 
 def test_a_journal_of_a_later_version_is_refused(run: Run, service_and_run: ServiceAndRun, home: Path) -> None:

@@ -139,7 +139,7 @@ NOT_PRINTED = {
     ("journal/*", "the create under the reference"): "needs a create without an id under a reference",
     ("journal/*", "an earlier {verb}"): "needs a write without an id",
     ("journal/*", "was {done}"): "needs an expired claim",
-    ("journal/*", "the write had no outcome"): "needs a process killed before an export",
+    ("journal/*", "it was in flight"): "needs a process killed before an export",
     ("journal/*", "two copies of this"): "needs a copied journal that went on",
     ("journal/*", "the export "): "needs a copied journal that went on",
     ("sandbox/*", ""): _SERVED,

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import internals
 import pytest
 
 from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
@@ -159,6 +160,18 @@ def test_closing_commits_what_was_submitted_and_takes_no_more(
         assert len(journal.select(Selection(9))) == len(results) == 4
     with pytest.raises(RuntimeError):
         group.begin(Begin(create(9), "r9"))
+
+
+def test_nobody_waits_for_an_owner_that_has_ended(group: GroupCommit, monkeypatch: pytest.MonkeyPatch) -> None:
+    def end(*_words: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(internals.COMMIT_GROUP, end)
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+
+    results = in_threads(3, lambda number: group.begin(Begin(create(number + 1), f"r{number}")))
+
+    assert [type(result) for result in results] == [RuntimeError] * 3
 
 
 def test_journal_that_cannot_be_opened_is_an_error_at_once() -> None:

@@ -11,9 +11,13 @@ import pytest
 from conftest import NOW
 
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
+from escrowctl.journal.chain import Kind, Record
+from escrowctl.journal.fields import check_record, facts_of_intent, facts_of_settlement
 from escrowctl.journal.model import Intent, Selection, Settlement, State
 from escrowctl.journal.opening import open_journal
 from escrowctl.journal.sqlite.locks import LockFile, place_of
+
+AT, UUID = "2026-11-21T03:12:44.000Z", "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"
 
 
 def intent(number: int) -> Intent:
@@ -97,6 +101,28 @@ def test_newer_or_invalid_journal_file_is_refused(journal_file: Path) -> None:
 
     assert newer.value.code is other.value.code is ErrorCode.JOURNAL_UNUSABLE
     assert "newer escrowctl" in newer.value.message
+
+
+def test_journal_migrated_while_it_is_open_takes_no_more_writes(journal_file: Path) -> None:
+    journal = open_journal(journal_file.parent, now=lambda: NOW)
+    with sqlite3.connect(journal_file) as database:
+        database.execute("PRAGMA user_version = 99")
+
+    with pytest.raises(EscrowctlError) as refused:
+        journal.begin(intent(9), request_id="r-9")
+
+    assert refused.value.code is ErrorCode.JOURNAL_UNUSABLE
+    journal.close()
+
+
+def test_import_that_resent_more_often_than_it_was_sent_is_no_record() -> None:
+    settled = facts_of_settlement(Settlement(Outcome.DONE, "200"))
+    facts = facts_of_intent(intent(1), attempt=2, request_id="r") | settled
+    facts |= {"sent_at": AT, "settled_at": AT, "origin": f"{UUID} j1", "resends": 1}
+
+    check_record(Record(1, 1, Kind.IMPORT.value, AT, ""), facts)
+    with pytest.raises(ValueError, match="resends"):
+        check_record(Record(1, 1, Kind.IMPORT.value, AT, ""), facts | {"resends": 10**14})
 
 
 HOLD = """

@@ -1,7 +1,7 @@
 """The journal file's tables, and how a file of an earlier format gets them.
 
 `records` is append-only and hash-chained; everything else is derived from it in the same transaction
-and can be rebuilt. `entries` holds the fields that are queried, `guards` the duplicate keys of
+and can be rebuilt. `entries` holds the fields that are queried, `keys` the duplicate keys of
 entries, `totals` what caps count. The last two exist twice, and both copies are read: a damaged page
 in one is noticed, and cannot make the journal forget a write. (Two indexes of one table would not
 do: SQLite reads the one that its planner prefers.) `plans` alone is not derived: rows of a batch that
@@ -15,11 +15,14 @@ from collections.abc import Iterator
 from escrowctl.journal.chain import EMPTY, Link, Record
 from escrowctl.journal.fields import FIELDS
 
-VERSION = 6
+VERSION = 7
+"""A change of the tables, or of the duplicate keys that `journal.fold` computes, is a new one."""
 FIRST_WITH_HEAD = 3
 """Journals of earlier formats may have no head file."""
 
-GUARDS = ("guards", "guards_copy")
+GUARDS = ("keys", "keys_copy")
+"""No names of earlier formats: an earlier version that is still running then fails, where it would find nothing."""
+_EARLIER_GUARDS = ("guards", "guards_again", "guards_copy")
 TOTALS = ("totals", "totals_copy")
 
 _RECORDS = """
@@ -59,7 +62,7 @@ CREATE INDEX entries_by_origin ON entries (origin) WHERE origin IS NOT NULL;
 CREATE INDEX entries_by_result ON entries (result_id) WHERE result_id IS NOT NULL;
 {"".join(_GUARDS % name for name in GUARDS)}
 {"".join(_TOTALS % name for name in TOTALS)}
-CREATE TABLE plans (
+CREATE TABLE IF NOT EXISTS plans (
   batch TEXT NOT NULL,
   row INTEGER NOT NULL,
   content TEXT NOT NULL,
@@ -67,7 +70,7 @@ CREATE TABLE plans (
 ) STRICT, WITHOUT ROWID;
 """
 _IDENTITY = "CREATE TABLE journal (id TEXT NOT NULL, made_at TEXT NOT NULL) STRICT;"
-_DROPPED = "".join(f"DROP TABLE IF EXISTS {name};" for name in ("entries", *GUARDS, "guards_again", *TOTALS, "plans"))
+_DROPPED = "".join(f"DROP TABLE IF EXISTS {name};" for name in ("entries", *GUARDS, *_EARLIER_GUARDS, *TOTALS))
 
 
 def version_of(database: sqlite3.Connection) -> int:
@@ -91,7 +94,7 @@ def take_out_records(database: sqlite3.Connection) -> list[Link]:
 
 
 def _read_old(database: sqlite3.Connection) -> Iterator[Link]:
-    """Yield the records of formats 1 to 5; raises ValueError where one is not what was written."""
+    """Yield the records of formats 1 to 6; raises ValueError where one is not what was written."""
     head = EMPTY
     for *columns, digest in database.execute(
         "SELECT sequence, entry, kind, at, facts, digest FROM records ORDER BY sequence"

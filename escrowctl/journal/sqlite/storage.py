@@ -88,6 +88,8 @@ class SqliteStorage:
             self._db.execute("BEGIN IMMEDIATE")
         try:
             with translating(self.path):
+                if schema.version_of(self._db) != schema.VERSION:
+                    raise unusable(self.path, "a newer escrowctl has changed its format since it was opened")
                 transaction = SqliteTransaction(self.path, self._db, self, self._last_transaction)
             self._last_transaction, self._open_transaction = None, transaction
             yield transaction
@@ -165,10 +167,13 @@ class SqliteStorage:
     @translated
     def find_lost(self, head: Head | None = None) -> str | None:
         """See `storage.Storage`; `head` is where the chain ends, if the caller knows."""
-        last = head or self._head()
         name = self._saved.path.name
         try:
-            saved = self._saved.read()
+            # Before the chain: a commit in between then only puts the chain ahead of it.
+            saved, last = self._saved.read(), head or self._head()
+            if saved is None and last != EMPTY:
+                # Both may have just been created.
+                saved = self._saved.read()
         except UnreadableHeadError:
             return f"{name} is not a head file"
         if saved is None:

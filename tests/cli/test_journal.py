@@ -634,6 +634,21 @@ def test_journal_of_a_recent_format_is_migrated_and_guards_as_before(
     assert (codes, len(server.writes)) == ([12, 5, 0], 1)
 
 
+def test_export_of_an_older_copy_warns_that_writes_are_missing(
+    journal_of_six: tuple[WireServer, Run], home: Path
+) -> None:
+    _, run = journal_of_six
+    path = home / "state" / "journal.db"
+    older = path.read_bytes()
+    assert run("journal", "export").err == ""
+    run(*create("9", "EUR"))
+    path.write_bytes(older)
+
+    results = [run("journal", "export", *options) for options in ((), ("--head",), ("--format", "csv"))]
+
+    assert [(result.code, result.err.count("warning: ")) for result in results] == [(0, 1)] * 3
+
+
 def test_a_journal_of_a_later_version_is_refused(run: Run, service_and_run: ServiceAndRun, home: Path) -> None:
     server, there = service_and_run(json_reply(HELD))
     there(*CREATE)

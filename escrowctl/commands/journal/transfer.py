@@ -112,6 +112,8 @@ def export(
     if format_ not in _FORMATS:
         raise bad_value(f'--format "{format_}" is not one of {", ".join(_FORMATS)}.')
     storage = _require_journal(session).storage
+    if (why := storage.find_lost()) is not None:
+        session.console.note("incomplete", f"this export lacks writes: {why}", word="warning", important=True)
     if head:
         last = head_of(storage)
         document = {"journal_id": storage.journal_id, "sequence": last.sequence, "digest": last.digest}

@@ -202,8 +202,7 @@ def note_replayed(session: Session, result: "WriteResult") -> None:
     no_reply = " The journal has no copy of the reply." if is_reply_lost else ""
     session.console.note(
         "replayed",
-        f"{entry.name} used the same idempotency key and was already {how} at {entry.settled_at}. "
-        f"{NOTHING_SENT_NOW}{no_reply}",
+        f"{entry.name} already used this idempotency key ({how} at {entry.settled_at}). {NOTHING_SENT_NOW}{no_reply}",
     )
 
 

@@ -101,9 +101,11 @@ def _read_wait(session: Session, operation: Operation, text: str) -> float:
     if not found:
         raise bad_value(f'--deadline "{text}" is not a duration: write one such as 90s, 10m or 2h.')
     if not kind_of(operation.name).proving_statuses(session.service):
+        service = session.service
+        why = f"is not set in profile {service.profile}" if service.profile else "only a profile can set"
         raise bad_value(
-            f"--wait needs status.{done}, which is not set for the profile {session.service.name}.",
-            hint=command(f"config set status.{done} STATUS", "to set it") if session.service.profile else (),
+            f"--wait needs status.{done}, which {why}.",
+            hint=command(f"config set status.{done} STATUS", "to set it") if service.profile else (),
         )
     return float(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
 

@@ -46,14 +46,14 @@ class ExitCode(IntEnum):
     RATE_LIMITED = 9, "rate limited (429)"
     READ_FAILED = 10, "a read failed at the service: 5xx, time-out, unreadable reply"
     NO_ANSWER = 11, "no connection, and nothing was sent"
-    UNKNOWN = 12, "a write was sent, but its outcome is unknown or its result could not be printed"
-    WAIT_EXPIRED = 13, "the wait's deadline passed"
-    SIGNATURE = 14, "a signature or a forward failed"
+    UNKNOWN = 12, "the outcome of a write, sent now or earlier, is unknown; or its result could not be printed"
+    WAIT_EXPIRED = 13, "--wait ended before the write was confirmed: it was accepted, do not repeat it"
+    SIGNATURE = 14, "reserved: no command ends with it yet"
     PARTIAL = 15, "several items: some failed, none unknown"
-    CHECK_FAILED = 16, "a check failed; or a write is done, but not as expected: do not repeat it"
+    CHECK_FAILED = 16, "a check failed; or a write was accepted, but its result is not as expected: do not repeat it"
     LOCAL_STATE = 17, "local state unusable (journal, sandbox store, output); nothing was sent"
-    INTERRUPTED = 130, "interrupted (Ctrl-C); no write is left unknown"
-    TERMINATED = 143, "terminated (SIGTERM); no write is left unknown"
+    INTERRUPTED = 130, "interrupted (Ctrl-C); every write of this command has a known outcome"
+    TERMINATED = 143, "terminated (SIGTERM); every write of this command has a known outcome"
 
 
 class Outcome(StrEnum):

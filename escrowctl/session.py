@@ -162,7 +162,7 @@ class Session:
                 self.report_traceback(error)
             raise EscrowctlError(
                 ErrorCode.RESULT_NOT_PRINTED,
-                f"{done}. Do not repeat it. Only the output failed: {why_unprinted(error)}",
+                f"{done}, but escrowctl could not print the result: {why_unprinted(error)} Do not repeat this command.",
                 outcome=Outcome.DONE,
             ) from error
 
@@ -327,8 +327,8 @@ class Session:
         if (kind := find_unshared_locks(self.folders.state)) is not None:
             self.console.note(
                 "unshared_locks",
-                f"the journal's folder {self.folders.state} is on a mount of type {kind}. Its locks may not work "
-                "across paths or machines: use one path only",
+                f"the journal's folder {self.folders.state} is on a mount of type {kind}, where locks may fail "
+                "between paths or machines: use it by one path and from one machine",
                 word="warning",
                 important=True,
             )

@@ -77,10 +77,13 @@ def _shown(value: JsonValue) -> str:
 
 
 def _describe_end(answer: Answer) -> str:
-    """Return what a reply announces (`is deprecated since 2026-01-01 and ends on 2026-12-31`, UTC); empty: nothing."""
+    """Return what a reply announces, in UTC: since when it is deprecated, when it will be removed; empty: nothing."""
     since = _structured_date(answer.header("Deprecation") or "")
     until = parse_date(answer.header("Sunset") or "")
-    parts = (f"is deprecated since {since:%Y-%m-%d}" if since else "", f"ends on {until:%Y-%m-%d}" if until else "")
+    parts = (
+        f"is deprecated since {since:%Y-%m-%d}" if since else "",
+        f"will be removed on {until:%Y-%m-%d}" if until else "",
+    )
     return " and ".join(part for part in parts if part)
 
 

@@ -132,7 +132,9 @@ def unset(context: typer.Context, key: _Name) -> None:
     session = session_of(context)
     _refuse_sandbox(session)
     if key == "profiles":
-        raise bad_value('"profiles" is every profile: name one, such as profiles.NAME.', hint=command("auth status"))
+        raise bad_value(
+            '"profiles" is the table of all profiles: name one, such as profiles.NAME.', hint=command("auth status")
+        )
     editor, place = _editor(session), tuple(key.split("."))
     # What the file has under its full name can be removed, known or not: it may be a typo.
     if find(editor.read(), place) is None:
@@ -142,7 +144,7 @@ def unset(context: typer.Context, key: _Name) -> None:
     if len(place) == len(("profiles", "NAME")) and session.resolver.credentials.find(place[1]) is not None:
         session.console.note(
             "key_left",
-            f"the key of {place[1]} is still stored; to remove it: {session.program} auth logout -p {place[1]}",
+            f"the key of profile {place[1]} is still stored; to remove it: {session.program} auth logout -p {place[1]}",
         )
 
 
@@ -229,7 +231,7 @@ def _warn_of_key(session: Session, name: str, base_url: str) -> None:
     if stored is not None and stored.origin != origin:
         session.console.note(
             "key_elsewhere",
-            f"the stored key of {name} works only for {stored.origin}; to store one for {origin}: "
+            f"escrowctl sends the stored key of profile {name} only to {stored.origin}; to store one for {origin}: "
             f"{session.program} auth login -p {name}",
             important=True,
         )

@@ -43,7 +43,7 @@ def list_transactions(context: typer.Context) -> None:
     """
     session = session_of(context)
     found = session.reader.read_list(LIST_TRANSACTIONS)
-    session.console.note("observed", "GET /transactions is an undocumented call: there may be more items")
+    session.console.note("observed", "GET /transactions is an undocumented call: the list may be incomplete")
     show_list(session, found)
 
 

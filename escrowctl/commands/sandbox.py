@@ -98,7 +98,7 @@ def reset(context: typer.Context, yes: YesOption = False) -> None:
     with session.signals.held():
         empty_sandbox(session.sandbox_folder)
         session.console.note(
-            "reset", "the sandbox is empty now; it has a new service id (identity) and a new API key", word="sandbox"
+            "reset", "the sandbox is empty now and has a new identity and a new API key", word="sandbox"
         )
         session.show(_status_view(session))
 

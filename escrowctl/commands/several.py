@@ -11,16 +11,16 @@ from escrowctl.session import Session
 _NOTHING_MORE_CAN_BE_SHOWN = (ErrorCode.RESULT_NOT_PRINTED, ErrorCode.OUTPUT_UNUSABLE)
 
 
-def run_several(session: Session, ids: list[str], work: Callable[[str], View], *, done: str | None = None) -> None:
+def run_several(session: Session, ids: list[str], work: Callable[[str], View], *, verb: str | None = None) -> None:
     """Do `work` for each id in turn and show each line as it comes.
 
     Under `--json` and `--raw` each line is an object with its `outcome`; elsewhere a failure goes to stderr and
     the rows are lines. Goes on after a failure, but not after a signal, nor where a line cannot be
     printed or the journal cannot be used. Raises EscrowctlError at the end, with counts that add up:
-    12 where any is unknown (it outranks a signal), else 15 where any failed. `done` completes "ID ..."
-    (`was released`) and says that the work was a write, whose line must not get lost.
+    12 where any is unknown (it outranks a signal), else 15 where any failed. `verb` (`release`) says
+    that the work is a write, whose line must not get lost.
     """
-    run = _Run(session, work, done)
+    run = _Run(session, work, verb)
     try:
         for resource_id in ids:
             run.do(resource_id)
@@ -32,14 +32,14 @@ def run_several(session: Session, ids: list[str], work: Callable[[str], View], *
     except OutputClosedError:
         if not run.failures:
             raise
-    _raise_worst(run, total=len(ids), done=done)
+    _raise_worst(run, total=len(ids), is_write=verb is not None)
 
 
 class _Run:
-    def __init__(self, session: Session, work: Callable[[str], View], done: str | None) -> None:
+    def __init__(self, session: Session, work: Callable[[str], View], verb: str | None) -> None:
         self._session = session
         self._work = work
-        self._done = done
+        self._verb = verb
         self.shown = 0
         self.failures: list[EscrowctlError] = []
 
@@ -63,7 +63,8 @@ class _Run:
         try:
             with session.signals.held():
                 view = self._work(resource_id)
-                with session.accounting_for(f"{resource_id} {self._done}" if self._done else None):
+                done = f"the {self._verb} of {resource_id} was accepted" if self._verb else None
+                with session.accounting_for(done):
                     session.console.show_line(view)
                 self.shown += 1
         except EscrowctlError as error:
@@ -78,12 +79,12 @@ class _Run:
             session.signals.resume()
 
 
-def _raise_worst(run: _Run, *, total: int, done: str | None) -> None:
+def _raise_worst(run: _Run, *, total: int, is_write: bool) -> None:
     if not run.failures:
         return
     raise EscrowctlError(
         ErrorCode.SOME_UNKNOWN if run.unknown else ErrorCode.SOME_FAILED,
-        f"{total} ids: {_counts_of_reads(run, total) if done is None else _counts_of_writes(run, total)}.",
+        f"{total} ids: {_counts_of_writes(run, total) if is_write else _counts_of_reads(run, total)}.",
         outcome=Outcome.UNKNOWN if run.unknown else None,
     )
 

@@ -174,7 +174,9 @@ def show_created(session: Session, result: "WriteResult", view: View) -> None:
     done, status = entry.intent.done, entry.settlement.http_status
     note_replayed(session, result)
     if result.earlier is not None:
-        same = f"{result.earlier.name} has the same id {view.id}: the service may have created only one record"
+        same = (
+            f"{result.earlier.name} already has the id {view.id}: the service may have created only one record for both"
+        )
         session.console.note("same_id", same, word="warning", important=True)
     if view.id is None:
         _note_missing_id(session, result)
@@ -195,11 +197,12 @@ def note_replayed(session: Session, result: "WriteResult") -> None:
         return
     entry = result.sent
     is_done = result.verified or entry.settlement.verified or not entry.intent.is_once_only
-    how = entry.intent.done if is_done else f"accepted for {entry.intent.verb}"
+    how = entry.intent.done if is_done else "accepted"
     is_reply_lost = entry.settlement.reply is None and result.record is not None
     no_reply = " The journal has no copy of the reply." if is_reply_lost else ""
     session.console.note(
-        "replayed", f"this was already {how} at {entry.settled_at} ({entry.name}). {NOTHING_SENT_NOW}{no_reply}"
+        "replayed",
+        f"{entry.name} already used this idempotency key ({how} at {entry.settled_at}). {NOTHING_SENT_NOW}{no_reply}",
     )
 
 
@@ -218,8 +221,8 @@ def _note_missing_id(session: Session, result: "WriteResult") -> None:
     if session.options.quiet:
         raise EscrowctlError(
             ErrorCode.ID_UNKNOWN,
-            f"the {entry.intent.verb} succeeded ({status}), but escrowctl found no id in the reply for -q. "
-            "Do not repeat the command.",
+            f"the {entry.intent.verb} succeeded ({status}), but escrowctl found no id in the reply, so -q has "
+            "nothing to print. Do not repeat the command.",
             hint=command(f"journal show {entry.name}", "to see the reply"),
             outcome=Outcome.DONE,
             facts=entry.facts,

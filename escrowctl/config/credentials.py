@@ -172,7 +172,9 @@ def _read_from_keyring(profile: str, origin: str, environ: Mapping[str, str]) ->
         ring = _open(environ)
         found = _call(lambda: ring.get_password(_service(origin), profile))
     except KeyringError as error:
-        raise _unavailable(profile, f"is in the keyring, but the keyring cannot be used: {error}") from error
+        raise _unavailable(
+            profile, f"was stored in the keyring, but the keyring cannot be used now: {error}"
+        ) from error
     if found is None:
         raise _unavailable(profile, "is not in the keyring")
     return read_key(str(found), source=f"the keyring, for {profile}")
@@ -187,7 +189,8 @@ def remove_from_keyring(profile: str, origin: str, environ: Mapping[str, str]) -
     except KeyringError as error:
         raise not_sent(
             ErrorCode.STATE_UNUSABLE,
-            f"the key of {profile} is still in the keyring, but the keyring cannot be used: {error}.",
+            f"escrowctl could not remove the key of profile {profile}: the keyring cannot be used ({error}). "
+            "The key may still be there.",
         ) from error
 
 
@@ -232,6 +235,6 @@ def _service(origin: str) -> str:
 def _unavailable(profile: str, what: str) -> EscrowctlError:
     return not_sent(
         ErrorCode.KEY_MISSING,
-        f"the key of {profile} {what}.",
+        f"the key of profile {profile} {what}.",
         hint=(f"escrowctl auth login -p {profile}", "or set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY"),
     )

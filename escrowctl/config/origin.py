@@ -11,7 +11,7 @@ from escrowctl.contract.redaction import STARS, shown
 from escrowctl.errors import EscrowctlError, bad_config
 
 PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
-"""Which name the proxy for real hosts, the first that is set."""
+"""Which name the proxy for hosts other than loopback, the first that is set."""
 
 _LABEL = r"(?!xn--(?:\.|$))[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _HOST_NAME = re.compile(rf"(?:{_LABEL}\.)*{_LABEL}", re.ASCII)
@@ -78,7 +78,7 @@ def parse_base_url(text: str, *, source: str) -> Origin:
     origin = Origin(parts.scheme, host, port, _path(parts.path, text, source))
     if origin.scheme == "http" and not origin.is_loopback:
         raise bad_config(
-            f'{source} "{text}" is plain http to a real host: the key would be sent unencrypted; write https://{parts.netloc}.'
+            f'{source} "{text}" is plain http to another host: the key would be sent unencrypted; write https://{parts.netloc}.'
         )
     return origin
 

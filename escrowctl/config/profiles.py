@@ -261,4 +261,4 @@ def nearest(name: str, known: Sequence[str]) -> str:
     from difflib import get_close_matches  # noqa: PLC0415 - for mistakes only
 
     found = get_close_matches(name, known, n=1, cutoff=0.5)
-    return f'; the nearest is "{found[0]}"' if found else f"; there are: {', '.join(known)}"
+    return f'; the nearest is "{found[0]}"' if found else f"; the known names are: {', '.join(known)}"

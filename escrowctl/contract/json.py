@@ -144,7 +144,7 @@ class Defect(StrEnum):
     NUMBER_TOO_LONG = "has a number with too many digits"
     TOO_DEEP = "is nested too deeply"
     TOO_MANY = f"holds more than {MAX_VALUES} values"
-    LONE_SURROGATE = "has an invalid Unicode character (half of one)"
+    LONE_SURROGATE = "has an invalid Unicode character (a lone surrogate)"
 
 
 class Document(NamedTuple):

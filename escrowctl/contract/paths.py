@@ -71,7 +71,8 @@ def _require_complete(text: str, call: Call, whole: Call, method: str) -> None:
     same = (call.operation.name, call.resource_id) == (whole.operation.name, whole.resource_id)
     if method not in READING_METHODS and not same:
         raise bad_value(
-            f'"{text}" is only the end of a path: move its start from the base URL or api_prefix into the path.'
+            f'"{text}" is not the complete path: the base URL or api_prefix contains its first part. '
+            "Move that part from there into the path."
         )
 
 

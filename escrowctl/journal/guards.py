@@ -103,8 +103,8 @@ def check_account(earlier: Entry, intent: Intent) -> None:
     resource_id = earlier.settlement.result_id or earlier.intent.resource_id
     raise _refusal(
         ErrorCode.KEY_REUSED,
-        f"{earlier.name} ({earlier.sent_at}) used the idempotency key {intent.idempotency_key} with a different or "
-        "unknown API key, perhaps for another account.",
+        f"{earlier.name} ({earlier.sent_at}) used the idempotency key {intent.idempotency_key} with another API key, "
+        "or with one that the journal does not know. It may have been for another account.",
         earlier,
         hint=(
             *([command(f"tx get {shlex.quote(resource_id)}", _WHAT_THIS_KEY_SHOWS)] if resource_id else []),
@@ -180,15 +180,16 @@ def over_cap(
     if ahead is None:
         return _capped(
             intent,
-            f"{limit}: {spent} {currency} is done or unknown since {day}, and this {verb} is {money}.",
+            f"{limit}. Counted since {day}: {spent} {currency} (writes that are done or unknown). "
+            f"This {verb} is {money}.",
             hint=Hint(f"escrowctl journal list --since {day} --operation {verb}", "to see what counts"),
         )
     names = [f"j{number}" for number in ahead.numbers]
     are = " and others are" if ahead.more else " is" if len(names) == 1 else " are"
     return _capped(
         intent,
-        f"{limit}: {spent} {currency} is done or unknown, and this {verb} is {money}. {ahead.amount} {currency} of "
-        f"that counts only because {', '.join(names)}{are} dated in the future ({ahead.date}): check the clock.",
+        f"{limit}. Counted: {spent} {currency}, of which {ahead.amount} {currency} only because {', '.join(names)}"
+        f"{are} dated in the future ({ahead.date}). This {verb} is {money}. Check the clock.",
         hint=tuple(command(f"journal show {name}") for name in names),
     )
 
@@ -204,15 +205,19 @@ def busy_elsewhere(seconds: float) -> EscrowctlError:
     """Return the refusal to wait any longer for a lock that another process holds."""
     return not_sent(
         ErrorCode.BUSY,
-        f"another process has worked on the same write for {seconds:g} s: wait, then repeat the command.",
-        hint=command("journal list"),
+        f"escrowctl waited {seconds:g} s for another process that works on the same write.",
+        hint=command("journal list", "to see its result before you repeat the command"),
+        effect=NOTHING_SENT_NOW,
     )
 
 
 def taken(number: int) -> EscrowctlError:
     """Return the refusal to work on an entry that another process keeps alive."""
     return not_sent(
-        ErrorCode.BUSY, f"another process is working on journal entry j{number}.", hint=command("journal list")
+        ErrorCode.BUSY,
+        f"another process is working on journal entry j{number}.",
+        hint=command("journal list"),
+        effect=NOTHING_SENT_NOW,
     )
 
 
@@ -225,9 +230,10 @@ def overwritten(entry: Entry) -> EscrowctlError:
     """Return the refusal to send an intent that another process overwrote right after its commit."""
     return _refusal(
         ErrorCode.BUSY,
-        f"another process overwrote {entry.name}: two paths lead to this journal and do not share locks.",
+        f"another process overwrote {entry.name}. Probably two paths or machines use this journal "
+        "and do not share its locks.",
         entry,
-        hint="use one path to the journal's folder",
+        hint="always use the same path to the journal's folder, from one machine",
     )
 
 
@@ -237,11 +243,11 @@ def taken_over(entry: Entry, settlement: Settlement) -> EscrowctlError:
     state = settlement.state.value.replace("_", " ")
     return EscrowctlError(
         ErrorCode.OUTCOME_UNKNOWN,
-        f"the outcome of the {entry.intent.verb} is {state} ({settlement.detail}{made}), but another process changed "
-        f"{entry.name} and may also have sent it. Do not repeat the command.",
+        f"the {entry.intent.verb} of this command is {state} ({settlement.detail}{made}), but another process changed "
+        f"{entry.name} meanwhile and may have sent the same {entry.intent.verb}. Do not repeat the command.",
         hint=(
             command("journal list", "to see both attempts"),
-            "use one path to the journal's folder: two paths may not share locks",
+            "always use the same path to the journal's folder: locks may not work across two paths",
         ),
         outcome=Outcome.UNKNOWN,
         facts={**entry.facts, "http_status": settlement.http_status, "result_id": settlement.result_id},
@@ -282,23 +288,25 @@ def _already_done(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError
     if not intent.account.is_same(entry.intent.account):
         return _refusal(
             ErrorCode.CONFLICT,
-            f"{typed} {_how_done(entry)} with a different or unknown API key {when}: it may belong to another account.",
+            f"{typed} {_how_done(entry)} {when}, with another API key or with one that the journal does not know: that "
+            "escrow may belong to another account.",
             entry,
             hint=(
                 command(f"tx get {typed}", _WHAT_THIS_KEY_SHOWS),
                 Hint(
-                    "escrowctl config set profiles.PROFILE.account NAME", "if these are two accounts, for each profile"
+                    "escrowctl config set profiles.PROFILE.account NAME",
+                    "if the API keys belong to two accounts, name the account of each profile",
                 ),
             ),
         )
     sentence = (
         f"escrowctl already {intent.done} {typed} {when}."
         if entry.settlement.verified
-        else f"an operator recorded {what} as applied {when}."
+        else f"{when} an operator recorded that {what} was applied."
         if entry.settlement.detail == DECIDED_APPLIED
-        else f"the service already accepted {what} {when}; no status has confirmed it yet."
+        else f"the service already accepted {what} {when}, but its status has not confirmed it yet."
     )
-    alias = "" if typed == then else f" The id was typed as {then}."
+    alias = "" if typed == then else f" In {entry.name} the id is written {then}."
     hint = () if entry.settlement.verified else command(f"tx get {typed}", _WHAT_IS_REPORTED)
     return _refusal(ErrorCode.ALREADY_DONE, f"{sentence}{alias}", entry, hint=hint)
 
@@ -344,4 +352,4 @@ def _folded_reference(intent: Intent) -> str | None:
 
 
 def _refusal(code: ErrorCode, sentence: str, entry: Entry, *, hint: Hints = ()) -> EscrowctlError:
-    return not_sent(code, sentence, hint=hint, facts=entry.facts)
+    return not_sent(code, sentence, hint=hint, effect=NOTHING_SENT_NOW, facts=entry.facts)

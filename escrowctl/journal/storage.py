@@ -15,7 +15,9 @@ from escrowctl.journal.chain import EMPTY, Head, Kind, Link
 from escrowctl.journal.fields import Facts
 from escrowctl.journal.model import Entry, PlanRow, Selection
 
-ACCEPT_HEAD = command("journal verify --accept-head", "if you checked that no write is missing from the journal")
+ACCEPT_HEAD = command(
+    "journal verify --accept-head", "if you compared the journal with the service, and no write is missing"
+)
 """The hint to accept a journal that contradicts its saved head."""
 
 LockKey = int | str

@@ -158,7 +158,7 @@ def _read_created(made: str, reader: Reader, report: Report) -> Record | None:
     try:
         record = reader.read(GET_TRANSACTION, parse_id(made), decides=True)
     except EscrowctlError as error:
-        report(f"{made} could not be read: {error.message}")
+        report(f"{made} (the id in the reply) could not be read: {error.message}")
         return None
     report(f"{made}: {describe(record.located)}")
     return None if record.located.id is None or is_another(made, record.located) else record

@@ -154,7 +154,7 @@ def _judge_create(answer: Answer, found: str | None, sent: Sent) -> Judgement:
     if found.casefold() in sent.own_ids:
         return _unproven(answer, f'the id in the reply, "{found[:80]}", was also in the request')
     if answer.status == _ACCEPTED:
-        why = f"escrowctl has not confirmed {found[:80]} by a read"
+        why = f"escrowctl has not yet read {found[:80]} to confirm it"
         return Judgement(Outcome.UNKNOWN, _answered(answer, why), result_id=found)
     return Judgement(Outcome.DONE, str(answer.status), result_id=found)
 

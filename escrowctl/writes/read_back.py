@@ -38,7 +38,7 @@ class ReadBack:
         runtime: Runtime,
     ) -> None:
         self.resource_id = request.resource_id or ""
-        name, self._verb, self._done = request.operation.name, request.operation.verb, request.operation.done
+        name, self._verb = request.operation.name, request.operation.verb
         self._kind, self._once_only = kind_of(name), request.operation.once_only
         self._options = options
         self._service = service
@@ -103,7 +103,7 @@ class ReadBack:
         hints = [command(f"journal resolve {entry.name}", "to check the escrow again")]
         if status is not None and result.status_before not in (None, status):
             # Which status proves it is never suggested: a wrong one would report what did not happen.
-            hints.append(command(set_pending(status), f'if {status} means "on its way"'))
+            hints.append(command(set_pending(status), f"if {status} means that the {self._verb} is in progress"))
         return EscrowctlError(
             self._kind.unconfirmed,
             f"the service accepted the {self._verb} of {self.resource_id} ({entry.settlement.http_status}), but "
@@ -124,13 +124,13 @@ class ReadBack:
             result = result._replace(entry=self._settle_later(entry, Outcome.REFUSED, detail))
         elif entry.state is State.REFUSED and is_known and not is_unchanged:
             # Something was applied: a proxy may have sent it before what was refused.
-            answered = f"the service replied {entry.settlement.detail}"
-            detail = f"{answered}, but now reports {describe(after)} (before: {describe(result.before)})"
+            now = f"now it reports {self.resource_id} as {describe(after)} (before: {describe(result.before)})"
+            detail = f"the service replied {entry.settlement.detail}, but {now}"
             result = result._replace(entry=self._settle_later(entry, Outcome.UNKNOWN, detail), code=None)
         failure = write_failure(self._service, result)
         if is_conflict and after is not None:
-            reported = f"the service now reports {self.resource_id} as {describe(after)}"
-            failure.hints = (*failure.hints, command(f"tx get {self.resource_id}", reported))
+            goal = f"to check {self.resource_id} again (now: {describe(after)})"
+            failure.hints = (*failure.hints, command(f"tx get {self.resource_id}", goal))
         return failure
 
     def _is_final(self, conflict: Answer) -> bool:
@@ -168,8 +168,8 @@ class ReadBack:
                 raise EscrowctlError(
                     ErrorCode.WAIT_EXPIRED,
                     f"the service accepted the {self._verb} of {self.resource_id} "
-                    f"({result.sent.settlement.http_status}), but after {seconds:g} s "
-                    f"{self.resource_id} is {describe(_located(after))}, not {self._done}.",
+                    f"({result.sent.settlement.http_status}), but after {seconds:g} s it is not confirmed: "
+                    f"its status is {(after and after.located.status) or 'unknown'}. Do not {self._verb} it again.",
                     hint=command(f"tx get {self.resource_id}"),
                     outcome=Outcome.DONE,
                     facts=result.sent.facts,

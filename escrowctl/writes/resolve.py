@@ -156,7 +156,7 @@ class Resolver:
             return Finding(entry, f"the service reports {resource_id} as {describe(located)}; {why}.")
         if (other := self._find_same(entry)) is not None:
             return Finding(
-                entry, f"the service reports {resource_id} as {located.status}, but {other.name} may be the cause."
+                entry, f"the service reports {resource_id} as {located.status}, but {other.name} may have caused that."
             )
         return Finding(self._journal.settle_by_reading(entry, f"the service reported {located.status}"))
 
@@ -233,7 +233,7 @@ class Resolver:
 
     def _settle_as_made(self, entry: Entry, found: Record) -> Entry:
         read = f"{found.located.id} contains the idempotency key of this {entry.intent.verb}"
-        self._report(f"{read}: {describe(found.located)}")
+        self._report(f"the record {read} ({describe(found.located)})")
         detail, made = f"{read} (found in the list)", found.located.id
         # A list of webhooks may show their secrets.
         reply = None if entry.intent.operation == CREATE_WEBHOOK.name else encode(found.document)

@@ -99,8 +99,8 @@ def not_recorded(entry: Entry, settlement: Settlement, error: EscrowctlError) ->
     state = settlement.state.value.replace("_", " ")
     return EscrowctlError(
         ErrorCode.OUTCOME_UNKNOWN,
-        f"{entry.intent.method} {entry.intent.url}: the outcome is {state} ({settlement.detail}{named}), but the "
-        f"journal could not record this: {error.message} Do not repeat the command before {entry.name} is resolved.",
+        f"{entry.intent.method} {entry.intent.url} is {state} ({settlement.detail}{named}). The journal could not "
+        f"record that: {error.message} Do not repeat the command until {entry.name} is resolved.",
         hint=command(f"journal resolve {entry.name}", "when the journal is usable again"),
         outcome=Outcome.UNKNOWN,
         facts={**entry.facts, "http_status": settlement.http_status, "result_id": settlement.result_id},
@@ -108,13 +108,13 @@ def not_recorded(entry: Entry, settlement: Settlement, error: EscrowctlError) ->
 
 
 def _throttled_hint(service: Service) -> Hints:
-    unprocessed = "if the service never processes a request that it answers with 429 or 425"
+    goal, unprocessed = "to let escrowctl repeat it", "if the service never processes what it answers with 429 or 425"
     if service.profile is None:
         return (
-            Hint("escrowctl auth login", f"{unprocessed}, create a profile"),
-            Hint("escrowctl config set retry_throttled true", "and then"),
+            Hint("escrowctl auth login", f"{goal}, first create a profile"),
+            Hint("escrowctl config set retry_throttled true", f"then, {unprocessed}"),
         )
-    return command("config set retry_throttled true", unprocessed)
+    return command("config set retry_throttled true", f"{goal}, {unprocessed}")
 
 
 def _how_often(entry: Entry) -> str:

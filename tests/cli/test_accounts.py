@@ -94,8 +94,8 @@ def test_release_of_the_same_id_with_another_key_is_refused(
     skipped = line(US, *RELEASE, "--skip-released", account=named[1])
 
     assert (refused.code, skipped.code, len(server.writes)) == (7, 7, 1)
-    assert refused.error["code"] == "conflict"
-    assert "with a different or unknown API key" in refused.error["message"]
+    assert (refused.error["code"], refused.error["entry"]) == ("conflict", "j1")
+    assert "This command sent nothing." in refused.error["message"]
 
 
 def test_unknown_create_of_another_key_refuses_an_identical_one(service_and_run_with_key: Any) -> None:

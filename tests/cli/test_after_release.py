@@ -143,7 +143,7 @@ def test_release_refused_but_read_as_released_is_done(
     result = run(*RELEASE, "--json")
 
     assert (result.code, result.json["verified"], len(server.writes)) == (0, True, 1)
-    assert f"the service replied {status[:3]} to j1, but it now reports tx_1 as released" in result.err
+    assert (notes_in(result.err), result.json["http_status"]) == ({"released_despite_refusal"}, int(status[:3]))
     assert journal() == [("release_transaction", "done")]
 
 
@@ -153,7 +153,7 @@ def test_release_conflict_that_changed_nothing_is_refused(profile: Profile, run:
     result = run(*RELEASE, "--json")
 
     assert (result.code, result.error["code"], len(server.writes)) == (7, "conflict", 1)
-    assert result.error["hint"] == "the service now reports tx_1 as held 100 USD: escrowctl tx get tx_1"
+    assert result.error["hint"] == "to check tx_1 again (now: held 100 USD): escrowctl tx get tx_1"
     assert journal() == [("release_transaction", "refused")]
 
 
@@ -202,7 +202,7 @@ def test_release_conflict_with_skip_released_succeeds_if_it_reads_released(
     if code == 0:
         told = result.json
         assert (told["http_status"], told["status_before"], told["status_after"]) == (409, "held", "released")
-        assert "the service replied 409 to j1, but it now reports tx_1 as released" in result.err
+        assert notes_in(result.err) == {"released_despite_refusal"}
 
 
 @pytest.mark.representative("unknown")
@@ -340,7 +340,7 @@ def test_repeated_release_is_not_reported_as_released_before_it_is_read(profile:
 
     assert (first.code, again.code, again.json["verified"], len(server.writes)) == (0, 0, None, 1)
     assert notes_in(again.err) == {"replayed", "not_confirmed"}
-    assert "already released" not in again.err
+    assert "(released at " not in again.err
 
 
 @pytest.mark.parametrize(
@@ -355,7 +355,7 @@ def test_repeated_release_reports_what_its_record_shows(
     first, again = run(*KEYED), run(*KEYED)
 
     assert (first.code, again.code, len(server.writes)) == (code, code, 1)
-    assert (notes_in(again.err), "already released" in again.err) == (notes, now == "released")
+    assert (notes_in(again.err), "(released at " in again.err) == (notes, now == "released")
 
 
 def test_repeated_release_that_its_record_does_not_show_ends_with_16(profile: Profile, run: Run) -> None:

@@ -254,7 +254,7 @@ def test_login_without_a_name_builds_one_from_host_and_mode(run: Run, url: str, 
         (("--mode", "test"), "--base-url URL is missing"),
         (("--base-url", "https://a.example.com"), "--mode test or --mode live is missing"),
         (("--base-url", "https://a.example.com", "--mode", "prod"), '--mode "prod" is neither test nor live.'),
-        (("--base-url", "http://a.example.com", "--mode", "test"), "is plain http to a real host"),
+        (("--base-url", "http://a.example.com", "--mode", "test"), "is plain http to another host"),
         (("--base-url", "https://a.example.com", "--mode", "test", "-p", "a b"), '"a b" cannot be a profile name'),
         (("--base-url", "https://a.example.com", "--mode", "test", "-p", ""), '"" cannot be a profile name'),
         (
@@ -546,8 +546,8 @@ def test_missing_keyring_is_reported_with_a_fix(run: Run, serve: Serve, monkeypa
 
     assert (result.code, result.out, len(server.seen)) == (4, "", 1)
     assert result.err.splitlines() == [
-        "error: the key of a is in the keyring, but the keyring cannot be used: it is not installed: "
-        "pip install 'escrowctl[keyring]'. Nothing was sent.",
+        "error: the key of profile a was stored in the keyring, but the keyring cannot be used now: it is not "
+        "installed: pip install 'escrowctl[keyring]'. Nothing was sent.",
         "hint: escrowctl auth login -p a",
         "      or set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY",
     ]
@@ -613,7 +613,7 @@ def test_status_lists_each_account_and_where_its_key_is(
             "-",
             f"api_key_file of profile loose: {home / 'loose.key'} is accessible to other users (mode 0604)",
         ],
-        ["moved", "", a, "test", "-", f"the stored key is for {b}, not for this profile"],
+        ["moved", "", a, "test", "-", f"the stored key is for {b}, not for this profile's base URL"],
         ["none", "", "https://none.example.com", "live", "-", "no key"],
         [
             "orphan",
@@ -621,7 +621,7 @@ def test_status_lists_each_account_and_where_its_key_is(
             b,
             "-",
             str(kept),
-            "there is no such profile; to remove its key: escrowctl auth logout -p orphan",
+            "a key is stored, but there is no such profile; to remove the key: escrowctl auth logout -p orphan",
         ],
     ]
     assert [len(server.seen) for server in accounts] == [0, 0]
@@ -637,9 +637,7 @@ def test_status_checks_each_service_on_request(run: Run, accounts: tuple[WireSer
         "file": "accepted by the service",
     }
     assert (result.code, result.error["code"]) == (16, "check_failed")
-    assert (
-        result.error["message"] == "accounts with problems: b, loose, moved, none, orphan. The state of each says why."
-    )
+    assert "b, loose, moved, none, orphan" in result.error["message"]
     asked = [[(seen.target, seen.header("Authorization")) for seen in server.seen] for server in accounts]
     assert asked == [
         [("/api/v1/webhooks", f"Bearer {KEY}")],
@@ -701,7 +699,7 @@ def test_logout_removes_one_key_and_lists_the_rest(
 
     assert (gone.code, gone.out) == (0, "")
     assert gone.err.splitlines() == [
-        f"removed: the key of b for {b}, from {home / 'credentials.toml'}",
+        f"removed: the key of profile b for {b}, from {home / 'credentials.toml'}",
         "note: ESCROWCTL_API_KEY is still set in the environment",
     ]
     assert (again.code, again.err) == (0, "note: no key is stored for profile b, so none was removed\n")

@@ -56,7 +56,7 @@ def test_accepted_create_that_cannot_be_read_is_unknown(
     result = run(*CREATE)
 
     assert (result.code, result.out, len(server.seen)) == (12, "", 2)
-    assert "the service replied 202, but escrowctl has not confirmed tx_1 by a read." in result.err
+    assert "the service replied 202, but escrowctl has not yet read tx_1 to confirm it." in result.err
     assert journal() == [("create_transaction", "unknown")]
 
 

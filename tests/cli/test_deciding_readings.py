@@ -1,5 +1,6 @@
 """Reads that a write depends on: a cached reply does not count; a decision may overturn an unverified result."""
 
+import json
 import socket
 import subprocess
 import sys
@@ -100,7 +101,29 @@ def test_release_whose_status_is_pending_is_accepted(profile: Profile, run: Run,
     result = run(*RELEASE, "--json")
 
     assert (result.code, result.json["verified"], result.json["status_after"]) == (0, False, status)
-    assert "accepted, not yet released" in result.err
+    assert json.loads(result.err)["note"]["code"] == "not_yet_released"
+
+
+@pytest.mark.parametrize(
+    ("lines", "after", "code"),
+    [
+        ((), b"held", "not_confirmed"),
+        ((), b"moved", "not_confirmed"),
+        ((RELEASED_IS_KNOWN,), b"pending", "not_yet_released"),
+    ],
+)
+def test_each_unconfirmed_release_of_several_has_its_own_note(
+    profile: Profile, run: Run, lines: tuple[str, ...], after: bytes, code: str
+) -> None:
+    held = json_reply(b'{"status":"held"}')
+    reads = in_turn(*[held, json_reply(b'{"status":"%s"}' % after)] * 2)
+    server = profile(*lines, behave=writes_meet(json_reply(b""), reads=reads))
+
+    result = run("tx", "release", "tx_1", "tx_2", "--yes", "--json")
+
+    notes = [json.loads(line)["note"] for line in result.err.splitlines()]
+    assert (result.code, len(server.writes), [note["code"] for note in notes]) == (0, 2, [code, code])
+    assert ["tx_1" in notes[0]["message"], "tx_2" in notes[1]["message"]] == [True, True]
 
 
 def test_several_releases_count_those_that_are_not_confirmed(profile: Profile, run: Run) -> None:
@@ -213,7 +236,7 @@ def test_second_create_with_the_id_of_the_first_warns(service_and_run: ServiceAn
     first, second = run(*CREATE), run(*CREATE)
 
     assert (first.code, second.code, first.err) == (0, 0, "")
-    assert second.err.startswith("warning: j1 has the same id tx_1: ")
+    assert second.err.startswith("warning: j1 already has the id tx_1: ")
 
 
 def test_decision_does_not_overturn_what_another_process_verified_meanwhile(profile: Profile, run: Run) -> None:

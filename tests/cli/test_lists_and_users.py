@@ -30,7 +30,7 @@ def test_list_is_printed_as_an_array_from_any_envelope(body: bytes, service_and_
     assert (as_json.code, as_json.json) == (0, json.loads(ITEMS))
     assert '"amount": 1.50' in as_json.out
     assert piped.out == "tx_2\theld\t1.50\tEUR\t\ntx_1\treleased\t\t\t\n"
-    assert piped.err == "note: GET /transactions is an undocumented call: there may be more items\n"
+    assert piped.err == "note: GET /transactions is an undocumented call: the list may be incomplete\n"
     assert (quiet.out, quiet.err) == ("tx_2\ntx_1\n", "")
     assert [(seen.method, seen.target) for seen in server.seen] == [("GET", "/api/v1/transactions")] * 3
 

@@ -16,7 +16,7 @@ from cli.replies import CREATE
 pytestmark = pytest.mark.skipif(sys.platform == "darwin", reason="reads mountinfo")
 
 GET = ("tx", "get", "tx_1")
-WARNING = "warning: the journal's folder {folder} is on a mount of type {kind}."
+WARNING = "warning: the journal's folder {folder} is on a mount of type {kind},"
 
 
 @pytest.fixture

@@ -96,9 +96,9 @@ UNKNOWN_EITHER_WAY = (
     Unknown("a key twice", json_reply(b'{"id":"tx_1","id":"tx_2"}'),
             f"{SAID_200}has a duplicate field in one object", 200),
     Unknown("half a character, upper case", json_reply(rb'{"id":"\uDC00"}'),
-            f"{SAID_200}has an invalid Unicode character (half of one)", 200),
+            f"{SAID_200}has an invalid Unicode character (a lone surrogate)", 200),
     Unknown("half a character, lower case", json_reply(rb'{"id":"\udc00"}'),
-            f"{SAID_200}has an invalid Unicode character (half of one)", 200),
+            f"{SAID_200}has an invalid Unicode character (a lone surrogate)", 200),
     Unknown("success false", json_reply(b'{"success":false}'), f"{SAID_200}{LIKE_AN_ERROR} (field \"success\")", 200,
             {"success": False}),
     Unknown("ok false", json_reply(b'{"ok":false,"id":"tx_1"}'), f"{SAID_200}{LIKE_AN_ERROR} (field \"ok\")", 200,
@@ -448,8 +448,8 @@ def test_accepted_release_without_known_status_is_done_not_confirmed(
         {
             "note": {
                 "code": "not_confirmed",
-                "message": "accepted, but the release is not confirmed: the status is still held; "
-                "to check it again: escrowctl tx get tx_1",
+                "message": "the release of tx_1 was accepted, but is not confirmed: the status is still held; "
+                "to check again: escrowctl tx get tx_1",
             }
         }
     ]

@@ -21,8 +21,8 @@ def _failing_to_show(name: str) -> Callable[..., object]:
     ("line", "done"),
     [
         (CREATE, "created tx_1 (200)"),
-        (RELEASE, "tx_1 was accepted for release (200)"),
-        ((*RELEASE[:2], "tx_1", "tx_2", "--yes"), "tx_1 was accepted"),
+        (RELEASE, "the service accepted the release of tx_1 (200)"),
+        ((*RELEASE[:2], "tx_1", "tx_2", "--yes"), "the release of tx_1 was accepted"),
         (("tx", "update", "tx_1", "--data", '{"note":"x"}', "--yes"), "the service accepted the update of tx_1"),
     ],
 )
@@ -38,7 +38,8 @@ def test_done_write_that_cannot_be_shown_is_reported_as_done(
 
     assert (result.code, result.error["code"], result.error["outcome"]) == (12, "result_not_printed", "done")
     why = "internal error in escrowctl (ValueError)."
-    assert result.error["message"] == f"{done}. Do not repeat it. Only the output failed: {why}"
+    failed = f"{done}, but escrowctl could not print the result: {why} Do not repeat this command."
+    assert result.error["message"] == failed
     assert (debugged.code, debugged.error["code"]) == (1, "defect")
     assert len(server.writes) == 1
 

@@ -13,10 +13,10 @@ TWICE = ("tx", "get", "tx_1", "tx_2")
     ("headers", "sentence"),
     [
         (("Deprecation: @1688169599",), "is deprecated since 2023-06-30"),
-        (("Sunset: Wed, 31 Dec 2026 23:59:59 GMT",), "ends on 2026-12-31"),
+        (("Sunset: Wed, 31 Dec 2026 23:59:59 GMT",), "will be removed on 2026-12-31"),
         (
             ("Deprecation: @1688169599", "Sunset: Wed, 31 Dec 2026 23:59:59 GMT"),
-            "is deprecated since 2023-06-30 and ends on",
+            "is deprecated since 2023-06-30 and will be removed on",
         ),
     ],
 )

@@ -64,7 +64,7 @@ def test_a_conversation_asks_checks_each_answer_and_shows_no_key(program: Progra
         0,
         "The base URL of the service, such as https://escrow.example.com:\n"
         "> http://escrow.example.com\n"
-        'error: the base URL "http://escrow.example.com" is plain http to a real host: the key would be sent '
+        'error: the base URL "http://escrow.example.com" is plain http to another host: the key would be sent '
         "unencrypted; write https://escrow.example.com.\n"
         "The base URL of the service, such as https://escrow.example.com:\n"
         f"> {url}\n"

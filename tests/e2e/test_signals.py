@@ -106,7 +106,11 @@ def test_signal_during_the_tls_handshake_leaves_the_write_not_sent(
         assert hello()[:2] == tls_handshake
         process.send_signal(number)
         ended = finish(process)
-    assert (ended.code, ended.out, ended.err) == (code, "", "error: stopped. This command left no write unknown.\n")
+    assert (ended.code, ended.out, ended.err) == (
+        code,
+        "",
+        "error: stopped. Every write of this command has a known outcome.\n",
+    )
     assert there.journal() == [("create_transaction", "not_sent")]
 
 
@@ -122,7 +126,11 @@ def test_a_signal_while_connecting_leaves_the_write_not_sent(
         wait_until(lambda: connecting(process, port), "it was connecting")
         process.send_signal(number)
         ended = finish(process)
-    assert (ended.code, ended.out, ended.err) == (code, "", "error: stopped. This command left no write unknown.\n")
+    assert (ended.code, ended.out, ended.err) == (
+        code,
+        "",
+        "error: stopped. Every write of this command has a known outcome.\n",
+    )
     assert there.journal() == [("create_transaction", "not_sent")]
 
 

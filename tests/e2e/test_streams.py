@@ -12,7 +12,8 @@ from e2e.script import Program, finish
 
 HELD = b'{"id":"tx_1","status":"held","amount":100,"currency":"USD"}'
 CREATE = "tx create --amount 100 --currency USD"
-CREATED = "created tx_1 (200). Do not repeat it. Only the output failed:"
+CREATED = "created tx_1 (200), but escrowctl could not print the result:"
+AGAIN = "Do not repeat this command."
 
 
 @pytest.fixture
@@ -58,7 +59,7 @@ def test_a_create_whose_reader_has_left_names_the_id(connected_program: Program)
     process = connected_program.start(*CREATE.split(), "-q", stdout=writable)
     os.close(writable)
     ended = finish(process)
-    assert (ended.code, ended.err) == (12, f"error: {CREATED} the output was closed.\n")
+    assert (ended.code, ended.err) == (12, f"error: {CREATED} the output was closed. {AGAIN}\n")
     assert connected_program.journal() == [("create_transaction", "done")]
 
 
@@ -76,7 +77,7 @@ def test_a_create_whose_stdout_is_full_names_the_id(connected_program: Program) 
     ended = connected_program.bash(f"escrowctl {CREATE} > /dev/full")
     assert (ended.code, ended.err) == (
         12,
-        f"error: {CREATED} the output could not be written: No space left on device.\n",
+        f"error: {CREATED} the output could not be written: No space left on device. {AGAIN}\n",
     )
     assert connected_program.journal() == [("create_transaction", "done")]
 

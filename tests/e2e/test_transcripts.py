@@ -70,7 +70,7 @@ def test_escrow_is_created_released_and_refused_the_second_time(program: Program
     assert (code, settled(shown)) == (
         7,
         "sandbox: built in, no real money\n"
-        f"error: escrowctl already released {resource_id} N s ago (j2). Nothing was sent.\n",
+        f"error: escrowctl already released {resource_id} N s ago (j2). This command sent nothing.\n",
     )
     assert program.journal("--sandbox") == [("create_transaction", "done"), ("release_transaction", "done")]
 

@@ -178,7 +178,7 @@ class Harness:
         self._check_first(ended, applied, entry)
         self._check_key(ended)
         # A user who knows that it is done, and its id, may repeat it although the journal may not know the outcome.
-        told_done = "the outcome is done" in ended.err and bool(applied) and applied[0][2] in ended.err
+        told_done = " is done (" in ended.err and bool(applied) and applied[0][2] in ended.err
         self._check_again(line, applied, entry, told_unknown=ended.code == UNKNOWN and not told_done)
         self.tally.writes += len(applied)
         return ended

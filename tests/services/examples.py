@@ -4,7 +4,7 @@ from services.service import HTML, TEXT, ExampleService, Expected, Reply, ok
 
 CREATE = "tx create --amount 100 --currency USD"
 RELEASED_WORD = 'status.released = ["released"]'
-OBSERVED = "note: GET /transactions is an undocumented call: there may be more items\n"
+OBSERVED = "note: GET /transactions is an undocumented call: the list may be incomplete\n"
 
 # As INTERFACE.md section 7 saw it: 200 for a create, 201 for a webhook, 400 for an update; bare records.
 AS_OBSERVED = ExampleService(
@@ -111,7 +111,7 @@ INTEGERS = ExampleService(
             0,
             '{"id": "41", "http_status": 200, "reply": null, "status_before": "1", "status_after": "4", '
             '"verified": null}\n',
-            'if that means \\"on its way\\": escrowctl -p p config set status.pending 4',
+            "if 4 means that the release is in progress: escrowctl -p p config set status.pending 4",
         ),
         Expected("user get 7 --json", 0, '{"id": 7, "balance": 12345678901234567890.10}\n'),
         Expected("webhook create --url https://x.example -q", 0, "3\n"),
@@ -207,7 +207,7 @@ UNPOINTED = ExampleService(
             '"status_after": null, "verified": null}\n',
         ),
         Expected("user get 77", 0, "partyRef\t77\n"),
-        Expected("webhook create --url https://x.example -q", 12, "", "found no id in the reply for -q"),
+        Expected("webhook create --url https://x.example -q", 12, "", "found no id in the reply, so -q"),
         Expected("webhook list", 0, "\t\thttps://x.example\t\t\n"),
         Expected("api GET /transactions/A-10977 --fields /value/amt --json", 0, '{"/value/amt": 100.00}\n'),
     ),

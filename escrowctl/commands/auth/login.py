@@ -161,7 +161,7 @@ def _store(session: Session, account: Account, key: Secret, *, keyring: bool) ->
                 raise
     if replaced is not None and replaced.origin != origin:
         session.console.note(
-            "key_replaced", f"this key replaces the earlier key of {account.name} for {replaced.origin}."
+            "key_replaced", f"this key replaces the earlier key of profile {account.name} for {replaced.origin}."
         )
     store = "the keyring" if in_keyring else str(credentials.path)
     return store, (_DEFAULT_PROFILE, account.name) in changes

@@ -66,7 +66,7 @@ def status(
     failed = [row.name for row in rows if row.state != _ACCEPTED]
     if check and failed:
         raise EscrowctlError(
-            ErrorCode.CHECK_FAILED, f"accounts with problems: {', '.join(failed)}. The state of each says why."
+            ErrorCode.CHECK_FAILED, f"profiles with problems: {', '.join(failed)}. The column state says why."
         )
 
 
@@ -92,7 +92,7 @@ def logout(context: typer.Context) -> None:
     else:
         resolver.credentials.remove(stored, session.runtime)
         where = "the keyring" if stored.in_keyring else resolver.credentials.path
-        session.console.note("removed", f"the key of {name} for {stored.origin}, from {where}", word="removed")
+        session.console.note("removed", f"the key of profile {name} for {stored.origin}, from {where}", word="removed")
     if profile is not None and profile.api_key_file is not None:
         session.console.note("key_left", f"profile {name} still reads its key from {profile.api_key_file}")
     left = [variable for variable in KEYS if variable in session.runtime.environ]
@@ -173,7 +173,9 @@ def _row_of(session: Session, name: str) -> _Row:
     except EscrowctlError as error:
         # One account's problem does not hide the others.
         return row._replace(state=_reason(error))
-    return row._replace(state=f"the stored key is for {stored.origin}, not for this profile" if stored else "no key")
+    return row._replace(
+        state=f"the stored key is for {stored.origin}, not for this profile's base URL" if stored else "no key"
+    )
 
 
 def _row_of_environment(session: Session) -> _Row:
@@ -205,7 +207,8 @@ def _unused(session: Session, name: str) -> _Row:
         name,
         base_url=stored.origin if stored else None,
         key_source=str(session.resolver.credentials.path),
-        state=f"there is no such profile; to remove its key: {session.program} auth logout -p {name}",
+        state="a key is stored, but there is no such profile; "
+        f"to remove the key: {session.program} auth logout -p {name}",
     )
 
 

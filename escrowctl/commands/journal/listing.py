@@ -79,7 +79,9 @@ def list_entries(
     entries = session.journal_to_read.select(selection)
     session.console.show_listing(Listing(COLUMNS, tuple(view_row(entry) for entry in entries)))
     if len(entries) == limit:
-        session.console.note("more", f"these are the newest {limit}; --limit shows more")
+        session.console.note(
+            "more", f"only the newest {limit} are shown; a larger --limit shows older ones, if there are any"
+        )
 
 
 def show(

@@ -8,7 +8,17 @@ from escrowctl.commands.journal.listing import view_resolved
 from escrowctl.commands.writing import check_text
 from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.operations import CREATE_TRANSACTION
-from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Outcome, Stopped, bad_value, command, not_sent
+from escrowctl.errors import (
+    NOTHING_SENT_NOW,
+    ErrorCode,
+    EscrowctlError,
+    Hint,
+    Outcome,
+    Stopped,
+    bad_value,
+    command,
+    not_sent,
+)
 from escrowctl.journal.accounts import account_of
 from escrowctl.journal.guards import busy
 from escrowctl.journal.model import Entry, State, parse_entry_name
@@ -156,7 +166,7 @@ def _still_unconfirmed(entry: Entry, sentence: str) -> EscrowctlError:
     kind = kind_of(entry.intent.operation)
     return EscrowctlError(
         kind.unconfirmed,
-        f"{entry.name} is recorded as done, but the {entry.intent.verb} is not confirmed: {sentence}",
+        f"the journal has {entry.name} as done, but no reading has confirmed the {entry.intent.verb}: {sentence}",
         hint=command(f"journal resolve {entry.name} --not-applied --reason TEXT", f"if {kind.answers[1]}"),
         outcome=Outcome.DONE,
         facts=entry.facts,
@@ -237,18 +247,25 @@ def _require_own_service(session: Session, entry: Entry, chosen: _Chosen) -> Non
         raise bad_value(
             f"{entry.name} was sent to {intent.url} (profile {intent.profile}), "
             f"but the chosen service is {service.origin}.",
+            effect=NOTHING_SENT_NOW,
             hint=_way_there(session, entry),
         )
     is_decision_alone = chosen.allow_unreadable and not chosen.resend
     if not (is_decision_alone or account_of(service).is_same(intent.account)):
         resolve, rest = f"journal resolve {entry.name}", " --allow-unreadable --reason TEXT"
         raise bad_value(
-            f"{entry.name} was sent with a different or unknown API key (profile {intent.profile}). "
-            "The current API key may show other escrows.",
+            f"{entry.name} was sent with another API key, or with one that the journal does not know (profile "
+            f"{intent.profile}). The current API key may show another account, so nothing was read.",
+            effect=NOTHING_SENT_NOW,
             hint=(
                 _way_there(session, entry),
-                command(f"{resolve} --applied{_id_of(entry)}{rest}", "to record without reading that it was applied"),
-                command(f"{resolve} --not-applied{rest}", "to record without reading that it was not applied"),
+                command(
+                    f"{resolve} --applied{_id_of(entry)}{rest}",
+                    "to record it as applied, without checking at the service",
+                ),
+                command(
+                    f"{resolve} --not-applied{rest}", "to record it as not applied, without checking at the service"
+                ),
             ),
         )
 
@@ -278,7 +295,7 @@ def _still_unknown(entry: Entry, sentence: str) -> EscrowctlError:
             "ask the service's support (quote the idempotency key, time and request id). Then record the answer:",
             command(f"{resolve} --applied{_id_of(entry)} --reason TEXT", was),
             command(f"{resolve} --not-applied --reason TEXT", was_not),
-            command(f"{resolve} --resend --reason TEXT", f"or resend {entry.name} (may {kind.twice})"),
+            command(f"{resolve} --resend --reason TEXT", f"or resend {entry.name} (the service may {kind.twice})"),
         ),
         outcome=Outcome.UNKNOWN,
         facts=entry.facts,

@@ -76,8 +76,8 @@ def _not_as_written(found: Verification, path: str) -> EscrowctlError:
     )
     return EscrowctlError(
         ErrorCode.CHECK_FAILED,
-        f"the journal is damaged: {_bare(found.problem or '')}.",
-        hint=(*ways_on, ACCEPT_HEAD) if found.problem == found.lost else ways_on,
+        f"the journal failed its check: {_bare(found.problem or '')}.",
+        hint=(ACCEPT_HEAD, *ways_on) if found.problem == found.lost else ways_on,
         facts={"records": found.records, "entries": found.entries},
     )
 
@@ -86,7 +86,7 @@ def _accept_head(session: Session, lost: str) -> None:
     head = session.journal.storage.accept_head()
     session.console.note(
         "head_accepted",
-        f"record {head.sequence} is now accepted as the last record ({_bare(lost)})",
+        f"record {head.sequence} is now accepted as the last record (before: {_bare(lost)})",
         word="accepted",
         important=True,
     )
@@ -154,7 +154,8 @@ def import_file(
     if whole:
         session.console.note(
             "restored",
-            "this journal lacks writes sent after the export: check them with the service before you repeat any. "
+            "this journal does not contain writes that were sent after the export. Before you repeat a write, ask the "
+            "service whether it was done. "
             "Do not use any other copy of this journal",
             important=True,
         )

@@ -81,15 +81,17 @@ def write_each(
             lambda found: request_once_only(operation, resource_id, how.body, options, found=found), confirm, how
         )
         _note_result(session, operation, resource_id, result)
-        return _view(operation, resource_id, result)
+        return _view(resource_id, result)
 
     if several:
-        run_several(session, ids, lambda one: _as_line(write_one(one)), done="was accepted")
+        run_several(session, ids, lambda one: _as_line(write_one(one)), verb=operation.verb)
         return
     with session.signals.held():
         view = write_one(ids[0])
         assert isinstance(view.document, dict)
-        session.show(view, done=f"{ids[0]} was accepted for {operation.verb} ({view.document['http_status']})")
+        session.show(
+            view, done=f"the service accepted the {operation.verb} of {ids[0]} ({view.document['http_status']})"
+        )
         session.remember("transaction", ids)
 
 
@@ -99,14 +101,16 @@ def _read_wait(session: Session, operation: Operation, text: str) -> float:
     if not found:
         raise bad_value(f'--deadline "{text}" is not a duration: write one such as 90s, 10m or 2h.')
     if not kind_of(operation.name).proving_statuses(session.service):
+        service = session.service
+        why = f"is not set in profile {service.profile}" if service.profile else "only a profile can set"
         raise bad_value(
-            f"--wait needs status.{done}, which is not set for {session.service.name}.",
-            hint=command(f"config set status.{done} STATUS", "to set it") if session.service.profile else (),
+            f"--wait needs status.{done}, which {why}.",
+            hint=command(f"config set status.{done} STATUS", "to set it") if service.profile else (),
         )
     return float(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
 
 
-def _view(operation: Operation, resource_id: str, result: "WriteResult") -> View:
+def _view(resource_id: str, result: "WriteResult") -> View:
     status = result.entry.settlement.http_status if result.entry else None
     read: dict[str, JsonValue] = {
         "status_before": result.status_before,
@@ -120,7 +124,7 @@ def _view(operation: Operation, resource_id: str, result: "WriteResult") -> View
         **read,
     }
     before, after = result.status_before or "?", result.status_after or "?"
-    line = f"{resource_id}   {before} -> {after}   {_how_verified(operation, result)}"
+    line = f"{resource_id}   {before} -> {after}   {_how_verified(result)}"
     return View(document, resource_id, flatten(document), line=line, named={"id": resource_id, **read}, record=document)
 
 
@@ -131,11 +135,9 @@ def _as_line(view: View) -> View:
     return view._replace(document=document, fields=flatten(document), record=document, outcome="done")
 
 
-def _how_verified(operation: Operation, result: "WriteResult") -> str:
+def _how_verified(result: "WriteResult") -> str:
     if result.verified is True:
         return "confirmed by reading the escrow"
-    if result.verified is False:
-        return f"accepted, not yet {operation.done}"
     return "accepted, but the check afterwards failed" if result.status_after is None else "accepted, not confirmed"
 
 
@@ -143,24 +145,22 @@ def _note_result(session: Session, operation: Operation, resource_id: str, resul
     note, entry, verb, done = session.console.note, result.entry, operation.verb, operation.done
     if entry is None:
         how = (
-            f"was already {done}"
+            f"{resource_id} was already {done}"
             if result.verified
-            else f"was accepted for {verb} earlier, but the {verb} is not confirmed"
+            else f"the {verb} of {resource_id} was accepted earlier, but is not confirmed"
         )
-        note(f"already_{done}", f"{resource_id} {how}. {NOTHING_SENT_NOW}")
+        note(f"already_{done}", f"{how}. {NOTHING_SENT_NOW}")
         return
     note_replayed(session, result)
     if not result.replayed and entry.settlement.http_status not in SUCCESS:
-        how = f"the service replied {entry.settlement.http_status} to {entry.name}"
-        note(f"{done}_despite_refusal", f"{how}, but it now reports {resource_id} as {result.status_after}")
+        how = f"the service replied {entry.settlement.http_status} to the {verb} of {resource_id}"
+        note(f"{done}_despite_refusal", f"{how}, but now reports it as {result.status_after}")
     elif result.verified is False:
-        how = f"accepted, not yet {done}: the status is {result.status_after}"
-        note(f"not_yet_{done}", f"{how}; to check it again: {session.invocation} tx get {resource_id}")
+        how = f"the {verb} of {resource_id} was accepted, but is not confirmed yet: the status is {result.status_after}"
+        note(f"not_yet_{done}", f"{how}; to check again: {session.invocation} tx get {resource_id}")
     elif result.verified is None and not entry.settlement.verified:
-        note(
-            "not_confirmed",
-            f"accepted, but the {verb} is not confirmed: {_why_open(session, operation, resource_id, result)}",
-        )
+        why = _why_open(session, operation, resource_id, result)
+        note("not_confirmed", f"the {verb} of {resource_id} was accepted, but is not confirmed: {why}")
 
 
 def _why_open(session: Session, operation: Operation, resource_id: str, result: "WriteResult") -> str:
@@ -169,8 +169,10 @@ def _why_open(session: Session, operation: Operation, resource_id: str, result: 
     if status is None:
         return f"escrowctl could not read the escrow after the {operation.verb}"
     if status == result.status_before:
-        return f"the status is still {status}; to check it again: {session.invocation} tx get {resource_id}"
+        return f"the status is still {status}; to check again: {session.invocation} tx get {resource_id}"
     why = f"the status is now {status}, which status.{operation.done} does not list"
     if result.status_before is None or session.service.profile is None or session.service.is_pending(status):
         return why
-    return f'{why}; if that means "on its way": {session.invocation} {set_pending(status)}'
+    return (
+        f"{why}; if {status} means that the {operation.verb} is in progress: {session.invocation} {set_pending(status)}"
+    )

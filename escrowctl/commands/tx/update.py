@@ -82,7 +82,9 @@ def _note_reading(session: Session, resource_id: str, result: "WriteResult") -> 
     """Warn of an escrow that reads as released and did not before; report where it could not be read back."""
     if result.record is None:
         status = result.sent.settlement.http_status
-        session.console.note("empty_reply", f"accepted ({status}); the reply has no body")
+        session.console.note(
+            "empty_reply", f"the service accepted the update of {resource_id} ({status}); the reply has no body"
+        )
     if result.why_unread is not None:
         session.console.note(
             "not_read_back", f"escrowctl could not read {resource_id} after the update: {result.why_unread}"

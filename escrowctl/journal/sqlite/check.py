@@ -33,7 +33,7 @@ def _compare_derived(database: sqlite3.Connection) -> str | None:
     dates = _dates(database)
     numbers = [number for (number,) in database.execute("SELECT number FROM entries ORDER BY number")]
     if numbers != sorted(dates):
-        return "the tables entries and records list different writes"
+        return 'the tables "entries" and "records" list different writes'
     totals: dict[TotalKey, Decimal] = {}
     keys = 0
     for start in range(0, len(numbers), _PAGE):

@@ -75,8 +75,9 @@ def damaged(path: Path, why: str) -> EscrowctlError:
 
 
 def lost(path: Path, why: str) -> EscrowctlError:
-    """Return the error that the file contradicts the head saved next to it."""
-    return unusable(path, f"the file is damaged: {why}", hint=(*_when_damaged(path), ACCEPT_HEAD))
+    """Return the error that the file and the head saved next to it do not fit: either may be the bad one."""
+    restore = _restore_instead(path, "if writes are missing or changed, to restore the journal")
+    return unusable(path, why, hint=(command("journal verify", "to check the journal"), ACCEPT_HEAD, restore))
 
 
 def missing(path: Path) -> EscrowctlError:
@@ -95,11 +96,12 @@ def _error_of(path: Path, error: Exception) -> EscrowctlError:
 
 
 def _when_damaged(path: Path) -> tuple[Hint, ...]:
+    return command("journal verify", "to see the damage"), _restore_instead(path, _TO_RESTORE)
+
+
+def _restore_instead(path: Path, label: str) -> Hint:
     file = shlex.quote(str(path))
-    return (
-        command("journal verify", "to see the damage"),
-        Hint(f"mv {file} {file}.damaged && {_RESTORE}", _TO_RESTORE),
-    )
+    return Hint(f"mv {file} {file}.damaged && {_RESTORE}", label)
 
 
 def _advice(path: Path, error: sqlite3.Error) -> Hints:

@@ -90,7 +90,7 @@ class Tail(NamedTuple):
         before = self.links[1].head if len(self.links) > 1 else EMPTY
         if self.links and not self.links[0].follows(before):
             return f"record {self.head.sequence} does not match the record before it"
-        return None if self.ends_alike else "its tables entries and records end with different entries"
+        return None if self.ends_alike else 'its tables "entries" and "records" have different last entries'
 
 
 def read_tail(database: sqlite3.Connection) -> Tail:

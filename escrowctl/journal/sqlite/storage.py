@@ -179,7 +179,7 @@ class SqliteStorage:
         if saved is None:
             return None if last == EMPTY else f"{name} is missing"
         if saved.journal_id != self.journal_id:
-            return f"{name} belongs to another journal, {saved.journal_id}"
+            return f"{name} belongs to journal {saved.journal_id}, not to this one"
         return self._contradiction(saved.head, last)
 
     def require_complete(self) -> None:
@@ -243,7 +243,7 @@ class SqliteStorage:
             if saved is not None and saved.journal_id != self.journal_id:
                 hint = (
                     Hint("escrowctl journal import EXPORT --restore", f"to restore journal {saved.journal_id}"),
-                    f"or check which journal it belongs to, then remove {self._saved.path}",
+                    f"or check which journal {self.path} is, then remove {self._saved.path}",
                 )
                 raise unusable(self.path, f"its head file belongs to journal {saved.journal_id}", hint=hint)
 

@@ -190,5 +190,5 @@ class SqliteTransaction:
             self._db.execute(f"SELECT * FROM {table} WHERE {condition}", values).fetchall() for table in TOTALS
         )
         if rows != copied:
-            raise damaged(self.path, "its two tables of totals disagree about what caps count")
+            raise damaged(self.path, "its two copies of the totals for caps differ")
         return [Total(TotalKey(*key), Decimal(amount)) for *key, amount in rows]

@@ -89,7 +89,7 @@ def test_create_whose_stdout_is_full_is_reported_as_json(connected_program: Prog
         12,
         {
             "code": "result_not_printed",
-            "message": f"{CREATED} the output could not be written: No space left on device.",
+            "message": f"{CREATED} the output could not be written: No space left on device. {AGAIN}",
             "hint": None,
             "http_status": None,
             "request_id": None,

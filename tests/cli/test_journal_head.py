@@ -13,6 +13,7 @@ from wire_server import WireServer
 from cli.older_journals import write_journal
 from cli.replies import CREATE, RELEASE, held, writes_meet
 from escrowctl import files
+from escrowctl.journal.sqlite.head import HeadFile, SavedHead
 
 OTHER = ("tx", "create", "--amount", "101", "--currency", "USD")
 VERIFY, ACCEPT = ("journal", "verify"), ("journal", "verify", "--accept-head")
@@ -228,6 +229,25 @@ def test_migrated_journal_of_an_earlier_format_gets_a_head(service_and_run: Serv
     assert (listed.code, sequence(state)) == (0, records(state))
     (state / "journal.head").unlink()
     assert (run(*CREATE).code, server.writes) == (17, [])
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_write_while_a_reader_compares_the_head_is_no_loss(
+    service_and_run: ServiceAndRun, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    _, run = service_and_run(writes_meet(held))
+    assert run(*RELEASE).code == 0
+    read, others = HeadFile.read, [OTHER]
+
+    def read_while_another_writes(file: HeadFile) -> SavedHead | None:
+        saved = read(file) if moment == "after" else None
+        while others:
+            assert run(*others.pop()).code == 0
+        return saved or read(file)
+
+    monkeypatch.setattr(HeadFile, "read", read_while_another_writes)
+    listed = run("--json", "journal", "list")
+    assert (listed.code, others) == (0, []), listed.err
 
 
 def test_head_that_cannot_be_updated_only_lags(

@@ -19,7 +19,7 @@ NOTHING_SENT_NOW = "This command sent nothing."
 NOTHING_IMPORTED = "Nothing was imported."
 NOTHING_RECORDED = "Nothing was recorded."
 NOTHING_STORED = "Nothing was stored."
-ONLY_READ = "This was only a read."
+ONLY_READ = "This command only reads: it changed nothing."
 
 
 class ExitCode(IntEnum):
@@ -41,7 +41,7 @@ class ExitCode(IntEnum):
     UNAUTHENTICATED = 4, "not authenticated: nothing configured, no usable key, 401"
     FORBIDDEN = 5, "forbidden by the service (403) or by the profile"
     NOT_FOUND = 6, "not found (404)"
-    CONFLICT = 7, "conflict (409), already done, or another process is working on it"
+    CONFLICT = 7, "conflict (409), already done, or another process is working on the same write"
     REFUSED = 8, "refused by the service (400, 422, 301, 307, 308, ...)"
     RATE_LIMITED = 9, "rate limited (429)"
     READ_FAILED = 10, "a read failed at the service: 5xx, time-out, unreadable reply"
@@ -50,10 +50,10 @@ class ExitCode(IntEnum):
     WAIT_EXPIRED = 13, "--wait ended before the write was confirmed: it was accepted, do not repeat it"
     SIGNATURE = 14, "reserved: no command ends with it yet"
     PARTIAL = 15, "several items: some failed, none unknown"
-    CHECK_FAILED = 16, "a check failed; or a write was accepted, but its result is not as expected: do not repeat it"
+    CHECK_FAILED = 16, "a check failed; or a write was accepted, but not with the expected result: do not repeat it"
     LOCAL_STATE = 17, "local state unusable (journal, sandbox store, output); nothing was sent"
-    INTERRUPTED = 130, "interrupted (Ctrl-C); every write of this command has a known outcome"
-    TERMINATED = 143, "terminated (SIGTERM); every write of this command has a known outcome"
+    INTERRUPTED = 130, "interrupted (Ctrl-C); no write of this command has an unknown outcome"
+    TERMINATED = 143, "terminated (SIGTERM); no write of this command has an unknown outcome"
 
 
 class Outcome(StrEnum):

@@ -82,7 +82,7 @@ def _dispatch(words: "Sequence[str]", session: "Session") -> int:
         return _fail(session, error)
     except Stopped as stopped:
         # Where no write was possible, the sentence would only raise the question.
-        usual = "Every write of this command has a known outcome." if "journal" in session.__dict__ else ""
+        usual = "No write of this command has an unknown outcome." if "journal" in session.__dict__ else ""
         return _fail(session, EscrowctlError(stopped.code, f"stopped. {stopped.standing or usual}".rstrip()))
     except OutputClosedError:
         # The command did its work; a reader of stdout may close it early.

@@ -40,7 +40,7 @@ class Prompt:
         if self._options.json:
             return "--json is set"
         if runtime.environ.get("CI"):
-            return "CI is set"
+            return "the variable CI is set"
         return None if runtime.stdin.isatty() and runtime.stderr.isatty() else "there is no terminal"
 
     def confirm(self, lines: list[str], word: str, *, why: str, declined: str) -> None:
@@ -57,7 +57,9 @@ class Prompt:
             raise Stopped(stopped.code, f"{declined}. {NOTHING_SENT}") from None
         if answer != word:
             typed = answer if len(answer) <= _MAX_ECHO else f"{answer[:_MAX_ECHO]}..."
-            why_not = f'you typed "{typed}" instead of "{word}": {declined}' if typed else f"declined; {declined}"
+            why_not = (
+                f'you typed "{typed}" instead of "{word}": {declined}' if typed else f"you did not confirm: {declined}"
+            )
             raise not_sent(ErrorCode.DECLINED, f"{why_not}.")
 
     def ask(self, *lines: str) -> str:

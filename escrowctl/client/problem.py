@@ -48,8 +48,8 @@ def refusal_hint(service: Service, status: int) -> Hints:
         case 401:
             return f"the key came from {service.key_source}: check that it is the key for {service.origin}"
         case 404 if not service.sandbox:
-            prefix = service.api_prefix or "/"
-            return command("config get api_prefix", f"if every id gives 404, check the API prefix ({prefix})")
+            doubt = f"if every id gives 404, the API prefix ({service.api_prefix or '/'}) may be wrong"
+            return command("config set api_prefix /PREFIX", doubt) if service.profile else doubt
         case 301 | 307 | 308:
             return f"correct the base URL (from {service.url_source}): escrowctl does not follow redirects"
         case _:

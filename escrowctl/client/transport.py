@@ -90,7 +90,7 @@ class _Attempt:
         """Return the seconds left; raises `expired` when there are none."""
         seconds = self._end - self._monotonic()
         if seconds <= 0:
-            raise expired("the attempt's deadline passed")
+            raise expired("the deadline passed")
         return seconds
 
 

@@ -21,7 +21,7 @@ VARIABLES = (
     ("ESCROWCTL_CA_BUNDLE", "certificates to trust in place of the system's"),
     ("ESCROWCTL_JOURNAL_ID", "the only journal that live writes may use; with any other they fail (exit 17)"),
     ("ESCROWCTL_HOME", "one folder for config, state and cache: an absolute path"),
-    ("HTTPS_PROXY, ALL_PROXY, NO_PROXY", "proxies for other hosts; loopback addresses are reached directly"),
+    ("HTTPS_PROXY, ALL_PROXY, NO_PROXY", "proxies; loopback addresses are always reached directly"),
     (
         "SSL_CERT_FILE, SSL_CERT_DIR, SSLKEYLOGFILE",
         "ignored; set ESCROWCTL_CA_BUNDLE to replace the system's certificates",

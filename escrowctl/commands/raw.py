@@ -95,7 +95,7 @@ def _confirm_raw(session: Session, operation: Operation, body: JsonValue) -> Non
     session.prompt.confirm(
         [
             f"  {what}" + (f"  {encode(body)}" if body is not None else ""),
-            "The interface does not document this call. To send it, type yes:",
+            "The service does not document this call. To send it, type yes:",
         ],
         "yes",
         why=f"{what} needs confirmation",

@@ -32,7 +32,7 @@ def get_transactions(
 
 
 def list_transactions(context: typer.Context) -> None:
-    """List escrows, as the service lists them (undocumented: seen in use only).
+    """List escrows, as the service lists them (the service does not document it).
 
     The call was seen in activity listings; its contract is not shown. So the request has no
     parameters: no filter, no paging. The reply may be one page of several.

@@ -112,7 +112,7 @@ def _first(fields: dict[str, JsonValue], names: tuple[str, ...]) -> JsonValue:
 def _make_body(session: Session, url: str | None, events: list[str], data: dict[str, JsonValue]) -> JsonValue:
     """Return what was given, under the names that the profile says, and nothing else."""
     if url is None and not data:
-        raise bad_value("an endpoint needs --url, or its complete body in --data.")
+        raise bad_value("webhook create needs --url, or the complete request body in --data.")
     given: dict[str, JsonValue] = {}
     if url is not None:
         given[session.service.webhooks.url_field] = _check_url(session, url)

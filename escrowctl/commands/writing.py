@@ -11,7 +11,7 @@ from escrowctl.contract.json import Broken, Defect, JsonValue, read_reply
 from escrowctl.contract.money import Money, check_minor_digits, may_be_listed, parse_amount, parse_currency
 from escrowctl.contract.operations import Operation
 from escrowctl.contract.record import Located, Record, describe_money
-from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Outcome, bad_value, command
+from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Hint, Outcome, bad_value, command
 from escrowctl.files import NotRegularError, TooLargeError, read_regular
 from escrowctl.journal.model import parse_entry_name
 from escrowctl.output.view import View
@@ -94,7 +94,7 @@ def _read_source(value: str, stdin: TextIO) -> bytes:
     try:
         return read_regular(Path(value[1:]), limit=_MAX_DATA)[0]
     except NotRegularError as error:
-        raise bad_value(f"--data {value} {error.strerror}: @- reads standard input.") from error
+        raise bad_value(f"--data {value} {error.strerror}: write @FILE, or @- for standard input.") from error
     except TooLargeError as error:
         raise bad_value(f"--data {value} {error.strerror}.") from error
     except OSError as error:
@@ -114,7 +114,12 @@ def _place(body: bytes, defect: Defect) -> str:
 def check_currency(session: Session, text: str, *, name: str = "--currency") -> str:
     """Return a currency code of ISO 4217 or of the profile; the profile is read only for a code that it may list."""
     listed = session.service.currencies if may_be_listed(text) else frozenset()
-    return parse_currency(text, listed=listed, name=name)
+    try:
+        return parse_currency(text, listed=listed, name=name)
+    except EscrowctlError as error:
+        if error.hints and session.service.profile is None:
+            error.hints = (Hint("escrowctl auth login", f"to let escrowctl accept {text}, first create a profile"),)
+        raise
 
 
 def show_request(session: Session, request: "WriteRequest") -> None:
@@ -174,9 +179,8 @@ def show_created(session: Session, result: "WriteResult", view: View) -> None:
     done, status = entry.intent.done, entry.settlement.http_status
     note_replayed(session, result)
     if result.earlier is not None:
-        same = (
-            f"{result.earlier.name} already has the id {view.id}: the service may have created only one record for both"
-        )
+        earlier = f"the id of {result.earlier.name}"
+        same = f"the service replied with {view.id}, {earlier}: it may have created one record for both"
         session.console.note("same_id", same, word="warning", important=True)
     if view.id is None:
         _note_missing_id(session, result)

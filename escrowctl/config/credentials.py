@@ -138,7 +138,7 @@ class Credentials:
         except OSError as error:
             raise bad_config(f"{self.path}: {error.strerror or error}.") from error
         try:
-            return tomllib.loads(read_private_text(self.path, source="stored keys"))
+            return tomllib.loads(read_private_text(self.path, source="the stored keys"))
         except tomllib.TOMLDecodeError:
             # The parser's message could quote a key.
             raise bad_config(f"{self.path}: not TOML.") from None
@@ -196,11 +196,11 @@ def remove_from_keyring(profile: str, origin: str, environ: Mapping[str, str]) -
 
 def _open(environ: Mapping[str, str]) -> Any:  # the extra may not be installed, so its types may not be known
     if environ.get("CI"):
-        raise KeyringError("CI is set, and CI jobs have no keyring")
+        raise KeyringError("the variable CI is set, and CI jobs have no keyring")
     try:
         package = import_module("keyring")
     except ImportError:
-        raise KeyringError("it is not installed: pip install 'escrowctl[keyring]'") from None
+        raise KeyringError("the Python package keyring is missing: pip install 'escrowctl[keyring]'") from None
     ring = _call(package.get_keyring)
     if getattr(ring, "priority", 0) < _RECOMMENDED:
         raise KeyringError(f"this system has no keyring ({type(ring).__module__.rpartition('.')[2]})")

@@ -165,7 +165,8 @@ class KnownKeys:
         for key in self._keys:
             if any(holds_key(word, key) for word in self._words if len(word) >= MIN_KEY_CHARS):
                 raise bad_value(
-                    "the API key is on the command line, where ps and the shell history show it: replace the key."
+                    "the API key is on the command line, where ps and the shell history show it: "
+                    "get a new key from the service."
                 )
             for name, value in self._environ.items():
                 if _is_read(name) and len(value) >= MIN_KEY_CHARS and holds_key(value, key):

@@ -36,7 +36,7 @@ _Pointer = Annotated[str, StringConstraints(pattern=r"^(/.+)$")]
 _CurrencyCode = Annotated[str, StringConstraints(pattern=r"^[A-Z0-9]{3,10}$")]
 
 _POINTER = "a JSON Pointer such as /data/id"
-_NAME_IS = "1 to 64 letters, digits, points, hyphens and underscores"
+_NAME_IS = "1 to 64 letters, digits, dots, hyphens and underscores"
 _FIELD_NAME = "the name of a field, such as url"
 _TRUTH = "true or false, without quotes"
 

@@ -275,7 +275,7 @@ class Resolver:
     def _nothing_configured(self) -> EscrowctlError:
         has_key = any(name in self._environ for name in KEYS)
         message = (
-            "an API key is set, but no base URL: set ESCROWCTL_BASE_URL to the service of the key."
+            "an API key is set, but no base URL: set ESCROWCTL_BASE_URL to the URL of the key's service."
             if has_key
             else "nothing is configured: no profile, no API key, no base URL."
         )
@@ -333,7 +333,8 @@ def _require_same(choice: Choice, origin: Origin, *, source: str) -> None:
     profile, profile_origin = choice.profile_name, choice.origin
     if str(profile_origin) != str(origin):
         raise bad_config(
-            f"{source} points to {origin}, but profile {profile} is {profile_origin}: leave one of them out.",
+            f"{source} points to {origin}, but profile {profile} has the base URL {profile_origin}: "
+            "use only one of them.",
             hint=f"unset {source}" if source.startswith("ESCROWCTL") else (),
         )
 
@@ -345,7 +346,7 @@ def _no_key(choice: Choice, environ: Mapping[str, str]) -> EscrowctlError:
     unused = next((name for name in KEYS if environ.get(name)), None)
     return not_sent(
         ErrorCode.KEY_MISSING,
-        f"there is no API key for {choice.origin} (from {choice.source}).",
+        f"there is no API key for {choice.origin} (the base URL from {choice.source}).",
         hint=(
             f"to store one: escrowctl auth login {whose}",
             f"if {unused} is the key for {choice.origin}: export ESCROWCTL_BASE_URL={url}"

@@ -20,7 +20,7 @@ class Standing(StrEnum):
     """Where an operation is known from."""
 
     PUBLISHED = "published"
-    OBSERVED = "undocumented: seen in use only"
+    OBSERVED = "the service does not document it"
     FOREIGN = "not in the interface"
 
 

@@ -71,8 +71,8 @@ def _require_complete(text: str, call: Call, whole: Call, method: str) -> None:
     same = (call.operation.name, call.resource_id) == (whole.operation.name, whole.resource_id)
     if method not in READING_METHODS and not same:
         raise bad_value(
-            f'"{text}" is not the complete path: the base URL or api_prefix contains its first part. '
-            "Move that part from there into the path."
+            f'"{text}" is only the end of the path: the base URL or api_prefix contains the first part. '
+            "Move the first part from there into the path."
         )
 
 

@@ -25,7 +25,7 @@ from escrowctl.journal.model import DECIDED_APPLIED, Entry, Intent, Settlement, 
 from escrowctl.runtime import ago
 
 _WHAT_IS_REPORTED = "to see what the service reports"
-_WHAT_THIS_KEY_SHOWS = "to see what this API key shows"
+_WHAT_THIS_KEY_SHOWS = "to read it with the current API key"
 
 
 class FutureDated(NamedTuple):
@@ -104,7 +104,7 @@ def check_account(earlier: Entry, intent: Intent) -> None:
     raise _refusal(
         ErrorCode.KEY_REUSED,
         f"{earlier.name} ({earlier.sent_at}) used the idempotency key {intent.idempotency_key} with another API key, "
-        "or with one that the journal does not know. It may have been for another account.",
+        f"or the journal does not know which. {earlier.name} may belong to another account.",
         earlier,
         hint=(
             *([command(f"tx get {shlex.quote(resource_id)}", _WHAT_THIS_KEY_SHOWS)] if resource_id else []),
@@ -161,7 +161,9 @@ def require_countable(intent: Intent, caps: Mapping[str, Decimal]) -> Money:
     """Return what a write moves, under caps; refuse what they cannot count (`ErrorCode.CAPPED`)."""
     limited = f"the profile {intent.profile} has caps"
     if intent.money is None:
-        raise _capped(intent, f"{limited}, but the amount of this {intent.verb} is not known.")
+        raise _capped(
+            intent, f"{limited}, and escrowctl cannot tell the amount of this {intent.verb}, so it is refused."
+        )
     if intent.money.amount <= 0:
         raise _capped(
             intent, f"{limited}, but the amount of this {intent.verb} is {intent.money}: it must be above zero."
@@ -185,11 +187,11 @@ def over_cap(
             hint=Hint(f"escrowctl journal list --since {day} --operation {verb}", "to see what counts"),
         )
     names = [f"j{number}" for number in ahead.numbers]
-    are = " and others are" if ahead.more else " is" if len(names) == 1 else " are"
+    more = " and others" if ahead.more else ""
     return _capped(
         intent,
-        f"{limit}. Counted: {spent} {currency}, of which {ahead.amount} {currency} only because {', '.join(names)}"
-        f"{are} dated in the future ({ahead.date}). This {verb} is {money}. Check the clock.",
+        f"{limit}. Counted: {spent} {currency}. This includes {ahead.amount} {currency} of {', '.join(names)}"
+        f"{more}, dated in the future ({ahead.date}). This {verb} is {money}. Check the clock.",
         hint=tuple(command(f"journal show {name}") for name in names),
     )
 
@@ -276,9 +278,9 @@ def _confusable(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError:
 
 
 def _how_done(entry: Entry) -> str:
-    if entry.state is not State.DONE:
-        return f"may have been {entry.intent.done}"
-    return f"was {entry.intent.done}" if entry.settlement.verified else f"was accepted for {entry.intent.verb}"
+    if entry.state is State.DONE and entry.settlement.verified:
+        return f"was {entry.intent.done}"
+    return f"may have been {entry.intent.done}"
 
 
 def _already_done(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError:
@@ -288,7 +290,7 @@ def _already_done(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError
     if not intent.account.is_same(entry.intent.account):
         return _refusal(
             ErrorCode.CONFLICT,
-            f"{typed} {_how_done(entry)} {when}, with another API key or with one that the journal does not know: that "
+            f"{typed} {_how_done(entry)} {when}, with another API key, or the journal does not know which: that "
             "escrow may belong to another account.",
             entry,
             hint=(
@@ -304,7 +306,7 @@ def _already_done(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError
         if entry.settlement.verified
         else f"{when} an operator recorded that {what} was applied."
         if entry.settlement.detail == DECIDED_APPLIED
-        else f"the service already accepted {what} {when}, but its status has not confirmed it yet."
+        else f"the service already accepted {what} {when}, but does not report it as {intent.done} yet."
     )
     alias = "" if typed == then else f" In {entry.name} the id is written {then}."
     hint = () if entry.settlement.verified else command(f"tx get {typed}", _WHAT_IS_REPORTED)

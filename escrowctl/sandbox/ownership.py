@@ -80,7 +80,7 @@ def claim_store(folder: Path, *, alone: bool = False, timeout: float = TIMEOUT_S
             if served := find_server(folder):
                 raise _busy(f"the sandbox is being served at {served.base_url} (process {served.pid})")
             if time.monotonic() > end:
-                raise _busy(f"other commands have used the sandbox in {folder} for {timeout:g} seconds")
+                raise _busy(f"the sandbox in {folder} is busy: escrowctl waited {timeout:g} s for other commands")
             time.sleep(_POLL_SECONDS)
         if alone:
             _write(handle, folder / LOCK_NAME, "")

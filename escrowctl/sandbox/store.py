@@ -286,7 +286,7 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
     if owner != APPLICATION_ID and (owner, version, tables) != (0, 0, 0):
         raise unusable(path, REASONS[sqlite3.SQLITE_NOTADB])
     if version > NEWEST_VERSION:
-        known = f"its version is {version}, and this escrowctl knows {NEWEST_VERSION}"
+        known = f"its format is {version}, but this escrowctl reads formats up to {NEWEST_VERSION}"
         raise unusable(path, f"a newer escrowctl created it ({known})")
     return int(version)
 

@@ -117,7 +117,7 @@ def find_difference(service: Service, entry: Entry) -> EscrowctlError | None:
         return None
     return EscrowctlError(
         ErrorCode.CHECK_FAILED,
-        f"the service created {made}, but {' and '.join(differences)}.",
+        f"the service created {made}, but {' and '.join(differences)}. Do not repeat the create.",
         hint=command(f"tx get {shlex.quote(made)}"),
         outcome=Outcome.DONE,
         facts={**entry.facts, "id": made},
@@ -174,7 +174,11 @@ def _failure(service: Service, result: WriteResult) -> EscrowctlError:
     failure.facts = {**failure.facts, "body": result.record.document}
     pointer = _find_pointer(service, entry, result.record)
     if service.profile is not None and (pointer is not None or NO_ID in judged.detail):
-        named = f"if {pointer} is the id" if pointer is not None else "if you know which field of the reply is the id"
+        named = (
+            f"if the field {pointer} is the id"
+            if pointer is not None
+            else "if you know which field of the reply is the id"
+        )
         failure.hints = (
             command(f"config set reply.id {shlex.quote(pointer or '/FIELD')}", named),
             command(f"journal resolve {entry.name}", f"then resolve {entry.name}"),

@@ -12,7 +12,7 @@ Confirm = Callable[[str, Located | None], bool]
 """Asks for confirmation with the id and the record as read; returns whether a question was asked (and time
 passed); raises EscrowctlError where it is not confirmed."""
 
-_WITHOUT_CHECK = Hint("repeat the command with --allow-unreadable", "to skip this check")
+_WITHOUT_CHECK = Hint("repeat the command with --allow-unreadable", "to send it without reading the escrow first")
 
 
 def inspect(reader: Reader, resource_id: str, *, allow_unreadable: bool, verb: str) -> Located | None:

@@ -152,9 +152,9 @@ def _judge_create(answer: Answer, found: str | None, sent: Sent) -> Judgement:
     if found is None or not is_id(found):
         return _unproven(answer, NO_ID)
     if found.casefold() in sent.own_ids:
-        return _unproven(answer, f'the id in the reply, "{found[:80]}", was also in the request')
+        return _unproven(answer, f'the id in the reply, "{found[:80]}", was also in the request, so it proves nothing')
     if answer.status == _ACCEPTED:
-        why = f"escrowctl has not yet read {found[:80]} to confirm it"
+        why = f"escrowctl could not confirm it by reading {found[:80]}"
         return Judgement(Outcome.UNKNOWN, _answered(answer, why), result_id=found)
     return Judgement(Outcome.DONE, str(answer.status), result_id=found)
 

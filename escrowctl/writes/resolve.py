@@ -114,7 +114,8 @@ class Resolver:
         if request is None:
             how = "another --reference" if entry.intent.reference else f"--allow-duplicate {entry.name}"
             raise bad_value(
-                f"{entry.name} cannot be sent again from the journal, which stores secrets only as hashes.",
+                f"{entry.name} contained a secret, and the journal stores only its hash: escrowctl cannot "
+                f"send {entry.name} again.",
                 hint=f"repeat the original command with {how}",
             )
         self._writer.check(request)

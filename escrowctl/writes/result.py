@@ -63,7 +63,7 @@ def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
         case State.NOT_SENT:
             return not_sent(
                 ErrorCode.NO_CONNECTION,
-                f"the {verb} was not sent: {settlement.detail}.",
+                f"the {verb} failed: {settlement.detail}.",
                 hint=connection_hint(service),
                 facts=facts,
             )
@@ -108,7 +108,7 @@ def not_recorded(entry: Entry, settlement: Settlement, error: EscrowctlError) ->
 
 
 def _throttled_hint(service: Service) -> Hints:
-    goal, unprocessed = "to let escrowctl repeat it", "if the service never processes what it answers with 429 or 425"
+    goal, unprocessed = "to let escrowctl retry such a write", "if a 429 or 425 always means that nothing was done"
     if service.profile is None:
         return (
             Hint("escrowctl auth login", f"{goal}, first create a profile"),

@@ -244,7 +244,8 @@ def test_api_create_with_another_amount_shows_the_reply_and_fails(service_and_ru
     assert result.out == '{"data": {"id": "tx_1", "amount": 1, "currency": "USD"}, "ok": true}\n'
     assert result.code == 16
     assert result.err == (
-        "error: the service created tx_1, but its amount is 1 (100 was sent).\nhint: escrowctl tx get tx_1\n"
+        "error: the service created tx_1, but its amount is 1 (100 was sent). Do not repeat the create.\n"
+        "hint: escrowctl tx get tx_1\n"
     )
 
 
@@ -260,7 +261,7 @@ def test_raw_write_is_confirmed_and_sent_once(method: str, service_and_run: Serv
     assert (typed.code, typed.out) == (0, "null\n")
     assert typed.err == (
         f"  {method} {server.base_url}/api/v1/webhooks/wh_1/rotate\n"
-        "The interface does not document this call. To send it, type yes:\n> "
+        "The service does not document this call. To send it, type yes:\n> "
     )
     assert declined.code == 3
     assert [(seen.method, seen.body, seen.header("content-type")) for seen in server.seen] == [(method, b"", None)]

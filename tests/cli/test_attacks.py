@@ -278,7 +278,7 @@ def test_prefix_with_a_part_of_a_path_is_refused(profiles: Callable[..., tuple[W
     result = run("api", "PUT", "/release", "--yes", "--json", environ=around)
 
     assert (result.code, server.writes) == (2, [])
-    assert "api_prefix contains its first part" in result.error["message"]
+    assert "api_prefix contains the first part" in result.error["message"]
 
 
 def test_a_path_of_any_length_ends_in_a_sentence(service_and_run: ServiceAndRun) -> None:
@@ -307,7 +307,7 @@ def test_accepted_is_not_called_released(service_and_run: ServiceAndRun) -> None
 
     assert again.code == 7
     assert again.error["message"].startswith("the service already accepted the release of tx_1 ")
-    assert "has not confirmed it yet." in again.error["message"]
+    assert "does not report it as released yet." in again.error["message"]
 
 
 def test_skip_released_refuses_while_the_record_is_not_released(

@@ -273,7 +273,11 @@ def test_login_names_missing_or_wrong_options_before_reading_the_key(
 
 @pytest.mark.parametrize(
     ("flag", "environ", "why"),
-    [("--no-input", {}, "--no-input is set"), ("--json", {}, "--json is set"), ("-q", {"CI": "1"}, "CI is set")],
+    [
+        ("--no-input", {}, "--no-input is set"),
+        ("--json", {}, "--json is set"),
+        ("-q", {"CI": "1"}, "the variable CI is set"),
+    ],
 )
 def test_login_that_must_not_prompt_fails_without_a_key(run: Run, flag: str, environ: dict[str, str], why: str) -> None:
     words = ("auth", "login", "--base-url", "https://a.example.com", "--mode", "test", flag)
@@ -515,11 +519,11 @@ def test_failing_keyring_is_replaced_by_the_file_with_a_warning(
     if case == "not installed":
         monkeypatch.setitem(sys.modules, "keyring", None)
     why = {
-        "not installed": "it is not installed: pip install 'escrowctl[keyring]'",
+        "not installed": "the Python package keyring is missing: pip install 'escrowctl[keyring]'",
         "fails": "RuntimeError",
         "none": "this system has no keyring (keyring_stub)",
         "forgets": "it did not return the key that was stored",
-        "CI": "CI is set, and CI jobs have no keyring",
+        "CI": "the variable CI is set, and CI jobs have no keyring",
     }[case]
 
     environ = {"CI": "true"} if case == "CI" else {}
@@ -546,8 +550,8 @@ def test_missing_keyring_is_reported_with_a_fix(run: Run, serve: Serve, monkeypa
 
     assert (result.code, result.out, len(server.seen)) == (4, "", 1)
     assert result.err.splitlines() == [
-        "error: the key of profile a was stored in the keyring, but the keyring cannot be used now: it is not "
-        "installed: pip install 'escrowctl[keyring]'. Nothing was sent.",
+        "error: the key of profile a was stored in the keyring, but the keyring cannot be used now: the Python "
+        "package keyring is missing: pip install 'escrowctl[keyring]'. Nothing was sent.",
         "hint: escrowctl auth login -p a",
         "      or set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY",
     ]
@@ -682,7 +686,7 @@ def test_status_warns_of_stored_keys_that_others_can_read(
 
     assert result.code == 0
     assert "is accessible to other users (mode 0640)" in result.out.splitlines()[0]
-    assert "warning: stored keys:" in result.err
+    assert "warning: the stored keys:" in result.err
     assert [run("-p", "a", *words).code for words in (("user", "get", "u_1"), ("auth", "logout"))] == [2, 2]
     assert [len(server.seen) for server in accounts] == [0, 0]
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from conftest import KEY, Run, ServiceAndRun
 
+from cli.conftest import Profile
 from cli.replies import HELD, json_reply
 
 AMOUNTS = (
@@ -120,6 +121,24 @@ def test_a_currency_that_is_none_is_refused(currency: str, sentence: str, servic
 
     assert (result.code, result.out, server.seen) == (2, "", [])
     assert result.err.splitlines()[0] == f"error: {sentence} Nothing was sent."
+
+
+def test_hint_of_an_unknown_currency_lets_the_profile_accept_it(profile: Profile, run: Run) -> None:
+    profile()
+    create = ("tx", "create", "--amount", "5", "--currency", "XAU", "--json")
+
+    refused = run(*create)
+    followed = run(*refused.error["hint"].rpartition("escrowctl ")[2].split())
+
+    assert (refused.code, followed.code, run(*create, "--dry-run").code) == (2, 0, 0)
+
+
+def test_hint_of_an_unknown_currency_without_a_profile_is_to_create_one(service_and_run: ServiceAndRun) -> None:
+    _, run = service_and_run(json_reply(HELD))
+
+    refused = run("tx", "create", "--amount", "5", "--currency", "XAU", "--json")
+
+    assert refused.error["hint"] == "to let escrowctl accept XAU, first create a profile: escrowctl auth login"
 
 
 @pytest.mark.parametrize(("resource_id", "sentence"), IDS)

@@ -90,8 +90,8 @@ def test_write_of_unknown_amount_is_refused_under_caps(profile: Profile, run: Ru
     foreign = run("api", "POST", "/refunds", "--data", '{"amount":1,"currency":"USD"}', "--yes", "--json")
 
     assert ([release.code, foreign.code], server.writes) == ([5, 5], [])
-    assert "the amount of this release is not known" in release.error["message"]
-    assert "the amount of this POST call is not known" in foreign.error["message"]
+    assert "cannot tell the amount of this release" in release.error["message"]
+    assert "cannot tell the amount of this POST call" in foreign.error["message"]
 
 
 def test_update_counts_only_when_it_sets_an_amount(profile: Profile, run: Run) -> None:
@@ -196,7 +196,7 @@ def test_cap_refusal_names_entries_dated_after_now(profile: Profile, run: Run) -
 
     assert (result.code, result.error["message"], result.error["hint"]) == (
         5,
-        "the profile a caps creates at 100 USD a day (UTC). Counted: 81 USD, of which 81 USD only because j2 is "
+        "the profile a caps creates at 100 USD a day (UTC). Counted: 81 USD. This includes 81 USD of j2, "
         "dated in the future (2036-11-21T12:00:00.000Z). This create is 99 USD. Check the clock. Nothing was sent.",
         "escrowctl journal show j2",
     )
@@ -209,7 +209,7 @@ def test_cap_refusal_names_three_entries_at_most(profile: Profile, run: Run) -> 
 
     result = run(*create("1"), "--json", now=lambda: DAY)
 
-    assert "because j1, j2, j3 and others are dated in the future" in result.error["message"]
+    assert "of j1, j2, j3 and others, dated in the future" in result.error["message"]
     assert result.error["hint"].splitlines() == [f"escrowctl journal show j{number}" for number in (1, 2, 3)]
 
 

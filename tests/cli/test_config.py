@@ -85,7 +85,10 @@ def test_default_profile_is_listed_with_its_file(run: Run, write_config: WriteCo
     assert settings_of(run) == BUILT_IN | {
         "profile": ("acme-test", f"default_profile in {path}"),
         "base_url": ("https://test.escrow.example.com", here),
-        "api_key": (None, "there is no API key for https://test.escrow.example.com (from default profile acme-test)."),
+        "api_key": (
+            None,
+            "there is no API key for https://test.escrow.example.com (the base URL from default profile acme-test).",
+        ),
         "mode": ("test", here),
         "caps": ({"EUR": "5000"}, here),
         "status.released": (["released", "paid_out"], here),

@@ -37,8 +37,8 @@ def test_create_without_an_id_is_unknown_and_shows_the_reply(profile: Profile, r
         "  sent             "
     )
     assert result.err.endswith(
-        "hint: if /escrowNo is the id:  escrowctl -p a config set reply.id /escrowNo\n"
-        "      then resolve j1:         escrowctl -p a journal resolve j1\n"
+        "hint: if the field /escrowNo is the id:  escrowctl -p a config set reply.id /escrowNo\n"
+        "      then resolve j1:                   escrowctl -p a journal resolve j1\n"
     )
     assert journal() == [("create_transaction", "unknown")]
 
@@ -176,7 +176,7 @@ def test_echoed_id_proves_nothing(body: bytes, line: tuple[str, ...], service_an
     result = run(*CREATE, *line, "--json")
 
     assert (result.code, result.out) == (12, "")
-    assert "was also in the request." in result.error["message"]
+    assert "was also in the request, so it proves nothing." in result.error["message"]
 
 
 @pytest.mark.parametrize(

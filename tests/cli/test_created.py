@@ -56,7 +56,7 @@ def test_accepted_create_that_cannot_be_read_is_unknown(
     result = run(*CREATE)
 
     assert (result.code, result.out, len(server.seen)) == (12, "", 2)
-    assert "the service replied 202, but escrowctl has not yet read tx_1 to confirm it." in result.err
+    assert "the service replied 202, but escrowctl could not confirm it by reading tx_1." in result.err
     assert journal() == [("create_transaction", "unknown")]
 
 
@@ -123,7 +123,10 @@ def test_create_with_another_record_prints_its_id_and_fails(
     first, again = run(*KEYED, "-q"), run(*KEYED, "--json")
 
     assert (first.code, first.out) == (16, "tx_1\n")
-    assert first.err == f"error: the service created tx_1, but {why}.\nhint: escrowctl tx get tx_1\n"
+    assert (
+        first.err
+        == f"error: the service created tx_1, but {why}. Do not repeat the create.\nhint: escrowctl tx get tx_1\n"
+    )
     # The same line replays the stored result: it is no better now.
     assert (again.code, len(server.writes)) == (16, 1)
     assert again.json in (json.loads(record), json.loads(record).get("data"))

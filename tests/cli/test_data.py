@@ -101,7 +101,9 @@ def test_data_from_a_special_file_is_refused_without_waiting(tmp_path: Path, ser
     fifo, folder = (run(*CREATE, "--data", f"@{path}") for path in (tmp_path / "fifo", tmp_path))
 
     for result, path, kind in ((fifo, tmp_path / "fifo", "a named pipe"), (folder, tmp_path, "a folder")):
-        sentence = f"--data @{path} is {kind}, not a regular file: @- reads standard input. Nothing was sent."
+        sentence = (
+            f"--data @{path} is {kind}, not a regular file: write @FILE, or @- for standard input. Nothing was sent."
+        )
         assert (result.code, result.err) == (2, f"error: {sentence}\n")
     assert server.seen == []
 

@@ -227,7 +227,7 @@ def test_create_found_by_its_key_but_failed_ends_with_16(profile: Profile, run: 
     result = run("journal", "resolve", "j1", "--json")
 
     assert (result.code, result.error["code"]) == (16, "check_failed")
-    assert "the service created tx_7, but its status is failed." in result.error["message"]
+    assert "the service created tx_7, but its status is failed. Do not repeat the create." in result.error["message"]
 
 
 def test_second_create_with_the_id_of_the_first_warns(service_and_run: ServiceAndRun) -> None:
@@ -236,7 +236,7 @@ def test_second_create_with_the_id_of_the_first_warns(service_and_run: ServiceAn
     first, second = run(*CREATE), run(*CREATE)
 
     assert (first.code, second.code, first.err) == (0, 0, "")
-    assert second.err.startswith("warning: j1 already has the id tx_1: ")
+    assert second.err.startswith("warning: the service replied with tx_1, the id of j1: ")
 
 
 def test_decision_does_not_overturn_what_another_process_verified_meanwhile(profile: Profile, run: Run) -> None:

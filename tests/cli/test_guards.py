@@ -455,8 +455,8 @@ def test_release_of_a_missing_escrow_is_not_sent(service_and_run: ServiceAndRun)
         ("\x1b[Atx\n", r'you typed "\u{1b}[Atx" instead of "tx_R6PJBY3T": '),
         ("y" * 500 + "\n", 'you typed "' + "y" * 80 + '..." instead of "tx_R6PJBY3T": '),
         (f"{KEY}\n", 'you typed "***" instead of "tx_R6PJBY3T": '),
-        ("\n", "declined; "),
-        ("", "declined; "),
+        ("\n", "you did not confirm: "),
+        ("", "you did not confirm: "),
     ],
 )
 def test_mistyped_confirmation_is_shown_with_the_expected_id(

@@ -153,7 +153,7 @@ def test_missing_journal_is_not_read_as_empty(
     result = run("journal", *line, "--json")
 
     assert (result.code, result.out) == (17, "")
-    assert "the file is missing, but its head file exists" in result.error["message"]
+    assert "the file is missing, but journal.head is there: the file was moved or removed" in result.error["message"]
 
 
 @pytest.mark.parametrize(
@@ -399,7 +399,8 @@ def test_an_older_copy_of_the_journal_is_refused(
 
     assert (result.code, len(server.writes)) == (17, 7)
     assert (
-        "it has 12 records but had 14: an older copy was restored or the file was truncated" in result.error["message"]
+        "the journal has 12 records but had 14: an older copy was restored or the file was truncated"
+        in result.error["message"]
     )
 
 

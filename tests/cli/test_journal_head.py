@@ -43,11 +43,11 @@ def sequence(state: Path) -> int:
 
 LOST = {
     "missing": "journal.head is missing",
-    "empty": "journal.head is not a head file",
-    "garbage": "journal.head is not a head file",
-    "too long": "journal.head is not a head file",
+    "empty": "journal.head is damaged, or escrowctl did not write it",
+    "garbage": "journal.head is damaged, or escrowctl did not write it",
+    "too long": "journal.head is damaged, or escrowctl did not write it",
     "another journal's": "journal.head belongs to journal 00000000-",
-    "ahead": "it has 2 records but had 5: an older copy was restored or the file was truncated",
+    "ahead": "the journal has 2 records but had 5: an older copy was restored or the file was truncated",
 }
 
 
@@ -109,7 +109,7 @@ def test_writes_continue_after_the_head_is_accepted(
     accepted = run(*ACCEPT)
 
     assert accepted.code == 0
-    assert f"accepted: record 2 is now accepted as the last record (before: {LOST[how]})" in accepted.err
+    assert f"accepted: record 2 is now accepted as the last record; the problem was: {LOST[how]}" in accepted.err
     assert sequence(state) == 2
     assert (run(*VERIFY).code, run(*RELEASE).code, run(*OTHER).code, len(server.writes)) == (0, 7, 0, 2)
 

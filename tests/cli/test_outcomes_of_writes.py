@@ -359,7 +359,7 @@ def test_create_without_a_connection_is_not_sent_and_is_repeatable(
         error = result.error
         assert (result.code, result.out) == (11, "")
         message, key, request_id = error.pop("message"), error.pop("idempotency_key"), error.pop("request_id")
-        assert message.startswith(f"the create was not sent: {why}")
+        assert message.startswith(f"the create failed: {why}")
         assert message.endswith(". Nothing was sent.")
         assert key != request_id
         assert error == {

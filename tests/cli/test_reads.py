@@ -5,10 +5,10 @@ import json
 from typing import Any
 
 import pytest
-from conftest import ServiceAndRun
+from conftest import Run, ServiceAndRun
 from wire_server import Behave, hang_up, say_nothing
 
-from cli.conftest import Journal
+from cli.conftest import Journal, Profile
 from cli.replies import HELD, break_off, bytes_then_close, json_reply
 
 GET = ("tx", "get", "tx_1")
@@ -59,6 +59,12 @@ def test_a_read_that_was_refused_ends_by_its_status(
     assert journal() == []
 
 
+def test_not_found_in_a_profile_names_its_api_prefix(profile: Profile, run: Run) -> None:
+    profile(behave=json_reply(b"", "404 Not Found"))
+
+    assert "escrowctl config set api_prefix /PREFIX" in run(*GET, "--json").error["hint"]
+
+
 @pytest.mark.parametrize(
     ("behave", "why"),
     [
@@ -98,7 +104,7 @@ def test_unreadable_reply_fails_the_read_and_shows_its_start(
     [
         (hang_up, "the connection broke before a reply came (Server disconnected without sending a response)", 3),
         (break_off, "the connection broke before a reply came ([Errno 104] Connection reset by peer)", 3),
-        (say_nothing, "no reply came in time (the attempt's deadline passed)", 1),
+        (say_nothing, "no reply came in time (the deadline passed)", 1),
         (bytes_then_close(b"220 mail ready\r\n\r\n"), "the reply was not HTTP", 1),
     ],
     ids=["hang up", "reset", "silence", "not HTTP"],
@@ -112,7 +118,7 @@ def test_read_without_a_reply_is_reported_as_a_read(
 
     assert (result.code, result.out, len(server.seen)) == (10, "", tries)
     assert result.err.startswith(f"error: {server.base_url}: {why}")
-    assert result.err.rstrip().endswith("This was only a read.")
+    assert result.err.rstrip().endswith("This command only reads: it changed nothing.")
 
 
 @pytest.mark.parametrize(

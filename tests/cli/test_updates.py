@@ -181,8 +181,8 @@ def test_unreadable_record_is_updated_only_with_allow_unreadable(service_and_run
 
     assert (refused.code, sent.code, len(server.writes)) == (10, 0, 1)
     assert (
-        "The update was not sent.\nhint: to skip this check: repeat the command with --allow-unreadable\n"
-        in refused.err
+        "The update was not sent.\n"
+        "hint: to send it without reading the escrow first: repeat the command with --allow-unreadable\n" in refused.err
     )
 
 

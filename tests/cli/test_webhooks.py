@@ -51,8 +51,8 @@ def test_webhook_body_may_come_from_data(service_and_run: ServiceAndRun) -> None
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "an endpoint needs --url, or its complete body in --data. Nothing was sent."),
-        (("--event", "a"), "an endpoint needs --url, or its complete body in --data. Nothing was sent."),
+        ((), "webhook create needs --url, or the complete request body in --data. Nothing was sent."),
+        (("--event", "a"), "webhook create needs --url, or the complete request body in --data. Nothing was sent."),
         (
             ("--url", "hooks.example.net/x"),
             '--url "hooks.example.net/x" is not a webhook URL: write one such as '
@@ -73,8 +73,8 @@ def test_webhook_body_may_come_from_data(service_and_run: ServiceAndRun) -> None
         ),
         (
             ("--url", f"https://x.example/{KEY}"),
-            "the API key is on the command line, where ps and the shell history show it: replace the key. "
-            "Nothing was sent.",
+            "the API key is on the command line, where ps and the shell history show it: "
+            "get a new key from the service. Nothing was sent.",
         ),
     ],
 )

@@ -109,7 +109,7 @@ def test_signal_during_the_tls_handshake_leaves_the_write_not_sent(
     assert (ended.code, ended.out, ended.err) == (
         code,
         "",
-        "error: stopped. Every write of this command has a known outcome.\n",
+        "error: stopped. No write of this command has an unknown outcome.\n",
     )
     assert there.journal() == [("create_transaction", "not_sent")]
 
@@ -129,7 +129,7 @@ def test_a_signal_while_connecting_leaves_the_write_not_sent(
     assert (ended.code, ended.out, ended.err) == (
         code,
         "",
-        "error: stopped. Every write of this command has a known outcome.\n",
+        "error: stopped. No write of this command has an unknown outcome.\n",
     )
     assert there.journal() == [("create_transaction", "not_sent")]
 
@@ -162,7 +162,7 @@ def test_ctrl_c_at_the_confirmation_releases_nothing(program: Program, serve: Se
     ("keys", "last"),
     [
         ("\x03", "error: stopped. tx_1 was not released. Nothing was sent."),
-        ("\x04", "error: declined; tx_1 was not released. Nothing was sent."),
+        ("\x04", "error: you did not confirm: tx_1 was not released. Nothing was sent."),
     ],
 )
 def test_message_after_an_unanswered_prompt_starts_a_new_line(

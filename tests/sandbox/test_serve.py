@@ -107,7 +107,7 @@ def test_served_sandbox_refuses_a_second_owner(program: Program, served: Served,
 def test_commands_share_the_store_and_a_server_waits(folder: Path) -> None:
     first, second = claim_store(folder), claim_store(folder)
     first.release()
-    with pytest.raises(EscrowctlError, match="other commands have used the sandbox") as raised:
+    with pytest.raises(EscrowctlError, match="is busy: escrowctl waited") as raised:
         claim_store(folder, alone=True, timeout=0)
     second.release()
     alone = claim_store(folder, alone=True, timeout=0)
@@ -152,7 +152,7 @@ def test_server_is_found_while_it_is_announced(folder: Path, claim: Claim) -> No
 def test_server_address_off_this_machine_is_ignored(folder: Path, claim: Claim, base_url: str) -> None:
     with claim.announced(SERVED._replace(base_url=base_url)):
         assert find_server(folder) is None
-        with pytest.raises(EscrowctlError, match="other commands have used"):
+        with pytest.raises(EscrowctlError, match="is busy: escrowctl waited"):
             claim_store(folder, timeout=0)
 
 

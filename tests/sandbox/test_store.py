@@ -198,7 +198,9 @@ def test_store_of_a_newer_version_is_refused_and_unchanged(folder: Path, store_f
 
     error = refusal(folder, now)
 
-    assert error.message.endswith(": a newer escrowctl created it (its version is 7, and this escrowctl knows 2).")
+    assert error.message.endswith(
+        ": a newer escrowctl created it (its format is 7, but this escrowctl reads formats up to 2)."
+    )
     assert store_file.read_bytes() == content
 
 

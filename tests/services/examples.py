@@ -187,8 +187,8 @@ UNPOINTED = ExampleService(
             f"{CREATE} --reference b --json",
             12,
             "",
-            '"hint": "if /escrowRef is the id:  escrowctl -p p config set reply.id /escrowRef\\n'
-            'then resolve j2:          escrowctl -p p journal resolve j2"',
+            '"hint": "if the field /escrowRef is the id:  escrowctl -p p config set reply.id /escrowRef\\n'
+            'then resolve j2:                    escrowctl -p p journal resolve j2"',
         ),
         Expected("tx get A-10977 --fields /escrowRef,status --json", 0, '{"/escrowRef": "A-10977", "status": null}\n'),
         Expected("tx list -q", 0, ""),
@@ -393,7 +393,8 @@ SPEECHLESS = ExampleService(
             "tx release tx_1 --yes",
             10,
             "",
-            "The release was not sent.\nhint: to skip this check: repeat the command with --allow-unreadable",
+            "The release was not sent.\n"
+            "hint: to send it without reading the escrow first: repeat the command with --allow-unreadable",
         ),
         Expected(
             "tx release tx_1 --yes --allow-unreadable",

@@ -28,8 +28,8 @@ def test_the_operations_are_the_rows_of_the_interface() -> None:
         ("GET", "/users/{id}", "published"),
         ("POST", "/webhooks", "published"),
         ("GET", "/webhooks", "published"),
-        ("GET", "/transactions", "undocumented: seen in use only"),
-        ("PUT", "/transactions/{id}", "undocumented: seen in use only"),
+        ("GET", "/transactions", "the service does not document it"),
+        ("PUT", "/transactions/{id}", "the service does not document it"),
     }
 
 

@@ -155,13 +155,19 @@ def require_same(session: Session, account: Account, profile: Profile | None) ->
             f"profile {name} already has the base URL {existing.base_url}: use another name for {origin.base_url}.",
             hint=(
                 other,
-                Hint(f"{session.program} config set profiles.{name}.base_url URL", "or to change its base URL"),
+                Hint(
+                    f"{session.program} config set profiles.{name}.base_url {origin.base_url}",
+                    f"or to change profile {name}",
+                ),
             ),
         )
     if profile.mode is not None and profile.mode != mode:
         raise bad_value(
             f"profile {name} is already a {profile.mode} profile: use another name for a {mode} profile.",
-            hint=(other, Hint(f"{session.program} config set profiles.{name}.mode {mode}", "or to change its mode")),
+            hint=(
+                other,
+                Hint(f"{session.program} config set profiles.{name}.mode {mode}", f"or to change profile {name}"),
+            ),
         )
     if profile.api_key_file is not None:
         raise bad_value(

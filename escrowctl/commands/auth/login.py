@@ -84,10 +84,10 @@ def _read_key(session: Session, account: Account) -> Secret:
             f"the key is missing, and escrowctl cannot ask for it: {absent}.",
             hint='pass it through a pipe: printf %s "$KEY" | escrowctl auth login ...',
         )
-    whose = f"{account.name}, {account.mode}, {account.origin}"
+    whose = f"{account.name} ({account.mode}), {account.origin}"
     return ask_until(
         session,
-        lambda: session.prompt.ask_secret(f"For {whose}:", "API key (not shown while you type):"),
+        lambda: session.prompt.ask_secret(f"Profile {whose}:", "API key (not shown while you type):"),
         lambda answer: read_key(answer, source="the answer"),
     )
 

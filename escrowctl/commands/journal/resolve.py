@@ -163,11 +163,16 @@ def _is_open(entry: Entry, chosen: _Chosen) -> bool:
 
 
 def _still_unconfirmed(entry: Entry, sentence: str) -> EscrowctlError:
-    kind = kind_of(entry.intent.operation)
+    kind, resolve = kind_of(entry.intent.operation), f"journal resolve {entry.name}"
     return EscrowctlError(
         kind.unconfirmed,
-        f"the journal has {entry.name} as done, but no reading has confirmed the {entry.intent.verb}: {sentence}",
-        hint=command(f"journal resolve {entry.name} --not-applied --reason TEXT", f"if {kind.answers[1]}"),
+        f"the service accepted the {entry.intent.verb} ({entry.name}), but no reading has confirmed it: {sentence}",
+        hint=(
+            command(resolve, "to check again later"),
+            command(
+                f"{resolve} --not-applied --reason TEXT", f"only if the service's support says that {kind.answers[1]}"
+            ),
+        ),
         outcome=Outcome.DONE,
         facts=entry.facts,
     )
@@ -219,7 +224,7 @@ def _confirm_resend(session: Session, entry: Entry, chosen: _Chosen) -> bool:
         ],
         word,
         why=f"sending {entry.name} again needs confirmation",
-        declined=f"{entry.name} was not sent again; its outcome is still unknown",
+        declined=f"the outcome of {entry.name} is still unknown",
     )
     return True
 
@@ -254,8 +259,8 @@ def _require_own_service(session: Session, entry: Entry, chosen: _Chosen) -> Non
     if not (is_decision_alone or account_of(service).is_same(intent.account)):
         resolve, rest = f"journal resolve {entry.name}", " --allow-unreadable --reason TEXT"
         raise bad_value(
-            f"{entry.name} was sent with another API key, or with one that the journal does not know (profile "
-            f"{intent.profile}). The current API key may show another account, so nothing was read.",
+            f"{entry.name} (profile {intent.profile}) was sent with another API key, or the journal does not know "
+            "which. The current key may belong to another account, so escrowctl read nothing.",
             effect=NOTHING_SENT_NOW,
             hint=(
                 _way_there(session, entry),
@@ -277,7 +282,11 @@ def _way_there(session: Session, entry: Entry) -> str | Hint:
     profile, resolve, config = entry.intent.profile, f"journal resolve {entry.name}", session.resolver.config
     if config is not None and profile in config.profiles and profile != session.service.name:
         return f"{session.program} -p {profile} {resolve}"
-    return Hint(f"{session.program} --base-url URL {resolve}", f"with the base URL and the API key of {entry.name}")
+    origin = "/".join(entry.intent.url.split("/")[:3])
+    return Hint(
+        f"ESCROWCTL_BASE_URL={origin} {session.program} {resolve}",
+        f"set ESCROWCTL_API_KEY to the key that sent {entry.name}, then",
+    )
 
 
 def _id_of(entry: Entry) -> str:

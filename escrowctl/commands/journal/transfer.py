@@ -86,7 +86,7 @@ def _accept_head(session: Session, lost: str) -> None:
     head = session.journal.storage.accept_head()
     session.console.note(
         "head_accepted",
-        f"record {head.sequence} is now accepted as the last record (before: {_bare(lost)})",
+        f"record {head.sequence} is now accepted as the last record; the problem was: {_bare(lost)}",
         word="accepted",
         important=True,
     )
@@ -113,7 +113,7 @@ def export(
         raise bad_value(f'--format "{format_}" is not one of {", ".join(_FORMATS)}.')
     storage = _require_journal(session).storage
     if (why := storage.find_lost()) is not None:
-        session.console.note("incomplete", f"this export lacks writes: {why}", word="warning", important=True)
+        session.console.note("incomplete", f"this export is incomplete: {why}", word="warning", important=True)
     if head:
         last = head_of(storage)
         document = {"journal_id": storage.journal_id, "sequence": last.sequence, "digest": last.digest}

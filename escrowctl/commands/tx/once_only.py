@@ -11,7 +11,7 @@ from escrowctl.contract.identifiers import refuse_confusable
 from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.contract.money import parse_amount
 from escrowctl.contract.operations import Operation
-from escrowctl.errors import NOTHING_SENT_NOW, bad_value, command
+from escrowctl.errors import NOTHING_SENT_NOW, Hint, bad_value, command
 from escrowctl.output.view import View, flatten
 from escrowctl.prompt import confirmation_needed
 from escrowctl.session import Session
@@ -105,7 +105,9 @@ def _read_wait(session: Session, operation: Operation, text: str) -> float:
         why = f"is not set in profile {service.profile}" if service.profile else "only a profile can set"
         raise bad_value(
             f"--wait needs status.{done}, which {why}.",
-            hint=command(f"config set status.{done} STATUS", "to set it") if service.profile else (),
+            hint=command(f"config set status.{done} STATUS", "to set it")
+            if service.profile
+            else Hint("escrowctl auth login", "to create a profile"),
         )
     return float(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
 
@@ -138,7 +140,11 @@ def _as_line(view: View) -> View:
 def _how_verified(result: "WriteResult") -> str:
     if result.verified is True:
         return "confirmed by reading the escrow"
-    return "accepted, but the check afterwards failed" if result.status_after is None else "accepted, not confirmed"
+    return (
+        "accepted, but escrowctl could not read the escrow afterwards"
+        if result.status_after is None
+        else "accepted, not confirmed"
+    )
 
 
 def _note_result(session: Session, operation: Operation, resource_id: str, result: "WriteResult") -> None:
@@ -167,10 +173,10 @@ def _why_open(session: Session, operation: Operation, resource_id: str, result: 
     """Return why escrowctl cannot confirm it, and how to set what its status means."""
     status = result.status_after
     if status is None:
-        return f"escrowctl could not read the escrow after the {operation.verb}"
+        return f"escrowctl could not read the escrow afterwards; to check: {session.invocation} tx get {resource_id}"
     if status == result.status_before:
         return f"the status is still {status}; to check again: {session.invocation} tx get {resource_id}"
-    why = f"the status is now {status}, which status.{operation.done} does not list"
+    why = f"the status is now {status}, and status.{operation.done} does not name it"
     if result.status_before is None or session.service.profile is None or session.service.is_pending(status):
         return why
     return (

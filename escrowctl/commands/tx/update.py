@@ -32,7 +32,7 @@ def update(
     allow_duplicate: AllowDuplicateOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Update an escrow (undocumented: seen in use only).
+    """Update an escrow (the service does not document it).
 
     The call was seen in activity listings, answered with 400; its contract is not shown. The record
     is shown and its id is to be typed; scripts say --yes.

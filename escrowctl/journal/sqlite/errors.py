@@ -76,14 +76,16 @@ def damaged(path: Path, why: str) -> EscrowctlError:
 
 def lost(path: Path, why: str) -> EscrowctlError:
     """Return the error that the file and the head saved next to it do not fit: either may be the bad one."""
-    restore = _restore_instead(path, "if writes are missing or changed, to restore the journal")
+    restore = _restore_instead(path, "or, to restore the journal where writes are missing")
     return unusable(path, why, hint=(command("journal verify", "to check the journal"), ACCEPT_HEAD, restore))
 
 
 def missing(path: Path) -> EscrowctlError:
     """Return the error that the file is missing although there were records in it."""
     return unusable(
-        path, "the file is missing, but its head file exists", hint=(Hint(_RESTORE, _TO_RESTORE), ACCEPT_HEAD)
+        path,
+        f"the file is missing, but {path.stem}.head is there: the file was moved or removed",
+        hint=(Hint(_RESTORE, _TO_RESTORE), ACCEPT_HEAD),
     )
 
 

@@ -78,12 +78,16 @@ def require_restorable(file: HeadFile, journal_id: str, links: list[Link], *, ow
     `own_id` is the id of the journal that is here now, and is empty.
     """
     # No command to paste: without the head, escrowctl forgets what only this journal had.
-    anyway = f"to restore anyway: ask the service about writes that only this journal had, then remove {file.path}"
+    anyway = (
+        f"to restore anyway: ask the service about each write after that export, remove {file.path}, then repeat the "
+        "command"
+    )
     try:
         saved = file.read()
     except UnreadableHeadError:
         raise refuse_restore(
-            f"{file.path} is not a head file, so escrowctl cannot tell which journal was here.", hint=anyway
+            f"{file.path} is damaged, or escrowctl did not write it, so it does not say which journal was here.",
+            hint=anyway,
         ) from None
     if saved is None or saved == SavedHead(own_id, EMPTY):
         return

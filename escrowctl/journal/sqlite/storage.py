@@ -175,7 +175,7 @@ class SqliteStorage:
                 # Both may have just been created.
                 saved = self._saved.read()
         except UnreadableHeadError:
-            return f"{name} is not a head file"
+            return f"{name} is damaged, or escrowctl did not write it"
         if saved is None:
             return None if last == EMPTY else f"{name} is missing"
         if saved.journal_id != self.journal_id:
@@ -229,7 +229,7 @@ class SqliteStorage:
     def _contradiction(self, head: Head, last: Head) -> str | None:
         if head.sequence > last.sequence:
             older = "an older copy was restored or the file was truncated"
-            return f"it has {last.sequence} records but had {head.sequence}: {older}"
+            return f"the journal has {last.sequence} records but had {head.sequence}: {older}"
         if head == EMPTY:
             return None
         digest = last.digest if head.sequence == last.sequence else find_digest(self._db, head.sequence)
@@ -243,7 +243,7 @@ class SqliteStorage:
             if saved is not None and saved.journal_id != self.journal_id:
                 hint = (
                     Hint("escrowctl journal import EXPORT --restore", f"to restore journal {saved.journal_id}"),
-                    f"or check which journal {self.path} is, then remove {self._saved.path}",
+                    f"or, if {self.path} is the right journal, remove {self._saved.path}",
                 )
                 raise unusable(self.path, f"its head file belongs to journal {saved.journal_id}", hint=hint)
 

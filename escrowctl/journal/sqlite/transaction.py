@@ -83,7 +83,7 @@ class SqliteTransaction:
         """See `storage.Transaction`; both tables of keys must name the same entries, and these their keys."""
         pairs, copied = (self._guarding(table, keys) for table in GUARDS)
         if pairs != copied:
-            raise damaged(self.path, "its two duplicate indexes disagree about this write")
+            raise damaged(self.path, "its two indexes of duplicates disagree about this write")
         pairs = (pairs - self._gone) | {(key, number) for key, number in self._new if key in keys}
         found = self._read({number for _, number in pairs})
         for key, number in pairs:

@@ -102,7 +102,7 @@ def test_a_conversation_asks_checks_each_answer_and_shows_no_key(program: Progra
 def test_login_does_not_ask_for_given_options(program: Program, server: WireServer) -> None:
     terminal = program.terminal("auth", "login", "--base-url", server.base_url, "--mode", "test", "-p", "a", "-q")
     code, shown = answer_all(terminal, f"{KEY}\n")
-    assert (code, shown) == (0, f"For a, test, {server.base_url}:\nAPI key (not shown while you type):\n> \na\n")
+    assert (code, shown) == (0, f"Profile a (test), {server.base_url}:\nAPI key (not shown while you type):\n> \na\n")
 
     again = program.terminal("auth", "login", "-p", "a", "-q")
     assert answer_all(again, f"{KEY}\n") == (code, shown)

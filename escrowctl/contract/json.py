@@ -190,6 +190,9 @@ def _object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
 
 
 _DECODER = json.JSONDecoder(parse_int=_number, parse_float=_number, parse_constant=_constant, object_pairs_hook=_object)
+_SPACES = " \t\r\n"
+"""What JSON calls whitespace (RFC 8259 section 2); Python strips more."""
+
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -214,14 +217,15 @@ def _check_surrogates(text: str, value: JsonValue) -> None:
 
 
 def _defect_of_text(text: str, error: json.JSONDecodeError) -> Defect:
-    if text.lstrip()[:1] == "<":
+    begun = text.lstrip(_SPACES)
+    if begun.startswith("<"):
         return Defect.HTML
-    ended = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
-    return Defect.CUT_SHORT if ended and text.lstrip()[:1] in '{["' else Defect.NOT_JSON
+    ended = error.pos >= len(text.rstrip(_SPACES)) or error.msg.startswith("Unterminated string")
+    return Defect.CUT_SHORT if ended and begun.startswith(("{", "[", '"')) else Defect.NOT_JSON
 
 
 def _parse(text: str) -> JsonValue:
-    if not text.strip():
+    if not text.strip(_SPACES):
         raise _DefectError(Defect.EMPTY)
     if text[0] == "\ufeff":
         raise _DefectError(Defect.BYTE_ORDER_MARK)

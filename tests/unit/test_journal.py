@@ -1,5 +1,6 @@
 """The journal's chain and locks, checked from outside."""
 
+import contextlib
 import hashlib
 import json
 import sqlite3
@@ -16,6 +17,7 @@ from escrowctl.journal.fields import check_record, facts_of_intent, facts_of_set
 from escrowctl.journal.model import Intent, Selection, Settlement, State
 from escrowctl.journal.opening import open_journal
 from escrowctl.journal.sqlite.locks import LockFile, place_of
+from escrowctl.journal.sqlite.reading import read_tail
 
 AT, UUID = "2026-11-21T03:12:44.000Z", "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"
 
@@ -87,6 +89,24 @@ def test_entry_in_flight_of_a_dead_process_is_unknown(journal_file: Path) -> Non
 
     assert [entry.state for entry in journal.select(Selection(9))] == [State.UNKNOWN, State.REFUSED, State.DONE]
     journal.close()
+
+
+def test_first_write_while_another_process_reads_the_end_is_no_damage(tmp_path: Path) -> None:
+    with (
+        contextlib.closing(open_journal(tmp_path, now=lambda: NOW)) as journal,
+        contextlib.closing(sqlite3.connect(tmp_path / "journal.db", isolation_level=None)) as reader,
+    ):
+        statements: list[str] = []
+
+        def write_before_the_second(statement: str) -> None:
+            statements.append(statement)
+            if len(statements) == 2:
+                journal.begin(intent(1), request_id="r")
+
+        reader.set_trace_callback(write_before_the_second)
+        ends = [read_tail(reader), read_tail(reader)]
+
+        assert [(end.damage, end.last_entry) for end in ends] == [(None, 0), (None, 1)]
 
 
 def test_newer_or_invalid_journal_file_is_refused(journal_file: Path) -> None:

@@ -12,6 +12,9 @@ from escrowctl.contract.json import MAX_VALUES, Broken, Defect, Document, Number
     [
         (b"", Defect.EMPTY),
         (b" \r\n\t", Defect.EMPTY),
+        # Spaces to Python, and not to JSON (RFC 8259 section 2).
+        (b"\x1f", Defect.NOT_JSON),
+        ("\u00a0\u2028".encode(), Defect.NOT_JSON),
         (b'{"id": "tx_1"', Defect.CUT_SHORT),
         (b'{"id": "tx_', Defect.CUT_SHORT),
         (b"[1, 2", Defect.CUT_SHORT),

@@ -21,6 +21,8 @@ _TAIL = f"""
 SELECT (SELECT max(number) FROM entries), (SELECT max(entry) FROM records), e.latest, {_RECORD}
 FROM records r LEFT JOIN entries e ON e.number = r.entry ORDER BY r.sequence DESC LIMIT 2"""
 
+_ENTRIES_ALONE = "SELECT count(*) FROM entries WHERE NOT EXISTS (SELECT 1 FROM records)"
+
 
 def read_entries(database: sqlite3.Connection, numbers: Collection[int]) -> dict[int, Folded]:
     """Return entries by number, without those that do not exist; raises one of `UNDECODABLE` for damaged ones."""
@@ -97,7 +99,8 @@ def read_tail(database: sqlite3.Connection) -> Tail:
     """Return the end of a journal; raises TypeError where a damaged page has another type than the table says."""
     rows = database.execute(_TAIL).fetchall()
     if not rows:
-        (count,) = database.execute("SELECT count(*) FROM entries").fetchone()
+        # One statement sees one moment: the first record may have come since the one before.
+        (count,) = database.execute(_ENTRIES_ALONE).fetchone()
         return Tail([], "", 0, not count)
     last_entry, last_recorded, latest = rows[0][:3]
     if not isinstance(last_entry, int | None):

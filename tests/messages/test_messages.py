@@ -68,6 +68,7 @@ def test_each_template_has_one_row_in_the_order_of_the_source(rows: tuple[Row, .
     assert [row.template for row in rows] == list(list_templates())
 
 
+@pytest.mark.thorough  # runs the cases once more: 16 s of the two minutes
 def test_each_row_is_printed_as_it_shows(printed: Printed, rows: tuple[Row, ...]) -> None:
     stale = [
         row

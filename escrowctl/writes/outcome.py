@@ -154,7 +154,8 @@ def _judge_create(answer: Answer, found: str | None, sent: Sent) -> Judgement:
     if found.casefold() in sent.own_ids:
         return _unproven(answer, f'the id in the reply, "{found[:80]}", was also in the request, so it proves nothing')
     if answer.status == _ACCEPTED:
-        why = f"escrowctl could not confirm it by reading {found[:80]}"
+        # Stored before the reading: it must be true whatever the reading shows.
+        why = f"only reading {found[:80]} can confirm it"
         return Judgement(Outcome.UNKNOWN, _answered(answer, why), result_id=found)
     return Judgement(Outcome.DONE, str(answer.status), result_id=found)
 

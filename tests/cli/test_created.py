@@ -56,7 +56,7 @@ def test_accepted_create_that_cannot_be_read_is_unknown(
     result = run(*CREATE)
 
     assert (result.code, result.out, len(server.seen)) == (12, "", 2)
-    assert "the service replied 202, but escrowctl could not confirm it by reading tx_1." in result.err
+    assert "the service replied 202, but only reading tx_1 can confirm it." in result.err
     assert journal() == [("create_transaction", "unknown")]
 
 

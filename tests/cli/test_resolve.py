@@ -1,5 +1,6 @@
 """`journal resolve`: reads that settle an unknown write, decisions of operators, and resends."""
 
+import contextlib
 import json
 import os
 import re
@@ -18,8 +19,9 @@ from conftest import NOW, Run, ServiceAndRun
 from wire_server import Behave, Seen, WireServer, by_method, hang_up
 
 from cli.conftest import Journal, Profile
-from cli.replies import CREATE, HELD, RELEASE, RELEASED, in_turn, json_reply, writes_meet
-from escrowctl.journal.model import DECIDED_APPLIED
+from cli.replies import CREATE, HELD, RELEASE, RELEASED, held, in_turn, json_reply, writes_meet
+from escrowctl.journal.model import DECIDED_APPLIED, Intent
+from escrowctl.journal.opening import open_journal
 
 KEY = "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"
 WHY = ("--reason", "desk ticket 5512")
@@ -839,3 +841,15 @@ def test_create_with_a_reference_stored_as_hashes_is_not_offered_as_a_duplicate(
     result = run("journal", "resolve", "j1", "--resend", "--yes", *WHY, "--json")
 
     assert (result.code, len(server.writes), "--allow-duplicate" in result.error["hint"]) == (2, 1, False)
+
+
+def test_hint_with_the_url_of_an_entry_is_safe_to_paste(service_and_run: ServiceAndRun, home: Path) -> None:
+    """An import may bring any text as the URL of an entry."""
+    url = "http://h;reboot/api/v1/transactions"
+    with contextlib.closing(open_journal(home / "state", now=lambda: NOW)) as journal:
+        journal.begin(Intent("create_transaction", "http://h", "p", "POST", url, "{}", "key", "{}"), request_id="r")
+    _, run = service_and_run(held)
+
+    hint = run("journal", "resolve", "j1", "--json").error["hint"]
+
+    assert "ESCROWCTL_BASE_URL='http://h;reboot' escrowctl" in hint

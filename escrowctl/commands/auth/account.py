@@ -1,6 +1,7 @@
 """The account of a login: its values, from the command line, the profile, the environment or the terminal."""
 
 import re
+import shlex
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
@@ -156,7 +157,7 @@ def require_same(session: Session, account: Account, profile: Profile | None) ->
             hint=(
                 other,
                 Hint(
-                    f"{session.program} config set profiles.{name}.base_url {origin.base_url}",
+                    f"{session.program} config set profiles.{name}.base_url {shlex.quote(origin.base_url)}",
                     f"or to change profile {name}",
                 ),
             ),

@@ -1,5 +1,6 @@
 """`escrowctl journal resolve`: find or record the outcome of a write that is unknown."""
 
+import shlex
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
@@ -282,7 +283,8 @@ def _way_there(session: Session, entry: Entry) -> str | Hint:
     profile, resolve, config = entry.intent.profile, f"journal resolve {entry.name}", session.resolver.config
     if config is not None and profile in config.profiles and profile != session.service.name:
         return f"{session.program} -p {profile} {resolve}"
-    origin = "/".join(entry.intent.url.split("/")[:3])
+    # Quoted: an import may have brought any text.
+    origin = shlex.quote("/".join(entry.intent.url.split("/")[:3]))
     return Hint(
         f"ESCROWCTL_BASE_URL={origin} {session.program} {resolve}",
         f"set ESCROWCTL_API_KEY to the key that sent {entry.name}, then",

@@ -9,32 +9,29 @@ A process that dies between the first and the last leaves an entry that reads as
 `client.retry` allows another attempt, it takes the same four steps under the same key.
 """
 
-import os
-import pwd
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from escrowctl.client.connection import Connection
-from escrowctl.client.http import SUCCESS, Answer, Evidence, Exchange, Fault, Headers, Request, make_headers
-from escrowctl.client.retry import Retry, may_write_again
-from escrowctl.config.service import REPLY_LIMIT, Service
-from escrowctl.contract.json import Document, encode, read_reply
+from escrowctl.client.http import SUCCESS, Answer, Evidence, Exchange, Fault, Request, make_headers
+from escrowctl.client.retry import Retry
+from escrowctl.config.service import Service
+from escrowctl.contract.json import Document, read_reply
 from escrowctl.contract.operations import Operation
 from escrowctl.contract.record import Record, make_record
-from escrowctl.contract.redaction import find_secret, hide_values, may_hold_secret, redact
-from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped, command, not_sent
+from escrowctl.contract.redaction import find_secret, may_hold_secret
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped
 from escrowctl.journal.accounts import account_of
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import NO_CAPS, Caps, Entry, Intent, OperatorDecision, Settlement, State
+from escrowctl.journal.model import NO_CAPS, Caps, Entry, OperatorDecision, Settlement, State
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
-from escrowctl.writes.outcome import Judgement, describe_sent, judge_write
+from escrowctl.writes.intents import make_intent, require_writable
 from escrowctl.writes.requests import WriteRequest
 from escrowctl.writes.result import WriteResult, not_recorded
+from escrowctl.writes.sending import Sender, unprocessed
 
 _REPORTED_SECONDS = 1.0
-_USER_VARIABLES = ("LOGNAME", "USER", "LNAME", "USERNAME")
-"""As getpass.getuser() has them, in its order; importing getpass would import termios."""
 
 
 class Writer:
@@ -55,7 +52,7 @@ class Writer:
         report_defect: Callable[[BaseException], None],
     ) -> None:
         self._service = service
-        self._connection = connection
+        self._sender = Sender(service, connection, report_defect=report_defect)
         self._retry = retry
         self._report_defect = report_defect
         self.journal = journal
@@ -64,12 +61,8 @@ class Writer:
 
     def check(self, request: WriteRequest) -> None:
         """Raise EscrowctlError where the profile forbids a write, or the request holds the key; nothing was sent."""
-        service = self._service
-        if service.read_only:
-            raise not_sent(ErrorCode.READ_ONLY, f"the profile {service.name} is read-only.")
-        if service.live:
-            self._require_pinned_journal()
-        service.refuse_key(*request.texts)
+        require_writable(self._service, self.journal.journal_id)
+        self._service.refuse_key(*request.texts)
 
     def find_known(self, request: WriteRequest) -> WriteResult | None:
         """Return the stored result that a request repeats under its idempotency key, or None.
@@ -77,7 +70,7 @@ class Writer:
         Raises EscrowctlError as `check` does, and what `Journal.begin` would raise; records nothing.
         """
         self.check(request)
-        intent = self._make_intent(request)
+        intent = make_intent(self._service, request, self._key_of(request))
         sent = self.journal.find_sent(intent, resend_throttled=self._service.repeats_throttled)
         if sent is not None:
             return self._replay(sent, request)
@@ -122,7 +115,7 @@ class Writer:
         self.check(request)
         if again is None:
             begun = self.journal.begin(
-                self._make_intent(request),
+                make_intent(self._service, request, self._key_of(request)),
                 request_id=self._runtime.new_uuid(),
                 caps=self._caps(request),
                 resend_throttled=self._service.repeats_throttled,
@@ -140,7 +133,7 @@ class Writer:
             result = self._settle(entry, request, exchange, unsettled=unsettled)
             unsettled = result.sent.state is State.UNKNOWN
             try:
-                if not attempts.again(exchange, allowed=self._may_send_again(exchange)):
+                if not attempts.again(exchange, allowed=self._sender.may_send_again(exchange)):
                     return result
                 entry = self._begin_again(result.sent, request)
             except (Exception, Stopped) as error:
@@ -158,70 +151,31 @@ class Writer:
         """Return the HTTP request as it would be sent; `placeholder` is in the place of what each sending makes new."""
         self._service.refuse_key(*request.texts)
         url = self._service.url(request.operation.fill(request.resource_id))
-        headers = self._make_headers(request, placeholder, request.options.idempotency_key or placeholder)
         body = request.body.encode() if request.body is not None else None
-        return Request(request.operation.method, url, headers, body)
-
-    def _require_pinned_journal(self) -> None:
-        """Refuse a live write on a journal other than the one it is bound to: a lost one has lost the guards."""
-        for pin in self._service.journal_pins:
-            if pin.journal_id != self.journal.journal_id:
-                raise not_sent(
-                    ErrorCode.JOURNAL_UNUSABLE,
-                    f"this journal is {self.journal.journal_id}, but {pin.source} requires {pin.journal_id}: "
-                    "this journal may lack earlier writes.",
-                    hint=(
-                        command("config path", "to see where this journal is"),
-                        f"restore journal {pin.journal_id}, or change {pin.source}",
-                    ),
-                )
-
-    def _make_intent(self, request: WriteRequest) -> Intent:
-        """Return what the journal stores of a request, with a new idempotency key where it has none."""
-        service, options = self._service, request.options
-        return Intent(
-            operation=request.operation.name,
-            service=service.identity,
-            site=service.site,
-            profile=service.name,
-            method=request.operation.method,
-            url=service.url(request.operation.fill(request.resource_id)),
-            body=request.recorded_body,
-            idempotency_key=options.idempotency_key or self._runtime.new_uuid(),
-            fingerprint=request.fingerprint,
-            resource_id=request.resource_id,
-            money=request.money,
-            reference=options.reference,
-            reason=options.reason,
-            allowed_duplicates=options.allowed_duplicates,
-            operator=operator_name(),
-            account=account_of(service),
+        headers = make_headers(
+            self._service.key,
+            request_id=placeholder,
+            has_body=body is not None,
+            idempotency_key=request.options.idempotency_key or placeholder,
         )
+        return Request(request.operation.method, url, headers, body)
 
     def _begin_again(self, entry: Entry, request: WriteRequest, decision: OperatorDecision | None = None) -> Entry:
         request_id = self._runtime.new_uuid()
         account, caps = account_of(self._service), self._caps(request)
         return self.journal.begin_again(entry, account, request_id=request_id, caps=caps, decision=decision)
 
+    def _key_of(self, request: WriteRequest) -> str:
+        return request.options.idempotency_key or self._runtime.new_uuid()
+
     def _caps(self, request: WriteRequest) -> Caps:
         return self._service.caps if request.is_capped else NO_CAPS
-
-    def _may_send_again(self, exchange: Exchange) -> bool:
-        service = self._service
-        return may_write_again(exchange, refused_for_now=service.repeats_throttled, deduplicated=service.deduplicates)
 
     def _send(self, entry: Entry, request: WriteRequest, *, unsettled: bool) -> Exchange:
         evidence = Evidence()
         try:
-            intent = entry.intent
-            headers = self._make_headers(request, entry.request_id, intent.idempotency_key)
-            # The request's own body: the stored one has hashes in the place of secrets.
-            body = request.body.encode() if request.body is not None else None
-            outgoing = Request(intent.method, intent.url, headers, body)
             with self._signals.let_through():
-                return self._connection.exchange(
-                    outgoing, evidence=evidence, seconds=self._service.write_timeout, limit=REPLY_LIMIT
-                )
+                return self._sender.send(entry, request, evidence)
         except BaseException as error:
             # A signal, or a defect of ours: only whether a byte left decides what the write has become.
             if not (evidence.sent or unsettled):
@@ -238,38 +192,14 @@ class Writer:
     def _settle(self, entry: Entry, request: WriteRequest, exchange: Exchange, *, unsettled: bool) -> WriteResult:
         """Judge an attempt and record its outcome; where judging itself fails, the write is recorded as unknown."""
         answer = exchange.answer
+        judged = self._sender.judge(entry, request, exchange, unsettled=unsettled)
         try:
-            judged = judge_write(request.operation, exchange, sent=describe_sent(self._service, entry))
-            if unsettled:
-                judged = judged.with_earlier_unknown()
             if answer is not None and answer.status in SUCCESS and request.operation.is_confidential:
                 self._save_secret(entry, request.operation, answer, judged.record)
-            settlement = self._make_settlement(request, judged, exchange)
-        except Exception as error:  # noqa: BLE001 - after any failure here, its bytes may have left
+        except Exception as error:  # noqa: BLE001 - its bytes have left
             self._report_defect(error)
-            detail = f"escrowctl could not process the reply ({type(error).__name__})"
-            settlement = Settlement(Outcome.UNKNOWN, detail, answer.status if answer else None)
-            return WriteResult(self._record_outcome(entry, settlement))
-        return WriteResult(self._record_outcome(entry, settlement), judged.record, judged.code, answer=answer)
-
-    def _make_headers(self, request: WriteRequest, request_id: str, idempotency_key: str) -> Headers:
-        return make_headers(
-            self._service.key, request_id=request_id, has_body=request.body is not None, idempotency_key=idempotency_key
-        )
-
-    def _make_settlement(self, request: WriteRequest, judged: Judgement, exchange: Exchange) -> Settlement:
-        record, result_id = judged.record, None
-        if judged.outcome is Outcome.DONE:
-            result_id = judged.result_id or (record.located.id if record else None)
-        is_timeout = exchange.fault is Fault.TIMEOUT
-        return Settlement(
-            outcome=judged.outcome,
-            detail=f"no reply came within {self._service.write_timeout:g} s" if is_timeout else judged.detail,
-            http_status=exchange.answer.status if exchange.answer else None,
-            result_id=result_id,
-            reply=self._redact_reply(request, record) if record else None,
-            may_repeat=judged.may_repeat,
-        )
+            judged = unprocessed(exchange, error)
+        return WriteResult(self._record_outcome(entry, judged.settlement), judged.record, judged.code, answer=answer)
 
     def _record_outcome(self, entry: Entry, settlement: Settlement) -> Entry:
         try:
@@ -278,12 +208,6 @@ class Writer:
             if error.code is ErrorCode.OUTCOME_UNKNOWN:
                 raise
             raise not_recorded(entry, settlement, error) from error
-
-    def _redact_reply(self, request: WriteRequest, record: Record) -> str:
-        """Return what the journal stores of a reply: no value that may be a secret."""
-        if not request.operation.is_confidential:
-            return encode(hide_values(record.document))
-        return encode(redact(record.document, harmless=self._service.webhooks.field_names))
 
     def _save_secret(self, entry: Entry, operation: Operation, answer: Answer, record: Record | None) -> None:
         """Store a 2xx reply that may hold a signing secret, readable or not: no other reply holds it."""
@@ -304,13 +228,3 @@ class Writer:
         if isinstance(reply, Document):
             record = make_record(reply.value, pointers=self._service.pointers, noun=request.operation.noun)
         return WriteResult(entry, record, replayed=True)
-
-
-def operator_name() -> str:
-    """Return who runs this, for the record: the user's name, or the uid where the machine has no name for it."""
-    try:
-        name = next(filter(None, map(os.environ.get, _USER_VARIABLES)), None) or pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return f"uid={os.geteuid()}"
-    # A name may come from the environment as bytes that are no text.
-    return name.encode("utf-8", "replace").decode()

@@ -111,7 +111,7 @@ def test_outcome_neither_judged_nor_recorded_is_unknown(
         raise RuntimeError("a defect")
 
     server = profile(behave=writes_meet(answer))
-    monkeypatch.setattr("escrowctl.writes.writer.judge_write", fail)
+    monkeypatch.setattr("escrowctl.writes.sending.judge_write", fail)
 
     result = run(*RELEASE, "--json")
 

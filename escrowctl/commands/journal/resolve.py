@@ -204,7 +204,7 @@ def _resend(session: Session, resolution: "Resolver", entry: Entry, chosen: _Cho
 
 def _decision(chosen: _Chosen) -> "OperatorDecision":
     from escrowctl.journal.model import OperatorDecision
-    from escrowctl.writes.writer import operator_name
+    from escrowctl.writes.intents import operator_name
 
     assert chosen.reason is not None, "checked with the line"
     return OperatorDecision(operator_name(), chosen.reason)

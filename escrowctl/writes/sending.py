@@ -1,0 +1,98 @@
+"""One attempt of a write: its bytes go out, and its reply is judged. Nothing here records anything."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from escrowctl.client.connection import Connection
+from escrowctl.client.http import Evidence, Exchange, Fault, Request, make_headers
+from escrowctl.client.retry import may_write_again
+from escrowctl.config.service import REPLY_LIMIT, Service
+from escrowctl.contract.json import encode
+from escrowctl.contract.record import Record
+from escrowctl.contract.redaction import hide_values, redact
+from escrowctl.errors import ErrorCode, Outcome
+from escrowctl.journal.model import Entry, Settlement
+from escrowctl.writes.outcome import Judgement, describe_sent, judge_write
+from escrowctl.writes.requests import WriteRequest
+
+
+class Judged(NamedTuple):
+    """What is to be recorded of an attempt; and its reply, where it is JSON, and a refusal's code."""
+
+    settlement: Settlement
+    record: Record | None = None
+    code: ErrorCode | None = None
+
+
+class Sender:
+    """Sends attempts to one service over one connection, for one thread.
+
+    `report_defect` is called with a defect of escrowctl after which an attempt is still accounted for.
+    """
+
+    def __init__(
+        self, service: Service, connection: Connection, *, report_defect: Callable[[BaseException], None]
+    ) -> None:
+        self._service = service
+        self._connection = connection
+        self._report_defect = report_defect
+
+    def send(self, entry: Entry, request: WriteRequest, evidence: Evidence) -> Exchange:
+        """Send an entry's current attempt; whatever ends it, `evidence` says whether a byte may have left."""
+        intent = entry.intent
+        # The request's own body: the stored one has hashes in the place of secrets.
+        body = request.body.encode() if request.body is not None else None
+        headers = make_headers(
+            self._service.key,
+            request_id=entry.request_id,
+            has_body=body is not None,
+            idempotency_key=intent.idempotency_key,
+        )
+        outgoing = Request(intent.method, intent.url, headers, body)
+        seconds = self._service.write_timeout
+        return self._connection.exchange(outgoing, evidence=evidence, seconds=seconds, limit=REPLY_LIMIT)
+
+    def judge(self, entry: Entry, request: WriteRequest, exchange: Exchange, *, unsettled: bool) -> Judged:
+        """Return what an attempt came to; where judging itself fails, it is unknown.
+
+        `unsettled`: an earlier attempt may have been applied, so only a reply that proves this one settles the write.
+        """
+        try:
+            judged = judge_write(request.operation, exchange, sent=describe_sent(self._service, entry))
+            if unsettled:
+                judged = judged.with_earlier_unknown()
+            return Judged(self._make_settlement(request, judged, exchange), judged.record, judged.code)
+        except Exception as error:  # noqa: BLE001 - after any failure here, its bytes may have left
+            self._report_defect(error)
+            return unprocessed(exchange, error)
+
+    def may_send_again(self, exchange: Exchange) -> bool:
+        """Whether the same write may go out once more by itself, under its key."""
+        service = self._service
+        return may_write_again(exchange, refused_for_now=service.repeats_throttled, deduplicated=service.deduplicates)
+
+    def _make_settlement(self, request: WriteRequest, judged: Judgement, exchange: Exchange) -> Settlement:
+        record, result_id = judged.record, None
+        if judged.outcome is Outcome.DONE:
+            result_id = judged.result_id or (record.located.id if record else None)
+        is_timeout = exchange.fault is Fault.TIMEOUT
+        return Settlement(
+            outcome=judged.outcome,
+            detail=f"no reply came within {self._service.write_timeout:g} s" if is_timeout else judged.detail,
+            http_status=exchange.answer.status if exchange.answer else None,
+            result_id=result_id,
+            reply=self._redact_reply(request, record) if record else None,
+            may_repeat=judged.may_repeat,
+        )
+
+    def _redact_reply(self, request: WriteRequest, record: Record) -> str:
+        """Return what the journal stores of a reply: no value that may be a secret."""
+        if not request.operation.is_confidential:
+            return encode(hide_values(record.document))
+        return encode(redact(record.document, harmless=self._service.webhooks.field_names))
+
+
+def unprocessed(exchange: Exchange, error: Exception) -> Judged:
+    """Return what an attempt came to whose reply could not be processed: unknown."""
+    detail = f"escrowctl could not process the reply ({type(error).__name__})"
+    return Judged(Settlement(Outcome.UNKNOWN, detail, exchange.answer.status if exchange.answer else None))

@@ -26,12 +26,20 @@ _MOST_NAMED = 3
 
 
 def check_caps(
-    transaction: Transaction, storage: Storage, intent: Intent, caps: Caps, *, earlier: Entry | None, now: str
+    transaction: Transaction,
+    storage: Storage,
+    intent: Intent,
+    caps: Caps,
+    *,
+    earlier: Entry | None,
+    now: str,
+    is_resend: bool = False,
 ) -> None:
     """Refuse a write that would bring its day above a cap (`ErrorCode.CAPPED`).
 
     Call it inside the commit that reserves: two who ask at once cannot both be under the cap.
     `earlier` is the entry whose next attempt this is: it counts as often as it may have been applied.
+    `is_resend`: this attempt is an operator's decision, which is recorded after this check.
     """
     money, today = require_countable(intent, caps), now[:10]
     totals = transaction.totals(intent.operation, money.currency, since=today)
@@ -40,7 +48,7 @@ def check_caps(
         if earlier.counted_on >= today:
             spent.append(-counted(earlier))
         if earlier.is_open:
-            spent += [money.amount] * earlier.resends
+            spent += [money.amount] * (earlier.resends + is_resend)
     cap, before = caps[money.currency], sum_exactly(spent)
     if sum_exactly((before, money.amount)) > cap:
         ahead = (

@@ -32,6 +32,7 @@ _AMOUNT = r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?"
 _NUMBERS = r"([1-9][0-9]{0,17}(,[1-9][0-9]{0,17})*)?"
 _ORIGIN = r"[0-9a-f-]{36} j[1-9][0-9]{0,17}"
 _FINGERPRINT = r"[0-9a-f]{16}:[0-9a-f]{8}"
+_BATCH = r"b[1-9][0-9]{0,17}"
 _UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 
 
@@ -97,6 +98,9 @@ FIELDS = (
     Field("verified", "settlement.verified", _SETTLEMENT, int, since=2, decode=bool),
     Field("settled_at", "settled_at", _IMPORT, nullable=True, spelling=_TIME, shown=True),
     Field("resends", "resends", _IMPORT, int, since=4),
+    Field("batch", "intent.batch", _INTENT, nullable=True, spelling=_BATCH, since=8, queried=True, shown=True),
+    Field("line", "intent.line", _INTENT, int, nullable=True, since=8, queried=True, shown=True),
+    Field("columns", "intent.columns", _INTENT, nullable=True, since=8),
     Field("origin", "origin", _IMPORT, nullable=True, spelling=_ORIGIN, queried=True, shown=True),
 )
 QUERIED = tuple(field.name for field in FIELDS if field.queried)

@@ -28,7 +28,7 @@ class Row(NamedTuple):
     `records` is how many it has, `latest` the latest date of any record of the journal up to its last one.
     """
 
-    values: tuple[str | None, ...]
+    values: tuple[str | int | None, ...]
     records: int
     counted_on: str
     latest: str

@@ -11,7 +11,7 @@ from escrowctl.journal import caps, guards
 from escrowctl.journal.accounts import Account
 from escrowctl.journal.chain import Head, Kind
 from escrowctl.journal.fields import facts_of_intent, facts_of_settlement
-from escrowctl.journal.fold import keys_to_check
+from escrowctl.journal.fold import duplicate_keys, fingerprint_keys, keys_to_check, reference_keys
 from escrowctl.journal.model import (
     DECIDED_RESEND,
     LOST_IN_FLIGHT,
@@ -133,18 +133,8 @@ class Journal:
         `account` is the one that it is sent under now. Raises EscrowctlError `ErrorCode.BUSY` where
         another process has worked on the entry since it was read, and otherwise as `begin` does.
         """
-        with self._claim() as (hold, transaction):
-            transaction.check()
-            self._require_unchanged(transaction, entry)
-            if decision is not None:
-                settlement = entry.settlement._replace(detail=DECIDED_RESEND)
-                entry = self._record_decision(transaction, entry, settlement, decision)
-            intent = entry.intent._replace(account=account)
-            found = self._find_duplicates(transaction, intent, exclude=entry.number)
-            guards.check_duplicates(found, intent, transaction.find, now=self._now())
-            self._check_caps(transaction, intent, caps, earlier=entry)
-            begun = self._attempt(transaction, intent, entry, request_id=request_id, hold=hold)
-        return _only(self._confirm(transaction.head, [Begun(begun, replayed=False)])).entry
+        intent = entry.intent._replace(account=account)
+        return _only(self.begin_all([Begin(intent, request_id, caps, again=entry, decision=decision)])).entry
 
     def decide(self, entry: Entry, settlement: Settlement, decision: OperatorDecision) -> Entry:
         """Record an operator's decision on what became of an entry; raises as `begin_again` does."""
@@ -179,6 +169,34 @@ class Journal:
         """Store rows of a batch that are not sent yet, durably in one commit; `Begin.planned` takes one out."""
         with self._locked_transaction() as transaction:
             transaction.plan(rows)
+
+    def find_overlaps(self, intents: Sequence[Intent]) -> list[list[Entry]]:
+        """Return, for each intent, the entries under its reference, or under its id for a once-only write.
+
+        These happened or may have happened; another account's are left out.
+        """
+        keys = [fingerprint_keys(one) if one.is_once_only else reference_keys(one) for one in intents]
+        with self._locked_transaction() as transaction:
+            found = transaction.find_by_keys(frozenset().union(*keys))
+            under = [(duplicate_keys(entry), self._effective_state(entry)) for entry in found]
+        return [
+            [entry for own, entry in under if own & wanted and not intent.account.is_other(entry.intent.account)]
+            for intent, wanted in zip(intents, keys, strict=True)
+        ]
+
+    def refuse_over_caps(self, intents: Iterable[Intent], limits: Caps) -> None:
+        """Raise `ErrorCode.CAPPED` where one of these writes is above the caps; call it with sums, one a currency."""
+        with self._locked_transaction() as transaction:
+            for intent in intents:
+                self._check_caps(transaction, intent, limits, earlier=None)
+
+    def hold(self, name: str) -> bool:
+        """Take a lock by name without waiting; False where another process has it. It ends with this process."""
+        return self._locks.hold(name)
+
+    def free(self, name: str) -> None:
+        """Give a lock back."""
+        self._locks.free(name)
 
     @contextlib.contextmanager
     def exclusive(
@@ -283,6 +301,8 @@ class Journal:
             return refused
 
     def _begin(self, transaction: Transaction, begin: Begin, hold: Callable[[int], None]) -> Begun:
+        if begin.again is not None:
+            return Begun(self._begin_again(transaction, begin, begin.again, hold), replayed=False)
         intent = begin.intent
         duplicates = self._find_duplicates(transaction, intent)
         sent, earlier = guards.find_by_key(duplicates, intent, resend_throttled=begin.resend_throttled)
@@ -295,6 +315,18 @@ class Journal:
         if begin.planned is not None:
             transaction.unplan(*begin.planned)
         return Begun(begun, replayed=False)
+
+    def _begin_again(self, transaction: Transaction, begin: Begin, entry: Entry, hold: Callable[[int], None]) -> Entry:
+        self._require_unchanged(transaction, entry)
+        intent = begin.intent
+        found = self._find_duplicates(transaction, intent, exclude=entry.number)
+        guards.check_duplicates(found, intent, transaction.find, now=self._now())
+        self._check_caps(transaction, intent, begin.caps, earlier=entry, is_resend=begin.decision is not None)
+        # Only what is not refused any more is recorded: the commit is shared with other writes.
+        if begin.decision is not None:
+            settlement = entry.settlement._replace(detail=DECIDED_RESEND)
+            entry = self._record_decision(transaction, entry, settlement, begin.decision)
+        return self._attempt(transaction, intent, entry, request_id=begin.request_id, hold=hold)
 
     def _settle(self, transaction: Transaction, entry: Entry, settlement: Settlement) -> Entry | EscrowctlError:
         now, at = transaction.find(entry.number), timestamp(self._now())
@@ -364,9 +396,12 @@ class Journal:
             if entry.number != exclude and not intent.account.is_other(entry.intent.account)
         ]
 
-    def _check_caps(self, transaction: Transaction, intent: Intent, limits: Caps, *, earlier: Entry | None) -> None:
+    def _check_caps(
+        self, transaction: Transaction, intent: Intent, limits: Caps, *, earlier: Entry | None, is_resend: bool = False
+    ) -> None:
         if limits:
-            caps.check_caps(transaction, self.storage, intent, limits, earlier=earlier, now=timestamp(self._now()))
+            now = timestamp(self._now())
+            caps.check_caps(transaction, self.storage, intent, limits, earlier=earlier, now=now, is_resend=is_resend)
 
     def _require_unchanged(self, transaction: Transaction, entry: Entry) -> None:
         """Refuse to continue with an entry that has changed since it was read."""

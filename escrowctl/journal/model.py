@@ -71,6 +71,7 @@ class Intent(NamedTuple):
     machine's names as one (None: only the name is known). Two writes of one operation with one
     `fingerprint` are identical to this service: the body with numbers normalised for a create, the
     id as the service echoes it for a release. `allowed_duplicates` are the entries that it may repeat.
+    `batch` and `line` say which row of which batch it is, `columns` (a JSON object) what else the row holds.
     """
 
     operation: str
@@ -89,6 +90,9 @@ class Intent(NamedTuple):
     operator: str = ""
     site: str | None = None
     account: Account = NO_ACCOUNT
+    batch: str | None = None
+    line: int | None = None
+    columns: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -237,7 +241,9 @@ class Begin(NamedTuple):
     """A write to record before it is sent.
 
     `caps` limit it; `resend_throttled`: an earlier attempt that was answered with 425 or 429 is sent
-    again. `planned` is the batch and row of the plan that this write is taken from.
+    again. `planned` is the batch and row of the plan that this write is taken from. `again` is the entry
+    whose next attempt this is, whatever became of the last one: a service that deduplicates, or an
+    operator's `decision`, allows it; the intent is then the entry's own, with the account of now.
     """
 
     intent: Intent
@@ -245,6 +251,8 @@ class Begin(NamedTuple):
     caps: Caps = NO_CAPS
     resend_throttled: bool = False
     planned: tuple[str, int] | None = None
+    again: "Entry | None" = None
+    decision: "OperatorDecision | None" = None
 
 
 class Begun(NamedTuple):
@@ -259,7 +267,7 @@ class Selection(NamedTuple):
 
     `since` (included) and `until` (not included) are timestamps of sending; `resource_id` is the id
     written to, or the one that was created, `result_id` only the latter. `origin` is where an entry
-    was imported from.
+    was imported from; `batch` is one of this journal's own.
     """
 
     limit: int
@@ -272,6 +280,7 @@ class Selection(NamedTuple):
     resource_id: str | None = None
     result_id: str | None = None
     origin: str | None = None
+    batch: str | None = None
 
 
 def parse_entry_name(text: str) -> int:

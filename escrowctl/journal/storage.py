@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 from escrowctl.errors import command
 from escrowctl.journal.chain import EMPTY, Head, Kind, Link
 from escrowctl.journal.fields import Facts
-from escrowctl.journal.model import Entry, PlanRow, Selection
+from escrowctl.journal.model import Entry, PlanRow, Selection, State
 
 ACCEPT_HEAD = command(
     "journal verify --accept-head", "if you compared the journal with the service, and no write is missing"
@@ -38,6 +38,18 @@ class Total(NamedTuple):
     """A running total; `amount` is exact."""
 
     key: TotalKey
+    amount: Decimal
+
+
+class BatchSum(NamedTuple):
+    """How many rows of a batch have entries in one state as it is stored, in one currency (None: unknown).
+
+    `amount` is their exact sum.
+    """
+
+    state: State
+    currency: str | None
+    rows: int
     amount: Decimal
 
 
@@ -138,6 +150,15 @@ class Storage(Protocol):
 
     def planned(self, batch: str, *, after: int = 0, limit: int) -> list[PlanRow]:
         """Return up to `limit` rows of a batch's plan in order, those after a row."""
+
+    def batches(self) -> list[PlanRow]:
+        """Return row 0 of each batch, oldest first; of one whose plan was lost, an empty row."""
+
+    def in_batch(self, batch: str, *, after: int = 0, limit: int) -> list[Entry]:
+        """Return up to `limit` entries of a batch by line, those after a line; imported ones are left out."""
+
+    def add_up(self, batch: str) -> list[BatchSum]:
+        """Return how many entries of a batch are stored in each state, and what they add up to."""
 
     def reopened(self) -> AbstractContextManager["Storage"]:
         """Open the journal anew, to read: what is stored after a commit that failed."""

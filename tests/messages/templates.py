@@ -164,7 +164,7 @@ NOT_PRINTED = {
 """Templates that no case prints, by module pattern and start of the text, each with the reason."""
 
 _WORD = re.compile(r"[A-Za-z]{2,}")
-_SQL = re.compile(r"\s*\(?(SELECT|INSERT|UPDATE|CREATE|DELETE|ALTER|DROP|PRAGMA|BEGIN|VACUUM|FROM|WHERE|AND|ORDER)\b")
+_SQL = re.compile(r"\s*\(?(SELECT|INSERT|UPDATE|CREATE|DELETE|ALTER|DROP|PRAGMA|BEGIN|VACUUM|FROM|origin IS|WHERE|AND|ORDER)\b")
 _HELP = {"Option", "Argument", "Typer", "compile", "cast", "TypeVar", "getLogger", "encode"}
 
 

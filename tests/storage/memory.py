@@ -19,8 +19,8 @@ from escrowctl.journal.caps import change_totals
 from escrowctl.journal.chain import EMPTY, Head, Kind, Link
 from escrowctl.journal.fields import Facts
 from escrowctl.journal.fold import Folded, extend, next_link
-from escrowctl.journal.model import Entry, PlanRow, Selection
-from escrowctl.journal.storage import LockKey, Total, TotalKey
+from escrowctl.journal.model import Entry, PlanRow, Selection, State
+from escrowctl.journal.storage import BatchSum, LockKey, Total, TotalKey
 
 
 @dataclass
@@ -214,6 +214,27 @@ class MemoryStorage:
         rows = sorted((row, content) for (name, row), content in self._content.plans.items() if name == batch)
         return [PlanRow(batch, row, content) for row, content in rows if row > after][:limit]
 
+    def batches(self) -> list[PlanRow]:
+        plans = self._content.plans
+        names = {name for name, row in plans if row == 0}
+        names |= {entry.intent.batch for entry in self._entries() if entry.intent.batch is not None}
+        return [PlanRow(name, 0, plans.get((name, 0), "")) for name in sorted(names, key=lambda name: int(name[1:]))]
+
+    def in_batch(self, batch: str, *, after: int = 0, limit: int) -> list[Entry]:
+        found = [(entry.intent.line or 0, entry) for entry in self._entries() if entry.intent.batch == batch]
+        return [entry for line, entry in sorted(found, key=lambda one: one[0]) if line > after][:limit]
+
+    def add_up(self, batch: str) -> list[BatchSum]:
+        sums: defaultdict[tuple[State, str | None], list[Decimal]] = defaultdict(list)
+        for entry in self._entries():
+            if entry.intent.batch == batch:
+                money = entry.intent.money
+                sums[entry.state, money.currency if money else None].append(money.amount if money else Decimal(0))
+        return [BatchSum(*key, len(amounts), sum_exactly(amounts)) for key, amounts in sums.items()]
+
+    def _entries(self) -> list[Entry]:
+        return [folded.entry for folded in self._content.folded.values() if folded.entry.origin is None]
+
     @contextlib.contextmanager
     def reopened(self) -> Iterator["MemoryStorage"]:
         yield MemoryStorage(self._folder, self._place)
@@ -258,4 +279,5 @@ def _fits(entry: Entry, selection: Selection) -> bool:
         and wanted.resource_id in (None, intent.resource_id, entry.settlement.result_id)
         and wanted.result_id in (None, entry.settlement.result_id)
         and wanted.origin in (None, entry.origin)
+        and (wanted.batch is None or (entry.origin is None and intent.batch == wanted.batch))
     )

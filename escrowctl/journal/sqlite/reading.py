@@ -2,12 +2,15 @@
 
 import sqlite3
 from collections.abc import Collection, Iterable
+from decimal import Decimal
 from typing import NamedTuple
 
+from escrowctl.contract.money import sum_exactly
 from escrowctl.journal.chain import EMPTY, GENESIS, Head, Link, Record
 from escrowctl.journal.fields import QUERIED
 from escrowctl.journal.fold import Folded, Row, build
-from escrowctl.journal.model import Selection
+from escrowctl.journal.model import Selection, State
+from escrowctl.journal.storage import BatchSum
 
 _MOST_AT_ONCE = 500
 _COLUMNS = ", ".join(f"e.{name}" for name in QUERIED)
@@ -17,6 +20,10 @@ _ENTRIES = f"""
 SELECT e.number, {_COLUMNS}, e.records, e.counted_on, e.latest, {_RECORD}, p.digest
 FROM entries e LEFT JOIN records r ON r.entry = e.number LEFT JOIN records p ON p.sequence = r.sequence - 1
 WHERE e.number IN (%s) ORDER BY e.number, r.sequence"""
+_AMOUNTS = """
+SELECT e.state, json_extract(r.facts, '$.currency'), json_extract(r.facts, '$.amount'), count(*)
+FROM entries e JOIN records r ON r.sequence = (SELECT min(sequence) FROM records WHERE entry = e.number)
+WHERE e.batch = ? AND e.origin IS NULL GROUP BY 1, 2, 3"""
 _TAIL = f"""
 SELECT (SELECT max(number) FROM entries), (SELECT max(entry) FROM records), e.latest, {_RECORD}
 FROM records r LEFT JOIN entries e ON e.number = r.entry ORDER BY r.sequence DESC LIMIT 2"""
@@ -119,6 +126,16 @@ def select_numbers(database: sqlite3.Connection, selection: Selection, *, before
     return [number for (number,) in database.execute(query, (*values, selection.limit)).fetchall()]
 
 
+def add_up(database: sqlite3.Connection, batch: str) -> list[BatchSum]:
+    """Return the sums of a batch's entries: exact, and without reading each entry as a whole."""
+    sums: dict[tuple[str, str | None], BatchSum] = {}
+    for state, currency, amount, rows in database.execute(_AMOUNTS, (batch,)):
+        found = sums.get((state, currency), BatchSum(State(state), currency, 0, Decimal(0)))
+        added = Decimal(amount or 0) * rows
+        sums[state, currency] = found._replace(rows=found.rows + rows, amount=sum_exactly((found.amount, added)))
+    return list(sums.values())
+
+
 def _condition(selection: Selection) -> tuple[str, list[object]]:
     parts: list[tuple[str, Iterable[object]]] = [("1", ())]
     for column, chosen in (("state", selection.states), ("operation", selection.operations)):
@@ -131,6 +148,7 @@ def _condition(selection: Selection) -> tuple[str, list[object]]:
         ("? IN (resource_id, result_id)", selection.resource_id),
         ("result_id = ?", selection.result_id),
         ("origin = ?", selection.origin),
+        ("origin IS NULL AND batch = ?", selection.batch),
     ):
         parts += [(condition, (value,))] if value is not None else []
     return " AND ".join(condition for condition, _ in parts), [value for _, values in parts for value in values]

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from escrowctl.journal.chain import EMPTY, Link, Record
 from escrowctl.journal.fields import FIELDS
 
-VERSION = 7
+VERSION = 8
 """A change of the tables, or of the duplicate keys that `journal.fold` computes, is a new one."""
 FIRST_WITH_HEAD = 3
 """Journals of earlier formats may have no head file."""
@@ -35,7 +35,11 @@ CREATE TABLE records (
   digest BLOB NOT NULL
 ) STRICT;
 """
-_COLUMNS = "".join(f"  {one.name} TEXT{'' if one.nullable else ' NOT NULL'},\n" for one in FIELDS if one.queried)
+_COLUMNS = "".join(
+    f"  {one.name} {'TEXT' if one.type is str else 'INTEGER'}{'' if one.nullable else ' NOT NULL'},\n"
+    for one in FIELDS
+    if one.queried
+)
 _GUARDS = """
 CREATE TABLE %s (key INTEGER NOT NULL, entry INTEGER NOT NULL, PRIMARY KEY (key, entry)) STRICT, WITHOUT ROWID;
 """
@@ -59,6 +63,7 @@ CREATE TABLE entries (
   latest TEXT NOT NULL
 ) STRICT;
 CREATE INDEX entries_by_origin ON entries (origin) WHERE origin IS NOT NULL;
+CREATE INDEX entries_by_batch ON entries (batch, line) WHERE batch IS NOT NULL;
 CREATE INDEX entries_by_result ON entries (result_id) WHERE result_id IS NOT NULL;
 {"".join(_GUARDS % name for name in GUARDS)}
 {"".join(_TOTALS % name for name in TOTALS)}
@@ -94,7 +99,7 @@ def take_out_records(database: sqlite3.Connection) -> list[Link]:
 
 
 def _read_old(database: sqlite3.Connection) -> Iterator[Link]:
-    """Yield the records of formats 1 to 6; raises ValueError where one is not what was written."""
+    """Yield the records of formats 1 to 7; raises ValueError where one is not what was written."""
     head = EMPTY
     for *columns, digest in database.execute(
         "SELECT sequence, entry, kind, at, facts, digest FROM records ORDER BY sequence"

@@ -22,10 +22,17 @@ from escrowctl.journal.model import Entry, PlanRow, Selection
 from escrowctl.journal.sqlite import schema
 from escrowctl.journal.sqlite.errors import damaged, lost, missing, translated, translating, unusable
 from escrowctl.journal.sqlite.head import HeadFile, UnreadableHeadError, require_restorable
-from escrowctl.journal.sqlite.reading import find_digest, read_entries, read_links, read_tail, select_numbers
+from escrowctl.journal.sqlite.reading import add_up, find_digest, read_entries, read_links, read_tail, select_numbers
 from escrowctl.journal.sqlite.transaction import SqliteTransaction
+from escrowctl.journal.storage import BatchSum
 
 BUSY_SECONDS = 10.0
+_BATCHES = """
+SELECT * FROM plans WHERE row = 0
+UNION ALL
+SELECT DISTINCT batch, 0, '' FROM entries
+WHERE batch IS NOT NULL AND origin IS NULL AND batch NOT IN (SELECT batch FROM plans WHERE row = 0)
+ORDER BY length(batch), batch"""
 _SUFFIXES = (".db", ".db-journal", ".lock", ".head")
 
 
@@ -140,6 +147,26 @@ class SqliteStorage:
         """See `storage.Storage`."""
         query = "SELECT * FROM plans WHERE batch = ? AND row > ? ORDER BY row LIMIT ?"
         return [PlanRow(*row) for row in self._db.execute(query, (batch, after, limit)).fetchall()]
+
+    @translated
+    def batches(self) -> list[PlanRow]:
+        """See `storage.Storage`."""
+        return [PlanRow(*row) for row in self._db.execute(_BATCHES).fetchall()]
+
+    @translated
+    def in_batch(self, batch: str, *, after: int = 0, limit: int) -> list[Entry]:
+        """See `storage.Storage`."""
+        self._flush()
+        query = "SELECT number FROM entries WHERE batch = ? AND line > ? AND origin IS NULL ORDER BY line LIMIT ?"
+        numbers = [number for (number,) in self._db.execute(query, (batch, after, limit)).fetchall()]
+        found = read_entries(self._db, numbers)
+        return [found[number].entry for number in numbers]
+
+    @translated
+    def add_up(self, batch: str) -> list[BatchSum]:
+        """See `storage.Storage`."""
+        self._flush()
+        return add_up(self._db, batch)
 
     @contextlib.contextmanager
     def reopened(self) -> Iterator["SqliteStorage"]:

@@ -7,7 +7,8 @@ import ssl
 import sys
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 # httpx imports its own command line where click is installed (+40 ms); None stops that import.
@@ -15,7 +16,7 @@ sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type] # None is 
 import httpcore
 import httpx
 
-from escrowctl.client.http import Answer, Evidence, Exchange, Fault, Request
+from escrowctl.client.http import Answer, Evidence, Exchange, Fault, Headers, Request
 from escrowctl.client.transport import NoAddressError, OriginTransport, make_context, make_empty_context
 from escrowctl.config.service import Service
 from escrowctl.contract.json import Defect
@@ -71,12 +72,12 @@ class Connection:
         start = self._monotonic()
         pool = self._transport.prepare(evidence, seconds, is_write=request.method not in READING_METHODS)
         key = _key_of(request)
-        built = httpx.Request(request.method, request.url, headers=request.headers, content=request.body)
+        url, host = _target(request.url)
         outgoing = httpcore.Request(
-            built.method,
-            str(built.url),
-            headers=built.headers.raw,
-            content=built.content,
+            request.method,
+            url,
+            headers=[(b"Host", host), *_encode_headers(request)],
+            content=request.body or b"",
             extensions={"timeout": {"pool": seconds}},
         )
         try:
@@ -101,7 +102,8 @@ class Connection:
 
     def _read_answer(self, response: httpcore.Response, limit: int) -> Answer:
         """Read the body within bounds; of a body that breaks off, the status still counts."""
-        headers = httpx.Headers(response.headers)
+        headers = _decode_headers(response.headers)
+        encoding = ", ".join(value for name, value in headers if name == "content-encoding")
         head = bytearray()
 
         def chunks() -> Iterator[bytes]:
@@ -113,14 +115,14 @@ class Connection:
 
         body, defect = b"", None
         try:
-            body = collect(chunks(), limit=limit, encoding=headers.get("content-encoding"))
+            body = collect(chunks(), limit=limit, encoding=encoding)
         except BodyError as broken:
             body, defect = broken.kept, broken.defect
         except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError):
             body, defect = bytes(head), Defect.CUT_SHORT
         finally:
             response.close()
-        return Answer(response.status, tuple(headers.multi_items()), body, defect)
+        return Answer(response.status, headers, body, defect)
 
 
 class InProcessTransport:
@@ -153,12 +155,21 @@ class InProcessTransport:
         """Do nothing: a call leaves no connection."""
 
 
+def make_service_context(service: Service) -> ssl.SSLContext:
+    """Return the context of connections to a service, which they may share; raises as `make_context` does."""
+    is_https = service.origin.scheme == "https"
+    return make_context(service.network.ca_bundle) if is_https else make_empty_context()
+
+
 def connect(
-    service: Service, *, monotonic: Callable[[], float] = time.monotonic, observe: Observer | None = None
+    service: Service,
+    context: ssl.SSLContext,
+    *,
+    monotonic: Callable[[], float] = time.monotonic,
+    observe: Observer | None = None,
 ) -> Connection:
     """Return a connection to a real service, through its proxy if it has one; it is opened by the first request."""
     is_https = service.origin.scheme == "https"
-    context = make_context(service.network.ca_bundle) if is_https else make_empty_context()
     proxy = _proxy(service.network.proxy, context)
     transport = OriginTransport(is_https=is_https, context=context, proxy=proxy, monotonic=monotonic)
     return Connection(transport, observe, monotonic=monotonic)
@@ -183,6 +194,31 @@ def _key_of(request: Request) -> str:
     return next(value for name, value in request.headers if name == "Authorization").removeprefix("Bearer ")
 
 
+@lru_cache(maxsize=64)
+def _target(url: str) -> tuple[httpcore.URL, bytes]:
+    """Return a URL as it goes out, and the Host that names its origin; the same many times where rows are sent."""
+    parsed = httpx.URL(url)
+    return httpcore.URL(str(parsed)), parsed.netloc
+
+
+def _encode_headers(request: Request) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the headers as bytes, with the length of what is enclosed (RFC 9110 section 8.6)."""
+    if request.body is None and request.method not in READING_METHODS and request.method != "DELETE":
+        yield b"Content-Length", b"0"
+    for name, value in request.headers:
+        yield name.encode("ascii"), value.encode("ascii")
+    if request.body is not None:
+        yield b"Content-Length", str(len(request.body)).encode()
+
+
+def _decode_headers(raw: Sequence[tuple[bytes, bytes]]) -> Headers:
+    """Return the headers of a reply as texts, their names in lower case."""
+    try:
+        return tuple((name.decode("ascii").lower(), value.decode("ascii")) for name, value in raw)
+    except UnicodeDecodeError:
+        return tuple(httpx.Headers(list(raw)).multi_items())
+
+
 class BodyError(Exception):
     """The body cannot be used; `kept` is how it began, for an excerpt."""
 
@@ -192,13 +228,13 @@ class BodyError(Exception):
         self.kept = kept
 
 
-def collect(chunks: Iterable[bytes], *, limit: int, encoding: str | None) -> bytes:
+def collect(chunks: Iterable[bytes], *, limit: int, encoding: str) -> bytes:
     """Return the decoded body of at most `limit` bytes; raises BodyError.
 
     The request accepts no encoding but identity. A single gzip or deflate layer is decoded all the same, in
     bounded steps, and its end mark is checked, because a cut stream inflates without an error.
     """
-    match (encoding or "identity").strip().lower():
+    match encoding.strip().lower():
         case "identity" | "":
             return _collect_plain(chunks, limit)
         case "gzip" | "x-gzip":

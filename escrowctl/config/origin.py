@@ -3,6 +3,7 @@
 import ipaddress
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
@@ -45,12 +46,7 @@ class Origin(NamedTuple):
 
         No other name counts: whoever answers the look-up decides where it leads.
         """
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return self.host == "localhost" or _is_loopback(self.host)
 
 
 class Network(NamedTuple):
@@ -58,6 +54,14 @@ class Network(NamedTuple):
 
     ca_bundle: Path | None = None
     proxy: str | None = None
+
+
+@lru_cache(maxsize=16)
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def parse_base_url(text: str, *, source: str) -> Origin:

@@ -27,6 +27,9 @@ _PIECE, _OVERLAP = 1 << 20, 1 << 13
 """Bytes. A key is not spelled in more than the pieces of a body overlap."""
 
 
+_SHORT = 64
+"""Characters: so short a text is looked at once, and remembered."""
+
 _MOST_LAYERS = 12
 """A text that is still encoded after so many decodings counts as one that holds the key."""
 
@@ -98,6 +101,16 @@ def holds_key(text: str | bytes, key: str) -> bool:
 
 def star(text: str, key: str) -> str:
     """Return a text without an API key: stars in its place where it is plain, else in the place of all the text."""
+    return _star_short(text, key) if len(text) <= _SHORT else _star(text, key)
+
+
+@lru_cache(maxsize=256)
+def _star_short(text: str, key: str) -> str:
+    # Names and values of headers, the same with each reply.
+    return _star(text, key)
+
+
+def _star(text: str, key: str) -> str:
     text = text.replace(key, STARS)
     return STARS if holds_key(text, key) else text
 
@@ -250,12 +263,18 @@ def _cover(value: JsonValue, name: str, secret: Callable[[str], str], other: Cal
             return {key: _cover(item, key, secret, other) for key, item in value.items()}
         case list():
             return [_cover(item, name, secret, other) for item in value]
-        case str() | Number() if any(word.replace(" ", "") in _bare(name) for word in _PRIVATE_NAMES):
+        case str() | Number() if _is_private(name):
             return secret(str(value))
         case str():
             return other(value)
         case _:
             return value
+
+
+@lru_cache(maxsize=256)
+def _is_private(name: str) -> bool:
+    bare = _bare(name)
+    return any(word.replace(" ", "") in bare for word in _PRIVATE_NAMES)
 
 
 def redact(value: JsonValue, *, harmless: frozenset[str] = frozenset()) -> JsonValue:

@@ -7,7 +7,6 @@ import pkgutil
 from typing import Any
 
 COLLECT_INFLATED = "escrowctl.client.connection._collect_inflated"
-COMMIT_GROUP = "escrowctl.journal.group_commit._commit"
 COMPLETED_SHELLS = "escrowctl.completion.tree._SHELLS"
 COMPLETED_TOPICS = "escrowctl.completion.tree._TOPICS"
 FIND_ARRAY = "escrowctl.contract.record._find_array"

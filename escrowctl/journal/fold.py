@@ -104,9 +104,9 @@ def build(row: Row, links: Iterable[tuple[Link, str]]) -> Folded:
 def duplicate_keys(entry: Entry) -> frozenset[int]:
     """Return the keys under which an entry guards against new writes, in its state now.
 
-    By its idempotency key always. By its fingerprint while it is open, and for ever for a release
-    that is done: an identical create or update may be meant once the first is known. By its reference
-    while it happened or may have happened.
+    By its idempotency key always. By its reference while it happened or may have happened. Without one by
+    its fingerprint: while it is open, and for ever for a release that is done, for an identical create or
+    update may be meant once the first is known.
     """
     is_open, is_done = entry.state in OPEN_STATES, entry.state is State.DONE
     guards_identical = is_open or (is_done and entry.intent.is_once_only)
@@ -141,7 +141,8 @@ def _keys(intent: Intent, *, key: bool = False, fingerprint: bool = False, refer
     # The kinds' names are part of stored keys since format 1: "likeness" is the fingerprint.
     names = intent.names
     found = [_key("key", name, intent.idempotency_key) for name in names] if key else []
-    if fingerprint:
+    # With a reference, an identical write is one with the same reference: thousands of rows may have one amount.
+    if fingerprint and not (intent.has_no_id and intent.reference is not None):
         given = [fold_id(one) if intent.is_once_only else one for one in intent.fingerprints]
         place = 0 if intent.is_once_only else _SHORT_LIVED
         found += [place | _key("likeness", name, intent.operation, one) for name in names for one in given]

@@ -138,14 +138,18 @@ def check_identical(identical: list[Entry], intent: Intent, *, now: datetime) ->
 
 
 def check_reference(under_reference: list[Entry], intent: Intent, *, now: datetime) -> None:
-    """Refuse a create whose reference an earlier one has: one reference, one escrow, without exception."""
+    """Refuse a create whose reference an earlier one has: one reference, one escrow.
+
+    A new run of a batch's file alone may repeat those that are done.
+    """
     for entry in under_reference:
         if entry.state is State.UNKNOWN:
             like = f'the create under the reference "{intent.reference}"'
             raise _earlier_unknown(entry, like, now, may_repeat=False)
         if entry.state is State.IN_FLIGHT:
             raise busy(entry)
-        if entry.state is State.DONE:
+        is_repeated = intent.batch is not None and entry.number in intent.allowed_duplicates
+        if entry.state is State.DONE and not is_repeated:
             created = entry.settlement.result_id
             raise _refusal(
                 ErrorCode.REFERENCE_REUSED,
@@ -178,12 +182,16 @@ def over_cap(
 ) -> EscrowctlError:
     """Return the refusal of a write that would bring a day's writes of its operation above the profile's cap."""
     verb, currency = intent.verb, money.currency
+    this = (
+        f"All rows together are {money}"
+        if intent.batch is not None and intent.line is None
+        else f"This {verb} is {money}"
+    )
     limit = f"the profile {intent.profile} caps {verb}s at {cap} {currency} a day (UTC)"
     if ahead is None:
         return _capped(
             intent,
-            f"{limit}. Counted since {day}: {spent} {currency} (writes that are done or unknown). "
-            f"This {verb} is {money}.",
+            f"{limit}. Counted since {day}: {spent} {currency} (writes that are done or unknown). {this}.",
             hint=Hint(f"escrowctl journal list --since {day} --operation {verb}", "to see what counts"),
         )
     names = [f"j{number}" for number in ahead.numbers]
@@ -191,7 +199,7 @@ def over_cap(
     return _capped(
         intent,
         f"{limit}. Counted: {spent} {currency}. This includes {ahead.amount} {currency} of {', '.join(names)}"
-        f"{more}, dated in the future ({ahead.date}). This {verb} is {money}. Check the clock.",
+        f"{more}, dated in the future ({ahead.date}). {this}. Check the clock.",
         hint=tuple(command(f"journal show {name}") for name in names),
     )
 

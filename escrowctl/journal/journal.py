@@ -27,6 +27,7 @@ from escrowctl.journal.model import (
     Selection,
     Settlement,
     State,
+    settled_by_reading,
 )
 from escrowctl.journal.signing_secrets import SigningSecrets
 from escrowctl.journal.storage import Locks, Storage, Transaction
@@ -144,16 +145,7 @@ class Journal:
 
     def settle_by_reading(self, entry: Entry, detail: str, *, result_id: str | None = None) -> Entry:
         """Record that a reading showed a write to be done, and what it created; raises as `decide` does."""
-        known = entry.settlement
-        # What was answered while it was unknown is no record of what was done.
-        reply = known.reply if entry.state is State.DONE else None
-        created = result_id or known.result_id
-        return self.settle_later(
-            entry,
-            known._replace(
-                outcome=Outcome.DONE, detail=detail, result_id=created, reply=reply, verified=True, not_applied=False
-            ),
-        )
+        return self.settle_later(entry, settled_by_reading(entry, detail, result_id=result_id))
 
     def settle_later(self, entry: Entry, settlement: Settlement) -> Entry:
         """Record what later evidence shows, unless another process verified the same; raises as `decide` does."""
@@ -169,6 +161,16 @@ class Journal:
         """Store rows of a batch that are not sent yet, durably in one commit; `Begin.planned` takes one out."""
         with self._locked_transaction() as transaction:
             transaction.plan(rows)
+
+    def in_batch(self, batch: str, *, after: int, limit: int) -> list[Entry]:
+        """Return up to `limit` entries of a batch by line, as they are now, those after a line."""
+        return [self._effective_state(entry) for entry in self.storage.in_batch(batch, after=after, limit=limit)]
+
+    def drop_plan(self, first: PlanRow) -> None:
+        """Remove the rows of a batch that are not sent, and store its row 0 anew."""
+        with self._locked_transaction() as transaction:
+            transaction.drop_plan(first.batch)
+            transaction.plan([first])
 
     def find_overlaps(self, intents: Sequence[Intent]) -> list[list[Entry]]:
         """Return, for each intent, the entries under its reference, or under its id for a once-only write.

@@ -2,7 +2,7 @@
 
 An adapter implements all three; `tests/storage` holds the suite that each must pass. Every method may
 raise EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`; then nothing may be sent. One thread calls a storage:
-the one that opened it (`journal.group_commit` serves others).
+the one that opened it.
 """
 
 from collections.abc import Collection, Iterable
@@ -113,6 +113,9 @@ class Transaction(Protocol):
 
     def unplan(self, batch: str, row: int) -> None:
         """Remove a row of a batch's plan."""
+
+    def drop_plan(self, batch: str) -> None:
+        """Remove a batch's plan."""
 
 
 class Storage(Protocol):

@@ -18,11 +18,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from group_commit import begin_of
-
+from escrowctl.contract.json import Number
+from escrowctl.contract.money import Money
 from escrowctl.errors import Outcome
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import Begun, Selection, Settlement
+from escrowctl.journal.model import Begin, Begun, Intent, Selection, Settlement
 from escrowctl.journal.opening import open_journal
 
 MOST_TIMES, MOST_TIMES_LISTED, MOST_BYTES = 1.2, 1.5, 1500
@@ -30,6 +30,25 @@ CAPS = {"USD": Decimal(10**15)}
 GROUP, ROUNDS, PAGE, MEASURED = 250, 400, 50, 2000
 REPLY = '{"id":"tx_%08d","status":"held","amount":100,"currency":"USD","payer":"usr_PAYER001","payee":"usr_PAYEE001"'
 _numbers = count(1)
+
+
+def begin_of(number: int) -> Begin:
+    """Return a distinct create."""
+    body, url = f'{{"amount":{number},"currency":"USD"}}', "https://escrow.example.com"
+    intent = Intent(
+        "create_transaction",
+        url,
+        "acme-live",
+        "POST",
+        f"{url}/api/v1/transactions",
+        body,
+        f"key-{number}",
+        body,
+        money=Money(Number(str(number)), "USD"),
+        operator="ops",
+        site=url,
+    )
+    return Begin(intent, f"request-{number}")
 
 
 def settlement_of(number: int) -> Settlement:
@@ -40,7 +59,7 @@ def settlement_of(number: int) -> Settlement:
 def create(journal: Journal) -> None:
     """Begin and settle one create with caps."""
     number = next(_numbers)
-    begin = begin_of(str(number), number)
+    begin = begin_of(number)
     begun = journal.begin(begin.intent, request_id=begin.request_id, caps=CAPS)
     journal.settle(begun.entry, settlement_of(number))
 
@@ -49,7 +68,7 @@ def fill(journal: Journal, entries: int) -> None:
     """Write that many creates, many in one commit."""
     for _ in range(entries // GROUP):
         numbers = [next(_numbers) for _ in range(GROUP)]
-        begun = journal.begin_all([begin_of(str(number), number) for number in numbers])
+        begun = journal.begin_all([begin_of(number) for number in numbers])
         done = [one.entry for one in begun if isinstance(one, Begun)]
         journal.settle_all([(entry, settlement_of(number)) for entry, number in zip(done, numbers, strict=True)])
 

@@ -97,6 +97,13 @@ LINES = {
     "user get": "usr_PAYER001",
     "webhook create": "--url https://hooks.example.net/x",
     "webhook list": "",
+    "batch create": "ROWS --yes",
+    "batch release": "RELEASES --yes",
+    "batch resume": "b1 --yes",
+    "batch list": "",
+    "batch show": "b1",
+    "batch rejects": "b1",
+    "batch drop": "b1 --yes",
     "auth login": "--base-url https://escrow.example.com --mode test",
     "auth logout": "-p acme",
     "auth status": "",
@@ -145,14 +152,28 @@ def test_command_runs_with_sandbox_unless_the_readme_excludes_it(
         export = tmp_path / "export.jsonl"
         export.write_text(run("--sandbox", "journal", "export").out)
         words = words.replace("ID", made).replace("FILE", str(export))
+    if command.startswith("batch "):
+        words = prepare_batch(command, words, run, tmp_path)
     before = files_outside_sandbox(home)
 
     result = run("--sandbox", *command.split(), *words.split())
 
     refuses = command in commands_refusing_sandbox()
-    code = 2 if refuses else 8 if command == "tx update" else 0
+    code = 2 if refuses else {"tx update": 8, "batch resume": 7}.get(command, 0)
     assert (result.code, "leave --sandbox out" in result.err) == (code, refuses), result.err
     assert files_outside_sandbox(home) == before
+
+
+def prepare_batch(command: str, words: str, run: Run, folder: Path) -> str:
+    """Return the words of a batch's line, with its file; all but a create need a batch, or an escrow, first."""
+    rows, releases = folder / "rows.csv", folder / "releases.csv"
+    rows.write_text("amount,currency\n5,USD\n")
+    if command != "batch create":
+        run("--sandbox", "batch", "create", str(rows), "--yes")
+    if command == "batch release":
+        made = run("--sandbox", "tx", "list", "-q").out.split()[0]
+        releases.write_text(f"id\n{made}\n")
+    return words.replace("ROWS", str(rows)).replace("RELEASES", str(releases))
 
 
 def files_outside_sandbox(home: Path) -> set[Path]:

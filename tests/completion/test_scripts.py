@@ -29,7 +29,7 @@ CASES = (
     (
         "escrowctl help ",
         {"exit-codes", "environment", "tx", "user", "webhook", "auth", "config", "sandbox", "completion", "journal"}
-        | {"api", "help"},
+        | {"api", "batch", "help"},
     ),
     ("escrowctl config get p", {"profile", "proxy"}),
     ("escrowctl config set re", {"read_only", "reference_field", "retry_throttled"} | REPLY),

@@ -59,7 +59,7 @@ def steps(console: str) -> Iterator[tuple[str, list[str], list[str]]]:
         yield command, lines, answers
 
 
-def play(program: Program, console: str, *, server: WireServer | None = None) -> None:
+def play(program: Program, console: str, *, server: WireServer | None = None, folder: Path | None = None) -> None:
     """Type a console block into bash at a terminal, and compare what is shown; `...` matches any lines."""
     environ = {**program.environ, "PS1": PROMPT, "TERM": "dumb", "PATH": f"{find_script().parent}:/usr/bin:/bin"}
     shell = pexpect.spawn(
@@ -70,6 +70,7 @@ def play(program: Program, console: str, *, server: WireServer | None = None) ->
         timeout=SECONDS,
         dimensions=(50, 250),
         echo=False,
+        cwd=folder,
     )
     made = ID
     with contextlib.closing(shell):
@@ -122,6 +123,7 @@ def test_every_readme_example_has_a_test() -> None:
         ("console", "$ escrowctl -p acme-test config set reply.status /escrowState"),
         ("console", "$ escrowctl tx create --amount 2500 --currency EUR"),
         ("sh", 'escrowctl journal resolve j197 --applied --id tx_88F2 --reason "support ticket 5512"'),
+        ("console", r"$ printf 'amount,currency,reference\n1250,EUR,A-1\n50.50,EUR,A-2\n200,USD,A-3\n' > payouts.csv"),
         ("yaml", "name: pay out"),
         ("console", "$ escrowctl sandbox serve --port 0 --ready-file ready.json --json"),
     ]  # fmt: skip
@@ -131,6 +133,10 @@ def test_the_first_minutes(program: Program) -> None:
     if not any((Path(folder) / "jq").exists() for folder in ("/usr/bin", "/bin")):
         pytest.skip("jq is not installed")
     play(program, block("console", "--sandbox tx create"))
+
+
+def test_a_file_of_rows(program: Program, tmp_path: Path) -> None:
+    play(program, block("console", "payouts.csv"), folder=tmp_path)
 
 
 def test_an_unknown_outcome(program: Program) -> None:

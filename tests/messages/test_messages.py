@@ -19,7 +19,7 @@ from messages.snapshot import CASES, Printed, Record, Row, choose_cases, printed
 from messages.templates import NO_MESSAGES, NOT_PRINTED, Template, list_templates
 
 TESTS = Path(__file__).parents[1]
-SOURCES = ("cli", "unit", "services", "contract", "completion", "messages/test_rare.py")
+SOURCES = ("cli", "batch", "unit", "services", "contract", "completion", "messages/test_rare.py")
 """Folders whose tests run escrowctl in their own process, where the recorder sees what is printed."""
 WRITE = os.environ.get("ESCROWCTL_WRITE_MESSAGES", "")
 

@@ -145,6 +145,9 @@ class MemoryTransaction:
     def unplan(self, batch: str, row: int) -> None:
         self.content.plans.pop((batch, row), None)
 
+    def drop_plan(self, batch: str) -> None:
+        self.content.plans = {key: content for key, content in self.content.plans.items() if key[0] != batch}
+
     def _add(self, link: Link) -> Folded:
         number = link.record.entry
         before = self.content.folded.get(number)

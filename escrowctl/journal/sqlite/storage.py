@@ -28,11 +28,10 @@ from escrowctl.journal.storage import BatchSum
 
 BUSY_SECONDS = 10.0
 _BATCHES = """
-SELECT * FROM plans WHERE row = 0
-UNION ALL
-SELECT DISTINCT batch, 0, '' FROM entries
-WHERE batch IS NOT NULL AND origin IS NULL AND batch NOT IN (SELECT batch FROM plans WHERE row = 0)
-ORDER BY length(batch), batch"""
+SELECT batch, 0, max(content) FROM (
+  SELECT batch, content FROM plans WHERE row = 0
+  UNION ALL SELECT DISTINCT batch, '' FROM entries WHERE batch IS NOT NULL AND origin IS NULL
+) GROUP BY batch ORDER BY length(batch), batch"""
 _SUFFIXES = (".db", ".db-journal", ".lock", ".head")
 
 

@@ -61,6 +61,7 @@ class SqliteTransaction:
         self._gone: set[tuple[int, int]] = set()
         self._new: set[tuple[int, int]] = set()
         self._changes: dict[TotalKey, Decimal] = {}
+        self._unplanned: list[tuple[str, int]] = []
         self.appended = False
         self._last_entry = self._tail.last_entry
 
@@ -129,7 +130,12 @@ class SqliteTransaction:
     @translated
     def unplan(self, batch: str, row: int) -> None:
         """See `storage.Transaction`."""
-        self._db.execute("DELETE FROM plans WHERE batch = ? AND row = ?", (batch, row))
+        self._unplanned.append((batch, row))
+
+    @translated
+    def drop_plan(self, batch: str) -> None:
+        """See `storage.Transaction`."""
+        self._db.execute("DELETE FROM plans WHERE batch = ?", (batch,))
 
     def add_link(self, link: Link, facts: Facts | None = None) -> Folded:
         """Append a record that continues the chain, and derive the rest from it."""
@@ -153,6 +159,8 @@ class SqliteTransaction:
     @translated
     def flush(self) -> None:
         """Write what was appended: many records cost little more than one."""
+        self._db.executemany("DELETE FROM plans WHERE batch = ? AND row = ?", self._unplanned)
+        self._unplanned.clear()
         if not self._links:
             return
         rows = [(number, self.folded[number].row) for number in sorted(self._changed)]

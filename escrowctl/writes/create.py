@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import islice
+from typing import NamedTuple
 
 from escrowctl.client.reader import Reader
 from escrowctl.config.service import Service
@@ -19,10 +20,10 @@ from escrowctl.contract.record import Located, Record, describe, find_id_pointer
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped, command, not_sent
 from escrowctl.journal.accounts import Account, account_of
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import Entry, Selection, State
+from escrowctl.journal.model import Entry, Selection, Settlement, State
 from escrowctl.signals import Signals
 from escrowctl.writes.kinds import kind_of
-from escrowctl.writes.outcome import NO_ID, judge_stored
+from escrowctl.writes.outcome import NO_ID, Judgement, judge_stored
 from escrowctl.writes.result import WriteResult, write_failure
 
 _MOST_POINTERS = 20
@@ -79,14 +80,27 @@ def settle_by_reply(
     if (other := find_creator(journal, entry, made, account_of(service))) is not None:
         report(f"the stored reply has the id {made}, which {other.name} created")
         return None
-    settlement = entry.settlement._replace(outcome=Outcome.DONE, result_id=made)
+    proof = prove(entry, judged, reader, report)
+    return WriteResult(journal.settle_later(entry, proof.settlement), proof.record) if proof is not None else None
+
+
+class Proof(NamedTuple):
+    """What settles a create that was unknown, and the record where one was read."""
+
+    settlement: Settlement
+    record: Record | None = None
+
+
+def prove(entry: Entry, judged: Judgement, reader: Reader, report: Report = lambda _: None) -> Proof | None:
+    """Return what the stored reply of a create proves, which names an id; that of a 202 is read first."""
+    assert judged.result_id is not None, "it names an id"
+    settlement = entry.settlement._replace(outcome=Outcome.DONE, result_id=judged.result_id)
     if judged.outcome is Outcome.DONE:
-        return WriteResult(journal.settle_later(entry, settlement._replace(detail=FOUND_IN_REPLY)))
-    if (record := _read_created(made, reader, report)) is None:
+        return Proof(settlement._replace(detail=FOUND_IN_REPLY))
+    if (record := _read_created(judged.result_id, reader, report)) is None:
         return None
-    detail = f"{settlement.http_status}; the service then reported {record.located.status or made}"
-    settlement = settlement._replace(detail=detail, reply=encode(record.document), verified=True)
-    return WriteResult(journal.settle_later(entry, settlement), record)
+    detail = f"{settlement.http_status}; the service then reported {record.located.status or judged.result_id}"
+    return Proof(settlement._replace(detail=detail, reply=encode(record.document), verified=True), record)
 
 
 def find_creator(journal: Journal, entry: Entry, resource_id: str, account: Account) -> Entry | None:
@@ -139,8 +153,13 @@ def _list_differences(service: Service, entry: Entry) -> list[str]:
     if not isinstance(reply, Document):
         return []
     found = make_record(reply.value, pointers=service.pointers, noun=CREATE_TRANSACTION.noun).located
+    return list_all_differences(service, found, entry.intent.money)
+
+
+def list_all_differences(service: Service, found: Located, sent: Money | None) -> list[str]:
+    """Return how a record that was created differs from what was sent, and whether its status says that it failed."""
     is_failed = found.status is not None and found.status.casefold() in service.failed
-    return [*([f"its status is {found.status}"] if is_failed else []), *list_differences(found, entry.intent.money)]
+    return [*([f"its status is {found.status}"] if is_failed else []), *list_differences(found, sent)]
 
 
 def list_differences(found: Located, sent: Money | None) -> list[str]:

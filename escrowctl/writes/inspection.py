@@ -3,10 +3,12 @@
 from collections.abc import Callable
 
 from escrowctl.client.reader import Reader
+from escrowctl.config.service import Service
 from escrowctl.contract.operations import GET_TRANSACTION
 from escrowctl.contract.record import Located, describe, is_another
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, command, not_sent
-from escrowctl.writes.requests import RecordOptions
+from escrowctl.writes.kinds import kind_of
+from escrowctl.writes.requests import RecordOptions, WriteRequest
 
 Confirm = Callable[[str, Located | None], bool]
 """Asks for confirmation with the id and the record as read; returns whether a question was asked (and time
@@ -34,6 +36,22 @@ def inspect(reader: Reader, resource_id: str, *, allow_unreadable: bool, verb: s
         ) from error
     _require_same(resource_id, record.located)
     return record.located
+
+
+def inspect_for(
+    reader: Reader, service: Service, request: WriteRequest, options: RecordOptions, *, may_be_done: bool = False
+) -> Located | None:
+    """Read the record that a write is about; raises as `inspect`, and where an expectation fails.
+
+    Unless it `may_be_done`, a record that shows the write as done raises `ErrorCode.ALREADY_DONE`.
+    """
+    resource_id, operation = request.resource_id or "", request.operation
+    found = inspect(reader, resource_id, allow_unreadable=options.allow_unreadable, verb=operation.verb)
+    require_expected(resource_id, found, options)
+    is_done = found is not None and kind_of(operation.name).is_proven_by(found.status, service)
+    if found is not None and is_done and not may_be_done:
+        raise not_sent(ErrorCode.ALREADY_DONE, f"{resource_id} is already {found.status}.")
+    return found
 
 
 def require_unchanged(resource_id: str, before: Located | None, now: Located | None) -> None:

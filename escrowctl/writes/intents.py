@@ -13,8 +13,8 @@ _USER_VARIABLES = ("LOGNAME", "USER", "LNAME", "USERNAME")
 """As getpass.getuser() has them, in its order; importing getpass would import termios."""
 
 
-def make_intent(service: Service, request: WriteRequest, idempotency_key: str) -> Intent:
-    """Return what the journal stores of a request."""
+def make_intent(service: Service, request: WriteRequest, idempotency_key: str, *, operator: str) -> Intent:
+    """Return what the journal stores of a request; `operator` is who runs this."""
     options = request.options
     return Intent(
         operation=request.operation.name,
@@ -31,7 +31,7 @@ def make_intent(service: Service, request: WriteRequest, idempotency_key: str) -
         reference=options.reference,
         reason=options.reason,
         allowed_duplicates=options.allowed_duplicates,
-        operator=operator_name(),
+        operator=operator,
         account=account_of(service),
     )
 

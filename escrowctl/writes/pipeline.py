@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from escrowctl.client.reader import Reader
 from escrowctl.config.service import Service
 from escrowctl.contract.record import Located
-from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError
 from escrowctl.journal.model import State
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
@@ -100,15 +100,9 @@ class Pipeline:
             return None
 
     def _inspect(self, request: WriteRequest, options: RecordOptions) -> Located | None:
-        """Read the record; raises EscrowctlError where an expectation fails, or it is done already."""
-        from escrowctl.writes.inspection import inspect, require_expected  # noqa: PLC0415 - as above
+        from escrowctl.writes.inspection import inspect_for  # noqa: PLC0415 - as above
 
-        resource_id, operation = request.resource_id or "", request.operation
-        found = inspect(self._reader, resource_id, allow_unreadable=options.allow_unreadable, verb=operation.verb)
-        require_expected(resource_id, found, options)
-        if found is not None and kind_of(operation.name).is_proven_by(found.status, self._service):
-            raise not_sent(ErrorCode.ALREADY_DONE, f"{resource_id} is already {found.status}.")
-        return found
+        return inspect_for(self._reader, self._service, request, options)
 
     def _require_done(self, result: WriteResult) -> WriteResult:
         if result.sent.state is not State.DONE:

@@ -4,6 +4,8 @@ Only the profile knows which statuses prove a release (contract/INTERFACE.md sec
 of an update is not documented: it may release the escrow, which only a reading shows.
 """
 
+from typing import Protocol
+
 from escrowctl.client.http import Answer
 from escrowctl.client.problem import describe_refusal
 from escrowctl.client.reader import Reader
@@ -12,7 +14,6 @@ from escrowctl.contract.operations import GET_TRANSACTION
 from escrowctl.contract.record import Located, Record, describe, is_another
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped, command
 from escrowctl.journal.guards import taken_over
-from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Entry, Settlement, State
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
@@ -24,6 +25,16 @@ from escrowctl.writes.result import WriteResult, not_recorded, write_failure
 _POLL_SECONDS = 2.0
 
 
+class Settling(Protocol):
+    """What records what a reading shows: the journal, or what will be recorded with the write itself."""
+
+    def settle_later(self, entry: Entry, settlement: Settlement) -> Entry:
+        """See `Journal.settle_later`."""
+
+    def settle_by_reading(self, entry: Entry, detail: str) -> Entry:
+        """See `Journal.settle_by_reading`."""
+
+
 class ReadBack:
     """Concludes a write on one record by what the record says after it."""
 
@@ -33,7 +44,7 @@ class ReadBack:
         options: RecordOptions,
         service: Service,
         reader: Reader,
-        journal: Journal,
+        journal: Settling,
         signals: Signals,
         runtime: Runtime,
     ) -> None:

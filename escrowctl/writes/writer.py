@@ -23,10 +23,10 @@ from escrowctl.contract.redaction import find_secret, may_hold_secret
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped
 from escrowctl.journal.accounts import account_of
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import NO_CAPS, Caps, Entry, OperatorDecision, Settlement, State
+from escrowctl.journal.model import NO_CAPS, Caps, Entry, Intent, OperatorDecision, Settlement, State
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
-from escrowctl.writes.intents import make_intent, require_writable
+from escrowctl.writes.intents import make_intent, operator_name, require_writable
 from escrowctl.writes.requests import WriteRequest
 from escrowctl.writes.result import WriteResult, not_recorded
 from escrowctl.writes.sending import Sender, unprocessed
@@ -70,7 +70,7 @@ class Writer:
         Raises EscrowctlError as `check` does, and what `Journal.begin` would raise; records nothing.
         """
         self.check(request)
-        intent = make_intent(self._service, request, self._key_of(request))
+        intent = self._make_intent(request)
         sent = self.journal.find_sent(intent, resend_throttled=self._service.repeats_throttled)
         if sent is not None:
             return self._replay(sent, request)
@@ -115,7 +115,7 @@ class Writer:
         self.check(request)
         if again is None:
             begun = self.journal.begin(
-                make_intent(self._service, request, self._key_of(request)),
+                self._make_intent(request),
                 request_id=self._runtime.new_uuid(),
                 caps=self._caps(request),
                 resend_throttled=self._service.repeats_throttled,
@@ -165,8 +165,9 @@ class Writer:
         account, caps = account_of(self._service), self._caps(request)
         return self.journal.begin_again(entry, account, request_id=request_id, caps=caps, decision=decision)
 
-    def _key_of(self, request: WriteRequest) -> str:
-        return request.options.idempotency_key or self._runtime.new_uuid()
+    def _make_intent(self, request: WriteRequest) -> Intent:
+        key = request.options.idempotency_key or self._runtime.new_uuid()
+        return make_intent(self._service, request, key, operator=operator_name())
 
     def _caps(self, request: WriteRequest) -> Caps:
         return self._service.caps if request.is_capped else NO_CAPS

@@ -42,11 +42,11 @@ _escrowctl() {
       -p | --profile) skip=profile ;;
       --profile=*) scope=${word#*=} ;;
       --sandbox) scope=@sandbox ;;
-      --profile | -p | --base-url | --config | --timeout | --fields | --color | --amount | --currency | --reference | --reason | --data | --idempotency-key | --allow-duplicate | --expect-amount | --expect-currency | --deadline | --url | --event | --mode | --api-prefix | --port | --ready-file | --limit | --state | --operation | --since | --until | --id | --format) skip=value ;;
+      --profile | -p | --base-url | --config | --timeout | --fields | --color | --amount | --currency | --reference | --reason | --data | --idempotency-key | --allow-duplicate | --expect-amount | --expect-currency | --deadline | --url | --event | --expect-count | --expect-total | --run-key | --concurrency | --rps | --results | --mode | --api-prefix | --port | --ready-file | --limit | --state | --operation | --since | --until | --id | --format) skip=value ;;
       -*) ;;
       *)
         case "${path:+$path }$word" in
-          'tx' | 'tx create' | 'tx get' | 'tx release' | 'tx list' | 'tx update' | 'user' | 'user get' | 'webhook' | 'webhook create' | 'webhook list' | 'auth' | 'auth login' | 'auth logout' | 'auth status' | 'auth switch' | 'config' | 'config path' | 'config list' | 'config get' | 'config set' | 'config unset' | 'sandbox' | 'sandbox serve' | 'sandbox status' | 'sandbox reset' | 'completion' | 'completion bash' | 'completion zsh' | 'completion fish' | 'completion install' | 'journal' | 'journal list' | 'journal show' | 'journal resolve' | 'journal totals' | 'journal verify' | 'journal export' | 'journal import' | 'api' | 'help') path="${path:+$path }$word" ;;
+          'tx' | 'tx create' | 'tx get' | 'tx release' | 'tx list' | 'tx update' | 'user' | 'user get' | 'webhook' | 'webhook create' | 'webhook list' | 'batch' | 'batch create' | 'batch release' | 'batch resume' | 'batch list' | 'batch show' | 'batch rejects' | 'batch drop' | 'auth' | 'auth login' | 'auth logout' | 'auth status' | 'auth switch' | 'config' | 'config path' | 'config list' | 'config get' | 'config set' | 'config unset' | 'sandbox' | 'sandbox serve' | 'sandbox status' | 'sandbox reset' | 'completion' | 'completion bash' | 'completion zsh' | 'completion fish' | 'completion install' | 'journal' | 'journal list' | 'journal show' | 'journal resolve' | 'journal totals' | 'journal verify' | 'journal export' | 'journal import' | 'api' | 'help') path="${path:+$path }$word" ;;
         esac
         ;;
     esac
@@ -79,6 +79,12 @@ _escrowctl() {
     --deadline)  ;;
     --url)  ;;
     --event)  ;;
+    --expect-count)  ;;
+    --expect-total)  ;;
+    --run-key)  ;;
+    --concurrency)  ;;
+    --rps)  ;;
+    --results)  ;;
     --mode) _escrowctl_offer 'test live' ;;
     --api-prefix)  ;;
     --port)  ;;
@@ -93,7 +99,7 @@ _escrowctl() {
     *)
       case $path in
         '')
-          [[ $only ]] || _escrowctl_offer 'tx user webhook auth config sandbox completion journal api help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $only ]] || _escrowctl_offer 'tx user webhook batch auth config sandbox completion journal api help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'tx')
           [[ $only ]] || _escrowctl_offer 'create get release list update --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
@@ -131,6 +137,30 @@ _escrowctl() {
           ;;
         'webhook list')
           [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'batch')
+          [[ $only ]] || _escrowctl_offer 'create release resume list show rejects drop --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'batch create')
+          [[ $only ]] || _escrowctl_offer '--yes -y --expect-count --expect-total --dry-run --skip-done --run-key --concurrency --rps --results --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'batch release')
+          [[ $only ]] || _escrowctl_offer '--yes -y --expect-count --expect-total --dry-run --skip-done --concurrency --rps --results --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'batch resume')
+          [[ $only ]] || _escrowctl_offer '--yes -y --expect-count --expect-total --concurrency --rps --results --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'batch list')
+          [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'batch show')
+          [[ $only ]] || _escrowctl_offer '--results --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'batch rejects')
+          [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'batch drop')
+          [[ $only ]] || _escrowctl_offer '--yes -y --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'auth')
           [[ $only ]] || _escrowctl_offer 'login logout status switch --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
@@ -221,7 +251,7 @@ _escrowctl() {
           [[ $only ]] || _escrowctl_offer '--data --yes -y --reason --idempotency-key --allow-duplicate --dry-run --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'help')
-          [[ $only ]] || _escrowctl_offer 'exit-codes environment tx user webhook auth config sandbox completion journal api help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $only ]] || _escrowctl_offer 'exit-codes environment tx user webhook batch auth config sandbox completion journal api help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
       esac
       ;;

@@ -36,6 +36,18 @@ NOUNS: dict[str, tuple[str, dict[str, str]]] = {
     ),
     "user": ("Look users up.", {"get": "read.get_users"}),
     "webhook": ("Register and list webhook endpoints.", {"create": "webhook.create", "list": "webhook.list_webhooks"}),
+    "batch": (
+        "Send files of creates and releases, and resume them.",
+        {
+            "create": "batch.sending.create",
+            "release": "batch.sending.release",
+            "resume": "batch.sending.resume",
+            "list": "batch.listing.list_all",
+            "show": "batch.listing.show",
+            "rejects": "batch.listing.rejects",
+            "drop": "batch.listing.drop",
+        },
+    ),
     "auth": (
         "Store, check and switch API keys.",
         {
@@ -89,6 +101,7 @@ _OTHERS = {"api": "api.call", "help": "help.show"}
 
 LOCAL = (
     *("help", "config", "completion", "sandbox", "auth switch", "auth logout"),
+    *("batch list", "batch show", "batch rejects", "batch drop"),
     *(f"journal {verb}" for verb in NOUNS["journal"][1] if verb != "resolve"),
 )
 """The commands that send nothing to a service."""

@@ -4,7 +4,7 @@ Nothing costly is imported or opened until a command asks for it.
 """
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -364,13 +364,28 @@ class Session:
         served_at = getattr(sandbox, "base_url", None)
         return describe_sandbox(self.line.timeout, identity=sandbox.identity, key=sandbox.key, served_at=served_at)
 
+    def connector(self) -> "Callable[[], Connection]":
+        """Return what opens connections to this run's service, each for one thread."""
+        from escrowctl.client.connection import connect, make_service_context
+
+        if self.is_in_process:
+            return lambda: self._connect(self.service)
+        service, context = self.service, make_service_context(self.service)
+        return lambda: connect(service, context, monotonic=self.runtime.monotonic, observe=self._observer())
+
+    @property
+    def is_in_process(self) -> bool:
+        """Whether the service is a sandbox in this process."""
+        return self.service.sandbox and getattr(self._sandbox, "app", None) is not None
+
     def _connect(self, service: "Service") -> "Connection":
-        from escrowctl.client.connection import connect, connect_in_process
+        from escrowctl.client.connection import connect, connect_in_process, make_service_context
 
         app = getattr(self._sandbox, "app", None) if service.sandbox else None
         if app is not None:
             return connect_in_process(app, observe=self._observer())
-        return connect(service, monotonic=self.runtime.monotonic, observe=self._observer())
+        context = make_service_context(service)
+        return connect(service, context, monotonic=self.runtime.monotonic, observe=self._observer())
 
     def _observer(self) -> "Observer":
         shows = self.options.verbose or self.options.debug

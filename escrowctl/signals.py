@@ -74,10 +74,14 @@ class Signals:
         """Raise a stop later that was caught where something must be reported first."""
         self.pending = stopped.code
 
+    def take(self) -> ErrorCode | None:
+        """Return a signal that was held back, once: who takes it ends what it does, and says so."""
+        code, self.pending = self.pending, None
+        return code
+
     def raise_pending(self) -> None:
         """Raise `Stopped` for a signal that was held back, once."""
-        if self.pending is not None:
-            code, self.pending = self.pending, None
+        if (code := self.take()) is not None:
             raise Stopped(code)
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:

@@ -181,6 +181,10 @@ class Console:
         else:
             self._say(f"{word}: {safe(message)}")
 
+    def draw(self, text: str) -> None:
+        """Put a text in the place of the last one that was drawn, on a line of stderr that stays open."""
+        self._write_error(f"\r{safe(self._starred(text))}\x1b[K")
+
     def trace(self, message: str) -> None:
         """Write what was sent and received, under `-v` and `--debug`."""
         if not (self._options.verbose or self._options.debug):

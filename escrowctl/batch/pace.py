@@ -1,0 +1,109 @@
+"""How fast rows go out: what the operator allows, and what the service has shown that it takes.
+
+A 429 says that all workers together were too fast. So none sends until the wait that was asked for is over; from then
+on as many a second as the service took in the second before, and slowly more: little while that is near, then fast,
+as TCP looks for its limit (RFC 9438 section 4.1). Where the service goes on refusing, each slow-down halves it.
+"""
+
+from collections import deque
+
+from escrowctl.client.retry import LONGEST_ASKED_WAIT
+
+MOST_IN_VAIN = 6
+"""Slow-downs in a row, with no row taken in between, after which it is not tried any further."""
+
+_SPAN = 1.0
+_NEAR = 0.97
+_STEADY_GROWTH, _FIRST_GROWTH = 60.0, 10.0
+"""Seconds in which the limit doubles: where it was measured over a steady second, and where a burst found it."""
+_FORGOTTEN = 20.0
+_ADDED, _MOST_ADDED = 10.0, 2.0
+_BURST_SECONDS = 0.02
+_FIRST_PAUSE, _MOST_PAUSE = 0.25, 5.0
+_ANY = 1_000_000
+
+
+class Pace:
+    """Says how many rows may go out now. Times are seconds of one monotonic clock; `most` is rows a second."""
+
+    def __init__(self, most: float | None, now: float) -> None:
+        self._most = most
+        self._next = now
+        self._resumes = now
+        self._slowed: float | None = None
+        self._limit = 0.0
+        self._growth = _STEADY_GROWTH
+        self._taken: deque[float] = deque()
+        self._in_vain = 0
+        self.asked_too_much: float | None = None
+        """The seconds that the service asked to wait, where they are more than anybody waits."""
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether the service takes nothing any more."""
+        return self.asked_too_much is not None or self._in_vain >= MOST_IN_VAIN
+
+    @property
+    def slowed(self) -> bool:
+        """Whether the service has asked for fewer."""
+        return self._slowed is not None
+
+    def rate(self, now: float) -> float | None:
+        """Return how many a second may go out; None: any number."""
+        if self._slowed is None:
+            return self._most
+        since = max(0.0, now - self._resumes)
+        growth = _NEAR + (since / self._growth) ** 3
+        if growth > _FORGOTTEN:
+            self._slowed = None
+            return self._most
+        # The second term lets a few a second become many before the first one does.
+        limit = self._limit * growth + since * min(_MOST_ADDED, _ADDED / self._limit)
+        return limit if self._most is None else min(limit, self._most)
+
+    def room(self, now: float) -> int:
+        """Return how many rows may go out now."""
+        if now < self._resumes:
+            return 0
+        rate = self.rate(now)
+        if rate is None:
+            return _ANY
+        return max(0, int((now - max(self._next, now - _BURST_SECONDS)) * rate + 1)) if now >= self._next else 0
+
+    def delay(self, now: float) -> float:
+        """Return the seconds until the next row may go out."""
+        return max(0.0, self._resumes - now, (self._next - now) if self.rate(now) is not None else 0.0)
+
+    def note_sent(self, count: int, now: float) -> None:
+        """Count rows that go out now."""
+        rate = self.rate(now)
+        if rate is not None:
+            self._next = max(self._next, now - _BURST_SECONDS) + count / rate
+
+    def note_taken(self, now: float) -> None:
+        """Count a row that the service did not refuse for being too many."""
+        self._in_vain = 0
+        self._taken.append(now)
+        while self._taken[0] < now - _SPAN:
+            self._taken.popleft()
+
+    def note_refused(self, now: float, *, sent: float, asked: float | None) -> None:
+        """Slow down: a row that went out at `sent` was refused for now. `asked`: the wait in seconds it named."""
+        if asked is not None and asked > LONGEST_ASKED_WAIT:
+            self.asked_too_much = asked
+        is_new = self._slowed is None or sent > self._slowed
+        if is_new:
+            lately = float(sum(at >= now - _SPAN for at in self._taken))
+            known = self.rate(now)
+            if known is not None and self._slowed is not None:
+                # Too fast is what it was; slower by half at most, for just after a wait little was taken.
+                lately = min(known, max(lately, known / 2))
+            self._growth = _STEADY_GROWTH if now - self._resumes >= _SPAN and known is not None else _FIRST_GROWTH
+            self._limit = max(lately, 1.0)
+            self._slowed = now
+            self._in_vain += 1
+        pause = min(_MOST_PAUSE, _FIRST_PAUSE * 2 ** min(self._in_vain, 10)) if asked is None else asked
+        if is_new or asked is not None:
+            self._resumes = max(self._resumes, now + min(pause, LONGEST_ASKED_WAIT))
+            # What was not sent while it waited is not made up for.
+            self._next = max(self._next, self._resumes)

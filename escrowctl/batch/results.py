@@ -1,0 +1,140 @@
+"""What became of each row, as files for programs and spreadsheets; and the rows to correct and send again."""
+
+import csv
+import io
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from escrowctl.batch.plan import Batch, Outcomes, outcome_of
+from escrowctl.batch.rows import RowContent, cells_of, cells_of_content, decode_row
+from escrowctl.contract.json import JsonValue, Number, encode
+from escrowctl.errors import bad_value
+from escrowctl.files import sync_folder
+from escrowctl.journal.journal import Journal
+from escrowctl.journal.model import Entry
+from escrowctl.output.plain import render_csv
+from escrowctl.output.view import text_of
+
+_PAGE = 500
+_FIELDS = ("line", "outcome", "id", "entry", "http_status", "detail")
+_PREFIX = "result."
+"""Before the names of our columns: a file may have columns of the same names."""
+
+
+def parse_results_path(text: str) -> Path:
+    """Return the path of a results file; raises EscrowctlError (exit 2) for an ending that names no format."""
+    path = Path(text)
+    if path.suffix not in (".csv", ".jsonl"):
+        raise bad_value(f'--results "{text}": end it with .csv or .jsonl.')
+    if not path.parent.is_dir() or path.is_dir():
+        raise bad_value(f'--results "{text}": there is no folder {path.parent}, or it is a folder itself.')
+    return path
+
+
+def write_results(journal: Journal, batch: Batch, path: Path) -> int:
+    """Write what became of every row, in the order of the file, and return how many.
+
+    The file is complete or not there: it is written next to `path`, synced, and put in its place (rename(2)).
+    Raises OSError.
+    """
+    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    count = 0
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            for line in _lines(journal, batch, is_csv=path.suffix == ".csv"):
+                file.write(f"{line}\n")
+                count += 1
+            file.flush()
+            os.fsync(file.fileno())
+        Path(draft).replace(path)
+    except BaseException:
+        Path(draft).unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+    return count - (path.suffix == ".csv")
+
+
+def list_rejects(journal: Journal, batch: Batch) -> Iterator[str]:
+    """Yield the rows that the service refused, as lines of a file like the one they came from."""
+    if not batch.is_json:
+        yield _csv_line([*batch.columns, f"{_PREFIX}detail"])
+    for entry in _entries(journal, batch):
+        if outcome_of(entry) is not Outcomes.FAILED:
+            continue
+        cells: dict[str, JsonValue] = {**cells_of(entry), f"{_PREFIX}detail": entry.settlement.detail}
+        if batch.is_json:
+            yield encode(cells)
+        else:
+            yield _csv_line([text_of(cells.get(name)) for name in (*batch.columns, f"{_PREFIX}detail")])
+
+
+def _lines(journal: Journal, batch: Batch, *, is_csv: bool) -> Iterator[str]:
+    rows = _rows(journal, batch)
+    if not is_csv:
+        for cells, result in rows:
+            yield encode({**result, "row": cells})
+        return
+    columns = (*batch.columns, *(f"{_PREFIX}{name}" for name in _FIELDS))
+    yield from render_csv(
+        columns,
+        (
+            tuple(text_of(value) for value in (*(cells.get(name) for name in batch.columns), *result.values()))
+            for cells, result in rows
+        ),
+    )
+
+
+def _rows(journal: Journal, batch: Batch) -> Iterator[tuple[dict[str, JsonValue], dict[str, JsonValue]]]:
+    """Yield every row's cells, and what became of it, by line: those with an entry, and those still in the plan."""
+    planned = _planned(journal, batch)
+    waiting = next(planned, None)
+    for entry in _entries(journal, batch):
+        while waiting is not None and waiting[0] < (entry.intent.line or 0):
+            yield cells_of_content(batch.kind, waiting[1]), _unsent(waiting[0])
+            waiting = next(planned, None)
+        yield cells_of(entry), _result(entry)
+    while waiting is not None:
+        yield cells_of_content(batch.kind, waiting[1]), _unsent(waiting[0])
+        waiting = next(planned, None)
+
+
+def _result(entry: Entry) -> dict[str, JsonValue]:
+    settlement = entry.settlement
+    status = settlement.http_status
+    values: tuple[JsonValue, ...] = (
+        Number(str(entry.intent.line)),
+        outcome_of(entry).value,
+        entry.intent.resource_id or settlement.result_id,
+        entry.name,
+        Number(str(status)) if status is not None else None,
+        settlement.detail,
+    )
+    return dict(zip(_FIELDS, values, strict=True))
+
+
+def _unsent(line: int) -> dict[str, JsonValue]:
+    return dict.fromkeys(_FIELDS) | {"line": Number(str(line)), "outcome": Outcomes.NOT_SENT.value}
+
+
+def _entries(journal: Journal, batch: Batch) -> Iterator[Entry]:
+    after = 0
+    while page := journal.in_batch(batch.name, after=after, limit=_PAGE):
+        yield from page
+        after = page[-1].intent.line or 0
+
+
+def _planned(journal: Journal, batch: Batch) -> Iterator[tuple[int, RowContent]]:
+    after = 0
+    while page := journal.storage.planned(batch.name, after=after, limit=_PAGE):
+        for row in page:
+            yield row.row, decode_row(row.content)
+        after = page[-1].row
+
+
+def _csv_line(cells: list[str]) -> str:
+    # Unlike the results, these go back in: a cell stays as it was in the file.
+    written = io.StringIO()
+    csv.writer(written, lineterminator="").writerow(cells)
+    return written.getvalue()

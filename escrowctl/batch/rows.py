@@ -1,0 +1,193 @@
+"""What a row asks for: a create or a release, with what is known of it before it is sent."""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from escrowctl.batch.table import Row, text_of
+from escrowctl.config.service import Service
+from escrowctl.contract.identifiers import fold_id, fold_reference, parse_id
+from escrowctl.contract.json import Document, JsonValue, Number, encode, read_reply
+from escrowctl.contract.money import Money, check_minor_digits, parse_amount, parse_currency
+from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION, Operation
+from escrowctl.contract.record import Located
+from escrowctl.contract.redaction import hash_values
+from escrowctl.errors import EscrowctlError
+from escrowctl.journal.model import Entry
+from escrowctl.writes.requests import RecordOptions, WriteOptions, WriteRequest, request_create, request_once_only
+
+_BODY = "body."
+_MAX_REFERENCE = 500
+
+
+class RowKind(NamedTuple):
+    """One kind of file: what its rows do, and the column that each is known by."""
+
+    operation: Operation
+    key: str
+    required: tuple[str, ...]
+    used: tuple[str, ...]
+    """The columns with a meaning; `body.X` has one too, all others go into the results."""
+
+    fold: Callable[[str], str]
+    """Makes texts of the key column equal that count as one."""
+
+
+CREATES = RowKind(
+    CREATE_TRANSACTION, "reference", ("amount", "currency"), ("amount", "currency", "reference"), fold_reference
+)
+RELEASES = RowKind(RELEASE_TRANSACTION, "id", ("id",), ("amount", "currency", "id"), fold_id)
+KINDS = {kind.operation.verb: kind for kind in (CREATES, RELEASES)}
+"""By the verb that `batch` has for it."""
+
+
+class RowContent(NamedTuple):
+    """A checked row, as the plan stores it.
+
+    `key` is a create's reference (None: it has none) or the id to release. `amount` and `currency` are
+    what is sent, or what the record must have. `body` and `columns` are JSON objects. `repeats` are the
+    entries that a new run of a file repeats on purpose.
+    """
+
+    key: str | None
+    amount: str | None = None
+    currency: str | None = None
+    body: str | None = None
+    columns: str | None = None
+    repeats: tuple[int, ...] = ()
+
+    def encode(self) -> str:
+        """Return it as text."""
+        return json.dumps(self, separators=(",", ":"))
+
+    @property
+    def money(self) -> Money | None:
+        """What it moves, as far as the file says."""
+        return None if self.amount is None else Money(Number(self.amount), self.currency or "")
+
+
+def decode_row(text: str) -> RowContent:
+    """Return a row from its text."""
+    return RowContent(*json.loads(text))
+
+
+def check_row(kind: RowKind, row: Row, service: Service) -> RowContent | list[str]:
+    """Return a row's content, or everything that is wrong with it."""
+    cells, flaws = row.cells, list[str]()
+    amount, currency = _check_money(cells, service, flaws, required=kind is CREATES)
+    key = text_of(cells.get(kind.key))
+    if kind is RELEASES:
+        _try(flaws, lambda: parse_id(key or ""))
+    elif key or service.live:
+        _check_reference(key, flaws)
+    body = _make_body(cells, flaws, used=kind.used if kind is CREATES else ())
+    others = {name: cell for name, cell in cells.items() if name not in kind.used and not name.startswith(_BODY)}
+    if flaws:
+        return flaws
+    return RowContent(key or None, amount, currency, encode(body) if body else None, encode(others) if others else None)
+
+
+def request_row(kind: RowKind, row: RowContent, service: Service, *, name: str, found: Located | None) -> WriteRequest:
+    """Return the request of a row; `name` is the reference of a create that has none, `found` the record to release."""
+    body = _read_object(row.body)
+    if kind is RELEASES:
+        assert row.key is not None, "it was checked"
+        text = encode(body) if body else None
+        return request_once_only(kind.operation, row.key, text, WriteOptions(), found=found)
+    assert row.money is not None, "it was checked"
+    options = WriteOptions(reference=row.key or name, allowed_duplicates=tuple(row.repeats))
+    return request_create(row.money, service, body, options)
+
+
+def expectations_of(row: RowContent) -> RecordOptions:
+    """Return what the record of a row to release must have."""
+    amount = Number(row.amount) if row.amount is not None else None
+    return RecordOptions(expected_amount=amount, expected_currency=row.currency)
+
+
+def cells_of(entry: Entry) -> dict[str, JsonValue]:
+    """Return the cells of the row that an entry was made from, by column."""
+    intent = entry.intent
+    cells: dict[str, JsonValue] = dict(_read_object(intent.columns))
+    body = _read_object(intent.body)
+    if intent.resource_id is not None:
+        cells["id"] = intent.resource_id
+    if intent.money is not None:
+        cells |= {"amount": intent.money.amount, "currency": intent.money.currency}
+    if intent.reference is not None:
+        cells["reference"] = intent.reference
+    if intent.has_no_id:
+        body = {name: value for name, value in body.items() if name not in CREATES.used}
+    return cells | dict(_flat(body, _BODY))
+
+
+def cells_of_content(kind: RowKind, row: RowContent) -> dict[str, JsonValue]:
+    """Return the cells of a row that has no entry yet."""
+    named = {kind.key: row.key, "amount": Number(row.amount) if row.amount else None, "currency": row.currency}
+    known: dict[str, JsonValue] = {name: value for name, value in named.items() if value is not None}
+    return _read_object(row.columns) | known | dict(_flat(_read_object(row.body), _BODY))
+
+
+def _check_money(
+    cells: Mapping[str, JsonValue], service: Service, flaws: list[str], *, required: bool
+) -> tuple[str | None, str | None]:
+    amount, currency = (text_of(cells.get(name)) for name in ("amount", "currency"))
+    if not (required or amount or currency):
+        return None, None
+    found = _try(flaws, lambda: parse_amount(amount or "", name="amount")) if required or amount else None
+    known = (
+        _try(flaws, lambda: parse_currency(currency or "", listed=service.currencies, name="currency"))
+        if required or currency
+        else None
+    )
+    if isinstance(found, Number) and isinstance(known, str):
+        _try(flaws, lambda: check_minor_digits(found, known, name="amount"))
+    return amount or None, currency or None
+
+
+def _check_reference(reference: str | None, flaws: list[str]) -> None:
+    if not reference:
+        flaws.append("reference is empty: every row of a live create needs its own reference")
+    elif not fold_reference(reference) or not reference.isprintable() or len(reference) > _MAX_REFERENCE:
+        flaws.append(f"reference must be one line of 1 to {_MAX_REFERENCE} printable characters")
+
+
+def _make_body(cells: Mapping[str, JsonValue], flaws: list[str], *, used: tuple[str, ...]) -> dict[str, JsonValue]:
+    """Return the object that the `body.X` cells make; an empty cell adds nothing."""
+    body: dict[str, JsonValue] = {}
+    for name, cell in cells.items():
+        if not name.startswith(_BODY) or cell in ("", None):
+            continue
+        *parents, last = name.removeprefix(_BODY).split(".")
+        place: JsonValue = body
+        for parent in parents:
+            place = place.setdefault(parent, {}) if isinstance(place, dict) else None
+        if not isinstance(place, dict) or last in place or "" in (*parents, last):
+            flaws.append(f'column "{name}" cannot be put into the body')
+            continue
+        place[last] = cell
+    if taken := [name for name in used if name in body]:
+        flaws.append(f'column "{_BODY}{taken[0]}" is not allowed: the column "{taken[0]}" sets it')
+    if body and hash_values(body) != body:
+        flaws.append("the body has a value that looks like a secret: a batch does not store secrets")
+    return body
+
+
+def _flat(value: JsonValue, prefix: str) -> list[tuple[str, JsonValue]]:
+    if not isinstance(value, dict):
+        return [(prefix.removesuffix("."), value)]
+    return [pair for name, item in value.items() for pair in _flat(item, f"{prefix}{name}.")]
+
+
+def _read_object(text: str | None) -> dict[str, JsonValue]:
+    reply = read_reply(text.encode()) if text is not None else None
+    return reply.value if isinstance(reply, Document) and isinstance(reply.value, dict) else {}
+
+
+def _try(flaws: list[str], check: Callable[[], object]) -> object:
+    try:
+        return check()
+    except EscrowctlError as error:
+        flaws.append(re.sub(r"\.$", "", error.message))
+        return None

@@ -1,0 +1,486 @@
+"""The loop that carries a batch out: one thread, one journal, and a crew that sends.
+
+Each turn takes what has come in, admits as many rows as may go out, records both in one commit (outcomes, and the
+intents of the next rows), and only then hands the next rows out. So no row is on the wire before its intent is
+durable, and a commit is shared by as many rows as came in meanwhile.
+"""
+
+import heapq
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol, TypeGuard
+
+from escrowctl.batch.check import count_rows
+from escrowctl.batch.crew import Crew
+from escrowctl.batch.pace import Pace
+from escrowctl.batch.plan import Batch, Outcomes, Todo, outcome_of
+from escrowctl.batch.rows import RowContent, expectations_of, request_row
+from escrowctl.batch.worker import Finding, Job
+from escrowctl.client.http import Fault
+from escrowctl.client.retry import ATTEMPTS
+from escrowctl.config.service import Service
+from escrowctl.contract.record import Located
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
+from escrowctl.journal.accounts import account_of
+from escrowctl.journal.guards import busy_elsewhere
+from escrowctl.journal.journal import Journal
+from escrowctl.journal.model import NO_CAPS, Begin, Entry, Settlement, State, settled_by_reading
+from escrowctl.runtime import Runtime
+from escrowctl.signals import Signals
+from escrowctl.writes.intents import make_intent, operator_name
+from escrowctl.writes.kinds import kind_of
+from escrowctl.writes.requests import RecordOptions, WriteRequest, request_again
+
+EQUAL_FAILURES = 5
+"""So many rows in a row that end alike, and not well, end the run: the rest would too."""
+
+_KEY_REFUSED = (401, 403)
+_GATHER_SECONDS = 0.002
+_LONGEST_WAIT = 0.1
+_AHEAD = 16
+"""Rows begun beyond those being sent: fewer make the commits smaller, and more are unknown after a crash."""
+_FIRST_RETRY = 0.5
+_MOST_WAITS = 20
+_THROTTLED = (425, 429)
+_ENDS_ALL = (ErrorCode.CAPPED, ErrorCode.NOT_AUTHENTICATED, ErrorCode.FORBIDDEN, ErrorCode.DEFECT)
+"""Reasons not to send a row that hold for the others too."""
+
+_WORDS = {Outcomes.FAILED: "refused", Outcomes.UNKNOWN: "unknown", Outcomes.NOT_SENT: "not sent"}
+_LOST = "the process that sent it ended"
+
+
+class Tally(NamedTuple):
+    """What this run has come to so far; `sending` rows are on their way."""
+
+    done: int = 0
+    failed: int = 0
+    unknown: int = 0
+    not_sent: int = 0
+    sending: int = 0
+
+    @property
+    def ended(self) -> int:
+        """How many rows have an outcome."""
+        return self.done + self.failed + self.unknown + self.not_sent
+
+
+class Watch(Protocol):
+    """Who is told what happens."""
+
+    def show_canary(self, line: int, entry: Entry, remark: str) -> None:
+        """The first row of the run is done."""
+
+    def show_progress(self, tally: Tally) -> None:
+        """Some time has passed."""
+
+    def show_stopping(self, sending: int) -> None:
+        """A signal came: no more rows go out, and these are waited for."""
+
+    def note_unsent(self, line: int, error: EscrowctlError) -> None:
+        """A row was not sent, because of what is known here or was read of it."""
+
+    def note_remark(self, line: int, entry: Entry, remark: str) -> None:
+        """A row is done, but not quite what was asked for."""
+
+
+class Ending(NamedTuple):
+    """How a run ended: by itself, by a signal (`stopped`), or because the rest would fail too (`halted`)."""
+
+    tally: Tally
+    remarks: int = 0
+    stopped: ErrorCode | None = None
+    halted: str = ""
+
+
+class _Row:
+    """A row on its way."""
+
+    def __init__(self, todo: Todo, request: WriteRequest, options: RecordOptions) -> None:
+        self.line = todo.line
+        self.content: RowContent | None = todo.row
+        self.request = request
+        self.options = options
+        self.entry: Entry | None = todo.again
+        self.before: Located | None = None
+        self.unsettled = todo.again is not None and todo.again.state is State.UNKNOWN
+        self.attempts = 0
+        self.waits = 0
+        self.is_sent = False
+        self.goes_again = False
+        self.was_first = False
+        self.sent_at = 0.0
+        self.locks: list[str] = []
+
+    @property
+    def sent(self) -> Entry:
+        """The entry of a row that was sent."""
+        assert self.entry is not None, "it was sent"
+        return self.entry
+
+    def __lt__(self, other: "_Row") -> bool:
+        return self.line < other.line
+
+
+class Run:
+    """One run of a batch. `size` is how many requests may be on the wire at once."""
+
+    def __init__(
+        self,
+        batch: Batch,
+        *,
+        service: Service,
+        journal: Journal,
+        crew: Crew,
+        pace: Pace,
+        size: int,
+        runtime: Runtime,
+        signals: Signals,
+        watch: Watch,
+    ) -> None:
+        self._batch = batch
+        self._service = service
+        self._account = account_of(service)
+        self._operator = operator_name()
+        self._journal = journal
+        self._crew = crew
+        self._pace = pace
+        self._size = size
+        self._runtime = runtime
+        self._signals = signals
+        self._watch = watch
+        self._todos: Iterator[Todo] = iter(())
+        self._is_last = False
+        self._rows: dict[int, _Row] = {}
+        self._later: list[tuple[float, _Row]] = []
+        self._counts = dict.fromkeys(Outcomes, 0)
+        self._canary_passed = False
+        self._alike: tuple[object, int] = (None, 0)
+        self._stopped: ErrorCode | None = None
+        self._halted = ""
+        self._remarks = 0
+
+    def go(self, todos: Iterator[Todo]) -> Ending:
+        """Send rows until there are none left, or the run ends before; call it inside `signals.held()`.
+
+        Raises EscrowctlError where the journal cannot be used: what was on its way is then unknown.
+        """
+        self._todos = todos
+        while True:
+            self._heed_signals()
+            settlements, ready = self._take_in()
+            self._commit(ready + self._admit(len(ready)), settlements)
+            self._watch.show_progress(self.tally)
+            if not self._rows and (self._ends or (self._is_last and not self._later)):
+                return Ending(self.tally, self._remarks, self._stopped, self._halted)
+
+    @property
+    def tally(self) -> Tally:
+        """What the run has come to."""
+        done, failed, unknown, not_sent = self._counts.values()
+        return Tally(done, failed, unknown, not_sent, len(self._rows))
+
+    @property
+    def _ends(self) -> bool:
+        return self._stopped is not None or bool(self._halted)
+
+    # What comes in
+
+    def _take_in(self) -> tuple[list[tuple[_Row, Finding]], list[_Row]]:
+        """Return the rows that were sent, with what came of them, and those whose record was read."""
+        findings, lost = self._collect()
+        settlements: list[tuple[_Row, Finding]] = []
+        ready: list[_Row] = []
+        for finding in findings:
+            row = self._rows.pop(finding.line)
+            if finding.settlement is not None:
+                self._weigh(row, finding, finding.settlement)
+                settlements.append((row, finding))
+            elif finding.why is not None:
+                self._note_unsent(row, EscrowctlError(*finding.why))
+            elif row.unsettled and self._is_proven(finding.record):
+                self._settle_as_read(row, finding.record)
+            elif not self._ends:
+                row.before = finding.record
+                ready.append(row)
+        for line in lost:
+            self._halted = self._halted or _LOST
+            row = self._rows.pop(line)
+            if row.is_sent:
+                settlements.append((row, Finding(line, settlement=Settlement(Outcome.UNKNOWN, _LOST))))
+        return settlements, ready
+
+    def _collect(self) -> tuple[list[Finding], set[int]]:
+        now = self._runtime.monotonic()
+        if not self._rows:
+            if wait := min(self._delay(now), _LONGEST_WAIT):
+                self._runtime.sleep(wait)
+            return [], set()
+        wants_more = self._window > len(self._rows) and not self._ends
+        wait = min(_LONGEST_WAIT, self._delay(now)) if wants_more else _LONGEST_WAIT
+        findings, lost = self._crew.collect(wait)
+        if findings and self._rows.keys() - {finding.line for finding in findings}:
+            # Others come in within a moment: one commit for all of them costs little more than for one.
+            self._runtime.sleep(_GATHER_SECONDS)
+            more, more_lost = self._crew.collect(0)
+            return findings + more, lost | more_lost
+        return findings, lost
+
+    # What goes out
+
+    @property
+    def _window(self) -> int:
+        """How many rows may be with the crew: some more than it sends at once, so that nobody waits for a commit."""
+        if not self._canary_passed:
+            return 1
+        if self._pace.rate(self._runtime.monotonic()) is not None:
+            return self._size
+        return self._size + max(min(2 * self._size, _AHEAD), self._size // 2)
+
+    def _delay(self, now: float) -> float:
+        """Return the seconds until another row may go out; a long time where there is none."""
+        if self._ends or (self._is_last and not self._later):
+            return _LONGEST_WAIT
+        due = self._later[0][0] - now if self._later and (self._is_last or not self._canary_passed) else 0.0
+        return max(0.0, due, self._pace.delay(now))
+
+    def _admit(self, ready: int) -> list[_Row]:
+        """Return the rows to begin now, next to those that are ready; a record to read first is asked for here."""
+        now = self._runtime.monotonic()
+        room = 0 if self._ends else min(self._window - len(self._rows) - ready, self._pace.room(now))
+        admitted: list[_Row] = []
+        while len(admitted) < room and (row := self._next(now)) is not None:
+            admitted.append(row)
+        self._pace.note_sent(len(admitted), now)
+        if not self._batch.kind.operation.once_only:
+            return admitted
+        self._rows |= {row.line: row for row in admitted}
+        self._crew.submit([Job(row.line, row.request, row.options, unsettled=row.unsettled) for row in admitted])
+        return []
+
+    def _next(self, now: float) -> _Row | None:
+        if self._later and (self._later[0][0] <= now or not self._canary_passed):
+            return heapq.heappop(self._later)[1] if self._later[0][0] <= now else None
+        todo = None if self._is_last else next(self._todos, None)
+        self._is_last = todo is None
+        return self._make_row(todo) if todo is not None else None
+
+    def _make_row(self, todo: Todo) -> _Row:
+        if todo.again is not None:
+            request = request_again(todo.again)
+            assert request is not None, "a batch stores no secrets"
+            money = todo.again.intent.money
+            expected = RecordOptions(None, money.amount, money.currency) if money else RecordOptions()
+            return _Row(todo, request, expected)
+        assert todo.row is not None, "it is one or the other"
+        return _Row(todo, self._request(todo.line, todo.row, None), expectations_of(todo.row))
+
+    def _request(self, line: int, content: RowContent, found: Located | None) -> WriteRequest:
+        name = f"{self._batch.name}-{line}"
+        return request_row(self._batch.kind, content, self._service, name=name, found=found)
+
+    # One commit
+
+    def _commit(self, ready: list[_Row], settlements: list[tuple[_Row, Finding]]) -> None:
+        """Record outcomes and the intents of the next rows, and hand those out."""
+        rows = [row for row in ready if self._lock(row)]
+        if not rows and not settlements:
+            return
+        outcomes = [(row.sent, finding.settlement) for row, finding in settlements if finding.settlement is not None]
+        try:
+            begun, settled = self._journal.write_all([self._begin(row) for row in rows], outcomes)
+        except EscrowctlError as error:
+            raise self._lose_journal(error, settlements, outcomes) from error
+        for (row, finding), result in zip(settlements, settled, strict=True):
+            self._conclude(row, finding, result)
+        jobs = []
+        now = self._runtime.monotonic()
+        for row, answer in zip(rows, begun, strict=True):
+            if isinstance(answer, EscrowctlError):
+                self._unlock(row)
+                self._note_unsent(row, answer)
+                continue
+            row.entry, row.is_sent, row.sent_at = answer.entry, True, now
+            row.attempts += 1
+            self._rows[row.line] = row
+            is_last = row.attempts >= ATTEMPTS
+            jobs.append(Job(row.line, row.request, row.options, answer.entry, row.before, row.unsettled, is_last))
+        self._crew.submit(jobs)
+
+    def _begin(self, row: _Row) -> Begin:
+        caps, request_id = self._service.caps if row.request.is_capped else NO_CAPS, self._runtime.new_uuid()
+        if row.entry is not None:
+            return Begin(row.entry.intent._replace(account=self._account), request_id, caps, again=row.entry)
+        content = row.content
+        assert content is not None, "it comes from the plan"
+        if row.before is not None:
+            row.request = self._request(row.line, content, row.before)
+        key = self._runtime.new_uuid()
+        intent = make_intent(self._service, row.request, key, operator=self._operator)._replace(
+            account=self._account, batch=self._batch.name, line=row.line, columns=content.columns
+        )
+        return Begin(intent, request_id, caps, planned=(self._batch.name, row.line))
+
+    def _lose_journal(
+        self, error: EscrowctlError, settlements: list[tuple[_Row, Finding]], outcomes: list[tuple[Entry, Settlement]]
+    ) -> EscrowctlError:
+        """Record at least what came in, where that is still possible; return what to report."""
+        try:
+            settled = self._journal.settle_all(outcomes) if outcomes else []
+        except EscrowctlError:
+            unknown = len(self._rows) + len(outcomes)
+        else:
+            for (row, finding), result in zip(settlements, settled, strict=True):
+                self._conclude(row, finding, result)
+            unknown = len(self._rows)
+        if not unknown:
+            return error
+        return EscrowctlError(
+            ErrorCode.OUTCOME_UNKNOWN,
+            f"{error.message} It is unknown what became of {count_rows(unknown)} sent before that.",
+            hint=error.hints,
+            outcome=Outcome.UNKNOWN,
+            facts={"batch": self._batch.name},
+        )
+
+    # What became of a row
+
+    def _weigh(self, row: _Row, finding: Finding, settlement: Settlement) -> None:
+        """Decide what follows for the row and for the others, before any more are admitted."""
+        entry = row.sent._replace(settlement=settlement)
+        self._keep_pace(row, finding, settlement)
+        row.goes_again = self._may_go_again(row, finding, settlement)
+        if not row.goes_again:
+            row.was_first, self._canary_passed = not self._canary_passed, self._canary_passed or _is_done(entry)
+            self._look_for_halt(row, settlement, outcome_of(entry), finding)
+
+    def _conclude(self, row: _Row, finding: Finding, result: Entry | EscrowctlError) -> None:
+        """Count a row whose outcome is on record, or put it back where it goes again."""
+        self._unlock(row)
+        if isinstance(result, EscrowctlError):
+            self._counts[Outcomes.UNKNOWN] += 1
+            self._watch.note_unsent(row.line, result)
+            self._halt("another process works on the same rows")
+            return
+        row.entry, row.is_sent = result, False
+        if row.goes_again and not self._ends:
+            # A row that the service throttles waits for the pace alone.
+            throttled = result.settlement.http_status in _THROTTLED
+            wait = 0.0 if throttled else _FIRST_RETRY * 2.0 ** (row.attempts - 1)
+            row.unsettled = result.state is State.UNKNOWN
+            heapq.heappush(self._later, (self._runtime.monotonic() + wait, row))
+            return
+        self._counts[outcome_of(result)] += 1
+        if not _is_done(result):
+            return
+        if row.was_first:
+            self._watch.show_canary(row.line, result, finding.remark)
+        elif finding.remark:
+            self._watch.note_remark(row.line, result, finding.remark)
+
+    def _is_proven(self, record: Located | None) -> TypeGuard[Located]:
+        kind = kind_of(self._batch.kind.operation.name)
+        return record is not None and kind.is_proven_by(record.status, self._service)
+
+    def _settle_as_read(self, row: _Row, record: Located) -> None:
+        """Record what a reading shows of a row that is unknown: it need not be sent again."""
+        settlement = settled_by_reading(row.sent, f"the service reported {record.status}")
+        try:
+            row.entry = self._journal.settle_later(row.sent, settlement)
+        except EscrowctlError as error:
+            self._counts[Outcomes.UNKNOWN] += 1
+            self._watch.note_unsent(row.line, error)
+            return
+        self._counts[Outcomes.DONE] += 1
+        if not self._canary_passed:
+            self._canary_passed = True
+            self._watch.show_canary(row.line, row.entry, "")
+
+    def _keep_pace(self, row: _Row, finding: Finding, settlement: Settlement) -> None:
+        now, status = self._runtime.monotonic(), settlement.http_status
+        if status in _THROTTLED or finding.asked is not None:
+            self._pace.note_refused(now, sent=row.sent_at, asked=finding.asked)
+        elif status is not None:
+            self._pace.note_taken(now)
+
+    def _may_go_again(self, row: _Row, finding: Finding, settlement: Settlement) -> bool:
+        """Whether a row is sent again by itself: one that the service throttles as often as it takes."""
+        if not finding.may_go_again or self._pace.is_hopeless:
+            return False
+        return settlement.http_status in _THROTTLED or row.attempts < ATTEMPTS
+
+    def _look_for_halt(self, row: _Row, settlement: Settlement, outcome: Outcomes, finding: Finding) -> None:
+        if outcome is Outcomes.DONE:
+            self._alike = (None, 0)
+            if finding.remark and row.sent.intent.has_no_id:
+                self._remarks += 1
+                self._halt(f"line {row.line}: {settlement.result_id} was created, but {finding.remark}")
+        elif settlement.http_status in _KEY_REFUSED:
+            self._halt(f"the service refused the API key: {settlement.detail}")
+        elif row.was_first:
+            self._halt(f"the first row (line {row.line}) is {_WORDS[outcome]}: {settlement.detail}")
+        elif self._pace.is_hopeless:
+            asked = self._pace.asked_too_much
+            wish = f"asks to wait {asked:.0f} s" if asked is not None else "refuses every row for now"
+            self._halt(f"the service {wish}: {settlement.detail}")
+        elif settlement.http_status not in _THROTTLED:
+            self._count_alike((outcome, settlement.http_status), settlement.detail)
+
+    def _count_alike(self, kind: object, detail: str) -> None:
+        self._alike = (kind, self._alike[1] + 1 if self._alike[0] == kind else 1)
+        if self._alike[1] >= EQUAL_FAILURES:
+            self._halt(f"{EQUAL_FAILURES} rows in a row ended alike: {detail}")
+
+    def _note_unsent(self, row: _Row, error: EscrowctlError) -> None:
+        """Count a row that was not sent; it stays in the plan."""
+        self._counts[Outcomes.NOT_SENT] += 1
+        self._watch.note_unsent(row.line, error)
+        if error.code in _ENDS_ALL or not self._canary_passed:
+            self._halt(f"line {row.line}: {error.message.rstrip('.')}")
+        else:
+            self._count_alike(error.code, error.message.rstrip("."))
+
+    def _halt(self, why: str) -> None:
+        self._halted = self._halted or why
+
+    # Locks and signals
+
+    def _lock(self, row: _Row) -> bool:
+        """Hold what a row locks across processes; where another process has it, the row comes later."""
+        names = [f"{name}\n{lock}" for name in self._service.names for lock in row.request.locks]
+        for name in dict.fromkeys(names):
+            if not self._journal.hold(name):
+                self._unlock(row)
+                self._put_off(row)
+                return False
+            row.locks.append(name)
+        return True
+
+    def _put_off(self, row: _Row) -> None:
+        row.waits += 1
+        if row.waits > _MOST_WAITS:
+            self._note_unsent(row, busy_elsewhere(_MOST_WAITS * _FIRST_RETRY))
+            return
+        row.before = None
+        heapq.heappush(self._later, (self._runtime.monotonic() + _FIRST_RETRY, row))
+
+    def _unlock(self, row: _Row) -> None:
+        while row.locks:
+            self._journal.free(row.locks.pop())
+
+    def _heed_signals(self) -> None:
+        """End the run at the first signal, and what is on its way at the second."""
+        code = self._signals.take()
+        if code is None:
+            return
+        if self._stopped is None:
+            self._stopped = code
+            if self._rows:
+                self._watch.show_stopping(len(self._rows))
+            return
+        self._crew.kill()
+        cut = Settlement(Outcome.UNKNOWN, Fault.INTERRUPTED.value)
+        rows = [self._rows.pop(line) for line in list(self._rows)]
+        self._commit([], [(row, Finding(row.line, settlement=cut)) for row in rows if row.is_sent])
+
+
+def _is_done(entry: Entry) -> bool:
+    return entry.state is State.DONE

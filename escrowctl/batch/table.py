@@ -1,0 +1,150 @@
+"""Files of rows: CSV with a header row (RFC 4180, and other delimiters), or JSON lines.
+
+Every row is known by the physical line on which it begins, as an editor counts them.
+"""
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO, NamedTuple
+
+from escrowctl.contract.json import Broken, JsonValue, Number, read_reply
+
+_MAX_LINE = 1024 * 1024
+_DELIMITERS = ",;\t|"
+_SHOWN = 40
+
+
+class Flaw(NamedTuple):
+    """What is wrong with a row, as a sentence without its end."""
+
+    line: int
+    why: str
+
+
+class Row(NamedTuple):
+    """A row's cells under their columns; CSV has texts alone."""
+
+    line: int
+    cells: Mapping[str, JsonValue]
+
+
+class Table:
+    """The rows of one file. `columns` are complete once all rows were read: JSON lines may add one at any time."""
+
+    def __init__(self, source: BinaryIO) -> None:
+        self.columns: dict[str, None] = {}
+        self._lines = _Lines(source)
+        self.is_json = self._lines.first.lstrip().startswith("{")
+
+    def detach(self) -> None:
+        """Leave the file to whoever opened it."""
+        self._lines.detach()
+
+    def rows(self) -> Iterator[Row | Flaw]:
+        """Yield every row, or what is wrong with it; blank lines are none."""
+        return self._json_rows() if self.is_json else self._csv_rows()
+
+    def _json_rows(self) -> Iterator[Row | Flaw]:
+        for text in self._lines:
+            line = self._lines.number
+            if flaw := self._lines.find_flaw():
+                yield Flaw(line, flaw)
+            elif text.strip():
+                reply = read_reply(text.encode())
+                if isinstance(reply, Broken):
+                    yield Flaw(line, reply.defect.value)
+                elif not isinstance(reply.value, dict):
+                    yield Flaw(line, "is JSON, but not an object")
+                else:
+                    self.columns.update(dict.fromkeys(reply.value))
+                    yield Row(line, reply.value)
+
+    def _csv_rows(self) -> Iterator[Row | Flaw]:
+        found = csv.reader(self._lines, delimiter=_find_delimiter(self._lines.first), strict=True)
+        header: list[str] | None = None
+        start = 1
+        while True:
+            start = self._lines.number + 1
+            try:
+                cells = next(found)
+            except StopIteration:
+                break
+            except csv.Error as error:
+                # What follows an open quote cannot be told apart.
+                yield Flaw(start, f"cannot be read as CSV: {error}")
+                return
+            if flaw := self._lines.find_flaw():
+                yield Flaw(start, flaw)
+            elif not any(cells):
+                continue
+            elif header is None:
+                header = [name.strip() for name in cells]
+                if flaw := _find_header_flaw(header):
+                    yield Flaw(start, flaw)
+                    return
+                self.columns = dict.fromkeys(header)
+            elif len(cells) != len(header):
+                yield Flaw(start, f"has {len(cells)} cells, but the header has {len(header)}")
+            else:
+                yield Row(start, dict(zip(header, cells, strict=True)))
+
+
+class _Lines:
+    """The lines of a text, each at most 1 MiB; knows the number of the last one, and what was wrong in any so far."""
+
+    def __init__(self, source: BinaryIO) -> None:
+        # Bytes that are no UTF-8 become lone surrogates, which are found line by line.
+        self._text = io.TextIOWrapper(source, encoding="utf-8-sig", errors="surrogateescape", newline="")
+        self.number = 0
+        self._flaw = ""
+        self.first = self._text.readline(_MAX_LINE)
+        self._next = self.first
+
+    def __iter__(self) -> "_Lines":
+        return self
+
+    def __next__(self) -> str:
+        line = self._next
+        if not line:
+            raise StopIteration
+        self._next = self._text.readline(_MAX_LINE)
+        self.number += 1
+        if len(line) >= _MAX_LINE:
+            self._flaw = f"is longer than {_MAX_LINE} characters"
+            while self._next and not line.endswith("\n"):
+                line, self._next = self._next, self._text.readline(_MAX_LINE)
+            return "\n"
+        if not line.isascii():
+            try:
+                line.encode()
+            except UnicodeEncodeError:
+                self._flaw = "is not UTF-8 text"
+        return line
+
+    def detach(self) -> None:
+        """Leave the bytes beneath open: without this, the end of this object would close them."""
+        self._text.detach()
+
+    def find_flaw(self) -> str:
+        """Return what was wrong since the last call; empty: nothing."""
+        flaw, self._flaw = self._flaw, ""
+        return flaw
+
+
+def _find_delimiter(header: str) -> str:
+    return max(_DELIMITERS, key=header.count)
+
+
+def _find_header_flaw(names: list[str]) -> str:
+    if "" in names:
+        return "is the header, and one of its columns has no name"
+    twice = next((name for name in names if names.count(name) > 1), None)
+    return f'is the header, and has the column "{twice[:_SHOWN]}" twice' if twice is not None else ""
+
+
+def text_of(value: JsonValue) -> str | None:
+    """Return a cell as text: a number by its token; None for what is neither."""
+    if isinstance(value, Number):
+        return value.text
+    return value if isinstance(value, str) else None

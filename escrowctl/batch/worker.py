@@ -1,0 +1,167 @@
+"""What is done for a row outside of the journal's process: it is read where a release needs that, sent, and judged."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from escrowctl.client.connection import Connection
+from escrowctl.client.http import Evidence, Exchange, Fault
+from escrowctl.client.reader import Reader
+from escrowctl.client.retry import Retry, asked_wait
+from escrowctl.config.service import Service
+from escrowctl.contract.record import Located
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
+from escrowctl.journal.model import Entry, Settlement, State, settled_by_reading
+from escrowctl.runtime import Runtime
+from escrowctl.signals import Signals
+from escrowctl.writes.create import list_all_differences, prove
+from escrowctl.writes.inspection import inspect_for
+from escrowctl.writes.outcome import judge_stored
+from escrowctl.writes.read_back import ReadBack
+from escrowctl.writes.requests import RecordOptions, WriteRequest
+from escrowctl.writes.result import WriteResult
+from escrowctl.writes.sending import Sender
+
+
+class Job(NamedTuple):
+    """What to do for the row on a line: to read the record of `request`, or with an `entry` to send it.
+
+    `before` is the record as it was read; `unsettled`: an earlier attempt may have been applied; `is_last`: it is
+    not sent again by itself, so that a reading may settle it.
+    """
+
+    line: int
+    request: WriteRequest
+    options: RecordOptions
+    entry: Entry | None = None
+    before: Located | None = None
+    unsettled: bool = False
+    is_last: bool = False
+
+
+class Finding(NamedTuple):
+    """What came of a job.
+
+    Of a reading the record, or the code and sentence of why the row cannot be sent (`why`). Of a write the
+    settlement to record; `may_go_again`: the same write may be sent again; `asked`: how many seconds the
+    service asked to wait; `remark`: in what a write that is done is not what was asked for.
+    """
+
+    line: int
+    record: Located | None = None
+    why: tuple[ErrorCode, str] | None = None
+    settlement: Settlement | None = None
+    may_go_again: bool = False
+    asked: float | None = None
+    remark: str = ""
+    defect: str = ""
+
+
+class Worker:
+    """Does one job at a time, over its own connections: one thread's."""
+
+    def __init__(self, service: Service, connect: Callable[[], Connection], runtime: Runtime) -> None:
+        self._service = service
+        self._runtime = runtime
+        self._signals = Signals()
+        self._defects: list[BaseException] = []
+        self._sender = Sender(service, connect(), report_defect=self._defects.append)
+        # A connection that a read used is never used for a write: each has its own.
+        retry = Retry(runtime, self._signals, lambda _: None)
+        self._reader = Reader(service, connect(), retry, runtime, self._signals)
+
+    def do(self, job: Job) -> Finding:
+        """Return what came of a job; it never raises."""
+        try:
+            found = self._write(job, job.entry) if job.entry is not None else self._inspect(job)
+        except Exception as error:  # noqa: BLE001 - the journal's process must hear of every row
+            self._defects.append(error)
+            found = _failed(job, error)
+        if self._defects:
+            found = found._replace(defect=repr(self._defects.pop()))
+            self._defects.clear()
+        return found
+
+    def _inspect(self, job: Job) -> Finding:
+        try:
+            found = inspect_for(self._reader, self._service, job.request, job.options, may_be_done=job.unsettled)
+            return Finding(job.line, record=found)
+        except EscrowctlError as error:
+            return Finding(job.line, why=(error.code, error.message))
+
+    def _write(self, job: Job, entry: Entry) -> Finding:
+        exchange = self._send(entry, job.request)
+        judged = self._sender.judge(entry, job.request, exchange, unsettled=job.unsettled)
+        answer = exchange.answer
+        found = Finding(
+            job.line,
+            settlement=judged.settlement,
+            may_go_again=self._sender.may_send_again(exchange),
+            asked=asked_wait(answer, now=self._runtime.now()),
+        )
+        if found.may_go_again and not job.is_last:
+            return found
+        settled = entry._replace(settlement=judged.settlement)
+        result = WriteResult(settled, judged.record, judged.code, answer=answer, before=job.before)
+        if job.request.operation.once_only:
+            return self._read_back(job, found, result)
+        return self._check_created(found, result)
+
+    def _send(self, entry: Entry, request: WriteRequest) -> Exchange:
+        evidence = Evidence()
+        try:
+            return self._sender.send(entry, request, evidence)
+        except Exception as error:  # noqa: BLE001 - only whether a byte left decides what the write has become
+            self._defects.append(error)
+            return Exchange(evidence.sent, fault=Fault.DEFECT, detail=type(error).__name__)
+
+    def _read_back(self, job: Job, found: Finding, result: WriteResult) -> Finding:
+        """Settle a write on a record by what the record says after it."""
+        draft = Draft()
+        read_back = ReadBack(
+            job.request, job.options, self._service, self._reader, draft, signals=self._signals, runtime=self._runtime
+        )
+        settlement, remark = result.sent.settlement, ""
+        try:
+            concluded = read_back.conclude(result)
+            settlement = concluded.sent.settlement
+            if not settlement.verified:
+                remark = f"accepted, but not confirmed: the status is {concluded.status_after or 'unknown'}"
+        except EscrowctlError as error:
+            settlement = draft.settlement or settlement
+            remark = error.message if settlement.state is State.DONE else ""
+        return found._replace(settlement=settlement, remark=remark)
+
+    def _check_created(self, found: Finding, result: WriteResult) -> Finding:
+        """Compare what was created with what was sent; a create that was only accepted (202) is read first."""
+        entry, located = result.sent, result.record.located if result.record else None
+        if entry.state is State.UNKNOWN:
+            judged = judge_stored(self._service, entry)
+            proof = prove(entry, judged, self._reader) if judged and judged.result_id else None
+            return found._replace(settlement=proof.settlement) if proof else found
+        if entry.state is not State.DONE or located is None:
+            return found
+        return found._replace(remark=" and ".join(list_all_differences(self._service, located, entry.intent.money)))
+
+
+class Draft:
+    """Takes the place of the journal where a reading settles a write that is not on record yet."""
+
+    def __init__(self) -> None:
+        self.settlement: Settlement | None = None
+
+    def settle_later(self, entry: Entry, settlement: Settlement) -> Entry:
+        """Keep a settlement; see `Journal.settle_later`."""
+        self.settlement = settlement
+        return entry._replace(settlement=settlement)
+
+    def settle_by_reading(self, entry: Entry, detail: str) -> Entry:
+        """Keep that a reading showed it to be done; see `Journal.settle_by_reading`."""
+        return self.settle_later(entry, settled_by_reading(entry, detail))
+
+
+def _failed(job: Job, error: Exception) -> Finding:
+    name = type(error).__name__
+    if job.entry is None:
+        return Finding(job.line, why=(ErrorCode.DEFECT, f"internal error in escrowctl ({name})."))
+    lost = Settlement(Outcome.UNKNOWN, f"escrowctl could not process the reply ({name})")
+    return Finding(job.line, settlement=lost)

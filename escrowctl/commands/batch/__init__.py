@@ -1,0 +1,1 @@
+"""`escrowctl batch`: files of creates and releases."""

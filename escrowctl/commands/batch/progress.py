@@ -1,0 +1,116 @@
+"""What an operator sees of a run while it runs."""
+
+from collections.abc import Callable
+
+from escrowctl.batch.plan import Batch
+from escrowctl.batch.run import Tally
+from escrowctl.contract.json import Document, read_reply
+from escrowctl.contract.operations import CREATE_TRANSACTION
+from escrowctl.contract.record import make_record
+from escrowctl.errors import EscrowctlError
+from escrowctl.journal.model import Entry
+from escrowctl.session import Session
+
+_REDRAWN_SECONDS, _TOLD_SECONDS = 0.2, 30.0
+_SPAN = 10.0
+_BAR = 16
+_MOST_NOTES = 10
+
+
+class Progress:
+    """A bar on a terminal, elsewhere a line every 30 seconds; and what is worth a line at once."""
+
+    def __init__(self, session: Session, batch: Batch, *, rows: int, size: int) -> None:
+        self._session = session
+        self._console = session.console
+        self._batch = batch
+        self._rows = rows
+        self._size = size
+        self._now: Callable[[], float] = session.runtime.monotonic
+        self._is_drawn = session.runtime.stderr.isatty() and not (session.options.json or session.options.quiet)
+        self._last = self._now()
+        self._seen: list[tuple[float, int]] = [(self._last, 0)]
+        self._notes = 0
+        self._is_shown = False
+
+    def show_canary(self, line: int, entry: Entry, remark: str) -> None:
+        """Say what the first row came to, and that the others follow."""
+        status = entry.settlement.http_status
+        what = ", ".join(filter(None, (f"{status}", _describe(self._session, entry), remark)))
+        self._say("canary", f"line {line}: {what}. Continuing, {self._size} at a time", word="canary")
+
+    def show_progress(self, tally: Tally) -> None:
+        """Draw the bar anew, or write a line, if it is time to."""
+        now = self._now()
+        if now - self._last < (_REDRAWN_SECONDS if self._is_drawn else _TOLD_SECONDS):
+            return
+        self._last = now
+        self._seen.append((now, tally.ended))
+        while len(self._seen) > 2 and self._seen[1][0] < now - _SPAN:
+            self._seen.pop(0)
+        text = self._text(tally)
+        if self._is_drawn:
+            self._is_shown = True
+            filled = _BAR * tally.ended // max(1, self._rows)
+            self._console.draw(f"[{'#' * filled}{'-' * (_BAR - filled)}]  {text}")
+        else:
+            self._console.note("progress", f"{self._batch.name}: {text}")
+
+    def show_stopping(self, sending: int) -> None:
+        """Say what the first signal does, and what a second one would do."""
+        rows = "row" if sending == 1 else "rows"
+        again = "press Ctrl-C again to stop now and leave them unknown"
+        self._say("stopping", f"finishing {sending} {rows} in flight; {again}", word="stopping")
+
+    def note_unsent(self, line: int, error: EscrowctlError) -> None:
+        """Say why a row is not sent."""
+        self._note("unsent", f"line {line} was not sent: {error.message}")
+
+    def note_remark(self, line: int, entry: Entry, remark: str) -> None:
+        """Say in what a row that is done differs."""
+        self._note("remark", f"line {line} ({entry.name}): {remark}")
+
+    def end(self) -> None:
+        """Remove the bar."""
+        if self._is_shown:
+            self._console.draw("")
+            self._is_shown = False
+
+    def _note(self, code: str, text: str) -> None:
+        self._notes += 1
+        if self._notes <= _MOST_NOTES:
+            self._say(code, text)
+        elif self._notes == _MOST_NOTES + 1:
+            self._say(code, f"more such rows are not shown: {self._session.invocation} batch show {self._batch.name}")
+
+    def _say(self, code: str, text: str, *, word: str = "note") -> None:
+        self.end()
+        self._console.note(code, text, word=word, important=True)
+
+    def _text(self, tally: Tally) -> str:
+        (start, then), (now, ended) = self._seen[0], self._seen[-1]
+        rate = (ended - then) / (now - start) if now > start else 0.0
+        left = f"   {_duration((self._rows - ended) / rate)} left" if rate else ""
+        put_off = f"   not sent {tally.not_sent:,}" if tally.not_sent else ""
+        counts = f"failed {tally.failed:,}   unknown {tally.unknown:,}{put_off}"
+        return f"{ended:,}/{self._rows:,}   {rate:,.0f}/s{left}   {counts}"
+
+
+def _describe(session: Session, entry: Entry) -> str:
+    """Return the id and status that the reply names."""
+    reply = read_reply((entry.settlement.reply or "").encode())
+    pointers = session.service.pointers
+    record = (
+        make_record(reply.value, pointers=pointers, noun=CREATE_TRANSACTION.noun)
+        if isinstance(reply, Document)
+        else None
+    )
+    found = entry.intent.resource_id or entry.settlement.result_id
+    status = record.located.status if record else None
+    return ", ".join(filter(None, (f"id {found}" if found else None, f"status {status}" if status else None)))
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,88 @@
+"""A service for batches, independent of escrowctl: it counts what it did, and answers as it is told."""
+
+import json
+import socket
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from wire_server import Seen, hang_up, http_reply
+
+Answer = Callable[[int, Seen], str | None]
+"""How to answer the n-th write (from 1): a status line, None to hang up after it was carried out, "" as usual."""
+
+
+def as_usual(_number: int, _seen: Seen) -> str:
+    return ""
+
+
+@dataclass
+class BatchService:
+    """Creates and releases escrows; `applied` counts what was carried out, by create's reference or released id."""
+
+    answer: Answer = as_usual
+    deduplicates: bool = False
+    shows_releases: bool = True
+    applied: Counter[str] = field(default_factory=Counter)
+    received: list[str] = field(default_factory=list)
+    at_once: int = 0
+    most_at_once: int = 0
+    connections: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._lock = threading.Lock()
+        self._by_key: dict[str, str] = {}
+        self._made = 0
+        self._refusing = 0
+
+    def behave(self, seen: Seen, connection: socket.socket) -> None:
+        if not seen.is_write:
+            resource_id = seen.target.rpartition("/")[2]
+            connection.sendall(self._record(resource_id, 100))
+            return
+        with self._lock:
+            self.connections.add(id(connection))
+            self.at_once += 1
+            self.most_at_once = max(self.most_at_once, self.at_once)
+            key = seen.header("Idempotency-Key") or ""
+            self.received.append(key)
+            number = len(self.received)
+        try:
+            self._respond(number, key, seen, connection)
+        finally:
+            with self._lock:
+                self.at_once -= 1
+
+    def _respond(self, number: int, key: str, seen: Seen, connection: socket.socket) -> None:
+        status = self.answer(number, seen)
+        if status and status[0] == "4":
+            connection.sendall(http_reply(status, b'{"detail":"no"}'))
+            return
+        resource_id = self._apply(key, seen)
+        if status is None:
+            hang_up(seen, connection)
+        elif status:
+            connection.sendall(http_reply(status, b'{"detail":"after it was done"}'))
+        else:
+            sent = json.loads(seen.body) if seen.body else {}
+            connection.sendall(self._record(resource_id, sent.get("amount", 100), sent.get("currency", "EUR")))
+
+    def _apply(self, key: str, seen: Seen) -> str:
+        with self._lock:
+            if self.deduplicates and key in self._by_key:
+                return self._by_key[key]
+            if seen.method == "PUT":
+                resource_id = name = seen.target.split("/")[-2]
+            else:
+                self._made += 1
+                body = json.loads(seen.body)
+                resource_id, name = f"tx_made{self._made}", str(body.get("ref", body["amount"]))
+            self._by_key[key] = resource_id
+            self.applied[name] += 1
+            return resource_id
+
+    def _record(self, resource_id: str, amount: float, currency: str = "EUR") -> bytes:
+        status = "released" if self.shows_releases and self.applied[resource_id] else "held"
+        record = {"id": resource_id, "status": status, "amount": amount, "currency": currency}
+        return http_reply("200 OK", json.dumps(record).encode())

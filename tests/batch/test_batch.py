@@ -1,0 +1,280 @@
+"""`batch create`: what is sent, what is counted, and how a run ends."""
+
+import csv
+import json
+import signal
+from pathlib import Path
+
+import pytest
+from conftest import Run
+from wire_server import Seen
+
+from batch.conftest import Clock, Start, WriteRows, counts_of
+
+RUN = ("--yes", "--json")
+
+
+def after(count: int, status: str | None, *, until: int = 10**6):  # type: ignore[no-untyped-def] # an Answer
+    """Answer usually, and from the write after `count` on with this status."""
+    return lambda number, _seen: status if count < number <= until else ""
+
+
+def test_each_row_is_created_once(start: Start, rows: WriteRows) -> None:
+    service, run = start()
+
+    result = run("create", str(rows(20)), *RUN)
+
+    assert (result.code, counts_of(result)) == (0, (20, 0, 0, 0)), result.err
+    assert (sorted(service.applied), set(service.applied.values())) == ([str(100 + n) for n in range(20)], {1})
+
+
+def test_each_row_is_an_entry_of_the_journal(start: Start, rows: WriteRows) -> None:
+    _, run = start()
+    run("create", str(rows(3)), *RUN)
+
+    entries = run("journal", "list", "--json").json
+    first = run("journal", "show", entries[-1]["entry"], "--json").json
+
+    assert [(one["reference"], one["state"]) for one in reversed(entries)] == [(f"A-{n}", "done") for n in (1, 2, 3)]
+    assert (first["batch"], first["line"], first["amount"]) == ("b1", 2, 100)
+    assert run("journal", "verify").code == 0
+
+
+def test_no_more_than_concurrency_requests_are_on_the_wire(start: Start, rows: WriteRows) -> None:
+    service, run = start()
+
+    result = run("create", str(rows(60)), *RUN, "--concurrency", "3")
+
+    assert (result.code, service.most_at_once <= 3, len(service.connections) <= 4) == (0, True, True)
+
+
+def test_first_row_goes_alone(start: Start, rows: WriteRows) -> None:
+    service, run = start(lambda number, _seen: "400 Bad Request" if number == 1 else "")
+
+    result = run("create", str(rows(9)), *RUN)
+
+    assert (result.code, counts_of(result), len(service.received)) == (15, (0, 1, 0, 8), 1)
+
+
+@pytest.mark.parametrize(
+    ("status", "counts", "code"),
+    [
+        ("400 Bad Request", (5, 5, 0, 20), 15),
+        ("500 Internal Server Error", (5, 0, 5, 20), 12),
+        (None, (5, 0, 5, 20), 12),
+    ],
+    ids=["refused", "failed", "hung up"],
+)
+def test_five_rows_that_end_alike_stop_the_run(
+    start: Start, rows: WriteRows, status: str | None, counts: tuple[int, int, int, int], code: int
+) -> None:
+    service, run = start(after(5, status))
+
+    result = run("create", str(rows(30)), *RUN, "--concurrency", "1")
+
+    # Two more may have been begun by then.
+    done, failed, unknown, left = counts_of(result)
+    assert (result.code, done) == (code, counts[0])
+    assert 0 <= (failed + unknown) - (counts[1] + counts[2]) <= 2
+    assert len(service.received) == 30 - left
+
+
+@pytest.mark.parametrize("status", ["401 Unauthorized", "403 Forbidden"])
+def test_refused_key_stops_the_run_and_resume_sends_under_the_first_keys(
+    start: Start, rows: WriteRows, status: str
+) -> None:
+    service, run = start(after(3, status, until=3))
+    service.answer = after(3, status)
+    stopped = run("create", str(rows(10)), *RUN, "--concurrency", "1")
+    refused = service.received[3:]
+    service.answer = after(0, "")
+
+    resumed = run("resume", "b1", *RUN)
+
+    done, failed, unknown, _ = counts_of(stopped)
+    assert (stopped.code, done, failed, unknown) == (15, 3, 0, 0)
+    assert (resumed.code, counts_of(resumed)) == (0, (10, 0, 0, 0))
+    assert set(refused) <= set(service.received[3 + len(refused) :])
+    assert set(service.applied.values()) == {1}
+
+
+def test_throttled_rows_are_not_sent_without_the_setting(start: Start, rows: WriteRows) -> None:
+    service, run = start(lambda number, _seen: "429 Too Many Requests" if number in (3, 4) else "")
+
+    result = run("create", str(rows(10)), *RUN, "--concurrency", "1", **Clock().injected)
+    again = run("resume", "b1", *RUN)
+
+    assert (result.code, counts_of(result)) == (15, (8, 0, 0, 2))
+    assert "retry_throttled true" in result.error["hint"]
+    assert "batch resume b1" in result.error["hint"]
+    assert (again.code, len(service.received)) == (7, 10)
+
+
+def test_throttled_rows_go_again_with_the_setting(start: Start, rows: WriteRows) -> None:
+    service, run = start(
+        lambda number, _seen: "429 Too Many Requests" if number % 5 == 3 else "", "retry_throttled = true"
+    )
+
+    result = run("create", str(rows(20)), *RUN, "--concurrency", "2", **Clock().injected)
+
+    assert (result.code, counts_of(result), set(service.applied.values())) == (0, (20, 0, 0, 0), {1})
+
+
+def test_service_that_asks_to_wait_for_long_stops_the_run(start: Start, rows: WriteRows) -> None:
+    long = "429 Too Many Requests\r\nRetry-After: 3600"
+    service, run = start(after(2, long), "retry_throttled = true")
+
+    result = run("create", str(rows(9)), *RUN, "--concurrency", "1")
+
+    assert (result.code, counts_of(result)[0]) == (15, 2)
+    assert len(service.received) <= 6
+    assert "3600 s" in result.err
+
+
+def test_refused_rows_are_failed_and_come_back_as_rejects(start: Start, rows: WriteRows, tmp_path: Path) -> None:
+    text = 'reference,amount,currency,payee\nA-1,100,EUR,"Müller, Co"\nA-2,101,EUR,=x\nA-3,102,EUR,\n'
+    service, run = start(lambda number, _seen: "422 Unprocessable" if number == 2 else "")
+    result = run("create", str(rows(text=text)), *RUN, "--concurrency", "1")
+
+    rejects = run("rejects", "b1").out
+    read = list(csv.DictReader(rejects.splitlines()))
+    service.answer = after(0, "")
+    again = run("create", str(rows(text=rejects, name="rejects.csv")), *RUN)
+
+    assert (result.code, counts_of(result)) == (15, (2, 1, 0, 0))
+    assert [(row["reference"], row["amount"], row["payee"]) for row in read] == [("A-2", "101", "=x")]
+    assert (again.code, counts_of(again)) == (0, (1, 0, 0, 0))
+    assert service.applied == {"100": 1, "101": 1, "102": 1}
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_results_hold_every_row(start: Start, rows: WriteRows, tmp_path: Path, ending: str) -> None:
+    text = "reference,amount,currency,payee,body.note.to\n" + "".join(
+        f"A-{n},{99 + n},EUR,P{n},N{n}\n" for n in range(1, 9)
+    )
+    _, run = start(lambda number, _seen: "400 Bad Request" if number == 3 else "401 No" if number > 5 else "")
+    path = tmp_path / f"results.{ending}"
+
+    run("create", str(rows(text=text)), *RUN, "--concurrency", "1", "--results", str(path))
+
+    found = read_results(path)
+    assert [row[:2] for row in found] == [(n + 1, f"A-{n}") for n in range(1, 9)]
+    assert [row[2] for row in found][:5] == ["done", "done", "failed", "done", "done"]
+    assert {row[2] for row in found[5:]} == {"not_sent"}
+    assert [row[3:] for row in found] == [(f"P{n}", f"N{n}") for n in range(1, 9)]
+    assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".")] == []
+
+
+def read_results(path: Path) -> list[tuple[object, ...]]:
+    """Return line, reference, outcome, payee and note of each row of a results file."""
+    if path.suffix == ".csv":
+        with path.open(newline="") as file:
+            return [
+                (int(row["result.line"]), row["reference"], row["result.outcome"], row["payee"], row["body.note.to"])
+                for row in csv.DictReader(file)
+            ]
+    documents = [json.loads(line) for line in path.read_text().splitlines()]
+    return [
+        (one["line"], one["row"]["reference"], one["outcome"], one["row"]["payee"], one["row"]["body.note.to"])
+        for one in documents
+    ]
+
+
+def test_first_signal_finishes_what_is_on_its_way(start: Start, rows: WriteRows) -> None:
+    def answer(number: int, _seen: Seen) -> str:
+        if number == 5:
+            signal.raise_signal(signal.SIGINT)
+        return ""
+
+    service, run = start(answer)
+
+    stopped = run("create", str(rows(400)), *RUN, "--concurrency", "2")
+    resumed = run("resume", "b1", *RUN)
+
+    _, failed, unknown, left = counts_of(stopped)
+    assert (stopped.code, failed, unknown, left > 0) == (130, 0, 0, True)
+    assert (resumed.code, counts_of(resumed)) == (0, (400, 0, 0, 0))
+    assert (len(service.applied), set(service.applied.values())) == (400, {1})
+
+
+def test_created_otherwise_than_sent_stops_the_run(start: Start, rows: WriteRows) -> None:
+    service, run = start()
+    record = service._record  # noqa: SLF001 - a service that changes amounts
+    service._record = lambda made, amount, *more: record(made, amount if amount < 105 else 1, *more)  # type: ignore[method-assign] # noqa: SLF001
+
+    result = run("create", str(rows(30)), *RUN, "--concurrency", "1")
+
+    _, failed, unknown, left = counts_of(result)
+    assert (result.code, failed, unknown, left > 20) == (15, 0, 0, True)
+    assert "its amount is 1" in result.err
+
+
+def test_rows_without_references_are_known_by_their_batch(start: Start, rows: WriteRows) -> None:
+    service, run = start()
+    path = rows(text="amount,currency\n" + "7,EUR\n" * 6)
+
+    result, again = run("create", str(path), *RUN), run("create", str(path), *RUN)
+
+    assert (result.code, counts_of(result), again.code) == (0, (6, 0, 0, 0), 7)
+    assert service.applied == {"7": 6}
+
+
+def test_rate_is_kept(start: Start, rows: WriteRows) -> None:
+    clock, (_, run) = Clock(), start()
+
+    result = run("create", str(rows(30)), *RUN, "--rps", "10", **clock.injected)
+
+    assert (result.code, 2.8 <= clock.now <= 3.2) == (0, True), clock.now
+
+
+def test_batch_is_shown_and_listed(start: Start, rows: WriteRows) -> None:
+    _, run = start(lambda number, _seen: "400 Bad Request" if number == 2 else "")
+    made = run("create", str(rows(3)), *RUN, "--concurrency", "1").json
+
+    assert run("show", "b1", "--json").json == made
+    assert run("list", "--json").json == [made]
+    assert run("show", "b2").code == 6
+    assert run("list").out.split("\t")[0] == "b1"
+
+
+def test_other_process_that_runs_it_is_named_at_once(start: Start, rows: WriteRows, home: Path) -> None:
+    from escrowctl.journal.sqlite.locks import LockFile
+
+    _, run = start(lambda number, _seen: "401 No" if number > 1 else "")
+    path = str(rows(5))
+    run("create", path, *RUN)
+    from datetime import UTC, datetime
+
+    from escrowctl.batch.plan import find_batch
+    from escrowctl.journal.opening import open_journal
+
+    journal = open_journal(home / "state", now=lambda: datetime.now(UTC))
+    lock = find_batch(journal, "b1").lock
+    journal.close()
+    elsewhere = LockFile(home / "state" / "journal.lock")
+    assert elsewhere.hold(lock)
+
+    codes = [run("resume", "b1", *RUN).code, run("create", path, *RUN).code, run("drop", "b1", "--yes").code]
+
+    elsewhere.close()
+    assert (codes, run("resume", "b1", *RUN).code) == ([7, 7, 7], 15)
+
+
+def test_dropped_batch_is_not_resumed_and_frees_its_rows(start: Start, rows: WriteRows) -> None:
+    service, run = start(lambda number, _seen: "401 No" if number > 2 else "")
+    run("create", str(rows(10)), *RUN, "--concurrency", "1")
+    service.answer = after(0, "")
+
+    blocked = run("create", str(rows(7, first=4, name="other.csv")), "--yes")
+    codes = [run("drop", "b1", "--yes").code, run("resume", "b1", *RUN).code]
+    other = run("create", str(rows(7, first=4, name="other.csv")), *RUN)
+
+    assert (blocked.code, "lines 2, 3, 4, 5, 6 and 2 more" in blocked.err) == (7, True)
+    assert (codes, other.code, len(service.applied)) == ([0, 7], 0, 9)
+    assert set(service.applied.values()) == {1}
+
+
+def test_sandbox_takes_a_batch(run: Run, rows: WriteRows) -> None:
+    result = run("--sandbox", "batch", "create", str(rows(12)), *RUN)
+
+    assert (result.code, counts_of(result)) == (0, (12, 0, 0, 0)), result.err

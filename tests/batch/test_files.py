@@ -1,0 +1,228 @@
+"""What a file may look like, and what is said of one that cannot be sent: every line, and nothing sent."""
+
+import re
+import resource
+
+import pytest
+from conftest import KEY, Run
+from wire_server import Seen
+
+from batch.conftest import Start, WriteRows, counts_of
+
+RUN = ("--yes", "--json")
+GOOD = 'reference,amount,currency,payee,body.note\nA-1,100,EUR,Müller,"two\r\nlines"\nA-2,101,USD,"Co, Ltd",x\n'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        GOOD.encode(),
+        b"\xef\xbb\xbf" + GOOD.encode(),
+        GOOD.replace("\n", "\r\n").replace("\r\r\n", "\r\n").encode(),
+        GOOD.replace('"Co, Ltd"', "Co").replace(",", ";").encode(),
+        GOOD.replace('"Co, Ltd"', "Co").replace(",", "\t").encode(),
+        GOOD.replace('"Co, Ltd"', "Co").replace(",", "|").encode(),
+        b"\n" + GOOD.replace("\nA-2", "\n\n,,,,\nA-2").encode(),
+        GOOD.removesuffix("\n").encode(),
+        b'{"reference":"A-1","amount":100,"currency":"EUR"}\n\n{"reference":"A-2","amount":"101","currency":"USD"}\n',
+    ],
+    ids=["plain", "BOM", "CRLF", "semicolons", "tabs", "bars", "blank lines", "no last line end", "JSON lines"],
+)
+def test_file_is_read_as_it_is_written(start: Start, rows: WriteRows, text: bytes) -> None:
+    service, run = start()
+
+    result = run("create", str(rows(text=text)), *RUN)
+
+    assert (result.code, counts_of(result)) == (0, (2, 0, 0, 0)), result.err
+    assert service.applied == {"100": 1, "101": 1}
+
+
+@pytest.mark.parametrize(
+    ("lines", "flaws"),
+    [
+        (['A-1,"1.250,00",EUR'], [(2, 'amount "1.250,00" has a comma')]),
+        (["A-1,100,EURO", "A-2,,EUR"], [(2, 'currency "EURO"'), (3, 'amount "" is empty')]),
+        (["A-1,100,EUR", "A-2,1,EUR", "A-1,2,EUR"], [(4, 'reference "A-1" is also on line 2')]),
+        (["A-1,100,EUR", "a-1 ,1,EUR", "a-1,2,EUR"], [(4, 'reference "a-1" is also on line 3')]),
+        (["A-1,1.001,EUR", "A-2,0,EUR"], [(2, "too many decimals"), (3, "is zero")]),
+        (["A-1,100", "A-2,100,EUR,x"], [(2, "has 2 cells, but the header has 3"), (3, "has 4 cells")]),
+        (['"A\n1",100,EUR', "A-2,x,EUR"], [(2, "reference must be one line"), (4, 'amount "x"')]),
+        (['A-1,"100,EUR'], [(2, "cannot be read as CSV")]),
+        (["A-1,100,XQX", f"{KEY},1,EUR"], [(2, "currency XQX"), (3, "holds the API key")]),
+    ],
+    ids=["comma", "two", "twice", "looks alike", "decimals", "cells", "line end in a cell", "open quote", "key"],
+)
+def test_every_flaw_is_named_by_its_line(
+    start: Start, rows: WriteRows, lines: list[str], flaws: list[tuple[int, str]]
+) -> None:
+    service, run = start()
+    text = "\n".join(["reference,amount,currency", *lines, ""])
+
+    result = run("create", str(rows(text=text)), *RUN)
+    shown = run("create", str(rows(text=text)), "--yes").err
+
+    assert (result.code, result.error["outcome"], service.received) == (2, "not_sent", [])
+    found = [(flaw["line"], flaw["why"]) for flaw in result.error["flaws"]]
+    assert [line for line, _ in found] == [line for line, _ in flaws]
+    assert all(part in why for (_, part), (_, why) in zip(flaws, found, strict=True)), found
+    assert [int(line) for line in re.findall(r"^  line (\d+)", shown, re.MULTILINE)] == [line for line, _ in flaws]
+    assert KEY not in result.err + shown
+    assert run("list", "--json").json == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"", "has no rows"),
+        (b"reference,amount,currency\n", "has no rows"),
+        (b"amount,reference\n1,A\n", 'no column "currency"'),
+        (b"Amount,currency\n1,EUR\n", 'no column "amount"'),
+        (b"amount,currency,amount\n1,EUR,2\n", 'the column "amount" twice'),
+        (b"amount,,currency\n1,EUR,2\n", "one of its columns has no name"),
+        (b'amount,currency\n"1\xff",EUR\n', "is not UTF-8 text"),
+        (b"amount,currency\n" + b"9" * (1024 * 1024 + 5) + b",EUR\n1,EUR\n", "is longer than"),
+        (b'{"amount":1,"currency":"EUR"}\n{"amount":1,"amount":2,"currency":"EUR"}\n[1]\n', "3 rows cannot be sent"),
+        (b"amount,currency,body.amount\n1,EUR,2\n", 'column "body.amount" is not allowed'),
+        (b"amount,currency,body.a,body.a.b\n1,EUR,2,3\n", 'column "body.a.b" cannot be put'),
+        (b"amount,currency,body.api_key\n1,EUR,hush\n", "looks like a secret"),
+    ],
+    ids=[
+        *("empty", "header alone", "column missing", "capital", "column twice", "column without a name", "not UTF-8"),
+        *("long line", "JSON lines", "body.amount", "body twice", "secret"),
+    ],
+)
+def test_file_that_cannot_be_sent_is_refused(start: Start, rows: WriteRows, text: bytes, said: str) -> None:
+    service, run = start()
+
+    result = run("create", str(rows(text=text)), "--yes")
+
+    assert (result.code, said in result.err, service.received) == (2, True, []), result.err
+
+
+def test_live_rows_need_references(start: Start, rows: WriteRows) -> None:
+    _, run = start(*[lambda _number, _seen: ""], 'mode = "live"')
+
+    missing = run("create", str(rows(text="amount,currency\n1,EUR\n")), *RUN)
+    empty = run("create", str(rows(text="amount,currency,reference\n1,EUR,\n")), *RUN)
+
+    shown = run("create", str(rows(text="amount,currency,reference\n1,EUR,\n")), "--yes")
+
+    assert (missing.code, empty.code, shown.code) == (2, 2, 2)
+    assert 'no column "reference"' in missing.error["message"]
+    assert "needs its own reference" in empty.error["flaws"][0]["why"]
+
+
+@pytest.mark.parametrize("name", ["missing.csv", "folder"])
+def test_file_that_cannot_be_read_is_named(start: Start, tmp_path: str, name: str) -> None:
+    from pathlib import Path
+
+    (Path(tmp_path) / "folder").mkdir()
+    _, run = start()
+
+    result = run("create", f"{tmp_path}/{name}", *RUN)
+
+    assert (result.code, name in result.error["message"]) == (2, True)
+
+
+def test_rows_come_from_standard_input(start: Start) -> None:
+    service, run = start()
+    text = "amount,currency\n1,EUR\n2,EUR\n"
+
+    asked, done = run("create", "-", stdin=text), run("create", "-", *RUN, stdin=text)
+
+    assert (asked.code, done.code, service.applied) == (3, 0, {"1": 1, "2": 1})
+
+
+def test_body_columns_make_the_body(start: Start, rows: WriteRows) -> None:
+    bodies: list[bytes] = []
+
+    def answer(_number: int, seen: Seen) -> str:
+        bodies.append(seen.body)
+        return ""
+
+    _, run = start(answer)
+    text = "amount,currency,body.payee.name,body.payee.city,body.note\n5.50,EUR,Ann,,hi\n"
+
+    assert run("create", str(rows(text=text)), *RUN).code == 0
+    assert bodies == [b'{"amount":5.50,"currency":"EUR","payee":{"name":"Ann"},"note":"hi"}']
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (("--expect-count", "3"), 0),
+        (("--expect-count", "4"), 3),
+        (("--expect-total", "EUR=303"), 0),
+        (("--expect-total", "EUR=303.00"), 0),
+        (("--expect-total", "EUR=304"), 3),
+        (("--expect-total", "USD=1"), 3),
+        (("--expect-total", "EUR=303", "--expect-total", "USD=0"), 0),
+        (("--expect-total", "EUR=303", "--expect-total", "EUR=303"), 2),
+        (("--expect-total", "303"), 2),
+        (("--concurrency", "0"), 2),
+        (("--concurrency", "129"), 2),
+        (("--rps", "0"), 2),
+        (("--results", "x.txt"), 2),
+        (("--results", "/missing/x.csv"), 2),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
+)
+def test_options_are_checked_first(start: Start, rows: WriteRows, options: tuple[str, ...], code: int) -> None:
+    service, run = start()
+
+    result = run("create", str(rows(3)), "--yes", *options)
+
+    assert (result.code, len(service.received)) == (code, 0 if code else 3), result.err
+
+
+def test_number_of_rows_is_typed(start: Start, rows: WriteRows) -> None:
+    service, run = start()
+    path = str(rows(12))
+
+    wrong = run("create", path, stdin="yes\n", terminal=True)
+    nobody = run("create", path)
+    right = run("create", path, stdin="12\n", terminal=True)
+
+    assert (wrong.code, nobody.code, right.code) == (3, 3, 0)
+    assert (len(service.received), "create 12 escrows" in wrong.err) == (12, True)
+    assert "EUR   12 rows   1,266" in wrong.err
+
+
+def test_dry_run_sends_and_stores_nothing(start: Start, rows: WriteRows) -> None:
+    service, run = start()
+    path = str(rows(3))
+
+    result = run("create", path, "--dry-run")
+    refused = run("create", path, "--dry-run", "--expect-count", "9")
+
+    assert (result.code, refused.code, service.received, run("list", "--json").json) == (0, 3, [], [])
+
+
+def test_caps_count_all_rows_together(start: Start, rows: WriteRows) -> None:
+    service, run = start(lambda _number, _seen: "", 'caps.EUR = "300"')
+
+    over = run("create", str(rows(3)), *RUN)
+    under = run("create", str(rows(2)), *RUN)
+
+    assert (over.code, under.code, len(service.received)) == (5, 0, 2)
+
+
+def test_read_only_profile_sends_nothing(start: Start, rows: WriteRows) -> None:
+    service, run = start(lambda _number, _seen: "", "read_only = true")
+
+    codes = [run("create", str(rows(3)), *RUN).code, run("create", str(rows(3)), "--dry-run").code]
+
+    assert (codes, service.received) == ([5, 5], [])
+
+
+@pytest.mark.thorough
+def test_large_file_is_checked_in_little_memory(run: Run, rows: WriteRows) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    lines = "".join(f"A-{number},{number}.50,EUR,Person {number}\n" for number in range(1, 200_001))
+
+    result = run(
+        "--sandbox", "batch", "create", str(rows(text="reference,amount,currency,payee\n" + lines)), "--dry-run"
+    )
+
+    assert result.code == 0, result.err
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 80 * 1024

@@ -1,0 +1,302 @@
+"""What rarely happens to a batch: lost processes, lost journals, second signals, other processes, many flaws."""
+
+import os
+import signal
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from conftest import KEY
+from wire_server import Seen
+
+from batch.conftest import Clock, Start, WriteRows, counts_of
+from escrowctl.batch.plan import find_batch
+from escrowctl.journal.journal import Journal
+from escrowctl.journal.opening import open_journal
+from escrowctl.journal.sqlite.storage import SqliteStorage
+
+RUN = ("--yes", "--json")
+NOBODY: Callable[[int, Seen], str] = lambda _number, _seen: ""  # noqa: E731 - an answer
+
+
+def open_elsewhere(home: Path) -> Journal:
+    """Return the journal as another process would have it."""
+    return open_journal(home / "state", now=lambda: datetime.now(UTC))
+
+
+def test_second_signal_leaves_what_is_on_its_way_unknown(start: Start, rows: WriteRows) -> None:
+    ended = threading.Event()
+
+    def answer(number: int, _seen: Seen) -> str:
+        if number == 5:
+            signal.raise_signal(signal.SIGINT)
+            time.sleep(0.3)
+            signal.raise_signal(signal.SIGINT)
+        if number >= 5:
+            ended.wait(10)
+        return ""
+
+    service, run = start(answer)
+
+    result = run("create", str(rows(40)), *RUN, "--concurrency", "2")
+    ended.set()
+
+    done, failed, unknown, left = counts_of(result)
+    assert (result.code, done, failed, unknown >= 2, left > 20) == (12, 4, 0, True, True)
+    assert unknown <= 6
+    assert len(service.received) <= 6
+
+
+def test_rows_of_a_process_that_ended_are_unknown(start: Start, rows: WriteRows) -> None:
+    def answer(number: int, _seen: Seen) -> str:
+        if number == 4:
+            for child in Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split():
+                os.kill(int(child), signal.SIGKILL)
+            time.sleep(0.2)
+        return ""
+
+    service, run = start(answer)
+
+    result = run("create", str(rows(40)), *RUN, "--concurrency", "2")
+    service.answer = NOBODY
+    resumed = run("resume", "b1", *RUN)
+
+    _, failed, unknown, left = counts_of(result)
+    assert (result.code, failed, unknown > 0, left > 20) == (12, 0, True, True)
+    assert "the process that sent it ended" in result.err
+    assert counts_of(resumed) == (40 - unknown, 0, unknown, 0)
+    assert set(service.applied.values()) == {1}
+
+
+def test_journal_that_fails_ends_the_run(start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch) -> None:
+    service, run = start()
+    path, commits = str(rows(40)), [0]
+    commit = SqliteStorage._commit  # noqa: SLF001 - a disk that fails
+
+    def failing(self: SqliteStorage, *arguments: object) -> None:
+        commits[0] += 1
+        if commits[0] > 8:
+            raise sqlite3.OperationalError("disk I/O error")
+        commit(self, *arguments)  # type: ignore[arg-type] # as it came
+
+    run("list")
+    with monkeypatch.context() as patch:
+        patch.setattr(SqliteStorage, "_commit", failing)
+        result = run("create", path, *RUN, "--concurrency", "2")
+    sent = len(service.received)
+    shown = run("show", "b1", "--json")
+
+    done, _, unknown, _ = counts_of(shown)
+    assert (result.code, result.error["code"]) == (12, "outcome_unknown")
+    assert (done + unknown >= sent, unknown > 0, sent < 40) == (True, True, True)
+
+
+def test_service_that_throttles_for_ever_stops_the_run(start: Start, rows: WriteRows) -> None:
+    _, run = start(lambda number, _seen: "429 Too Many Requests" if number > 2 else "", "retry_throttled = true")
+
+    result = run("create", str(rows(9)), *RUN, "--concurrency", "1", **Clock().injected)
+
+    assert (result.code, counts_of(result)[0], "refuses every row for now" in result.err) == (15, 2, True)
+
+
+@pytest.mark.parametrize("place", ["_inspect", "_write"])
+def test_defect_of_a_row_is_an_outcome(
+    start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    from escrowctl.batch.worker import Worker
+
+    def fail(*_: object) -> None:
+        raise RuntimeError(place)
+
+    service, run = start()
+    monkeypatch.setattr(Worker, place, fail)
+
+    result = run("release", str(rows(text="id\ntx_1\ntx_2\n")), *RUN)
+
+    expected = (0, 0, 0, 2) if place == "_inspect" else (0, 0, 1, 1)
+    assert (result.code, counts_of(result), service.received) == (15 if place == "_inspect" else 12, expected, [])
+
+
+def test_release_without_a_status_that_proves_it_is_done(start: Start, rows: WriteRows, home: Path) -> None:
+    _, run = start()
+    config = home / "config.toml"
+    config.write_text(config.read_text().replace('status.released = ["released"]', ""))
+
+    result = run("release", str(rows(text="id\ntx_1\ntx_2\n")), *RUN)
+
+    assert (result.code, counts_of(result), "not confirmed" in result.err) == (0, (2, 0, 0, 0), True)
+
+
+def test_release_that_the_record_does_not_show_is_told(start: Start, rows: WriteRows) -> None:
+    service, run = start()
+    service.shows_releases = False
+
+    result = run("release", str(rows(text="id\ntx_1\ntx_2\n")), *RUN)
+
+    assert (counts_of(result), result.err.count("but the status is still held")) == ((2, 0, 0, 0), 2)
+
+
+def test_drop_is_confirmed_by_the_number_of_rows(start: Start, rows: WriteRows) -> None:
+    _, run = start(lambda number, _seen: "401 No" if number > 1 else "")
+    run("create", str(rows(5)), *RUN)
+
+    codes = [
+        run("drop", "b1").code,
+        run("drop", "b1", stdin="yes\n", terminal=True).code,
+        run("drop", "b1", stdin="4\n", terminal=True).code,
+    ]
+
+    assert (codes, run("drop", "b9", "--yes").code) == ([3, 3, 0], 6)
+
+
+def test_rows_of_two_batches_are_named_so(start: Start, rows: WriteRows) -> None:
+    _, run = start()
+    run("create", str(rows(2)), *RUN)
+    run("create", str(rows(8, first=3)), *RUN)
+
+    refused = run("create", str(rows(10)), *RUN)
+
+    assert (refused.code, "2 batches" in refused.error["message"]) == (7, True)
+
+
+def test_row_that_another_process_sends_now_is_named_so(start: Start, rows: WriteRows, home: Path) -> None:
+    _, run = start()
+    run("tx", "create", "--amount", "1", "--currency", "EUR", "--reference", "A-1", "--dry-run")
+    run("journal", "list")
+    run("tx", "create", "--amount", "1", "--currency", "EUR", "--reference", "X")
+    elsewhere = open_elsewhere(home)
+    first = elsewhere.find(1)
+    assert first is not None
+    elsewhere.begin(first.intent._replace(reference="A-1", idempotency_key="k"), request_id="r")
+
+    busy = run("create", str(rows(2)), *RUN)
+    elsewhere.close()
+    unknown = run("create", str(rows(2)), *RUN)
+
+    assert (busy.code, unknown.code) == (7, 12)
+
+
+def test_file_that_another_process_starts_now_is_busy(start: Start, rows: WriteRows, home: Path) -> None:
+    service, run = start()
+    path = str(rows(3))
+    run("create", path, *RUN)
+    elsewhere = open_elsewhere(home)
+    lock = find_batch(elsewhere, "b1").lock
+    assert elsewhere.hold(f"{lock}march")
+
+    busy = run("create", path, *RUN, "--run-key", "march")
+
+    elsewhere.close()
+    assert (busy.code, busy.error["code"], len(service.received)) == (7, "busy", 3)
+
+
+@pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
+def test_progress_is_told(start: Start, rows: WriteRows, *, terminal: bool) -> None:
+    _, run = start()
+
+    result = run("create", str(rows(60)), "--yes", "--rps", "1", terminal=terminal, **Clock(speed=3).injected)
+
+    assert result.code == 0
+    shown = "[####" if terminal else "note: b1: "
+    assert (shown in result.err, "failed 0   unknown 0" in result.err, " left" in result.err) == (True, True, True)
+
+
+def test_many_rows_that_are_not_sent_are_counted(start: Start, rows: WriteRows) -> None:
+    _, run = start()
+    lines = [f"tx_{number},{99 + number % 2},EUR" for number in range(1, 41)]
+    path = str(rows(text="\n".join(["id,amount,currency", *lines, ""])))
+
+    result = run("release", path, "--yes", "--concurrency", "1")
+
+    assert (result.code, "more such rows are not shown" in result.err) == (15, True)
+    assert "20 not sent" in result.err
+
+
+def test_many_flaws_are_counted(start: Start, rows: WriteRows) -> None:
+    _, run = start()
+
+    result = run("create", str(rows(text="amount,currency\n" + "x,EUR\n" * 1200)), "--yes")
+
+    assert (result.code, result.err.count("  line "), "1,200 of 1,200 rows" in result.err) == (2, 1000, True)
+
+
+def test_batch_of_a_restored_journal_has_no_plan(start: Start, rows: WriteRows, home: Path, tmp_path: Path) -> None:
+    _, run = start(lambda number, _seen: "401 No" if number > 3 else "")
+    run("create", str(rows(9)), *RUN, "--concurrency", "1")
+    export = tmp_path / "export.jsonl"
+    export.write_text(run("journal", "export").out)
+    (home / "state" / "journal.db").rename(tmp_path / "lost.db")
+
+    restored = run("journal", "import", str(export), "--restore")
+    shown, resumed = run("show", "b1", "--json"), run("resume", "b1", *RUN)
+
+    assert (restored.code, resumed.code, shown.json["done"]) == (0, 7, 3)
+    assert "has lost the rows" in resumed.error["message"]
+
+
+def test_batch_of_another_key_is_not_resumed(start: Start, rows: WriteRows, home: Path) -> None:
+    service, run = start(lambda number, _seen: "401 No" if number > 1 else "")
+    run("create", str(rows(5)), *RUN)
+    (home / "a.key").write_text("sk_test_another_0123456789")
+    service.answer, sent = NOBODY, len(service.received)
+
+    other = run("resume", "b1", *RUN)
+    (home / "a.key").write_text(KEY)
+    same = run("resume", "b1", *RUN)
+
+    assert (other.code, same.code, len(service.received) - sent) == (7, 0, 4)
+
+
+def test_unfinished_file_is_rehearsed_and_confirmed(start: Start, rows: WriteRows) -> None:
+    service, run = start(lambda number, _seen: "401 No" if number > 1 else "")
+    path = str(rows(5))
+    run("create", path, *RUN)
+    sent = len(service.received)
+
+    codes = [
+        run("create", path, "--dry-run").code,
+        run("resume", "b1").code,
+        run("resume", "b1", "--yes", "--expect-count", "9").code,
+    ]
+
+    assert (codes, len(service.received)) == ([0, 3, 3], sent)
+
+
+def test_rows_without_amounts_have_no_total(start: Start, rows: WriteRows) -> None:
+    service, run = start()
+
+    result = run("release", str(rows(text="id\ntx_1\n")), "--yes", "--expect-total", "EUR=100")
+
+    assert (result.code, service.received) == (3, [])
+
+
+def test_results_that_cannot_be_written_are_told(start: Start, rows: WriteRows) -> None:
+    service, run = start()
+
+    result = run("create", str(rows(3)), "--yes", "--results", "/proc/x.csv")
+
+    assert (result.code, "could not be written" in result.err, len(service.received)) == (0, True, 3)
+
+
+def test_failed_rows_of_a_file_sent_before_are_named(start: Start, rows: WriteRows) -> None:
+    _, run = start(lambda number, _seen: "400 Bad" if number == 2 else "")
+    path = str(rows(3))
+    run("create", path, *RUN, "--concurrency", "1")
+
+    again = run("create", path, "--yes")
+
+    assert (again.code, "batch rejects b1" in again.err) == (7, True)
+
+
+def test_last_row_created_otherwise_than_sent_is_a_failed_check(start: Start, rows: WriteRows) -> None:
+    service, run = start()
+    record = service._record  # noqa: SLF001 - a service that changes an amount
+    service._record = lambda made, amount, *more: record(made, 1 if amount == 102 else amount, *more)  # type: ignore[method-assign] # noqa: SLF001
+
+    result = run("create", str(rows(3)), *RUN, "--concurrency", "1")
+
+    assert (result.code, counts_of(result)) == (16, (3, 0, 0, 0))

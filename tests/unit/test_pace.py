@@ -1,0 +1,147 @@
+"""How fast rows go out, on a clock of its own against services that limit in different ways."""
+
+import random
+from collections import deque
+from collections.abc import Callable
+
+import pytest
+
+from escrowctl.batch.pace import MOST_IN_VAIN, Pace
+
+LATENCY, STEP = 0.005, 0.001
+Take = Callable[[float], bool]
+
+
+def bucket(rate: float, size: float) -> Take:
+    """A token bucket: `size` at once, refilled at `rate`."""
+    state = {"tokens": size, "at": 0.0}
+
+    def take(now: float) -> bool:
+        state["tokens"] = min(size, state["tokens"] + (now - state["at"]) * rate)
+        state["at"] = now
+        if state["tokens"] < 1:
+            return False
+        state["tokens"] -= 1
+        return True
+
+    return take
+
+
+def window(rate: int) -> Take:
+    """So many in each second of the clock."""
+    counts: dict[int, int] = {}
+
+    def take(now: float) -> bool:
+        counts[int(now)] = counts.get(int(now), 0) + 1
+        return counts[int(now)] <= rate
+
+    return take
+
+
+def sliding(rate: int) -> Take:
+    """So many in any second."""
+    taken: deque[float] = deque()
+
+    def take(now: float) -> bool:
+        while taken and taken[0] <= now - 1:
+            taken.popleft()
+        if len(taken) >= rate:
+            return False
+        taken.append(now)
+        return True
+
+    return take
+
+
+def seconds_for(count: int, take: Take, *, asked: float | None, workers: int = 8, most: float | None = None) -> float:
+    """Return how long `count` rows take that are sent again where they are refused."""
+    pace, now, left = Pace(most, 0.0), 0.0, count
+    flying: list[tuple[float, float]] = []
+    while left:
+        for one in [one for one in flying if one[0] <= now]:
+            flying.remove(one)
+            if take(now):
+                left -= 1
+                pace.note_taken(now)
+            else:
+                pace.note_refused(now, sent=one[1], asked=asked)
+        room = min(pace.room(now), workers - len(flying), left - len(flying))
+        if room > 0:
+            pace.note_sent(room, now)
+            flying += [(now + LATENCY, now)] * room
+        now += STEP
+        assert now < 1000
+        assert not pace.is_hopeless
+    return now
+
+
+@pytest.mark.parametrize("asked", [None, 1.0], ids=["429 alone", "Retry-After: 1"])
+@pytest.mark.parametrize(
+    ("make", "most"),
+    [
+        (lambda: bucket(100, 100), 1.15),
+        (lambda: window(100), 1.15),
+        (lambda: sliding(100), 1.15),
+        # Its first refusal comes after 10 rows: what it takes in the long run has to be found.
+        (lambda: bucket(100, 10), 2.3),
+    ],
+    ids=["bucket", "window", "sliding window", "small bucket"],
+)
+def test_throttled_run_takes_little_more_than_it_must(
+    make: Callable[[], Take], most: float, asked: float | None
+) -> None:
+    assert seconds_for(1500, make(), asked=asked) <= 15 * most
+
+
+def test_rate_of_the_operator_is_kept() -> None:
+    assert 9.8 <= seconds_for(200, lambda _now: True, asked=None, most=20) <= 10.2
+
+
+def test_service_that_takes_more_again_gets_more() -> None:
+    slow = bucket(50, 5)
+    spent = seconds_for(6000, lambda now: slow(now) if now < 10 else True, asked=None)
+
+    # At 50 a second for ever it would be 120 s.
+    assert spent < 75
+
+
+def test_service_that_takes_nothing_is_given_up() -> None:
+    pace, now = Pace(None, 0.0), 0.0
+    for _ in range(MOST_IN_VAIN):
+        assert not pace.is_hopeless
+        now += pace.delay(now) + 0.01
+        pace.note_refused(now, sent=now - 0.005, asked=None)
+
+    assert (pace.is_hopeless, now < 60) == (True, True)
+
+
+def test_wait_of_more_than_a_minute_is_not_waited_for() -> None:
+    pace = Pace(None, 0.0)
+    pace.note_refused(1.0, sent=0.5, asked=3600)
+
+    assert (pace.is_hopeless, pace.asked_too_much) == (True, 3600)
+
+
+def test_rows_that_went_out_before_slow_down_once() -> None:
+    pace = Pace(None, 0.0)
+    for moment in range(100):
+        pace.note_taken(moment / 100)
+    for _ in range(8):
+        pace.note_refused(1.0, sent=0.99, asked=None)
+
+    rate = pace.rate(1.5)
+    assert rate is not None
+    assert 90 <= rate <= 101
+
+
+def test_no_sequence_lets_more_out_than_the_rate() -> None:
+    seed = random.randrange(2**32)
+    print("seed", seed)
+    chance, pace, now, sent = random.Random(seed), Pace(50, 0.0), 0.0, 0
+    for _ in range(2000):
+        now += chance.uniform(0, 0.05)
+        room = min(pace.room(now), chance.randrange(9))
+        pace.note_sent(room, now)
+        sent += room
+
+    assert sent <= 50 * now + 50 * 0.05 + 1

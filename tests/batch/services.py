@@ -41,6 +41,9 @@ class BatchService:
             resource_id = seen.target.rpartition("/")[2]
             connection.sendall(self._record(resource_id, 100))
             return
+        if len(seen.body) < int(seen.header("Content-Length") or 0):
+            # Whoever sent it was killed before its end: nothing is carried out.
+            return
         with self._lock:
             self.connections.add(id(connection))
             self.at_once += 1

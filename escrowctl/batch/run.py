@@ -36,8 +36,8 @@ EQUAL_FAILURES = 5
 _KEY_REFUSED = (401, 403)
 _GATHER_SECONDS = 0.002
 _LONGEST_WAIT = 0.1
-_AHEAD = 16
-"""Rows begun beyond those being sent: fewer make the commits smaller, and more are unknown after a crash."""
+_AHEAD_SECONDS, _MEASURED_SECONDS = 0.02, 0.25
+"""For so long rows are begun ahead of those being sent: what a commit takes, and the rows before it."""
 _FIRST_RETRY = 0.5
 _MOST_WAITS = 20
 _THROTTLED = (425, 429)
@@ -157,6 +157,8 @@ class Run:
         self._stopped: ErrorCode | None = None
         self._halted = ""
         self._remarks = 0
+        self._speed = 0.0
+        self._measured: tuple[float, int] = (runtime.monotonic(), 0)
 
     def go(self, todos: Iterator[Todo]) -> Ending:
         """Send rows until there are none left, or the run ends before; call it inside `signals.held()`.
@@ -228,12 +230,15 @@ class Run:
 
     @property
     def _window(self) -> int:
-        """How many rows may be with the crew: some more than it sends at once, so that nobody waits for a commit."""
+        """How many rows may be with the crew: some more than it sends at once, so that nobody waits for a commit.
+
+        Few of them: those that are begun are unknown after a crash, sent or not.
+        """
         if not self._canary_passed:
             return 1
         if self._pace.rate(self._runtime.monotonic()) is not None:
             return self._size
-        return self._size + max(min(2 * self._size, _AHEAD), self._size // 2)
+        return self._size + min(int(self._speed * _AHEAD_SECONDS) + 1, 2 * self._size)
 
     def _delay(self, now: float) -> float:
         """Return the seconds until another row may go out; a long time where there is none."""
@@ -293,6 +298,7 @@ class Run:
             self._conclude(row, finding, result)
         jobs = []
         now = self._runtime.monotonic()
+        self._measure(len(settlements), now)
         for row, answer in zip(rows, begun, strict=True):
             if isinstance(answer, EscrowctlError):
                 self._unlock(row)
@@ -304,6 +310,15 @@ class Run:
             is_last = row.attempts >= ATTEMPTS
             jobs.append(Job(row.line, row.request, row.options, answer.entry, row.before, row.unsettled, is_last))
         self._crew.submit(jobs)
+
+    def _measure(self, count: int, now: float) -> None:
+        """Keep how many rows a second come in."""
+        since, before = self._measured
+        if now - since < _MEASURED_SECONDS:
+            self._measured = (since, before + count)
+        else:
+            self._speed = (before + count) / (now - since)
+            self._measured = (now, 0)
 
     def _begin(self, row: _Row) -> Begin:
         caps, request_id = self._service.caps if row.request.is_capped else NO_CAPS, self._runtime.new_uuid()

@@ -135,30 +135,35 @@ _UNSETTLED: Facts = {field.name: None if field.nullable else field.type() for fi
     "state": State.IN_FLIGHT.value,
     "settled_at": None,
 }
-_MISSING: Facts = {field.name: None if field.nullable else field.type() for field in FIELDS if field.since > 1}
-"""What records of earlier formats do not have."""
+_DEFAULTS: Facts = {
+    field.name: None if field.nullable else field.type()
+    for field in FIELDS
+    if field.nullable or field.since > 1 or field.spelling == _NUMBERS or (field.type is int and field.name != "attempt")
+}
+"""What a record says where it does not have a field: earlier formats lack some, and null and 0 are not written."""
 
 
 def facts_of_intent(intent: Intent, *, attempt: int, request_id: str) -> Facts:
     """Return what the record of an attempt holds."""
     entry = Entry(0, intent, UNSETTLED, attempt, request_id, "")
-    return {name: _encode(_read(entry, path)) for name, path in _INTENT_PATHS}
+    return _without_defaults({name: _encode(_read(entry, path)) for name, path in _INTENT_PATHS})
 
 
 def facts_of_settlement(settlement: Settlement) -> Facts:
     """Return what the record of a settlement holds."""
-    return {name: _encode(_read(settlement, path[1:])) for name, path in _SETTLEMENT_PATHS}
+    return _without_defaults({name: _encode(_read(settlement, path[1:])) for name, path in _SETTLEMENT_PATHS})
 
 
 def apply(facts: Facts, kind: str, at: str, new: Mapping[str, Any]) -> Facts:
     """Return all stored values of an entry after one more record (`facts` is empty for a new entry)."""
     match kind:
         case Kind.INTENT:
-            return {"origin": None, **_MISSING, **facts, **new, **_UNSETTLED, "sent_at": at}
+            kept: Facts = {name: facts[name] for name in ("origin", "resends") if name in facts}
+            return {**_DEFAULTS, **kept, **new, **_UNSETTLED, "sent_at": at}
         case Kind.IMPORT:
-            return {**_MISSING, **new}
+            return {**_DEFAULTS, **new}
         case _:
-            known = {**_MISSING, **new}
+            known = {**_DEFAULTS, **new}
             return facts | {field.name: known[field.name] for field in _OF_SETTLEMENT} | {"settled_at": at}
 
 
@@ -232,7 +237,7 @@ def check_journal_id(text: object) -> str:
 def check_record(record: Record, facts: Mapping[str, Any]) -> None:
     """Raise ValueError or ArithmeticError where a record from a file is not one that a journal writes."""
     expected = _EXPECTED[Kind(record.kind)]
-    if not expected - _MISSING.keys() <= facts.keys() <= expected:
+    if not expected - _DEFAULTS.keys() <= facts.keys() <= expected:
         raise ValueError(record.kind)
     _check_time(record.at)
     if not 1 <= record.entry <= _MAX_ENTRY or facts.get("attempt", 1) > _MAX_ATTEMPTS:
@@ -273,6 +278,10 @@ def _check_time(text: str) -> None:
     if not re.fullmatch(_TIME, text, re.ASCII):
         raise ValueError(text)
     datetime.fromisoformat(text)
+
+
+def _without_defaults(facts: Facts) -> Facts:
+    return {name: value for name, value in facts.items() if name not in _DEFAULTS or value != _DEFAULTS[name]}
 
 
 def _read(value: Any, path: Iterable[str]) -> Any:

@@ -67,7 +67,7 @@ def test_the_chain_holds_over_every_record(journal_file: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "noticed"),
     [
-        ("UPDATE records SET facts = replace(facts, '\"amount\"', '\"amounts\"') WHERE sequence = 1", None),
+        ("UPDATE records SET facts = replace(facts, '\"method\"', '\"methods\"') WHERE sequence = 1", None),
         ("UPDATE records SET at = '2020-01-01T00:00:00.000Z' WHERE sequence = 2", 2),
         ("UPDATE records SET kind = 'verdict' WHERE sequence = 3", 3),
         ("DELETE FROM records WHERE sequence = 2", 2),

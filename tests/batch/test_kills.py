@@ -1,0 +1,182 @@
+"""kill -9 at random, against a service that drops, fails and throttles: no row twice, none lost, all counted."""
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import KEY
+from e2e.script import Program, clean_environment
+from faults.seeds import draw_seed
+from wire_server import Seen, serving
+
+from batch.conftest import WriteRows
+from batch.services import BatchService
+
+RUN = ("--yes", "--json", "--concurrency", "8")
+PROFILE = """default_profile = "a"
+[profiles.a]
+base_url = "{url}"
+api_key_file = "a.key"
+reference_field = "ref"
+status.released = ["released"]
+timeout = 5
+"""
+
+
+class Chaos:
+    """Answers mostly as usual; some writes are refused, throttled, failed after they were done, or dropped."""
+
+    def __init__(self, seed: int) -> None:
+        self._chance = random.Random(seed)
+        self.is_calm = False
+
+    def __call__(self, _number: int, _seen: Seen) -> str | None:
+        if self.is_calm:
+            return ""
+        drawn = self._chance.random()
+        if drawn < 0.03:
+            return None
+        if drawn < 0.06:
+            return "500 Internal Server Error"
+        return "422 Unprocessable" if drawn < 0.08 else "429 Too Many Requests" if drawn < 0.1 else ""
+
+
+def prepare(home: Path, url: str, *lines: str) -> None:
+    home.mkdir(parents=True, mode=0o700, exist_ok=True)
+    (home / "config.toml").write_text("\n".join([PROFILE.format(url=url), *lines]))
+    (home / "a.key").write_text(KEY)
+    (home / "a.key").chmod(0o600)
+
+
+def kill_at_random(program: Program, words: tuple[str, ...], chance: random.Random, service: BatchService) -> int:
+    """Start a run, kill it after some writes or some time, and return its code (negative: it was killed)."""
+    before, limit = len(service.received), chance.choice((0, 1, 3, 10, 40))
+    process = program.start(*words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 20
+    while process.poll() is None and time.monotonic() < deadline:
+        if len(service.received) - before >= limit:
+            time.sleep(chance.uniform(0, 0.01))
+            process.send_signal(signal.SIGKILL)
+            break
+        time.sleep(0.001)
+    return process.wait()
+
+
+def audit(program: Program, service: BatchService, rows: int, name: str = "b1") -> dict[str, int]:
+    """Return a batch's counts, checked against what the service did."""
+    shown: dict[str, int] = program.run("batch", "show", name, "--json").json
+    assert shown["rows"] == rows
+    assert shown["done"] + shown["failed"] + shown["unknown"] + shown["not_sent"] == rows
+    twice = [name for name, count in service.applied.items() if count > 1]
+    assert twice == []
+    assert shown["done"] <= len(service.applied) <= shown["done"] + shown["unknown"]
+    return shown
+
+
+def run_with_kills(
+    program: Program, service: BatchService, first: tuple[str, ...], *, rows: int, kills: int, chance: random.Random
+) -> dict[str, int]:
+    """Start a batch and resume it until it was killed so often; then let it end."""
+    killed, words = 0, first
+    for _ in range(kills * 4):
+        if killed >= kills:
+            break
+        code = kill_at_random(program, words, chance, service)
+        killed += code == -signal.SIGKILL
+        known = program.run("batch", "list", "--json").json
+        if known:
+            audit(program, service, rows)
+            words = ("batch", "resume", "b1", *RUN)
+            if not known[0]["not_sent"] and not service.deduplicates:
+                break
+    return audit(program, service, rows)
+
+
+def finish(program: Program, tries: int = 30) -> None:
+    for _ in range(tries):
+        if program.run("batch", "resume", "b1", *RUN).code in (0, 7, 12):
+            break
+
+
+@pytest.mark.parametrize(("rows_", "kills"), [(150, 4), pytest.param(1500, 100, marks=pytest.mark.long)])
+def test_creates_killed_at_random(tmp_path: Path, rows: WriteRows, rows_: int, kills: int) -> None:
+    seed = draw_seed()
+    chance, chaos = random.Random(seed), Chaos(seed)
+    service = BatchService(chaos)
+    with serving(service.behave) as server:
+        program = Program(clean_environment(tmp_path / "home"))
+        prepare(program.home, server.base_url)
+        first = ("batch", "create", str(rows(rows_)), *RUN)
+
+        found = run_with_kills(program, service, first, rows=rows_, kills=kills, chance=chance)
+        chaos.is_calm = True
+        finish(program)
+        found = audit(program, service, rows_)
+
+    print(found, "received", len(service.received))
+    assert program.run("journal", "verify").code == 0
+    assert set(service.applied) <= {f"A-{number}" for number in range(1, rows_ + 1)}
+    # What is not sent in the end was throttled: this profile does not say that it may be sent again.
+    assert found["done"] > rows_ // 2
+
+
+@pytest.mark.parametrize(("rows_", "kills"), [(100, 3), pytest.param(1500, 100, marks=pytest.mark.long)])
+def test_releases_of_a_service_that_deduplicates_end_done_once(
+    tmp_path: Path, rows: WriteRows, rows_: int, kills: int
+) -> None:
+    seed = draw_seed()
+    chance, chaos = random.Random(seed), Chaos(seed)
+    service = BatchService(lambda number, seen: unrefused(chaos(number, seen)), deduplicates=True)
+    ids = [f"tx_{number}" for number in range(1, rows_ + 1)]
+    with serving(service.behave) as server:
+        program = Program(clean_environment(tmp_path / "home"))
+        prepare(program.home, server.base_url, 'idempotency = "header"')
+        first = ("batch", "release", str(rows(text="id\n" + "\n".join(ids) + "\n")), *RUN)
+
+        run_with_kills(program, service, first, rows=rows_, kills=kills, chance=chance)
+        chaos.is_calm = True
+        finish(program)
+        found = audit(program, service, rows_)
+
+    assert found["done"] == rows_, found
+    assert service.applied == dict.fromkeys(ids, 1)
+
+
+def unrefused(answer: str | None) -> str | None:
+    """Return an answer that is no refusal for good: such a row would end failed."""
+    return "" if answer is not None and answer.startswith("422") else answer
+
+
+def test_harness_notices_a_run_that_sends_again(tmp_path: Path, rows: WriteRows) -> None:
+    """The same audit, with a batch whose rows go out again under new keys."""
+    service = BatchService()
+    with serving(service.behave) as server:
+        program = Program(clean_environment(tmp_path / "home"))
+        prepare(program.home, server.base_url)
+        program.run("batch", "create", str(rows(5)), *RUN)
+        broken = Path(tmp_path) / "broken.py"
+        broken.write_text(
+            "import sys\n"
+            "from escrowctl.batch import plan\n"
+            "from escrowctl.journal.journal import Journal\n"
+            "from escrowctl.main import main\n"
+            "plan.find_same.__code__ = (lambda *a: None).__code__\n"
+            "Journal.find_overlaps = lambda self, intents: [[] for _ in intents]\n"
+            "Journal._find_duplicates = lambda self, *a, **k: []\n"
+            "main(sys.argv[1:])\n"
+        )
+        again = subprocess.run(
+            [sys.executable, str(broken), "batch", "create", str(rows(5)), *RUN],
+            env=dict(program.environ),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert len(service.received) == 10, again.stderr
+
+        with pytest.raises(AssertionError):
+            audit(program, service, 5)

@@ -1,6 +1,6 @@
 """What a batch costs: rows a second beside curl, HTTPie and bare httpx, with latency, throttled; a million rows.
 
-Run it with `python tests/bench/batch_speed.py --escrowctl BIN --http BIN [--rows N] [--million N] [--json FILE]`; `--http` is
+Run it with `python tests/bench/batch_speed.py --escrowctl BIN --http BIN [--only PART...] [--json FILE]`; `--http` is
 HTTPie's program. Servers are nginx and `limited_server.py`, on loopback. The peers take turns, and each figure is the
 median of its rounds; a batch's seconds are those of the whole command, start-up and file check included.
 It fails where a bound is missed.

@@ -34,9 +34,8 @@ EQUAL_FAILURES = 5
 """So many rows in a row that end alike, and not well, end the run: the rest would too."""
 
 _KEY_REFUSED = (401, 403)
-_GATHER_SECONDS = 0.002
 _LONGEST_WAIT = 0.1
-_AHEAD_SECONDS, _MEASURED_SECONDS = 0.02, 0.25
+_AHEAD_SECONDS, _MEASURED_SECONDS = 0.03, 0.25
 """For so long rows are begun ahead of those being sent: what a commit takes, and the rows before it."""
 _FIRST_RETRY = 0.5
 _MOST_WAITS = 20
@@ -218,13 +217,8 @@ class Run:
             return [], set()
         wants_more = self._window > len(self._rows) and not self._ends
         wait = min(_LONGEST_WAIT, self._delay(now)) if wants_more else _LONGEST_WAIT
-        findings, lost = self._crew.collect(wait)
-        if findings and self._rows.keys() - {finding.line for finding in findings}:
-            # Others come in within a moment: one commit for all of them costs little more than for one.
-            self._runtime.sleep(_GATHER_SECONDS)
-            more, more_lost = self._crew.collect(0)
-            return findings + more, lost | more_lost
-        return findings, lost
+        # No more are waited for: those that come in during a commit share the next one.
+        return self._crew.collect(wait)
 
     # What goes out
 
@@ -459,7 +453,12 @@ class Run:
     # Locks and signals
 
     def _lock(self, row: _Row) -> bool:
-        """Hold what a row locks across processes; where another process has it, the row comes later."""
+        """Hold what a row locks across processes; where another process has it, the row comes later.
+
+        A create needs none: what it would wait for, the guards of its commit refuse.
+        """
+        if not self._batch.kind.operation.once_only:
+            return True
         names = [f"{name}\n{lock}" for name in self._service.names for lock in row.request.locks]
         for name in dict.fromkeys(names):
             if not self._journal.hold(name):

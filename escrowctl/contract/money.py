@@ -11,7 +11,7 @@ held in them. A test compares this table with the `iso4217` package, so that a r
 
 import re
 from collections.abc import Iterable
-from decimal import Decimal, InvalidOperation, localcontext
+from decimal import Context, Decimal, InvalidOperation
 from typing import NamedTuple
 
 from escrowctl.contract.json import Number
@@ -39,7 +39,7 @@ MINOR_DIGITS: dict[str, int] = {
 
 _PLAIN = r"(0|[1-9][0-9]*)(\.[0-9]+)?"
 _MAX_AMOUNT_CHARS = 40
-_SUM_DIGITS = 500
+_EXACT = Context(prec=500)
 _GROUPED = r"[0-9]{1,3}([,_ '][0-9]{3})+(\.[0-9]+)?"
 _EXPONENT = r"[0-9]+(\.[0-9]+)?[eE][+-]?[0-9]{1,2}"
 _SEPARATOR_NAMES = {",": "a thousands separator", "_": "an underscore", " ": "spaces", "'": "an apostrophe"}
@@ -65,8 +65,10 @@ def money_of(located: Located | None) -> Money | None:
 
 def sum_exactly(amounts: Iterable[Decimal]) -> Decimal:
     """Return the sum without rounding: Decimal's default context has 28 digits."""
-    with localcontext(prec=_SUM_DIGITS):
-        return sum(amounts, Decimal(0))
+    total = Decimal(0)
+    for amount in amounts:
+        total = _EXACT.add(total, amount)
+    return total
 
 
 def parse_amount(text: str, *, name: str = "--amount") -> Number:

@@ -138,7 +138,7 @@ _UNSETTLED: Facts = {field.name: None if field.nullable else field.type() for fi
 _DEFAULTS: Facts = {
     field.name: None if field.nullable else field.type()
     for field in FIELDS
-    if field.nullable or field.since > 1 or field.spelling == _NUMBERS or (field.type is int and field.name != "attempt")
+    if field.nullable or field.since > 1 or field.spelling == _NUMBERS or field.name == "may_repeat"
 }
 """What a record says where it does not have a field: earlier formats lack some, and null and 0 are not written."""
 

@@ -35,8 +35,8 @@ EQUAL_FAILURES = 5
 
 _KEY_REFUSED = (401, 403)
 _LONGEST_WAIT = 0.1
-_AHEAD_SECONDS, _MEASURED_SECONDS = 0.03, 0.25
-"""For so long rows are begun ahead of those being sent: what a commit takes, and the rows before it."""
+_AHEAD_COMMITS, _MEASURED_SECONDS = 3, 0.25
+"""Rows are begun ahead of those being sent for as long as so many commits take."""
 _FIRST_RETRY = 0.5
 _MOST_WAITS = 20
 _THROTTLED = (425, 429)
@@ -156,7 +156,7 @@ class Run:
         self._stopped: ErrorCode | None = None
         self._halted = ""
         self._remarks = 0
-        self._speed = 0.0
+        self._speed = self._commit_seconds = 0.0
         self._measured: tuple[float, int] = (runtime.monotonic(), 0)
 
     def go(self, todos: Iterator[Todo]) -> Ending:
@@ -232,7 +232,8 @@ class Run:
             return 1
         if self._pace.rate(self._runtime.monotonic()) is not None:
             return self._size
-        return self._size + min(int(self._speed * _AHEAD_SECONDS) + 1, 2 * self._size)
+        ahead = 1 + int(_AHEAD_COMMITS * self._commit_seconds * self._speed)
+        return self._size + min(ahead, 2 * self._size)
 
     def _delay(self, now: float) -> float:
         """Return the seconds until another row may go out; a long time where there is none."""
@@ -284,6 +285,7 @@ class Run:
         if not rows and not settlements:
             return
         outcomes = [(row.sent, finding.settlement) for row, finding in settlements if finding.settlement is not None]
+        started = self._runtime.monotonic()
         try:
             begun, settled = self._journal.write_all([self._begin(row) for row in rows], outcomes)
         except EscrowctlError as error:
@@ -292,7 +294,7 @@ class Run:
             self._conclude(row, finding, result)
         jobs = []
         now = self._runtime.monotonic()
-        self._measure(len(settlements), now)
+        self._measure(len(settlements), now, now - started)
         for row, answer in zip(rows, begun, strict=True):
             if isinstance(answer, EscrowctlError):
                 self._unlock(row)
@@ -305,8 +307,9 @@ class Run:
             jobs.append(Job(row.line, row.request, row.options, answer.entry, row.before, row.unsettled, is_last))
         self._crew.submit(jobs)
 
-    def _measure(self, count: int, now: float) -> None:
-        """Keep how many rows a second come in."""
+    def _measure(self, count: int, now: float, seconds: float) -> None:
+        """Keep how many rows a second come in, and how long a commit takes lately."""
+        self._commit_seconds += (seconds - self._commit_seconds) / 8
         since, before = self._measured
         if now - since < _MEASURED_SECONDS:
             self._measured = (since, before + count)

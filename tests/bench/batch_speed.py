@@ -264,7 +264,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--escrowctl", default=shutil.which("escrowctl"))
     parser.add_argument("--http", default=shutil.which("http"))
-    parser.add_argument("--rows", type=int, default=8000)
+    parser.add_argument("--rows", type=int, default=16000)
     parser.add_argument("--million", type=int, default=1_000_000)
     parser.add_argument("--only", nargs="*", default=["speed", "latency", "throttled", "million", "bytes"])
     parser.add_argument("--json", type=Path)

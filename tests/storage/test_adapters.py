@@ -20,7 +20,7 @@ from escrowctl.journal.fold import duplicate_keys, fingerprint_keys
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Begin, Begun, Entry, Intent, PlanRow, Selection, Settlement, State
 from escrowctl.journal.signing_secrets import SigningSecrets
-from escrowctl.journal.storage import Locks, Storage, Transaction, head_of
+from escrowctl.journal.storage import BatchSum, Locks, Storage, Transaction, head_of
 from storage import memory
 from storage.file_tests import FILE_TESTS
 
@@ -274,6 +274,83 @@ def test_plan_row_leaves_in_the_commit_that_begins_it(journal: Journal) -> None:
     assert [isinstance(result, Begun) for result in results] == [True, False]
     assert journal.storage.planned("b", after=2, limit=9) == [PlanRow("b", 3, "row 3 again")]
     assert [row.row for row in journal.storage.planned("b", limit=9)] == [2, 3]
+
+
+def test_batches_are_listed_in_the_order_of_their_numbers(storage: Storage) -> None:
+    with storage.transaction() as transaction:
+        transaction.plan([PlanRow(name, row, f"{name} {row}") for name in ("b10", "b9") for row in (0, 2)])
+    store(storage, (create(1, batch="b2", line=2), DONE), (create(2, batch="b9", line=3), None))
+
+    assert storage.batches() == [PlanRow("b2", 0, ""), PlanRow("b9", 0, "b9 0"), PlanRow("b10", 0, "b10 0")]
+
+
+def test_dropped_plan_is_gone(storage: Storage) -> None:
+    with storage.transaction() as transaction:
+        transaction.plan([PlanRow(name, row, "x") for name in ("b1", "b2") for row in (0, 2, 3)])
+    with storage.transaction() as transaction:
+        transaction.drop_plan("b1")
+        transaction.plan([PlanRow("b1", 0, "dropped")])
+
+    assert (storage.planned("b1", limit=9), len(storage.planned("b2", limit=9))) == ([], 2)
+    assert storage.batches() == [PlanRow("b1", 0, "dropped"), PlanRow("b2", 0, "x")]
+
+
+def test_rows_of_a_batch_are_read_by_line(storage: Storage) -> None:
+    store(storage, *[(create(line, batch="b1", line=line), DONE) for line in (7, 3, 5)], (create(9), DONE))
+
+    assert [entry.intent.line for entry in storage.in_batch("b1", limit=2)] == [3, 5]
+    assert [entry.intent.line for entry in storage.in_batch("b1", after=3, limit=9)] == [5, 7]
+    assert [entry.intent.line for entry in storage.select(Selection(9, batch="b1"))] == [5, 3, 7]
+
+
+def test_rows_of_a_batch_are_added_up_by_state_and_currency(storage: Storage) -> None:
+    amounts = [("0.10", "EUR"), ("0.20", "EUR"), ("100.00", "EUR"), ("100", "USD")]
+    moneys = [Money(Number(amount), currency) for amount, currency in amounts]
+    writes = [(create(line, batch="b1", line=line, money=money), DONE) for line, money in enumerate(moneys, 2)]
+    other = create(9, batch="b2", line=2, money=moneys[0])
+    store(storage, *writes, (create(7, batch="b1", line=7, money=moneys[0]), None), (other, DONE))
+
+    found = sorted(storage.add_up("b1"), key=str)
+
+    assert found == sorted(
+        [
+            BatchSum(State.DONE, "EUR", 3, Decimal("100.30")),
+            BatchSum(State.DONE, "USD", 1, Decimal(100)),
+            BatchSum(State.IN_FLIGHT, "EUR", 1, Decimal("0.10")),
+        ],
+        key=str,
+    )
+
+
+def test_outcome_and_next_intent_share_a_commit(journal: Journal) -> None:
+    first = journal.begin(create(1), request_id="r1").entry
+    before = head_of(journal.storage).sequence
+
+    (begun,), (settled,) = journal.write_all([Begin(create(2), "r2")], [(first, DONE)])
+
+    assert (isinstance(begun, Begun), isinstance(settled, Entry)) == (True, True)
+    assert head_of(journal.storage).sequence == before + 2
+
+
+def test_outcome_is_recorded_although_the_next_intent_is_refused(journal: Journal) -> None:
+    first = journal.begin(create(1), request_id="r1").entry
+
+    (refused,), (settled,) = journal.write_all([Begin(create(2, key="key-1"), "r2")], [(first, DONE)])
+
+    assert isinstance(refused, EscrowctlError)
+    assert (isinstance(settled, Entry), journal.find(1)) == (True, settled)
+
+
+def test_next_attempt_and_a_first_one_share_a_commit(journal: Journal) -> None:
+    entry = journal.settle(journal.begin(create(1), request_id="r1").entry, Settlement(Outcome.NOT_SENT, "no"))
+    changed = entry._replace(attempt=5)
+
+    begun, stale = journal.begin_all([Begin(entry.intent, "r2", again=entry), Begin(entry.intent, "r3", again=changed)])
+
+    assert isinstance(begun, Begun)
+    assert (begun.entry.number, begun.entry.attempt) == (1, 2)
+    assert isinstance(stale, EscrowctlError)
+    assert stale.code is ErrorCode.BUSY
 
 
 def test_restored_journal_is_the_one_that_was_exported(storage: Storage, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from decimal import Decimal, localcontext
 from typing import IO, BinaryIO, NamedTuple
 
-from escrowctl.batch.rows import RowContent, RowKind, check_row, decode_row
+from escrowctl.batch.rows import RESULT, RowContent, RowKind, check_row, decode_row
 from escrowctl.batch.table import Flaw, Row, Table
 from escrowctl.config.service import Service
 from escrowctl.contract.redaction import holds_key
@@ -180,7 +180,7 @@ def check_file(source: BinaryIO, kind: RowKind, service: Service, *, name: str) 
         raise
     finally:
         table.detach()
-    checked.columns = tuple(table.columns)
+    checked.columns = tuple(name for name in table.columns if not name.startswith(RESULT))
     return checked
 
 

@@ -21,7 +21,8 @@ from escrowctl.journal.model import OPEN_STATES, Entry, Intent, PlanRow, Selecti
 from escrowctl.writes.intents import make_intent
 
 _PAGE = 500
-_KEY_REFUSED = (401, 403)
+KEY_REFUSED = (401, 403)
+"""Refusals of the API key: they say nothing about a row."""
 
 
 class Batch(NamedTuple):
@@ -106,7 +107,7 @@ def outcome_of(entry: Entry) -> Outcomes:
             return Outcomes.UNKNOWN
         case State.REFUSED:
             settlement = entry.settlement
-            is_put_off = settlement.may_repeat or settlement.http_status in _KEY_REFUSED
+            is_put_off = settlement.may_repeat or settlement.http_status in KEY_REFUSED
             return Outcomes.NOT_SENT if is_put_off else Outcomes.FAILED
         case _:
             return Outcomes.NOT_SENT

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from escrowctl.batch.plan import Batch, Outcomes, outcome_of
-from escrowctl.batch.rows import RowContent, cells_of, cells_of_content, decode_row
+from escrowctl.batch.rows import RESULT, RowContent, cells_of, cells_of_content, decode_row
 from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.errors import bad_value
 from escrowctl.files import sync_folder
@@ -19,8 +19,6 @@ from escrowctl.output.view import text_of
 
 _PAGE = 500
 _FIELDS = ("line", "outcome", "id", "entry", "http_status", "detail")
-_PREFIX = "result."
-"""Before the names of our columns: a file may have columns of the same names."""
 
 
 def parse_results_path(text: str) -> Path:
@@ -59,15 +57,15 @@ def write_results(journal: Journal, batch: Batch, path: Path) -> int:
 def list_rejects(journal: Journal, batch: Batch) -> Iterator[str]:
     """Yield the rows that the service refused, as lines of a file like the one they came from."""
     if not batch.is_json:
-        yield _csv_line([*batch.columns, f"{_PREFIX}detail"])
+        yield _csv_line([*batch.columns, f"{RESULT}detail"])
     for entry in _entries(journal, batch):
         if outcome_of(entry) is not Outcomes.FAILED:
             continue
-        cells: dict[str, JsonValue] = {**cells_of(entry), f"{_PREFIX}detail": entry.settlement.detail}
+        cells: dict[str, JsonValue] = {**cells_of(entry), f"{RESULT}detail": entry.settlement.detail}
         if batch.is_json:
             yield encode(cells)
         else:
-            yield _csv_line([text_of(cells.get(name)) for name in (*batch.columns, f"{_PREFIX}detail")])
+            yield _csv_line([text_of(cells.get(name)) for name in (*batch.columns, f"{RESULT}detail")])
 
 
 def _lines(journal: Journal, batch: Batch, *, is_csv: bool) -> Iterator[str]:
@@ -76,7 +74,7 @@ def _lines(journal: Journal, batch: Batch, *, is_csv: bool) -> Iterator[str]:
         for cells, result in rows:
             yield encode({**result, "row": cells})
         return
-    columns = (*batch.columns, *(f"{_PREFIX}{name}" for name in _FIELDS))
+    columns = (*batch.columns, *(f"{RESULT}{name}" for name in _FIELDS))
     yield from render_csv(
         columns,
         (

@@ -18,6 +18,9 @@ from escrowctl.journal.model import Entry
 from escrowctl.writes.requests import RecordOptions, WriteOptions, WriteRequest, request_create, request_once_only
 
 _BODY = "body."
+RESULT = "result."
+"""Before the names of the columns that results and rejects add: in a file they are left out."""
+
 _MAX_REFERENCE = 500
 
 
@@ -82,7 +85,9 @@ def check_row(kind: RowKind, row: Row, service: Service) -> RowContent | list[st
     elif key or service.live:
         _check_reference(key, flaws)
     body = _make_body(cells, flaws, used=kind.used if kind is CREATES else ())
-    others = {name: cell for name, cell in cells.items() if name not in kind.used and not name.startswith(_BODY)}
+    others = {
+        name: cell for name, cell in cells.items() if name not in kind.used and not name.startswith((_BODY, RESULT))
+    }
     if flaws:
         return flaws
     return RowContent(key or None, amount, currency, encode(body) if body else None, encode(others) if others else None)

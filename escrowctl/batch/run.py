@@ -11,39 +11,28 @@ from typing import NamedTuple, Protocol, TypeGuard
 
 from escrowctl.batch.check import count_rows
 from escrowctl.batch.crew import Crew
-from escrowctl.batch.pace import Pace
+from escrowctl.batch.flight import Requests, Row
+from escrowctl.batch.halts import Halts
+from escrowctl.batch.pace import THROTTLED, Pace
 from escrowctl.batch.plan import Batch, Outcomes, Todo, outcome_of
-from escrowctl.batch.rows import RowContent, expectations_of, request_row
 from escrowctl.batch.worker import Finding, Job
 from escrowctl.client.http import Fault
 from escrowctl.client.retry import ATTEMPTS
 from escrowctl.config.service import Service
 from escrowctl.contract.record import Located
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
-from escrowctl.journal.accounts import account_of
 from escrowctl.journal.guards import busy_elsewhere
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import NO_CAPS, Begin, Entry, Settlement, State, settled_by_reading
+from escrowctl.journal.model import Entry, Settlement, State, settled_by_reading
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
-from escrowctl.writes.intents import make_intent, operator_name
 from escrowctl.writes.kinds import kind_of
-from escrowctl.writes.requests import RecordOptions, WriteRequest, request_again
 
-EQUAL_FAILURES = 5
-"""So many rows in a row that end alike, and not well, end the run: the rest would too."""
-
-_KEY_REFUSED = (401, 403)
 _LONGEST_WAIT = 0.1
 _AHEAD_COMMITS, _MEASURED_SECONDS = 3, 0.25
 """Rows are begun ahead of those being sent for as long as so many commits take."""
 _FIRST_RETRY = 0.5
 _MOST_WAITS = 20
-_THROTTLED = (425, 429)
-_ENDS_ALL = (ErrorCode.CAPPED, ErrorCode.NOT_AUTHENTICATED, ErrorCode.FORBIDDEN, ErrorCode.DEFECT)
-"""Reasons not to send a row that hold for the others too."""
-
-_WORDS = {Outcomes.FAILED: "refused", Outcomes.UNKNOWN: "unknown", Outcomes.NOT_SENT: "not sent"}
 _LOST = "the process that sent it ended"
 
 
@@ -90,35 +79,6 @@ class Ending(NamedTuple):
     halted: str = ""
 
 
-class _Row:
-    """A row on its way."""
-
-    def __init__(self, todo: Todo, request: WriteRequest, options: RecordOptions) -> None:
-        self.line = todo.line
-        self.content: RowContent | None = todo.row
-        self.request = request
-        self.options = options
-        self.entry: Entry | None = todo.again
-        self.before: Located | None = None
-        self.unsettled = todo.again is not None and todo.again.state is State.UNKNOWN
-        self.attempts = 0
-        self.waits = 0
-        self.is_sent = False
-        self.goes_again = False
-        self.was_first = False
-        self.sent_at = 0.0
-        self.locks: list[str] = []
-
-    @property
-    def sent(self) -> Entry:
-        """The entry of a row that was sent."""
-        assert self.entry is not None, "it was sent"
-        return self.entry
-
-    def __lt__(self, other: "_Row") -> bool:
-        return self.line < other.line
-
-
 class Run:
     """One run of a batch. `size` is how many requests may be on the wire at once."""
 
@@ -137,25 +97,21 @@ class Run:
     ) -> None:
         self._batch = batch
         self._service = service
-        self._account = account_of(service)
-        self._operator = operator_name()
+        self._requests = Requests(batch, service, runtime.new_uuid)
         self._journal = journal
         self._crew = crew
         self._pace = pace
+        self._halts = Halts(pace)
         self._size = size
         self._runtime = runtime
         self._signals = signals
         self._watch = watch
         self._todos: Iterator[Todo] = iter(())
         self._is_last = False
-        self._rows: dict[int, _Row] = {}
-        self._later: list[tuple[float, _Row]] = []
+        self._rows: dict[int, Row] = {}
+        self._later: list[tuple[float, Row]] = []
         self._counts = dict.fromkeys(Outcomes, 0)
-        self._canary_passed = False
-        self._alike: tuple[object, int] = (None, 0)
         self._stopped: ErrorCode | None = None
-        self._halted = ""
-        self._remarks = 0
         self._speed = self._commit_seconds = 0.0
         self._measured: tuple[float, int] = (runtime.monotonic(), 0)
 
@@ -171,7 +127,7 @@ class Run:
             self._commit(ready + self._admit(len(ready)), settlements)
             self._watch.show_progress(self.tally)
             if not self._rows and (self._ends or (self._is_last and not self._later)):
-                return Ending(self.tally, self._remarks, self._stopped, self._halted)
+                return Ending(self.tally, self._halts.remarks, self._stopped, self._halts.why)
 
     @property
     def tally(self) -> Tally:
@@ -181,15 +137,15 @@ class Run:
 
     @property
     def _ends(self) -> bool:
-        return self._stopped is not None or bool(self._halted)
+        return self._stopped is not None or bool(self._halts.why)
 
     # What comes in
 
-    def _take_in(self) -> tuple[list[tuple[_Row, Finding]], list[_Row]]:
+    def _take_in(self) -> tuple[list[tuple[Row, Finding]], list[Row]]:
         """Return the rows that were sent, with what came of them, and those whose record was read."""
         findings, lost = self._collect()
-        settlements: list[tuple[_Row, Finding]] = []
-        ready: list[_Row] = []
+        settlements: list[tuple[Row, Finding]] = []
+        ready: list[Row] = []
         for finding in findings:
             row = self._rows.pop(finding.line)
             if finding.settlement is not None:
@@ -203,7 +159,7 @@ class Run:
                 row.before = finding.record
                 ready.append(row)
         for line in lost:
-            self._halted = self._halted or _LOST
+            self._halts.halt(_LOST)
             row = self._rows.pop(line)
             if row.is_sent:
                 settlements.append((row, Finding(line, settlement=Settlement(Outcome.UNKNOWN, _LOST))))
@@ -228,7 +184,7 @@ class Run:
 
         Few of them: those that are begun are unknown after a crash, sent or not.
         """
-        if not self._canary_passed:
+        if not self._halts.canary_passed:
             return 1
         if self._pace.rate(self._runtime.monotonic()) is not None:
             return self._size
@@ -239,14 +195,14 @@ class Run:
         """Return the seconds until another row may go out; a long time where there is none."""
         if self._ends or (self._is_last and not self._later):
             return _LONGEST_WAIT
-        due = self._later[0][0] - now if self._later and (self._is_last or not self._canary_passed) else 0.0
+        due = self._later[0][0] - now if self._later and (self._is_last or not self._halts.canary_passed) else 0.0
         return max(0.0, due, self._pace.delay(now))
 
-    def _admit(self, ready: int) -> list[_Row]:
+    def _admit(self, ready: int) -> list[Row]:
         """Return the rows to begin now, next to those that are ready; a record to read first is asked for here."""
         now = self._runtime.monotonic()
         room = 0 if self._ends else min(self._window - len(self._rows) - ready, self._pace.room(now))
-        admitted: list[_Row] = []
+        admitted: list[Row] = []
         while len(admitted) < room and (row := self._next(now)) is not None:
             admitted.append(row)
         self._pace.note_sent(len(admitted), now)
@@ -256,30 +212,16 @@ class Run:
         self._crew.submit([Job(row.line, row.request, row.options, unsettled=row.unsettled) for row in admitted])
         return []
 
-    def _next(self, now: float) -> _Row | None:
-        if self._later and (self._later[0][0] <= now or not self._canary_passed):
+    def _next(self, now: float) -> Row | None:
+        if self._later and (self._later[0][0] <= now or not self._halts.canary_passed):
             return heapq.heappop(self._later)[1] if self._later[0][0] <= now else None
         todo = None if self._is_last else next(self._todos, None)
         self._is_last = todo is None
-        return self._make_row(todo) if todo is not None else None
-
-    def _make_row(self, todo: Todo) -> _Row:
-        if todo.again is not None:
-            request = request_again(todo.again)
-            assert request is not None, "a batch stores no secrets"
-            money = todo.again.intent.money
-            expected = RecordOptions(None, money.amount, money.currency) if money else RecordOptions()
-            return _Row(todo, request, expected)
-        assert todo.row is not None, "it is one or the other"
-        return _Row(todo, self._request(todo.line, todo.row, None), expectations_of(todo.row))
-
-    def _request(self, line: int, content: RowContent, found: Located | None) -> WriteRequest:
-        name = f"{self._batch.name}-{line}"
-        return request_row(self._batch.kind, content, self._service, name=name, found=found)
+        return self._requests.make_row(todo) if todo is not None else None
 
     # One commit
 
-    def _commit(self, ready: list[_Row], settlements: list[tuple[_Row, Finding]]) -> None:
+    def _commit(self, ready: list[Row], settlements: list[tuple[Row, Finding]]) -> None:
         """Record outcomes and the intents of the next rows, and hand those out."""
         rows = [row for row in ready if self._lock(row)]
         if not rows and not settlements:
@@ -287,7 +229,7 @@ class Run:
         outcomes = [(row.sent, finding.settlement) for row, finding in settlements if finding.settlement is not None]
         started = self._runtime.monotonic()
         try:
-            begun, settled = self._journal.write_all([self._begin(row) for row in rows], outcomes)
+            begun, settled = self._journal.write_all([self._requests.begin(row) for row in rows], outcomes)
         except EscrowctlError as error:
             raise self._lose_journal(error, settlements, outcomes) from error
         for (row, finding), result in zip(settlements, settled, strict=True):
@@ -317,22 +259,8 @@ class Run:
             self._speed = (before + count) / (now - since)
             self._measured = (now, 0)
 
-    def _begin(self, row: _Row) -> Begin:
-        caps, request_id = self._service.caps if row.request.is_capped else NO_CAPS, self._runtime.new_uuid()
-        if row.entry is not None:
-            return Begin(row.entry.intent._replace(account=self._account), request_id, caps, again=row.entry)
-        content = row.content
-        assert content is not None, "it comes from the plan"
-        if row.before is not None:
-            row.request = self._request(row.line, content, row.before)
-        key = self._runtime.new_uuid()
-        intent = make_intent(self._service, row.request, key, operator=self._operator)._replace(
-            account=self._account, batch=self._batch.name, line=row.line, columns=content.columns
-        )
-        return Begin(intent, request_id, caps, planned=(self._batch.name, row.line))
-
     def _lose_journal(
-        self, error: EscrowctlError, settlements: list[tuple[_Row, Finding]], outcomes: list[tuple[Entry, Settlement]]
+        self, error: EscrowctlError, settlements: list[tuple[Row, Finding]], outcomes: list[tuple[Entry, Settlement]]
     ) -> EscrowctlError:
         """Record at least what came in, where that is still possible; return what to report."""
         try:
@@ -355,33 +283,32 @@ class Run:
 
     # What became of a row
 
-    def _weigh(self, row: _Row, finding: Finding, settlement: Settlement) -> None:
+    def _weigh(self, row: Row, finding: Finding, settlement: Settlement) -> None:
         """Decide what follows for the row and for the others, before any more are admitted."""
         entry = row.sent._replace(settlement=settlement)
         self._keep_pace(row, finding, settlement)
         row.goes_again = self._may_go_again(row, finding, settlement)
         if not row.goes_again:
-            row.was_first, self._canary_passed = not self._canary_passed, self._canary_passed or _is_done(entry)
-            self._look_for_halt(row, settlement, outcome_of(entry), finding)
+            self._halts.weigh(row, settlement, outcome_of(entry), finding.remark)
 
-    def _conclude(self, row: _Row, finding: Finding, result: Entry | EscrowctlError) -> None:
+    def _conclude(self, row: Row, finding: Finding, result: Entry | EscrowctlError) -> None:
         """Count a row whose outcome is on record, or put it back where it goes again."""
         self._unlock(row)
         if isinstance(result, EscrowctlError):
             self._counts[Outcomes.UNKNOWN] += 1
             self._watch.note_unsent(row.line, result)
-            self._halt("another process works on the same rows")
+            self._halts.halt("another process works on the same rows")
             return
         row.entry, row.is_sent = result, False
         if row.goes_again and not self._ends:
             # A row that the service throttles waits for the pace alone.
-            throttled = result.settlement.http_status in _THROTTLED
+            throttled = result.settlement.http_status in THROTTLED
             wait = 0.0 if throttled else _FIRST_RETRY * 2.0 ** (row.attempts - 1)
             row.unsettled = result.state is State.UNKNOWN
             heapq.heappush(self._later, (self._runtime.monotonic() + wait, row))
             return
         self._counts[outcome_of(result)] += 1
-        if not _is_done(result):
+        if result.state is not State.DONE:
             return
         if row.was_first:
             self._watch.show_canary(row.line, result, finding.remark)
@@ -392,7 +319,7 @@ class Run:
         kind = kind_of(self._batch.kind.operation.name)
         return record is not None and kind.is_proven_by(record.status, self._service)
 
-    def _settle_as_read(self, row: _Row, record: Located) -> None:
+    def _settle_as_read(self, row: Row, record: Located) -> None:
         """Record what a reading shows of a row that is unknown: it need not be sent again."""
         settlement = settled_by_reading(row.sent, f"the service reported {record.status}")
         try:
@@ -402,60 +329,32 @@ class Run:
             self._watch.note_unsent(row.line, error)
             return
         self._counts[Outcomes.DONE] += 1
-        if not self._canary_passed:
-            self._canary_passed = True
+        if not self._halts.canary_passed:
+            self._halts.canary_passed = True
             self._watch.show_canary(row.line, row.entry, "")
 
-    def _keep_pace(self, row: _Row, finding: Finding, settlement: Settlement) -> None:
+    def _keep_pace(self, row: Row, finding: Finding, settlement: Settlement) -> None:
         now, status = self._runtime.monotonic(), settlement.http_status
-        if status in _THROTTLED or finding.asked is not None:
+        if status in THROTTLED or finding.asked is not None:
             self._pace.note_refused(now, sent=row.sent_at, asked=finding.asked)
         elif status is not None:
             self._pace.note_taken(now)
 
-    def _may_go_again(self, row: _Row, finding: Finding, settlement: Settlement) -> bool:
+    def _may_go_again(self, row: Row, finding: Finding, settlement: Settlement) -> bool:
         """Whether a row is sent again by itself: one that the service throttles as often as it takes."""
         if not finding.may_go_again or self._pace.is_hopeless:
             return False
-        return settlement.http_status in _THROTTLED or row.attempts < ATTEMPTS
+        return settlement.http_status in THROTTLED or row.attempts < ATTEMPTS
 
-    def _look_for_halt(self, row: _Row, settlement: Settlement, outcome: Outcomes, finding: Finding) -> None:
-        if outcome is Outcomes.DONE:
-            self._alike = (None, 0)
-            if finding.remark and row.sent.intent.has_no_id:
-                self._remarks += 1
-                self._halt(f"line {row.line}: {settlement.result_id} was created, but {finding.remark}")
-        elif settlement.http_status in _KEY_REFUSED:
-            self._halt(f"the service refused the API key: {settlement.detail}")
-        elif row.was_first:
-            self._halt(f"the first row (line {row.line}) is {_WORDS[outcome]}: {settlement.detail}")
-        elif self._pace.is_hopeless:
-            asked = self._pace.asked_too_much
-            wish = f"asks to wait {asked:.0f} s" if asked is not None else "refuses every row for now"
-            self._halt(f"the service {wish}: {settlement.detail}")
-        elif settlement.http_status not in _THROTTLED:
-            self._count_alike((outcome, settlement.http_status), settlement.detail)
-
-    def _count_alike(self, kind: object, detail: str) -> None:
-        self._alike = (kind, self._alike[1] + 1 if self._alike[0] == kind else 1)
-        if self._alike[1] >= EQUAL_FAILURES:
-            self._halt(f"{EQUAL_FAILURES} rows in a row ended alike: {detail}")
-
-    def _note_unsent(self, row: _Row, error: EscrowctlError) -> None:
+    def _note_unsent(self, row: Row, error: EscrowctlError) -> None:
         """Count a row that was not sent; it stays in the plan."""
         self._counts[Outcomes.NOT_SENT] += 1
         self._watch.note_unsent(row.line, error)
-        if error.code in _ENDS_ALL or not self._canary_passed:
-            self._halt(f"line {row.line}: {error.message.rstrip('.')}")
-        else:
-            self._count_alike(error.code, error.message.rstrip("."))
-
-    def _halt(self, why: str) -> None:
-        self._halted = self._halted or why
+        self._halts.weigh_unsent(row, error)
 
     # Locks and signals
 
-    def _lock(self, row: _Row) -> bool:
+    def _lock(self, row: Row) -> bool:
         """Hold what a row locks across processes; where another process has it, the row comes later.
 
         A create needs none: what it would wait for, the guards of its commit refuse.
@@ -471,7 +370,7 @@ class Run:
             row.locks.append(name)
         return True
 
-    def _put_off(self, row: _Row) -> None:
+    def _put_off(self, row: Row) -> None:
         row.waits += 1
         if row.waits > _MOST_WAITS:
             self._note_unsent(row, busy_elsewhere(_MOST_WAITS * _FIRST_RETRY))
@@ -479,7 +378,7 @@ class Run:
         row.before = None
         heapq.heappush(self._later, (self._runtime.monotonic() + _FIRST_RETRY, row))
 
-    def _unlock(self, row: _Row) -> None:
+    def _unlock(self, row: Row) -> None:
         while row.locks:
             self._journal.free(row.locks.pop())
 
@@ -497,7 +396,3 @@ class Run:
         cut = Settlement(Outcome.UNKNOWN, Fault.INTERRUPTED.value)
         rows = [self._rows.pop(line) for line in list(self._rows)]
         self._commit([], [(row, Finding(row.line, settlement=cut)) for row in rows if row.is_sent])
-
-
-def _is_done(entry: Entry) -> bool:
-    return entry.state is State.DONE

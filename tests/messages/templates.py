@@ -92,6 +92,7 @@ NOT_PRINTED = {
     ("config/file.py", "use a file that you own"): "needs root; tests/cli/test_folders.py",
     ("files.py", "belongs to another user"): "needs root; tests/cli/test_folders.py",
     ("client/transport.py", "the system's trust store"): "needs a machine without certificates",
+    ("client/http.py", "escrowctl was interrupted"): "needs a signal; tests/e2e/test_signals.py",
     ("commands/read.py", "standard input is not text"): "needs a stream that cannot be decoded",
     ("config/credentials.py", "the keyring, for"): _SOURCE,
     ("config/credentials.py", "no reply within"): "needs a keyring that hangs",

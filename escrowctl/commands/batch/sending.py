@@ -1,17 +1,14 @@
 """`escrowctl batch create|release|resume`: a file is checked, planned, confirmed and sent."""
 
-import io
-import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, BinaryIO, NamedTuple
+from typing import Annotated, NamedTuple
 
 import typer
 
-from escrowctl.batch.check import CheckedFile, FlawedFileError, Sum, check_file, count_rows
+from escrowctl.batch.check import CheckedFile, Sum, count_rows
 from escrowctl.batch.crew import Crew
 from escrowctl.batch.pace import Pace
 from escrowctl.batch.plan import (
@@ -30,17 +27,16 @@ from escrowctl.batch.results import parse_results_path
 from escrowctl.batch.rows import CREATES, RELEASES, RowContent, RowKind, request_row
 from escrowctl.batch.run import Ending, Run
 from escrowctl.batch.worker import Worker
+from escrowctl.commands.batch.opening import checked_file, running_alone
 from escrowctl.commands.batch.overlap import repeat_done, skip_done
 from escrowctl.commands.batch.progress import Progress
 from escrowctl.commands.batch.standing import finished_before, raise_standing, save_results, show_standing
 from escrowctl.commands.writing import check_text
 from escrowctl.contract.json import Number
 from escrowctl.contract.money import Money, parse_amount, parse_currency
-from escrowctl.errors import ErrorCode, Stopped, bad_value, command, not_sent
-from escrowctl.files import NotRegularError, open_regular
+from escrowctl.errors import ErrorCode, Stopped, bad_value, not_sent
 from escrowctl.journal.accounts import account_of
 from escrowctl.options import YesOption
-from escrowctl.output.plain import safe
 from escrowctl.prompt import confirmation_needed
 from escrowctl.runtime import ago, timestamp
 from escrowctl.session import Session, session_of
@@ -157,7 +153,7 @@ def resume(
     how = _check_options(session, yes, concurrency, rps, expect_count, expect_total, results)
     require_writable(session.service, session.journal.journal_id)
     batch = find_batch(session.journal, name)
-    with session.signals.held(), _alone(session, batch.lock, batch):
+    with session.signals.held(), running_alone(session, batch.lock, batch):
         _resume(session, batch, how)
 
 
@@ -199,9 +195,9 @@ def _start(session: Session, kind: RowKind, file: str, how: _How) -> None:
             "the rows come from standard input, so escrowctl cannot ask for confirmation", "--yes"
         )
     require_writable(service, session.journal.journal_id)
-    with _checked(session, kind, file) as checked, session.signals.held():
+    with checked_file(session, kind, file) as checked, session.signals.held():
         same = find_same(session.journal, checked, service, how.run_key)
-        with _alone(session, lock_of(checked, how.run_key), same):
+        with running_alone(session, lock_of(checked, how.run_key), same):
             if same is not None:
                 if not take_standing(session.journal, same).count(Outcomes.NOT_SENT):
                     raise finished_before(session, same)
@@ -317,65 +313,6 @@ def _finish(session: Session, batch: Batch, how: _How, ending: Ending) -> None:
         left = f"{batch.name}: {count_rows(standing.count(Outcomes.NOT_SENT))} not sent"
         raise Stopped(ending.stopped, f"{left}. To send the rest: {session.invocation} batch resume {batch.name}")
     raise_standing(session, standing, remarks=ending.remarks)
-
-
-@contextmanager
-def _checked(session: Session, kind: RowKind, file: str) -> Iterator[CheckedFile]:
-    """Yield a file's rows; raises EscrowctlError (exit 2) with every line that is wrong."""
-    name = "standard input" if file == "-" else file
-    try:
-        with _opened(session, file) as source:
-            checked = check_file(source, kind, session.service, name=name)
-    except FlawedFileError as error:
-        if not session.options.json:
-            width = len(str(error.flaws[-1].line))
-            for flaw in error.flaws:
-                session.console.report(safe(f"  line {flaw.line:<{width}}  {flaw.why}"))
-        flawed = f"{error.flawed:,} of {count_rows(error.rows)}"
-        raise not_sent(
-            ErrorCode.BAD_VALUE,
-            f"{name}: {flawed} cannot be sent; the first {len(error.flaws)} flaws are listed."
-            if error.flawed > len(error.flaws)
-            else f"{name}: {flawed} cannot be sent.",
-            facts={"flaws": [flaw._asdict() for flaw in error.flaws]},
-        ) from error
-    except OSError as error:
-        raise bad_value(f"{name}: {error.strerror or error}.") from error
-    try:
-        yield checked
-    finally:
-        checked.close()
-
-
-@contextmanager
-def _opened(session: Session, file: str) -> Iterator[BinaryIO]:
-    if file == "-":
-        stdin = session.runtime.stdin
-        # A stream without bytes beneath it: what it reads is small.
-        yield getattr(stdin, "buffer", None) or io.BytesIO(stdin.read().encode("utf-8", "surrogateescape"))
-        return
-    try:
-        handle = open_regular(Path(file), os.O_RDONLY, follow=True)
-    except NotRegularError as error:
-        raise bad_value(f"{file} {error.strerror}: - reads standard input.") from error
-    with os.fdopen(handle, "rb") as source:
-        yield source
-
-
-@contextmanager
-def _alone(session: Session, lock: str, batch: Batch | None) -> Iterator[None]:
-    """Hold a batch's lock; raises EscrowctlError `ErrorCode.BUSY` at once where another process runs it."""
-    if not session.journal.hold(lock):
-        name = batch.name if batch is not None else "this file"
-        raise not_sent(
-            ErrorCode.BUSY,
-            f"another process is running {name} now.",
-            hint=command(f"batch show {batch.name}" if batch is not None else "batch list", "to see how far it is"),
-        )
-    try:
-        yield
-    finally:
-        session.journal.free(lock)
 
 
 def _require_expected(how: _How, count: int, sums: dict[str, Sum]) -> None:

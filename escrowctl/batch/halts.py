@@ -1,0 +1,65 @@
+"""When a run ends before its rows do: the rest would fail too, or something is not as it was sent."""
+
+from escrowctl.batch.flight import Row
+from escrowctl.batch.pace import THROTTLED, Pace
+from escrowctl.batch.plan import KEY_REFUSED, Outcomes
+from escrowctl.errors import ErrorCode, EscrowctlError
+from escrowctl.journal.model import Settlement
+
+EQUAL_FAILURES = 5
+"""So many rows in a row that end alike, and not well, end the run: the rest would too."""
+
+_ENDS_ALL = (ErrorCode.CAPPED, ErrorCode.NOT_AUTHENTICATED, ErrorCode.FORBIDDEN, ErrorCode.DEFECT)
+"""Reasons not to send a row that hold for the others too."""
+
+_WORDS = {Outcomes.FAILED: "refused", Outcomes.UNKNOWN: "unknown", Outcomes.NOT_SENT: "not sent"}
+
+
+class Halts:
+    """Watches how rows end. `why` the run ends is empty until it does; `remarks` counts rows done otherwise than sent.
+
+    The first row goes alone: until one is done, `canary_passed` is False.
+    """
+
+    def __init__(self, pace: Pace) -> None:
+        self._pace = pace
+        self._alike: tuple[object, int] = (None, 0)
+        self.canary_passed = False
+        self.remarks = 0
+        self.why = ""
+
+    def weigh(self, row: Row, settlement: Settlement, outcome: Outcomes, remark: str) -> None:
+        """Decide what follows from a row that has ended; `remark` says in what it differs from what was sent."""
+        row.was_first = not self.canary_passed
+        if outcome is Outcomes.DONE:
+            self.canary_passed, self._alike = True, (None, 0)
+            if remark and row.sent.intent.has_no_id:
+                self.remarks += 1
+                self.halt(f"line {row.line}: {settlement.result_id} was created, but {remark}")
+        elif settlement.http_status in KEY_REFUSED:
+            self.halt(f"the service refused the API key: {settlement.detail}")
+        elif row.was_first:
+            self.halt(f"the first row (line {row.line}) is {_WORDS[outcome]}: {settlement.detail}")
+        elif self._pace.is_hopeless:
+            asked = self._pace.asked_too_much
+            wish = f"asks to wait {asked:.0f} s" if asked is not None else "refuses every row for now"
+            self.halt(f"the service {wish}: {settlement.detail}")
+        elif settlement.http_status not in THROTTLED:
+            self._count_alike((outcome, settlement.http_status), settlement.detail)
+
+    def weigh_unsent(self, row: Row, error: EscrowctlError) -> None:
+        """Decide what follows from a row that cannot be sent."""
+        why = error.message.rstrip(".")
+        if error.code in _ENDS_ALL or not self.canary_passed:
+            self.halt(f"line {row.line}: {why}")
+        else:
+            self._count_alike(error.code, why)
+
+    def halt(self, why: str) -> None:
+        """End the run, unless it ends already."""
+        self.why = self.why or why
+
+    def _count_alike(self, kind: object, detail: str) -> None:
+        self._alike = (kind, self._alike[1] + 1 if self._alike[0] == kind else 1)
+        if self._alike[1] >= EQUAL_FAILURES:
+            self.halt(f"{EQUAL_FAILURES} rows in a row ended alike: {detail}")

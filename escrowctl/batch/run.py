@@ -7,7 +7,7 @@ durable, and a commit is shared by as many rows as came in meanwhile.
 
 import heapq
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol, TypeGuard
+from typing import TypeGuard
 
 from escrowctl.batch.check import count_rows
 from escrowctl.batch.crew import Crew
@@ -15,6 +15,7 @@ from escrowctl.batch.flight import Requests, Row
 from escrowctl.batch.halts import Halts
 from escrowctl.batch.pace import THROTTLED, Pace
 from escrowctl.batch.plan import Batch, Outcomes, Todo, outcome_of
+from escrowctl.batch.watch import Ending, Tally, Watch
 from escrowctl.batch.worker import Finding, Job
 from escrowctl.client.http import Fault
 from escrowctl.client.retry import ATTEMPTS
@@ -34,49 +35,6 @@ _AHEAD_COMMITS, _MEASURED_SECONDS = 3, 0.25
 _FIRST_RETRY = 0.5
 _MOST_WAITS = 20
 _LOST = "the process that sent it ended"
-
-
-class Tally(NamedTuple):
-    """What this run has come to so far; `sending` rows are on their way."""
-
-    done: int = 0
-    failed: int = 0
-    unknown: int = 0
-    not_sent: int = 0
-    sending: int = 0
-
-    @property
-    def ended(self) -> int:
-        """How many rows have an outcome."""
-        return self.done + self.failed + self.unknown + self.not_sent
-
-
-class Watch(Protocol):
-    """Who is told what happens."""
-
-    def show_canary(self, line: int, entry: Entry, remark: str) -> None:
-        """The first row of the run is done."""
-
-    def show_progress(self, tally: Tally) -> None:
-        """Some time has passed."""
-
-    def show_stopping(self, sending: int) -> None:
-        """A signal came: no more rows go out, and these are waited for."""
-
-    def note_unsent(self, line: int, error: EscrowctlError) -> None:
-        """A row was not sent, because of what is known here or was read of it."""
-
-    def note_remark(self, line: int, entry: Entry, remark: str) -> None:
-        """A row is done, but not quite what was asked for."""
-
-
-class Ending(NamedTuple):
-    """How a run ended: by itself, by a signal (`stopped`), or because the rest would fail too (`halted`)."""
-
-    tally: Tally
-    remarks: int = 0
-    stopped: ErrorCode | None = None
-    halted: str = ""
 
 
 class Run:
@@ -148,6 +106,8 @@ class Run:
         ready: list[Row] = []
         for finding in findings:
             row = self._rows.pop(finding.line)
+            if finding.defect:
+                self._watch.note_defect(finding.defect)
             if finding.settlement is not None:
                 self._weigh(row, finding, finding.settlement)
                 settlements.append((row, finding))

@@ -43,7 +43,8 @@ class Finding(NamedTuple):
 
     Of a reading the record, or the code and sentence of why the row cannot be sent (`why`). Of a write the
     settlement to record; `may_go_again`: the same write may be sent again; `asked`: how many seconds the
-    service asked to wait; `remark`: in what a write that is done is not what was asked for.
+    service asked to wait; `remark`: in what a write that is done is not what was asked for. `defect` is the
+    name of an error of escrowctl's own.
     """
 
     line: int
@@ -77,7 +78,7 @@ class Worker:
             self._defects.append(error)
             found = _failed(job, error)
         if self._defects:
-            found = found._replace(defect=repr(self._defects.pop()))
+            found = found._replace(defect=type(self._defects.pop()).__name__)
             self._defects.clear()
         return found
 

@@ -118,6 +118,7 @@ def test_defect_of_a_row_is_an_outcome(
 
     expected = (0, 0, 0, 2) if place == "_inspect" else (0, 0, 1, 1)
     assert (result.code, counts_of(result), service.received) == (15 if place == "_inspect" else 12, expected, [])
+    assert "internal error" in result.err
 
 
 def test_release_without_a_status_that_proves_it_is_done(start: Start, rows: WriteRows, home: Path) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from escrowctl.batch.plan import Batch
-from escrowctl.batch.run import Tally
+from escrowctl.batch.watch import Tally
 from escrowctl.contract.json import Document, read_reply
 from escrowctl.contract.operations import CREATE_TRANSACTION
 from escrowctl.contract.record import make_record
@@ -69,6 +69,11 @@ class Progress:
     def note_remark(self, line: int, entry: Entry, remark: str) -> None:
         """Say in what a row that is done differs."""
         self._note("remark", f"line {line} ({entry.name}): {remark}")
+
+    def note_defect(self, name: str) -> None:
+        """Have a defect reported at the end, once."""
+        if not self._session.defects:
+            self._session.defects.append(RuntimeError(f"{name} in the process that sends"))
 
     def end(self) -> None:
         """Remove the bar."""

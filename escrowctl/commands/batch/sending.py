@@ -25,7 +25,8 @@ from escrowctl.batch.plan import (
 )
 from escrowctl.batch.results import parse_results_path
 from escrowctl.batch.rows import CREATES, RELEASES, RowContent, RowKind, request_row
-from escrowctl.batch.run import Ending, Run
+from escrowctl.batch.run import Run
+from escrowctl.batch.watch import Ending
 from escrowctl.batch.worker import Worker
 from escrowctl.commands.batch.opening import checked_file, running_alone
 from escrowctl.commands.batch.overlap import repeat_done, skip_done

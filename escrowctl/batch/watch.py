@@ -1,0 +1,52 @@
+"""What a run tells while it goes on, and how it ended."""
+
+from typing import NamedTuple, Protocol
+
+from escrowctl.errors import ErrorCode, EscrowctlError
+from escrowctl.journal.model import Entry
+
+
+class Tally(NamedTuple):
+    """What this run has come to so far; `sending` rows are on their way."""
+
+    done: int = 0
+    failed: int = 0
+    unknown: int = 0
+    not_sent: int = 0
+    sending: int = 0
+
+    @property
+    def ended(self) -> int:
+        """How many rows have an outcome."""
+        return self.done + self.failed + self.unknown + self.not_sent
+
+
+class Watch(Protocol):
+    """Who is told what happens."""
+
+    def show_canary(self, line: int, entry: Entry, remark: str) -> None:
+        """The first row of the run is done."""
+
+    def show_progress(self, tally: Tally) -> None:
+        """Some time has passed."""
+
+    def show_stopping(self, sending: int) -> None:
+        """A signal came: no more rows go out, and these are waited for."""
+
+    def note_unsent(self, line: int, error: EscrowctlError) -> None:
+        """A row was not sent, because of what is known here or was read of it."""
+
+    def note_remark(self, line: int, entry: Entry, remark: str) -> None:
+        """A row is done, but not quite what was asked for."""
+
+    def note_defect(self, name: str) -> None:
+        """Escrowctl itself failed at a row, which is accounted for."""
+
+
+class Ending(NamedTuple):
+    """How a run ended: by itself, by a signal (`stopped`), or because the rest would fail too (`halted`)."""
+
+    tally: Tally
+    remarks: int = 0
+    stopped: ErrorCode | None = None
+    halted: str = ""

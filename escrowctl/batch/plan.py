@@ -157,11 +157,9 @@ def make_batch(
     now: str,
 ) -> Batch:
     """Return the batch that a file becomes, its rows not yet stored; `sums` are of those that are sent."""
-    names = [row.batch for row in journal.storage.batches()]
-    number = max((int(name[1:]) for name in names), default=0) + 1
     account = account_of(service).of_entry
     return Batch(
-        name=f"b{number}",
+        name=journal.next_batch(),
         verb=checked.kind.operation.verb,
         source=source,
         digest=checked.digest,
@@ -178,15 +176,18 @@ def make_batch(
     )
 
 
-def store_plan(journal: Journal, batch: Batch, rows: Iterable[tuple[int, RowContent]]) -> None:
-    """Store a batch and its rows by line, durably in one commit."""
+def store_plan(journal: Journal, batch: Batch, rows: Iterable[tuple[int, RowContent]]) -> Batch:
+    """Store a batch and its rows by line, durably in one commit.
 
-    def plan_rows() -> Iterator[PlanRow]:
-        yield _encode(batch)
+    Returns it as it is stored: where another process took its name meanwhile, it has the next one.
+    """
+
+    def make_rows(name: str) -> Iterator[PlanRow]:
+        yield _encode(batch._replace(name=name))
         for line, row in rows:
-            yield PlanRow(batch.name, line, row.encode())
+            yield PlanRow(name, line, row.encode())
 
-    journal.plan(plan_rows())
+    return batch._replace(name=journal.plan(make_rows))
 
 
 def drop_plan(journal: Journal, batch: Batch) -> None:

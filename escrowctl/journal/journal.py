@@ -157,10 +157,19 @@ class Journal:
             at = timestamp(self._now())
             return transaction.append(entry.number, Kind.SETTLEMENT, facts_of_settlement(settlement), at=at)
 
-    def plan(self, rows: Iterable[PlanRow]) -> None:
-        """Store rows of a batch that are not sent yet, durably in one commit; `Begin.planned` takes one out."""
+    def plan(self, make_rows: Callable[[str], Iterable[PlanRow]]) -> str:
+        """Store the rows of a new batch, durably in one commit, and return the name that it got.
+
+        `make_rows` returns them for a name that no batch has. `Begin.planned` takes one out.
+        """
         with self._locked_transaction() as transaction:
-            transaction.plan(rows)
+            name = self.next_batch()
+            transaction.plan(make_rows(name))
+            return name
+
+    def next_batch(self) -> str:
+        """Return the name that a new batch would get now: `b41`."""
+        return f"b{max((int(row.batch[1:]) for row in self.storage.batches()), default=0) + 1}"
 
     def in_batch(self, batch: str, *, after: int, limit: int) -> list[Entry]:
         """Return up to `limit` entries of a batch by line, as they are now, those after a line."""

@@ -14,7 +14,7 @@ from conftest import KEY
 from wire_server import Seen
 
 from batch.conftest import Clock, Start, WriteRows, counts_of
-from escrowctl.batch.plan import find_batch
+from escrowctl.batch.plan import find_batch, make_batch
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.opening import open_journal
 from escrowctl.journal.sqlite.storage import SqliteStorage
@@ -192,6 +192,23 @@ def test_file_that_another_process_starts_now_is_busy(start: Start, rows: WriteR
 
     elsewhere.close()
     assert (busy.code, busy.error["code"], len(service.received)) == (7, "busy", 3)
+
+
+def test_name_that_another_process_took_meanwhile_is_not_taken_again(
+    start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, run = start()
+    run("create", str(rows(2)), *RUN)
+    # What the command shows before it asks is stale by the time it stores.
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            "escrowctl.commands.batch.sending.make_batch",
+            lambda *words, **named: make_batch(*words, **named)._replace(name="b1"),
+        )
+        result = run("create", str(rows(2, first=3, name="other.csv")), *RUN)
+
+    assert (result.code, result.json["batch"], "this batch is b2" in result.err) == (0, "b2", True)
+    assert [one["done"] for one in run("list", "--json").json] == [2, 2]
 
 
 @pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])

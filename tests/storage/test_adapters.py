@@ -263,17 +263,17 @@ def test_totals_follow_what_a_write_counts_for(storage: Storage) -> None:
 
 
 def test_plan_row_leaves_in_the_commit_that_begins_it(journal: Journal) -> None:
-    journal.plan([PlanRow("b", number, f"row {number}") for number in (1, 2, 3)])
-    journal.plan([PlanRow("b", 3, "row 3 again"), PlanRow("other", 1, "x")])
-    assert [row.content for row in journal.storage.planned("b", limit=9)] == ["row 1", "row 2", "row 3 again"]
+    name = journal.plan(lambda name: [PlanRow(name, number, f"row {number}") for number in (0, 1, 2, 3)])
+    assert (name, journal.next_batch()) == ("b1", "b2")
+    assert [row.content for row in journal.storage.planned("b1", limit=9)] == ["row 1", "row 2", "row 3"]
 
-    first = Begin(create(1), "r1", planned=("b", 1))
-    duplicate = Begin(create(1, key="another"), "r2", planned=("b", 2))
+    first = Begin(create(1), "r1", planned=("b1", 1))
+    duplicate = Begin(create(1, key="another"), "r2", planned=("b1", 2))
     results = journal.begin_all([first, duplicate])
 
     assert [isinstance(result, Begun) for result in results] == [True, False]
-    assert journal.storage.planned("b", after=2, limit=9) == [PlanRow("b", 3, "row 3 again")]
-    assert [row.row for row in journal.storage.planned("b", limit=9)] == [2, 3]
+    assert journal.storage.planned("b1", after=2, limit=9) == [PlanRow("b1", 3, "row 3")]
+    assert [row.row for row in journal.storage.planned("b1", limit=9)] == [2, 3]
 
 
 def test_batches_are_listed_in_the_order_of_their_numbers(storage: Storage) -> None:

@@ -2,7 +2,7 @@
 
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -60,9 +60,13 @@ def _opened(session: Session, file: str) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def running_alone(session: Session, lock: str, batch: Batch | None) -> Iterator[None]:
-    """Hold a batch's lock; raises EscrowctlError `ErrorCode.BUSY` at once where another process runs it."""
+def running_alone(session: Session, lock: str, find: Callable[[], Batch | None]) -> Iterator[Batch | None]:
+    """Hold a batch's lock, and yield the batch as it then is, if there is one yet.
+
+    Raises EscrowctlError `ErrorCode.BUSY` at once where another process runs it.
+    """
     if not session.journal.hold(lock):
+        batch = find()
         name = batch.name if batch is not None else "this file"
         raise not_sent(
             ErrorCode.BUSY,
@@ -70,6 +74,6 @@ def running_alone(session: Session, lock: str, batch: Batch | None) -> Iterator[
             hint=command(f"batch show {batch.name}" if batch is not None else "batch list", "to see how far it is"),
         )
     try:
-        yield
+        yield find()
     finally:
         session.journal.free(lock)

@@ -153,8 +153,9 @@ def resume(
     session = session_of(context)
     how = _check_options(session, yes, concurrency, rps, expect_count, expect_total, results)
     require_writable(session.service, session.journal.journal_id)
-    batch = find_batch(session.journal, name)
-    with session.signals.held(), running_alone(session, batch.lock, batch):
+    lock = find_batch(session.journal, name).lock
+    with session.signals.held(), running_alone(session, lock, lambda: find_batch(session.journal, name)) as batch:
+        assert batch is not None, "it was found before"
         _resume(session, batch, how)
 
 
@@ -197,11 +198,13 @@ def _start(session: Session, kind: RowKind, file: str, how: _How) -> None:
         )
     require_writable(service, session.journal.journal_id)
     with checked_file(session, kind, file) as checked, session.signals.held():
-        same = find_same(session.journal, checked, service, how.run_key)
-        with running_alone(session, lock_of(checked, how.run_key), same):
+        lock = lock_of(checked, how.run_key)
+
+        def find() -> Batch | None:
+            return find_same(session.journal, checked, service, how.run_key)
+
+        with running_alone(session, lock, find) as same:
             if same is not None:
-                if not take_standing(session.journal, same).count(Outcomes.NOT_SENT):
-                    raise finished_before(session, same)
                 _resume(session, same, how)
                 return
             _start_new(session, checked, file, how)
@@ -242,8 +245,11 @@ def _start_new(session: Session, checked: CheckedFile, file: str, how: _How) -> 
         _show_plan(session, lines)
         return
     _confirm(session, how, lines, count, f"batch {verb} needs confirmation")
-    store_plan(session.journal, batch, rows())
-    _send(session, batch, how, count)
+    stored = store_plan(session.journal, batch, rows())
+    if stored.name != batch.name:
+        taken = f"another process took the name {batch.name} meanwhile: this batch is {stored.name}"
+        session.console.note("name", taken, important=True)
+    _send(session, stored, how, count)
 
 
 def _resume(session: Session, batch: Batch, how: _How) -> None:

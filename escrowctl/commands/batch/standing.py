@@ -66,6 +66,8 @@ def finished_before(session: Session, batch: Batch) -> EscrowctlError:
         hints.append(command("journal list --unknown", "to see what is unknown"))
     if standing.count(Outcomes.FAILED):
         hints.append(command(f"batch rejects {batch.name}", "to see the failed rows"))
+    if standing.count(Outcomes.NOT_SENT):
+        hints += _hints_for_unsent(session, batch)
     if batch.verb == "create":
         hints.append(Hint("repeat the command with --run-key TEXT", f"to send all {batch.rows:,} again on purpose"))
     message = f"{batch.source} was sent as {batch.name}, {when}: {counts}."

@@ -79,6 +79,20 @@ def test_five_rows_that_end_alike_stop_the_run(
     assert len(service.received) == 30 - left
 
 
+def test_unknown_rows_beyond_five_are_counted(start: Start, rows: WriteRows) -> None:
+    _, run = start(after(2, "500 Internal Server Error"))
+    run("create", str(rows(30)), *RUN, "--concurrency", "1")
+
+    # The first row of the next run is unknown too.
+    resumed = run("resume", "b1", *RUN)
+
+    assert (resumed.code, counts_of(resumed)[2] > 5, " more: the service replied 500" in resumed.err) == (
+        12,
+        True,
+        True,
+    )
+
+
 @pytest.mark.parametrize("status", ["401 Unauthorized", "403 Forbidden"])
 def test_refused_key_stops_the_run_and_resume_sends_under_the_first_keys(
     start: Start, rows: WriteRows, status: str

@@ -151,7 +151,6 @@ NOT_PRINTED = {
     ("commands/batch/progress.py", "   not sent"): "needs a long run with rows that are not sent",
     ("commands/batch/progress.py", "{...} min"): "needs a long run",
     ("commands/batch/progress.py", "{name} in the process"): "for the crash report",
-    ("commands/batch/standing.py", " and {...} more"): "needs more than five rows with one reason",
     ("writes/create.py", "{name} is done ("): "needs a create settled without an id",
     ("writes/inspection.py", "get transaction: the reply"): _NEVER,
     ("writes/kinds.py", "{{id}} may or may not"): "a pattern; printed with its id",

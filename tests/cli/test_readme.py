@@ -1,5 +1,6 @@
 """README matches the program."""
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -86,6 +87,25 @@ def test_the_table_of_commands_is_the_command_tree() -> None:
     assert {noun: re.findall(r"`(\S+)`", words) for noun, words in rows.items()} == {
         noun: list(verbs) for noun, (_, verbs) in NOUNS.items()
     }
+
+
+SPEEDS = {
+    "`batch create --concurrency 8`, journal durable": "batch, 8",
+    "`--concurrency 32`": "batch, 32",
+    "`--concurrency 100`": "batch, 100",
+    "`xargs -P8 curl`, no journal": "xargs -P8 curl",
+    "`xargs -P4 http` (HTTPie), no journal": "xargs -P4 http",
+    "8 threads with an httpx client each, no journal": "httpx, 8 threads",
+}
+
+
+def test_speeds_are_those_that_were_measured() -> None:
+    measured = json.loads((Path(__file__).parents[1] / "bench" / "batch_speed.json").read_text())
+    table = README.split("## Files of rows")[1].split("\n## ")[0]
+    rows = dict(re.findall(r"^\| (.+) \| ([0-9,]+) \|$", table, re.MULTILINE))
+
+    assert rows == {name: f"{measured['figures'][f'{key}: rows/s']:,.0f}" for name, key in SPEEDS.items()}
+    assert f"Measured on {measured['date']} ({measured['machine']})" in table
 
 
 LINES = {

@@ -17,6 +17,7 @@ from escrowctl.errors import EscrowctlError
 from escrowctl.journal.model import Entry
 from escrowctl.writes.requests import RecordOptions, WriteOptions, WriteRequest, request_create, request_once_only
 
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 _BODY = "body."
 RESULT = "result."
 """Before the names of the columns that results and rejects add: in a file they are left out."""
@@ -62,7 +63,7 @@ class RowContent(NamedTuple):
 
     def encode(self) -> str:
         """Return it as text."""
-        return json.dumps(self, separators=(",", ":"))
+        return _encode(self)
 
     @property
     def money(self) -> Money | None:

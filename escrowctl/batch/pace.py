@@ -46,11 +46,6 @@ class Pace:
         """Whether the service takes nothing any more."""
         return self.asked_too_much is not None or self._in_vain >= MOST_IN_VAIN
 
-    @property
-    def slowed(self) -> bool:
-        """Whether the service has asked for fewer."""
-        return self._slowed is not None
-
     def rate(self, now: float) -> float | None:
         """Return how many a second may go out; None: any number."""
         if self._slowed is None:

@@ -91,7 +91,7 @@ class Run:
     def tally(self) -> Tally:
         """What the run has come to."""
         done, failed, unknown, not_sent = self._counts.values()
-        return Tally(done, failed, unknown, not_sent, len(self._rows))
+        return Tally(done, failed, unknown, not_sent)
 
     @property
     def _ends(self) -> bool:

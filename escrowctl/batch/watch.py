@@ -7,13 +7,12 @@ from escrowctl.journal.model import Entry
 
 
 class Tally(NamedTuple):
-    """What this run has come to so far; `sending` rows are on their way."""
+    """What this run has come to so far."""
 
     done: int = 0
     failed: int = 0
     unknown: int = 0
     not_sent: int = 0
-    sending: int = 0
 
     @property
     def ended(self) -> int:
@@ -22,7 +21,7 @@ class Tally(NamedTuple):
 
 
 class Watch(Protocol):
-    """Who is told what happens."""
+    """What a run reports to."""
 
     def show_canary(self, line: int, entry: Entry, remark: str) -> None:
         """The first row of the run is done."""

@@ -6,6 +6,7 @@ attempt in total, with name resolution and every read. httpx's transport takes n
 httpcore's pool does.
 """
 
+import re
 import socket
 import ssl
 import threading
@@ -31,7 +32,8 @@ _ADDRESS_SECONDS = 3.0
 _WRITE_CHUNK = 16 * 1024
 
 _HEAD_END = b"\r\n\r\n"
-_MAX_HEAD = 64 * 1024
+_CHUNK_HEAD = re.compile(rb"([0-9A-Fa-f]{1,8})\r\n")
+_MOST_STORED = 64 * 1024
 
 
 class OriginTransport:
@@ -104,25 +106,48 @@ class _Serving:
 
     def start(self) -> None:
         """Forget what the last attempt received."""
-        self._head = b""
+        self._stored = b""
         self._received = 0
 
     def count(self, chunk: bytes) -> None:
-        """Count bytes that arrived; the first are stored, to find where the reply's head ends."""
-        if len(self._head) < _MAX_HEAD:
-            self._head += chunk
+        """Count bytes that arrived; the first are stored, to find where the reply ends."""
+        if len(self._stored) < _MOST_STORED:
+            self._stored += chunk
         self._received += len(chunk)
 
     def ends_with(self, response: httpcore.Response) -> bool:
-        """Whether nothing was received after a reply: its Content-Length says where it ends (RFC 9112 section 6.3).
+        """Whether nothing was received after a reply: it is as long as its Content-Length or its chunks say.
 
-        A reply without one may end anywhere.
+        RFC 9112 section 6.3; a reply with neither, or with both, may end anywhere.
         """
-        lengths = [value for name, value in response.headers if name.lower() == b"content-length"]
-        head = self._head.find(_HEAD_END)
-        if len(lengths) != 1 or not lengths[0].isdigit() or head < 0:
+        lengths, codings = (
+            [value for name, value in response.headers if name.lower() == wanted]
+            for wanted in (b"content-length", b"transfer-encoding")
+        )
+        head = self._stored.find(_HEAD_END)
+        if head < 0:
             return False
-        return self._received == head + len(_HEAD_END) + int(lengths[0][:18])
+        start = head + len(_HEAD_END)
+        if not codings and len(lengths) == 1 and lengths[0].isdigit():
+            return self._received == start + int(lengths[0][:18])
+        return (
+            not lengths
+            and [coding.lower() for coding in codings] == [b"chunked"]
+            and self._received == _end_of_chunks(self._stored, start)
+        )
+
+
+def _end_of_chunks(data: bytes, at: int) -> int | None:
+    """Return where a chunked body that begins at `at` ends (RFC 9112 section 7.1); None where that is not plain.
+
+    It is not with extensions or trailers, and not in what was not stored.
+    """
+    while found := _CHUNK_HEAD.match(data, at):
+        size = int(found[1], 16)
+        if size == 0:
+            return found.end() + 2 if data[found.end() :][:2] == b"\r\n" else None
+        at = found.end() + size + 2
+    return None
 
 
 class _WatchedStream(httpcore.NetworkStream):

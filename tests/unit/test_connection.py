@@ -13,7 +13,8 @@ from escrowctl.client.http import Evidence, Request
 from escrowctl.client.transport import IDLE_SECONDS, OriginTransport, make_empty_context
 
 REPLY = http_reply("200 OK", b'{"id":"tx_1"}')
-CHUNKED = b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nd\r\n{"id":"tx_1"}\r\n0\r\n\r\n'
+CHUNKED_HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+CHUNKED = CHUNKED_HEAD + b'4\r\n{"id\r\n9\r\n":"tx_1"}\r\n0\r\n\r\n'
 
 
 @contextmanager
@@ -24,7 +25,7 @@ def connected(server: WireServer) -> Iterator[Callable[[str], bytes]]:
 
     def send(method: str) -> bytes:
         request = Request(method, f"{server.base_url}/x", (("Authorization", "Bearer sk_test_1"),), b"{}")
-        exchange = connection.exchange(request, evidence=Evidence(), seconds=5, limit=1000)
+        exchange = connection.exchange(request, evidence=Evidence(), seconds=5, limit=100_000)
         assert exchange.answer is not None, exchange
         return exchange.answer.body
 
@@ -64,8 +65,27 @@ def test_connection_that_received_more_than_the_reply_is_closed(methods: str) ->
     assert count_connections(REPLY + REPLY, methods) == 2
 
 
-def test_connection_whose_reply_has_no_length_is_closed() -> None:
-    assert count_connections(CHUNKED, "POST POST") == 2
+def test_connection_whose_reply_came_in_chunks_is_used_again() -> None:
+    assert count_connections(CHUNKED, "POST POST POST") == 1
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        CHUNKED + CHUNKED,
+        CHUNKED + b"\r\n",
+        CHUNKED[:-2] + b"X-Trailer: 1\r\n\r\n",
+        CHUNKED_HEAD + b"d;name=1\r\n" + b'{"id":"tx_1"}\r\n0\r\n\r\n',
+    ],
+    ids=["another reply", "a line", "a trailer", "an extension"],
+)
+def test_connection_whose_chunks_do_not_end_the_reply_plainly_is_closed(reply: bytes) -> None:
+    assert count_connections(reply, "POST POST") == 2
+
+
+def test_connection_whose_chunks_are_too_many_to_store_is_closed() -> None:
+    chunk = b"2000\r\n" + b" " * 0x2000 + b"\r\n"
+    assert count_connections(CHUNKED_HEAD + chunk * 9 + b"0\r\n\r\n", "GET GET") == 2
 
 
 def test_idle_connection_is_closed_after_a_second() -> None:

@@ -1,8 +1,9 @@
 """When a run ends before its rows do: the rest would fail too, or something is not as it was sent."""
 
 from escrowctl.batch.flight import Row
-from escrowctl.batch.pace import THROTTLED, Pace
+from escrowctl.batch.pace import Pace
 from escrowctl.batch.plan import KEY_REFUSED, Outcomes
+from escrowctl.client.http import THROTTLED
 from escrowctl.errors import ErrorCode, EscrowctlError
 from escrowctl.journal.model import Settlement
 

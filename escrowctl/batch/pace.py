@@ -9,9 +9,6 @@ from collections import deque
 
 from escrowctl.client.retry import LONGEST_ASKED_WAIT
 
-THROTTLED = (425, 429)
-"""Too early (RFC 8470 section 5.2), too many (RFC 6585 section 4)."""
-
 MOST_IN_VAIN = 6
 """Slow-downs in a row, with no row taken in between, after which it is not tried any further."""
 

@@ -13,11 +13,11 @@ from escrowctl.batch.check import count_rows
 from escrowctl.batch.crew import Crew
 from escrowctl.batch.flight import Requests, Row
 from escrowctl.batch.halts import Halts
-from escrowctl.batch.pace import THROTTLED, Pace
+from escrowctl.batch.pace import Pace
 from escrowctl.batch.plan import Batch, Outcomes, Todo, outcome_of
 from escrowctl.batch.watch import Ending, Tally, Watch
 from escrowctl.batch.worker import Finding, Job
-from escrowctl.client.http import Fault
+from escrowctl.client.http import THROTTLED, Fault
 from escrowctl.client.retry import ATTEMPTS
 from escrowctl.config.service import Service
 from escrowctl.contract.record import Located

@@ -21,6 +21,9 @@ USER_AGENT = f"escrowctl/{__version__}"
 SUCCESS = range(200, 300)
 """Statuses of what was received, understood and accepted (RFC 9110 section 15.3)."""
 
+THROTTLED = frozenset({425, 429})
+"""Refused before it was processed: too early (RFC 8470 section 5.2), too many (RFC 6585 section 4)."""
+
 Headers = tuple[tuple[str, str], ...]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from escrowctl.client.http import Answer, Exchange, Fault
+from escrowctl.client.http import THROTTLED, Answer, Exchange, Fault
 from escrowctl.contract.json import Defect
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
@@ -25,7 +25,6 @@ _BASE_SECONDS, _MOST_SECONDS = 0.5, 5.0
 _TOLD_SECONDS = 2.0
 _TOKENS, _TOKENS_PER_SUCCESS = 10.0, 0.1
 
-_REFUSED_FOR_NOW = frozenset({425, 429})
 _REQUEST_TIMEOUT, _CONFLICT, _SERVER_ERROR, _NOT_IMPLEMENTED = 408, 409, 500, 501
 _NEVER_SENT = frozenset({Fault.NO_NAME, Fault.NO_CONNECTION, Fault.CONNECT_TIMEOUT, Fault.PROXY})
 _NO_ANSWER = frozenset({Fault.TIMEOUT, Fault.BROKEN_OFF})
@@ -103,7 +102,7 @@ def may_read_again(exchange: Exchange) -> bool:
     answer = exchange.answer
     if answer is None:
         return exchange.fault in _NEVER_SENT | _NO_ANSWER
-    return answer.status in _REFUSED_FOR_NOW or _failed_for_now(answer)
+    return answer.status in THROTTLED or _failed_for_now(answer)
 
 
 def may_write_again(exchange: Exchange, *, refused_for_now: bool, deduplicated: bool) -> bool:
@@ -117,7 +116,7 @@ def may_write_again(exchange: Exchange, *, refused_for_now: bool, deduplicated: 
     if answer is None:
         never_sent = not exchange.sent and exchange.fault in _NEVER_SENT
         return never_sent or (deduplicated and exchange.sent and exchange.fault in _NO_ANSWER)
-    if answer.status in _REFUSED_FOR_NOW:
+    if answer.status in THROTTLED:
         return refused_for_now
     return deduplicated and (answer.status == _CONFLICT or _failed_for_now(answer))
 

@@ -8,7 +8,7 @@ promises no deduplication (contract/INTERFACE.md section 7: not shown). What is 
 from typing import NamedTuple
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
-from escrowctl.client.http import Answer, Exchange, Fault
+from escrowctl.client.http import THROTTLED, Answer, Exchange, Fault
 from escrowctl.client.problem import REFUSAL_CODES, describe_refusal
 from escrowctl.config.service import Service
 from escrowctl.contract.json import Broken, Defect, Document, JsonValue, read_reply
@@ -30,7 +30,6 @@ from escrowctl.writes.kinds import kind_of
 
 _REFUSED_STATUSES = frozenset({400, 402, 404, 405, 406, *range(410, 416), 417, 421, 422, 424, 428, 431, 451, 501})
 """Refusals; those with a code of their own are in `REFUSAL_CODES`."""
-_REFUSED_FOR_NOW = frozenset({425, 429})
 _CREATED, _ACCEPTED = 201, 202
 _DONE_STATUSES = frozenset({200, _CREATED, _ACCEPTED, 203, 204})
 """What is not listed is unknown: 206 is a part, 207 (RFC 4918 section 11.1) speaks of several requests."""
@@ -113,7 +112,7 @@ def _judge_answer(operation: Operation, answer: Answer, sent: Sent) -> Judgement
         return _judge_success(operation, answer, sent, record)._replace(record=record)
     code = REFUSAL_CODES.get(status)
     if code is not None or status in _REFUSED_STATUSES:
-        may_repeat = status in _REFUSED_FOR_NOW
+        may_repeat = status in THROTTLED
         return Judgement(
             Outcome.REFUSED, describe_refusal(answer), code or ErrorCode.REFUSED, may_repeat, record=record
         )

@@ -6,17 +6,14 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import TypeVar
 
-from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
-from escrowctl.journal import caps, guards
+from escrowctl.errors import EscrowctlError
+from escrowctl.journal import guards
 from escrowctl.journal.accounts import Account
-from escrowctl.journal.chain import Head, Kind
-from escrowctl.journal.fields import facts_of_intent, facts_of_settlement
-from escrowctl.journal.fold import duplicate_keys, fingerprint_keys, keys_to_check, reference_keys
+from escrowctl.journal.chain import Head
+from escrowctl.journal.commit import Commit, read_now
+from escrowctl.journal.fold import duplicate_keys, fingerprint_keys, reference_keys
 from escrowctl.journal.model import (
-    DECIDED_RESEND,
-    LOST_IN_FLIGHT,
     NO_CAPS,
-    UNSETTLED,
     Begin,
     Begun,
     Caps,
@@ -30,7 +27,7 @@ from escrowctl.journal.model import (
     settled_by_reading,
 )
 from escrowctl.journal.signing_secrets import SigningSecrets
-from escrowctl.journal.storage import Locks, Storage, Transaction
+from escrowctl.journal.storage import Locks, Storage
 from escrowctl.runtime import timestamp
 
 _T = TypeVar("_T")
@@ -111,14 +108,14 @@ class Journal:
         self, begins: Sequence[Begin], settlements: Sequence[tuple[Entry, Settlement]]
     ) -> tuple[list[Begun | EscrowctlError], list[Entry | EscrowctlError]]:
         """Do `settle_all` and then `begin_all` in one commit."""
-        with self._claim() as (hold, transaction):
-            settled = [self._settle(transaction, *one) for one in settlements]
+        with self._begin_commit() as commit:
+            settled = [commit.settle(*one) for one in settlements]
             if begins:
-                transaction.check()
-            begun = [self._begin_or_refuse(transaction, begin, hold) for begin in begins]
+                commit.transaction.check()
+            begun = [commit.begin_or_refuse(begin) for begin in begins]
         for entry, _ in settlements:
             self._locks.free(entry.number)
-        return self._confirm(transaction.head, begun), settled
+        return self._confirm(commit.transaction.head, begun), settled
 
     def begin_again(
         self,
@@ -139,9 +136,8 @@ class Journal:
 
     def decide(self, entry: Entry, settlement: Settlement, decision: OperatorDecision) -> Entry:
         """Record an operator's decision on what became of an entry; raises as `begin_again` does."""
-        with self._locked_transaction() as transaction:
-            self._require_unchanged(transaction, entry)
-            return self._record_decision(transaction, entry, settlement, decision)
+        with self._checked_commit() as commit:
+            return commit.decide(entry, settlement, decision)
 
     def settle_by_reading(self, entry: Entry, detail: str, *, result_id: str | None = None) -> Entry:
         """Record that a reading showed a write to be done, and what it created; raises as `decide` does."""
@@ -149,22 +145,17 @@ class Journal:
 
     def settle_later(self, entry: Entry, settlement: Settlement) -> Entry:
         """Record what later evidence shows, unless another process verified the same; raises as `decide` does."""
-        with self._locked_transaction() as transaction:
-            now = transaction.find(entry.number)
-            if now is not None and now.attempt == entry.attempt and now.settlement.is_verified_as(settlement):
-                return now
-            self._require_unchanged(transaction, entry)
-            at = timestamp(self._now())
-            return transaction.append(entry.number, Kind.SETTLEMENT, facts_of_settlement(settlement), at=at)
+        with self._checked_commit() as commit:
+            return commit.settle_later(entry, settlement)
 
     def plan(self, make_rows: Callable[[str], Iterable[PlanRow]]) -> str:
         """Store the rows of a new batch, durably in one commit, and return the name that it got.
 
         `make_rows` returns them for a name that no batch has. `Begin.planned` takes one out.
         """
-        with self._locked_transaction() as transaction:
+        with self._checked_commit() as commit:
             name = self.next_batch()
-            transaction.plan(make_rows(name))
+            commit.transaction.plan(make_rows(name))
             return name
 
     def next_batch(self) -> str:
@@ -173,13 +164,13 @@ class Journal:
 
     def in_batch(self, batch: str, *, after: int, limit: int) -> list[Entry]:
         """Return up to `limit` entries of a batch by line, as they are now, those after a line."""
-        return [self._effective_state(entry) for entry in self.storage.in_batch(batch, after=after, limit=limit)]
+        return [self._read_now(entry) for entry in self.storage.in_batch(batch, after=after, limit=limit)]
 
     def drop_plan(self, first: PlanRow) -> None:
         """Remove the rows of a batch that are not sent, and store its row 0 anew."""
-        with self._locked_transaction() as transaction:
-            transaction.drop_plan(first.batch)
-            transaction.plan([first])
+        with self._checked_commit() as commit:
+            commit.transaction.drop_plan(first.batch)
+            commit.transaction.plan([first])
 
     def find_overlaps(self, intents: Sequence[Intent]) -> list[list[Entry]]:
         """Return, for each intent, the entries under its reference, or under its id for a once-only write.
@@ -187,9 +178,9 @@ class Journal:
         These happened or may have happened; another account's are left out.
         """
         keys = [fingerprint_keys(one) if one.is_once_only else reference_keys(one) for one in intents]
-        with self._locked_transaction() as transaction:
-            found = transaction.find_by_keys(frozenset().union(*keys))
-            under = [(duplicate_keys(entry), self._effective_state(entry)) for entry in found]
+        with self._checked_commit() as commit:
+            found = commit.transaction.find_by_keys(frozenset().union(*keys))
+            under = [(duplicate_keys(entry), self._read_now(entry)) for entry in found]
         return [
             [entry for own, entry in under if own & wanted and not intent.account.is_other(entry.intent.account)]
             for intent, wanted in zip(intents, keys, strict=True)
@@ -197,9 +188,9 @@ class Journal:
 
     def refuse_over_caps(self, intents: Iterable[Intent], limits: Caps) -> None:
         """Raise `ErrorCode.CAPPED` where one of these writes is above the caps; call it with sums, one a currency."""
-        with self._locked_transaction() as transaction:
+        with self._checked_commit() as commit:
             for intent in intents:
-                self._check_caps(transaction, intent, limits, earlier=None)
+                commit.check_caps(intent, limits)
 
     def hold(self, name: str) -> bool:
         """Take a lock by name without waiting; False where another process has it. It ends with this process."""
@@ -235,9 +226,8 @@ class Journal:
 
     def refuse_known(self, intent: Intent) -> None:
         """Raise what `begin` would raise for this intent's fingerprint and reference, recording nothing."""
-        with self._locked_transaction() as transaction:
-            found = self._find_duplicates(transaction, intent)
-            guards.check_duplicates(found, intent, transaction.find, now=self._now())
+        with self._checked_commit() as commit:
+            commit.refuse_known(intent)
 
     def find_sent(self, intent: Intent, *, resend_throttled: bool) -> Entry | None:
         """Return the entry that this intent would be a repetition of, by its idempotency key, or None.
@@ -245,14 +235,13 @@ class Journal:
         Raises EscrowctlError `ErrorCode.KEY_REUSED` where the key was used for another request, or may be
         another account's, and `ErrorCode.BUSY` where it is in flight elsewhere.
         """
-        with self._locked_transaction() as transaction:
-            found = self._find_duplicates(transaction, intent)
-            return guards.find_by_key(found, intent, resend_throttled=resend_throttled)[0]
+        with self._checked_commit() as commit:
+            return guards.find_by_key(commit.find_duplicates(intent), intent, resend_throttled=resend_throttled)[0]
 
     def find(self, number: int) -> Entry | None:
         """Return one entry with its history, or None."""
         found = self.storage.entries([number])
-        return self._effective_state(found[0]) if found else None
+        return self._read_now(found[0]) if found else None
 
     def require_complete(self) -> None:
         """Raise EscrowctlError where the journal is gone, or older than it was: what it lists is not everything."""
@@ -271,107 +260,30 @@ class Journal:
         stored = selection._replace(states=_as_stored(selection.states))
         while page := self.storage.select(stored, before=before):
             for entry in page:
-                now = self._effective_state(entry)
+                now = self._read_now(entry)
                 if not selection.states or now.state in selection.states:
                     yield now
             before = page[-1].number
 
     @contextlib.contextmanager
-    def _locked_transaction(self) -> Iterator[Transaction]:
-        """Yield a checked transaction, also to read: a change between two reads would look like damage."""
-        with self.storage.transaction() as transaction:
-            transaction.check()
-            yield transaction
-
-    @contextlib.contextmanager
-    def _claim(self) -> Iterator[tuple[Callable[[int], None], Transaction]]:
-        """Yield a transaction and what holds the lock of an entry; locks are freed where nothing is committed."""
-        held: list[int] = []
-
-        def hold(number: int) -> None:
-            if not self._locks.hold(number):
-                raise guards.taken(number)
-            held.append(number)
-
+    def _begin_commit(self) -> Iterator[Commit]:
+        """Yield a commit that begins with writing; the locks it took are freed where nothing is committed."""
+        commit = None
         try:
             with self.storage.transaction() as transaction:
-                yield hold, transaction
+                commit = Commit(transaction, self.storage, self._locks, now=self._now)
+                yield commit
         except BaseException:
-            for number in held:
-                self._locks.free(number)
+            if commit is not None:
+                commit.free_locks()
             raise
 
-    def _begin_or_refuse(
-        self, transaction: Transaction, begin: Begin, hold: Callable[[int], None]
-    ) -> Begun | EscrowctlError:
-        try:
-            return self._begin(transaction, begin, hold)
-        except EscrowctlError as refused:
-            if refused.code is ErrorCode.JOURNAL_UNUSABLE:
-                raise
-            return refused
-
-    def _begin(self, transaction: Transaction, begin: Begin, hold: Callable[[int], None]) -> Begun:
-        if begin.again is not None:
-            return Begun(self._begin_again(transaction, begin, begin.again, hold), replayed=False)
-        intent = begin.intent
-        duplicates = self._find_duplicates(transaction, intent)
-        sent, earlier = guards.find_by_key(duplicates, intent, resend_throttled=begin.resend_throttled)
-        if sent is not None:
-            return Begun(sent, replayed=True)
-        others = [one for one in duplicates if one is not earlier]
-        guards.check_duplicates(others, intent, transaction.find, now=self._now())
-        self._check_caps(transaction, intent, begin.caps, earlier=earlier)
-        begun = self._attempt(transaction, intent, earlier, request_id=begin.request_id, hold=hold)
-        if begin.planned is not None:
-            transaction.unplan(*begin.planned)
-        return Begun(begun, replayed=False)
-
-    def _begin_again(self, transaction: Transaction, begin: Begin, entry: Entry, hold: Callable[[int], None]) -> Entry:
-        self._require_unchanged(transaction, entry)
-        intent = begin.intent
-        found = self._find_duplicates(transaction, intent, exclude=entry.number)
-        guards.check_duplicates(found, intent, transaction.find, now=self._now())
-        self._check_caps(transaction, intent, begin.caps, earlier=entry, is_resend=begin.decision is not None)
-        # Only what is not refused any more is recorded: the commit is shared with other writes.
-        if begin.decision is not None:
-            settlement = entry.settlement._replace(detail=DECIDED_RESEND)
-            entry = self._record_decision(transaction, entry, settlement, begin.decision)
-        return self._attempt(transaction, intent, entry, request_id=begin.request_id, hold=hold)
-
-    def _settle(self, transaction: Transaction, entry: Entry, settlement: Settlement) -> Entry | EscrowctlError:
-        now, at = transaction.find(entry.number), timestamp(self._now())
-        facts = facts_of_settlement(settlement)
-        if now is not None and (now.request_id, now.state) == (entry.request_id, State.IN_FLIGHT):
-            return transaction.append(entry.number, Kind.SETTLEMENT, facts, at=at)
-        if now is None or entry.request_id not in now.requests:
-            number = transaction.next_number()
-            intent = facts_of_intent(entry.intent, attempt=1, request_id=entry.request_id)
-            transaction.append(number, Kind.INTENT, intent, at=at)
-            transaction.append(number, Kind.SETTLEMENT, facts, at=at)
-        return guards.taken_over(entry, settlement)
-
-    def _attempt(
-        self,
-        transaction: Transaction,
-        intent: Intent,
-        earlier: Entry | None,
-        *,
-        request_id: str,
-        hold: Callable[[int], None],
-    ) -> Entry:
-        """Record the next attempt, or the first, and return it."""
-        number = earlier.number if earlier else transaction.next_number()
-        # Before the commit: once others can see the entry, they can see that it is alive.
-        hold(number)
-        facts = facts_of_intent(intent, attempt=earlier.attempt + 1 if earlier else 1, request_id=request_id)
-        return transaction.append(number, Kind.INTENT, facts, at=timestamp(self._now()))
-
-    def _record_decision(
-        self, transaction: Transaction, entry: Entry, settlement: Settlement, decision: OperatorDecision
-    ) -> Entry:
-        facts = facts_of_settlement(settlement) | decision._asdict()
-        return transaction.append(entry.number, Kind.DECISION, facts, at=timestamp(self._now()))
+    @contextlib.contextmanager
+    def _checked_commit(self) -> Iterator[Commit]:
+        """Yield a commit that is checked first, also to read: a change between two reads would look like damage."""
+        with self._begin_commit() as commit:
+            commit.transaction.check()
+            yield commit
 
     def _confirm(self, head: Head, begun: list[Begun | EscrowctlError]) -> list[Begun | EscrowctlError]:
         """Return what a commit that ended with this head began; where another process overwrote it, errors.
@@ -399,37 +311,8 @@ class Journal:
         stored = {number: (entry.attempt, entry.settlement) for number, entry in found.items()}
         return all(stored.get(entry.number) == (entry.attempt, settlement) for entry, settlement in settlements)
 
-    def _find_duplicates(self, transaction: Transaction, intent: Intent, *, exclude: int | None = None) -> list[Entry]:
-        """Return the entries that may stop an intent, as they are now, without those of another account."""
-        return [
-            self._effective_state(entry)
-            for entry in transaction.find_by_keys(keys_to_check(intent))
-            if entry.number != exclude and not intent.account.is_other(entry.intent.account)
-        ]
-
-    def _check_caps(
-        self, transaction: Transaction, intent: Intent, limits: Caps, *, earlier: Entry | None, is_resend: bool = False
-    ) -> None:
-        if limits:
-            now = timestamp(self._now())
-            caps.check_caps(transaction, self.storage, intent, limits, earlier=earlier, now=now, is_resend=is_resend)
-
-    def _require_unchanged(self, transaction: Transaction, entry: Entry) -> None:
-        """Refuse to continue with an entry that has changed since it was read."""
-        stored = transaction.find(entry.number)
-        now = self._effective_state(stored) if stored else None
-        if now is None or (now.settlement, now.attempt) != (entry.settlement, entry.attempt):
-            raise guards.changed(entry)
-
-    def _effective_state(self, entry: Entry) -> Entry:
-        """Return an entry in flight whose sender is gone as what it is: unknown."""
-        if entry.state is not State.IN_FLIGHT or self._locks.is_held(entry.number):
-            return entry
-        # Its sender may have settled it and freed its lock since it was read: then it is what it is now.
-        now = next(iter(self.storage.entries([entry.number])), entry)
-        if now.state is not State.IN_FLIGHT or now.attempt != entry.attempt:
-            return now
-        return entry._replace(settlement=UNSETTLED._replace(outcome=Outcome.UNKNOWN, detail=LOST_IN_FLIGHT))
+    def _read_now(self, entry: Entry) -> Entry:
+        return read_now(entry, self.storage, self._locks)
 
 
 def _only(results: Sequence[_T | EscrowctlError]) -> _T:

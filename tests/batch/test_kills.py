@@ -164,11 +164,12 @@ def test_harness_notices_a_run_that_sends_again(tmp_path: Path, rows: WriteRows)
         broken.write_text(
             "import sys\n"
             "from escrowctl.batch import plan\n"
+            "from escrowctl.journal.commit import Commit\n"
             "from escrowctl.journal.journal import Journal\n"
             "from escrowctl.main import main\n"
             "plan.find_same.__code__ = (lambda *a: None).__code__\n"
             "Journal.find_overlaps = lambda self, intents: [[] for _ in intents]\n"
-            "Journal._find_duplicates = lambda self, *a, **k: []\n"
+            "Commit.find_duplicates = lambda self, *a, **k: []\n"
             "main(sys.argv[1:])\n"
         )
         again = subprocess.run(

@@ -1,0 +1,168 @@
+"""What one durable commit of the journal does: it begins writes or refuses them, and records what became of them."""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
+from escrowctl.journal import caps, guards
+from escrowctl.journal.chain import Kind
+from escrowctl.journal.fields import facts_of_intent, facts_of_settlement
+from escrowctl.journal.fold import keys_to_check
+from escrowctl.journal.model import (
+    DECIDED_RESEND,
+    LOST_IN_FLIGHT,
+    UNSETTLED,
+    Begin,
+    Begun,
+    Caps,
+    Entry,
+    Intent,
+    OperatorDecision,
+    Settlement,
+    State,
+)
+from escrowctl.journal.storage import Locks, Storage, Transaction
+from escrowctl.runtime import timestamp
+
+
+class Commit:
+    """The rules inside one transaction; nothing of it is true before the transaction has ended.
+
+    It takes the lock of each entry that it begins; `free_locks` gives them back where nothing was committed.
+    """
+
+    def __init__(
+        self, transaction: Transaction, storage: Storage, locks: Locks, *, now: Callable[[], datetime]
+    ) -> None:
+        self.transaction = transaction
+        self._storage = storage
+        self._locks = locks
+        self._now = now
+        self._held: list[int] = []
+
+    def free_locks(self) -> None:
+        """Give back the locks of the entries that were begun."""
+        for number in self._held:
+            self._locks.free(number)
+
+    def begin_or_refuse(self, begin: Begin) -> Begun | EscrowctlError:
+        """Record one intent; where something stands against it, return the error that says what.
+
+        Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`, which ends the commit for all of them.
+        """
+        try:
+            return self._begin(begin)
+        except EscrowctlError as refused:
+            if refused.code is ErrorCode.JOURNAL_UNUSABLE:
+                raise
+            return refused
+
+    def settle(self, entry: Entry, settlement: Settlement) -> Entry | EscrowctlError:
+        """Record what became of an attempt; see `Journal.settle_all`."""
+        now, at = self.transaction.find(entry.number), timestamp(self._now())
+        facts = facts_of_settlement(settlement)
+        if now is not None and (now.request_id, now.state) == (entry.request_id, State.IN_FLIGHT):
+            return self.transaction.append(entry.number, Kind.SETTLEMENT, facts, at=at)
+        if now is None or entry.request_id not in now.requests:
+            number = self.transaction.next_number()
+            intent = facts_of_intent(entry.intent, attempt=1, request_id=entry.request_id)
+            self.transaction.append(number, Kind.INTENT, intent, at=at)
+            self.transaction.append(number, Kind.SETTLEMENT, facts, at=at)
+        return guards.taken_over(entry, settlement)
+
+    def settle_later(self, entry: Entry, settlement: Settlement) -> Entry:
+        """Record later evidence; see `Journal.settle_later`."""
+        now = self.transaction.find(entry.number)
+        if now is not None and now.attempt == entry.attempt and now.settlement.is_verified_as(settlement):
+            return now
+        self._require_unchanged(entry)
+        at = timestamp(self._now())
+        return self.transaction.append(entry.number, Kind.SETTLEMENT, facts_of_settlement(settlement), at=at)
+
+    def decide(self, entry: Entry, settlement: Settlement, decision: OperatorDecision) -> Entry:
+        """Record an operator's decision; see `Journal.decide`."""
+        self._require_unchanged(entry)
+        return self._record_decision(entry, settlement, decision)
+
+    def refuse_known(self, intent: Intent) -> None:
+        """Raise what stands against an intent by its fingerprint and reference."""
+        self._check_duplicates(self.find_duplicates(intent), intent)
+
+    def check_caps(
+        self, intent: Intent, limits: Caps, *, earlier: Entry | None = None, is_resend: bool = False
+    ) -> None:
+        """Raise `ErrorCode.CAPPED` where a write is above the caps; `earlier` is counted already."""
+        if limits:
+            now = timestamp(self._now())
+            caps.check_caps(
+                self.transaction, self._storage, intent, limits, earlier=earlier, now=now, is_resend=is_resend
+            )
+
+    def find_duplicates(self, intent: Intent, *, exclude: int | None = None) -> list[Entry]:
+        """Return the entries that may stop an intent, as they are now, without those of another account."""
+        return [
+            read_now(entry, self._storage, self._locks)
+            for entry in self.transaction.find_by_keys(keys_to_check(intent))
+            if entry.number != exclude and not intent.account.is_other(entry.intent.account)
+        ]
+
+    def _begin(self, begin: Begin) -> Begun:
+        if begin.again is not None:
+            return Begun(self._begin_again(begin, begin.again), replayed=False)
+        intent = begin.intent
+        duplicates = self.find_duplicates(intent)
+        sent, earlier = guards.find_by_key(duplicates, intent, resend_throttled=begin.resend_throttled)
+        if sent is not None:
+            return Begun(sent, replayed=True)
+        self._check_duplicates([one for one in duplicates if one is not earlier], intent)
+        self.check_caps(intent, begin.caps, earlier=earlier)
+        begun = self._attempt(intent, earlier, request_id=begin.request_id)
+        if begin.planned is not None:
+            self.transaction.unplan(*begin.planned)
+        return Begun(begun, replayed=False)
+
+    def _begin_again(self, begin: Begin, entry: Entry) -> Entry:
+        self._require_unchanged(entry)
+        intent = begin.intent
+        self._check_duplicates(self.find_duplicates(intent, exclude=entry.number), intent)
+        self.check_caps(intent, begin.caps, earlier=entry, is_resend=begin.decision is not None)
+        # Only what is not refused any more is recorded: the commit is shared with other writes.
+        if begin.decision is not None:
+            settlement = entry.settlement._replace(detail=DECIDED_RESEND)
+            entry = self._record_decision(entry, settlement, begin.decision)
+        return self._attempt(intent, entry, request_id=begin.request_id)
+
+    def _attempt(self, intent: Intent, earlier: Entry | None, *, request_id: str) -> Entry:
+        """Record the next attempt, or the first, and return it."""
+        number = earlier.number if earlier else self.transaction.next_number()
+        # Before the commit: once others can see the entry, they can see that it is alive.
+        if not self._locks.hold(number):
+            raise guards.taken(number)
+        self._held.append(number)
+        facts = facts_of_intent(intent, attempt=earlier.attempt + 1 if earlier else 1, request_id=request_id)
+        return self.transaction.append(number, Kind.INTENT, facts, at=timestamp(self._now()))
+
+    def _check_duplicates(self, found: list[Entry], intent: Intent) -> None:
+        guards.check_duplicates(found, intent, self.transaction.find, now=self._now())
+
+    def _record_decision(self, entry: Entry, settlement: Settlement, decision: OperatorDecision) -> Entry:
+        facts = facts_of_settlement(settlement) | decision._asdict()
+        return self.transaction.append(entry.number, Kind.DECISION, facts, at=timestamp(self._now()))
+
+    def _require_unchanged(self, entry: Entry) -> None:
+        """Refuse to continue with an entry that has changed since it was read."""
+        stored = self.transaction.find(entry.number)
+        now = read_now(stored, self._storage, self._locks) if stored else None
+        if now is None or (now.settlement, now.attempt) != (entry.settlement, entry.attempt):
+            raise guards.changed(entry)
+
+
+def read_now(entry: Entry, storage: Storage, locks: Locks) -> Entry:
+    """Return an entry in flight whose sender is gone as what it is: unknown."""
+    if entry.state is not State.IN_FLIGHT or locks.is_held(entry.number):
+        return entry
+    # Its sender may have settled it and freed its lock since it was read: then it is what it is now.
+    now = next(iter(storage.entries([entry.number])), entry)
+    if now.state is not State.IN_FLIGHT or now.attempt != entry.attempt:
+        return now
+    return entry._replace(settlement=UNSETTLED._replace(outcome=Outcome.UNKNOWN, detail=LOST_IN_FLIGHT))

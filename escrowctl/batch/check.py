@@ -1,22 +1,25 @@
 """A file of rows, checked as a whole before anything is sent: every flaw by its line, totals, and a digest."""
 
+import contextlib
 import hashlib
 import tempfile
 from collections.abc import Iterator
-from decimal import Decimal, localcontext
+from decimal import Decimal
+from difflib import get_close_matches
 from typing import IO, BinaryIO, NamedTuple
 
-from escrowctl.batch.rows import RESULT, RowContent, RowKind, check_row, decode_row
-from escrowctl.batch.table import Flaw, Row, Table
+from escrowctl.batch.rows import REJECTED, RESULT, RowContent, RowKind, check_row, decode_row, list_misspelled
+from escrowctl.batch.table import Flaw, NotRowsError, Row, Table
 from escrowctl.config.service import Service
+from escrowctl.contract.money import sum_exactly
 from escrowctl.contract.redaction import holds_key
-from escrowctl.errors import bad_value
+from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, not_sent
 
 MOST_FLAWS = 1000
 """Of a file with more, only these are shown."""
-_SUM_DIGITS = 500
 _SEARCHED = 64 * 1024
 _HASH_BYTES = 8
+_MOST_NAMED = 20
 
 
 class Sum(NamedTuple):
@@ -24,6 +27,10 @@ class Sum(NamedTuple):
 
     rows: int = 0
     amount: Decimal = Decimal(0)
+
+    def plus(self, rows: int, amount: Decimal) -> "Sum":
+        """Return the sum with more rows."""
+        return Sum(self.rows + rows, sum_exactly((self.amount, amount)))
 
 
 def count_rows(count: int) -> str:
@@ -44,6 +51,8 @@ class CheckedFile:
         self.columns: tuple[str, ...] = ()
         self.rows = 0
         self.sums: dict[str, Sum] = {}
+        self.has_keys = True
+        """Whether every row has a key."""
         self.keys: set[int] = set()
         """What every key hashes to: for two keys that differ it is hardly ever equal."""
         self._hash = hashlib.sha256()
@@ -57,11 +66,13 @@ class CheckedFile:
     def add(self, line: int, row: RowContent) -> str:
         """Take a row, and return its text."""
         text = row.encode()
-        self._spool.write(f"{line}\t{text}\n")
+        try:
+            self._spool.write(f"{line}\t{text}\n")
+        except OSError as error:
+            raise _not_spooled(error) from error
         self._hash.update(text.encode())
         self.rows += 1
-        known = self.sums.get(row.currency or "", Sum())
-        self.sums[row.currency or ""] = Sum(known.rows + 1, known.amount + Decimal(row.amount or 0))
+        self.sums[row.currency or ""] = self.sums.get(row.currency or "", Sum()).plus(1, Decimal(row.amount or 0))
         return text
 
     def __iter__(self) -> Iterator[tuple[int, RowContent]]:
@@ -71,9 +82,26 @@ class CheckedFile:
             line, _, content = text.partition("\t")
             yield int(line), decode_row(content)
 
+    def finish(self) -> None:
+        """Write what is still in memory. Like `add`, it raises EscrowctlError `STATE_UNUSABLE` on a full disk."""
+        try:
+            self._spool.flush()
+        except OSError as error:
+            raise _not_spooled(error) from error
+
     def close(self) -> None:
         """Remove the temporary file."""
-        self._spool.close()
+        # What did not fit is still in memory, and fails once more.
+        with contextlib.suppress(OSError):
+            self._spool.close()
+
+
+def _not_spooled(error: OSError) -> EscrowctlError:
+    return not_sent(
+        ErrorCode.STATE_UNUSABLE,
+        f"the checked rows could not be stored in {tempfile.gettempdir()}: {error.strerror or error}.",
+        hint="make room there, or name another folder in TMPDIR",
+    )
 
 
 class _Check:
@@ -96,7 +124,9 @@ class _Check:
             self._note(found.line, *row)
             return
         self._search(found.line, self._checked.add(found.line, row))
-        if row.key is not None:
+        if row.key is None:
+            self._checked.has_keys = False
+        else:
             hashed = hash_key(self._kind, row.key)
             if hashed in self._checked.keys:
                 self._twice.add(hashed)
@@ -157,24 +187,27 @@ class FlawedFileError(Exception):
 def check_file(source: BinaryIO, kind: RowKind, service: Service, *, name: str) -> CheckedFile:
     """Return the rows of a file; `name` is what messages call it.
 
-    Raises FlawedFileError, EscrowctlError (`ErrorCode.BAD_VALUE`) where it is empty or a column is missing,
-    and OSError where it cannot be read.
+    Raises FlawedFileError, EscrowctlError (`ErrorCode.BAD_VALUE` where it is empty, another format, or a column is
+    missing, `ErrorCode.STATE_UNUSABLE` where there is no room for it), and OSError where it cannot be read.
     """
     table = Table(source)
     checked = CheckedFile(kind, is_json=table.is_json)
     check, rows = _Check(kind, service, checked), 0
     try:
-        with localcontext(prec=_SUM_DIGITS):
-            for found in table.rows():
-                rows += 1
-                if rows == 1 and not table.is_json:
-                    _require_columns(kind, tuple(table.columns), service, name)
-                check.take(found)
+        for found in table.rows():
+            rows += 1
+            if rows == 1 and not table.is_json:
+                _check_columns(kind, tuple(table.columns), service, name)
+            check.take(found)
         if not rows:
             raise bad_value(f"{name} has no rows.")
+        checked.finish()
         check.finish()
         if check.flawed:
             raise FlawedFileError(check.flaws, check.flawed, rows)
+    except NotRowsError as error:
+        checked.close()
+        raise bad_value(f"{name} {error}.") from error
     except BaseException:
         checked.close()
         raise
@@ -184,9 +217,21 @@ def check_file(source: BinaryIO, kind: RowKind, service: Service, *, name: str) 
     return checked
 
 
-def _require_columns(kind: RowKind, columns: tuple[str, ...], service: Service, name: str) -> None:
+def _check_columns(kind: RowKind, columns: tuple[str, ...], service: Service, name: str) -> None:
+    """Refuse the header of a CSV file without the columns that are needed, or with those that would be misread."""
+    added = next((one for one in columns if one.startswith(RESULT) and one != REJECTED), None)
+    if added is not None:
+        # Its cells are changed for spreadsheets, so that they would be other references than those they were.
+        raise bad_value(
+            f'{name} has the column "{added}", as a file of results has: leave out the columns that begin with '
+            f'"{RESULT}", and take the others from the file that was sent.'
+        )
+    for found, known in list_misspelled(kind, columns):
+        raise bad_value(f'{name} has the column "{found}": write it as "{known}".')
     required = (*kind.required, *(["reference"] if service.live and kind.key == "reference" else []))
     missing = [column for column in required if column not in columns]
     if columns and missing:
-        found = ", ".join(columns[:20])
-        raise bad_value(f'{name} has no column "{missing[0]}": its first line names {found}.')
+        found = ", ".join(columns[:_MOST_NAMED])
+        close = get_close_matches(missing[0], columns, n=1)
+        meant = f' Is "{close[0]}" meant to be "{missing[0]}"?' if close else ""
+        raise bad_value(f'{name} has no column "{missing[0]}": its first line names {found}.{meant}')

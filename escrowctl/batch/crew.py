@@ -9,14 +9,17 @@ fcntl(2)).
 
 import contextlib
 import os
+import pickle
 import signal
 import threading
 from collections.abc import Callable, Sequence
 from multiprocessing import connection
 from multiprocessing.connection import Connection as Pipe
 from queue import SimpleQueue
+from typing import NoReturn
 
-from escrowctl.batch.worker import Finding, Job, Worker
+from escrowctl.batch.worker import Finding, Job, Worker, find_defect
+from escrowctl.errors import bad_value
 
 MakeWorker = Callable[[], Worker]
 
@@ -25,29 +28,35 @@ class Crew:
     """Sends rows over `size` connections; `close` it.
 
     `make_worker` is called once for each thread that sends. `in_process`: the threads are this process's own, for a
-    service that is no other process.
+    service that is no other process. Raises EscrowctlError (exit 2) where so many threads cannot be started.
     """
 
     def __init__(self, make_worker: MakeWorker, size: int, *, in_process: bool) -> None:
         self._pipe, theirs = connection.Pipe()
         self._pid: int | None = None
         self._lines: set[int] = set()
+        self.ended_by = "ended"
+        """How the process ended, once it has."""
         if in_process:
             threading.Thread(target=_serve, args=(theirs, make_worker, size), daemon=True).start()
-            return
-        self._pid = os.fork()
-        if self._pid:
+        else:
+            self._pid = os.fork()
+            if not self._pid:
+                self._pipe.close()
+                _be_the_child(theirs, make_worker, size)
             theirs.close()
-            return
+        self._wait_until_ready(size)
+
+    def _wait_until_ready(self, size: int) -> None:
+        """Return when every thread runs, so that no row is begun for a process that cannot send it."""
         try:
-            self._pipe.close()
-            # Ctrl-C reaches the whole group: the parent decides what becomes of what is on its way.
-            for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, signal.SIG_IGN)
-            _serve(theirs, make_worker, size)
-        finally:
-            # Nothing of the parent's is closed or written here, whatever happened.
-            os._exit(0)
+            failure: str = self._pipe.recv()
+        except EOFError:
+            self._note_end()
+            failure = f"the process that sends {self.ended_by}"
+        if failure:
+            self.close()
+            raise bad_value(f"--concurrency {size}: {failure}. Use a lower number.")
 
     def submit(self, jobs: Sequence[Job]) -> None:
         """Hand out jobs."""
@@ -66,22 +75,43 @@ class Crew:
                 self._lines.discard(finding.line)
                 found.append(finding)
         except (EOFError, OSError):
+            self._note_end()
             lost, self._lines = self._lines, set()
             return found, lost
         return found, set()
 
     def kill(self) -> None:
-        """End the process at once: what it sent is not known."""
-        if self._pid is not None:
+        """End the process at once. `collect` still returns what it has answered, and what is lost."""
+        if self._pid is None:
+            self._pipe.close()
+        else:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._pid, signal.SIGKILL)
 
     def close(self) -> None:
         """Wait for what is being sent, and end the process."""
         self._pipe.close()
-        if self._pid is not None:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(self._pid, 0)
+        self._note_end()
+
+    def _note_end(self) -> None:
+        if self._pid is None:
+            return
+        with contextlib.suppress(ChildProcessError):
+            code = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
+            self.ended_by = f"ended with code {code}" if code >= 0 else f"was ended by signal {-code}"
+
+
+def _be_the_child(pipe: Pipe, make_worker: MakeWorker, size: int) -> NoReturn:
+    code = 1
+    try:
+        # Ctrl-C reaches the whole group: the parent decides what becomes of what is on its way.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+        _serve(pipe, make_worker, size)
+        code = 0
+    finally:
+        # Nothing of the parent's is closed or written here, whatever happened.
+        os._exit(code)
 
 
 def _serve(pipe: Pipe, make_worker: MakeWorker, size: int) -> None:
@@ -93,13 +123,21 @@ def _serve(pipe: Pipe, make_worker: MakeWorker, size: int) -> None:
         while (job := jobs.get()) is not None and not ended.is_set():
             finding = worker.do(job)
             with sending, contextlib.suppress(OSError):
-                pipe.send(finding)
+                try:
+                    pipe.send(finding)
+                except (TypeError, AttributeError, ValueError, pickle.PicklingError) as error:
+                    pipe.send(find_defect(job, error))
 
     # However this ends, the parent sees it.
     with pipe:
         threads = [threading.Thread(target=work, args=(make_worker(),), daemon=True) for _ in range(size)]
-        for thread in threads:
-            thread.start()
+        try:
+            for thread in threads:
+                thread.start()
+        except RuntimeError as error:
+            pipe.send(str(error))
+            return
+        pipe.send("")
         with contextlib.suppress(EOFError, OSError):
             while True:
                 for job in pipe.recv():

@@ -1,13 +1,16 @@
 """A row on its way: what is sent for it, and what is recorded before that."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from escrowctl.batch.plan import Batch, Todo
 from escrowctl.batch.rows import RowContent, expectations_of, request_row
 from escrowctl.config.service import Service
 from escrowctl.contract.record import Located
+from escrowctl.errors import Outcome
 from escrowctl.journal.accounts import account_of
-from escrowctl.journal.model import NO_CAPS, Begin, Entry, State
+from escrowctl.journal.journal import Journal
+from escrowctl.journal.model import NO_CAPS, Begin, Entry, Settlement, State
+from escrowctl.writes.create import find_creator
 from escrowctl.writes.intents import make_intent, operator_name
 from escrowctl.writes.requests import RecordOptions, WriteRequest, request_again
 
@@ -80,3 +83,24 @@ class Requests:
             account=self._account, batch=self._batch.name, line=row.line, columns=content.columns
         )
         return Begin(intent, request_id, caps, planned=(self._batch.name, row.line))
+
+
+def compare_ids(
+    journal: Journal, entry: Entry, settlement: Settlement, lately: Iterable[tuple[Entry, Settlement]]
+) -> Settlement:
+    """Return the outcome of a create with what it means where another one got the same id.
+
+    `lately` are outcomes that the journal does not have yet. A reply that names the id says that something was
+    created, and not what; a reading of the record proves nothing.
+    """
+    made = settlement.result_id
+    if settlement.state is not State.DONE or made is None or not entry.intent.has_no_id:
+        return settlement
+    other = next((one for one, known in lately if known.result_id == made), None)
+    other = other or find_creator(journal, entry, made, entry.intent.account)
+    if other is None:
+        return settlement
+    if settlement.verified:
+        why = f"{settlement.http_status}, but {made} is also the id of {other.name}"
+        return Settlement(Outcome.UNKNOWN, why, settlement.http_status)
+    return settlement._replace(remark=" and ".join(filter(None, (settlement.remark, f"{other.name} has the same id"))))

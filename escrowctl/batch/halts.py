@@ -17,7 +17,7 @@ _WORDS = {Outcomes.FAILED: "refused", Outcomes.UNKNOWN: "unknown", Outcomes.NOT_
 
 
 class Halts:
-    """Watches how rows end. `why` the run ends is empty until it does; `remarks` counts rows done otherwise than sent.
+    """Watches how rows end. `why` the run ends is empty until it does.
 
     The first row goes alone: until one is done, `canary_passed` is False.
     """
@@ -26,17 +26,15 @@ class Halts:
         self._pace = pace
         self._alike: tuple[object, int] = (None, 0)
         self.canary_passed = False
-        self.remarks = 0
         self.why = ""
 
-    def weigh(self, row: Row, settlement: Settlement, outcome: Outcomes, remark: str) -> None:
-        """Decide what follows from a row that has ended; `remark` says in what it differs from what was sent."""
+    def weigh(self, row: Row, settlement: Settlement, outcome: Outcomes) -> None:
+        """Decide what follows from a row that has ended."""
         row.was_first = not self.canary_passed
         if outcome is Outcomes.DONE:
             self.canary_passed, self._alike = True, (None, 0)
-            if remark and row.sent.intent.has_no_id:
-                self.remarks += 1
-                self.halt(f"line {row.line}: {settlement.result_id} was created, but {remark}")
+            if settlement.remark is not None and row.sent.intent.has_no_id:
+                self.halt(f"line {row.line}: {settlement.result_id} was created, but {settlement.remark}")
         elif settlement.http_status in KEY_REFUSED:
             self.halt(f"the service refused the API key: {settlement.detail}")
         elif row.was_first:
@@ -51,7 +49,7 @@ class Halts:
     def weigh_unsent(self, row: Row, error: EscrowctlError) -> None:
         """Decide what follows from a row that cannot be sent."""
         why = error.message.rstrip(".")
-        if error.code in _ENDS_ALL or not self.canary_passed:
+        if error.code in _ENDS_ALL:
             self.halt(f"line {row.line}: {why}")
         else:
             self._count_alike(error.code, why)

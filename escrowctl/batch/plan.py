@@ -4,21 +4,20 @@ A batch is a plan (rows that are not sent yet) and the entries made from it. Row
 row leaves the plan in the commit that records its first intent, so that no row is in both, or in none.
 """
 
+import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator
 from decimal import Decimal
 from enum import StrEnum
 from typing import NamedTuple
 
-from escrowctl.batch.check import CheckedFile, Sum, hash_key
-from escrowctl.batch.rows import KINDS, RowContent, RowKind, decode_row, request_row
+from escrowctl.batch.check import CheckedFile, Sum, count_rows
+from escrowctl.batch.rows import KINDS, RowContent, RowKind, decode_row
 from escrowctl.config.service import Service
-from escrowctl.contract.money import sum_exactly
-from escrowctl.errors import ErrorCode, EscrowctlError, command
+from escrowctl.errors import ErrorCode, EscrowctlError, command, not_sent
 from escrowctl.journal.accounts import Account, account_of
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import OPEN_STATES, Entry, Intent, PlanRow, Selection, State
-from escrowctl.writes.intents import make_intent
+from escrowctl.journal.model import Entry, PlanRow, Selection, State
 
 _PAGE = 500
 KEY_REFUSED = (401, 403)
@@ -29,7 +28,8 @@ class Batch(NamedTuple):
     """What row 0 of a plan says.
 
     `verb` is that of its kind of rows, `sums` are by currency. `account` is the name and the fingerprint of the
-    account that it was made under; `dropped`: what was not sent was given up.
+    account that it was made under, `reference_field` where the body of a create has its reference; `dropped`: what
+    was not sent was given up.
     """
 
     name: str
@@ -46,6 +46,7 @@ class Batch(NamedTuple):
     profile: str
     account: tuple[str | None, str | None]
     made_at: str
+    reference_field: str | None = None
     dropped: bool = False
 
     @property
@@ -56,7 +57,7 @@ class Batch(NamedTuple):
     @property
     def lock(self) -> str:
         """The lock that whoever runs it holds: equal for equal files, so that two cannot start the same one."""
-        return _lock_name(self.digest, self.run_key)
+        return lock_name(self.digest, self.run_key)
 
     def is_for(self, service: Service) -> bool:
         """Whether it was made for this service, under any of its names."""
@@ -76,11 +77,15 @@ class Outcomes(StrEnum):
     NOT_SENT = "not_sent"
 
 
-class Standing(NamedTuple):
-    """What became of a batch's rows, by outcome and currency ("": no currency is known)."""
+class Summary(NamedTuple):
+    """What became of a batch's rows, by outcome and currency ("": no currency is known).
+
+    `remarks` are rows that are done, but not as asked.
+    """
 
     batch: Batch
     sums: dict[tuple[Outcomes, str], Sum]
+    remarks: int
 
     def count(self, outcome: Outcomes) -> int:
         """Return how many rows have this outcome."""
@@ -96,19 +101,23 @@ class Todo(NamedTuple):
 
 
 def outcome_of(entry: Entry) -> Outcomes:
-    """Return what became of a row.
+    """Return what became of a row."""
+    settlement = entry.settlement
+    return _outcome(entry.state, settlement.http_status, may_repeat=settlement.may_repeat)
+
+
+def _outcome(state: State, http_status: int | None, *, may_repeat: bool) -> Outcomes:
+    """Return what a state means for a row.
 
     A key that was refused, and a refusal for now, say nothing about the row itself: it counts as not sent.
     """
-    match entry.state:
+    match state:
         case State.DONE:
             return Outcomes.DONE
         case State.UNKNOWN | State.IN_FLIGHT:
             return Outcomes.UNKNOWN
         case State.REFUSED:
-            settlement = entry.settlement
-            is_put_off = settlement.may_repeat or settlement.http_status in KEY_REFUSED
-            return Outcomes.NOT_SENT if is_put_off else Outcomes.FAILED
+            return Outcomes.NOT_SENT if may_repeat or http_status in KEY_REFUSED else Outcomes.FAILED
         case _:
             return Outcomes.NOT_SENT
 
@@ -135,15 +144,12 @@ def find_same(journal: Journal, checked: CheckedFile, service: Service, run_key:
         (
             one
             for one in list_batches(journal)
-            if (one.verb, one.digest, one.run_key) == wanted and one.is_for(service) and not one.dropped
+            if (one.verb, one.digest, one.run_key) == wanted
+            and one.is_for(service)
+            and not (one.dropped or account_of(service).is_other(Account(*one.account)))
         ),
         None,
     )
-
-
-def lock_of(checked: CheckedFile, run_key: str | None) -> str:
-    """Return the lock of the batch that a file is, or becomes."""
-    return _lock_name(checked.digest, run_key)
 
 
 def make_batch(
@@ -173,6 +179,7 @@ def make_batch(
         profile=service.name,
         account=(account.name, account.fingerprint),
         made_at=now,
+        reference_field=service.reference_field,
     )
 
 
@@ -185,37 +192,64 @@ def store_plan(journal: Journal, batch: Batch, rows: Iterable[tuple[int, RowCont
     def make_rows(name: str) -> Iterator[PlanRow]:
         yield _encode(batch._replace(name=name))
         for line, row in rows:
-            yield PlanRow(name, line, row.encode())
+            yield _seal(name, line, row.encode())
 
     return batch._replace(name=journal.plan(make_rows))
 
 
-def drop_plan(journal: Journal, batch: Batch) -> None:
-    """Give up what a batch has not sent: its rows leave the plan, and it cannot be resumed."""
-    journal.drop_plan(_encode(batch._replace(dropped=True)))
+def drop(journal: Journal, batch: Batch) -> None:
+    """Give up what a batch has not sent: it cannot be resumed."""
+    journal.replan(_encode(batch._replace(dropped=True)))
 
 
-def take_standing(journal: Journal, batch: Batch) -> Standing:
-    """Return what became of a batch's rows until now."""
+def sum_up(journal: Journal, batch: Batch) -> Summary:
+    """Return what became of a batch's rows until now; what has no entry is not sent."""
     sums: dict[tuple[Outcomes, str], Sum] = {}
-
-    def add(outcome: Outcomes, currency: str | None, rows: int, amount: Decimal) -> None:
-        known = sums.get((outcome, currency or ""), Sum())
-        sums[outcome, currency or ""] = Sum(known.rows + rows, sum_exactly((known.amount, amount)))
-
     left = {currency: Sum(rows, Decimal(amount)) for currency, (rows, amount) in batch.sums.items()}
+    remarks = 0
     for found in journal.storage.add_up(batch.name):
         currency = found.currency or ""
-        known = left.get(currency, Sum())
-        left[currency] = Sum(known.rows - found.rows, sum_exactly((known.amount, -found.amount)))
-        if found.state is not State.REFUSED:
-            add(_OUTCOMES[found.state], found.currency, found.rows, found.amount)
-    for entry in journal.all(Selection(_PAGE, states=(State.REFUSED,), batch=batch.name)):
-        money = entry.intent.money
-        add(outcome_of(entry), money.currency if money else None, 1, money.amount if money else Decimal(0))
-    for currency, found_left in _shared_out(left).items():
-        add(Outcomes.NOT_SENT, currency, found_left.rows, found_left.amount)
-    return Standing(batch, sums)
+        outcome = _outcome(found.state, found.http_status, may_repeat=found.may_repeat)
+        sums[outcome, currency] = sums.get((outcome, currency), Sum()).plus(found.rows, found.amount)
+        left[currency] = left.get(currency, Sum()).plus(-found.rows, -found.amount)
+        remarks += found.rows if found.has_remark else 0
+    for currency, rest in _shared_out(left).items():
+        known = sums.get((Outcomes.NOT_SENT, currency), Sum())
+        sums[Outcomes.NOT_SENT, currency] = known.plus(rest.rows, rest.amount)
+    return Summary(batch, sums, remarks)
+
+
+class Unsent(NamedTuple):
+    """What a run would send, by currency ("": no currency is known); `unknown` of these rows may have happened."""
+
+    sums: dict[str, Sum]
+    unknown: int
+
+
+def sum_unsent(journal: Journal, batch: Batch, service: Service) -> Unsent:
+    """Return what a run would send, once it is certain what that is.
+
+    Raises EscrowctlError: `JOURNAL_UNUSABLE` where rows of the plan are damaged or missing, and CONFLICT where one
+    that is sent again was sent to another address than the service has now: its key would go there.
+    """
+    sums: dict[str, Sum] = {}
+    planned = unknown = 0
+    for todo in list_unsent(journal, batch, service):
+        if todo.again is not None and not service.is_at(todo.again.intent.url):
+            raise not_sent(
+                ErrorCode.CONFLICT,
+                f"line {todo.line} ({todo.again.name}) was sent to {todo.again.intent.url}, but the chosen service "
+                f"is {service.origin}: use the base URL that it was sent to.",
+            )
+        planned += todo.row is not None
+        unknown += todo.again is not None and todo.again.state is State.UNKNOWN
+        money = todo.row.money if todo.row is not None else todo.again and todo.again.intent.money
+        currency, amount = (money.currency, money.amount) if money else ("", Decimal(0))
+        sums[currency] = sums.get(currency, Sum()).plus(1, amount)
+    missing = batch.rows - planned - sum(found.rows for found in journal.storage.add_up(batch.name))
+    if missing:
+        raise _damaged(f"{count_rows(abs(missing))} of {batch.name} {'are missing' if missing > 0 else 'too many'}")
+    return Unsent(sums, unknown)
 
 
 def list_unsent(journal: Journal, batch: Batch, service: Service) -> Iterator[Todo]:
@@ -233,7 +267,7 @@ def list_unsent(journal: Journal, batch: Batch, service: Service) -> Iterator[To
     after = 0
     while page := journal.storage.planned(batch.name, after=after, limit=_PAGE):
         for planned in page:
-            yield Todo(planned.row, decode_row(planned.content))
+            yield Todo(planned.row, decode_row(open_seal(planned)))
         after = page[-1].row
 
 
@@ -245,83 +279,6 @@ def _may_go_again(entry: Entry, service: Service) -> bool:
     return outcome_of(entry) is Outcomes.NOT_SENT
 
 
-class Overlaps(NamedTuple):
-    """Rows of a file that are not to be sent again: by line, with the entry or the batch that has them.
-
-    `done` happened under this account; `other` may be another account's, or another spelling of an id.
-    """
-
-    done: list[tuple[int, Entry]]
-    unknown: list[tuple[int, Entry]]
-    other: list[tuple[int, Entry]]
-    planned: list[tuple[int, Batch]]
-
-
-def find_overlaps(journal: Journal, checked: CheckedFile, service: Service) -> Overlaps:
-    """Return which rows of a file were sent before, by a batch or a single command, or are planned elsewhere."""
-    found = Overlaps([], [], [], _find_planned(journal, checked, service))
-    page: list[tuple[int, RowContent]] = []
-    template: Intent | None = None
-
-    def look_up() -> None:
-        nonlocal template
-        if template is None:
-            request = request_row(checked.kind, page[0][1], service, name="", found=None)
-            template = make_intent(service, request, "", operator="")
-        intents = [_like(template, row.key or "") for _, row in page]
-        for (line, _), intent, entries in zip(page, intents, journal.find_overlaps(intents), strict=True):
-            for entry in entries:
-                _sort_in(found, line, entry, intent)
-        page.clear()
-
-    for line, row in checked:
-        if row.key is not None:
-            page.append((line, row))
-        if len(page) >= _PAGE:
-            look_up()
-    if page:
-        look_up()
-    return found
-
-
-def _sort_in(found: Overlaps, line: int, entry: Entry, intent: Intent) -> None:
-    is_same = intent.account.is_same(entry.intent.account)
-    if entry.state in OPEN_STATES:
-        found.unknown.append((line, entry))
-    elif is_same and (not intent.is_once_only or intent.has_same_id(entry.intent)):
-        found.done.append((line, entry))
-    else:
-        found.other.append((line, entry))
-
-
-def _find_planned(journal: Journal, checked: CheckedFile, service: Service) -> list[tuple[int, Batch]]:
-    """Return the rows whose keys an unfinished batch has not sent yet."""
-    planned: dict[str, Batch] = {}
-    kind = checked.kind
-    for batch in list_batches(journal):
-        if batch.dropped or not batch.digest or batch.kind is not kind or not batch.is_for(service):
-            continue
-        for todo in list_unsent(journal, batch, service):
-            key = todo.row.key if todo.row else todo.again and _key_of(todo.again.intent, kind)
-            # First by hash, so that only what is probably in both is kept.
-            if key is not None and hash_key(kind, key) in checked.keys:
-                planned[kind.fold(key)] = batch
-    if not planned:
-        return []
-    folded = ((line, kind.fold(row.key)) for line, row in checked if row.key is not None)
-    return [(line, planned[key]) for line, key in folded if key in planned]
-
-
-def _like(template: Intent, key: str) -> Intent:
-    if template.is_once_only:
-        return template._replace(resource_id=key, fingerprint=key)
-    return template._replace(reference=key)
-
-
-def _key_of(intent: Intent, kind: RowKind) -> str | None:
-    return intent.reference if kind.key == "reference" else intent.resource_id
-
-
 def _shared_out(left: dict[str, Sum]) -> dict[str, Sum]:
     """Return the rows that have no entry; of releases, whose currency only the record may have told, as one sum."""
     if all(found.rows >= 0 for found in left.values()):
@@ -330,28 +287,44 @@ def _shared_out(left: dict[str, Sum]) -> dict[str, Sum]:
     return {"": Sum(rows)} if rows else {}
 
 
-_OUTCOMES = {
-    State.DONE: Outcomes.DONE,
-    State.UNKNOWN: Outcomes.UNKNOWN,
-    State.IN_FLIGHT: Outcomes.UNKNOWN,
-    State.NOT_SENT: Outcomes.NOT_SENT,
-    State.NOT_APPLIED: Outcomes.NOT_SENT,
-}
-"""By what is stored; a refusal is read."""
-
-
-def _lock_name(digest: str, run_key: str | None) -> str:
+def lock_name(digest: str, run_key: str | None) -> str:
+    """Return the lock of the batch that a file with this digest is, or becomes."""
     return f"batch\n{digest}\n{run_key or ''}"
 
 
 def _encode(batch: Batch) -> PlanRow:
-    return PlanRow(batch.name, 0, json.dumps(batch._asdict()))
+    return _seal(batch.name, 0, json.dumps(batch._asdict()))
 
 
 def _decode(row: PlanRow) -> Batch:
-    known = json.loads(row.content)
+    known = json.loads(open_seal(row))
     sums = {currency: tuple(found) for currency, found in known["sums"].items()}
     return Batch(**known | {"sums": sums, "columns": tuple(known["columns"]), "account": tuple(known["account"])})
+
+
+def _seal(batch: str, row: int, text: str) -> PlanRow:
+    """Return a row of a plan with a checksum: what is planned is paid, and the chain of records does not cover it."""
+    return PlanRow(batch, row, f"{_checksum(batch, row, text)} {text}")
+
+
+def open_seal(row: PlanRow) -> str:
+    """Return the text of a row of a plan; raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` where it was changed."""
+    checksum, _, text = row.content.partition(" ")
+    if checksum != _checksum(row.batch, row.row, text):
+        raise _damaged(f"line {row.row} of {row.batch} was changed" if row.row else f"{row.batch} was changed")
+    return text
+
+
+def _checksum(batch: str, row: int, text: str) -> str:
+    return hashlib.blake2b(f"{batch}\n{row}\n{text}".encode(), digest_size=8).hexdigest()
+
+
+def _damaged(why: str) -> EscrowctlError:
+    return not_sent(
+        ErrorCode.JOURNAL_UNUSABLE,
+        f"the plan in the journal is damaged: {why}.",
+        hint=command("batch list", "to see what was sent; run the rows that were not from a file of their own"),
+    )
 
 
 def _rebuild(journal: Journal, name: str) -> Batch:
@@ -360,6 +333,9 @@ def _rebuild(journal: Journal, name: str) -> Batch:
     first = journal.storage.in_batch(name, limit=1)[0].intent
     verb = first.verb if first.verb in KINDS else "create"
     names: Collection[str] = tuple(KINDS[verb].used)
+    sums: dict[str, Sum] = {}
+    for one in found:
+        sums[one.currency or ""] = sums.get(one.currency or "", Sum()).plus(one.rows, one.amount)
     return Batch(
         name=name,
         verb=verb,
@@ -367,7 +343,7 @@ def _rebuild(journal: Journal, name: str) -> Batch:
         digest="",
         run_key=None,
         rows=sum(one.rows for one in found),
-        sums={},
+        sums={currency: (one.rows, f"{one.amount:f}") for currency, one in sums.items()},
         columns=tuple(names),
         is_json=False,
         service=first.service,

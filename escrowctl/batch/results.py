@@ -7,8 +7,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from escrowctl.batch.plan import Batch, Outcomes, outcome_of
-from escrowctl.batch.rows import RESULT, RowContent, cells_of, cells_of_content, decode_row
+from escrowctl.batch.plan import Batch, Outcomes, open_seal, outcome_of
+from escrowctl.batch.rows import RESULT, cells_of, cells_of_content, decode_row
 from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.errors import bad_value
 from escrowctl.files import sync_folder
@@ -61,7 +61,9 @@ def list_rejects(journal: Journal, batch: Batch) -> Iterator[str]:
     for entry in _entries(journal, batch):
         if outcome_of(entry) is not Outcomes.FAILED:
             continue
-        cells: dict[str, JsonValue] = {**cells_of(entry), f"{RESULT}detail": entry.settlement.detail}
+        cells = {**cells_of(entry, flat=not batch.is_json), f"{RESULT}detail": entry.settlement.detail}
+        if batch.reference_field is not None:
+            cells.pop(f"body.{batch.reference_field}", None)
         if batch.is_json:
             yield encode(cells)
         else:
@@ -85,17 +87,32 @@ def _lines(journal: Journal, batch: Batch, *, is_csv: bool) -> Iterator[str]:
 
 
 def _rows(journal: Journal, batch: Batch) -> Iterator[tuple[dict[str, JsonValue], dict[str, JsonValue]]]:
-    """Yield every row's cells, and what became of it, by line: those with an entry, and those still in the plan."""
-    planned = _planned(journal, batch)
-    waiting = next(planned, None)
-    for entry in _entries(journal, batch):
-        while waiting is not None and waiting[0] < (entry.intent.line or 0):
-            yield cells_of_content(batch.kind, waiting[1]), _unsent(waiting[0])
-            waiting = next(planned, None)
-        yield cells_of(entry), _result(entry)
-    while waiting is not None:
-        yield cells_of_content(batch.kind, waiting[1]), _unsent(waiting[0])
-        waiting = next(planned, None)
+    """Yield every row's cells, and what became of it, by line: those with an entry, and those still in the plan.
+
+    While a batch runs, a row moves from the plan to an entry, so the plan is read first: no row is missed.
+    """
+    after = 0
+    while True:
+        planned = journal.storage.planned(batch.name, after=after, limit=_PAGE)
+        entries = journal.in_batch(batch.name, after=after, limit=_PAGE)
+        if not (planned or entries):
+            return
+        # A full page may have more rows behind it, which belong before the rest of the other page.
+        pages = ([row.row for row in planned], [_line(entry) for entry in entries])
+        end = min((page[-1] for page in pages if len(page) == _PAGE), default=None)
+        rows = {row.row: row for row in planned} | {_line(entry): entry for entry in entries}
+        for line, row in sorted(rows.items()):
+            if end is not None and line > end:
+                break
+            after = line
+            if isinstance(row, Entry):
+                yield cells_of(row), _result(row)
+            else:
+                yield cells_of_content(batch.kind, decode_row(open_seal(row))), _unsent(line)
+
+
+def _line(entry: Entry) -> int:
+    return entry.intent.line or 0
 
 
 def _result(entry: Entry) -> dict[str, JsonValue]:
@@ -107,7 +124,7 @@ def _result(entry: Entry) -> dict[str, JsonValue]:
         entry.intent.resource_id or settlement.result_id,
         entry.name,
         Number(str(status)) if status is not None else None,
-        settlement.detail,
+        "; but ".join(filter(None, (settlement.detail, settlement.remark))),
     )
     return dict(zip(_FIELDS, values, strict=True))
 
@@ -120,15 +137,7 @@ def _entries(journal: Journal, batch: Batch) -> Iterator[Entry]:
     after = 0
     while page := journal.in_batch(batch.name, after=after, limit=_PAGE):
         yield from page
-        after = page[-1].intent.line or 0
-
-
-def _planned(journal: Journal, batch: Batch) -> Iterator[tuple[int, RowContent]]:
-    after = 0
-    while page := journal.storage.planned(batch.name, after=after, limit=_PAGE):
-        for row in page:
-            yield row.row, decode_row(row.content)
-        after = page[-1].row
+        after = _line(page[-1])
 
 
 def _csv_line(cells: list[str]) -> str:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from escrowctl.batch.table import Row, text_of
@@ -20,9 +20,13 @@ from escrowctl.writes.requests import RecordOptions, WriteOptions, WriteRequest,
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 _BODY = "body."
 RESULT = "result."
-"""Before the names of the columns that results and rejects add: in a file they are left out."""
+"""Before the names of the columns that results and rejects add."""
+
+REJECTED = f"{RESULT}detail"
+"""Why a row was refused: rejects have it, and go back in."""
 
 _MAX_REFERENCE = 500
+_MOST_NAMED = 20
 
 
 class RowKind(NamedTuple):
@@ -79,19 +83,36 @@ def decode_row(text: str) -> RowContent:
 def check_row(kind: RowKind, row: Row, service: Service) -> RowContent | list[str]:
     """Return a row's content, or everything that is wrong with it."""
     cells, flaws = row.cells, list[str]()
+    for name in kind.used:
+        if not isinstance(cells.get(name), str | Number | None):
+            flaws.append(f'"{name}" must be text or a number, not {_kind_of(cells[name])}')
+    flaws += [f'"{name}" is spelled "{known}"' for name, known in list_misspelled(kind, cells)]
+    if missing := [name for name in kind.required if name not in cells]:
+        flaws.append(f'has no "{missing[0]}"{_named(cells)}')
+    if flaws:
+        return flaws
     amount, currency = _check_money(cells, service, flaws, required=kind is CREATES)
     key = text_of(cells.get(kind.key))
     if kind is RELEASES:
         _try(flaws, lambda: parse_id(key or ""))
     elif key or service.live:
         _check_reference(key, flaws)
-    body = _make_body(cells, flaws, used=kind.used if kind is CREATES else ())
+    set_here: dict[str, str] = {}
+    if kind is CREATES:
+        set_here = {name: name for name in kind.used} | {service.reference_field or "reference": "reference"}
+    body = _make_body(cells, flaws, set_here)
     others = {
         name: cell for name, cell in cells.items() if name not in kind.used and not name.startswith((_BODY, RESULT))
     }
     if flaws:
         return flaws
     return RowContent(key or None, amount, currency, encode(body) if body else None, encode(others) if others else None)
+
+
+def list_misspelled(kind: RowKind, columns: Iterable[str]) -> list[tuple[str, str]]:
+    """Return columns that would not be used, with the name that was meant: they differ in case or in spaces."""
+    folded = ((name, name.strip().casefold()) for name in columns)
+    return [(name, known) for name, known in folded if known in kind.used and name != known]
 
 
 def request_row(kind: RowKind, row: RowContent, service: Service, *, name: str, found: Located | None) -> WriteRequest:
@@ -112,8 +133,8 @@ def expectations_of(row: RowContent) -> RecordOptions:
     return RecordOptions(expected_amount=amount, expected_currency=row.currency)
 
 
-def cells_of(entry: Entry) -> dict[str, JsonValue]:
-    """Return the cells of the row that an entry was made from, by column."""
+def cells_of(entry: Entry, *, flat: bool = True) -> dict[str, JsonValue]:
+    """Return the cells of the row that an entry was made from, by column; `flat`: none is an object."""
     intent = entry.intent
     cells: dict[str, JsonValue] = dict(_read_object(intent.columns))
     body = _read_object(intent.body)
@@ -125,7 +146,7 @@ def cells_of(entry: Entry) -> dict[str, JsonValue]:
         cells["reference"] = intent.reference
     if intent.has_no_id:
         body = {name: value for name, value in body.items() if name not in CREATES.used}
-    return cells | dict(_flat(body, _BODY))
+    return cells | dict(_flat(body, _BODY) if flat else {f"{_BODY}{name}": item for name, item in body.items()})
 
 
 def cells_of_content(kind: RowKind, row: RowContent) -> dict[str, JsonValue]:
@@ -141,11 +162,12 @@ def _check_money(
     amount, currency = (text_of(cells.get(name)) for name in ("amount", "currency"))
     if not (required or amount or currency):
         return None, None
-    found = _try(flaws, lambda: parse_amount(amount or "", name="amount")) if required or amount else None
+    for name, cell in (("amount", amount), ("currency", currency)):
+        if not cell:
+            flaws.append(f"{name} is empty" + ("" if required else ": write both amount and currency, or neither"))
+    found = _try(flaws, lambda: parse_amount(amount, name="amount")) if amount else None
     known = (
-        _try(flaws, lambda: parse_currency(currency or "", listed=service.currencies, name="currency"))
-        if required or currency
-        else None
+        _try(flaws, lambda: parse_currency(currency, listed=service.currencies, name="currency")) if currency else None
     )
     if isinstance(found, Number) and isinstance(known, str):
         _try(flaws, lambda: check_minor_digits(found, known, name="amount"))
@@ -159,8 +181,8 @@ def _check_reference(reference: str | None, flaws: list[str]) -> None:
         flaws.append(f"reference must be one line of 1 to {_MAX_REFERENCE} printable characters")
 
 
-def _make_body(cells: Mapping[str, JsonValue], flaws: list[str], *, used: tuple[str, ...]) -> dict[str, JsonValue]:
-    """Return the object that the `body.X` cells make; an empty cell adds nothing."""
+def _make_body(cells: Mapping[str, JsonValue], flaws: list[str], set_here: Mapping[str, str]) -> dict[str, JsonValue]:
+    """Return the object that the `body.X` cells make, without those that a column sets; an empty cell adds nothing."""
     body: dict[str, JsonValue] = {}
     for name, cell in cells.items():
         if not name.startswith(_BODY) or cell in ("", None):
@@ -173,11 +195,29 @@ def _make_body(cells: Mapping[str, JsonValue], flaws: list[str], *, used: tuple[
             flaws.append(f'column "{name}" cannot be put into the body')
             continue
         place[last] = cell
-    if taken := [name for name in used if name in body]:
-        flaws.append(f'column "{_BODY}{taken[0]}" is not allowed: the column "{taken[0]}" sets it')
+    # Whoever reads the body may not tell capitals apart, and take the last.
+    flaws += [
+        f'column "{_BODY}{name}" is not allowed: the column "{column}" sets it'
+        for name in body
+        if (column := set_here.get(name, set_here.get(name.casefold())))
+    ]
     if body and hash_values(body) != body:
         flaws.append("the body has a value that looks like a secret: a batch does not store secrets")
     return body
+
+
+def _kind_of(cell: JsonValue) -> str:
+    match cell:
+        case list():
+            return "a list"
+        case dict():
+            return "an object"
+        case _:
+            return encode(cell)
+
+
+def _named(cells: Mapping[str, JsonValue]) -> str:
+    return f": it has {', '.join(list(cells)[:_MOST_NAMED])}" if cells else ""
 
 
 def _flat(value: JsonValue, prefix: str) -> list[tuple[str, JsonValue]]:

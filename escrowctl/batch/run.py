@@ -5,13 +5,13 @@ intents of the next rows), and only then hands the next rows out. So no row is o
 durable, and a commit is shared by as many rows as came in meanwhile.
 """
 
+import contextlib
 import heapq
 from collections.abc import Iterator
 from typing import TypeGuard
 
-from escrowctl.batch.check import count_rows
 from escrowctl.batch.crew import Crew
-from escrowctl.batch.flight import Requests, Row
+from escrowctl.batch.flight import Requests, Row, compare_ids
 from escrowctl.batch.halts import Halts
 from escrowctl.batch.pace import Pace
 from escrowctl.batch.plan import Batch, Outcomes, Todo, outcome_of
@@ -34,7 +34,7 @@ _AHEAD_COMMITS, _MEASURED_SECONDS = 3, 0.25
 """Rows are begun ahead of those being sent for as long as so many commits take."""
 _FIRST_RETRY = 0.5
 _MOST_WAITS = 20
-_LOST = "the process that sent it ended"
+_SERVER_ERROR = 500
 
 
 class Run:
@@ -67,6 +67,8 @@ class Run:
         self._todos: Iterator[Todo] = iter(())
         self._is_last = False
         self._rows: dict[int, Row] = {}
+        self._came: list[tuple[Row, Settlement]] = []
+        """What came of rows that were sent, and is not on record yet."""
         self._later: list[tuple[float, Row]] = []
         self._counts = dict.fromkeys(Outcomes, 0)
         self._stopped: ErrorCode | None = None
@@ -76,16 +78,20 @@ class Run:
     def go(self, todos: Iterator[Todo]) -> Ending:
         """Send rows until there are none left, or the run ends before; call it inside `signals.held()`.
 
-        Raises EscrowctlError where the journal cannot be used: what was on its way is then unknown.
+        Raises EscrowctlError where the journal cannot be used, with what became of the rows until then.
         """
         self._todos = todos
         while True:
-            self._heed_signals()
-            settlements, ready = self._take_in()
-            self._commit(ready + self._admit(len(ready)), settlements)
+            try:
+                self._heed_signals()
+                ready = self._take_in()
+                self._commit(ready + self._admit(len(ready)))
+            except EscrowctlError as error:
+                self._lose_journal(error)
+                raise
             self._watch.show_progress(self.tally)
             if not self._rows and (self._ends or (self._is_last and not self._later)):
-                return Ending(self.tally, self._halts.remarks, self._stopped, self._halts.why)
+                return Ending(self._stopped, self._halts.why)
 
     @property
     def tally(self) -> Tally:
@@ -99,31 +105,41 @@ class Run:
 
     # What comes in
 
-    def _take_in(self) -> tuple[list[tuple[Row, Finding]], list[Row]]:
-        """Return the rows that were sent, with what came of them, and those whose record was read."""
+    def _take_in(self) -> list[Row]:
+        """Take in what came of rows that were sent; return those whose record was read, and that go out next."""
         findings, lost = self._collect()
-        settlements: list[tuple[Row, Finding]] = []
         ready: list[Row] = []
         for finding in findings:
             row = self._rows.pop(finding.line)
             if finding.defect:
-                self._watch.note_defect(finding.defect)
+                self._watch.note_defect(finding.defect, finding.frames)
             if finding.settlement is not None:
-                self._weigh(row, finding, finding.settlement)
-                settlements.append((row, finding))
+                lately = ((other.sent, known) for other, known in self._came)
+                settlement = compare_ids(self._journal, row.sent, finding.settlement, lately)
+                self._weigh(row, finding, settlement)
+                self._came.append((row, settlement))
             elif finding.why is not None:
-                self._note_unsent(row, EscrowctlError(*finding.why))
+                self._weigh_unread(row, EscrowctlError(*finding.why))
             elif row.unsettled and self._is_proven(finding.record):
                 self._settle_as_read(row, finding.record)
-            elif not self._ends:
+            else:
                 row.before = finding.record
                 ready.append(row)
-        for line in lost:
-            self._halts.halt(_LOST)
+        if lost:
+            self._lose(lost)
+        return [] if self._ends else ready
+
+    def _lose(self, lines: set[int]) -> None:
+        """Note that nothing more comes of these rows: the process that sends has ended."""
+        why = f"the process that sent it {self._crew.ended_by}"
+        if self._stopped is None:
+            self._halts.halt(f"the process that sends {self._crew.ended_by}")
+        else:
+            why = Fault.INTERRUPTED.value
+        for line in lines:
             row = self._rows.pop(line)
             if row.is_sent:
-                settlements.append((row, Finding(line, settlement=Settlement(Outcome.UNKNOWN, _LOST))))
-        return settlements, ready
+                self._came.append((row, Settlement(Outcome.UNKNOWN, why)))
 
     def _collect(self) -> tuple[list[Finding], set[int]]:
         now = self._runtime.monotonic()
@@ -168,7 +184,9 @@ class Run:
         self._pace.note_sent(len(admitted), now)
         if not self._batch.kind.operation.once_only:
             return admitted
-        self._rows |= {row.line: row for row in admitted}
+        for row in admitted:
+            row.sent_at = now
+            self._rows[row.line] = row
         self._crew.submit([Job(row.line, row.request, row.options, unsettled=row.unsettled) for row in admitted])
         return []
 
@@ -181,22 +199,17 @@ class Run:
 
     # One commit
 
-    def _commit(self, ready: list[Row], settlements: list[tuple[Row, Finding]]) -> None:
+    def _commit(self, ready: list[Row]) -> None:
         """Record outcomes and the intents of the next rows, and hand those out."""
         rows = [row for row in ready if self._lock(row)]
-        if not rows and not settlements:
+        if not rows and not self._came:
             return
-        outcomes = [(row.sent, finding.settlement) for row, finding in settlements if finding.settlement is not None]
         started = self._runtime.monotonic()
-        try:
-            begun, settled = self._journal.write_all([self._requests.begin(row) for row in rows], outcomes)
-        except EscrowctlError as error:
-            raise self._lose_journal(error, settlements, outcomes) from error
-        for (row, finding), result in zip(settlements, settled, strict=True):
-            self._conclude(row, finding, result)
-        jobs = []
+        begun, settled = self._journal.write_all([self._requests.begin(row) for row in rows], self._settlements)
         now = self._runtime.monotonic()
-        self._measure(len(settlements), now, now - started)
+        self._measure(len(settled), now, now - started)
+        self._conclude_all(settled)
+        jobs = []
         for row, answer in zip(rows, begun, strict=True):
             if isinstance(answer, EscrowctlError):
                 self._unlock(row)
@@ -219,25 +232,34 @@ class Run:
             self._speed = (before + count) / (now - since)
             self._measured = (now, 0)
 
-    def _lose_journal(
-        self, error: EscrowctlError, settlements: list[tuple[Row, Finding]], outcomes: list[tuple[Entry, Settlement]]
-    ) -> EscrowctlError:
-        """Record at least what came in, where that is still possible; return what to report."""
-        try:
-            settled = self._journal.settle_all(outcomes) if outcomes else []
-        except EscrowctlError:
-            unknown = len(self._rows) + len(outcomes)
-        else:
-            for (row, finding), result in zip(settlements, settled, strict=True):
-                self._conclude(row, finding, result)
-            unknown = len(self._rows)
-        if not unknown:
+    @property
+    def _settlements(self) -> list[tuple[Entry, Settlement]]:
+        return [(row.sent, settlement) for row, settlement in self._came]
+
+    def _conclude_all(self, settled: list[Entry | EscrowctlError]) -> None:
+        came, self._came = self._came, []
+        for (row, _), result in zip(came, settled, strict=True):
+            self._conclude(row, result)
+
+    def _lose_journal(self, error: EscrowctlError) -> None:
+        """Record at least what came in, where that is still possible; what is on its way is unknown."""
+        self._halts.halt(error.message)
+        with contextlib.suppress(EscrowctlError):
+            self._conclude_all(self._journal.settle_all(self._settlements))
+        waiting = [*self._rows.values(), *(row for _, row in self._later)]
+        self._counts[Outcomes.UNKNOWN] += len(self._came) + sum(row.is_sent or row.unsettled for row in waiting)
+
+    def with_counts(self, error: EscrowctlError) -> EscrowctlError:
+        """Return the error of a run that could not go on, or not be summed up: with what it has sent until then."""
+        done, failed, unknown, _ = self._counts.values()
+        if not (done or failed or unknown):
             return error
+        told = ", ".join(f"{count:,} {name}" for name, count in self._counts.items() if count)
         return EscrowctlError(
-            ErrorCode.OUTCOME_UNKNOWN,
-            f"{error.message} It is unknown what became of {count_rows(unknown)} sent before that.",
+            ErrorCode.SOME_UNKNOWN if unknown else ErrorCode.SOME_FAILED,
+            f"{error.message} The rows of {self._batch.name} that this command sent before: {told.replace('_', ' ')}.",
             hint=error.hints,
-            outcome=Outcome.UNKNOWN,
+            outcome=Outcome.UNKNOWN if unknown else None,
             facts={"batch": self._batch.name},
         )
 
@@ -249,9 +271,9 @@ class Run:
         self._keep_pace(row, finding, settlement)
         row.goes_again = self._may_go_again(row, finding, settlement)
         if not row.goes_again:
-            self._halts.weigh(row, settlement, outcome_of(entry), finding.remark)
+            self._halts.weigh(row, settlement, outcome_of(entry))
 
-    def _conclude(self, row: Row, finding: Finding, result: Entry | EscrowctlError) -> None:
+    def _conclude(self, row: Row, result: Entry | EscrowctlError) -> None:
         """Count a row whose outcome is on record, or put it back where it goes again."""
         self._unlock(row)
         if isinstance(result, EscrowctlError):
@@ -271,9 +293,9 @@ class Run:
         if result.state is not State.DONE:
             return
         if row.was_first:
-            self._watch.show_canary(row.line, result, finding.remark)
-        elif finding.remark:
-            self._watch.note_remark(row.line, result, finding.remark)
+            self._watch.show_canary(row.line, result)
+        elif result.settlement.remark is not None:
+            self._watch.note_remark(row.line, result, result.settlement.remark)
 
     def _is_proven(self, record: Located | None) -> TypeGuard[Located]:
         kind = kind_of(self._batch.kind.operation.name)
@@ -291,11 +313,11 @@ class Run:
         self._counts[Outcomes.DONE] += 1
         if not self._halts.canary_passed:
             self._halts.canary_passed = True
-            self._watch.show_canary(row.line, row.entry, "")
+            self._watch.show_canary(row.line, row.entry)
 
     def _keep_pace(self, row: Row, finding: Finding, settlement: Settlement) -> None:
         now, status = self._runtime.monotonic(), settlement.http_status
-        if status in THROTTLED or finding.asked is not None:
+        if status in THROTTLED or (finding.asked is not None and status is not None and status >= _SERVER_ERROR):
             self._pace.note_refused(now, sent=row.sent_at, asked=finding.asked)
         elif status is not None:
             self._pace.note_taken(now)
@@ -305,6 +327,16 @@ class Run:
         if not finding.may_go_again or self._pace.is_hopeless:
             return False
         return settlement.http_status in THROTTLED or row.attempts < ATTEMPTS
+
+    def _weigh_unread(self, row: Row, error: EscrowctlError) -> None:
+        """Decide what follows for a row that cannot be read before it is sent: of a throttled one, that it waits."""
+        if error.code is ErrorCode.RATE_LIMITED and not self._ends:
+            now = self._runtime.monotonic()
+            self._pace.note_refused(now, sent=row.sent_at, asked=None)
+            if not self._pace.is_hopeless:
+                heapq.heappush(self._later, (now, row))
+                return
+        self._note_unsent(row, error)
 
     def _note_unsent(self, row: Row, error: EscrowctlError) -> None:
         """Count a row that was not sent; it stays in the plan."""
@@ -352,7 +384,5 @@ class Run:
             if self._rows:
                 self._watch.show_stopping(len(self._rows))
             return
+        # What it has answered is still taken in; the rest is lost.
         self._crew.kill()
-        cut = Settlement(Outcome.UNKNOWN, Fault.INTERRUPTED.value)
-        rows = [self._rows.pop(line) for line in list(self._rows)]
-        self._commit([], [(row, Finding(row.line, settlement=cut)) for row in rows if row.is_sent])

@@ -22,6 +22,10 @@ class Flaw(NamedTuple):
     why: str
 
 
+class NotRowsError(ValueError):
+    """What a file is that has no rows, as the end of a sentence about it."""
+
+
 class Row(NamedTuple):
     """A row's cells under their columns; CSV has texts alone."""
 
@@ -30,7 +34,10 @@ class Row(NamedTuple):
 
 
 class Table:
-    """The rows of one file. `columns` are complete once all rows were read: JSON lines may add one at any time."""
+    """The rows of one file. `columns` are complete once all rows were read: JSON lines may add one at any time.
+
+    `rows` raises NotRowsError where the file is something else.
+    """
 
     def __init__(self, source: BinaryIO) -> None:
         self.columns: dict[str, None] = {}
@@ -43,6 +50,8 @@ class Table:
 
     def rows(self) -> Iterator[Row | Flaw]:
         """Yield every row, or what is wrong with it; blank lines are none."""
+        if why := _find_other_format(self._lines.first):
+            raise NotRowsError(why)
         return self._json_rows() if self.is_json else self._csv_rows()
 
     def _json_rows(self) -> Iterator[Row | Flaw]:
@@ -81,8 +90,7 @@ class Table:
             elif header is None:
                 header = [name.strip() for name in cells]
                 if flaw := _find_header_flaw(header):
-                    yield Flaw(start, flaw)
-                    return
+                    raise NotRowsError(flaw)
                 self.columns = dict.fromkeys(header)
             elif len(cells) != len(header):
                 yield Flaw(start, f"has {len(cells)} cells, but the header has {len(header)}")
@@ -138,9 +146,23 @@ def _find_delimiter(header: str) -> str:
 
 def _find_header_flaw(names: list[str]) -> str:
     if "" in names:
-        return "is the header, and one of its columns has no name"
+        return "has a column without a name in its first line"
     twice = next((name for name in names if names.count(name) > 1), None)
-    return f'is the header, and has the column "{twice[:_SHOWN]}" twice' if twice is not None else ""
+    return f'has the column "{twice[:_SHOWN]}" twice in its first line' if twice is not None else ""
+
+
+def _find_other_format(start: str) -> str:
+    """Return what a file is by its first line, where that is no table, and what to do; empty: it may be one."""
+    if start.startswith("PK\x03\x04"):
+        return "is a workbook or an archive, not text: save the sheet as CSV (UTF-8)"
+    # Bytes that are no UTF-8, as `_Lines` reads them.
+    if start.startswith(("\udcff\udcfe", "\udcfe\udcff")):
+        return "is UTF-16 text: save it as UTF-8"
+    if start.lower().startswith("sep="):
+        return f'begins with "{start.strip()}", which only spreadsheets understand: remove that line'
+    if start.lstrip().startswith("["):
+        return "is a JSON array: write one object in each line, as jq -c '.[]' does"
+    return ""
 
 
 def text_of(value: JsonValue) -> str | None:

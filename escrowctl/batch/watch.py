@@ -23,7 +23,7 @@ class Tally(NamedTuple):
 class Watch(Protocol):
     """What a run reports to."""
 
-    def show_canary(self, line: int, entry: Entry, remark: str) -> None:
+    def show_canary(self, line: int, entry: Entry) -> None:
         """The first row of the run is done."""
 
     def show_progress(self, tally: Tally) -> None:
@@ -38,14 +38,12 @@ class Watch(Protocol):
     def note_remark(self, line: int, entry: Entry, remark: str) -> None:
         """A row is done, but not quite what was asked for."""
 
-    def note_defect(self, name: str) -> None:
-        """Escrowctl itself failed at a row, which is accounted for."""
+    def note_defect(self, name: str, frames: str) -> None:
+        """Escrowctl itself failed at a row, which is accounted for: the error's name, and where it was raised."""
 
 
 class Ending(NamedTuple):
     """How a run ended: by itself, by a signal (`stopped`), or because the rest would fail too (`halted`)."""
 
-    tally: Tally
-    remarks: int = 0
     stopped: ErrorCode | None = None
     halted: str = ""

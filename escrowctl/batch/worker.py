@@ -1,5 +1,6 @@
 """What is done for a row outside of the journal's process: it is read where a release needs that, sent, and judged."""
 
+import traceback
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -43,8 +44,8 @@ class Finding(NamedTuple):
 
     Of a reading the record, or the code and sentence of why the row cannot be sent (`why`). Of a write the
     settlement to record; `may_go_again`: the same write may be sent again; `asked`: how many seconds the
-    service asked to wait; `remark`: in what a write that is done is not what was asked for. `defect` is the
-    name of an error of escrowctl's own.
+    service asked to wait. `defect` is the
+    name of an error of escrowctl's own, `frames` where it was raised.
     """
 
     line: int
@@ -53,8 +54,12 @@ class Finding(NamedTuple):
     settlement: Settlement | None = None
     may_go_again: bool = False
     asked: float | None = None
-    remark: str = ""
     defect: str = ""
+    frames: str = ""
+
+    def with_defect(self, error: BaseException) -> "Finding":
+        """Return it with the defect."""
+        return self._replace(defect=type(error).__name__, frames="".join(traceback.format_exception(error)))
 
 
 class Worker:
@@ -76,9 +81,9 @@ class Worker:
             found = self._write(job, job.entry) if job.entry is not None else self._inspect(job)
         except Exception as error:  # noqa: BLE001 - the journal's process must hear of every row
             self._defects.append(error)
-            found = _failed(job, error)
+            found = _as_unknown(job, error)
         if self._defects:
-            found = found._replace(defect=type(self._defects.pop()).__name__)
+            found = found.with_defect(self._defects.pop())
             self._defects.clear()
         return found
 
@@ -121,27 +126,30 @@ class Worker:
         read_back = ReadBack(
             job.request, job.options, self._service, self._reader, draft, signals=self._signals, runtime=self._runtime
         )
-        settlement, remark = result.sent.settlement, ""
+        settlement = result.sent.settlement
         try:
-            concluded = read_back.conclude(result)
-            settlement = concluded.sent.settlement
-            if not settlement.verified:
-                remark = f"accepted, but not confirmed: the status is {concluded.status_after or 'unknown'}"
+            settlement = read_back.conclude(result).sent.settlement
         except EscrowctlError as error:
             settlement = draft.settlement or settlement
-            remark = error.message if settlement.state is State.DONE else ""
-        return found._replace(settlement=settlement, remark=remark)
+            if settlement.state is State.DONE:
+                after = error.facts.get("status_after")
+                remark = f"not confirmed: the status is {after}" if after else "not confirmed: it cannot be read now"
+                settlement = settlement._replace(remark=remark)
+        return found._replace(settlement=settlement)
 
     def _check_created(self, found: Finding, result: WriteResult) -> Finding:
         """Compare what was created with what was sent; a create that was only accepted (202) is read first."""
-        entry, located = result.sent, result.record.located if result.record else None
+        entry, record = result.sent, result.record
         if entry.state is State.UNKNOWN:
             judged = judge_stored(self._service, entry)
             proof = prove(entry, judged, self._reader) if judged and judged.result_id else None
-            return found._replace(settlement=proof.settlement) if proof else found
-        if entry.state is not State.DONE or located is None:
-            return found
-        return found._replace(remark=" and ".join(list_all_differences(self._service, located, entry.intent.money)))
+            if proof is None:
+                return found
+            entry, record = entry._replace(settlement=proof.settlement), proof.record or record
+        if entry.state is not State.DONE or record is None:
+            return found._replace(settlement=entry.settlement)
+        remark = " and ".join(list_all_differences(self._service, record.located, entry.intent.money))
+        return found._replace(settlement=entry.settlement._replace(remark=remark or None))
 
 
 class Draft:
@@ -160,7 +168,12 @@ class Draft:
         return self.settle_later(entry, settled_by_reading(entry, detail))
 
 
-def _failed(job: Job, error: Exception) -> Finding:
+def find_defect(job: Job, error: Exception) -> Finding:
+    """Return what came of a job that escrowctl itself failed at."""
+    return _as_unknown(job, error).with_defect(error)
+
+
+def _as_unknown(job: Job, error: Exception) -> Finding:
     name = type(error).__name__
     if job.entry is None:
         return Finding(job.line, why=(ErrorCode.DEFECT, f"internal error in escrowctl ({name})."))

@@ -10,12 +10,13 @@ import tomllib
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator, model_validator
 from pydantic.fields import FieldInfo
 
 from escrowctl.config.service import FAILED, MAX_TIMEOUT, PENDING
 from escrowctl.contract.money import check_minor_digits, parse_amount, parse_currency
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
+from escrowctl.contract.redaction import is_private
 from escrowctl.errors import EscrowctlError, bad_value
 
 Value = str | int | float | bool | list[str]
@@ -95,6 +96,13 @@ class Profile(_Strict):
     journal_id: Annotated[str, StringConstraints(pattern=_UUID)] | None = Field(
         default=None, description="a journal's id, as `escrowctl config path` prints it"
     )
+
+    @field_validator("reference_field")
+    @classmethod
+    def _check_reference_field(cls, name: str | None) -> str | None:
+        if name is not None and is_private(name):
+            raise ValueError(f'"{name}" is named like a secret, which escrowctl does not store: choose another field')
+        return name
 
     @model_validator(mode="after")
     def _check_caps(self) -> Self:

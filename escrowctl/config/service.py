@@ -99,6 +99,10 @@ class Service(NamedTuple):
         """The names that local guards know it by: a profile's `service_id` joins origins and separates none."""
         return tuple(dict.fromkeys((self.identity, self.site or self.identity)))
 
+    def is_at(self, url: str) -> bool:
+        """Whether a URL belongs to this service's base URL, where its key may go."""
+        return self.sandbox or url.startswith(f"{self.origin.base_url.rstrip('/')}/")
+
     @property
     def deduplicates(self) -> bool:
         """Whether it recognises a repeated Idempotency-Key: one request and its repetitions are then one write."""

@@ -66,4 +66,5 @@ def fold_reference(text: str) -> str:
     if text.isascii():
         # It is composed and has none of them; to compile the pattern costs more than all else here.
         return text.strip()
-    return re.sub(_INVISIBLE, "", unicodedata.normalize("NFC", text)).strip()
+    # First without what is invisible: between two characters, it keeps them from being composed.
+    return unicodedata.normalize("NFC", re.sub(_INVISIBLE, "", text)).strip()

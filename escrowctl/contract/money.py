@@ -71,6 +71,11 @@ def sum_exactly(amounts: Iterable[Decimal]) -> Decimal:
     return total
 
 
+def multiply_exactly(amount: Decimal, count: int) -> Decimal:
+    """Return an amount so many times, without rounding."""
+    return _EXACT.multiply(amount, Decimal(count))
+
+
 def parse_amount(text: str, *, name: str = "--amount") -> Number:
     """Return the amount that `text` spells, its token untouched.
 

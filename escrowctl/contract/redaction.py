@@ -263,7 +263,7 @@ def _cover(value: JsonValue, name: str, secret: Callable[[str], str], other: Cal
             return {key: _cover(item, key, secret, other) for key, item in value.items()}
         case list():
             return [_cover(item, name, secret, other) for item in value]
-        case str() | Number() if _is_private(name):
+        case str() | Number() if is_private(name):
             return secret(str(value))
         case str():
             return other(value)
@@ -272,7 +272,8 @@ def _cover(value: JsonValue, name: str, secret: Callable[[str], str], other: Cal
 
 
 @lru_cache(maxsize=256)
-def _is_private(name: str) -> bool:
+def is_private(name: str) -> bool:
+    """Whether a field is named like a secret."""
     bare = _bare(name)
     return any(word.replace(" ", "") in bare for word in _PRIVATE_NAMES)
 

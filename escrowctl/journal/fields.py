@@ -96,6 +96,7 @@ FIELDS = (
     Field("reply", "settlement.reply", _SETTLEMENT, nullable=True, shown=True),
     Field("may_repeat", "settlement.may_repeat", _SETTLEMENT, int, decode=bool),
     Field("verified", "settlement.verified", _SETTLEMENT, int, since=2, decode=bool),
+    Field("remark", "settlement.remark", _SETTLEMENT, nullable=True, since=8, queried=True, shown=True),
     Field("settled_at", "settled_at", _IMPORT, nullable=True, spelling=_TIME, shown=True),
     Field("resends", "resends", _IMPORT, int, since=4),
     Field("batch", "intent.batch", _INTENT, nullable=True, spelling=_BATCH, since=8, queried=True, shown=True),

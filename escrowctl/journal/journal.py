@@ -166,11 +166,10 @@ class Journal:
         """Return up to `limit` entries of a batch by line, as they are now, those after a line."""
         return [self._read_now(entry) for entry in self.storage.in_batch(batch, after=after, limit=limit)]
 
-    def drop_plan(self, first: PlanRow) -> None:
-        """Remove the rows of a batch that are not sent, and store its row 0 anew."""
+    def replan(self, row: PlanRow) -> None:
+        """Store one row of a batch anew."""
         with self._checked_commit() as commit:
-            commit.transaction.drop_plan(first.batch)
-            commit.transaction.plan([first])
+            commit.transaction.plan([row])
 
     def find_overlaps(self, intents: Sequence[Intent]) -> list[list[Entry]]:
         """Return, for each intent, the entries under its reference, or under its id for a once-only write.
@@ -195,6 +194,10 @@ class Journal:
     def hold(self, name: str) -> bool:
         """Take a lock by name without waiting; False where another process has it. It ends with this process."""
         return self._locks.hold(name)
+
+    def is_held(self, name: str) -> bool:
+        """Whether any process, or this one, has a lock by name."""
+        return self._locks.is_held(name)
 
     def free(self, name: str) -> None:
         """Give a lock back."""

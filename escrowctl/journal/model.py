@@ -134,7 +134,8 @@ class Settlement(NamedTuple):
     """What became of one attempt; `outcome` None: nothing yet. `detail` is a sentence.
 
     `may_repeat` marks a 425 or 429. `verified`: the service reported it as done. `not_applied`: an operator
-    decided that it was not applied; this overrides `outcome`.
+    decided that it was not applied; this overrides `outcome`. `remark` says in what a write that is done is
+    not what was asked for.
     """
 
     outcome: Outcome | None
@@ -145,6 +146,7 @@ class Settlement(NamedTuple):
     may_repeat: bool = False
     verified: bool = False
     not_applied: bool = False
+    remark: str | None = None
 
     @property
     def state(self) -> State:
@@ -229,7 +231,13 @@ def settled_by_reading(entry: Entry, detail: str, *, result_id: str | None = Non
     reply = known.reply if entry.state is State.DONE else None
     created = result_id or known.result_id
     return known._replace(
-        outcome=Outcome.DONE, detail=detail, result_id=created, reply=reply, verified=True, not_applied=False
+        outcome=Outcome.DONE,
+        detail=detail,
+        result_id=created,
+        reply=reply,
+        verified=True,
+        not_applied=False,
+        remark=None,
     )
 
 

@@ -44,11 +44,15 @@ class Total(NamedTuple):
 class BatchSum(NamedTuple):
     """How many rows of a batch have entries in one state as it is stored, in one currency (None: unknown).
 
-    `amount` is their exact sum.
+    `amount` is their exact sum. Of refusals, `http_status` and `may_repeat` are those of the settlement;
+    `has_remark`: they are done, but not as asked.
     """
 
     state: State
     currency: str | None
+    http_status: int | None
+    may_repeat: bool
+    has_remark: bool
     rows: int
     amount: Decimal
 
@@ -113,9 +117,6 @@ class Transaction(Protocol):
 
     def unplan(self, batch: str, row: int) -> None:
         """Remove a row of a batch's plan."""
-
-    def drop_plan(self, batch: str) -> None:
-        """Remove a batch's plan."""
 
 
 class Storage(Protocol):

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         raw: bool
 
 
+_USUAL_WIDTH = 80
 _MIN_WIDTH = 40
 _RED, _RESET = "\x1b[1;31m", "\x1b[0m"
 
@@ -183,7 +184,12 @@ class Console:
 
     def draw(self, text: str) -> None:
         """Put a text in the place of the last one that was drawn, on a line of stderr that stays open."""
-        self._write_error(f"\r{safe(self._starred(text))}\x1b[K")
+        try:
+            width = os.get_terminal_size(self._stderr.fileno()).columns
+        except (OSError, ValueError):
+            width = _USUAL_WIDTH
+        # A text that fills the line would begin the next one, where nothing takes it back.
+        self._write_error(f"\r{safe(self._starred(text))[: width - 1]}\x1b[K")
 
     def trace(self, message: str) -> None:
         """Write what was sent and received, under `-v` and `--debug`."""

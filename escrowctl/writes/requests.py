@@ -94,8 +94,9 @@ def request_create(
     if options.reference is not None and service.reference_field is not None:
         added.setdefault(service.reference_field, options.reference)
     for name in added:
-        if name in body:
-            raise bad_value(f'--data has "{name}", which --{name} sets: leave it out of --data.')
+        # Whoever reads it may not tell capitals apart, and take the last.
+        if name.casefold() in body:
+            raise bad_value(f'--data has "{name}", which --{name.casefold()} sets: leave it out of --data.')
     return request_create_of(body | added, options, money=money)
 
 

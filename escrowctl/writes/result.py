@@ -6,7 +6,7 @@ from escrowctl.client.http import Answer
 from escrowctl.client.problem import REFUSAL_CODES, connection_hint, refusal_hint
 from escrowctl.config.service import Service
 from escrowctl.contract.record import Located, Record
-from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Hint, Hints, Outcome, command, not_sent
+from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Hint, Outcome, command, not_sent
 from escrowctl.journal.model import LOST_IN_FLIGHT, WHILE_EXPORTED, Entry, Settlement, State
 from escrowctl.writes.kinds import kind_of
 
@@ -73,7 +73,7 @@ def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
                 result.code or REFUSAL_CODES.get(status, ErrorCode.REFUSED),
                 f"the service refused the {verb}: {settlement.detail}.",
                 effect=NOTHING_SENT_NOW if result.replayed else "",
-                hint=_throttled_hint(service) if settlement.may_repeat else refusal_hint(service, status),
+                hint=throttled_hints(service) if settlement.may_repeat else refusal_hint(service, status),
                 outcome=Outcome.REFUSED,
                 facts=facts,
             )
@@ -107,14 +107,15 @@ def not_recorded(entry: Entry, settlement: Settlement, error: EscrowctlError) ->
     )
 
 
-def _throttled_hint(service: Service) -> Hints:
+def throttled_hints(service: Service) -> tuple[Hint, ...]:
+    """Return how a write that was throttled is sent again."""
     goal, unprocessed = "to let escrowctl retry such a write", "if a 429 or 425 always means that nothing was done"
     if service.profile is None:
         return (
             Hint("escrowctl auth login", f"{goal}, first create a profile"),
             Hint("escrowctl config set retry_throttled true", f"then, {unprocessed}"),
         )
-    return command("config set retry_throttled true", f"{goal}, {unprocessed}")
+    return (command("config set retry_throttled true", f"{goal}, {unprocessed}"),)
 
 
 def _how_often(entry: Entry) -> str:

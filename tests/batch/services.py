@@ -22,30 +22,41 @@ class BatchService:
     """Creates and releases escrows; `applied` counts what was carried out, by create's reference or released id."""
 
     answer: Answer = as_usual
+    answer_read: Callable[[int], str] = lambda _number: ""
+    """How to answer the n-th read (from 1): a status line, "" with the record."""
+    reports: Callable[[float], float] = lambda amount: amount
+    """The amount of the escrow that a create of an amount makes."""
+    name_next: Callable[[int], str] = lambda number: f"tx_made{number}"
+    """The id of the n-th escrow that is created."""
     deduplicates: bool = False
     shows_releases: bool = True
     applied: Counter[str] = field(default_factory=Counter)
     received: list[str] = field(default_factory=list)
     at_once: int = 0
     most_at_once: int = 0
-    connections: set[int] = field(default_factory=set)
+    peers: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
         self._by_key: dict[str, str] = {}
+        self._amounts: dict[str, float] = {}
+        self._reads = 0
         self._made = 0
         self._refusing = 0
 
     def behave(self, seen: Seen, connection: socket.socket) -> None:
         if not seen.is_write:
             resource_id = seen.target.rpartition("/")[2]
-            connection.sendall(self._record(resource_id, 100))
+            with self._lock:
+                self._reads += 1
+                status = self.answer_read(self._reads)
+            connection.sendall(http_reply(status, b'{"detail":"no"}') if status else self._record(resource_id))
             return
         if len(seen.body) < int(seen.header("Content-Length") or 0):
             # Whoever sent it was killed before its end: nothing is carried out.
             return
         with self._lock:
-            self.connections.add(id(connection))
+            self.peers.add(connection.getpeername()[1])
             self.at_once += 1
             self.most_at_once = max(self.most_at_once, self.at_once)
             key = seen.header("Idempotency-Key") or ""
@@ -65,11 +76,13 @@ class BatchService:
         resource_id = self._apply(key, seen)
         if status is None:
             hang_up(seen, connection)
+        elif status and status[0] == "2":
+            connection.sendall(self._record(resource_id, status=status))
         elif status:
             connection.sendall(http_reply(status, b'{"detail":"after it was done"}'))
         else:
             sent = json.loads(seen.body) if seen.body else {}
-            connection.sendall(self._record(resource_id, sent.get("amount", 100), sent.get("currency", "EUR")))
+            connection.sendall(self._record(resource_id, sent.get("currency", "EUR")))
 
     def _apply(self, key: str, seen: Seen) -> str:
         with self._lock:
@@ -80,12 +93,14 @@ class BatchService:
             else:
                 self._made += 1
                 body = json.loads(seen.body)
-                resource_id, name = f"tx_made{self._made}", str(body.get("ref", body["amount"]))
+                resource_id, name = self.name_next(self._made), str(body.get("ref", body["amount"]))
+                self._amounts[resource_id] = self.reports(body["amount"])
             self._by_key[key] = resource_id
             self.applied[name] += 1
             return resource_id
 
-    def _record(self, resource_id: str, amount: float, currency: str = "EUR") -> bytes:
-        status = "released" if self.shows_releases and self.applied[resource_id] else "held"
-        record = {"id": resource_id, "status": status, "amount": amount, "currency": currency}
-        return http_reply("200 OK", json.dumps(record).encode())
+    def _record(self, resource_id: str, currency: str = "EUR", *, status: str = "200 OK") -> bytes:
+        state = "released" if self.shows_releases and self.applied[resource_id] else "held"
+        amount = self._amounts.get(resource_id, 100)
+        record = {"id": resource_id, "status": state, "amount": amount, "currency": currency}
+        return http_reply(status, json.dumps(record).encode())

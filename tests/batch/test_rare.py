@@ -5,7 +5,6 @@ import signal
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,13 +13,13 @@ from conftest import KEY
 from wire_server import Seen
 
 from batch.conftest import Clock, Start, WriteRows, counts_of
+from batch.services import as_usual
 from escrowctl.batch.plan import find_batch, make_batch
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.opening import open_journal
 from escrowctl.journal.sqlite.storage import SqliteStorage
 
 RUN = ("--yes", "--json")
-NOBODY: Callable[[int, Seen], str] = lambda _number, _seen: ""  # noqa: E731 - an answer
 
 
 def open_elsewhere(home: Path) -> Journal:
@@ -61,12 +60,12 @@ def test_rows_of_a_process_that_ended_are_unknown(start: Start, rows: WriteRows)
     service, run = start(answer)
 
     result = run("create", str(rows(40)), *RUN, "--concurrency", "2")
-    service.answer = NOBODY
+    service.answer = as_usual
     resumed = run("resume", "b1", *RUN)
 
     _, failed, unknown, left = counts_of(result)
     assert (result.code, failed, unknown > 0, left > 20) == (12, 0, True, True)
-    assert "the process that sent it ended" in result.err
+    assert "the process that sent it was ended by signal 9" in result.err
     assert counts_of(resumed) == (40 - unknown, 0, unknown, 0)
     assert set(service.applied.values()) == {1}
 
@@ -90,7 +89,7 @@ def test_journal_that_fails_ends_the_run(start: Start, rows: WriteRows, monkeypa
     shown = run("show", "b1", "--json")
 
     done, _, unknown, _ = counts_of(shown)
-    assert (result.code, result.error["code"]) == (12, "outcome_unknown")
+    assert (result.code, result.error["code"]) == (12, "some_unknown")
     assert (done + unknown >= sent, unknown > 0, sent < 40) == (True, True, True)
 
 
@@ -128,7 +127,7 @@ def test_release_without_a_status_that_proves_it_is_done(start: Start, rows: Wri
 
     result = run("release", str(rows(text="id\ntx_1\ntx_2\n")), *RUN)
 
-    assert (result.code, counts_of(result), "not confirmed" in result.err) == (0, (2, 0, 0, 0), True)
+    assert (result.code, counts_of(result), "not_confirmed" in result.err) == (0, (2, 0, 0, 0), True)
 
 
 def test_release_that_the_record_does_not_show_is_told(start: Start, rows: WriteRows) -> None:
@@ -137,7 +136,8 @@ def test_release_that_the_record_does_not_show_is_told(start: Start, rows: Write
 
     result = run("release", str(rows(text="id\ntx_1\ntx_2\n")), *RUN)
 
-    assert (counts_of(result), result.err.count("but the status is still held")) == ((2, 0, 0, 0), 2)
+    assert (result.code, counts_of(result)) == (16, (2, 0, 0, 0))
+    assert "lines 2 (j1), 3 (j2): not confirmed: the status is held" in result.err
 
 
 def test_drop_is_confirmed_by_the_number_of_rows(start: Start, rows: WriteRows) -> None:
@@ -252,14 +252,15 @@ def test_batch_of_a_restored_journal_has_no_plan(start: Start, rows: WriteRows, 
     shown, resumed = run("show", "b1", "--json"), run("resume", "b1", *RUN)
 
     assert (restored.code, resumed.code, shown.json["done"]) == (0, 7, 3)
-    assert "has lost the rows" in resumed.error["message"]
+    assert "not in this journal any more" in resumed.error["message"]
+    assert counts_of(shown) == (3, 0, 0, 2)
 
 
 def test_batch_of_another_key_is_not_resumed(start: Start, rows: WriteRows, home: Path) -> None:
     service, run = start(lambda number, _seen: "401 No" if number > 1 else "")
     run("create", str(rows(5)), *RUN)
     (home / "a.key").write_text("sk_test_another_0123456789")
-    service.answer, sent = NOBODY, len(service.received)
+    service.answer, sent = as_usual, len(service.received)
 
     other = run("resume", "b1", *RUN)
     (home / "a.key").write_text(KEY)
@@ -296,7 +297,8 @@ def test_results_that_cannot_be_written_are_told(start: Start, rows: WriteRows) 
 
     result = run("create", str(rows(3)), "--yes", "--results", "/proc/x.csv")
 
-    assert (result.code, "could not be written" in result.err, len(service.received)) == (0, True, 3)
+    assert (result.code, "could not be written" in result.err, len(service.received)) == (12, True, 3)
+    assert run("show", "b1", "--results", "/proc/x.csv").code == 17
 
 
 def test_failed_rows_of_a_file_sent_before_are_named(start: Start, rows: WriteRows) -> None:
@@ -311,9 +313,12 @@ def test_failed_rows_of_a_file_sent_before_are_named(start: Start, rows: WriteRo
 
 def test_last_row_created_otherwise_than_sent_is_a_failed_check(start: Start, rows: WriteRows) -> None:
     service, run = start()
-    record = service._record  # noqa: SLF001 - a service that changes an amount
-    service._record = lambda made, amount, *more: record(made, 1 if amount == 102 else amount, *more)  # type: ignore[method-assign] # noqa: SLF001
+    service.reports = lambda amount: 1 if amount == 102 else amount
 
     result = run("create", str(rows(3)), *RUN, "--concurrency", "1")
+    again = run("create", str(rows(3)), *RUN, "--skip-done")
+    shown = run("show", "b1")
 
     assert (result.code, counts_of(result)) == (16, (3, 0, 0, 0))
+    assert ("line 4 (j3): its amount is 1" in result.err, "line 4 (j3): its amount is 1" in shown.err) == (True, True)
+    assert again.code == 7

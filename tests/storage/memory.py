@@ -19,7 +19,7 @@ from escrowctl.journal.caps import change_totals
 from escrowctl.journal.chain import EMPTY, Head, Kind, Link
 from escrowctl.journal.fields import Facts
 from escrowctl.journal.fold import Folded, extend, next_link
-from escrowctl.journal.model import Entry, PlanRow, Selection, State
+from escrowctl.journal.model import UNSETTLED, Entry, PlanRow, Selection, State
 from escrowctl.journal.storage import BatchSum, LockKey, Total, TotalKey
 
 
@@ -145,9 +145,6 @@ class MemoryTransaction:
     def unplan(self, batch: str, row: int) -> None:
         self.content.plans.pop((batch, row), None)
 
-    def drop_plan(self, batch: str) -> None:
-        self.content.plans = {key: content for key, content in self.content.plans.items() if key[0] != batch}
-
     def _add(self, link: Link) -> Folded:
         number = link.record.entry
         before = self.content.folded.get(number)
@@ -228,11 +225,14 @@ class MemoryStorage:
         return [entry for line, entry in sorted(found, key=lambda one: one[0]) if line > after][:limit]
 
     def add_up(self, batch: str) -> list[BatchSum]:
-        sums: defaultdict[tuple[State, str | None], list[Decimal]] = defaultdict(list)
+        sums: defaultdict[tuple[State, str | None, int | None, bool, bool], list[Decimal]] = defaultdict(list)
         for entry in self._entries():
             if entry.intent.batch == batch:
-                money = entry.intent.money
-                sums[entry.state, money.currency if money else None].append(money.amount if money else Decimal(0))
+                money, settlement = entry.intent.money, entry.settlement
+                refusal = settlement if entry.state is State.REFUSED else UNSETTLED
+                currency, has_remark = money.currency if money else None, settlement.remark is not None
+                key = (entry.state, currency, refusal.http_status, refusal.may_repeat, has_remark)
+                sums[key].append(money.amount if money else Decimal(0))
         return [BatchSum(*key, len(amounts), sum_exactly(amounts)) for key, amounts in sums.items()]
 
     def _entries(self) -> list[Entry]:

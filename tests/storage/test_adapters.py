@@ -284,15 +284,14 @@ def test_batches_are_listed_in_the_order_of_their_numbers(storage: Storage) -> N
     assert storage.batches() == [PlanRow("b2", 0, ""), PlanRow("b9", 0, "b9 0"), PlanRow("b10", 0, "b10 0")]
 
 
-def test_dropped_plan_is_gone(storage: Storage) -> None:
+def test_row_of_a_plan_is_stored_anew(storage: Storage) -> None:
     with storage.transaction() as transaction:
-        transaction.plan([PlanRow(name, row, "x") for name in ("b1", "b2") for row in (0, 2, 3)])
+        transaction.plan([PlanRow("b1", row, "x") for row in (0, 2)])
     with storage.transaction() as transaction:
-        transaction.drop_plan("b1")
         transaction.plan([PlanRow("b1", 0, "dropped")])
 
-    assert (storage.planned("b1", limit=9), len(storage.planned("b2", limit=9))) == ([], 2)
-    assert storage.batches() == [PlanRow("b1", 0, "dropped"), PlanRow("b2", 0, "x")]
+    assert storage.batches() == [PlanRow("b1", 0, "dropped")]
+    assert storage.planned("b1", limit=9) == [PlanRow("b1", 2, "x")]
 
 
 def test_rows_of_a_batch_are_read_by_line(storage: Storage) -> None:
@@ -308,15 +307,28 @@ def test_rows_of_a_batch_are_added_up_by_state_and_currency(storage: Storage) ->
     moneys = [Money(Number(amount), currency) for amount, currency in amounts]
     writes = [(create(line, batch="b1", line=line, money=money), DONE) for line, money in enumerate(moneys, 2)]
     other = create(9, batch="b2", line=2, money=moneys[0])
+    refused = Settlement(Outcome.REFUSED, "400", 400)
+    throttled = Settlement(Outcome.REFUSED, "429", 429, may_repeat=True)
+    otherwise = DONE._replace(remark="the amount is 1")
+    writes += [
+        (create(line, batch="b1", line=line, money=moneys[0]), settlement)
+        for line, settlement in ((8, refused), (10, refused), (11, throttled), (12, otherwise))
+    ]
     store(storage, *writes, (create(7, batch="b1", line=7, money=moneys[0]), None), (other, DONE))
+    plain: dict[str, Any] = {"http_status": None, "may_repeat": False, "has_remark": False}
 
     found = sorted(storage.add_up("b1"), key=str)
 
     assert found == sorted(
         [
-            BatchSum(State.DONE, "EUR", 3, Decimal("100.30")),
-            BatchSum(State.DONE, "USD", 1, Decimal(100)),
-            BatchSum(State.IN_FLIGHT, "EUR", 1, Decimal("0.10")),
+            BatchSum(State.DONE, "EUR", **plain, rows=3, amount=Decimal("100.30")),
+            BatchSum(State.DONE, "EUR", **plain | {"has_remark": True}, rows=1, amount=Decimal("0.10")),
+            BatchSum(State.DONE, "USD", **plain, rows=1, amount=Decimal(100)),
+            BatchSum(State.REFUSED, "EUR", **plain | {"http_status": 400}, rows=2, amount=Decimal("0.20")),
+            BatchSum(
+                State.REFUSED, "EUR", http_status=429, may_repeat=True, has_remark=False, rows=1, amount=Decimal("0.10")
+            ),
+            BatchSum(State.IN_FLIGHT, "EUR", **plain, rows=1, amount=Decimal("0.10")),
         ],
         key=str,
     )

@@ -1,22 +1,22 @@
 """`escrowctl batch list|show|rejects|drop`."""
 
-from typing import Annotated
-
 import typer
 
 from escrowctl.batch.check import count_rows
-from escrowctl.batch.plan import Outcomes, drop_plan, find_batch, list_batches, take_standing
+from escrowctl.batch.plan import Batch, Outcomes, find_batch, list_batches, sum_up
+from escrowctl.batch.plan import drop as drop_rest
 from escrowctl.batch.results import list_rejects, parse_results_path
-from escrowctl.commands.batch.standing import save_results, show_standing, summarise
+from escrowctl.commands.batch.opening import running_alone
+from escrowctl.commands.batch.summary import explain, save_results, show_summary, summarise
+from escrowctl.commands.batch.typed import NameArgument, ResultsOption
 from escrowctl.contract.json import JsonValue
-from escrowctl.errors import ErrorCode, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
 from escrowctl.options import YesOption
 from escrowctl.output.view import Listing, View
-from escrowctl.session import session_of
+from escrowctl.runtime import ago
+from escrowctl.session import Session, session_of
 
-_COLUMNS = ("batch", "made", "verb", "profile", "rows", "done", "failed", "unknown", "not_sent")
-
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The batch, such as b41.")]
+_COLUMNS = ("batch", "made", "verb", "source", "profile", "rows", "done", "failed", "unknown", "not_sent", "state")
 
 
 def list_all(context: typer.Context) -> None:
@@ -31,19 +31,28 @@ def list_all(context: typer.Context) -> None:
     journal.require_complete()
     views = []
     for batch in list_batches(journal):
-        document = summarise(take_standing(journal, batch))
-        more: dict[str, JsonValue] = {"made": batch.made_at or None, "verb": batch.verb, "profile": batch.profile}
+        summary = sum_up(journal, batch)
+        document = summarise(summary)
+        more: dict[str, JsonValue] = {
+            "made": batch.made_at or None,
+            "verb": batch.verb,
+            "source": batch.source or None,
+            "profile": batch.profile,
+            "state": _state_of(session, batch, left=summary.count(Outcomes.NOT_SENT)),
+        }
         views.append(View(document, batch.name, named=document | more))
     session.console.show_listing(Listing(_COLUMNS, tuple(views)))
 
 
-def show(
-    context: typer.Context,
-    name: NameArgument,
-    results: Annotated[
-        str | None, typer.Option("--results", metavar="FILE", help="Write what became of each row (.csv or .jsonl).")
-    ] = None,
-) -> None:
+def _state_of(session: Session, batch: Batch, *, left: int) -> str:
+    if session.journal_to_read.is_held(batch.lock):
+        return "running"
+    if not left:
+        return "ended"
+    return "dropped" if batch.dropped else "open"
+
+
+def show(context: typer.Context, name: NameArgument, results: ResultsOption = None) -> None:
     """Show what became of a batch's rows.
 
     \b
@@ -52,11 +61,26 @@ def show(
     """
     session = session_of(context)
     path = parse_results_path(results) if results is not None else None
-    session.journal_to_read.require_complete()
-    batch = find_batch(session.journal_to_read, name)
+    journal = session.journal_to_read
+    journal.require_complete()
+    batch = find_batch(journal, name)
+    summary = sum_up(journal, batch)
+    left = summary.count(Outcomes.NOT_SENT)
+    state = _state_of(session, batch, left=left)
+    when = f", created {ago(batch.made_at, session.runtime.now())} from {batch.source}" if batch.made_at else ""
+    run_key = f", run key {batch.run_key}" if batch.run_key is not None else ""
+    session.console.note("batch", f"{name}: {batch.verb}{when}{run_key}; {state}")
     if path is not None:
-        save_results(session, batch, path)
-    show_standing(session, take_standing(session.journal_to_read, batch))
+        try:
+            session.console.note("results", save_results(journal, batch, path))
+        except OSError as error:
+            raise EscrowctlError(
+                ErrorCode.OUTPUT_UNUSABLE, f"{path} could not be written: {error.strerror or error}."
+            ) from error
+    show_summary(session, summary)
+    explain(session, summary)
+    if state == "open":
+        session.next_step(f"batch resume {name}")
 
 
 def rejects(context: typer.Context, name: NameArgument) -> None:
@@ -74,20 +98,25 @@ def rejects(context: typer.Context, name: NameArgument) -> None:
 
 
 def drop(context: typer.Context, name: NameArgument, yes: YesOption = False) -> None:
-    """Give up the rows that a batch has not sent: it can then not be resumed.
+    """Drop the rows that a batch has not sent: it can then not be resumed.
 
     \b
     Example:
       escrowctl batch drop b41
     """
     session = session_of(context)
-    batch = find_batch(session.journal, name)
-    count = take_standing(session.journal, batch).count(Outcomes.NOT_SENT)
-    if not session.journal.hold(batch.lock):
-        raise not_sent(ErrorCode.BUSY, f"another process is running {name} now.", effect="Nothing was changed.")
-    if not yes:
-        lines = [f"  {name}   not sent: {count_rows(count)}", "To give them up, type the number of rows:"]
-        session.prompt.confirm(lines, str(count), why="batch drop needs confirmation", declined="nothing was changed")
-    with session.signals.held():
-        drop_plan(session.journal, batch)
-        session.console.note("dropped", f"{name}: {count_rows(count)} will not be sent")
+    journal = session.journal
+    with running_alone(session, find_batch(journal, name).lock, lambda: find_batch(journal, name)) as batch:
+        assert batch is not None, "it was found before"
+        count = sum_up(journal, batch).count(Outcomes.NOT_SENT)
+        if batch.dropped or not count:
+            why = "was dropped before" if batch.dropped else "has no rows that are not sent"
+            raise not_sent(ErrorCode.ALREADY_DONE, f"{name} {why}.", effect="Nothing was changed.")
+        if not yes:
+            lines = [f"  {name}   not sent: {count_rows(count)}", "To drop them, type the number of rows:"]
+            session.prompt.confirm(
+                lines, str(count), why="batch drop needs confirmation", declined="nothing was changed"
+            )
+        with session.signals.held():
+            drop_rest(journal, batch)
+            session.console.note("dropped", f"{name}: {count_rows(count)} will not be sent")

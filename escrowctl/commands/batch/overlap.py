@@ -1,26 +1,49 @@
 """What is done about rows that were sent before: refused, left out, or repeated on purpose."""
 
 import shlex
+from typing import NamedTuple
 
 from escrowctl.batch.check import CheckedFile
-from escrowctl.batch.plan import Overlaps
+from escrowctl.batch.overlaps import Overlaps
+from escrowctl.batch.rows import RowContent
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Hint, Outcome, command, not_sent
 from escrowctl.journal.model import Entry, State
+from escrowctl.output.plain import safe
 from escrowctl.runtime import ago
 from escrowctl.session import Session
 
 _MOST_NAMED = 5
 
 
-def skip_done(session: Session, checked: CheckedFile, found: Overlaps, *, skips: bool) -> set[int]:
-    """Return the lines of rows to leave out: those that are done, where they may be left out.
+class Chosen(NamedTuple):
+    """What the operator says of rows that are done already: leave them out, or (`run_key`) send them once more."""
 
-    Raises EscrowctlError: `ALREADY_DONE` where they may not, and as `_refuse_open`.
+    skip_done: bool
+    run_key: str | None = None
+
+
+def choose_rows(
+    session: Session, checked: CheckedFile, found: Overlaps, chosen: Chosen
+) -> tuple[dict[int, tuple[int, ...]], set[int]]:
+    """Return, by line, the entries that rows repeat on purpose; and the lines to leave out, which are done.
+
+    Raises EscrowctlError: `ALREADY_DONE` where rows are done and nothing was said of that, or where what is done
+    is not what the row says; and as `_refuse_open`.
     """
     _refuse_open(checked, found)
+    if chosen.run_key is not None:
+        repeats: dict[int, tuple[int, ...]] = {}
+        for line, entry in found.done:
+            repeats[line] = (*repeats.get(line, ()), entry.number)
+        return repeats, set()
+    if found.done and not chosen.skip_done:
+        raise _done_already(session, checked, found)
+    _refuse_different(session, checked, found)
+    return {}, {line for line, _ in found.done}
+
+
+def _done_already(session: Session, checked: CheckedFile, found: Overlaps) -> EscrowctlError:
     lines = {line for line, _ in found.done}
-    if not lines or skips:
-        return lines
     count, of, key = len(lines), f"{checked.rows:,}", checked.kind.key
     entry = found.done[0][1]
     when = ago(entry.settled_at or entry.sent_at, session.runtime.now())
@@ -28,24 +51,43 @@ def skip_done(session: Session, checked: CheckedFile, found: Overlaps, *, skips:
     by = f"by {whom.pop()}, {when}" if len(whom) == 1 else f"by {len(whom)} batches or commands"
     were = "was" if count == 1 else "were"
     rest = checked.rows - count
-    hints = [Hint("repeat the command with --skip-done", f"to send only the other {rest:,}")] if rest else []
-    if key == "reference":
-        hints.append(Hint("repeat the command with --run-key TEXT", f"to send all {of} again on purpose"))
-    raise not_sent(
+    hint = Hint("repeat the command with --skip-done", f"to send only the other {rest:,}" if rest else "to end with 0")
+    return not_sent(
         ErrorCode.ALREADY_DONE,
         f"{count:,} of these {of} rows {were} done {by} (same {key}).",
-        hint=tuple(hints),
+        hint=hint,
         facts={"lines": sorted(lines)[:_MOST_NAMED]},
     )
 
 
-def repeat_done(checked: CheckedFile, found: Overlaps) -> dict[int, tuple[int, ...]]:
-    """Return, by line, the entries that rows repeat on purpose; raises EscrowctlError as `_refuse_open`."""
-    _refuse_open(checked, found)
-    repeats: dict[int, tuple[int, ...]] = {}
-    for line, entry in found.done:
-        repeats[line] = (*repeats.get(line, ()), entry.number)
-    return repeats
+def _refuse_different(session: Session, checked: CheckedFile, found: Overlaps) -> None:
+    """Refuse to leave out rows whose entries are done otherwise than the rows say, with every line of them."""
+    done = dict(found.done)
+    flaws = []
+    for line, row in checked:
+        if (entry := done.get(line)) is not None and (why := _find_difference(row, entry)):
+            flaws.append((line, f"{entry.name} is done, {why}"))
+    if not flaws:
+        return
+    if not session.options.json:
+        for line, why in flaws[:_MOST_NAMED]:
+            session.console.report(safe(f"  line {line}  {why}"))
+    raise not_sent(
+        ErrorCode.ALREADY_DONE,
+        f"{_named([line for line, _ in flaws])} cannot be left out: what is done is not what the file says.",
+        hint="to send the others: take these lines out of the file",
+        facts={"flaws": [{"line": line, "why": why} for line, why in flaws[:_MOST_NAMED]]},
+    )
+
+
+def _find_difference(row: RowContent, entry: Entry) -> str:
+    """Return in what an entry is not what a row says; empty: nothing."""
+    if entry.settlement.remark is not None:
+        return f"but {entry.settlement.remark}"
+    was, now = entry.intent.money, row.money
+    if was is not None and now is not None and (was.amount, was.currency) != (now.amount, now.currency):
+        return f"with {was.amount} {was.currency}; the file says {now.amount} {now.currency}"
+    return ""
 
 
 def _refuse_open(checked: CheckedFile, found: Overlaps) -> None:
@@ -88,8 +130,8 @@ def _refuse_open(checked: CheckedFile, found: Overlaps) -> None:
             f"{_named([line for line, _ in found.planned])} {'is' if len(found.planned) == 1 else 'are'} also in "
             f"{batch.name}, which has not sent {'it' if len(found.planned) == 1 else 'them'} yet (same {key}).",
             hint=(
-                command(f"batch resume {batch.name}", "to send the rest of it"),
-                command(f"batch drop {batch.name}", "to give up the rest of it"),
+                command(f"batch resume {batch.name}", "to send them as they were in that file"),
+                command(f"batch drop {batch.name}", "to drop the rest of it, then send this file"),
             ),
         )
 

@@ -15,6 +15,7 @@ _REDRAWN_SECONDS, _TOLD_SECONDS = 0.2, 30.0
 _SPAN = 10.0
 _BAR = 16
 _MOST_NOTES = 10
+_SLOW = 10.0
 
 
 class Progress:
@@ -27,17 +28,23 @@ class Progress:
         self._rows = rows
         self._size = size
         self._now: Callable[[], float] = session.runtime.monotonic
-        self._is_drawn = session.runtime.stderr.isatty() and not (session.options.json or session.options.quiet)
+        options = session.options
+        # What -v prints comes from another process, between two drawings.
+        is_plain = options.json or options.quiet or options.verbose or options.debug
+        has_cursor = session.runtime.environ.get("TERM", "dumb") != "dumb"
+        self._is_drawn = session.runtime.stderr.isatty() and has_cursor and not is_plain
         self._last = self._now()
         self._seen: list[tuple[float, int]] = [(self._last, 0)]
         self._notes = 0
-        self._is_shown = False
 
-    def show_canary(self, line: int, entry: Entry, remark: str) -> None:
+    def show_canary(self, line: int, entry: Entry) -> None:
         """Say what the first row came to, and that the others follow."""
-        status = entry.settlement.http_status
-        what = ", ".join(filter(None, (f"{status}", _describe(self._session, entry), remark)))
-        self._say("canary", f"line {line}: {what}. Continuing, {self._size} at a time", word="canary")
+        settlement = entry.settlement
+        what = ", ".join(
+            filter(None, (f"HTTP {settlement.http_status}", _describe(self._session, entry), settlement.remark))
+        )
+        follows = f". Continuing, {self._size} at a time" if self._rows > 1 else ""
+        self._say("canary", f"line {line}: {what}{follows}", word="canary", important=settlement.remark is not None)
 
     def show_progress(self, tally: Tally) -> None:
         """Draw the bar anew, or write a line, if it is time to."""
@@ -50,7 +57,6 @@ class Progress:
             self._seen.pop(0)
         text = self._text(tally)
         if self._is_drawn:
-            self._is_shown = True
             filled = _BAR * tally.ended // max(1, self._rows)
             self._console.draw(f"[{'#' * filled}{'-' * (_BAR - filled)}]  {text}")
         else:
@@ -70,16 +76,18 @@ class Progress:
         """Say in what a row that is done differs."""
         self._note("remark", f"line {line} ({entry.name}): {remark}")
 
-    def note_defect(self, name: str) -> None:
-        """Have a defect reported at the end, once."""
+    def note_defect(self, name: str, frames: str) -> None:
+        """Have a defect reported at the end, once; under --debug with where it was raised."""
+        if self._session.options.debug:
+            self.end()
+            self._console.report(frames.rstrip())
         if not self._session.defects:
             self._session.defects.append(RuntimeError(f"{name} in the process that sends"))
 
     def end(self) -> None:
-        """Remove the bar."""
-        if self._is_shown:
+        """Remove the bar, and what the terminal shows of a Ctrl-C."""
+        if self._is_drawn:
             self._console.draw("")
-            self._is_shown = False
 
     def _note(self, code: str, text: str) -> None:
         self._notes += 1
@@ -88,9 +96,9 @@ class Progress:
         elif self._notes == _MOST_NOTES + 1:
             self._say(code, f"more such rows are not shown: {self._session.invocation} batch show {self._batch.name}")
 
-    def _say(self, code: str, text: str, *, word: str = "note") -> None:
+    def _say(self, code: str, text: str, *, word: str = "note", important: bool = True) -> None:
         self.end()
-        self._console.note(code, text, word=word, important=True)
+        self._console.note(code, text, word=word, important=important)
 
     def _text(self, tally: Tally) -> str:
         (start, then), (now, ended) = self._seen[0], self._seen[-1]
@@ -98,7 +106,8 @@ class Progress:
         left = f"   {_duration((self._rows - ended) / rate)} left" if rate else ""
         put_off = f"   not sent {tally.not_sent:,}" if tally.not_sent else ""
         counts = f"failed {tally.failed:,}   unknown {tally.unknown:,}{put_off}"
-        return f"{ended:,}/{self._rows:,}   {rate:,.0f}/s{left}   {counts}"
+        speed = f"{rate:,.0f}" if rate >= _SLOW else f"{rate:.1f}"
+        return f"{ended:,}/{self._rows:,}   {speed}/s{left}   {counts}"
 
 
 def _describe(session: Session, entry: Entry) -> str:

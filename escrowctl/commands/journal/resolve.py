@@ -247,9 +247,8 @@ def _show_settled(session: Session, entry: Entry, chosen: _Chosen) -> None:
 def _require_own_service(session: Session, entry: Entry, chosen: _Chosen) -> None:
     """Refuse (2) to settle an entry elsewhere than where it was sent to, or to ask there under another key."""
     service, intent = session.service, entry.intent
-    at_origin = service.sandbox or intent.url.startswith(f"{service.origin.base_url.rstrip('/')}/")
     is_known_here = bool({service.identity, service.site} & set(intent.names))
-    if not is_known_here or (chosen.resend and not at_origin):
+    if not is_known_here or (chosen.resend and not service.is_at(intent.url)):
         raise bad_value(
             f"{entry.name} was sent to {intent.url} (profile {intent.profile}), "
             f"but the chosen service is {service.origin}.",

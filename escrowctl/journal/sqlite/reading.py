@@ -1,11 +1,12 @@
 """What is read from the journal's tables; each entry is checked against its records when it is read."""
 
 import sqlite3
+from collections import defaultdict
 from collections.abc import Collection, Iterable
 from decimal import Decimal
 from typing import NamedTuple
 
-from escrowctl.contract.money import sum_exactly
+from escrowctl.contract.money import multiply_exactly, sum_exactly
 from escrowctl.journal.chain import EMPTY, GENESIS, Head, Link, Record
 from escrowctl.journal.fields import QUERIED
 from escrowctl.journal.fold import Folded, Row, build
@@ -21,9 +22,14 @@ SELECT e.number, {_COLUMNS}, e.records, e.counted_on, e.latest, {_RECORD}, p.dig
 FROM entries e LEFT JOIN records r ON r.entry = e.number LEFT JOIN records p ON p.sequence = r.sequence - 1
 WHERE e.number IN (%s) ORDER BY e.number, r.sequence"""
 _AMOUNTS = """
-SELECT e.state, json_extract(r.facts, '$.currency'), json_extract(r.facts, '$.amount'), count(*)
-FROM entries e JOIN records r ON r.sequence = (SELECT min(sequence) FROM records WHERE entry = e.number)
-WHERE e.batch = ? AND e.origin IS NULL GROUP BY 1, 2, 3"""
+SELECT e.state, json_extract(first.facts, '$.currency'), json_extract(last.facts, '$.http_status'),
+  coalesce(json_extract(last.facts, '$.may_repeat'), 0), e.remark IS NOT NULL,
+  json_extract(first.facts, '$.amount'), count(*)
+FROM entries e
+JOIN records first ON first.sequence = (SELECT min(sequence) FROM records WHERE entry = e.number)
+LEFT JOIN records last
+  ON e.state = 'refused' AND last.sequence = (SELECT max(sequence) FROM records WHERE entry = e.number)
+WHERE e.batch = ? AND e.origin IS NULL GROUP BY 1, 2, 3, 4, 5, 6"""
 _TAIL = f"""
 SELECT (SELECT max(number) FROM entries), (SELECT max(entry) FROM records), e.latest, {_RECORD}
 FROM records r LEFT JOIN entries e ON e.number = r.entry ORDER BY r.sequence DESC LIMIT 2"""
@@ -128,12 +134,15 @@ def select_numbers(database: sqlite3.Connection, selection: Selection, *, before
 
 def add_up(database: sqlite3.Connection, batch: str) -> list[BatchSum]:
     """Return the sums of a batch's entries: exact, and without reading each entry as a whole."""
-    sums: dict[tuple[str, str | None], BatchSum] = {}
-    for state, currency, amount, rows in database.execute(_AMOUNTS, (batch,)):
-        found = sums.get((state, currency), BatchSum(State(state), currency, 0, Decimal(0)))
-        added = Decimal(amount or 0) * rows
-        sums[state, currency] = found._replace(rows=found.rows + rows, amount=sum_exactly((found.amount, added)))
-    return list(sums.values())
+    amounts: defaultdict[tuple[State, str | None, int | None, bool, bool], list[tuple[int, Decimal]]]
+    amounts = defaultdict(list)
+    for state, currency, http_status, may_repeat, has_remark, amount, rows in database.execute(_AMOUNTS, (batch,)):
+        key = (State(state), currency, http_status, bool(may_repeat), bool(has_remark))
+        amounts[key].append((rows, multiply_exactly(Decimal(amount or 0), rows)))
+    return [
+        BatchSum(*key, sum(rows for rows, _ in found), sum_exactly(amount for _, amount in found))
+        for key, found in amounts.items()
+    ]
 
 
 def _condition(selection: Selection) -> tuple[str, list[object]]:

@@ -132,11 +132,6 @@ class SqliteTransaction:
         """See `storage.Transaction`."""
         self._unplanned.append((batch, row))
 
-    @translated
-    def drop_plan(self, batch: str) -> None:
-        """See `storage.Transaction`."""
-        self._db.execute("DELETE FROM plans WHERE batch = ?", (batch,))
-
     def add_link(self, link: Link, facts: Facts | None = None) -> Folded:
         """Append a record that continues the chain, and derive the rest from it."""
         record = link.record

@@ -1,0 +1,101 @@
+"""Which rows of a file were sent before, or are planned elsewhere."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from escrowctl.batch.check import CheckedFile, hash_key
+from escrowctl.batch.plan import Batch, list_batches, list_unsent
+from escrowctl.batch.rows import RowContent, RowKind, request_row
+from escrowctl.config.service import Service
+from escrowctl.journal.journal import Journal
+from escrowctl.journal.model import OPEN_STATES, Entry, Intent, Selection
+from escrowctl.writes.intents import make_intent
+
+_PAGE = 500
+
+
+class Overlaps(NamedTuple):
+    """Rows of a file that are not to be sent again: by line, with the entry or the batch that has them.
+
+    `done` happened under this account; `other` may be another account's, or another spelling of an id.
+    """
+
+    done: list[tuple[int, Entry]]
+    unknown: list[tuple[int, Entry]]
+    other: list[tuple[int, Entry]]
+    planned: list[tuple[int, Batch]]
+
+
+def find_overlaps(journal: Journal, checked: CheckedFile, service: Service) -> Overlaps:
+    """Return which rows of a file were sent before, by a batch or a single command, or are planned elsewhere."""
+    found = Overlaps([], [], [], _find_planned(journal, checked, service))
+    page: list[tuple[int, RowContent]] = []
+    template: Intent | None = None
+
+    def look_up() -> None:
+        nonlocal template
+        if template is None:
+            request = request_row(checked.kind, page[0][1], service, name="", found=None)
+            template = make_intent(service, request, "", operator="")
+        intents = [_like(template, row.key or "") for _, row in page]
+        for (line, _), intent, entries in zip(page, intents, journal.find_overlaps(intents), strict=True):
+            for entry in entries:
+                _sort_in(found, line, entry, intent)
+        page.clear()
+
+    for line, row in checked:
+        if row.key is not None:
+            page.append((line, row))
+        if len(page) >= _PAGE:
+            look_up()
+    if page:
+        look_up()
+    if not checked.has_keys:
+        found.unknown.extend(_find_unknown_runs(journal, checked, service))
+    return found
+
+
+def _find_unknown_runs(journal: Journal, checked: CheckedFile, service: Service) -> Iterator[tuple[int, Entry]]:
+    """Yield what is unknown of earlier runs of the same file: without references, that alone tells its rows."""
+    for batch in list_batches(journal):
+        if (batch.kind, batch.digest) == (checked.kind, checked.digest) and batch.is_for(service):
+            for entry in journal.all(Selection(_PAGE, states=OPEN_STATES, batch=batch.name)):
+                yield entry.intent.line or 0, entry
+
+
+def _sort_in(found: Overlaps, line: int, entry: Entry, intent: Intent) -> None:
+    is_same = intent.account.is_same(entry.intent.account)
+    if entry.state in OPEN_STATES:
+        found.unknown.append((line, entry))
+    elif is_same and (not intent.is_once_only or intent.has_same_id(entry.intent)):
+        found.done.append((line, entry))
+    else:
+        found.other.append((line, entry))
+
+
+def _find_planned(journal: Journal, checked: CheckedFile, service: Service) -> list[tuple[int, Batch]]:
+    """Return the rows whose keys an unfinished batch has not sent yet."""
+    planned: dict[str, Batch] = {}
+    kind = checked.kind
+    for batch in list_batches(journal):
+        if batch.dropped or not batch.digest or batch.kind is not kind or not batch.is_for(service):
+            continue
+        for todo in list_unsent(journal, batch, service):
+            key = todo.row.key if todo.row else todo.again and _key_of(todo.again.intent, kind)
+            # First by hash, so that only what is probably in both is kept.
+            if key is not None and hash_key(kind, key) in checked.keys:
+                planned[kind.fold(key)] = batch
+    if not planned:
+        return []
+    folded = ((line, kind.fold(row.key)) for line, row in checked if row.key is not None)
+    return [(line, planned[key]) for line, key in folded if key in planned]
+
+
+def _like(template: Intent, key: str) -> Intent:
+    if template.is_once_only:
+        return template._replace(resource_id=key, fingerprint=key)
+    return template._replace(reference=key)
+
+
+def _key_of(intent: Intent, kind: RowKind) -> str | None:
+    return intent.reference if kind.key == "reference" else intent.resource_id

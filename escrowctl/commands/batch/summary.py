@@ -1,0 +1,224 @@
+"""What became of a batch: shown as a table or as one document, and as the error and exit code that follow from it."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from enum import StrEnum
+from pathlib import Path
+
+from escrowctl.batch.check import Sum, count_rows
+from escrowctl.batch.plan import Batch, Outcomes, Summary, outcome_of
+from escrowctl.batch.results import write_results
+from escrowctl.batch.watch import Ending
+from escrowctl.contract.json import JsonValue, Number
+from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Hint, Outcome, Stopped, command, not_sent
+from escrowctl.journal.journal import Journal
+from escrowctl.journal.model import OPEN_STATES, Entry, Selection, State
+from escrowctl.output.console import OutputClosedError
+from escrowctl.output.view import Listing, View
+from escrowctl.runtime import ago
+from escrowctl.session import Session
+from escrowctl.writes.kinds import kind_of
+from escrowctl.writes.result import throttled_hints
+
+_PAGE = 500
+_MOST_LINES, _MOST_REASONS = 5, 3
+
+
+def summarise(summary: Summary) -> dict[str, JsonValue]:
+    """Return a batch's counts, which add up to its rows."""
+    counts = {outcome.value: summary.count(outcome) for outcome in Outcomes}
+    document: dict[str, JsonValue] = {"batch": summary.batch.name, "rows": _number(summary.batch.rows)}
+    return document | {name: _number(count) for name, count in counts.items()}
+
+
+def show_summary(session: Session, summary: Summary) -> None:
+    """Show the rows and amounts by outcome."""
+    document = summarise(summary)
+    if session.options.quiet and not session.options.json:
+        session.console.show(View(document, summary.batch.name))
+        return
+    currencies = sorted({currency for _, currency in summary.sums if currency})
+    views = []
+    for outcome in Outcomes:
+        named: dict[str, JsonValue] = {"outcome": outcome.value.replace("_", " "), "rows": document[outcome.value]}
+        named |= {code: Number(f"{summary.sums.get((outcome, code), Sum()).amount:f}") for code in currencies}
+        views.append(View(named, summary.batch.name, named=named))
+    session.console.show_listing(Listing(("outcome", "rows", *currencies), tuple(views), document))
+
+
+def save_results(journal: Journal, batch: Batch, path: Path) -> str:
+    """Write the results file, and return what to say of it; raises OSError."""
+    return f"wrote {path} ({count_rows(write_results(journal, batch, path))})"
+
+
+def report(session: Session, summary: Summary, ending: Ending, results: Path | None) -> None:
+    """Show what a run came to; raises EscrowctlError or Stopped where not every row is done as asked."""
+    batch = summary.batch
+    verdict = _judge(session, summary)
+    try:
+        if results is not None:
+            _save_or_warn(session, batch, results, is_fatal=verdict is None)
+        with session.accounting_for(None if verdict else f"{batch.name}: all {count_rows(batch.rows)} are done"):
+            show_summary(session, summary)
+    except (OutputClosedError, EscrowctlError):
+        if verdict is None:
+            raise
+    explain(session, summary)
+    if batch.kind.operation.once_only and not kind_of(batch.kind.operation.name).proving_statuses(session.service):
+        which = 'escrowctl does not know which status means "released"'
+        session.console.note("not_confirmed", f"done is what the service accepted: {which}")
+    if ending.halted:
+        session.console.note("halted", f"{batch.name} stopped early: {ending.halted}", word="stopped", important=True)
+    left = summary.count(Outcomes.NOT_SENT)
+    if ending.stopped is not None and left and not summary.count(Outcomes.UNKNOWN):
+        rest = f"{batch.name}: {count_rows(left)} not sent"
+        raise Stopped(ending.stopped, f"{rest}. To send the rest: {session.invocation} batch resume {batch.name}")
+    if verdict is not None:
+        raise verdict
+
+
+def _save_or_warn(session: Session, batch: Batch, path: Path, *, is_fatal: bool) -> None:
+    try:
+        session.console.note("results", save_results(session.journal, batch, path))
+    except OSError as error:
+        why = f"{path} could not be written: {error.strerror}."
+        again = command(f"batch show {batch.name} --results FILE", "to write it")
+        if is_fatal:
+            raise EscrowctlError(
+                ErrorCode.RESULT_NOT_PRINTED,
+                f"{batch.name}: all {count_rows(batch.rows)} are done, but {why}",
+                hint=again,
+                outcome=Outcome.DONE,
+            ) from error
+        told = f"{why} {again.label.capitalize()}: {session.invocation} {again.text}"
+        session.console.note("results", told, word="warning", important=True)
+
+
+def finished_before(session: Session, summary: Summary) -> EscrowctlError:
+    """Return the refusal of a file that has nothing left to send."""
+    batch, counts = summary.batch, _told(summary, Outcomes)
+    unknown = summary.count(Outcomes.UNKNOWN)
+    when = ago(batch.made_at, session.runtime.now())
+    hints = [command(f"batch show {batch.name}", "to see it")]
+    if unknown:
+        hints.append(command("journal list --unknown", "to see what is unknown"))
+    if summary.count(Outcomes.FAILED):
+        hints.append(_rejects_hint(batch))
+    if summary.count(Outcomes.NOT_SENT):
+        hints += _hints_for_unsent(session, batch)
+    source = batch.source[:1].upper() + batch.source[1:] if batch.source == "standard input" else batch.source
+    message = f"{source} was sent as {batch.name}, {when}: {counts}."
+    if not unknown:
+        return not_sent(ErrorCode.ALREADY_DONE, message, hint=tuple(hints))
+    return EscrowctlError(
+        ErrorCode.EARLIER_UNKNOWN, message, effect=NOTHING_SENT_NOW, hint=tuple(hints), outcome=Outcome.UNKNOWN
+    )
+
+
+def _judge(session: Session, summary: Summary) -> EscrowctlError | None:
+    """Return what a batch ends with where not every row is done as asked: 12, 15, or 16 where some are otherwise."""
+    batch, name = summary.batch, summary.batch.name
+    failed, unknown, left = (summary.count(one) for one in (Outcomes.FAILED, Outcomes.UNKNOWN, Outcomes.NOT_SENT))
+    otherwise = f"{summary.remarks:,} done, but not as asked" if summary.remarks else ""
+    hints: list[Hint] = []
+    if summary.remarks:
+        hints.append(command(f"batch show {name} --results FILE.csv", "to see each row"))
+    if not (failed or unknown or left):
+        if not otherwise:
+            return None
+        return EscrowctlError(
+            ErrorCode.CHECK_FAILED,
+            f"{name}: all {count_rows(batch.rows)} are done, but {summary.remarks:,} not as asked.",
+            hint=tuple(hints),
+            outcome=Outcome.DONE,
+        )
+    if unknown:
+        hints.append(command("journal list --unknown", "to see what is unknown, and resolve each"))
+    if left:
+        hints += _hints_for_unsent(session, batch)
+    if failed:
+        hints.append(_rejects_hint(batch))
+    told = ", ".join(filter(None, (_told(summary, (Outcomes.UNKNOWN, Outcomes.FAILED, Outcomes.NOT_SENT)), otherwise)))
+    return EscrowctlError(
+        ErrorCode.SOME_UNKNOWN if unknown else ErrorCode.SOME_FAILED,
+        f"{name}: {told}, of {count_rows(batch.rows)}.",
+        hint=tuple(hints),
+        outcome=Outcome.UNKNOWN if unknown else None,
+        facts=dict(summarise(summary)),
+    )
+
+
+def _told(summary: Summary, outcomes: Iterable[Outcomes]) -> str:
+    counts = ((summary.count(one), one.value.replace("_", " ")) for one in outcomes)
+    return ", ".join(f"{count:,} {word}" for count, word in counts if count)
+
+
+def _rejects_hint(batch: Batch) -> Hint:
+    file = f"{batch.name}-rejects.{'jsonl' if batch.is_json else 'csv'}"
+    then = f"to correct the failed rows: change {file}, then batch {batch.verb} {file}"
+    return command(f"batch rejects {batch.name} > {file}", then)
+
+
+def _hints_for_unsent(session: Session, batch: Batch) -> list[Hint]:
+    """Return how the rest is sent; rows that were throttled need a setting first."""
+    resume = command(f"batch resume {batch.name}", f"to send what is not sent (batch drop {batch.name}: never)")
+    if session.service.repeats_throttled or not any(
+        entry.settlement.may_repeat for entry in _entries(session, batch, State.REFUSED)
+    ):
+        return [resume]
+    return [*throttled_hints(session.service), resume._replace(label="then, to send what is not sent")]
+
+
+class Reason(StrEnum):
+    """What rows are listed for: the word before the list."""
+
+    UNKNOWN = "unknown"
+    FAILED = "failed"
+    PUT_OFF = "not sent"
+    REMARK = "differs"
+
+
+def explain(session: Session, summary: Summary) -> None:
+    """Say which rows are not done as asked, and why."""
+    counts = (*(summary.count(one) for one in (Outcomes.UNKNOWN, Outcomes.FAILED, Outcomes.NOT_SENT)), summary.remarks)
+    for reason, count in zip(Reason, counts, strict=True):
+        if count:
+            _explain(session, summary.batch, reason)
+
+
+def _explain(session: Session, batch: Batch, reason: Reason) -> None:
+    """Name the rows that are listed for a reason: those with the same explanation in one line."""
+    lines: defaultdict[str, list[str]] = defaultdict(list)
+    for entry in _entries(session, batch, *_STATES[reason]):
+        if (why := _why(entry, reason)) is not None:
+            named = f"{entry.intent.line}" if reason is Reason.FAILED else f"{entry.intent.line} ({entry.name})"
+            lines[why].append(named)
+    for why, found in sorted(lines.items(), key=lambda one: -len(one[1]))[:_MOST_REASONS]:
+        named = ", ".join(reversed(found[-_MOST_LINES:]))
+        more = f" and {len(found) - _MOST_LINES:,} more" if len(found) > _MOST_LINES else ""
+        text = f"{'line' if len(found) == 1 else 'lines'} {named}{more}: {why}"
+        session.console.note(reason.name.lower(), text, word=reason.value, important=True)
+
+
+def _why(entry: Entry, reason: Reason) -> str | None:
+    """Return why an entry is listed; None: it is not."""
+    if reason is Reason.REMARK:
+        return entry.settlement.remark
+    is_put_off = outcome_of(entry) is Outcomes.NOT_SENT
+    return entry.settlement.detail if is_put_off == (reason is Reason.PUT_OFF) else None
+
+
+_STATES: dict[Reason, tuple[State, ...]] = {
+    Reason.UNKNOWN: OPEN_STATES,
+    Reason.FAILED: (State.REFUSED,),
+    Reason.PUT_OFF: (State.REFUSED,),
+    Reason.REMARK: (State.DONE,),
+}
+
+
+def _entries(session: Session, batch: Batch, *states: State) -> Iterable[Entry]:
+    return session.journal.all(Selection(_PAGE, states=states, batch=batch.name))
+
+
+def _number(count: int) -> Number:
+    return Number(str(count))

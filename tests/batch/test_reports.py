@@ -1,0 +1,276 @@
+"""What a batch says of rows that are done otherwise than asked, or not at all: it never claims more than is known."""
+
+import json
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from wire_server import Seen
+
+from batch.conftest import Clock, Start, WriteRows, counts_of
+from batch.services import as_usual
+from escrowctl.journal.journal import Journal
+
+RUN = ("--yes", "--json")
+IDS = "id\n" + "".join(f"tx_{number}\n" for number in range(1, 31))
+
+
+def test_release_that_is_not_confirmed_is_not_left_out_until_it_is(start: Start, rows: WriteRows) -> None:
+    service, run = start()
+    service.shows_releases = False
+    path = str(rows(text="id\ntx_1\ntx_2\n"))
+    first = run("release", path, *RUN)
+    part = str(rows(text="id\ntx_1\n", name="part.csv"))
+
+    left_out = run("release", part, *RUN, "--skip-done")
+    service.shows_releases = True
+    resolved = run("journal", "resolve", "j1")
+    then = run("release", part, "--yes", "--skip-done")
+
+    assert (first.code, left_out.code, resolved.code, then.code) == (16, 7, 0, 0)
+    assert left_out.error["flaws"] == [{"line": 2, "why": "j1 is done, but not confirmed: the status is held"}]
+    assert set(service.applied.values()) == {1}
+
+
+def test_difference_is_not_forgotten_when_the_rest_is_sent(start: Start, rows: WriteRows, tmp_path: Path) -> None:
+    service, run = start()
+    service.reports = lambda amount: 1 if amount == 100 else amount
+    results = tmp_path / "results.jsonl"
+
+    first = run("create", str(rows(4)), *RUN)
+    resumed = run("resume", "b1", *RUN, "--results", str(results))
+
+    assert (first.code, counts_of(first)) == (15, (1, 0, 0, 3))
+    assert (resumed.code, counts_of(resumed)) == (16, (4, 0, 0, 0))
+    assert json.loads(results.read_text().splitlines()[0])["detail"] == "200; but its amount is 1 (100 was sent)"
+
+
+def test_accepted_create_is_compared_with_its_record(start: Start, rows: WriteRows) -> None:
+    service, run = start(lambda _number, _seen: "202 Accepted")
+    service.reports = lambda amount: amount * 10
+
+    result = run("create", str(rows(1)), *RUN)
+
+    assert (result.code, "its amount is 1000" in result.err) == (16, True)
+
+
+@pytest.mark.parametrize(("status", "code", "unknown"), [("", 16, 0), ("202 Accepted", 12, 1)], ids=["200", "202"])
+def test_id_of_another_create_is_noticed(start: Start, rows: WriteRows, status: str, code: int, unknown: int) -> None:
+    service, run = start(lambda _number, _seen: status)
+    service.name_next = lambda _number: "tx_same"
+
+    result = run("create", str(rows(2, text="reference,amount,currency\nA-1,7,EUR\nA-2,7,EUR\n")), *RUN)
+
+    assert (result.code, counts_of(result)) == (code, (2 - unknown, 0, unknown, 0))
+    assert ("tx_same is also the id of j1" if unknown else "j1 has the same id") in result.err
+
+
+def test_throttled_reads_slow_down_and_end_well(start: Start, rows: WriteRows) -> None:
+    service, run = start()
+    service.answer_read = lambda number: "429 Too Many Requests" if 3 < number < 20 else ""
+
+    result = run("release", str(rows(text=IDS)), *RUN, **Clock().injected)
+
+    assert (result.code, counts_of(result)) == (0, (30, 0, 0, 0)), result.err
+
+
+def test_throttled_rows_do_not_count_as_alike(start: Start, rows: WriteRows) -> None:
+    _, run = start(lambda number, _seen: "429 Too Many Requests" if 2 < number < 8 else "")
+
+    result = run("create", str(rows(12)), *RUN, "--concurrency", "1", **Clock().injected)
+
+    assert counts_of(result) == (7, 0, 0, 5)
+
+
+def test_throttled_row_is_sent_as_often_as_it_takes(start: Start, rows: WriteRows) -> None:
+    service, run = start(lambda number, _seen: "503 Busy" if number > 1 else "", deduplicates=True)
+
+    result = run("create", str(rows(2)), *RUN, **Clock().injected)
+
+    assert (result.code, counts_of(result), len(service.received)) == (12, (1, 0, 1, 0), 4)
+
+
+def test_success_with_retry_after_does_not_slow_down(start: Start, rows: WriteRows) -> None:
+    clock = Clock()
+    _, run = start(lambda _number, _seen: "201 Created\r\nRetry-After: 30")
+
+    result = run("create", str(rows(9)), *RUN, **clock.injected)
+
+    assert (result.code, clock.now < 1) == (0, True), clock.now
+
+
+def test_first_row_that_cannot_be_sent_does_not_stop_the_others(start: Start, rows: WriteRows) -> None:
+    service, run = start()
+    service.answer_read = lambda number: "404 Not Found" if number == 1 else ""
+
+    result = run("release", str(rows(text="id\ntx_1\ntx_2\ntx_3\n")), *RUN)
+
+    assert (result.code, counts_of(result)) == (15, (2, 0, 0, 1))
+    assert service.applied == {"tx_2": 1, "tx_3": 1}
+
+
+def test_five_rows_that_cannot_be_sent_stop_the_run(start: Start, rows: WriteRows) -> None:
+    service, run = start()
+    service.answer_read = lambda _number: "404 Not Found"
+
+    result = run("release", str(rows(text=IDS)), *RUN, "--concurrency", "1")
+
+    assert (result.code, counts_of(result), "ended alike" in result.err) == (15, (0, 0, 0, 30), True)
+
+
+@pytest.mark.parametrize("code", [12, 15])
+def test_closed_output_does_not_hide_the_code(start: Start, rows: WriteRows, code: int) -> None:
+    status = None if code == 12 else "422 No"
+    _, run = start(lambda number, _seen: status if number == 2 else "")
+
+    with Path("/dev/full").open("w") as full:
+        result = run("create", str(rows(3)), "--yes", "--concurrency", "1", stdout=full)
+
+    assert (result.code, "of 3 rows" in result.err) == (code, True)
+
+
+def test_unprinted_batch_is_not_said_to_be_unsent(start: Start, rows: WriteRows) -> None:
+    _, run = start()
+
+    with Path("/dev/full").open("w") as full:
+        result = run("create", str(rows(3)), "--yes", stdout=full)
+
+    assert (result.code, "all 3 rows are done" in result.err, "Nothing was sent" in result.err) == (12, True, False)
+
+
+def test_journal_that_fails_while_rows_are_fetched_accounts_for_all(
+    start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, run = start()
+    from escrowctl.journal.sqlite.storage import SqliteStorage
+
+    planned, calls = SqliteStorage.planned, [0]
+
+    def failing(self: SqliteStorage, batch: str, **keywords: int) -> object:
+        calls[0] += 1
+        if keywords["after"]:
+            from escrowctl.errors import ErrorCode, not_sent
+
+            raise not_sent(ErrorCode.JOURNAL_UNUSABLE, "the disk failed.")
+        return planned(self, batch, **keywords)
+
+    path = str(rows(600))
+    run("create", path, "--dry-run")
+    with monkeypatch.context() as patch:
+        patch.setattr(SqliteStorage, "planned", failing)
+        result = run("create", path, *RUN)
+    shown = run("show", "b1", "--json")
+
+    done, _, unknown, _ = counts_of(shown)
+    assert ("Nothing was sent" in result.err, done + unknown) == (False, len(service.received))
+    assert result.code == (12 if unknown else 15)
+    assert result.error["message"].startswith("the disk failed. The rows of b1 that this command sent before: ")
+
+
+def test_second_signal_takes_in_what_was_answered(start: Start, rows: WriteRows) -> None:
+    arrived, ended = threading.Event(), threading.Event()
+
+    def answer(number: int, _seen: Seen) -> str:
+        if number == 20:
+            # All others were answered by now: only this one is on its way.
+            time.sleep(0.3)
+            arrived.set()
+            ended.wait(10)
+        return ""
+
+    _, run = start(answer)
+
+    def stop() -> None:
+        arrived.wait(10)
+        signal.raise_signal(signal.SIGINT)
+        time.sleep(0.3)
+        signal.raise_signal(signal.SIGINT)
+
+    stopper = threading.Thread(target=stop)
+    stopper.start()
+    result = run("create", str(rows(20)), *RUN, "--concurrency", "4")
+    ended.set()
+    stopper.join()
+
+    assert (result.code, counts_of(result)) == (12, (19, 0, 1, 0))
+
+
+def test_signal_in_the_last_row_is_no_failure(start: Start, rows: WriteRows) -> None:
+    def answer(number: int, _seen: Seen) -> str:
+        if number == 3:
+            signal.raise_signal(signal.SIGINT)
+        return ""
+
+    _, run = start(answer)
+
+    result = run("create", str(rows(3)), *RUN, "--concurrency", "1")
+
+    assert (result.code, counts_of(result)) == (0, (3, 0, 0, 0))
+
+
+def test_results_of_a_running_batch_name_each_row_once(
+    start: Start, rows: WriteRows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows move from the plan to entries while the results are written."""
+    service, run = start(lambda number, _seen: "401 No" if number > 1 else "")
+    run("create", str(rows(1200)), *RUN, "--concurrency", "1")
+    service.answer = as_usual
+    in_batch, moved = Journal.in_batch, [False]
+    path = tmp_path / "results.jsonl"
+
+    def moving(self: Journal, *words: object, **keywords: object) -> object:
+        if not moved[0]:
+            moved[0] = True
+            assert run("resume", "b1", *RUN, "--rps", "2000").code == 0
+        return in_batch(self, *words, **keywords)  # type: ignore[arg-type] # as it came
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "in_batch", moving)
+        run("show", "b1", "--results", str(path))
+
+    lines = [json.loads(line)["line"] for line in path.read_text().splitlines()]
+    assert lines == list(range(2, 1202))
+
+
+def test_results_of_a_dropped_batch_have_every_row(start: Start, rows: WriteRows, tmp_path: Path) -> None:
+    _, run = start(lambda number, _seen: "401 No" if number > 2 else "")
+    run("create", str(rows(6)), *RUN, "--concurrency", "1")
+    run("drop", "b1", "--yes")
+    path = tmp_path / "results.csv"
+
+    shown = run("show", "b1", "--json", "--results", str(path))
+    again = run("drop", "b1", "--yes")
+
+    assert (len(path.read_text().splitlines()), counts_of(shown), again.code) == (7, (2, 0, 0, 4), 7)
+
+
+def test_results_do_not_replace_the_rows(start: Start, rows: WriteRows) -> None:
+    service, run = start()
+    path = rows(2)
+    before = path.read_text()
+
+    result = run("create", str(path), "--yes", "--results", str(path))
+
+    assert (result.code, path.read_text(), service.received) == (2, before, [])
+
+
+def test_thread_that_cannot_be_started_is_said_before_a_row_is_begun(
+    start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, run = start()
+
+    class Refused(threading.Thread):
+        def start(self) -> None:
+            raise RuntimeError("can't start new thread")
+
+    path = str(rows(3))
+    run("create", path, "--dry-run")
+    with monkeypatch.context() as patch:
+        patch.setattr("escrowctl.batch.crew.threading.Thread", Refused)
+        result = run("create", path, *RUN)
+    shown = run("show", "b1", "--json")
+
+    assert (result.code, "Use a lower number" in result.error["message"], service.received) == (2, True, [])
+    assert counts_of(shown) == (0, 0, 0, 3)

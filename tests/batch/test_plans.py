@@ -1,0 +1,207 @@
+"""What a plan keeps between runs: rows that were changed or lost, another address, unknown rows, full disks."""
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+from conftest import Run
+
+from batch.conftest import Start, WriteRows, counts_of
+from batch.services import as_usual
+
+RUN = ("--yes", "--json")
+
+
+def change_plan(home: Path, statement: str, *values: object) -> None:
+    """Change the stored plan as no command does."""
+    database = sqlite3.connect(home / "state" / "journal.db")
+    with database:
+        assert database.execute(statement, values).rowcount > 0
+    database.close()
+
+
+@pytest.fixture
+def unfinished(start: Start, rows: WriteRows) -> tuple[object, Run]:
+    """A batch of five rows of which one is done, one was refused for its key, and three were not sent."""
+    service, run = start(lambda number, _seen: "401 No" if number > 1 else "")
+    run("create", str(rows(5)), *RUN, "--concurrency", "1")
+    service.answer = as_usual
+    service.received.clear()
+    return service, run
+
+
+DAMAGE: dict[str, tuple[str, ...]] = {
+    "amount": ("UPDATE plans SET content = replace(content, '103', '9103') WHERE row = 5",),
+    "no JSON": ("UPDATE plans SET content = 'x' WHERE row = 5",),
+    "row gone": ("DELETE FROM plans WHERE row = 5",),
+    "another line": ("UPDATE plans SET row = 9 WHERE row = 5",),
+    "head": ("UPDATE plans SET content = replace(content, 'EUR', 'USD') WHERE row = 0",),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_damaged_plan_sends_nothing(
+    unfinished: tuple[object, Run], home: Path, rows: WriteRows, damage: tuple[str, ...]
+) -> None:
+    service, run = unfinished
+    change_plan(home, *damage)
+
+    resumed, again = run("resume", "b1", *RUN), run("create", str(rows(5)), *RUN)
+
+    assert (resumed.code, again.code, service.received) == (17, 17, [])  # type: ignore[attr-defined] # a BatchService
+
+
+def test_rows_go_again_only_where_they_went_first(start: Start, rows: WriteRows, home: Path) -> None:
+    service, run = start(lambda number, _seen: "401 No" if number > 1 else "", 'service_id = "s"', 'account = "x"')
+    run("create", str(rows(4)), *RUN)
+    config, sent = home / "config.toml", len(service.received)
+    config.write_text(config.read_text().replace("127.0.0.1", "localhost"))
+
+    result = run("resume", "b1", *RUN)
+
+    assert (result.code, "was sent to http://127.0.0.1:" in result.error["message"], len(service.received)) == (
+        7,
+        True,
+        sent,
+    )
+
+
+def test_same_file_of_another_account_is_another_batch(start: Start, rows: WriteRows, home: Path) -> None:
+    service, run = start(as_usual, 'account = "one"')
+    first = run("create", str(rows(2)), *RUN)
+    config = home / "config.toml"
+    config.write_text(config.read_text().replace('account = "one"', 'account = "two"'))
+    (home / "a.key").write_text("sk_test_another_0123456789")
+
+    second = run("create", str(rows(2)), *RUN)
+
+    assert (first.code, second.code, second.json["batch"], len(service.received)) == (0, 0, "b2", 4)
+
+
+def test_unknown_rows_are_named_before_they_go_again(start: Start, rows: WriteRows) -> None:
+    service, run = start(lambda number, _seen: None if number > 1 else "", deduplicates=True)
+    run("create", str(rows(3)), *RUN, "--concurrency", "1")
+    service.answer = as_usual
+
+    rehearsed = run("resume", "b1", "--dry-run")
+
+    assert (rehearsed.code, "idempotency keys: 2 rows" in rehearsed.err) == (0, True), rehearsed.err
+    assert run("resume", "b1", *RUN).code == 0
+
+
+def test_run_key_does_not_repeat_unknown_rows_without_references(start: Start, rows: WriteRows) -> None:
+    service, run = start(lambda number, _seen: None if number == 2 else "")
+    path = str(rows(text="amount,currency\n7,EUR\n8,EUR\n9,EUR\n"))
+    run("create", path, *RUN, "--concurrency", "1")
+
+    again = run("create", path, *RUN, "--run-key", "again")
+
+    assert (again.code, len(service.received)) == (12, 3)
+
+
+def test_run_keys_that_look_alike_are_one(start: Start, rows: WriteRows) -> None:
+    service, run = start()
+    path = str(rows(2))
+    run("create", path, *RUN, "--run-key", "a")
+
+    again, both = run("create", path, *RUN, "--run-key", "a "), run("create", path, "--run-key", "b", "--skip-done")
+
+    assert (again.code, both.code, len(service.received)) == (7, 2, 2)
+
+
+def test_done_row_with_another_amount_is_not_left_out(start: Start, rows: WriteRows) -> None:
+    service, run = start()
+    run("create", str(rows(1)), *RUN)
+    changed = rows(text="reference,amount,currency\nA-1,79,EUR\nA-2,1,EUR\n", name="changed.csv")
+
+    result = run("create", str(changed), *RUN, "--skip-done")
+
+    assert (result.code, len(service.received)) == (7, 1)
+    assert result.error["flaws"] == [{"line": 2, "why": "j1 is done, with 100 EUR; the file says 79 EUR"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("id,amount,currency\ntx_1,100,EUR\ntx_2,,EUR\n", "write both amount and currency, or neither"),
+        ("id,amount,currency\ntx_1,100,\n", "write both amount and currency, or neither"),
+        ('{"id":"tx_1","amount":{"value":5}}\n', '"amount" must be text or a number, not an object'),
+        ('{"id":"tx_1","amount":true}\n', '"amount" must be text or a number, not true'),
+        ('{"id":"tx_1","Amount":5}\n', '"Amount" is spelled "amount"'),
+        ('{"no":"tx_1"}\n', 'has no "id": it has no'),
+    ],
+    ids=["no amount", "no currency", "object", "true", "capital", "no id"],
+)
+def test_expectation_that_would_be_lost_is_a_flaw(start: Start, rows: WriteRows, text: str, why: str) -> None:
+    service, run = start()
+
+    result = run("release", str(rows(text=text)), *RUN)
+
+    assert (result.code, service.received) == (2, [])
+    assert why in result.error["flaws"][-1]["why"]
+
+
+def test_reference_that_is_no_text_is_a_flaw(start: Start, rows: WriteRows) -> None:
+    service, run = start()
+
+    result = run("create", str(rows(text='{"reference":["A-1"],"amount":"1","currency":"EUR"}\n')), *RUN)
+
+    assert (result.code, service.received) == (2, [])
+
+
+@pytest.mark.parametrize("twin", ["e\u034f\u0301-1", "e\ufe0f\u0301-1"], ids=["joiner", "selector"])
+def test_references_that_look_alike_are_one(start: Start, rows: WriteRows, twin: str) -> None:
+    service, run = start()
+
+    result = run("create", str(rows(text=f"reference,amount,currency\n\u00e9-1,1,EUR\n{twin},2,EUR\n")), *RUN)
+
+    assert (result.code, service.received) == (2, [])
+
+
+def test_rejects_of_json_go_out_under_the_corrected_reference(start: Start, rows: WriteRows) -> None:
+    service, run = start(lambda _number, _seen: "422 No", 'reference_field = "ref"')
+    lines = [{"reference": "A-1", "amount": 1, "currency": "EUR", "body.meta": {"a.b": 1, "c": {}}}]
+    run("create", str(rows(text=json.dumps(lines[0]) + "\n", name="rows.jsonl")), *RUN)
+    service.answer = as_usual
+
+    rejects = run("rejects", "b1").out
+    corrected = rejects.replace('"A-1"', '"A-2"')
+    done = run("create", str(rows(text=corrected, name="corrected.jsonl")), *RUN)
+
+    assert {**json.loads(rejects), "result.detail": None} == {**lines[0], "result.detail": None}
+    assert (done.code, service.applied) == (0, {"A-2": 1})
+
+
+def test_reference_field_like_a_secret_is_refused(start: Start, rows: WriteRows) -> None:
+    service, run = start(as_usual, 'reference_field = "api_key"')
+
+    result = run("create", str(rows(2)), *RUN)
+
+    assert (result.code, "named like a secret" in result.err, service.received) == (2, True, [])
+
+
+def test_full_temporary_folder_is_named(start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch) -> None:
+    service, run = start()
+    path = str(rows(2))
+    run("list")
+    monkeypatch.setattr("escrowctl.batch.check.tempfile.TemporaryFile", open_full)
+
+    result = run("create", path, *RUN)
+
+    assert (result.code, "TMPDIR" in json.dumps(result.error), service.received) == (17, True, [])
+
+
+def open_full(*_words: object, **_keywords: object) -> object:
+    return Path("/dev/full").open("w+")
+
+
+def test_restored_batch_adds_up(start: Start, rows: WriteRows, home: Path, tmp_path: Path) -> None:
+    _, run = start()
+    run("create", str(rows(5)), *RUN)
+    export = tmp_path / "export.jsonl"
+    export.write_text(run("journal", "export").out)
+    (home / "state" / "journal.db").rename(tmp_path / "lost.db")
+    run("journal", "import", str(export), "--restore")
+
+    assert counts_of(run("show", "b1", "--json")) == (5, 0, 0, 0)

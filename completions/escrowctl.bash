@@ -84,7 +84,7 @@ _escrowctl() {
     --run-key)  ;;
     --concurrency)  ;;
     --rps)  ;;
-    --results)  ;;
+    --results) compopt -o default 2>/dev/null ;;
     --mode) _escrowctl_offer 'test live' ;;
     --api-prefix)  ;;
     --port)  ;;
@@ -142,13 +142,15 @@ _escrowctl() {
           [[ $only ]] || _escrowctl_offer 'create release resume list show rejects drop --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'batch create')
-          [[ $only ]] || _escrowctl_offer '--yes -y --expect-count --expect-total --dry-run --skip-done --run-key --concurrency --rps --results --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $only || $cur != -* ]] || _escrowctl_offer '--yes -y --expect-count --expect-total --dry-run --skip-done --run-key --concurrency --rps --results --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $cur == -* && -z $only ]] || compopt -o default 2>/dev/null
           ;;
         'batch release')
-          [[ $only ]] || _escrowctl_offer '--yes -y --expect-count --expect-total --dry-run --skip-done --concurrency --rps --results --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $only || $cur != -* ]] || _escrowctl_offer '--yes -y --expect-count --expect-total --dry-run --skip-done --concurrency --rps --results --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $cur == -* && -z $only ]] || compopt -o default 2>/dev/null
           ;;
         'batch resume')
-          [[ $only ]] || _escrowctl_offer '--yes -y --expect-count --expect-total --concurrency --rps --results --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $only ]] || _escrowctl_offer '--yes -y --expect-count --expect-total --dry-run --concurrency --rps --results --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'batch list')
           [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
@@ -245,7 +247,8 @@ _escrowctl() {
           [[ $only ]] || _escrowctl_offer '--format --head --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'journal import')
-          [[ $only ]] || _escrowctl_offer '--restore --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $only || $cur != -* ]] || _escrowctl_offer '--restore --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $cur == -* && -z $only ]] || compopt -o default 2>/dev/null
           ;;
         'api')
           [[ $only ]] || _escrowctl_offer '--data --yes -y --reason --idempotency-key --allow-duplicate --dry-run --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'

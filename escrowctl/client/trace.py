@@ -5,6 +5,7 @@ that cannot be read announces nothing.
 """
 
 import re
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -32,9 +33,15 @@ class Trace:
         self._warn = warn
         self._whole = whole
         self._has_announced = False
+        self._lock = threading.Lock()
 
     def show(self, request: Request, exchange: Exchange, seconds: float) -> None:
         """Show one exchange."""
+        # Threads that send at the same time do not mix their lines.
+        with self._lock:
+            self._show(request, exchange, seconds)
+
+    def _show(self, request: Request, exchange: Exchange, seconds: float) -> None:
         answer = exchange.answer
         ended = str(answer.status) if answer else f"{exchange.fault} {exchange.detail}".strip()
         sent = "yes" if exchange.sent else "no"

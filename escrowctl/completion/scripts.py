@@ -248,7 +248,11 @@ def _value(shell: str, flag: Flag) -> str:
 
 def _command_in_bash(node: Node) -> list[str]:
     words = " ".join([name for name, _ in node.words] + [name for flag in node.flags for name in flag.names])
-    lines = [f"        {_quoted(node.name)})", f"          [[ $only ]] || _escrowctl_offer {_quoted(words)}"]
+    # Readline completes file names only where nothing else is offered.
+    offered = "[[ $only || $cur != -* ]]" if node.takes_file else "[[ $only ]]"
+    lines = [f"        {_quoted(node.name)})", f"          {offered} || _escrowctl_offer {_quoted(words)}"]
+    if node.takes_file:
+        lines.append(f"          [[ $cur == -* && -z $only ]] || {_VALUES['bash'][0]}")
     if node.cached:
         lines.append(f"          [[ $cur == -* && -z $only ]] || _escrowctl_cached {_place(node.cached)}")
     return [*lines, "          ;;"]
@@ -262,6 +266,8 @@ def _command_in_zsh(node: Node) -> list[str]:
         lines += [f"      {array}=(", *(f"        {_quoted(item)}" for item in items), "      )"]
     if node.cached:
         lines.append(f"      [[ $PREFIX == -* && -z $only ]] || _escrowctl_cached {_place(node.cached)}")
+    if node.takes_file:
+        lines.append("      [[ $PREFIX == -* && -z $only ]] || _files")
     return [*lines, "      ;;"]
 
 
@@ -272,6 +278,8 @@ def _command_in_fish(node: Node) -> list[str]:
     if node.cached:
         reader = "__escrowctl_cached" if node.cached == "profile" else "__escrowctl_recent"
         lines.append(f"{condition} -k -a '({reader} {node.cached})'")
+    if node.takes_file:
+        lines.append(f"{condition} -F")
     for flag in node.flags:
         names = " ".join(f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in flag.names)
         value = _value("fish", flag) if flag.takes_value else ""

@@ -11,7 +11,7 @@ _CHOICES = {
     "--expect-currency": tuple(sorted(MINOR_DIGITS)),
     "--mode": ("test", "live"),
 }
-_FILES = frozenset({"--config", "--ready-file"})
+_FILES = frozenset({"--config", "--ready-file", "--results"})
 _CACHED_VALUES = {"--profile": "profile"}
 _CACHED_ARGUMENTS = {("tx", "ID"): "transaction", ("user", "ID"): "user", ("auth", "NAME"): "profile"}
 """Where names from the cache are offered: option, or group and argument -> the kind (see `completion.cache`)."""
@@ -32,13 +32,17 @@ class Flag(NamedTuple):
 
 
 class Node(NamedTuple):
-    """A command or group; `path` is what is typed, such as `("tx", "create")`."""
+    """A command or group; `path` is what is typed, such as `("tx", "create")`.
+
+    `takes_file`: it has an argument FILE.
+    """
 
     path: tuple[str, ...]
     summary: str
     flags: tuple[Flag, ...]
     words: tuple[tuple[str, str], ...] = ()
     cached: str | None = None
+    takes_file: bool = False
 
     @property
     def name(self) -> str:
@@ -66,6 +70,7 @@ def _walk(command: Any, path: tuple[str, ...], parent: Any) -> Iterator[Node]:
         words=tuple((name, _first_sentence(child.help)) for name, child in children.items())
         + _arguments(path, parent.command if parent else None),
         cached=next((_CACHED_ARGUMENTS[place] for place in places if place in _CACHED_ARGUMENTS), None),
+        takes_file="FILE" in arguments,
     )
     for name, child in children.items():
         yield from _walk(child, (*path, name), context)

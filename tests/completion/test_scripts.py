@@ -4,10 +4,11 @@ import contextlib
 from pathlib import Path
 
 import internals
+import pexpect
 import pytest
 from conftest import Run
 
-from completion.shells import offer, start_zsh
+from completion.shells import needs, offer, start_zsh
 from escrowctl.commands.completion import SHELLS
 from escrowctl.commands.help import TOPICS
 
@@ -61,6 +62,33 @@ bindkey '^I' complete-word
 zle -N zle-line-init
 zle-line-init() { BUFFER='escrowctl tx create --curr' CURSOR=26; print ready }
 """
+
+
+@pytest.mark.parametrize("words", ["batch create ", "batch create x.csv --results "])
+def test_bash_completes_names_of_files(words: str, tmp_path: Path) -> None:
+    (tmp_path / "payouts.csv").touch()
+    shell = pexpect.spawn(
+        needs("bash"),
+        ["--norc", "--noprofile"],
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin", "TERM": "dumb", "PS1": "%"},
+    )
+    shell.sendline(f"source '{FOLDER}/escrowctl.bash'; escrowctl() {{ echo \"<$*>\"; }}")
+    shell.expect_exact("%")
+
+    shell.send(f"escrowctl {words}pay\t\n")
+
+    shell.expect_exact(f"<{words}payouts.csv>", timeout=20)
+    shell.close(force=True)
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_shell_completes_names_of_files(shell: str, tmp_path: Path) -> None:
+    (tmp_path / "payouts.csv").touch()
+
+    found = offer(shell, f"escrowctl batch create {tmp_path}/pay", {"HOME": str(tmp_path)})
+
+    assert [Path(name).name for name in found] == ["payouts.csv"]
 
 
 def test_tab_in_zsh_completes_a_unique_word(tmp_path: Path) -> None:

@@ -106,8 +106,10 @@ def test_run_keys_that_look_alike_are_one(start: Start, rows: WriteRows) -> None
     run("create", path, *RUN, "--run-key", "a")
 
     again, both = run("create", path, *RUN, "--run-key", "a "), run("create", path, "--run-key", "b", "--skip-done")
+    rehearsed, shown = run("create", path, "--run-key", "b", "--dry-run"), run("show", "b1")
 
     assert (again.code, both.code, len(service.received)) == (7, 2, 2)
+    assert ("once more: 2 rows" in rehearsed.err, "run key a; ended" in shown.err) == (True, True)
 
 
 def test_done_row_with_another_amount_is_not_left_out(start: Start, rows: WriteRows) -> None:
@@ -116,8 +118,10 @@ def test_done_row_with_another_amount_is_not_left_out(start: Start, rows: WriteR
     changed = rows(text="reference,amount,currency\nA-1,79,EUR\nA-2,1,EUR\n", name="changed.csv")
 
     result = run("create", str(changed), *RUN, "--skip-done")
+    shown = run("create", str(changed), "--yes", "--skip-done")
 
-    assert (result.code, len(service.received)) == (7, 1)
+    assert (result.code, shown.code, len(service.received)) == (7, 7, 1)
+    assert "  line 2  j1 is done, with 100 EUR; the file says 79 EUR" in shown.err
     assert result.error["flaws"] == [{"line": 2, "why": "j1 is done, with 100 EUR; the file says 79 EUR"}]
 
 
@@ -136,10 +140,9 @@ def test_done_row_with_another_amount_is_not_left_out(start: Start, rows: WriteR
 def test_expectation_that_would_be_lost_is_a_flaw(start: Start, rows: WriteRows, text: str, why: str) -> None:
     service, run = start()
 
-    result = run("release", str(rows(text=text)), *RUN)
+    result = run("release", str(rows(text=text)), "--yes")
 
-    assert (result.code, service.received) == (2, [])
-    assert why in result.error["flaws"][-1]["why"]
+    assert (result.code, why in result.err, service.received) == (2, True, []), result.err
 
 
 def test_reference_that_is_no_text_is_a_flaw(start: Start, rows: WriteRows) -> None:

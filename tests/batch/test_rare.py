@@ -153,6 +153,15 @@ def test_drop_is_confirmed_by_the_number_of_rows(start: Start, rows: WriteRows) 
     assert (codes, run("drop", "b9", "--yes").code) == ([3, 3, 0], 6)
 
 
+def test_batch_without_rows_to_send_is_not_dropped(start: Start, rows: WriteRows) -> None:
+    _, run = start()
+    run("create", str(rows(2)), *RUN)
+
+    result = run("drop", "b1", "--yes")
+
+    assert (result.code, run("list").out.split("\t")[-1].strip()) == (7, "ended")
+
+
 def test_rows_of_two_batches_are_named_so(start: Start, rows: WriteRows) -> None:
     _, run = start()
     run("create", str(rows(2)), *RUN)

@@ -24,6 +24,7 @@ def test_release_that_is_not_confirmed_is_not_left_out_until_it_is(start: Start,
     first = run("release", path, *RUN)
     part = str(rows(text="id\ntx_1\n", name="part.csv"))
 
+    assert "but not confirmed" in run("release", part, "--yes", "--skip-done").err
     left_out = run("release", part, *RUN, "--skip-done")
     service.shows_releases = True
     resolved = run("journal", "resolve", "j1")

@@ -103,7 +103,7 @@ def finished_before(session: Session, summary: Summary) -> EscrowctlError:
     if unknown:
         hints.append(command("journal list --unknown", "to see what is unknown"))
     if summary.count(Outcomes.FAILED):
-        hints.append(_rejects_hint(batch))
+        hints += _rejects_hints(batch)
     if summary.count(Outcomes.NOT_SENT):
         hints += _hints_for_unsent(session, batch)
     source = batch.source[:1].upper() + batch.source[1:] if batch.source == "standard input" else batch.source
@@ -137,7 +137,7 @@ def _judge(session: Session, summary: Summary) -> EscrowctlError | None:
     if left:
         hints += _hints_for_unsent(session, batch)
     if failed:
-        hints.append(_rejects_hint(batch))
+        hints += _rejects_hints(batch)
     told = ", ".join(filter(None, (_told(summary, (Outcomes.UNKNOWN, Outcomes.FAILED, Outcomes.NOT_SENT)), otherwise)))
     return EscrowctlError(
         ErrorCode.SOME_UNKNOWN if unknown else ErrorCode.SOME_FAILED,
@@ -153,20 +153,23 @@ def _told(summary: Summary, outcomes: Iterable[Outcomes]) -> str:
     return ", ".join(f"{count:,} {word}" for count, word in counts if count)
 
 
-def _rejects_hint(batch: Batch) -> Hint:
+def _rejects_hints(batch: Batch) -> tuple[Hint, Hint]:
     file = f"{batch.name}-rejects.{'jsonl' if batch.is_json else 'csv'}"
-    then = f"to correct the failed rows: change {file}, then batch {batch.verb} {file}"
-    return command(f"batch rejects {batch.name} > {file}", then)
+    return (
+        command(f"batch rejects {batch.name} > {file}", "to correct the failed rows, first"),
+        command(f"batch {batch.verb} {file}", "then, when they are corrected"),
+    )
 
 
 def _hints_for_unsent(session: Session, batch: Batch) -> list[Hint]:
-    """Return how the rest is sent; rows that were throttled need a setting first."""
-    resume = command(f"batch resume {batch.name}", f"to send what is not sent (batch drop {batch.name}: never)")
+    """Return how the rest is sent, or given up; rows that were throttled need a setting first."""
+    resume = command(f"batch resume {batch.name}", "to send what is not sent")
+    drop = command(f"batch drop {batch.name}", "to give it up")
     if session.service.repeats_throttled or not any(
         entry.settlement.may_repeat for entry in _entries(session, batch, State.REFUSED)
     ):
-        return [resume]
-    return [*throttled_hints(session.service), resume._replace(label="then, to send what is not sent")]
+        return [resume, drop]
+    return [*throttled_hints(session.service), resume._replace(label="then, to send what is not sent"), drop]
 
 
 class Reason(StrEnum):

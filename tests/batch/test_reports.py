@@ -165,7 +165,8 @@ def test_journal_that_fails_while_rows_are_fetched_accounts_for_all(
     shown = run("show", "b1", "--json")
 
     done, _, unknown, _ = counts_of(shown)
-    assert ("Nothing was sent" in result.err, done + unknown) == (False, len(service.received))
+    # Those that were begun, and not sent yet, are unknown too.
+    assert ("Nothing was sent" in result.err, done + unknown >= len(service.received) > 0) == (False, True)
     assert result.code == (12 if unknown else 15)
     assert result.error["message"].startswith("the disk failed. The rows of b1 that this command sent before: ")
 
@@ -198,7 +199,7 @@ def test_second_signal_takes_in_what_was_answered(start: Start, rows: WriteRows)
     assert (result.code, counts_of(result)) == (12, (19, 0, 1, 0))
 
 
-def test_signal_in_the_last_row_is_no_failure(start: Start, rows: WriteRows) -> None:
+def test_signal_in_the_last_row_leaves_nothing_to_resume(start: Start, rows: WriteRows) -> None:
     def answer(number: int, _seen: Seen) -> str:
         if number == 3:
             signal.raise_signal(signal.SIGINT)
@@ -208,7 +209,7 @@ def test_signal_in_the_last_row_is_no_failure(start: Start, rows: WriteRows) -> 
 
     result = run("create", str(rows(3)), *RUN, "--concurrency", "1")
 
-    assert (result.code, counts_of(result)) == (0, (3, 0, 0, 0))
+    assert (result.code, counts_of(result), "resume" in result.err) == (130, (3, 0, 0, 0), False)
 
 
 def test_results_of_a_running_batch_name_each_row_once(

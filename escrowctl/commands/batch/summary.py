@@ -75,6 +75,8 @@ def report(session: Session, summary: Summary, ending: Ending, results: Path | N
         raise Stopped(ending.stopped, f"{rest}. To send the rest: {session.invocation} batch resume {batch.name}")
     if verdict is not None:
         raise verdict
+    if ending.stopped is not None:
+        raise Stopped(ending.stopped, f"{batch.name}: all {count_rows(batch.rows)} are done.")
 
 
 def _save_or_warn(session: Session, batch: Batch, path: Path, *, is_fatal: bool) -> None:

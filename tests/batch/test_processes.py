@@ -1,0 +1,109 @@
+"""Batches as separate processes: two at once, signals to a terminal's whole group, a child that ends."""
+
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from e2e.script import SECONDS, Program, clean_environment
+from wire_server import Seen, serving
+
+from batch.conftest import Start, WriteRows, counts_of
+from batch.services import Answer, BatchService, as_usual
+from batch.test_kills import prepare
+from batch.test_rare import open_elsewhere
+
+RUN = ("--yes", "--json")
+
+
+@contextmanager
+def served(tmp_path: Path, answer: Answer = as_usual) -> Iterator[tuple[BatchService, Program]]:
+    """Yield a service, and the installed program with a profile for it."""
+    service = BatchService(answer)
+    with serving(service.behave) as server:
+        program = Program(clean_environment(tmp_path / "home"))
+        prepare(program.home, server.base_url)
+        yield service, program
+
+
+def test_file_that_two_processes_start_is_sent_once(tmp_path: Path, rows: WriteRows) -> None:
+    words = ("batch", "create", str(rows(60)), *RUN)
+    with served(tmp_path) as (service, program):
+        both = [program.start(*words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(2)]
+        codes = sorted(process.wait(SECONDS) for process in both)
+
+        assert (codes, len(service.applied), set(service.applied.values())) == ([0, 7], 60, {1})
+
+
+def test_signal_to_the_group_lets_the_child_finish(tmp_path: Path, rows: WriteRows) -> None:
+    stop = threading.Event()
+
+    def answer(number: int, _seen: Seen) -> str:
+        if number == 5:
+            stop.set()
+        if number >= 5:
+            # Long enough for a child that heeds the signal to be gone.
+            threading.Event().wait(0.5)
+        return ""
+
+    with served(tmp_path, answer) as (service, program):
+        process = program.start("batch", "create", str(rows(60)), *RUN, "--concurrency", "2", start_new_session=True)
+        assert stop.wait(SECONDS)
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=SECONDS)
+
+        assert (process.returncode, '"unknown": 0' in out) == (130, True), err
+        assert 5 <= len(service.received) < 20
+
+
+def test_second_signal_ends_the_child_at_once(tmp_path: Path, rows: WriteRows) -> None:
+    arrived, ended = threading.Event(), threading.Event()
+
+    def answer(number: int, _seen: Seen) -> str:
+        if number == 5:
+            arrived.set()
+            ended.wait(SECONDS)
+        return ""
+
+    with served(tmp_path, answer) as (_, program):
+        process = program.start("batch", "create", str(rows(60)), *RUN, "--concurrency", "1")
+        assert arrived.wait(SECONDS)
+        process.send_signal(signal.SIGINT)
+        # What it prints shows that the first was taken.
+        assert process.stderr is not None
+        assert any("press Ctrl-C again" in line for line in process.stderr)
+        process.send_signal(signal.SIGINT)
+        # The service still holds its reply: nobody waits for that.
+        assert process.wait(SECONDS / 2) == 12
+        ended.set()
+
+
+def test_row_whose_id_another_process_works_on_is_not_sent(start: Start, rows: WriteRows, home: Path) -> None:
+    service, run = start()
+    run("release", str(rows(text="id\ntx_1\n")), *RUN)
+    elsewhere = open_elsewhere(home)
+    entry = elsewhere.find(1)
+    assert entry is not None
+    assert elsewhere.hold(f"{entry.intent.service}\ntransaction\ntx_2")
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    result = run("release", str(rows(text="id\ntx_2\ntx_3\n")), *RUN, monotonic=lambda: now[0], sleep=sleep)
+    elsewhere.close()
+
+    assert (result.code, counts_of(result), set(service.applied)) == (15, (1, 0, 0, 1), {"tx_1", "tx_3"})
+
+
+def test_release_that_was_done_meanwhile_is_not_sent_again(start: Start, rows: WriteRows) -> None:
+    service, run = start(lambda number, _seen: None if number > 1 else "", deduplicates=True)
+    stopped = run("release", str(rows(text="id\ntx_1\ntx_2\n")), *RUN, "--concurrency", "1")
+    sent = len(service.received)
+
+    resumed = run("resume", "b1", *RUN)
+
+    assert (counts_of(stopped)[2], counts_of(resumed), len(service.received)) == (1, (2, 0, 0, 0), sent)

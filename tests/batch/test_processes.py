@@ -62,11 +62,12 @@ def test_signal_to_the_group_lets_the_child_finish(tmp_path: Path, rows: WriteRo
 def test_second_signal_ends_the_child_at_once(tmp_path: Path, rows: WriteRows) -> None:
     arrived, ended = threading.Event(), threading.Event()
 
-    def answer(number: int, _seen: Seen) -> str:
-        if number == 5:
-            arrived.set()
-            ended.wait(SECONDS)
-        return ""
+    def answer(number: int, _seen: Seen) -> str | None:
+        if number != 5:
+            return ""
+        arrived.set()
+        ended.wait(SECONDS)
+        return None
 
     with served(tmp_path, answer) as (_, program):
         process = program.start("batch", "create", str(rows(60)), *RUN, "--concurrency", "1")
@@ -99,11 +100,10 @@ def test_row_whose_id_another_process_works_on_is_not_sent(start: Start, rows: W
     assert (result.code, counts_of(result), set(service.applied)) == (15, (1, 0, 0, 1), {"tx_1", "tx_3"})
 
 
-def test_release_that_was_done_meanwhile_is_not_sent_again(start: Start, rows: WriteRows) -> None:
+def test_release_that_a_reading_shows_is_not_sent_again(start: Start, rows: WriteRows) -> None:
     service, run = start(lambda number, _seen: None if number > 1 else "", deduplicates=True)
-    stopped = run("release", str(rows(text="id\ntx_1\ntx_2\n")), *RUN, "--concurrency", "1")
-    sent = len(service.received)
 
-    resumed = run("resume", "b1", *RUN)
+    result = run("release", str(rows(text="id\ntx_1\ntx_2\n")), *RUN, "--concurrency", "1")
 
-    assert (counts_of(stopped)[2], counts_of(resumed), len(service.received)) == (1, (2, 0, 0, 0), sent)
+    # The reply to the second was lost: before it is sent again, its record is read.
+    assert (result.code, counts_of(result), len(service.received)) == (0, (2, 0, 0, 0), 2)

@@ -70,15 +70,15 @@ def test_second_signal_ends_the_child_at_once(tmp_path: Path, rows: WriteRows) -
         return None
 
     with served(tmp_path, answer) as (_, program):
-        process = program.start("batch", "create", str(rows(60)), *RUN, "--concurrency", "1")
-        assert arrived.wait(SECONDS)
-        process.send_signal(signal.SIGINT)
-        # What it prints shows that the first was taken.
-        assert process.stderr is not None
-        assert any("press Ctrl-C again" in line for line in process.stderr)
-        process.send_signal(signal.SIGINT)
-        # The service still holds its reply: nobody waits for that.
-        assert process.wait(SECONDS / 2) == 12
+        with program.start("batch", "create", str(rows(60)), *RUN, "--concurrency", "1") as process:
+            assert arrived.wait(SECONDS)
+            process.send_signal(signal.SIGINT)
+            # What it prints shows that the first was taken.
+            assert process.stderr is not None
+            assert any("press Ctrl-C again" in line for line in process.stderr)
+            process.send_signal(signal.SIGINT)
+            # The service still holds its reply: nobody waits for that.
+            assert process.wait(SECONDS / 2) == 12
         ended.set()
 
 

@@ -2,7 +2,8 @@
 
 One process cannot do both fast enough: a row costs 0.7 ms for the journal and 0.8 ms for HTTP, and threads share one
 interpreter. So a second process sends, with a thread for each connection, and the parent alone owns the journal. (Two
-that send were measured: no faster with two cores.) It is forked: the lock file that it inherits keeps a row's entry
+that send were measured: no faster with two cores.) It is forked while signals are held, and so only the parent heeds
+a Ctrl-C, which reaches both. The lock file that it inherits keeps a row's entry
 alive for as long as its request may be on its way, even if the parent is killed (open file description locks,
 fcntl(2)).
 """
@@ -104,9 +105,6 @@ class Crew:
 def _be_the_child(pipe: Pipe, make_worker: MakeWorker, size: int) -> NoReturn:
     code = 1
     try:
-        # Ctrl-C reaches the whole group: the parent decides what becomes of what is on its way.
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)
         _serve(pipe, make_worker, size)
         code = 0
     finally:

@@ -70,7 +70,7 @@ def test_second_signal_ends_the_child_at_once(tmp_path: Path, rows: WriteRows) -
         return None
 
     with served(tmp_path, answer) as (_, program):
-        with program.start("batch", "create", str(rows(60)), *RUN, "--concurrency", "1") as process:
+        with program.start("batch", "create", str(rows(60)), *RUN, "--concurrency", "1", "--timeout", "60") as process:
             assert arrived.wait(SECONDS)
             process.send_signal(signal.SIGINT)
             # What it prints shows that the first was taken.

@@ -1,5 +1,6 @@
 """What rarely happens to a batch: lost processes, lost journals, second signals, other processes, many flaws."""
 
+import errno
 import os
 import signal
 import sqlite3
@@ -91,6 +92,47 @@ def test_journal_that_fails_ends_the_run(start: Start, rows: WriteRows, monkeypa
     done, _, unknown, _ = counts_of(shown)
     assert (result.code, result.error["code"]) == (12, "some_unknown")
     assert (done + unknown >= sent, unknown > 0, sent < 40) == (True, True, True)
+
+
+def test_commit_that_fails_once_loses_no_answer(start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, run = start()
+    path, commits = str(rows(40)), [0]
+    commit = SqliteStorage._commit  # noqa: SLF001 - a disk that fails
+
+    def failing(self: SqliteStorage, *arguments: object) -> None:
+        commits[0] += 1
+        if commits[0] == 12:
+            raise sqlite3.OperationalError("database is locked")
+        commit(self, *arguments)  # type: ignore[arg-type] # as it came
+
+    run("list")
+    with monkeypatch.context() as patch:
+        patch.setattr(SqliteStorage, "_commit", failing)
+        # At a rate, no row is begun before the last one has ended.
+        result = run("create", path, *RUN, "--concurrency", "1", "--rps", "1000")
+    done, failed, unknown, _ = counts_of(run("show", "b1", "--json"))
+
+    # What was answered is on record all the same.
+    assert (result.code, result.error["code"], done > 3, failed, unknown) == (15, "some_failed", True, 0, 0)
+
+
+def test_results_that_do_not_fit_leave_the_file_as_it_was(
+    start: Start, rows: WriteRows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_handle: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    _, run = start()
+    run("create", str(rows(3)), *RUN)
+    path = tmp_path / "results.csv"
+    path.write_text("as it was")
+    with monkeypatch.context() as patch:
+        patch.setattr("escrowctl.batch.results.os.fsync", fail)
+
+        result = run("show", "b1", "--results", str(path))
+
+    assert (result.code, path.read_text()) == (17, "as it was")
+    assert [one.name for one in tmp_path.iterdir() if "results" in one.name] == ["results.csv"]
 
 
 def test_service_that_throttles_for_ever_stops_the_run(start: Start, rows: WriteRows) -> None:

@@ -8,9 +8,8 @@ from escrowctl.config.service import Service
 from escrowctl.contract.record import Located
 from escrowctl.errors import Outcome
 from escrowctl.journal.accounts import account_of
-from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import NO_CAPS, Begin, Entry, Settlement, State
-from escrowctl.writes.create import find_creator
+from escrowctl.writes.create import is_beside
 from escrowctl.writes.intents import make_intent, operator_name
 from escrowctl.writes.requests import RecordOptions, WriteRequest, request_again
 
@@ -85,19 +84,15 @@ class Requests:
         return Begin(intent, request_id, caps, planned=(self._batch.name, row.line))
 
 
-def compare_ids(
-    journal: Journal, entry: Entry, settlement: Settlement, lately: Iterable[tuple[Entry, Settlement]]
-) -> Settlement:
-    """Return the outcome of a create with what it means where another one got the same id.
+def compare_ids(entry: Entry, settlement: Settlement, others: Iterable[Entry]) -> Settlement:
+    """Return the outcome of a create with what it means where another one, of `others`, got the same id.
 
-    `lately` are outcomes that the journal does not have yet. A reply that names the id says that something was
-    created, and not what; a reading of the record proves nothing.
+    A reply that names the id says that something was created, and not what; a reading of the record proves nothing.
     """
     made = settlement.result_id
     if settlement.state is not State.DONE or made is None or not entry.intent.has_no_id:
         return settlement
-    other = next((one for one, known in lately if known.result_id == made), None)
-    other = other or find_creator(journal, entry, made, entry.intent.account)
+    other = next((one for one in others if one.settlement.result_id == made and is_beside(entry, one)), None)
     if other is None:
         return settlement
     if settlement.verified:

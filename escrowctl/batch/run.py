@@ -109,13 +109,15 @@ class Run:
         """Take in what came of rows that were sent; return those whose record was read, and that go out next."""
         findings, lost = self._collect()
         ready: list[Row] = []
+        settlements = [finding.settlement for finding in findings if finding.settlement is not None]
+        twins = self._journal.find_created({one.result_id for one in settlements if one.result_id is not None})
         for finding in findings:
             row = self._rows.pop(finding.line)
             if finding.defect:
                 self._watch.note_defect(finding.defect, finding.frames)
             if finding.settlement is not None:
-                lately = ((other.sent, known) for other, known in self._came)
-                settlement = compare_ids(self._journal, row.sent, finding.settlement, lately)
+                settlement = compare_ids(row.sent, finding.settlement, twins)
+                twins.append(row.sent._replace(settlement=settlement))
                 self._weigh(row, finding, settlement)
                 self._came.append((row, settlement))
             elif finding.why is not None:
@@ -149,8 +151,9 @@ class Run:
             return [], set()
         wants_more = self._window > len(self._rows) and not self._ends
         wait = min(_LONGEST_WAIT, self._delay(now)) if wants_more else _LONGEST_WAIT
-        # No more are waited for: those that come in during a commit share the next one.
-        return self._crew.collect(wait)
+        # A commit of many rows costs little more than one of a few, and those begun ahead are sent meanwhile.
+        ahead = len(self._rows) - self._size - self._rows_a_commit
+        return self._crew.collect(wait, max(1, int(ahead)))
 
     # What goes out
 
@@ -164,8 +167,13 @@ class Run:
             return 1
         if self._pace.rate(self._runtime.monotonic()) is not None:
             return self._size
-        ahead = 1 + int(_AHEAD_COMMITS * self._commit_seconds * self._speed)
+        ahead = 1 + int(_AHEAD_COMMITS * self._rows_a_commit)
         return self._size + min(ahead, 2 * self._size)
+
+    @property
+    def _rows_a_commit(self) -> float:
+        """How many rows come in while one commit is made."""
+        return self._commit_seconds * self._speed
 
     def _delay(self, now: float) -> float:
         """Return the seconds until another row may go out; a long time where there is none."""

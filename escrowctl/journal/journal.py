@@ -1,7 +1,7 @@
 """The rules of the journal: what is recorded before a write is sent, what refuses it, and what became of it."""
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import TypeVar
@@ -165,6 +165,10 @@ class Journal:
     def in_batch(self, batch: str, *, after: int, limit: int) -> list[Entry]:
         """Return up to `limit` entries of a batch by line, as they are now, those after a line."""
         return [self._read_now(entry) for entry in self.storage.in_batch(batch, after=after, limit=limit)]
+
+    def find_created(self, result_ids: Collection[str]) -> list[Entry]:
+        """Return the entries whose writes created one of these ids, as far as this journal knows."""
+        return self.storage.created(result_ids) if result_ids else []
 
     def replan(self, row: PlanRow) -> None:
         """Store one row of a batch anew."""

@@ -161,6 +161,9 @@ class Storage(Protocol):
     def in_batch(self, batch: str, *, after: int = 0, limit: int) -> list[Entry]:
         """Return up to `limit` entries of a batch by line, those after a line; imported ones are left out."""
 
+    def created(self, result_ids: Collection[str]) -> list[Entry]:
+        """Return the entries with one of these ids as their result; imported ones are among them."""
+
     def add_up(self, batch: str) -> list[BatchSum]:
         """Return how many entries of a batch are stored in each state, and what they add up to."""
 

@@ -110,12 +110,22 @@ def find_creator(journal: Journal, entry: Entry, resource_id: str, account: Acco
 
 def find_done(journal: Journal, entry: Entry, account: Account, selection: Selection) -> Entry | None:
     """Return another entry of the same operation and service that is done and not certainly of another account."""
-    names, operation = set(entry.intent.names), entry.intent.operation
-    for other in journal.all(selection._replace(states=(State.DONE,), operations=(operation,))):
-        is_elsewhere = not names & set(other.intent.names) or account.is_other(other.intent.account)
-        if other.number != entry.number and not is_elsewhere:
-            return other
-    return None
+    found = journal.all(selection._replace(states=(State.DONE,), operations=(entry.intent.operation,)))
+    return next((other for other in found if is_beside(entry, other, account)), None)
+
+
+def is_beside(entry: Entry, other: Entry, account: Account | None = None) -> bool:
+    """Whether another entry is done, of the same operation and service, and not certainly of another account.
+
+    `account` is that of this run, where the entry may have another.
+    """
+    mine, theirs = entry.intent, other.intent
+    return (
+        (other.state, theirs.operation) == (State.DONE, mine.operation)
+        and other.number != entry.number
+        and not set(mine.names).isdisjoint(theirs.names)
+        and not (account or mine.account).is_other(theirs.account)
+    )
 
 
 def find_difference(service: Service, entry: Entry) -> EscrowctlError | None:

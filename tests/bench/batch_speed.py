@@ -26,10 +26,12 @@ from typing import Any
 
 KEY = "sk_test_0123456789abcdef"
 REPLY = (
-    '{"id":"tx_7K2M9QHD","status":"held","amount":100,"currency":"USD","payer":"usr_PAYER001",'
+    '{"id":"tx_$request_id","status":"held","amount":100,"currency":"USD","payer":"usr_PAYER001",'
     '"payee":"usr_PAYEE001","created_at":"2026-11-21T03:12:44.123Z","note":"%s"}'
 )
-REPLY = REPLY % ("x" * (200 - len(REPLY) + 2))
+REPLY = REPLY % ("x" * (200 - len(REPLY) + 2 - 32 + len("$request_id")))
+"""200 bytes, with another id each time: 32 hexadecimal digits of nginx."""
+
 NGINX = """
 load_module modules/ngx_http_echo_module.so;
 worker_processes 1; daemon off; pid {folder}/nginx.pid; error_log {folder}/nginx.err;

@@ -7,9 +7,11 @@ The limit holds for each second of a sliding window.
 
 import argparse
 import asyncio
+import itertools
 from collections import deque
 
 _END = b"\r\n\r\n"
+_NUMBERS = itertools.count(1)
 
 
 class Limit:
@@ -57,7 +59,8 @@ class Connection(asyncio.Protocol):
         if self._transport is None or self._transport.is_closing():
             return
         if self._limit is None or self._limit.takes(loop.time()):
-            status, extra, body = "200 OK", "", b'{"id":"tx_1","status":"held","amount":100,"currency":"USD"}'
+            status, extra, number = "200 OK", "", next(_NUMBERS)
+            body = b'{"id":"tx_%d","status":"held","amount":100,"currency":"USD"}' % number
         else:
             status, body = "429 Too Many Requests", b'{"detail":"slow down"}'
             extra = f"Retry-After: {self._retry_after}\r\n" if self._retry_after is not None else ""

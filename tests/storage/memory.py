@@ -224,6 +224,10 @@ class MemoryStorage:
         found = [(entry.intent.line or 0, entry) for entry in self._entries() if entry.intent.batch == batch]
         return [entry for line, entry in sorted(found, key=lambda one: one[0]) if line > after][:limit]
 
+    def created(self, result_ids: Collection[str]) -> list[Entry]:
+        found = (folded.entry for folded in self._content.folded.values())
+        return [entry for entry in found if entry.settlement.result_id in result_ids]
+
     def add_up(self, batch: str) -> list[BatchSum]:
         sums: defaultdict[tuple[State, str | None, int | None, bool, bool], list[Decimal]] = defaultdict(list)
         for entry in self._entries():

@@ -22,7 +22,15 @@ from escrowctl.journal.model import Entry, PlanRow, Selection
 from escrowctl.journal.sqlite import schema
 from escrowctl.journal.sqlite.errors import damaged, lost, missing, translated, translating, unusable
 from escrowctl.journal.sqlite.head import HeadFile, UnreadableHeadError, require_restorable
-from escrowctl.journal.sqlite.reading import add_up, find_digest, read_entries, read_links, read_tail, select_numbers
+from escrowctl.journal.sqlite.reading import (
+    add_up,
+    find_digest,
+    places,
+    read_entries,
+    read_links,
+    read_tail,
+    select_numbers,
+)
 from escrowctl.journal.sqlite.transaction import SqliteTransaction
 from escrowctl.journal.storage import BatchSum
 
@@ -160,6 +168,14 @@ class SqliteStorage:
         numbers = [number for (number,) in self._db.execute(query, (batch, after, limit)).fetchall()]
         found = read_entries(self._db, numbers)
         return [found[number].entry for number in numbers]
+
+    @translated
+    def created(self, result_ids: Collection[str]) -> list[Entry]:
+        """See `storage.Storage`."""
+        self._flush()
+        query = f"SELECT number FROM entries WHERE result_id IN ({places(result_ids)})"
+        found = read_entries(self._db, [number for (number,) in self._db.execute(query, tuple(result_ids)).fetchall()])
+        return [folded.entry for folded in found.values()]
 
     @translated
     def add_up(self, batch: str) -> list[BatchSum]:

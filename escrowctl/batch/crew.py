@@ -1,10 +1,10 @@
-"""The process that sends: jobs go out to it, findings come back; the journal stays with its parent.
+"""The processes that send: jobs go out to them, findings come back; the journal stays with their parent.
 
-One process cannot do both fast enough: a row costs 0.5 ms for the journal and 0.5 ms for HTTP, and threads share one
-interpreter. So a second process sends, with a thread for each connection, and the parent alone owns the journal. (Two
-that send were measured: no faster with two cores.) It is forked while signals are held, so that only the parent heeds a
-Ctrl-C, which reaches both. The lock file that it inherits keeps a row's entry alive for as long as its request may be
-on its way, even if the parent is killed (open file description locks, fcntl(2)).
+One process cannot do all of it fast enough: a row costs 0.5 ms for the journal and 0.5 ms for HTTP, and threads share
+one interpreter. So other processes send, with a thread for each connection, and the parent alone owns the journal. They
+are forked while signals are held, so that only the parent heeds a Ctrl-C, which reaches all. The lock file that they
+inherit keeps a row's entry alive for as long as its request may be on its way, even if the parent is killed (open file
+description locks, fcntl(2)).
 """
 
 import contextlib
@@ -21,6 +21,9 @@ from typing import NoReturn
 from escrowctl.batch.worker import Finding, Job, Worker, find_defect
 from escrowctl.errors import bad_value
 
+_MOST_THREADS = 32
+"""In one process: 64 wait for their interpreter longer than for a second process (13 % at 50 ms a reply)."""
+
 MakeWorker = Callable[[], Worker]
 
 
@@ -32,76 +35,130 @@ class Crew:
     """
 
     def __init__(self, make_worker: MakeWorker, size: int, *, in_process: bool) -> None:
-        self._pipe, theirs = connection.Pipe()
-        self._pid: int | None = None
-        self._lines: set[int] = set()
-        self.ended_by = "ended"
-        """How the process ended, once it has."""
-        if in_process:
-            threading.Thread(target=_serve, args=(theirs, make_worker, size), daemon=True).start()
-        else:
-            self._pid = os.fork()
-            if not self._pid:
-                self._pipe.close()
-                _be_the_child(theirs, make_worker, size)
-            theirs.close()
-        self._wait_until_ready(size)
-
-    def _wait_until_ready(self, size: int) -> None:
-        """Return when every thread runs, so that no row is begun for a process that cannot send it."""
-        try:
-            failure: str = self._pipe.recv()
-        except EOFError:
-            self._note_end()
-            failure = f"the process that sends {self.ended_by}"
-        if failure:
+        self._senders: list[_Sender] = []
+        count = 1 if in_process or size <= _MOST_THREADS else 2
+        for number in range(count):
+            share = size // count + (number < size % count)
+            self._senders.append(_Sender(make_worker, share, in_process=in_process, others=self._senders))
+        failures = [why for sender in self._senders if (why := sender.wait_until_ready())]
+        if failures:
+            self.kill()
             self.close()
-            raise bad_value(f"--concurrency {size}: {failure}. Use a lower number.")
+            raise bad_value(f"--concurrency {size}: {failures[0]}. Use a lower number.")
+
+    @property
+    def ended_by(self) -> str:
+        """How a process ended, once one has."""
+        return next((sender.ended_by for sender in self._senders if sender.ended_by), "ended")
 
     def submit(self, jobs: Sequence[Job]) -> None:
-        """Hand out jobs."""
-        self._lines.update(job.line for job in jobs)
-        if jobs:
-            # Where the process has ended, `collect` says so.
-            with contextlib.suppress(OSError):
-                self._pipe.send(jobs)
+        """Hand out jobs, each to the process that has the fewest."""
+        shares: dict[_Sender, list[Job]] = {}
+        for job in jobs:
+            sender = min(self._senders, key=lambda one: len(one.lines))
+            sender.lines.add(job.line)
+            shares.setdefault(sender, []).append(job)
+        for sender, share in shares.items():
+            sender.submit(share)
 
     def collect(self, seconds: float, enough: int) -> tuple[list[Finding], set[int]]:
-        """Return what has come in, and the lines that are lost, where the process ended.
+        """Return what has come in, and the lines that are lost, where a process ended.
 
         Waits until `enough` have, but for none longer than `seconds`.
         """
         found: list[Finding] = []
-        try:
-            while self._pipe.poll(0 if len(found) >= enough else seconds):
-                finding: Finding = self._pipe.recv()
-                self._lines.discard(finding.line)
-                found.append(finding)
-        except (EOFError, OSError):
-            self._note_end()
-            lost, self._lines = self._lines, set()
-            return found, lost
-        return found, set()
+        while True:
+            lost = {line for sender in self._senders if sender.ended_by for line in sender.lines}
+            alive = {sender.pipe: sender for sender in self._senders if not sender.ended_by}
+            if lost or not alive:
+                break
+            ready = connection.wait(list(alive), 0 if len(found) >= enough else seconds)
+            if not ready:
+                break
+            for pipe, sender in alive.items():
+                if pipe in ready:
+                    found += sender.receive()
+        for sender in self._senders:
+            sender.lines -= lost
+        return found, lost
 
     def kill(self) -> None:
-        """End the process at once. `collect` still returns what it has answered, and what is lost."""
+        """End the processes at once. `collect` still returns what they have answered, and what is lost."""
+        for sender in self._senders:
+            sender.kill()
+
+    def close(self) -> None:
+        """Wait for what is being sent, and end the processes."""
+        for sender in self._senders:
+            sender.pipe.close()
+        for sender in self._senders:
+            sender.note_end()
+
+
+class _Sender:
+    """One process that sends, and the parent's end of its pipe.
+
+    `lines` are those that it has; `ended_by` says how it ended, and is empty until it has.
+    """
+
+    def __init__(self, make_worker: MakeWorker, size: int, *, in_process: bool, others: Sequence["_Sender"]) -> None:
+        self.pipe, theirs = connection.Pipe()
+        self.lines: set[int] = set()
+        self.ended_by = ""
+        self._pid: int | None = None
+        if in_process:
+            threading.Thread(target=_serve, args=(theirs, make_worker, size), daemon=True).start()
+            return
+        self._pid = os.fork()
+        if not self._pid:
+            # An end that another process has too never seems closed.
+            for sender in (self, *others):
+                sender.pipe.close()
+            _be_the_child(theirs, make_worker, size)
+        theirs.close()
+
+    def wait_until_ready(self) -> str:
+        """Return when every thread runs, so that no row is begun that nobody can send; or why one does not."""
+        try:
+            failure: str = self.pipe.recv()
+        except EOFError:
+            self.note_end()
+            return f"the process that sends {self.ended_by}"
+        return failure
+
+    def submit(self, jobs: Sequence[Job]) -> None:
+        """Hand out jobs."""
+        # Where the process has ended, `Crew.collect` says so.
+        with contextlib.suppress(OSError):
+            self.pipe.send(jobs)
+
+    def receive(self) -> list[Finding]:
+        """Return what has come in."""
+        found: list[Finding] = []
+        try:
+            while self.pipe.poll(0):
+                found.append(self.pipe.recv())
+        except (EOFError, OSError):
+            self.note_end()
+        self.lines.difference_update(finding.line for finding in found)
+        return found
+
+    def kill(self) -> None:
+        """End the process at once."""
         if self._pid is None:
-            self._pipe.close()
+            self.pipe.close()
+            self.note_end()
         else:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._pid, signal.SIGKILL)
 
-    def close(self) -> None:
-        """Wait for what is being sent, and end the process."""
-        self._pipe.close()
-        self._note_end()
-
-    def _note_end(self) -> None:
-        if self._pid is None:
-            return
-        with contextlib.suppress(ChildProcessError):
-            code = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
-            self.ended_by = f"ended with code {code}" if code >= 0 else f"was ended by signal {-code}"
+    def note_end(self) -> None:
+        """Wait until the process has ended, and keep how."""
+        self.ended_by = self.ended_by or "ended"
+        if self._pid is not None:
+            with contextlib.suppress(ChildProcessError):
+                code = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
+                self.ended_by = f"ended with code {code}" if code >= 0 else f"was ended by signal {-code}"
 
 
 def _be_the_child(pipe: Pipe, make_worker: MakeWorker, size: int) -> NoReturn:

@@ -61,18 +61,15 @@ class Crew:
         for sender, share in shares.items():
             sender.submit(share)
 
-    def collect(self, seconds: float, enough: int) -> tuple[list[Finding], set[int]]:
-        """Return what has come in, and the lines that are lost, where a process ended.
-
-        Waits until `enough` have, but for none longer than `seconds`.
-        """
+    def collect(self, seconds: float) -> tuple[list[Finding], set[int]]:
+        """Return what has come in, after at most `seconds`; and the lines that are lost, where a process ended."""
         found: list[Finding] = []
         while True:
             lost = {line for sender in self._senders if sender.ended_by for line in sender.lines}
             alive = {sender.pipe: sender for sender in self._senders if not sender.ended_by}
             if lost or not alive:
                 break
-            ready = connection.wait(list(alive), 0 if len(found) >= enough else seconds)
+            ready = connection.wait(list(alive), 0 if found else seconds)
             if not ready:
                 break
             for pipe, sender in alive.items():

@@ -151,9 +151,8 @@ class Run:
             return [], set()
         wants_more = self._window > len(self._rows) and not self._ends
         wait = min(_LONGEST_WAIT, self._delay(now)) if wants_more else _LONGEST_WAIT
-        # A commit of many rows costs little more than one of a few, and those begun ahead are sent meanwhile.
-        ahead = len(self._rows) - self._size - self._rows_a_commit
-        return self._crew.collect(wait, max(1, int(ahead)))
+        # No more are waited for: those that come in during a commit share the next one.
+        return self._crew.collect(wait)
 
     # What goes out
 
@@ -167,13 +166,8 @@ class Run:
             return 1
         if self._pace.rate(self._runtime.monotonic()) is not None:
             return self._size
-        ahead = 1 + int(_AHEAD_COMMITS * self._rows_a_commit)
+        ahead = 1 + int(_AHEAD_COMMITS * self._commit_seconds * self._speed)
         return self._size + min(ahead, 2 * self._size)
-
-    @property
-    def _rows_a_commit(self) -> float:
-        """How many rows come in while one commit is made."""
-        return self._commit_seconds * self._speed
 
     def _delay(self, now: float) -> float:
         """Return the seconds until another row may go out; a long time where there is none."""
@@ -227,7 +221,9 @@ class Run:
             row.attempts += 1
             self._rows[row.line] = row
             is_last = row.attempts >= ATTEMPTS
-            jobs.append(Job(row.line, row.request, row.options, answer.entry, row.before, row.unsettled, is_last))
+            # What nothing there needs is not copied to another process.
+            entry = answer.entry._replace(history=(), requests=frozenset())
+            jobs.append(Job(row.line, row.request, row.options, entry, row.before, row.unsettled, is_last))
         self._crew.submit(jobs)
 
     def _measure(self, count: int, now: float, seconds: float) -> None:

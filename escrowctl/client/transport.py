@@ -6,6 +6,7 @@ attempt in total, with name resolution and every read. httpx's transport takes n
 httpcore's pool does.
 """
 
+import contextlib
 import re
 import socket
 import ssl
@@ -161,8 +162,10 @@ class _WatchedStream(httpcore.NetworkStream):
         self._stream = stream
         self._serving = serving
         self._layers = layers
+        self._unsent = b""
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002 - ours is total
+        self._send()
         while True:
             left = self._serving.attempt.left(httpcore.ReadTimeout)
             try:
@@ -173,11 +176,18 @@ class _WatchedStream(httpcore.NetworkStream):
             return chunk
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002 - ours is total
-        for start in range(0, len(buffer), _WRITE_CHUNK):
-            left = self._serving.attempt.left(httpcore.WriteTimeout)
-            if self._layers == 0:
-                self._serving.attempt.evidence.sent = True
-            self._stream.write(buffer[start : start + _WRITE_CHUNK], left)
+        # It leaves when the reply is read: a head and a small body in one segment, with one call.
+        self._unsent += buffer
+
+    def _send(self) -> None:
+        unsent, self._unsent = self._unsent, b""
+        # As httpcore does where a write fails: the service may have replied before it closed.
+        with contextlib.suppress(httpcore.WriteError):
+            for start in range(0, len(unsent), _WRITE_CHUNK):
+                left = self._serving.attempt.left(httpcore.WriteTimeout)
+                if self._layers == 0:
+                    self._serving.attempt.evidence.sent = True
+                self._stream.write(unsent[start : start + _WRITE_CHUNK], left)
 
     def close(self) -> None:
         self._stream.close()

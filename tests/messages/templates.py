@@ -148,6 +148,7 @@ NOT_PRINTED = {
     ("batch/run.py", "the service reported"): "stored; tests/batch/test_release.py",
     ("batch/crew.py", "the process that sends"): "needs a process that ends before its first row",
     ("batch/crew.py", "ended with code"): "needs a process that ends by itself",
+    ("commands/batch/summary.py", "{name}: all {count_rows} are done."): "needs a signal during the last row",
     ("batch/plan.py", "too many"): "needs a plan with rows that no command stored",
     ("batch/worker.py", ""): "said by another process; tests/batch/test_rare.py",
     ("commands/batch/overlap.py", "journal show"): "needs an unknown entry of another API key",

@@ -6,10 +6,11 @@ import tempfile
 from collections.abc import Iterator
 from decimal import Decimal
 from difflib import get_close_matches
+from heapq import merge
 from typing import IO, BinaryIO, NamedTuple
 
 from escrowctl.batch.rows import REJECTED, RESULT, RowContent, RowKind, check_row, decode_row, list_misspelled
-from escrowctl.batch.table import Flaw, NotRowsError, Row, Table
+from escrowctl.batch.table import Flaw, NotRowsError, Row, Table, text_of
 from escrowctl.config.service import Service
 from escrowctl.contract.money import sum_exactly
 from escrowctl.contract.redaction import holds_key
@@ -113,6 +114,7 @@ class _Check:
         self.flawed = 0
         self._unsearched: list[tuple[int, str]] = []
         self._size = 0
+        self._keys_of_flawed: list[tuple[int, str]] = []
         self._twice: set[int] = set()
 
     def take(self, found: Row | Flaw) -> None:
@@ -122,20 +124,26 @@ class _Check:
         row = check_row(self._kind, found, self._service)
         if isinstance(row, list):
             self._note(found.line, *row)
+            if self.flawed < MOST_FLAWS and (key := text_of(found.cells.get(self._kind.key))):
+                self._keys_of_flawed.append((found.line, key))
+                self._count_key(key)
             return
         self._search(found.line, self._checked.add(found.line, row))
         if row.key is None:
             self._checked.has_keys = False
         else:
-            hashed = hash_key(self._kind, row.key)
-            if hashed in self._checked.keys:
-                self._twice.add(hashed)
-            self._checked.keys.add(hashed)
+            self._count_key(row.key)
 
     def finish(self) -> None:
         self._search_all()
         if self._twice:
             self._name_repeated()
+
+    def _count_key(self, key: str) -> None:
+        hashed = hash_key(self._kind, key)
+        if hashed in self._checked.keys:
+            self._twice.add(hashed)
+        self._checked.keys.add(hashed)
 
     def _note(self, line: int, *flaws: str) -> None:
         self.flawed += 1
@@ -159,14 +167,14 @@ class _Check:
 
     def _name_repeated(self) -> None:
         first: dict[str, int] = {}
-        for line, row in self._checked:
-            if row.key is None or hash_key(self._kind, row.key) not in self._twice:
-                continue
-            other = first.setdefault(self._kind.fold(row.key), line)
-            if other != line:
-                self._note(
-                    line, f'{self._kind.key} "{row.key}" is also on line {other}: write each {self._kind.key} once'
-                )
+        name, counted = self._kind.key, {line for line, _ in self._keys_of_flawed}
+        keys = ((line, row.key) for line, row in self._checked if row.key is not None)
+        for line, key in merge(keys, self._keys_of_flawed):
+            if hash_key(self._kind, key) in self._twice:
+                other = first.setdefault(self._kind.fold(key), line)
+                if other != line:
+                    self.flawed -= line in counted
+                    self._note(line, f'{name} "{key}" is also on line {other}: write each {name} once')
 
 
 def hash_key(kind: RowKind, key: str) -> int:

@@ -43,6 +43,7 @@ def test_file_is_read_as_it_is_written(start: Start, rows: WriteRows, text: byte
         (['A-1,"1.250,00",EUR'], [(2, 'amount "1.250,00" has a comma')]),
         (["A-1,100,EURO", "A-2,,EUR"], [(2, 'currency "EURO"'), (3, "amount is empty")]),
         (["A-1,100,EUR", "A-2,1,EUR", "A-1,2,EUR"], [(4, 'reference "A-1" is also on line 2')]),
+        (["A-1,100,EURO", "A-1,2,EUR"], [(2, 'currency "EURO"'), (3, 'reference "A-1" is also on line 2')]),
         (["A-1,100,EUR", "a-1 ,1,EUR", "a-1,2,EUR"], [(4, 'reference "a-1" is also on line 3')]),
         (["A-1,1.001,EUR", "A-2,0,EUR"], [(2, "too many decimals"), (3, "is zero")]),
         (["A-1,100", "A-2,100,EUR,x"], [(2, "has 2 cells, but the header has 3"), (3, "has 4 cells")]),
@@ -50,7 +51,18 @@ def test_file_is_read_as_it_is_written(start: Start, rows: WriteRows, text: byte
         (['A-1,"100,EUR'], [(2, "cannot be read as CSV")]),
         (["A-1,100,XQX", f"{KEY},1,EUR"], [(2, "currency XQX"), (3, "holds the API key")]),
     ],
-    ids=["comma", "two", "twice", "looks alike", "decimals", "cells", "line end in a cell", "open quote", "key"],
+    ids=[
+        "comma",
+        "two",
+        "twice",
+        "flawed twice",
+        "looks alike",
+        "decimals",
+        "cells",
+        "line end in a cell",
+        "open quote",
+        "key",
+    ],
 )
 def test_every_flaw_is_named_by_its_line(
     start: Start, rows: WriteRows, lines: list[str], flaws: list[tuple[int, str]]

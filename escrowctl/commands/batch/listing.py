@@ -16,7 +16,7 @@ from escrowctl.output.view import Listing, View
 from escrowctl.runtime import ago
 from escrowctl.session import Session, session_of
 
-_COLUMNS = ("batch", "made", "verb", "source", "profile", "rows", "done", "failed", "unknown", "not_sent", "state")
+_COLUMNS = ("batch", "created", "verb", "source", "profile", "rows", "done", "failed", "unknown", "not_sent", "state")
 
 
 def list_all(context: typer.Context) -> None:
@@ -34,7 +34,7 @@ def list_all(context: typer.Context) -> None:
         summary = sum_up(journal, batch)
         document = summarise(summary)
         more: dict[str, JsonValue] = {
-            "made": batch.made_at or None,
+            "created": batch.made_at or None,
             "verb": batch.verb,
             "source": batch.source or None,
             "profile": batch.profile,

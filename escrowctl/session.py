@@ -5,7 +5,7 @@ Nothing costly is imported or opened until a command asks for it.
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import typer
 
-    from escrowctl.client.connection import Connection, Observer
+    from escrowctl.client.connection import Connection
     from escrowctl.client.http import Exchange, Request
     from escrowctl.client.reader import Reader
     from escrowctl.client.retry import Retry
@@ -237,11 +237,8 @@ class Session:
         from escrowctl.client.reader import Reader
 
         self.keep_secret(service.key)
-        connection = self._connect(service)
-        try:
+        with closing(self.opener(service)()) as connection:
             yield Reader(service, connection, self._retry, self.runtime, self.signals)
-        finally:
-            connection.close()
 
     @cached_property
     def writer(self) -> "Writer":
@@ -316,7 +313,7 @@ class Session:
 
     @cached_property
     def _connection(self) -> "Connection":
-        return self._connect(self.service)
+        return self.opener(self.service)()
 
     def _warn_of_unshared_locks(self) -> None:
         """Warn of a live write where the journal's locks may not be shared."""
@@ -364,39 +361,26 @@ class Session:
         served_at = getattr(sandbox, "base_url", None)
         return describe_sandbox(self.line.timeout, identity=sandbox.identity, key=sandbox.key, served_at=served_at)
 
-    def connector(self) -> "Callable[[], Connection]":
-        """Return what opens connections to this run's service, each for one thread."""
-        from escrowctl.client.connection import connect, make_service_context
+    def opener(self, service: "Service") -> "Callable[[], Connection]":
+        """Return what opens connections to a service, each for one thread."""
+        from escrowctl.client.connection import connect, connect_in_process, make_service_context
 
-        if self.is_in_process:
-            return lambda: self._connect(self.service)
-        service, context = self.service, make_service_context(self.service)
-        return lambda: connect(service, context, monotonic=self.runtime.monotonic, observe=self._observer())
+        app = getattr(self._sandbox, "app", None) if service.sandbox else None
+        if app is not None:
+            return lambda: connect_in_process(app, observe=self._observe)
+        context = make_service_context(service)
+        return lambda: connect(service, context, monotonic=self.runtime.monotonic, observe=self._observe)
 
     @property
     def is_in_process(self) -> bool:
         """Whether the service is a sandbox in this process."""
         return self.service.sandbox and getattr(self._sandbox, "app", None) is not None
 
-    def _connect(self, service: "Service") -> "Connection":
-        from escrowctl.client.connection import connect, connect_in_process, make_service_context
-
-        app = getattr(self._sandbox, "app", None) if service.sandbox else None
-        if app is not None:
-            return connect_in_process(app, observe=self._observer())
-        context = make_service_context(service)
-        return connect(service, context, monotonic=self.runtime.monotonic, observe=self._observer())
-
-    def _observer(self) -> "Observer":
-        shows = self.options.verbose or self.options.debug
-
-        def observe(request: "Request", exchange: "Exchange", seconds: float) -> None:
-            if shows:
-                self._trace.show(request, exchange, seconds)
-            if exchange.answer is not None and exchange.answer.announces_end:
-                self._trace.announce_end(request, exchange.answer)
-
-        return observe
+    def _observe(self, request: "Request", exchange: "Exchange", seconds: float) -> None:
+        if self.options.verbose or self.options.debug:
+            self._trace.show(request, exchange, seconds)
+        if exchange.answer is not None and exchange.answer.announces_end:
+            self._trace.announce_end(request, exchange.answer)
 
     @cached_property
     def _trace(self) -> "Trace":

@@ -266,7 +266,8 @@ def test_name_that_another_process_took_meanwhile_is_not_taken_again(
 def test_progress_is_told(start: Start, rows: WriteRows, *, terminal: bool) -> None:
     _, run = start()
 
-    result = run("create", str(rows(60)), "--yes", "--rps", "1", terminal=terminal, **Clock(speed=3).injected)
+    words = ("create", str(rows(60)), "--yes", "--rps", "1")
+    result = run(*words, terminal=terminal, environ={"TERM": "xterm"}, **Clock(speed=3).injected)
 
     assert result.code == 0
     shown = "[####" if terminal else "note: b1: "

@@ -10,7 +10,7 @@ from escrowctl.contract.money import multiply_exactly, sum_exactly
 from escrowctl.journal.chain import EMPTY, GENESIS, Head, Link, Record
 from escrowctl.journal.fields import QUERIED
 from escrowctl.journal.fold import Folded, Row, build
-from escrowctl.journal.model import Selection, State
+from escrowctl.journal.model import Entry, Selection, State
 from escrowctl.journal.storage import BatchSum
 
 _MOST_AT_ONCE = 500
@@ -130,6 +130,21 @@ def select_numbers(database: sqlite3.Connection, selection: Selection, *, before
         condition, values = f"{condition} AND number < ?", [*values, before]
     query = f"SELECT number FROM entries WHERE {condition} ORDER BY number DESC LIMIT ?"
     return [number for (number,) in database.execute(query, (*values, selection.limit)).fetchall()]
+
+
+def read_batch(database: sqlite3.Connection, batch: str, *, after: int, limit: int) -> list[Entry]:
+    """Return entries of a batch by line, those after a line; imported ones are left out."""
+    query = "SELECT number FROM entries WHERE batch = ? AND line > ? AND origin IS NULL ORDER BY line LIMIT ?"
+    numbers = [number for (number,) in database.execute(query, (batch, after, limit)).fetchall()]
+    found = read_entries(database, numbers)
+    return [found[number].entry for number in numbers]
+
+
+def find_created(database: sqlite3.Connection, result_ids: Collection[str]) -> list[Entry]:
+    """Return the entries with one of these ids as their result."""
+    query = f"SELECT number FROM entries WHERE result_id IN ({places(result_ids)})"
+    numbers = [number for (number,) in database.execute(query, tuple(result_ids)).fetchall()]
+    return [folded.entry for folded in read_entries(database, numbers).values()]
 
 
 def add_up(database: sqlite3.Connection, batch: str) -> list[BatchSum]:

@@ -24,8 +24,9 @@ from escrowctl.journal.sqlite.errors import damaged, lost, missing, translated, 
 from escrowctl.journal.sqlite.head import HeadFile, UnreadableHeadError, require_restorable
 from escrowctl.journal.sqlite.reading import (
     add_up,
+    find_created,
     find_digest,
-    places,
+    read_batch,
     read_entries,
     read_links,
     read_tail,
@@ -164,18 +165,13 @@ class SqliteStorage:
     def in_batch(self, batch: str, *, after: int = 0, limit: int) -> list[Entry]:
         """See `storage.Storage`."""
         self._flush()
-        query = "SELECT number FROM entries WHERE batch = ? AND line > ? AND origin IS NULL ORDER BY line LIMIT ?"
-        numbers = [number for (number,) in self._db.execute(query, (batch, after, limit)).fetchall()]
-        found = read_entries(self._db, numbers)
-        return [found[number].entry for number in numbers]
+        return read_batch(self._db, batch, after=after, limit=limit)
 
     @translated
     def created(self, result_ids: Collection[str]) -> list[Entry]:
         """See `storage.Storage`."""
         self._flush()
-        query = f"SELECT number FROM entries WHERE result_id IN ({places(result_ids)})"
-        found = read_entries(self._db, [number for (number,) in self._db.execute(query, tuple(result_ids)).fetchall()])
-        return [folded.entry for folded in found.values()]
+        return find_created(self._db, result_ids)
 
     @translated
     def add_up(self, batch: str) -> list[BatchSum]:

@@ -115,7 +115,7 @@ class _Sender:
         theirs.close()
 
     def wait_until_ready(self) -> str:
-        """Return when every thread runs, so that no row is begun that nobody can send; or why one does not."""
+        """Return when every thread runs, so that no row is begun before it can be sent; or why one does not."""
         try:
             failure: str = self.pipe.recv()
         except EOFError:
@@ -164,7 +164,7 @@ def _be_the_child(pipe: Pipe, make_worker: MakeWorker, size: int) -> NoReturn:
         _serve(pipe, make_worker, size)
         code = 0
     finally:
-        # Nothing of the parent's is closed or written here, whatever happened.
+        # Nothing of the parent's is closed or written here, in any case.
         os._exit(code)
 
 

@@ -69,7 +69,7 @@ class Requests:
         return request_row(self._batch.kind, content, self._service, name=name, found=found)
 
     def begin(self, row: Row) -> Begin:
-        """Return what is recorded before a row is sent; its request is that of the record as it was read."""
+        """Return what is recorded before a row is sent; its request is that of the record that was read."""
         caps, request_id = self._service.caps if row.request.is_capped else NO_CAPS, self._new_uuid()
         if row.entry is not None:
             return Begin(row.entry.intent._replace(account=self._account), request_id, caps, again=row.entry)

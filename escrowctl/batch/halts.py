@@ -1,4 +1,4 @@
-"""When a run ends before its rows do: the rest would fail too, or something is not as it was sent."""
+"""When a run ends before its rows do: the rest would fail too, or the service created something else."""
 
 from escrowctl.batch.flight import Row
 from escrowctl.batch.pace import Pace

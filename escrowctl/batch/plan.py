@@ -186,7 +186,7 @@ def make_batch(
 def store_plan(journal: Journal, batch: Batch, rows: Iterable[tuple[int, RowContent]]) -> Batch:
     """Store a batch and its rows by line, durably in one commit.
 
-    Returns it as it is stored: where another process took its name meanwhile, it has the next one.
+    Returns what is stored: where another process took its name meanwhile, it has the next one.
     """
 
     def make_rows(name: str) -> Iterator[PlanRow]:

@@ -141,7 +141,7 @@ def _entries(journal: Journal, batch: Batch) -> Iterator[Entry]:
 
 
 def _csv_line(cells: list[str]) -> str:
-    # Unlike the results, these go back in: a cell stays as it was in the file.
+    # Unlike the results, these go back in: a cell is what it was in the file.
     written = io.StringIO()
     csv.writer(written, lineterminator="").writerow(cells)
     return written.getvalue()

@@ -158,7 +158,7 @@ class Run:
 
     @property
     def _window(self) -> int:
-        """How many rows may be with the crew: some more than it sends at once, so that nobody waits for a commit.
+        """How many rows may be with the crew: some more than it sends at once, so that no thread waits for a commit.
 
         Few of them: those that are begun are unknown after a crash, sent or not.
         """

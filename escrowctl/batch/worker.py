@@ -26,7 +26,7 @@ from escrowctl.writes.sending import Sender
 class Job(NamedTuple):
     """What to do for the row on a line: to read the record of `request`, or with an `entry` to send it.
 
-    `before` is the record as it was read; `unsettled`: an earlier attempt may have been applied; `is_last`: it is
+    `before` is the record that was read; `unsettled`: an earlier attempt may have been applied; `is_last`: it is
     not sent again by itself, so that a reading may settle it.
     """
 

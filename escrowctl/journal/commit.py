@@ -46,7 +46,7 @@ class Commit:
             self._locks.free(number)
 
     def begin_or_refuse(self, begin: Begin) -> Begun | EscrowctlError:
-        """Record one intent; where something stands against it, return the error that says what.
+        """Record one intent; where it is refused, return the error that says why.
 
         Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`, which ends the commit for all of them.
         """
@@ -85,7 +85,7 @@ class Commit:
         return self._record_decision(entry, settlement, decision)
 
     def refuse_known(self, intent: Intent) -> None:
-        """Raise what stands against an intent by its fingerprint and reference."""
+        """Raise what refuses an intent by its fingerprint and reference."""
         self._check_duplicates(self.find_duplicates(intent), intent)
 
     def check_caps(

@@ -42,7 +42,7 @@ class Total(NamedTuple):
 
 
 class BatchSum(NamedTuple):
-    """How many rows of a batch have entries in one state as it is stored, in one currency (None: unknown).
+    """How many rows of a batch have entries in one stored state, in one currency (None: unknown).
 
     `amount` is their exact sum. Of refusals, `http_status` and `may_repeat` are those of the settlement;
     `has_remark`: they are done, but not as asked.

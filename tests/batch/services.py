@@ -1,4 +1,4 @@
-"""A service for batches, independent of escrowctl: it counts what it did, and answers as it is told."""
+"""A service for batches, independent of escrowctl: it counts what it did, and answers as a test chooses."""
 
 import json
 import socket

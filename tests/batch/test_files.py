@@ -1,4 +1,4 @@
-"""What a file may look like, and what is said of one that cannot be sent: every line, and nothing sent."""
+"""What a file may look like, and what is expected of one that cannot be sent: every line, and nothing sent."""
 
 import re
 import resource
@@ -83,7 +83,7 @@ def test_every_flaw_is_named_by_its_line(
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         (b"", "has no rows"),
         (b"reference,amount,currency\n", "has no rows"),
@@ -121,12 +121,12 @@ def test_every_flaw_is_named_by_its_line(
         *("long line", "JSON lines", "body.amount", "body twice", "secret"),
     ],
 )
-def test_file_that_cannot_be_sent_is_refused(start: Start, rows: WriteRows, text: bytes, said: str) -> None:
+def test_file_that_cannot_be_sent_is_refused(start: Start, rows: WriteRows, text: bytes, expected: str) -> None:
     service, run = start()
 
     result = run("create", str(rows(text=text)), "--yes")
 
-    assert (result.code, said in result.err, service.received) == (2, True, []), result.err
+    assert (result.code, expected in result.err, service.received) == (2, True, []), result.err
 
 
 def test_live_rows_need_references(start: Start, rows: WriteRows) -> None:

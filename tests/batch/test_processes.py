@@ -77,7 +77,7 @@ def test_second_signal_ends_the_child_at_once(tmp_path: Path, rows: WriteRows) -
             assert process.stderr is not None
             assert any("press Ctrl-C again" in line for line in process.stderr)
             process.send_signal(signal.SIGINT)
-            # The service still holds its reply: nobody waits for that.
+            # The service still holds its reply: no process waits for that.
             assert process.wait(SECONDS / 2) == 12
         ended.set()
 

@@ -172,7 +172,7 @@ def test_release_without_a_status_that_proves_it_is_done(start: Start, rows: Wri
     assert (result.code, counts_of(result), "not_confirmed" in result.err) == (0, (2, 0, 0, 0), True)
 
 
-def test_release_that_the_record_does_not_show_is_told(start: Start, rows: WriteRows) -> None:
+def test_release_that_the_record_does_not_show_is_reported(start: Start, rows: WriteRows) -> None:
     service, run = start()
     service.shows_releases = False
 
@@ -263,7 +263,7 @@ def test_name_that_another_process_took_meanwhile_is_not_taken_again(
 
 
 @pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
-def test_progress_is_told(start: Start, rows: WriteRows, *, terminal: bool) -> None:
+def test_progress_is_reported(start: Start, rows: WriteRows, *, terminal: bool) -> None:
     _, run = start()
 
     words = ("create", str(rows(60)), "--yes", "--rps", "1")
@@ -344,7 +344,7 @@ def test_rows_without_amounts_have_no_total(start: Start, rows: WriteRows) -> No
     assert (result.code, service.received) == (3, [])
 
 
-def test_results_that_cannot_be_written_are_told(start: Start, rows: WriteRows) -> None:
+def test_results_that_cannot_be_written_are_reported(start: Start, rows: WriteRows) -> None:
     service, run = start()
 
     result = run("create", str(rows(3)), "--yes", "--results", "/proc/x.csv")

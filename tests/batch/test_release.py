@@ -28,16 +28,16 @@ def test_each_escrow_is_released_once(start: Start, rows: WriteRows) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "expected"),
     [("tx_1,99,EUR", "99 was expected"), ("tx_1,100,USD", "USD was expected")],
     ids=["amount", "currency"],
 )
-def test_escrow_that_is_not_as_expected_is_not_released(start: Start, rows: WriteRows, row: str, said: str) -> None:
+def test_escrow_that_is_not_as_expected_is_not_released(start: Start, rows: WriteRows, row: str, expected: str) -> None:
     service, run = start()
 
     result = run("release", str(rows(text=f"id,amount,currency\n{row}\n")), *RUN)
 
-    assert (result.code, counts_of(result), service.received, said in result.err) == (15, (0, 0, 0, 1), [], True)
+    assert (result.code, counts_of(result), service.received, expected in result.err) == (15, (0, 0, 0, 1), [], True)
 
 
 def test_released_ids_are_refused_or_left_out(start: Start, rows: WriteRows) -> None:

@@ -27,7 +27,7 @@ def choose_rows(
 ) -> tuple[dict[int, tuple[int, ...]], set[int]]:
     """Return, by line, the entries that rows repeat on purpose; and the lines to leave out, which are done.
 
-    Raises EscrowctlError: `ALREADY_DONE` where rows are done and nothing was said of that, or where what is done
+    Raises EscrowctlError: `ALREADY_DONE` where rows are done and the operator chose nothing, or where what is done
     is not what the row says; and as `_refuse_open`.
     """
     _refuse_open(checked, found)
@@ -47,8 +47,8 @@ def _done_already(session: Session, checked: CheckedFile, found: Overlaps) -> Es
     count, of, key = len(lines), f"{checked.rows:,}", checked.kind.key
     entry = found.done[0][1]
     when = ago(entry.settled_at or entry.sent_at, session.runtime.now())
-    whom = {one.intent.batch or "a single command" for _, one in found.done}
-    by = f"by {whom.pop()}, {when}" if len(whom) == 1 else f"by {len(whom)} batches or commands"
+    batches = {one.intent.batch or "a single command" for _, one in found.done}
+    by = f"by {batches.pop()}, {when}" if len(batches) == 1 else f"by {len(batches)} batches or commands"
     were = "was" if count == 1 else "were"
     rest = checked.rows - count
     hint = Hint("repeat the command with --skip-done", f"to send only the other {rest:,}" if rest else "to end with 0")

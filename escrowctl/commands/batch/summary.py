@@ -92,13 +92,13 @@ def _save_or_warn(session: Session, batch: Batch, path: Path, *, is_fatal: bool)
                 hint=again,
                 outcome=Outcome.DONE,
             ) from error
-        told = f"{why} {again.label.capitalize()}: {session.invocation} {again.text}"
-        session.console.note("results", told, word="warning", important=True)
+        advice = f"{why} {again.label.capitalize()}: {session.invocation} {again.text}"
+        session.console.note("results", advice, word="warning", important=True)
 
 
 def finished_before(session: Session, summary: Summary) -> EscrowctlError:
     """Return the refusal of a file that has nothing left to send."""
-    batch, counts = summary.batch, _told(summary, Outcomes)
+    batch, counts = summary.batch, _describe(summary, Outcomes)
     unknown = summary.count(Outcomes.UNKNOWN)
     when = ago(batch.made_at, session.runtime.now())
     hints = [command(f"batch show {batch.name}", "to see it")]
@@ -121,7 +121,7 @@ def _judge(session: Session, summary: Summary) -> EscrowctlError | None:
     """Return what a batch ends with where not every row is done as asked: 12, 15, or 16 where some are otherwise."""
     batch, name = summary.batch, summary.batch.name
     failed, unknown, left = (summary.count(one) for one in (Outcomes.FAILED, Outcomes.UNKNOWN, Outcomes.NOT_SENT))
-    otherwise = f"{summary.remarks:,} done, but not as asked" if summary.remarks else ""
+    otherwise = f", {summary.remarks:,} done, but not as asked" if summary.remarks else ""
     hints: list[Hint] = []
     if summary.remarks:
         hints.append(command(f"batch show {name} --results FILE.csv", "to see each row"))
@@ -140,17 +140,17 @@ def _judge(session: Session, summary: Summary) -> EscrowctlError | None:
         hints += _hints_for_unsent(session, batch)
     if failed:
         hints += _rejects_hints(batch)
-    told = ", ".join(filter(None, (_told(summary, (Outcomes.UNKNOWN, Outcomes.FAILED, Outcomes.NOT_SENT)), otherwise)))
+    counts = _describe(summary, (Outcomes.UNKNOWN, Outcomes.FAILED, Outcomes.NOT_SENT))
     return EscrowctlError(
         ErrorCode.SOME_UNKNOWN if unknown else ErrorCode.SOME_FAILED,
-        f"{name}: {told}, of {count_rows(batch.rows)}.",
+        f"{name}: {counts}{otherwise}, of {count_rows(batch.rows)}.",
         hint=tuple(hints),
         outcome=Outcome.UNKNOWN if unknown else None,
         facts=dict(summarise(summary)),
     )
 
 
-def _told(summary: Summary, outcomes: Iterable[Outcomes]) -> str:
+def _describe(summary: Summary, outcomes: Iterable[Outcomes]) -> str:
     counts = ((summary.count(one), one.value.replace("_", " ")) for one in outcomes)
     return ", ".join(f"{count:,} {word}" for count, word in counts if count)
 

@@ -29,8 +29,9 @@ COLOR_CHOICES = ("auto", "always", "never")
 FIELD_NAMES = (
     *("id", "status", "amount", "currency", "created", "url", "events", "status_before", "status_after", "verified"),
     *("entry", "sent", "operation", "state", "reference", "profile"),
+    *("batch", "verb", "source", "rows", "outcome", "done", "failed", "unknown", "not_sent"),
 )
-"""What `--fields` may name: the located fields of records, and the columns of the journal."""
+"""What `--fields` may name: the located fields of records, and the columns of the journal and of batches."""
 
 
 class SharedOptions:

@@ -167,7 +167,7 @@ def test_field_not_found_is_reported_with_a_pointer_to_set(given: str, pointer: 
 
     assert result.code == 2
     assert result.err.endswith(
-        f"reference, profile; name any other field by its JSON Pointer, such as {pointer}. Nothing was sent.\n"
+        f"failed, unknown, not_sent; name any other field by its JSON Pointer, such as {pointer}. Nothing was sent.\n"
     )
 
 

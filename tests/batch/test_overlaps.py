@@ -1,6 +1,7 @@
 """The same rows again: by the same file, another file, or a single command."""
 
 import pytest
+from conftest import KEY
 
 from batch.conftest import Start, WriteRows, counts_of
 
@@ -97,15 +98,15 @@ def test_reference_of_a_single_create_is_known(start: Start, rows: WriteRows) ->
     assert service.applied == {"100": 1, "101": 1}
 
 
-def test_resume_needs_the_same_service_and_account(start: Start, rows: WriteRows, tmp_path: object) -> None:
+def test_resume_needs_the_same_service(start: Start, rows: WriteRows) -> None:
     service, run = start(lambda number, _seen: "401 No" if number > 1 else "")
     run("create", str(rows(3)), *RUN)
     sent = len(service.received)
-    environ = {"ESCROWCTL_API_KEY": "sk_test_another_key_1234", "ESCROWCTL_BASE_URL": "http://127.0.0.1:1"}
+    environ = {"ESCROWCTL_API_KEY": KEY, "ESCROWCTL_BASE_URL": "http://127.0.0.1:1"}
 
     elsewhere = run("resume", "b1", *RUN, environ=environ)
 
-    assert (elsewhere.code, len(service.received)) == (7, sent)
+    assert (elsewhere.code, "was created for" in elsewhere.error["message"], len(service.received)) == (7, True, sent)
 
 
 def test_resolved_rows_count_and_go_on(start: Start, rows: WriteRows) -> None:

@@ -1,10 +1,11 @@
-"""How fast rows go out, on a clock of its own against services that limit in different ways."""
+"""How fast rows go out, on a simulated clock, against services that limit in different ways."""
 
 import random
 from collections import deque
 from collections.abc import Callable
 
 import pytest
+from faults.seeds import draw_seed
 
 from escrowctl.batch.pace import MOST_IN_VAIN, Pace
 
@@ -135,9 +136,7 @@ def test_rows_that_went_out_before_slow_down_once() -> None:
 
 
 def test_no_sequence_lets_more_out_than_the_rate() -> None:
-    seed = random.randrange(2**32)
-    print("seed", seed)
-    chance, pace, now, sent = random.Random(seed), Pace(50, 0.0), 0.0, 0
+    chance, pace, now, sent = random.Random(draw_seed()), Pace(50, 0.0), 0.0, 0
     for _ in range(2000):
         now += chance.uniform(0, 0.05)
         room = min(pace.room(now), chance.randrange(9))

@@ -250,7 +250,7 @@ def test_read_only_profile_sends_nothing(start: Start, rows: WriteRows) -> None:
 
 @pytest.mark.thorough
 def test_large_file_is_checked_in_little_memory(rows: WriteRows, tmp_path: Path) -> None:
-    header, count = "reference,amount,currency,payee\n", 200_000
+    header, count = "reference,amount,currency,payee\n", 100_000
     small, large = rows(text=f"{header}A-1,1,EUR,x\n"), tmp_path / "large.csv"
     large.write_text(header + "".join(f"A-{number},{number}.50,EUR,Person {number}\n" for number in range(count)))
     program = Program(clean_environment(tmp_path / "home"))

@@ -50,12 +50,28 @@ def test_second_signal_leaves_what_is_on_its_way_unknown(start: Start, rows: Wri
     assert len(service.received) <= 6
 
 
+def kill_children() -> None:
+    for child in Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split():
+        os.kill(int(child), signal.SIGKILL)
+    time.sleep(0.2)
+
+
+def test_first_row_of_a_process_that_ended_is_unknown(start: Start, rows: WriteRows) -> None:
+    def answer(_number: int, _seen: Seen) -> str:
+        kill_children()
+        return ""
+
+    _, run = start(answer)
+
+    result = run("create", str(rows(3)), "--yes")
+
+    assert (result.code, "line 2 (j1): the process that sent it was ended by signal 9" in result.err) == (12, True)
+
+
 def test_rows_of_a_process_that_ended_are_unknown(start: Start, rows: WriteRows) -> None:
     def answer(number: int, _seen: Seen) -> str:
         if number == 4:
-            for child in Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split():
-                os.kill(int(child), signal.SIGKILL)
-            time.sleep(0.2)
+            kill_children()
         return ""
 
     service, run = start(answer)

@@ -22,7 +22,7 @@ from escrowctl.batch.worker import Finding, Job, Worker, find_defect
 from escrowctl.errors import bad_value
 
 _MOST_THREADS = 32
-"""In one process: 64 wait for their interpreter longer than for a second process (13 % at 50 ms a reply)."""
+"""In one process: more of them wait for their interpreter longer than a second process costs."""
 
 MakeWorker = Callable[[], Worker]
 

@@ -91,7 +91,7 @@ def find_ahead(
     since = f"{now[:10]}T00:00:00.000Z"
     ever, by_now = list[Decimal](), list[Decimal]()
     late, dates = _walk_dates(storage, since=since, now=now)
-    names, before = set(intent.names), None
+    before = None
     selection = Selection(_PAGE, operations=(intent.operation,), states=POSSIBLE_STATES)
     while page := storage.select(selection, before=before):
         before = page[-1].number
@@ -101,7 +101,7 @@ def find_ahead(
                 (earlier and number == earlier.number)
                 or money is None
                 or money.currency != currency
-                or not names & {*entry.intent.names}
+                or not intent.shares_service(entry.intent)
             ):
                 continue
             ever += [counted(entry)] if entry.sent_at >= since or number in late.ever else []

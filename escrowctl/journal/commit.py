@@ -99,11 +99,11 @@ class Commit:
             )
 
     def find_duplicates(self, intent: Intent, *, exclude: int | None = None) -> list[Entry]:
-        """Return the entries that may stop an intent, as they are now, without those of another account."""
+        """Return the entries that may stop an intent, as they are now; those of another account cannot."""
         return [
             read_now(entry, self._storage, self._locks)
             for entry in self.transaction.find_by_keys(keys_to_check(intent))
-            if entry.number != exclude and not intent.account.is_other(entry.intent.account)
+            if entry.number != exclude and intent.may_share_account(entry.intent)
         ]
 
     def _begin(self, begin: Begin) -> Begun:

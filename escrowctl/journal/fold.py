@@ -119,36 +119,34 @@ def keys_to_check(intent: Intent) -> frozenset[int]:
 
 
 def idempotency_keys(intent: Intent) -> frozenset[int]:
-    """Return the keys of a write's idempotency key: one for each name of its service."""
+    """Return the key of a write's idempotency key."""
     return _keys(intent, key=True)
 
 
 def fingerprint_keys(intent: Intent) -> frozenset[int]:
-    """Return the keys of an identical write: one for each name of its service and each fingerprint."""
+    """Return the keys of an identical write: one for each fingerprint."""
     return _keys(intent, fingerprint=True)
 
 
 def reference_keys(intent: Intent) -> frozenset[int]:
-    """Return the keys of a write's reference, if it has one."""
+    """Return the key of a write's reference, if it has one."""
     return _keys(intent, reference=True)
 
 
 def _keys(intent: Intent, *, key: bool = False, fingerprint: bool = False, reference: bool = False) -> frozenset[int]:
-    """Return the keys of these kinds, one for each name of the service.
+    """Return the keys of these kinds, whatever the service: who looks one up leaves out the entries of others.
 
     Ids that differ only in case or Unicode form share a key, and so do references that look alike.
     """
     # The kinds' names are part of stored keys since format 1: "likeness" is the fingerprint.
-    names = intent.names
-    found = [_key("key", name, intent.idempotency_key) for name in names] if key else []
+    found = [_key("key", intent.idempotency_key)] if key else []
     # With a reference, an identical write is one with the same reference: thousands of rows may have one amount.
     if fingerprint and not (intent.has_no_id and intent.reference is not None):
         given = [fold_id(one) if intent.is_once_only else one for one in intent.fingerprints]
         place = 0 if intent.is_once_only else _SHORT_LIVED
-        found += [place | _key("likeness", name, intent.operation, one) for name in names for one in given]
+        found += [place | _key("likeness", intent.operation, one) for one in given]
     if reference and intent.reference is not None:
-        folded = fold_reference(intent.reference)
-        found += [_key("reference", name, folded) for name in names]
+        found.append(_key("reference", fold_reference(intent.reference)))
     return frozenset(found)
 
 

@@ -185,7 +185,7 @@ class Journal:
             found = commit.transaction.find_by_keys(frozenset().union(*keys))
             under = [(duplicate_keys(entry), self._read_now(entry)) for entry in found]
         return [
-            [entry for own, entry in under if own & wanted and not intent.account.is_other(entry.intent.account)]
+            [entry for own, entry in under if own & wanted and intent.may_share_account(entry.intent)]
             for intent, wanted in zip(intents, keys, strict=True)
         ]
 

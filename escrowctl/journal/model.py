@@ -96,7 +96,7 @@ class Intent(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of its service: two writes are at one service if they share any of them."""
+        """The names of its service."""
         return tuple(dict.fromkeys((self.service, self.site or self.service)))
 
     @property
@@ -124,6 +124,14 @@ class Intent(NamedTuple):
     def is_once_only(self) -> bool:
         """Whether doing it twice is always wrong: a release is; an identical create or update may be meant."""
         return self.operation in BY_NAME and BY_NAME[self.operation].once_only
+
+    def shares_service(self, other: "Intent") -> bool:
+        """Whether both are at one service, under any of its names."""
+        return not set(self.names).isdisjoint(other.names)
+
+    def may_share_account(self, earlier: "Intent") -> bool:
+        """Whether both are at one service and not certainly of two accounts there."""
+        return self.shares_service(earlier) and not self.account.is_other(earlier.account)
 
     def has_same_id(self, other: "Intent") -> bool:
         """Whether both name one id exactly; the guards also compare ids without case and Unicode form."""

@@ -116,6 +116,19 @@ def test_done_create_may_be_repeated_but_not_its_reference(service_and_run: Serv
     assert len(server.writes) == 3
 
 
+def test_writes_at_another_service_refuse_nothing_here(serve: Serve, run: Run) -> None:
+    servers = [serve(service()), serve(service())]
+    writes = [(*CREATE, "--reference", "A-1", "--idempotency-key", "k1"), RELEASE]
+
+    codes = [
+        run(*words, environ={"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": KEY}).code
+        for server in servers
+        for words in writes
+    ]
+
+    assert (codes, [len(server.writes) for server in servers]) == ([0] * 4, [2, 2])
+
+
 def test_a_reference_whose_create_was_refused_is_free_again(service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(in_turn(json_reply(b"{}", "400 Bad Request"), json_reply(HELD)))
 
@@ -221,7 +234,7 @@ def service() -> Behave:
         state["record"] = RELEASED
         get(seen, connection)
 
-    return by_method(GET=get, PUT=put)
+    return by_method(GET=get, POST=json_reply(HELD), PUT=put)
 
 
 PROFILE = '[profiles.here]\nbase_url = "{url}"\napi_key_file = "key"\nstatus.released = ["Released"]\n{more}'
@@ -598,7 +611,7 @@ def test_several_releases_of_which_one_is_unknown_end_as_unknown(service_and_run
     def get(seen: Seen, connection: socket.socket) -> None:
         json_reply(HELD.replace(b"tx_1", seen.target.rpartition("/")[2].encode()))(seen, connection)
 
-    server, run = service_and_run(by_method(GET=get, PUT=put))
+    server, run = service_and_run(by_method(GET=get, POST=json_reply(HELD), PUT=put))
 
     result = run("tx", "release", "tx_1", "tx_2", "tx_3", "--yes", "--json")
 

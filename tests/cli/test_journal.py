@@ -654,9 +654,9 @@ def test_a_journal_of_a_later_version_is_refused(run: Run, service_and_run: Serv
     server, there = service_and_run(json_reply(HELD))
     there(*CREATE)
     with sqlite3.connect(home / "state" / "journal.db") as database:
-        database.execute("PRAGMA user_version = 9")
+        database.execute("PRAGMA user_version = 99")
 
     result: Any = there(*CREATE, "--json")
 
     assert (result.code, len(server.writes)) == (17, 1)
-    assert "it was written by a newer escrowctl (format 9)" in result.error["message"]
+    assert "it was written by a newer escrowctl (format 99)" in result.error["message"]

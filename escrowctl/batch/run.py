@@ -30,8 +30,7 @@ from escrowctl.signals import Signals
 from escrowctl.writes.kinds import kind_of
 
 _LONGEST_WAIT = 0.1
-_AHEAD_COMMITS, _MEASURED_SECONDS = 3, 0.25
-"""Rows are begun ahead of those being sent for as long as so many commits take."""
+_GATHERING = 0.003
 _FIRST_RETRY = 0.5
 _MOST_WAITS = 20
 _SERVER_ERROR = 500
@@ -72,8 +71,6 @@ class Run:
         self._later: list[tuple[float, Row]] = []
         self._counts = dict.fromkeys(Outcomes, 0)
         self._stopped: ErrorCode | None = None
-        self._speed = self._commit_seconds = 0.0
-        self._measured: tuple[float, int] = (runtime.monotonic(), 0)
 
     def go(self, todos: Iterator[Todo]) -> Ending:
         """Send rows until there are none left, or the run ends before; call it inside `signals.held()`.
@@ -151,23 +148,29 @@ class Run:
             return [], set()
         wants_more = self._window > len(self._rows) and not self._ends
         wait = min(_LONGEST_WAIT, self._delay(now)) if wants_more else _LONGEST_WAIT
-        # No more are waited for: those that come in during a commit share the next one.
-        return self._crew.collect(wait)
+        findings, lost = self._crew.collect(wait)
+        # One commit of many rows costs far less than many commits, and the crew has rows to send meanwhile.
+        while findings and not lost and len(findings) < self._size // 2:
+            self._runtime.sleep(_GATHERING)
+            more, lost = self._crew.collect(0)
+            if not more:
+                break
+            findings += more
+        return findings, lost
 
     # What goes out
 
     @property
     def _window(self) -> int:
-        """How many rows may be with the crew: some more than it sends at once, so that no thread waits for a commit.
+        """How many rows may be with the crew: another for each that is being sent, so that none waits for a commit.
 
-        Few of them: those that are begun are unknown after a crash, sent or not.
+        No more than that: rows that are begun are unknown after a crash, sent or not.
         """
         if not self._halts.canary_passed:
             return 1
         if self._pace.rate(self._runtime.monotonic()) is not None:
             return self._size
-        ahead = 1 + int(_AHEAD_COMMITS * self._commit_seconds * self._speed)
-        return self._size + min(ahead, 2 * self._size)
+        return 2 * self._size
 
     def _delay(self, now: float) -> float:
         """Return the seconds until another row may go out; a long time where there is none."""
@@ -206,10 +209,8 @@ class Run:
         rows = [row for row in ready if self._lock(row)]
         if not rows and not self._came:
             return
-        started = self._runtime.monotonic()
         begun, settled = self._journal.write_all([self._requests.begin(row) for row in rows], self._settlements)
         now = self._runtime.monotonic()
-        self._measure(len(settled), now, now - started)
         self._conclude_all(settled)
         jobs = []
         for row, answer in zip(rows, begun, strict=True):
@@ -225,16 +226,6 @@ class Run:
             entry = answer.entry._replace(history=(), requests=frozenset())
             jobs.append(Job(row.line, row.request, row.options, entry, row.before, row.unsettled, is_last))
         self._crew.submit(jobs)
-
-    def _measure(self, count: int, now: float, seconds: float) -> None:
-        """Keep how many rows a second come in, and how long a commit takes lately."""
-        self._commit_seconds += (seconds - self._commit_seconds) / 8
-        since, before = self._measured
-        if now - since < _MEASURED_SECONDS:
-            self._measured = (since, before + count)
-        else:
-            self._speed = (before + count) / (now - since)
-            self._measured = (now, 0)
 
     @property
     def _settlements(self) -> list[tuple[Entry, Settlement]]:

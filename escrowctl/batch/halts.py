@@ -30,7 +30,6 @@ class Halts:
 
     def weigh(self, row: Row, settlement: Settlement, outcome: Outcomes) -> None:
         """Decide what follows from a row that has ended."""
-        row.was_first = not self.canary_passed
         if outcome is Outcomes.DONE:
             self.canary_passed, self._alike = True, (None, 0)
             if settlement.remark is not None and row.sent.intent.has_no_id:
@@ -38,7 +37,7 @@ class Halts:
         elif settlement.http_status in KEY_REFUSED:
             self.halt(f"the service refused the API key: {settlement.detail}")
         elif row.was_first:
-            self.halt(f"the first row (line {row.line}) is {_WORDS[outcome]}: {settlement.detail}")
+            self.halt(f"the first row of this run (line {row.line}) is {_WORDS[outcome]}: {settlement.detail}")
         elif self._pace.is_hopeless:
             asked = self._pace.asked_too_much
             wish = f"asks to wait {asked:.0f} s" if asked is not None else "refuses every row for now"
@@ -61,4 +60,4 @@ class Halts:
     def _count_alike(self, kind: object, detail: str) -> None:
         self._alike = (kind, self._alike[1] + 1 if self._alike[0] == kind else 1)
         if self._alike[1] >= EQUAL_FAILURES:
-            self.halt(f"{EQUAL_FAILURES} rows in a row ended alike: {detail}")
+            self.halt(f"the last {EQUAL_FAILURES} rows ended alike: {detail}")

@@ -50,7 +50,6 @@ class Pace:
         since = max(0.0, now - self._resumes)
         growth = _NEAR + (since / self._growth) ** 3
         if growth > _FORGOTTEN:
-            self._slowed = None
             return self._most
         # The second term lets a few a second become many before the first one does.
         limit = self._limit * growth + since * min(_MOST_ADDED, _ADDED / self._limit)

@@ -138,7 +138,10 @@ def find_batch(journal: Journal, name: str) -> Batch:
 
 
 def find_same(journal: Journal, checked: CheckedFile, service: Service, run_key: str | None) -> Batch | None:
-    """Return the batch that a file was made into before, under the same run key."""
+    """Return the batch that a file was made into before, under the same run key.
+
+    One that was dropped stands in nobody's way where its rows are known by their keys, or none is done.
+    """
     wanted = (checked.kind.operation.verb, checked.digest, run_key)
     return next(
         (
@@ -146,10 +149,16 @@ def find_same(journal: Journal, checked: CheckedFile, service: Service, run_key:
             for one in list_batches(journal)
             if (one.verb, one.digest, one.run_key) == wanted
             and one.is_for(service)
-            and not (one.dropped or account_of(service).is_other(Account(*one.account)))
+            and not account_of(service).is_other(Account(*one.account))
+            and not (one.dropped and (checked.has_keys or not _is_begun(journal, one)))
         ),
         None,
     )
+
+
+def _is_begun(journal: Journal, batch: Batch) -> bool:
+    """Whether any row of a batch is done."""
+    return bool(journal.select(Selection(1, states=(State.DONE,), batch=batch.name)))
 
 
 def make_batch(

@@ -21,7 +21,7 @@ from escrowctl.client.http import THROTTLED, Fault
 from escrowctl.client.retry import ATTEMPTS
 from escrowctl.config.service import Service
 from escrowctl.contract.record import Located
-from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, command
 from escrowctl.journal.guards import busy_elsewhere
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Entry, Settlement, State, settled_by_reading
@@ -249,11 +249,11 @@ class Run:
         done, failed, unknown, _ = self._counts.values()
         if not (done or failed or unknown):
             return error
-        told = ", ".join(f"{count:,} {name}" for name, count in self._counts.items() if count)
+        told = ", ".join(f"{count:,} {name}" for name, count in self._counts.items() if count).replace("_", " ")
         return EscrowctlError(
             ErrorCode.SOME_UNKNOWN if unknown else ErrorCode.SOME_FAILED,
-            f"{error.message} The rows of {self._batch.name} that this command sent before: {told.replace('_', ' ')}.",
-            hint=error.hints,
+            f"{error.message} Until then, this run of {self._batch.name} came to: {told}.",
+            hint=(*error.hints, command(f"batch show {self._batch.name}", "to see the batch")),
             outcome=Outcome.UNKNOWN if unknown else None,
             facts={"batch": self._batch.name},
         )
@@ -266,6 +266,7 @@ class Run:
         self._keep_pace(row, finding, settlement)
         row.goes_again = self._may_go_again(row, finding, settlement)
         if not row.goes_again:
+            row.was_first = not self._halts.canary_passed
             self._halts.weigh(row, settlement, outcome_of(entry))
 
     def _conclude(self, row: Row, result: Entry | EscrowctlError) -> None:
@@ -273,7 +274,7 @@ class Run:
         self._unlock(row)
         if isinstance(result, EscrowctlError):
             self._counts[Outcomes.UNKNOWN] += 1
-            self._watch.note_unsent(row.line, result)
+            self._watch.note_unrecorded(row.line, result)
             self._halts.halt("another process works on the same rows")
             return
         row.entry, row.is_sent = result, False
@@ -288,7 +289,7 @@ class Run:
         if result.state is not State.DONE:
             return
         if row.was_first:
-            self._watch.show_canary(row.line, result)
+            self._watch.show_canary(row.line, result, goes_on=not self._ends)
         elif result.settlement.remark is not None:
             self._watch.note_remark(row.line, result, result.settlement.remark)
 
@@ -303,12 +304,12 @@ class Run:
             row.entry = self._journal.settle_later(row.sent, settlement)
         except EscrowctlError as error:
             self._counts[Outcomes.UNKNOWN] += 1
-            self._watch.note_unsent(row.line, error)
+            self._watch.note_unrecorded(row.line, error)
             return
         self._counts[Outcomes.DONE] += 1
         if not self._halts.canary_passed:
             self._halts.canary_passed = True
-            self._watch.show_canary(row.line, row.entry)
+            self._watch.show_canary(row.line, row.entry, goes_on=not self._ends)
 
     def _keep_pace(self, row: Row, finding: Finding, settlement: Settlement) -> None:
         now, status = self._runtime.monotonic(), settlement.http_status

@@ -23,8 +23,8 @@ class Tally(NamedTuple):
 class Watch(Protocol):
     """What a run reports to."""
 
-    def show_canary(self, line: int, entry: Entry) -> None:
-        """The first row of the run is done."""
+    def show_canary(self, line: int, entry: Entry, *, goes_on: bool) -> None:
+        """The first row of the run is done; `goes_on`: others follow."""
 
     def show_progress(self, tally: Tally) -> None:
         """Some time has passed."""
@@ -34,6 +34,9 @@ class Watch(Protocol):
 
     def note_unsent(self, line: int, error: EscrowctlError) -> None:
         """A row was not sent, because of what is known here or was read of it."""
+
+    def note_unrecorded(self, line: int, error: EscrowctlError) -> None:
+        """A row was sent, and what became of it could not be recorded."""
 
     def note_remark(self, line: int, entry: Entry, remark: str) -> None:
         """A row is done, but not quite what was asked for."""

@@ -24,6 +24,8 @@ class BatchService:
     answer: Answer = as_usual
     answer_read: Callable[[int], str] = lambda _number: ""
     """How to answer the n-th read (from 1): a status line, "" with the record."""
+    before_read: Callable[[str], None] = lambda _resource_id: None
+    after_refusal: Callable[[], None] = lambda: None
     reports: Callable[[float], float] = lambda amount: amount
     """The amount of the escrow that a create of an amount makes."""
     name_next: Callable[[int], str] = lambda number: f"tx_made{number}"
@@ -47,6 +49,7 @@ class BatchService:
     def behave(self, seen: Seen, connection: socket.socket) -> None:
         if not seen.is_write:
             resource_id = seen.target.rpartition("/")[2]
+            self.before_read(resource_id)
             with self._lock:
                 self._reads += 1
                 status = self.answer_read(self._reads)
@@ -72,6 +75,7 @@ class BatchService:
         status = self.answer(number, seen)
         if status and status[0] == "4":
             connection.sendall(http_reply(status, b'{"detail":"no"}'))
+            self.after_refusal()
             return
         resource_id = self._apply(key, seen)
         if status is None:

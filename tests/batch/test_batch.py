@@ -302,6 +302,18 @@ def test_dropped_batch_is_not_resumed_and_frees_its_rows(start: Start, rows: Wri
     assert set(service.applied.values()) == {1}
 
 
+def test_file_without_references_whose_batch_was_dropped_is_not_sent_again(start: Start, rows: WriteRows) -> None:
+    service, run = start(lambda number, _seen: "401 No" if number > 2 else "")
+    path = str(rows(text="amount,currency\n1,EUR\n2,EUR\n3,EUR\n"))
+    run("create", path, *RUN, "--concurrency", "1")
+    run("drop", "b1", "--yes")
+    service.answer = after(0, "")
+
+    again = run("create", path, *RUN)
+
+    assert (again.code, len(service.applied), "batch show b1 --results b1.csv" in again.err) == (7, 2, True)
+
+
 def test_sandbox_takes_a_batch(run: Run, rows: WriteRows) -> None:
     result = run("--sandbox", "batch", "create", str(rows(12)), *RUN)
 

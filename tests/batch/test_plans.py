@@ -109,7 +109,7 @@ def test_run_keys_that_look_alike_are_one(start: Start, rows: WriteRows) -> None
     rehearsed, shown = run("create", path, "--run-key", "b", "--dry-run"), run("show", "b1")
 
     assert (again.code, both.code, len(service.received)) == (7, 2, 2)
-    assert ("once more: 2 rows" in rehearsed.err, "run key a; ended" in shown.err) == (True, True)
+    assert ("created again: 2 rows" in rehearsed.err, "run key a; ended" in shown.err) == (True, True)
 
 
 def test_done_row_with_another_amount_is_not_left_out(start: Start, rows: WriteRows) -> None:

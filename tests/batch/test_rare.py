@@ -297,7 +297,7 @@ def test_many_rows_that_are_not_sent_are_counted(start: Start, rows: WriteRows) 
 
     result = run("release", path, "--yes", "--concurrency", "1")
 
-    assert (result.code, "more such rows are not shown" in result.err) == (15, True)
+    assert (result.code, "more notes on rows are not shown" in result.err) == (15, True)
     assert "20 not sent" in result.err
 
 
@@ -335,6 +335,20 @@ def test_batch_of_another_key_is_not_resumed(start: Start, rows: WriteRows, home
     same = run("resume", "b1", *RUN)
 
     assert (other.code, same.code, len(service.received) - sent) == (7, 0, 4)
+
+
+def test_account_named_in_the_hint_resumes_with_another_key(start: Start, rows: WriteRows, home: Path) -> None:
+    service, run = start(lambda number, _seen: "401 No" if number > 1 else "", 'account = "acme"')
+    run("create", str(rows(5)), *RUN)
+    config = home / "config.toml"
+    config.write_text(config.read_text().replace('account = "acme"', ""))
+    (home / "a.key").write_text("sk_test_another_0123456789")
+    service.answer = as_usual
+
+    refused = run("resume", "b1", *RUN)
+    followed = [run("config", "set", "account", "acme").code, run("resume", "b1", *RUN).code]
+
+    assert (refused.code, "config set account acme" in refused.err, followed) == (7, True, [0, 0])
 
 
 def test_unfinished_file_is_rehearsed_and_confirmed(start: Start, rows: WriteRows) -> None:

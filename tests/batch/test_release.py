@@ -1,10 +1,13 @@
 """`batch release`: each escrow is read, released once, and read again."""
 
 import random
+import threading
+import time
 from collections.abc import Callable
 
 import pytest
 from faults.seeds import draw_seed
+from wire_server import Seen
 
 from batch.conftest import Start, WriteRows, counts_of
 
@@ -38,6 +41,28 @@ def test_escrow_that_is_not_as_expected_is_not_released(start: Start, rows: Writ
     result = run("release", str(rows(text=f"id,amount,currency\n{row}\n")), *RUN)
 
     assert (result.code, counts_of(result), service.received, expected in result.err) == (15, (0, 0, 0, 1), [], True)
+
+
+def test_escrow_read_after_the_run_has_ended_is_not_released(start: Start, rows: WriteRows) -> None:
+    refused = threading.Event()
+
+    def refuse_the_second(number: int, _seen: Seen) -> str:
+        return "403 Forbidden" if number == 2 else ""
+
+    def read_late(resource_id: str) -> None:
+        if resource_id in {f"tx_{number}" for number in range(6, 13)}:
+            # The refusal has left; it is taken in before these readings are.
+            refused.wait(10)
+            time.sleep(0.1)
+
+    service, run = start(refuse_the_second)
+    service.before_read, service.after_refusal = read_late, refused.set
+
+    result = run("release", str(rows(text=IDS)), *RUN)
+
+    done, failed, unknown, not_sent = counts_of(result)
+    assert (result.code, failed, unknown, done + not_sent) == (15, 0, 0, 12), result.err
+    assert set(service.applied) <= {"tx_1", "tx_2", "tx_3", "tx_4", "tx_5"}
 
 
 def test_released_ids_are_refused_or_left_out(start: Start, rows: WriteRows) -> None:

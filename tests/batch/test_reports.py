@@ -168,7 +168,7 @@ def test_journal_that_fails_while_rows_are_fetched_accounts_for_all(
     # Those that were begun, and not sent yet, are unknown too.
     assert ("Nothing was sent" in result.err, done + unknown >= len(service.received) > 0) == (False, True)
     assert result.code == (12 if unknown else 15)
-    assert result.error["message"].startswith("the disk failed. The rows of b1 that this command sent before: ")
+    assert result.error["message"].startswith("the disk failed. Until then, this run of b1 came to: ")
 
 
 def test_second_signal_takes_in_what_was_answered(start: Start, rows: WriteRows) -> None:

@@ -29,8 +29,9 @@ REPLY = (
     '{"id":"tx_$request_id","status":"held","amount":100,"currency":"USD","payer":"usr_PAYER001",'
     '"payee":"usr_PAYEE001","created_at":"2026-11-21T03:12:44.123Z","note":"%s"}'
 )
-REPLY = REPLY % ("x" * (200 - len(REPLY) + 2 - 32 + len("$request_id")))
-"""200 bytes, with another id each time: 32 hexadecimal digits of nginx."""
+REPLY_BYTES = 200
+REPLY = REPLY % ("x" * (REPLY_BYTES - len(REPLY) + 2 - 32 + len("$request_id")))
+"""Another id each time: 32 hexadecimal digits of nginx."""
 
 NGINX = """
 load_module modules/ngx_http_echo_module.so;
@@ -264,7 +265,7 @@ def measure_bytes(bench: Bench, url: str, count: int) -> None:
     home = bench.new_home()
     bench.batch(url, count, 32, home=home)
     size = (home / "state" / "journal.db").stat().st_size
-    bench.require(f"journal bytes a row ({len(REPLY)}-byte reply)", size / count, most=1500)
+    bench.require(f"journal bytes a row ({REPLY_BYTES}-byte reply)", size / count, most=1500)
     shutil.rmtree(home)
 
 

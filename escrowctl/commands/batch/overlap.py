@@ -3,7 +3,7 @@
 import shlex
 from typing import NamedTuple
 
-from escrowctl.batch.check import CheckedFile
+from escrowctl.batch.check import MOST_FLAWS, CheckedFile
 from escrowctl.batch.overlaps import Overlaps
 from escrowctl.batch.rows import RowContent
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Hint, Outcome, command, not_sent
@@ -51,7 +51,9 @@ def _done_already(session: Session, checked: CheckedFile, found: Overlaps) -> Es
     by = f"by {batches.pop()}, {when}" if len(batches) == 1 else f"by {len(batches)} batches or commands"
     were = "was" if count == 1 else "were"
     rest = checked.rows - count
-    hint = Hint("repeat the command with --skip-done", f"to send only the other {rest:,}" if rest else "to end with 0")
+    hint = Hint(
+        "repeat the command with --skip-done", f"to send only the other {rest:,}" if rest else "for exit code 0"
+    )
     return not_sent(
         ErrorCode.ALREADY_DONE,
         f"{count:,} of these {of} rows {were} done {by} (same {key}).",
@@ -70,12 +72,12 @@ def _refuse_different(session: Session, checked: CheckedFile, found: Overlaps) -
     if not flaws:
         return
     if not session.options.json:
-        for line, why in flaws[:_MOST_NAMED]:
+        for line, why in flaws[:MOST_FLAWS]:
             session.console.report(safe(f"  line {line}  {why}"))
     raise not_sent(
         ErrorCode.ALREADY_DONE,
         f"{_named([line for line, _ in flaws])} cannot be left out: what is done is not what the file says.",
-        hint="to send the others: take these lines out of the file",
+        hint="to send the others, remove these lines from the file",
         facts={"flaws": [{"line": line, "why": why} for line, why in flaws[:_MOST_NAMED]]},
     )
 
@@ -96,6 +98,7 @@ def _refuse_open(checked: CheckedFile, found: Overlaps) -> None:
     `EARLIER_UNKNOWN`, `BUSY` or `CONFLICT`: nothing skips those.
     """
     key = checked.kind.key
+    same = f"same {key if checked.has_keys else 'file'}"
     if found.unknown:
         in_flight = [one for one in found.unknown if one[1].state is State.IN_FLIGHT]
         line, entry = found.unknown[0]
@@ -103,7 +106,7 @@ def _refuse_open(checked: CheckedFile, found: Overlaps) -> None:
             raise not_sent(ErrorCode.BUSY, f"another process is sending {_rows(in_flight)} of this file (same {key}).")
         raise EscrowctlError(
             ErrorCode.EARLIER_UNKNOWN,
-            f"it is unknown what became of {_rows(found.unknown)}, sent before (same {key}).",
+            f"it is unknown what became of {_rows(found.unknown)}, sent before ({same}).",
             effect=NOTHING_SENT,
             hint=(
                 command(f"journal resolve {entry.name}", f"to resolve {entry.name} (line {line})"),
@@ -114,7 +117,8 @@ def _refuse_open(checked: CheckedFile, found: Overlaps) -> None:
         )
     if found.other:
         _, entry = found.other[0]
-        why = f"may have been sent before: with another API key, or under an {key} that looks alike ({entry.name})"
+        alike = f"another spelling of the {key}"
+        why = f"may have been sent before: with another API key, or under {alike} ({entry.name})"
         resource_id = entry.settlement.result_id or entry.intent.resource_id
         raise not_sent(
             ErrorCode.CONFLICT,

@@ -37,13 +37,14 @@ class Progress:
         self._seen: list[tuple[float, int]] = [(self._last, 0)]
         self._notes = 0
 
-    def show_canary(self, line: int, entry: Entry) -> None:
-        """Say what the first row came to, and that the others follow."""
+    def show_canary(self, line: int, entry: Entry, *, goes_on: bool) -> None:
+        """Say what the first row came to, and whether the others follow."""
         settlement = entry.settlement
         what = ", ".join(
             filter(None, (f"HTTP {settlement.http_status}", _describe(self._session, entry), settlement.remark))
         )
-        follows = f". Continuing, {self._size} at a time" if self._rows > 1 else ""
+        left = self._rows - 1
+        follows = f". Continuing, {min(self._size, left)} at a time" if left and goes_on else ""
         self._say("canary", f"line {line}: {what}{follows}", word="canary", important=settlement.remark is not None)
 
     def show_progress(self, tally: Tally) -> None:
@@ -72,6 +73,10 @@ class Progress:
         """Say why a row is not sent."""
         self._note("unsent", f"line {line} was not sent: {error.message}")
 
+    def note_unrecorded(self, line: int, error: EscrowctlError) -> None:
+        """Say of a row that was sent why what became of it is not on record."""
+        self._note("unrecorded", f"line {line} was sent, but its outcome could not be recorded: {error.message}")
+
     def note_remark(self, line: int, entry: Entry, remark: str) -> None:
         """Say in what a row that is done differs."""
         self._note("remark", f"line {line} ({entry.name}): {remark}")
@@ -94,7 +99,7 @@ class Progress:
         if self._notes <= _MOST_NOTES:
             self._say(code, text)
         elif self._notes == _MOST_NOTES + 1:
-            self._say(code, f"more such rows are not shown: {self._session.invocation} batch show {self._batch.name}")
+            self._say(code, "more notes on rows are not shown")
 
     def _say(self, code: str, text: str, *, word: str = "note", important: bool = True) -> None:
         self.end()

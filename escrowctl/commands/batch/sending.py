@@ -1,5 +1,6 @@
 """`escrowctl batch create|release|resume`: a file is checked, planned, confirmed and sent."""
 
+import shlex
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -47,7 +48,7 @@ from escrowctl.commands.writing import check_text
 from escrowctl.contract.identifiers import fold_reference
 from escrowctl.contract.json import Number
 from escrowctl.contract.money import Money
-from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command, not_sent
 from escrowctl.journal.accounts import account_of
 from escrowctl.options import YesOption
 from escrowctl.prompt import confirmation_needed
@@ -65,7 +66,8 @@ def create(
     dry_run: CheckOption = False,
     skip_done: SkipOption = False,
     run_key: Annotated[
-        str | None, typer.Option("--run-key", metavar="TEXT", help="Send the same file once more, under this name.")
+        str | None,
+        typer.Option("--run-key", metavar="TEXT", help="Create what a finished file created once more, as run TEXT."),
     ] = None,
     concurrency: ConcurrencyOption = 8,
     rps: RateOption = None,
@@ -192,7 +194,7 @@ def _start(session: Session, kind: RowKind, file: str, how: How, chosen: Chosen)
 
 def _start_new(session: Session, checked: CheckedFile, file: str, how: How, chosen: Chosen) -> None:
     if checked.kind is CREATES and not checked.has_keys:
-        why = "they are known by this file alone, and the same escrow in another file is created again"
+        why = "they are known by this file alone. In a file with other rows, the same escrow is created again"
         session.console.note("no_references", f'the rows have no "reference": {why}', important=True)
     repeats, left_out = choose_rows(session, checked, find_overlaps(session.journal, checked, session.service), chosen)
 
@@ -218,7 +220,7 @@ def _start_new(session: Session, checked: CheckedFile, file: str, how: How, chos
         f"{batch.name}, new: {verb} {count:,} {noun}, amounts as written in the file",
         *_sum_lines(sums),
         *([f"  left out, because done already: {count_rows(len(left_out))}"] if left_out else []),
-        *([f"  done before, and sent once more: {count_rows(len(repeats))}"] if repeats else []),
+        *([f"  created before, and created again: {count_rows(len(repeats))}"] if repeats else []),
     ]
     if how.dry_run:
         _show_plan(session, lines)
@@ -236,14 +238,20 @@ def _resume(session: Session, batch: Batch, how: How, *, skips_done: bool = Fals
     service = session.service
     if not batch.digest or batch.dropped:
         why = "was dropped" if batch.dropped else "is not in this journal any more"
-        raise not_sent(ErrorCode.CONFLICT, f"{batch.name} cannot be resumed: what it had not sent {why}.")
+        hint = (
+            command(f"batch show {batch.name} --results {batch.name}.csv", "to see which rows are done"),
+            "then send the others from a file of their own",
+        )
+        raise not_sent(ErrorCode.CONFLICT, f"{batch.name} cannot be resumed: what it had not sent {why}.", hint=hint)
     if not batch.is_for(service):
         raise not_sent(ErrorCode.CONFLICT, f"{batch.name} was created for {batch.service}, not for {service.identity}.")
     if not batch.is_of(account_of(service)):
         raise not_sent(
             ErrorCode.CONFLICT,
             f"{batch.name} was created with another API key, which may belong to another account.",
-            hint='if both keys belong to one account, name it in the profile: account = "NAME"',
+            hint=command(f"config set account {shlex.quote(batch.account[0])}", "if both keys belong to that account")
+            if batch.account[0] is not None
+            else "use the API key that it was created with",
         )
     unsent = sum_unsent(session.journal, batch, service)
     sums = unsent.sums

@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from escrowctl.batch.check import Sum, count_rows
-from escrowctl.batch.plan import Batch, Outcomes, Summary, outcome_of
+from escrowctl.batch.plan import KEY_REFUSED, Batch, Outcomes, Summary, outcome_of
 from escrowctl.batch.results import write_results
 from escrowctl.batch.watch import Ending
 from escrowctl.contract.json import JsonValue, Number
@@ -58,7 +58,7 @@ def report(session: Session, summary: Summary, ending: Ending, results: Path | N
     try:
         if results is not None:
             _save_or_warn(session, batch, results, is_fatal=verdict is None)
-        with session.accounting_for(None if verdict else f"{batch.name}: all {count_rows(batch.rows)} are done"):
+        with session.accounting_for(None if verdict else f"{batch.name}: {_all(batch)} done"):
             show_summary(session, summary)
     except (OutputClosedError, EscrowctlError):
         if verdict is None:
@@ -76,19 +76,23 @@ def report(session: Session, summary: Summary, ending: Ending, results: Path | N
     if verdict is not None:
         raise verdict
     if ending.stopped is not None:
-        raise Stopped(ending.stopped, f"{batch.name}: all {count_rows(batch.rows)} are done.")
+        raise Stopped(ending.stopped, f"{batch.name}: {_all(batch)} done.")
+
+
+def _all(batch: Batch) -> str:
+    return "its 1 row is" if batch.rows == 1 else f"all {batch.rows:,} rows are"
 
 
 def _save_or_warn(session: Session, batch: Batch, path: Path, *, is_fatal: bool) -> None:
     try:
         session.console.note("results", save_results(session.journal, batch, path))
     except OSError as error:
-        why = f"{path} could not be written: {error.strerror}."
-        again = command(f"batch show {batch.name} --results FILE", "to write it")
+        why = f"{path} could not be written: {error.strerror or error}."
+        again = command(f"batch show {batch.name} --results {batch.name}{path.suffix}", "to write it here")
         if is_fatal:
             raise EscrowctlError(
                 ErrorCode.RESULT_NOT_PRINTED,
-                f"{batch.name}: all {count_rows(batch.rows)} are done, but {why}",
+                f"{batch.name}: {_all(batch)} done, but {why}",
                 hint=again,
                 outcome=Outcome.DONE,
             ) from error
@@ -121,21 +125,23 @@ def _judge(session: Session, summary: Summary) -> EscrowctlError | None:
     """Return what a batch ends with where not every row is done as asked: 12, 15, or 16 where some are otherwise."""
     batch, name = summary.batch, summary.batch.name
     failed, unknown, left = (summary.count(one) for one in (Outcomes.FAILED, Outcomes.UNKNOWN, Outcomes.NOT_SENT))
-    otherwise = f", {summary.remarks:,} done, but not as asked" if summary.remarks else ""
+    otherwise = f", {summary.remarks:,} done otherwise than asked, or not confirmed" if summary.remarks else ""
     hints: list[Hint] = []
     if summary.remarks:
-        hints.append(command(f"batch show {name} --results FILE.csv", "to see each row"))
+        hints.append(command(f"batch show {name} --results {name}.csv", "to see each row"))
     if not (failed or unknown or left):
         if not otherwise:
             return None
         return EscrowctlError(
             ErrorCode.CHECK_FAILED,
-            f"{name}: all {count_rows(batch.rows)} are done, but {summary.remarks:,} not as asked.",
+            f"{name}: {_all(batch)} done, but {summary.remarks:,} otherwise than asked, or not confirmed.",
             hint=tuple(hints),
             outcome=Outcome.DONE,
         )
     if unknown:
-        hints.append(command("journal list --unknown", "to see what is unknown, and resolve each"))
+        first = next(iter(_entries(session, batch, *OPEN_STATES)))
+        hints.append(command(f"journal resolve {first.name}", f"to resolve {first.name} (line {first.intent.line})"))
+        hints.append(command("journal list --unknown", "to see all that are unknown"))
     if left:
         hints += _hints_for_unsent(session, batch)
     if failed:
@@ -166,10 +172,12 @@ def _rejects_hints(batch: Batch) -> tuple[Hint, Hint]:
 def _hints_for_unsent(session: Session, batch: Batch) -> list[Hint]:
     """Return how the rest is sent, or given up; rows that were throttled need a setting first."""
     resume = command(f"batch resume {batch.name}", "to send what is not sent")
-    drop = command(f"batch drop {batch.name}", "to give it up")
-    if session.service.repeats_throttled or not any(
-        entry.settlement.may_repeat for entry in _entries(session, batch, State.REFUSED)
-    ):
+    drop = command(f"batch drop {batch.name}", "to give up what is not sent")
+    refused = [entry.settlement for entry in _entries(session, batch, State.REFUSED)]
+    if any(one.http_status in KEY_REFUSED for one in refused):
+        check = command("auth status --check", "to check the API key, first")
+        return [check, resume._replace(label="then, to send what is not sent"), drop]
+    if session.service.repeats_throttled or not any(one.may_repeat for one in refused):
         return [resume, drop]
     return [*throttled_hints(session.service), resume._replace(label="then, to send what is not sent"), drop]
 

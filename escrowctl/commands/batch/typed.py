@@ -23,10 +23,10 @@ FileArgument = Annotated[
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The batch, such as b41.")]
 ConcurrencyOption = Annotated[int, typer.Option("--concurrency", metavar="N", help="Requests at once, 1 to 128.")]
 RateOption = Annotated[float | None, typer.Option("--rps", metavar="N", help="At most N rows a second.")]
-CountOption = Annotated[int | None, typer.Option("--expect-count", metavar="N", help="Refuse unless N rows are sent.")]
+CountOption = Annotated[int | None, typer.Option("--expect-count", metavar="N", help="Refuse unless it is N rows.")]
 TotalOption = Annotated[
     list[str] | None,
-    typer.Option("--expect-total", metavar="CODE=AMOUNT", help="Refuse unless they add up to this; repeatable."),
+    typer.Option("--expect-total", metavar="CODE=AMOUNT", help="Refuse unless the rows add up to this; repeatable."),
 ]
 SkipOption = Annotated[bool, typer.Option("--skip-done", help="Leave out rows that are done already.")]
 ResultsOption = Annotated[
@@ -60,9 +60,13 @@ class How(NamedTuple):
         expected = {money.currency: Decimal(money.amount) for money in self.totals}
         for currency in sorted(expected.keys() | sums.keys()):
             found, wanted = sums.get(currency, Sum()).amount, expected.get(currency)
+            if not currency:
+                rows = count_rows(sums[""].rows)
+                why = f"--expect-total cannot add up rows without an amount: {rows}"
+                raise not_sent(ErrorCode.EXPECTATION_FAILED, f"{why}.", hint="fill in amount and currency")
             if wanted is None:
-                what = f"rows in {currency}" if currency else "rows without an amount in the file"
-                raise not_sent(ErrorCode.EXPECTATION_FAILED, f"--expect-total says nothing of {what}.")
+                why = f"the rows in {currency} add up to {found:f}, but no --expect-total names {currency}"
+                raise not_sent(ErrorCode.EXPECTATION_FAILED, f"{why}.")
             if found != wanted:
                 raise not_sent(
                     ErrorCode.EXPECTATION_FAILED,

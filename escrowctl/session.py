@@ -245,7 +245,7 @@ class Session:
         """What sends writes to this run's service, and records them; it opens the journal."""
         from escrowctl.writes.writer import Writer
 
-        self._warn_of_unshared_locks()
+        self.warn_of_unshared_locks()
         return Writer(
             self.service,
             self._connection,
@@ -315,7 +315,7 @@ class Session:
     def _connection(self) -> "Connection":
         return self.opener(self.service)()
 
-    def _warn_of_unshared_locks(self) -> None:
+    def warn_of_unshared_locks(self) -> None:
         """Warn of a live write where the journal's locks may not be shared."""
         if not self.service.live:
             return

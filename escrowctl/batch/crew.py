@@ -12,10 +12,11 @@ import os
 import pickle
 import signal
 import threading
+import time
 from collections.abc import Callable, Sequence
 from multiprocessing import connection
 from multiprocessing.connection import Connection as Pipe
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import NoReturn
 
 from escrowctl.batch.worker import Finding, Job, Worker, find_defect
@@ -23,6 +24,8 @@ from escrowctl.errors import bad_value
 
 _MOST_THREADS = 32
 """In one process: more of them wait for their interpreter longer than a second process costs."""
+
+_GATHERING = 0.003
 
 MakeWorker = Callable[[], Worker]
 
@@ -39,11 +42,14 @@ class Crew:
         count = 1 if in_process or size <= _MOST_THREADS else 2
         for number in range(count):
             share = size // count + (number < size % count)
-            self._senders.append(_Sender(make_worker, share, in_process=in_process, others=self._senders))
+            try:
+                self._senders.append(_Sender(make_worker, share, in_process=in_process, others=self._senders))
+            except OSError as error:
+                self._give_up()
+                raise bad_value(f"--concurrency {size}: {error.strerror}. Use a lower number.") from error
         failures = [why for sender in self._senders if (why := sender.wait_until_ready())]
         if failures:
-            self.kill()
-            self.close()
+            self._give_up()
             raise bad_value(f"--concurrency {size}: {failures[0]}. Use a lower number.")
 
     @property
@@ -61,8 +67,26 @@ class Crew:
         for sender, share in shares.items():
             sender.submit(share)
 
-    def collect(self, seconds: float) -> tuple[list[Finding], set[int]]:
-        """Return what has come in, after at most `seconds`; and the lines that are lost, where a process ended."""
+    def recall(self) -> None:
+        """Have the jobs come back that no thread has taken: each as a finding that is untouched."""
+        for sender in self._senders:
+            sender.submit(None)
+
+    def collect(self, seconds: float, *, enough: int = 1) -> tuple[list[Finding], set[int]]:
+        """Return what has come in, and the lines that are lost, where a process ended.
+
+        It waits at most `seconds` for a first finding, then as long as more come in, until there are `enough`.
+        """
+        found, lost = self._collect(seconds)
+        while found and not lost and len(found) < enough:
+            time.sleep(_GATHERING)
+            more, lost = self._collect(0)
+            if not more:
+                break
+            found += more
+        return found, lost
+
+    def _collect(self, seconds: float) -> tuple[list[Finding], set[int]]:
         found: list[Finding] = []
         while True:
             lost = {line for sender in self._senders if sender.ended_by for line in sender.lines}
@@ -78,6 +102,10 @@ class Crew:
         for sender in self._senders:
             sender.lines -= lost
         return found, lost
+
+    def _give_up(self) -> None:
+        self.kill()
+        self.close()
 
     def kill(self) -> None:
         """End the processes at once. `collect` still returns what they have answered, and what is lost."""
@@ -123,8 +151,8 @@ class _Sender:
             return f"the process that sends {self.ended_by}"
         return failure
 
-    def submit(self, jobs: Sequence[Job]) -> None:
-        """Hand out jobs."""
+    def submit(self, jobs: Sequence[Job] | None) -> None:
+        """Hand out jobs; None recalls them."""
         # Where the process has ended, `Crew.collect` says so.
         with contextlib.suppress(OSError):
             self.pipe.send(jobs)
@@ -170,21 +198,10 @@ def _be_the_child(pipe: Pipe, make_worker: MakeWorker, size: int) -> NoReturn:
 
 def _serve(pipe: Pipe, make_worker: MakeWorker, size: int) -> None:
     """Do the jobs that come in until the parent closes its end, then finish those that have begun."""
-    jobs: SimpleQueue[Job | None] = SimpleQueue()
-    sending, ended = threading.Lock(), threading.Event()
-
-    def work(worker: Worker) -> None:
-        while (job := jobs.get()) is not None and not ended.is_set():
-            finding = worker.do(job)
-            with sending, contextlib.suppress(OSError):
-                try:
-                    pipe.send(finding)
-                except (TypeError, AttributeError, ValueError, pickle.PicklingError) as error:
-                    pipe.send(find_defect(job, error))
-
     # However this ends, the parent sees it.
     with pipe:
-        threads = [threading.Thread(target=work, args=(make_worker(),), daemon=True) for _ in range(size)]
+        desk = _Desk(pipe)
+        threads = [threading.Thread(target=desk.work, args=(make_worker(),), daemon=True) for _ in range(size)]
         try:
             for thread in threads:
                 thread.start()
@@ -194,10 +211,44 @@ def _serve(pipe: Pipe, make_worker: MakeWorker, size: int) -> None:
         pipe.send("")
         with contextlib.suppress(EOFError, OSError):
             while True:
-                for job in pipe.recv():
-                    jobs.put(job)
-        ended.set()
-        for _ in threads:
-            jobs.put(None)
+                desk.take(pipe.recv())
+        desk.close(size)
         for thread in threads:
             thread.join()
+
+
+class _Desk:
+    """Where the threads of a process that sends get their jobs, and hand in what came of them."""
+
+    def __init__(self, pipe: Pipe) -> None:
+        self._pipe = pipe
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._sending, self._ended = threading.Lock(), threading.Event()
+
+    def work(self, worker: Worker) -> None:
+        """Do one job after the other."""
+        while (job := self._jobs.get()) is not None and not self._ended.is_set():
+            finding = worker.do(job)
+            try:
+                self._hand_in(finding)
+            except (TypeError, AttributeError, ValueError, pickle.PicklingError) as error:
+                self._hand_in(find_defect(job, error))
+
+    def take(self, jobs: Sequence[Job] | None) -> None:
+        """Add jobs; None: hand in those that no thread has taken, as they are."""
+        for job in jobs or ():
+            self._jobs.put(job)
+        if jobs is None:
+            with contextlib.suppress(Empty):
+                while (waiting := self._jobs.get_nowait()) is not None:
+                    self._hand_in(Finding(waiting.line, is_untouched=True))
+
+    def close(self, threads: int) -> None:
+        """Have the threads end after what they do now."""
+        self._ended.set()
+        for _ in range(threads):
+            self._jobs.put(None)
+
+    def _hand_in(self, finding: Finding) -> None:
+        with self._sending, contextlib.suppress(OSError):
+            self._pipe.send(finding)

@@ -1,14 +1,17 @@
-"""A row on its way: what is sent for it, and what is recorded before that."""
+"""Rows on their way: what is sent for each, what is recorded before that, and where each is."""
 
+import heapq
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
-from escrowctl.batch.plan import Batch, Todo
+from escrowctl.batch.plan import Batch, Outcomes, Todo, outcome_of
 from escrowctl.batch.rows import RowContent, expectations_of, request_row
+from escrowctl.batch.watch import Tally
 from escrowctl.config.service import Service
 from escrowctl.contract.record import Located
 from escrowctl.errors import Outcome
 from escrowctl.journal.accounts import account_of
-from escrowctl.journal.model import NO_CAPS, Begin, Entry, Settlement, State
+from escrowctl.journal.model import LOST_IN_FLIGHT, NO_CAPS, Begin, Entry, Settlement, State
 from escrowctl.writes.create import is_beside
 from escrowctl.writes.intents import make_intent, operator_name
 from escrowctl.writes.requests import RecordOptions, WriteRequest, request_again
@@ -25,22 +28,111 @@ class Row:
         self.entry: Entry | None = todo.again
         self.before: Located | None = None
         self.unsettled = todo.again is not None and todo.again.state is State.UNKNOWN
+        """Whether an earlier attempt may have been applied."""
         self.attempts = 0
         self.waits = 0
-        self.is_sent = False
-        self.goes_again = False
-        self.was_first = False
         self.sent_at = 0.0
         self.locks: list[str] = []
 
     @property
     def sent(self) -> Entry:
-        """The entry of a row that was sent."""
-        assert self.entry is not None, "it was sent"
+        """The entry of a row that was begun."""
+        assert self.entry is not None, "it was begun"
         return self.entry
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether an intent is on record whose outcome is not."""
+        return self.entry is not None and self.entry.state is State.IN_FLIGHT
+
+    @property
+    def outcome(self) -> Outcomes:
+        """What has become of it, as far as that is on record."""
+        return outcome_of(self.entry) if self.entry is not None else Outcomes.NOT_SENT
 
     def __lt__(self, other: "Row") -> bool:
         return self.line < other.line
+
+
+class Came(NamedTuple):
+    """What came of a row that was begun, and is not on record yet.
+
+    `again_after`: the row goes again after so many seconds (None: it has ended). `is_first`: no row of this run was
+    done before it.
+    """
+
+    row: Row
+    settlement: Settlement
+    again_after: float | None = None
+    is_first: bool = False
+
+
+def come_untouched(row: Row) -> Came:
+    """Return that nothing was sent of a row's attempt; an earlier one may have been applied."""
+    outcome = Outcome.UNKNOWN if row.unsettled else Outcome.NOT_SENT
+    return Came(row, Settlement(outcome, "nothing was sent: the run slowed down, or ended"), again_after=0.0)
+
+
+def lose(row: Row) -> Came:
+    """Return what is known of a row that a process had when it ended: it may have been sent."""
+    return Came(row, Settlement(Outcome.UNKNOWN, LOST_IN_FLIGHT))
+
+
+class Flight:
+    """The rows of a run that were taken up and have not ended: with the crew, waiting, or between."""
+
+    def __init__(self) -> None:
+        self._rows: dict[int, Row] = {}
+        self._later: list[tuple[float, Row]] = []
+        self._counts = dict.fromkeys(Outcomes, 0)
+        self.out: set[int] = set()
+        """The lines of those that are with the crew."""
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, line: int) -> Row:
+        return self._rows[line]
+
+    @property
+    def tally(self) -> Tally:
+        """What has become of those that have ended."""
+        done, failed, unknown, not_sent = self._counts.values()
+        return Tally(done, failed, unknown, not_sent)
+
+    @property
+    def due(self) -> float | None:
+        """When the next of those that wait goes out; None: none waits."""
+        return self._later[0][0] if self._later else None
+
+    def take_up(self, row: Row) -> None:
+        """Add a row."""
+        self._rows[row.line] = row
+
+    def put_off(self, row: Row, due: float) -> None:
+        """Have a row go out later; a release is read again then."""
+        row.before = None
+        heapq.heappush(self._later, (due, row))
+
+    def take_due(self, now: float) -> Row | None:
+        """Return the next row that has waited long enough."""
+        return heapq.heappop(self._later)[1] if self._later and self._later[0][0] <= now else None
+
+    def end(self, row: Row) -> None:
+        """Take a row out, and count it as what is on record of it."""
+        del self._rows[row.line]
+        self._counts[row.outcome] += 1
+
+    def end_waiting(self) -> None:
+        """End the rows that would have gone out later."""
+        for _, row in self._later:
+            self.end(row)
+        self._later.clear()
+
+    def count_rest(self) -> None:
+        """Count the rows that have not ended, too: no more is recorded of them."""
+        for row in self._rows.values():
+            self._counts[row.outcome] += 1
 
 
 class Requests:

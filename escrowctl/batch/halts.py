@@ -1,17 +1,26 @@
 """When a run ends before its rows do: the rest would fail too, or the service created something else."""
 
-from escrowctl.batch.flight import Row
 from escrowctl.batch.pace import Pace
-from escrowctl.batch.plan import KEY_REFUSED, Outcomes
+from escrowctl.batch.plan import KEY_REFUSED, Outcomes, outcome_of
 from escrowctl.client.http import THROTTLED
 from escrowctl.errors import ErrorCode, EscrowctlError
-from escrowctl.journal.model import Settlement
+from escrowctl.journal.model import Entry
 
 EQUAL_FAILURES = 5
 """So many rows in a row that end alike, and not well, end the run: the rest would too."""
 
 _ENDS_ALL = (ErrorCode.CAPPED, ErrorCode.NOT_AUTHENTICATED, ErrorCode.FORBIDDEN, ErrorCode.DEFECT)
 """Reasons not to send a row that hold for the others too."""
+
+_OF_ONE_ROW = (
+    ErrorCode.ALREADY_DONE,
+    ErrorCode.BUSY,
+    ErrorCode.CONFLICT,
+    ErrorCode.EARLIER_UNKNOWN,
+    ErrorCode.EXPECTATION_FAILED,
+    ErrorCode.REFERENCE_REUSED,
+)
+"""Reasons that say nothing of the rows behind: a run that they ended could never get past such rows."""
 
 _WORDS = {Outcomes.FAILED: "refused", Outcomes.UNKNOWN: "unknown", Outcomes.NOT_SENT: "not sent"}
 
@@ -28,16 +37,17 @@ class Halts:
         self.canary_passed = False
         self.why = ""
 
-    def weigh(self, row: Row, settlement: Settlement, outcome: Outcomes) -> None:
+    def weigh(self, line: int, entry: Entry) -> None:
         """Decide what follows from a row that has ended."""
+        settlement, outcome = entry.settlement, outcome_of(entry)
         if outcome is Outcomes.DONE:
             self.canary_passed, self._alike = True, (None, 0)
-            if settlement.remark is not None and row.sent.intent.has_no_id:
-                self.halt(f"line {row.line}: {settlement.result_id} was created, but {settlement.remark}")
+            if settlement.remark is not None and entry.intent.has_no_id:
+                self.halt(f"line {line}: {settlement.result_id} was created, but {settlement.remark}")
         elif settlement.http_status in KEY_REFUSED:
             self.halt(f"the service refused the API key: {settlement.detail}")
-        elif row.was_first:
-            self.halt(f"the first row of this run (line {row.line}) is {_WORDS[outcome]}: {settlement.detail}")
+        elif not self.canary_passed:
+            self.halt(f"the first row of this run (line {line}) is {_WORDS[outcome]}: {settlement.detail}")
         elif self._pace.is_hopeless:
             asked = self._pace.asked_too_much
             wish = f"asks to wait {asked:.0f} s" if asked is not None else "refuses every row for now"
@@ -45,12 +55,12 @@ class Halts:
         elif settlement.http_status not in THROTTLED:
             self._count_alike((outcome, settlement.http_status), settlement.detail)
 
-    def weigh_unsent(self, row: Row, error: EscrowctlError) -> None:
+    def weigh_unsent(self, line: int, error: EscrowctlError) -> None:
         """Decide what follows from a row that cannot be sent."""
         why = error.message.rstrip(".")
         if error.code in _ENDS_ALL:
-            self.halt(f"line {row.line}: {why}")
-        else:
+            self.halt(f"line {line}: {why}")
+        elif error.code not in _OF_ONE_ROW:
             self._count_alike(error.code, why)
 
     def halt(self, why: str) -> None:

@@ -1,14 +1,14 @@
 """Which rows of a file were sent before, or are planned elsewhere."""
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from escrowctl.batch.check import CheckedFile, hash_key
 from escrowctl.batch.plan import Batch, list_batches, list_unsent
 from escrowctl.batch.rows import RowContent, RowKind, request_row
 from escrowctl.config.service import Service
+from escrowctl.journal.accounts import Account, account_of
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import OPEN_STATES, Entry, Intent, Selection
+from escrowctl.journal.model import OPEN_STATES, Entry, Intent, Selection, State
 from escrowctl.writes.intents import make_intent
 
 _PAGE = 500
@@ -17,50 +17,58 @@ _PAGE = 500
 class Overlaps(NamedTuple):
     """Rows of a file that are not to be sent again: by line, with the entry or the batch that has them.
 
-    `done` happened under this account; `other` may be another account's, or another spelling of an id.
+    `done` happened under this account; `other` may be another account's, or another spelling of an id. `runs` are
+    batches of the same file with rows that are done, where its rows have no references to tell which.
     """
 
     done: list[tuple[int, Entry]]
     unknown: list[tuple[int, Entry]]
     other: list[tuple[int, Entry]]
     planned: list[tuple[int, Batch]]
+    runs: list[Batch]
 
 
 def find_overlaps(journal: Journal, checked: CheckedFile, service: Service) -> Overlaps:
     """Return which rows of a file were sent before, by a batch or a single command, or are planned elsewhere."""
-    found = Overlaps([], [], [], _find_planned(journal, checked, service))
+    found = Overlaps([], [], [], _find_planned(journal, checked, service), [])
     page: list[tuple[int, RowContent]] = []
     template: Intent | None = None
 
-    def look_up() -> None:
+    def intend(row: RowContent) -> Intent:
         nonlocal template
-        if template is None:
-            request = request_row(checked.kind, page[0][1], service, name="", found=None)
+        if template is None or row.key is None:
+            request = request_row(checked.kind, row, service, name="", found=None)
             template = make_intent(service, request, "", operator="")
-        intents = [_like(template, row.key or "") for _, row in page]
+        return _like(template, row.key)
+
+    def look_up() -> None:
+        intents = [intend(row) for _, row in page]
         for (line, _), intent, entries in zip(page, intents, journal.find_overlaps(intents), strict=True):
             for entry in entries:
                 _sort_in(found, line, entry, intent)
         page.clear()
 
     for line, row in checked:
-        if row.key is not None:
-            page.append((line, row))
+        page.append((line, row))
         if len(page) >= _PAGE:
             look_up()
     if page:
         look_up()
     if not checked.has_keys:
-        found.unknown.extend(_find_unknown_runs(journal, checked, service))
+        _look_up_runs(journal, checked, service, found)
     return found
 
 
-def _find_unknown_runs(journal: Journal, checked: CheckedFile, service: Service) -> Iterator[tuple[int, Entry]]:
-    """Yield what is unknown of earlier runs of the same file: without references, that alone tells its rows."""
+def _look_up_runs(journal: Journal, checked: CheckedFile, service: Service, found: Overlaps) -> None:
+    """Add what earlier runs of the same file did: without references, that alone tells its rows."""
     for batch in list_batches(journal):
-        if (batch.kind, batch.digest) == (checked.kind, checked.digest) and batch.is_for(service):
-            for entry in journal.all(Selection(_PAGE, states=OPEN_STATES, batch=batch.name)):
-                yield entry.intent.line or 0, entry
+        is_same = (batch.kind, batch.digest) == (checked.kind, checked.digest) and batch.is_for(service)
+        if not is_same or account_of(service).is_other(Account(*batch.account)):
+            continue
+        for entry in journal.all(Selection(_PAGE, states=OPEN_STATES, batch=batch.name)):
+            found.unknown.append((entry.intent.line or 0, entry))
+        if journal.select(Selection(1, states=(State.DONE,), batch=batch.name)):
+            found.runs.append(batch)
 
 
 def _sort_in(found: Overlaps, line: int, entry: Entry, intent: Intent) -> None:
@@ -91,8 +99,9 @@ def _find_planned(journal: Journal, checked: CheckedFile, service: Service) -> l
     return [(line, planned[key]) for line, key in folded if key in planned]
 
 
-def _like(template: Intent, key: str) -> Intent:
-    if template.is_once_only:
+def _like(template: Intent, key: str | None) -> Intent:
+    """Return the intent of a row with this key; without one, it is known by its body alone."""
+    if key is not None and template.is_once_only:
         return template._replace(resource_id=key, fingerprint=key)
     return template._replace(reference=key)
 

@@ -7,6 +7,7 @@ as TCP looks for its limit (RFC 9438 section 4.1). Where the service goes on ref
 
 from collections import deque
 
+from escrowctl.client.http import THROTTLED
 from escrowctl.client.retry import LONGEST_ASKED_WAIT
 
 MOST_IN_VAIN = 6
@@ -21,6 +22,7 @@ _ADDED, _MOST_ADDED = 10.0, 2.0
 _BURST_SECONDS = 0.02
 _FIRST_PAUSE, _MOST_PAUSE = 0.25, 5.0
 _ANY = 1_000_000
+_SERVER_ERROR = 500
 
 
 class Pace:
@@ -43,6 +45,10 @@ class Pace:
         """Whether the service takes nothing any more."""
         return self.asked_too_much is not None or self._in_vain >= MOST_IN_VAIN
 
+    def is_paused(self, now: float) -> bool:
+        """Whether the service asked to wait, or is given time."""
+        return now < self._resumes
+
     def rate(self, now: float) -> float | None:
         """Return how many a second may go out; None: any number."""
         if self._slowed is None:
@@ -57,7 +63,7 @@ class Pace:
 
     def room(self, now: float) -> int:
         """Return how many rows may go out now."""
-        if now < self._resumes:
+        if self.is_paused(now):
             return 0
         rate = self.rate(now)
         if rate is None:
@@ -73,6 +79,15 @@ class Pace:
         rate = self.rate(now)
         if rate is not None:
             self._next = max(self._next, now - _BURST_SECONDS) + count / rate
+
+    def note_reply(self, now: float, status: int | None, *, sent: float, asked: float | None) -> None:
+        """Take note of what a row that went out at `sent` was answered with; see `note_refused` for `asked`."""
+        if status is None:
+            return
+        if status in THROTTLED or (asked is not None and status >= _SERVER_ERROR):
+            self.note_refused(now, sent=sent, asked=asked)
+        else:
+            self.note_taken(now)
 
     def note_taken(self, now: float) -> None:
         """Count a row that the service did not refuse for being too many."""

@@ -138,10 +138,7 @@ def find_batch(journal: Journal, name: str) -> Batch:
 
 
 def find_same(journal: Journal, checked: CheckedFile, service: Service, run_key: str | None) -> Batch | None:
-    """Return the batch that a file was made into before, under the same run key.
-
-    One that was dropped stands in nobody's way where its rows are known by their keys, or none is done.
-    """
+    """Return the batch that a file was made into before, under the same run key."""
     wanted = (checked.kind.operation.verb, checked.digest, run_key)
     return next(
         (
@@ -149,16 +146,10 @@ def find_same(journal: Journal, checked: CheckedFile, service: Service, run_key:
             for one in list_batches(journal)
             if (one.verb, one.digest, one.run_key) == wanted
             and one.is_for(service)
-            and not account_of(service).is_other(Account(*one.account))
-            and not (one.dropped and (checked.has_keys or not _is_begun(journal, one)))
+            and not (one.dropped or account_of(service).is_other(Account(*one.account)))
         ),
         None,
     )
-
-
-def _is_begun(journal: Journal, batch: Batch) -> bool:
-    """Whether any row of a batch is done."""
-    return bool(journal.select(Selection(1, states=(State.DONE,), batch=batch.name)))
 
 
 def make_batch(
@@ -290,7 +281,7 @@ def _may_go_again(entry: Entry, service: Service) -> bool:
 
 def _shared_out(left: dict[str, Sum]) -> dict[str, Sum]:
     """Return the rows that have no entry; of releases, whose currency only the record may have told, as one sum."""
-    if all(found.rows >= 0 for found in left.values()):
+    if "" not in left and all(found.rows >= 0 for found in left.values()):
         return {currency: found for currency, found in left.items() if found.rows}
     rows = sum(found.rows for found in left.values())
     return {"": Sum(rows)} if rows else {}

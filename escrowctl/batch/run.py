@@ -2,26 +2,26 @@
 
 Each turn takes what has come in, admits as many rows as may go out, records both in one commit (outcomes, and the
 intents of the next rows), and only then hands the next rows out. So no row is on the wire before its intent is
-durable, and a commit is shared by as many rows as came in meanwhile.
+durable, and a commit is shared by as many rows as came in meanwhile. Rows are begun ahead of those that are being
+sent; where none may go out any more, those that the crew has not begun to send come back as not sent.
 """
 
 import contextlib
-import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeGuard
 
 from escrowctl.batch.crew import Crew
-from escrowctl.batch.flight import Requests, Row, compare_ids
+from escrowctl.batch.flight import Came, Flight, Requests, Row, come_untouched, compare_ids, lose
 from escrowctl.batch.halts import Halts
 from escrowctl.batch.pace import Pace
-from escrowctl.batch.plan import Batch, Outcomes, Todo, outcome_of
+from escrowctl.batch.plan import Batch, Todo
 from escrowctl.batch.watch import Ending, Tally, Watch
 from escrowctl.batch.worker import Finding, Job
-from escrowctl.client.http import THROTTLED, Fault
+from escrowctl.client.http import THROTTLED
 from escrowctl.client.retry import ATTEMPTS
 from escrowctl.config.service import Service
 from escrowctl.contract.record import Located
-from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, command
+from escrowctl.errors import ErrorCode, EscrowctlError
 from escrowctl.journal.guards import busy_elsewhere
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Entry, Settlement, State, settled_by_reading
@@ -30,10 +30,8 @@ from escrowctl.signals import Signals
 from escrowctl.writes.kinds import kind_of
 
 _LONGEST_WAIT = 0.1
-_GATHERING = 0.003
 _FIRST_RETRY = 0.5
 _MOST_WAITS = 20
-_SERVER_ERROR = 500
 
 
 class Run:
@@ -65,11 +63,8 @@ class Run:
         self._watch = watch
         self._todos: Iterator[Todo] = iter(())
         self._is_last = False
-        self._rows: dict[int, Row] = {}
-        self._came: list[tuple[Row, Settlement]] = []
-        """What came of rows that were sent, and is not on record yet."""
-        self._later: list[tuple[float, Row]] = []
-        self._counts = dict.fromkeys(Outcomes, 0)
+        self._flight = Flight()
+        self._came: list[Came] = []
         self._stopped: ErrorCode | None = None
 
     def go(self, todos: Iterator[Todo]) -> Ending:
@@ -81,20 +76,21 @@ class Run:
         while True:
             try:
                 self._heed_signals()
-                ready = self._take_in()
+                ready = self._hold_back(self._take_in())
                 self._commit(ready + self._admit(len(ready)))
             except EscrowctlError as error:
                 self._lose_journal(error)
                 raise
+            if self._ends:
+                self._flight.end_waiting()
             self._watch.show_progress(self.tally)
-            if not self._rows and (self._ends or (self._is_last and not self._later)):
+            if not self._flight and (self._ends or self._is_last):
                 return Ending(self._stopped, self._halts.why)
 
     @property
     def tally(self) -> Tally:
         """What the run has come to."""
-        done, failed, unknown, not_sent = self._counts.values()
-        return Tally(done, failed, unknown, not_sent)
+        return self._flight.tally
 
     @property
     def _ends(self) -> bool:
@@ -103,20 +99,21 @@ class Run:
     # What comes in
 
     def _take_in(self) -> list[Row]:
-        """Take in what came of rows that were sent; return those whose record was read, and that go out next."""
+        """Take in what came of rows; return those whose record was read, and that go out next."""
         findings, lost = self._collect()
+        self._flight.out.difference_update(finding.line for finding in findings)
+        twins = self._find_twins(findings)
         ready: list[Row] = []
-        settlements = [finding.settlement for finding in findings if finding.settlement is not None]
-        twins = self._journal.find_created({one.result_id for one in settlements if one.result_id is not None})
         for finding in findings:
-            row = self._rows.pop(finding.line)
+            row = self._flight[finding.line]
             if finding.defect:
                 self._watch.note_defect(finding.defect, finding.frames)
-            if finding.settlement is not None:
+            if finding.is_untouched:
+                self._take_back(row)
+            elif finding.settlement is not None:
                 settlement = compare_ids(row.sent, finding.settlement, twins)
                 twins.append(row.sent._replace(settlement=settlement))
-                self._weigh(row, finding, settlement)
-                self._came.append((row, settlement))
+                self._came.append(self._weigh(row, finding, settlement))
             elif finding.why is not None:
                 self._weigh_unread(row, EscrowctlError(*finding.why))
             elif row.unsettled and self._is_proven(finding.record):
@@ -126,37 +123,49 @@ class Run:
                 ready.append(row)
         if lost:
             self._lose(lost)
-        return [] if self._ends else ready
+        return ready
+
+    def _find_twins(self, findings: Sequence[Finding]) -> list[Entry]:
+        """Return the entries that have one of the ids that were created now.
+
+        Where the journal cannot say, what came is kept all the same, but for what only a reading of such an id proves.
+        """
+        settled = [(one.line, one.settlement) for one in findings if one.settlement is not None]
+        try:
+            return self._journal.find_created({one.result_id for _, one in settled if one.result_id is not None})
+        except EscrowctlError:
+            self._came += [Came(self._flight[line], one) for line, one in settled if not one.verified]
+            raise
+
+    def _take_back(self, row: Row) -> None:
+        """Note that the crew has given a row back, without a byte of it sent."""
+        if not row.is_begun:
+            self._put_off(row, 0.0)
+            return
+        row.attempts -= 1
+        self._came.append(come_untouched(row))
 
     def _lose(self, lines: set[int]) -> None:
         """Note that nothing more comes of these rows: the process that sends has ended."""
-        why = f"the process that sent it {self._crew.ended_by}"
+        self._flight.out -= lines
         if self._stopped is None:
             self._halts.halt(f"the process that sends {self._crew.ended_by}")
-        else:
-            why = Fault.INTERRUPTED.value
-        for line in lines:
-            row = self._rows.pop(line)
-            if row.is_sent:
-                self._came.append((row, Settlement(Outcome.UNKNOWN, why)))
+        for row in [self._flight[line] for line in lines]:
+            if row.is_begun:
+                self._came.append(lose(row))
+            else:
+                self._end(row)
 
     def _collect(self) -> tuple[list[Finding], set[int]]:
         now = self._runtime.monotonic()
-        if not self._rows:
+        if not self._flight.out:
             if wait := min(self._delay(now), _LONGEST_WAIT):
                 self._runtime.sleep(wait)
             return [], set()
-        wants_more = self._window > len(self._rows) and not self._ends
+        wants_more = self._window > len(self._flight.out) and not self._ends
         wait = min(_LONGEST_WAIT, self._delay(now)) if wants_more else _LONGEST_WAIT
-        findings, lost = self._crew.collect(wait)
-        # One commit of many rows costs far less than many commits, and the crew has rows to send meanwhile.
-        while findings and not lost and len(findings) < self._size // 2:
-            self._runtime.sleep(_GATHERING)
-            more, lost = self._crew.collect(0)
-            if not more:
-                break
-            findings += more
-        return findings, lost
+        # One commit of many rows costs far less than many commits. Only while the crew has rows to send meanwhile.
+        return self._crew.collect(wait, enough=self._size // 2 if self._window > self._size else 1)
 
     # What goes out
 
@@ -174,15 +183,35 @@ class Run:
 
     def _delay(self, now: float) -> float:
         """Return the seconds until another row may go out; a long time where there is none."""
-        if self._ends or (self._is_last and not self._later):
+        if self._ends:
             return _LONGEST_WAIT
-        due = self._later[0][0] - now if self._later and (self._is_last or not self._halts.canary_passed) else 0.0
-        return max(0.0, due, self._pace.delay(now))
+        if self._takes_more:
+            return self._pace.delay(now)
+        due = self._flight.due
+        return max(0.0, due - now if due is not None else _LONGEST_WAIT, self._pace.delay(now))
+
+    @property
+    def _takes_more(self) -> bool:
+        """Whether rows that were not taken up may go out; until one is done, only where none is on its way."""
+        return not self._is_last and (self._halts.canary_passed or not self._flight)
+
+    def _hold_back(self, ready: list[Row]) -> list[Row]:
+        """Return the rows that may go out now: none while the service asks to wait, or after the run has ended.
+
+        The crew gives back then what it has not begun to send; rows that were read wait, and are read again.
+        """
+        if not (self._ends or self._pace.is_paused(self._runtime.monotonic())):
+            return ready
+        if self._flight.out:
+            self._crew.recall()
+        for row in ready:
+            self._put_off(row, 0.0)
+        return []
 
     def _admit(self, ready: int) -> list[Row]:
         """Return the rows to begin now, next to those that are ready; a record to read first is asked for here."""
         now = self._runtime.monotonic()
-        room = 0 if self._ends else min(self._window - len(self._rows) - ready, self._pace.room(now))
+        room = 0 if self._ends else min(self._window - len(self._flight.out) - ready, self._pace.room(now))
         admitted: list[Row] = []
         while len(admitted) < room and (row := self._next(now)) is not None:
             admitted.append(row)
@@ -191,16 +220,25 @@ class Run:
             return admitted
         for row in admitted:
             row.sent_at = now
-            self._rows[row.line] = row
-        self._crew.submit([Job(row.line, row.request, row.options, unsettled=row.unsettled) for row in admitted])
+        self._hand_out([Job(row.line, row.request, row.options, unsettled=row.unsettled) for row in admitted])
         return []
 
     def _next(self, now: float) -> Row | None:
-        if self._later and (self._later[0][0] <= now or not self._halts.canary_passed):
-            return heapq.heappop(self._later)[1] if self._later[0][0] <= now else None
-        todo = None if self._is_last else next(self._todos, None)
-        self._is_last = todo is None
-        return self._requests.make_row(todo) if todo is not None else None
+        if (waited := self._flight.take_due(now)) is not None:
+            return waited
+        if not self._takes_more:
+            return None
+        todo = next(self._todos, None)
+        if todo is None:
+            self._is_last = True
+            return None
+        row = self._requests.make_row(todo)
+        self._flight.take_up(row)
+        return row
+
+    def _hand_out(self, jobs: list[Job]) -> None:
+        self._flight.out.update(job.line for job in jobs)
+        self._crew.submit(jobs)
 
     # One commit
 
@@ -215,80 +253,60 @@ class Run:
         jobs = []
         for row, answer in zip(rows, begun, strict=True):
             if isinstance(answer, EscrowctlError):
-                self._unlock(row)
-                self._note_unsent(row, answer)
+                self._end_unsent(row, answer)
                 continue
-            row.entry, row.is_sent, row.sent_at = answer.entry, True, now
+            row.entry, row.sent_at = answer.entry, now
             row.attempts += 1
-            self._rows[row.line] = row
             is_last = row.attempts >= ATTEMPTS
             # What nothing there needs is not copied to another process.
             entry = answer.entry._replace(history=(), requests=frozenset())
             jobs.append(Job(row.line, row.request, row.options, entry, row.before, row.unsettled, is_last))
-        self._crew.submit(jobs)
+        self._hand_out(jobs)
 
     @property
     def _settlements(self) -> list[tuple[Entry, Settlement]]:
-        return [(row.sent, settlement) for row, settlement in self._came]
+        return [(came.row.sent, came.settlement) for came in self._came]
 
     def _conclude_all(self, settled: list[Entry | EscrowctlError]) -> None:
-        came, self._came = self._came, []
-        for (row, _), result in zip(came, settled, strict=True):
-            self._conclude(row, result)
+        all_came, self._came = self._came, []
+        for came, result in zip(all_came, settled, strict=True):
+            self._conclude(came, result)
 
     def _lose_journal(self, error: EscrowctlError) -> None:
         """Record at least what came in, where that is still possible; what is on its way is unknown."""
         self._halts.halt(error.message)
         with contextlib.suppress(EscrowctlError):
             self._conclude_all(self._journal.settle_all(self._settlements))
-        waiting = [*self._rows.values(), *(row for _, row in self._later)]
-        self._counts[Outcomes.UNKNOWN] += len(self._came) + sum(row.is_sent or row.unsettled for row in waiting)
-
-    def with_counts(self, error: EscrowctlError) -> EscrowctlError:
-        """Return the error of a run that could not go on, or not be summed up: with what it has sent until then."""
-        done, failed, unknown, _ = self._counts.values()
-        if not (done or failed or unknown):
-            return error
-        told = ", ".join(f"{count:,} {name}" for name, count in self._counts.items() if count).replace("_", " ")
-        return EscrowctlError(
-            ErrorCode.SOME_UNKNOWN if unknown else ErrorCode.SOME_FAILED,
-            f"{error.message} Until then, this run of {self._batch.name} came to: {told}.",
-            hint=(*error.hints, command(f"batch show {self._batch.name}", "to see the batch")),
-            outcome=Outcome.UNKNOWN if unknown else None,
-            facts={"batch": self._batch.name},
-        )
+        self._flight.count_rest()
 
     # What became of a row
 
-    def _weigh(self, row: Row, finding: Finding, settlement: Settlement) -> None:
+    def _weigh(self, row: Row, finding: Finding, settlement: Settlement) -> Came:
         """Decide what follows for the row and for the others, before any more are admitted."""
-        entry = row.sent._replace(settlement=settlement)
-        self._keep_pace(row, finding, settlement)
-        row.goes_again = self._may_go_again(row, finding, settlement)
-        if not row.goes_again:
-            row.was_first = not self._halts.canary_passed
-            self._halts.weigh(row, settlement, outcome_of(entry))
+        now, status = self._runtime.monotonic(), settlement.http_status
+        self._pace.note_reply(now, status, sent=row.sent_at, asked=finding.asked)
+        again_after = self._delay_again(row, finding, settlement)
+        is_first = not self._halts.canary_passed
+        if again_after is None:
+            self._halts.weigh(row.line, row.sent._replace(settlement=settlement))
+        return Came(row, settlement, again_after, is_first)
 
-    def _conclude(self, row: Row, result: Entry | EscrowctlError) -> None:
+    def _conclude(self, came: Came, result: Entry | EscrowctlError) -> None:
         """Count a row whose outcome is on record, or put it back where it goes again."""
-        self._unlock(row)
+        row = came.row
         if isinstance(result, EscrowctlError):
-            self._counts[Outcomes.UNKNOWN] += 1
             self._watch.note_unrecorded(row.line, result)
             self._halts.halt("another process works on the same rows")
+            self._end(row)
             return
-        row.entry, row.is_sent = result, False
-        if row.goes_again and not self._ends:
-            # A row that the service throttles waits for the pace alone.
-            throttled = result.settlement.http_status in THROTTLED
-            wait = 0.0 if throttled else _FIRST_RETRY * 2.0 ** (row.attempts - 1)
-            row.unsettled = result.state is State.UNKNOWN
-            heapq.heappush(self._later, (self._runtime.monotonic() + wait, row))
+        row.entry, row.unsettled = result, result.state is State.UNKNOWN
+        if came.again_after is not None and not self._ends:
+            self._put_off(row, came.again_after)
             return
-        self._counts[outcome_of(result)] += 1
+        self._end(row)
         if result.state is not State.DONE:
             return
-        if row.was_first:
+        if came.is_first:
             self._watch.show_canary(row.line, result, goes_on=not self._ends)
         elif result.settlement.remark is not None:
             self._watch.note_remark(row.line, result, result.settlement.remark)
@@ -303,42 +321,44 @@ class Run:
         try:
             row.entry = self._journal.settle_later(row.sent, settlement)
         except EscrowctlError as error:
-            self._counts[Outcomes.UNKNOWN] += 1
             self._watch.note_unrecorded(row.line, error)
-            return
-        self._counts[Outcomes.DONE] += 1
-        if not self._halts.canary_passed:
-            self._halts.canary_passed = True
-            self._watch.show_canary(row.line, row.entry, goes_on=not self._ends)
+        else:
+            if not self._halts.canary_passed:
+                self._halts.canary_passed = True
+                self._watch.show_canary(row.line, row.entry, goes_on=not self._ends)
+        self._end(row)
 
-    def _keep_pace(self, row: Row, finding: Finding, settlement: Settlement) -> None:
-        now, status = self._runtime.monotonic(), settlement.http_status
-        if status in THROTTLED or (finding.asked is not None and status is not None and status >= _SERVER_ERROR):
-            self._pace.note_refused(now, sent=row.sent_at, asked=finding.asked)
-        elif status is not None:
-            self._pace.note_taken(now)
-
-    def _may_go_again(self, row: Row, finding: Finding, settlement: Settlement) -> bool:
-        """Whether a row is sent again by itself: one that the service throttles as often as it takes."""
-        if not finding.may_go_again or self._pace.is_hopeless:
-            return False
-        return settlement.http_status in THROTTLED or row.attempts < ATTEMPTS
+    def _delay_again(self, row: Row, finding: Finding, settlement: Settlement) -> float | None:
+        """Return after how many seconds a row is sent again by itself: a throttled one as often as it takes."""
+        if settlement.state is State.DONE or not finding.may_go_again or self._pace.is_hopeless:
+            return None
+        if settlement.http_status in THROTTLED:
+            # It waits for the pace alone.
+            return 0.0
+        return _FIRST_RETRY * 2.0 ** (row.attempts - 1) if row.attempts < ATTEMPTS else None
 
     def _weigh_unread(self, row: Row, error: EscrowctlError) -> None:
         """Decide what follows for a row that cannot be read before it is sent: of a throttled one, that it waits."""
         if error.code is ErrorCode.RATE_LIMITED and not self._ends:
-            now = self._runtime.monotonic()
-            self._pace.note_refused(now, sent=row.sent_at, asked=None)
+            self._pace.note_refused(self._runtime.monotonic(), sent=row.sent_at, asked=None)
             if not self._pace.is_hopeless:
-                heapq.heappush(self._later, (now, row))
+                self._put_off(row, 0.0)
                 return
-        self._note_unsent(row, error)
+        self._end_unsent(row, error)
 
-    def _note_unsent(self, row: Row, error: EscrowctlError) -> None:
-        """Count a row that was not sent; it stays in the plan."""
-        self._counts[Outcomes.NOT_SENT] += 1
-        self._watch.note_unsent(row.line, error)
-        self._halts.weigh_unsent(row, error)
+    def _put_off(self, row: Row, seconds: float) -> None:
+        self._unlock(row)
+        self._flight.put_off(row, self._runtime.monotonic() + seconds)
+
+    def _end_unsent(self, row: Row, error: EscrowctlError) -> None:
+        """End a row that cannot be sent now; it stays in the plan, or what it is."""
+        self._end(row)
+        self._watch.note_unsent(row.line, error, row.outcome)
+        self._halts.weigh_unsent(row.line, error)
+
+    def _end(self, row: Row) -> None:
+        self._unlock(row)
+        self._flight.end(row)
 
     # Locks and signals
 
@@ -352,19 +372,17 @@ class Run:
         names = [f"{name}\n{lock}" for name in self._service.names for lock in row.request.locks]
         for name in dict.fromkeys(names):
             if not self._journal.hold(name):
-                self._unlock(row)
-                self._put_off(row)
+                self._wait_for_others(row)
                 return False
             row.locks.append(name)
         return True
 
-    def _put_off(self, row: Row) -> None:
+    def _wait_for_others(self, row: Row) -> None:
         row.waits += 1
         if row.waits > _MOST_WAITS:
-            self._note_unsent(row, busy_elsewhere(_MOST_WAITS * _FIRST_RETRY))
-            return
-        row.before = None
-        heapq.heappush(self._later, (self._runtime.monotonic() + _FIRST_RETRY, row))
+            self._end_unsent(row, busy_elsewhere(_MOST_WAITS * _FIRST_RETRY))
+        else:
+            self._put_off(row, _FIRST_RETRY)
 
     def _unlock(self, row: Row) -> None:
         while row.locks:
@@ -377,8 +395,8 @@ class Run:
             return
         if self._stopped is None:
             self._stopped = code
-            if self._rows:
-                self._watch.show_stopping(len(self._rows))
+            if self._flight.out:
+                self._watch.show_stopping(min(len(self._flight.out), self._size))
             return
         # What it has answered is still taken in; the rest is lost.
         self._crew.kill()

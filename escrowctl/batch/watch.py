@@ -2,6 +2,7 @@
 
 from typing import NamedTuple, Protocol
 
+from escrowctl.batch.plan import Outcomes
 from escrowctl.errors import ErrorCode, EscrowctlError
 from escrowctl.journal.model import Entry
 
@@ -32,8 +33,8 @@ class Watch(Protocol):
     def show_stopping(self, sending: int) -> None:
         """A signal came: no more rows go out, and these are waited for."""
 
-    def note_unsent(self, line: int, error: EscrowctlError) -> None:
-        """A row was not sent, because of what is known here or was read of it."""
+    def note_unsent(self, line: int, error: EscrowctlError, outcome: Outcomes) -> None:
+        """A row was not sent now, because of what is known here or was read of it; what it is nevertheless."""
 
     def note_unrecorded(self, line: int, error: EscrowctlError) -> None:
         """A row was sent, and what became of it could not be recorded."""

@@ -44,8 +44,8 @@ class Finding(NamedTuple):
 
     Of a reading the record, or the code and sentence of why the row cannot be sent (`why`). Of a write the
     settlement to record; `may_go_again`: the same write may be sent again; `asked`: how many seconds the
-    service asked to wait. `defect` is the
-    name of an error of escrowctl's own, `frames` where it was raised.
+    service asked to wait. `is_untouched`: nothing was done for it. `defect` is the name of an error of
+    escrowctl's own, `frames` where it was raised.
     """
 
     line: int
@@ -54,6 +54,7 @@ class Finding(NamedTuple):
     settlement: Settlement | None = None
     may_go_again: bool = False
     asked: float | None = None
+    is_untouched: bool = False
     defect: str = ""
     frames: str = ""
 

@@ -99,7 +99,7 @@ class Commit:
             )
 
     def find_duplicates(self, intent: Intent, *, exclude: int | None = None) -> list[Entry]:
-        """Return the entries that may stop an intent, as they are now; those of another account cannot."""
+        """Return the entries that may stop an intent, as they are now; those of another account or service cannot."""
         return [
             read_now(entry, self._storage, self._locks)
             for entry in self.transaction.find_by_keys(keys_to_check(intent))
@@ -127,6 +127,7 @@ class Commit:
         self._check_duplicates(self.find_duplicates(intent, exclude=entry.number), intent)
         self.check_caps(intent, begin.caps, earlier=entry, is_resend=begin.decision is not None)
         # Only what is not refused any more is recorded: the commit is shared with other writes.
+        self._hold(entry.number)
         if begin.decision is not None:
             settlement = entry.settlement._replace(detail=DECIDED_RESEND)
             entry = self._record_decision(entry, settlement, begin.decision)
@@ -136,11 +137,17 @@ class Commit:
         """Record the next attempt, or the first, and return it."""
         number = earlier.number if earlier else self.transaction.next_number()
         # Before the commit: once others can see the entry, they can see that it is alive.
+        self._hold(number)
+        facts = facts_of_intent(intent, attempt=earlier.attempt + 1 if earlier else 1, request_id=request_id)
+        return self.transaction.append(number, Kind.INTENT, facts, at=timestamp(self._now()))
+
+    def _hold(self, number: int) -> None:
+        """Take an entry's lock, once."""
+        if number in self._held:
+            return
         if not self._locks.hold(number):
             raise guards.taken(number)
         self._held.append(number)
-        facts = facts_of_intent(intent, attempt=earlier.attempt + 1 if earlier else 1, request_id=request_id)
-        return self.transaction.append(number, Kind.INTENT, facts, at=timestamp(self._now()))
 
     def _check_duplicates(self, found: list[Entry], intent: Intent) -> None:
         guards.check_duplicates(found, intent, self.transaction.find, now=self._now())

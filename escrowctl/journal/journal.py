@@ -176,11 +176,11 @@ class Journal:
             commit.transaction.plan([row])
 
     def find_overlaps(self, intents: Sequence[Intent]) -> list[list[Entry]]:
-        """Return, for each intent, the entries under its reference, or under its id for a once-only write.
+        """Return, for each intent, the entries under its id, its reference, or its body where it has neither.
 
-        These happened or may have happened; another account's are left out.
+        These happened or may have happened; another account's are left out, and other services'.
         """
-        keys = [fingerprint_keys(one) if one.is_once_only else reference_keys(one) for one in intents]
+        keys = [reference_keys(one) or fingerprint_keys(one) for one in intents]
         with self._checked_commit() as commit:
             found = commit.transaction.find_by_keys(frozenset().union(*keys))
             under = [(duplicate_keys(entry), self._read_now(entry)) for entry in found]

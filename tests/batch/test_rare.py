@@ -65,7 +65,7 @@ def test_first_row_of_a_process_that_ended_is_unknown(start: Start, rows: WriteR
 
     result = run("create", str(rows(3)), "--yes")
 
-    assert (result.code, "line 2 (j1): the process that sent it was ended by signal 9" in result.err) == (12, True)
+    assert (result.code, "line 2 (j1): the process ended without recording an outcome" in result.err) == (12, True)
 
 
 def test_rows_of_a_process_that_ended_are_unknown(start: Start, rows: WriteRows) -> None:
@@ -82,7 +82,7 @@ def test_rows_of_a_process_that_ended_are_unknown(start: Start, rows: WriteRows)
 
     _, failed, unknown, left = counts_of(result)
     assert (result.code, failed, unknown > 0, left > 20) == (12, 0, True, True)
-    assert "the process that sent it was ended by signal 9" in result.err
+    assert "the process that sends was ended by signal 9" in result.err
     assert counts_of(resumed) == (40 - unknown, 0, unknown, 0)
     assert set(service.applied.values()) == {1}
 

@@ -7,7 +7,7 @@ from escrowctl.batch.plan import Batch, Outcomes, find_batch, list_batches, sum_
 from escrowctl.batch.plan import drop as drop_rest
 from escrowctl.batch.results import list_rejects, parse_results_path
 from escrowctl.commands.batch.opening import running_alone
-from escrowctl.commands.batch.summary import explain, save_results, show_summary, summarise
+from escrowctl.commands.batch.summary import explain, list_reasons, save_results, show_summary, summarise
 from escrowctl.commands.batch.typed import NameArgument, ResultsOption
 from escrowctl.contract.json import JsonValue
 from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
@@ -45,11 +45,11 @@ def list_all(context: typer.Context) -> None:
 
 
 def _state_of(session: Session, batch: Batch, *, left: int) -> str:
-    if session.journal_to_read.is_held(batch.lock):
+    if batch.dropped:
+        return "dropped"
+    if batch.digest and session.journal_to_read.is_held(batch.lock):
         return "running"
-    if not left:
-        return "ended"
-    return "dropped" if batch.dropped else "open"
+    return "open" if left else "ended"
 
 
 def show(context: typer.Context, name: NameArgument, results: ResultsOption = None) -> None:
@@ -78,7 +78,7 @@ def show(context: typer.Context, name: NameArgument, results: ResultsOption = No
                 ErrorCode.OUTPUT_UNUSABLE, f"{path} could not be written: {error.strerror or error}."
             ) from error
     show_summary(session, summary)
-    explain(session, summary)
+    explain(session, list_reasons(session, summary))
     if state == "open":
         session.next_step(f"batch resume {name}")
 

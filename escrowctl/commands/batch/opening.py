@@ -32,7 +32,7 @@ def checked_file(session: Session, kind: RowKind, file: str) -> Iterator[Checked
         raise not_sent(
             ErrorCode.BAD_VALUE,
             f"{name}: {flawed} cannot be sent; the first {len(error.flaws)} flaws are listed."
-            if error.flawed > len(error.flaws)
+            if error.flawed > len({flaw.line for flaw in error.flaws})
             else f"{name}: {flawed} cannot be sent.",
             facts={"flaws": [flaw._asdict() for flaw in error.flaws]},
         ) from error

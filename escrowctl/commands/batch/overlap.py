@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from escrowctl.batch.check import MOST_FLAWS, CheckedFile
 from escrowctl.batch.overlaps import Overlaps
+from escrowctl.batch.plan import Batch
 from escrowctl.batch.rows import RowContent
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Hint, Outcome, command, not_sent
 from escrowctl.journal.model import Entry, State
@@ -36,10 +37,24 @@ def choose_rows(
         for line, entry in found.done:
             repeats[line] = (*repeats.get(line, ()), entry.number)
         return repeats, set()
+    if found.runs:
+        raise _sent_before(session, found.runs[-1])
     if found.done and not chosen.skip_done:
         raise _done_already(session, checked, found)
     _refuse_different(session, checked, found)
     return {}, {line for line, _ in found.done}
+
+
+def _sent_before(session: Session, batch: Batch) -> EscrowctlError:
+    when = ago(batch.made_at, session.runtime.now())
+    return not_sent(
+        ErrorCode.ALREADY_DONE,
+        f"{batch.name} sent rows of this file, {when}; without references, escrowctl cannot tell which are left.",
+        hint=(
+            command(f"batch show {batch.name} --results {batch.name}.csv", "to see which are done"),
+            "then send the others from a file of their own",
+        ),
+    )
 
 
 def _done_already(session: Session, checked: CheckedFile, found: Overlaps) -> EscrowctlError:
@@ -98,7 +113,7 @@ def _refuse_open(checked: CheckedFile, found: Overlaps) -> None:
     `EARLIER_UNKNOWN`, `BUSY` or `CONFLICT`: nothing skips those.
     """
     key = checked.kind.key
-    same = f"same {key if checked.has_keys else 'file'}"
+    same = f"same {key if checked.has_keys else 'row'}"
     if found.unknown:
         in_flight = [one for one in found.unknown if one[1].state is State.IN_FLIGHT]
         line, entry = found.unknown[0]

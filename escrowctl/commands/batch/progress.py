@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from escrowctl.batch.plan import Batch
+from escrowctl.batch.plan import Batch, Outcomes
 from escrowctl.batch.watch import Tally
 from escrowctl.contract.json import Document, read_reply
 from escrowctl.contract.operations import CREATE_TRANSACTION
@@ -40,9 +40,8 @@ class Progress:
     def show_canary(self, line: int, entry: Entry, *, goes_on: bool) -> None:
         """Say what the first row came to, and whether the others follow."""
         settlement = entry.settlement
-        what = ", ".join(
-            filter(None, (f"HTTP {settlement.http_status}", _describe(self._session, entry), settlement.remark))
-        )
+        status = f"HTTP {settlement.http_status}" if settlement.http_status is not None else settlement.detail
+        what = ", ".join(filter(None, (status, _describe(self._session, entry), settlement.remark)))
         left = self._rows - 1
         follows = f". Continuing, {min(self._size, left)} at a time" if left and goes_on else ""
         self._say("canary", f"line {line}: {what}{follows}", word="canary", important=settlement.remark is not None)
@@ -69,9 +68,10 @@ class Progress:
         again = "press Ctrl-C again to stop now and leave them unknown"
         self._say("stopping", f"finishing {sending} {rows} in flight; {again}", word="stopping")
 
-    def note_unsent(self, line: int, error: EscrowctlError) -> None:
+    def note_unsent(self, line: int, error: EscrowctlError, outcome: Outcomes) -> None:
         """Say why a row is not sent."""
-        self._note("unsent", f"line {line} was not sent: {error.message}")
+        was_not = "is unknown, and was not sent again" if outcome is Outcomes.UNKNOWN else "was not sent"
+        self._note("unsent", f"line {line} {was_not}: {error.message}")
 
     def note_unrecorded(self, line: int, error: EscrowctlError) -> None:
         """Say of a row that was sent why what became of it is not on record."""

@@ -30,7 +30,7 @@ from escrowctl.batch.worker import Worker
 from escrowctl.commands.batch.opening import checked_file, running_alone
 from escrowctl.commands.batch.overlap import Chosen, choose_rows
 from escrowctl.commands.batch.progress import Progress
-from escrowctl.commands.batch.summary import finished_before, report
+from escrowctl.commands.batch.summary import cut_short, finished_before, judge, report
 from escrowctl.commands.batch.typed import (
     CheckOption,
     ConcurrencyOption,
@@ -166,6 +166,7 @@ def resume(
         dry_run=dry_run,
     )
     require_writable(session.service, session.journal.journal_id)
+    session.warn_of_unshared_locks()
     lock = find_batch(session.journal, name).lock
     with running_alone(session, lock, lambda: find_batch(session.journal, name)) as batch:
         assert batch is not None, "it was found before"
@@ -180,6 +181,7 @@ def _start(session: Session, kind: RowKind, file: str, how: How, chosen: Chosen)
             "the rows come from standard input, so escrowctl cannot ask for confirmation", "--yes"
         )
     require_writable(service, session.journal.journal_id)
+    session.warn_of_unshared_locks()
     with checked_file(session, kind, file) as checked:
 
         def find() -> Batch | None:
@@ -294,13 +296,13 @@ def _send(session: Session, batch: Batch, how: How, count: int) -> None:
     )
     try:
         ending = run.go(list_unsent(session.journal, batch, service))
-        summary = sum_up(session.journal, batch)
+        judged = judge(session, batch)
     except EscrowctlError as error:
-        raise run.with_counts(error) from error
+        raise cut_short(batch, run.tally, error) from error
     finally:
         progress.end()
         crew.close()
-    report(session, summary, ending, how.results)
+    report(session, judged, ending, how.results)
 
 
 def _require_under_caps(session: Session, kind: RowKind, sums: dict[str, Sum]) -> None:

@@ -1,14 +1,16 @@
 """What became of a batch: shown as a table or as one document, and as the error and exit code that follow from it."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
+from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from escrowctl.batch.check import Sum, count_rows
-from escrowctl.batch.plan import KEY_REFUSED, Batch, Outcomes, Summary, outcome_of
+from escrowctl.batch.plan import KEY_REFUSED, Batch, Outcomes, Summary, outcome_of, sum_up
 from escrowctl.batch.results import write_results
-from escrowctl.batch.watch import Ending
+from escrowctl.batch.watch import Ending, Tally
 from escrowctl.contract.json import JsonValue, Number
 from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Hint, Outcome, Stopped, command, not_sent
 from escrowctl.journal.journal import Journal
@@ -51,10 +53,24 @@ def save_results(journal: Journal, batch: Batch, path: Path) -> str:
     return f"wrote {path} ({count_rows(write_results(journal, batch, path))})"
 
 
-def report(session: Session, summary: Summary, ending: Ending, results: Path | None) -> None:
+class Verdict(NamedTuple):
+    """What is to be said of a run: the error of one in which not every row is done as asked, and which rows why."""
+
+    summary: Summary
+    error: EscrowctlError | None
+    reasons: list[tuple["Reason", str]]
+
+
+def judge(session: Session, batch: Batch) -> Verdict:
+    """Return what is to be said of a run that has ended; all that the journal has to say of it is read here."""
+    summary = sum_up(session.journal, batch)
+    return Verdict(summary, _find_error(session, summary), list_reasons(session, summary))
+
+
+def report(session: Session, judged: Verdict, ending: Ending, results: Path | None) -> None:
     """Show what a run came to; raises EscrowctlError or Stopped where not every row is done as asked."""
+    summary, verdict, reasons = judged
     batch = summary.batch
-    verdict = _judge(session, summary)
     try:
         if results is not None:
             _save_or_warn(session, batch, results, is_fatal=verdict is None)
@@ -63,7 +79,7 @@ def report(session: Session, summary: Summary, ending: Ending, results: Path | N
     except (OutputClosedError, EscrowctlError):
         if verdict is None:
             raise
-    explain(session, summary)
+    explain(session, reasons)
     if batch.kind.operation.once_only and not kind_of(batch.kind.operation.name).proving_statuses(session.service):
         which = 'escrowctl does not know which status means "released"'
         session.console.note("not_confirmed", f"done is what the service accepted: {which}")
@@ -86,8 +102,10 @@ def _all(batch: Batch) -> str:
 def _save_or_warn(session: Session, batch: Batch, path: Path, *, is_fatal: bool) -> None:
     try:
         session.console.note("results", save_results(session.journal, batch, path))
-    except OSError as error:
-        why = f"{path} could not be written: {error.strerror or error}."
+    except (OSError, EscrowctlError) as error:
+        # It was sent, whatever cannot be read or written now.
+        reason = error.message if isinstance(error, EscrowctlError) else f"{error.strerror or error}."
+        why = f"{path} could not be written: {reason}"
         again = command(f"batch show {batch.name} --results {batch.name}{path.suffix}", "to write it here")
         if is_fatal:
             raise EscrowctlError(
@@ -98,6 +116,21 @@ def _save_or_warn(session: Session, batch: Batch, path: Path, *, is_fatal: bool)
             ) from error
         advice = f"{why} {again.label.capitalize()}: {session.invocation} {again.text}"
         session.console.note("results", advice, word="warning", important=True)
+
+
+def cut_short(batch: Batch, tally: Tally, error: EscrowctlError) -> EscrowctlError:
+    """Return the error of a run that could not go on, or not be summed up: with what it has come to."""
+    counts = {"done": tally.done, "failed": tally.failed, "unknown": tally.unknown}
+    if not any(counts.values()):
+        return error
+    told = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
+    return EscrowctlError(
+        ErrorCode.SOME_UNKNOWN if tally.unknown else ErrorCode.SOME_FAILED,
+        f"{error.message} Until then, this run of {batch.name} came to: {told}.",
+        hint=(*error.hints, command(f"batch show {batch.name}", "to see the batch")),
+        outcome=Outcome.UNKNOWN if tally.unknown else None,
+        facts={"batch": batch.name},
+    )
 
 
 def finished_before(session: Session, summary: Summary) -> EscrowctlError:
@@ -121,7 +154,7 @@ def finished_before(session: Session, summary: Summary) -> EscrowctlError:
     )
 
 
-def _judge(session: Session, summary: Summary) -> EscrowctlError | None:
+def _find_error(session: Session, summary: Summary) -> EscrowctlError | None:
     """Return what a batch ends with where not every row is done as asked: 12, 15, or 16 where some are otherwise."""
     batch, name = summary.batch, summary.batch.name
     failed, unknown, left = (summary.count(one) for one in (Outcomes.FAILED, Outcomes.UNKNOWN, Outcomes.NOT_SENT))
@@ -139,8 +172,9 @@ def _judge(session: Session, summary: Summary) -> EscrowctlError | None:
             outcome=Outcome.DONE,
         )
     if unknown:
-        first = next(iter(_entries(session, batch, *OPEN_STATES)))
-        hints.append(command(f"journal resolve {first.name}", f"to resolve {first.name} (line {first.intent.line})"))
+        for entry in islice(_entries(session, batch, *OPEN_STATES), 1):
+            which = f"to resolve {entry.name} (line {entry.intent.line})"
+            hints.append(command(f"journal resolve {entry.name}", which))
         hints.append(command("journal list --unknown", "to see all that are unknown"))
     if left:
         hints += _hints_for_unsent(session, batch)
@@ -191,15 +225,24 @@ class Reason(StrEnum):
     REMARK = "differs"
 
 
-def explain(session: Session, summary: Summary) -> None:
+def explain(session: Session, reasons: list[tuple[Reason, str]]) -> None:
     """Say which rows are not done as asked, and why."""
+    for reason, text in reasons:
+        session.console.note(reason.name.lower(), text, word=reason.value, important=True)
+
+
+def list_reasons(session: Session, summary: Summary) -> list[tuple[Reason, str]]:
+    """Return which rows are not done as asked, and why, a line for each reason."""
     counts = (*(summary.count(one) for one in (Outcomes.UNKNOWN, Outcomes.FAILED, Outcomes.NOT_SENT)), summary.remarks)
-    for reason, count in zip(Reason, counts, strict=True):
-        if count:
-            _explain(session, summary.batch, reason)
+    return [
+        (reason, text)
+        for reason, count in zip(Reason, counts, strict=True)
+        if count
+        for text in _list_lines(session, summary.batch, reason)
+    ]
 
 
-def _explain(session: Session, batch: Batch, reason: Reason) -> None:
+def _list_lines(session: Session, batch: Batch, reason: Reason) -> Iterator[str]:
     """Name the rows that are listed for a reason: those with the same explanation in one line."""
     lines: defaultdict[str, list[str]] = defaultdict(list)
     for entry in _entries(session, batch, *_STATES[reason]):
@@ -209,8 +252,7 @@ def _explain(session: Session, batch: Batch, reason: Reason) -> None:
     for why, found in sorted(lines.items(), key=lambda one: -len(one[1]))[:_MOST_REASONS]:
         named = ", ".join(reversed(found[-_MOST_LINES:]))
         more = f" and {len(found) - _MOST_LINES:,} more" if len(found) > _MOST_LINES else ""
-        text = f"{'line' if len(found) == 1 else 'lines'} {named}{more}: {why}"
-        session.console.note(reason.name.lower(), text, word=reason.value, important=True)
+        yield f"{'line' if len(found) == 1 else 'lines'} {named}{more}: {why}"
 
 
 def _why(entry: Entry, reason: Reason) -> str | None:

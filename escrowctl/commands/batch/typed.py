@@ -96,9 +96,17 @@ def check_options(
     if len({money.currency for money in totals}) < len(totals):
         raise bad_value("--expect-total names a currency twice: name each once.")
     path = parse_results_path(results) if results is not None else None
-    if path is not None and source is not None and path.exists() and path.samefile(source):
+    if path is not None and source is not None and _is_one_file(path, Path(source)):
         raise bad_value(f'--results "{results}" is the file of rows itself: name another file.')
     return How(yes, concurrency, rps, expect_count, totals, path, dry_run)
+
+
+def _is_one_file(path: Path, other: Path) -> bool:
+    try:
+        return path.samefile(other)
+    except OSError:
+        # One of them does not exist, or is standard input.
+        return False
 
 
 def _parse_total(session: Session, text: str) -> Money:

@@ -21,7 +21,7 @@ FIRST_WITH_HEAD = 3
 """Journals of earlier formats may have no head file."""
 
 GUARDS = ("keys", "keys_copy")
-"""No names of earlier formats: an earlier version that is still running then fails, where it would find nothing."""
+"""No names of formats before 7: a version of then that is still running fails, where it would find nothing."""
 _EARLIER_GUARDS = ("guards", "guards_again", "guards_copy")
 TOTALS = ("totals", "totals_copy")
 

@@ -1,0 +1,288 @@
+"""Whatever fails in the middle of a batch: no row goes out twice or too early, and none is left out of the account."""
+
+import json
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from conftest import KEY
+from wire_server import Seen
+
+from batch.conftest import Clock, Start, WriteRows, counts_of
+from batch.services import as_usual
+from batch.test_rare import open_elsewhere
+from escrowctl.batch.plan import find_batch
+from escrowctl.errors import ErrorCode, not_sent
+from escrowctl.journal.journal import Journal
+from escrowctl.journal.model import Begin, Entry, Selection
+from escrowctl.journal.sqlite import storage as sqlite_storage
+from escrowctl.journal.sqlite.storage import SqliteStorage
+
+RUN = ("--yes", "--json")
+WITHOUT_REFERENCES = "amount,currency\n7,EUR\n8,EUR\n9,EUR\n"
+FAILS = not_sent(ErrorCode.JOURNAL_UNUSABLE, "the disk failed.")
+
+
+def fail_after(monkeypatch: pytest.MonkeyPatch, name: str, calls: int) -> None:
+    """Have a method of the storage fail after so many calls."""
+    real: Callable[..., object] = getattr(SqliteStorage, name)
+    called = [0]
+
+    def method(self: SqliteStorage, *given: object, **named: object) -> object:
+        called[0] += 1
+        if called[0] > calls:
+            raise FAILS
+        return real(self, *given, **named)
+
+    monkeypatch.setattr(SqliteStorage, name, method)
+
+
+# What is said after the sending
+
+
+def test_results_that_cannot_be_read_after_all_is_done(
+    start: Start, rows: WriteRows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, run = start()
+
+    def fail(*_: object, **__: object) -> None:
+        raise sqlite3.OperationalError("database is locked")
+
+    monkeypatch.setattr(sqlite_storage, "read_batch", fail)
+    result = run("create", str(rows(3)), "--yes", "--results", str(tmp_path / "results.csv"))
+
+    assert (result.code, len(service.applied), "Nothing was sent" in result.err) == (12, 3, False)
+    assert "b1: all 3 rows are done, but" in result.err
+
+
+def test_reasons_that_cannot_be_read_hide_no_outcome(
+    start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, run = start(lambda number, _seen: None if number == 2 else "")
+    select = SqliteStorage.select
+
+    def fail(self: SqliteStorage, selection: Selection, *, before: int | None) -> list[Entry]:
+        if selection.batch is not None and service.received:
+            raise FAILS
+        return select(self, selection, before=before)
+
+    monkeypatch.setattr(SqliteStorage, "select", fail)
+    result = run("create", str(rows(3)), "--yes")
+
+    assert (result.code, len(service.applied)) == (12, 3)
+    assert "the disk failed. Until then, this run of b1 came to: 2 done, 1 unknown." in result.err
+
+
+def test_row_to_be_sent_again_is_counted_when_the_journal_fails(
+    start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, run = start(lambda _number, _seen: "503 Busy", deduplicates=True)
+    write_all = Journal.write_all
+
+    def fail(self: Journal, begins: Sequence[Begin], settlements: object) -> object:
+        if any(begin.again is not None for begin in begins):
+            raise FAILS
+        return write_all(self, begins, settlements)  # type: ignore[arg-type] # what was given is passed on
+
+    monkeypatch.setattr(Journal, "write_all", fail)
+    result = run("create", str(rows(1)), "--yes", **Clock().injected)
+
+    assert (result.code, sum(service.applied.values())) == (12, 1)
+    assert "this run of b1 came to: 1 unknown." in result.err
+
+
+def test_outcomes_are_kept_when_earlier_ones_cannot_be_read(
+    start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, run = start()
+    fail_after(monkeypatch, "created", 1)
+
+    run("create", str(rows(1)), *RUN)
+    result = run("create", str(rows(2, first=5, name="other.csv")), *RUN, "--concurrency", "1")
+    shown = run("show", "b2", "--json")
+
+    assert (result.code, result.error["message"].startswith("the disk failed.")) == (15, True)
+    assert counts_of(shown) == (1, 0, 0, 1)
+
+
+def test_release_that_is_unknown_is_never_said_to_be_unsent(start: Start, rows: WriteRows) -> None:
+    service, run = start(lambda number, _seen: None if number > 1 else "", deduplicates=True)
+    service.shows_releases = False
+    service.answer_read = lambda number: "404 Not Found" if number >= 5 else ""
+
+    result = run("release", str(rows(text="id\ntx_1\ntx_2\n")), "--yes", "--concurrency", "1", **Clock().injected)
+
+    assert (result.code, "line 3 was not sent" in result.err) == (12, False)
+    assert "line 3 is unknown, and was not sent again: " in result.err
+
+
+# What goes out, and when
+
+
+def test_first_row_stays_alone_until_one_is_done(start: Start, rows: WriteRows) -> None:
+    service, run = start(lambda _number, _seen: "503 Busy", deduplicates=True)
+
+    result = run("create", str(rows(9)), *RUN, **Clock().injected)
+
+    assert (result.code, len(service.applied), len(service.received)) == (12, 1, 3)
+
+
+def test_done_release_is_not_sent_again_after_a_429(start: Start, rows: WriteRows) -> None:
+    def answer(number: int, _seen: Seen) -> str:
+        service.shows_releases = number in (1, 4)
+        return "" if number == 1 else "429 Too Many Requests" if number == 4 else "503 Busy"
+
+    service, run = start(answer, deduplicates=True)
+    path = str(rows(text="id\ntx_1\ntx_2\n"))
+
+    result = run("release", path, *RUN, "--concurrency", "1", **Clock().injected)
+
+    assert (result.code, counts_of(result), len(service.received)) == (0, (2, 0, 0, 0), 4), result.err
+    assert "was not sent" not in result.err
+
+
+@pytest.mark.parametrize("verb", ["create", "release"])
+def test_nothing_goes_out_while_the_service_asks_to_wait(verb: str, start: Start, rows: WriteRows) -> None:
+    moments: list[float] = []
+
+    def answer(number: int, _seen: Seen) -> str:
+        moments.append(time.monotonic())
+        if number == 13:
+            # The last of four that went out at once.
+            return "429 Too Many Requests\r\nRetry-After: 1"
+        # Long enough for rows to be begun ahead of it.
+        time.sleep(0.05)
+        return ""
+
+    service, run = start(answer, "retry_throttled = true")
+    path = str(rows(40) if verb == "create" else rows(text="id\n" + "".join(f"tx_{n}\n" for n in range(1, 41))))
+
+    result = run(verb, path, *RUN, "--concurrency", "4", sleep=time.sleep)
+
+    assert (result.code, counts_of(result)) == (0, (40, 0, 0, 0)), result.err
+    # The connection that was refused is free at once, and may send one more before the others hear of it.
+    assert len([moment for moment in moments if 0 < moment - moments[12] < 0.9]) <= 1
+    assert set(service.applied.values()) == {1}
+
+
+def test_rows_begun_ahead_are_not_sent_after_the_run_has_ended(start: Start, rows: WriteRows) -> None:
+    def answer(number: int, _seen: Seen) -> str:
+        if number > 2:
+            time.sleep(0.3)
+        return "403 Forbidden" if number == 2 else ""
+
+    service, run = start(answer)
+
+    result = run("create", str(rows(60)), *RUN, "--concurrency", "4")
+    held_back = run("journal", "list", "--state", "not_sent", "--json")
+
+    # Nine were begun. Four were on the wire, and the one that was refused made room for one more at most.
+    assert (result.code, len(service.received) <= 6) == (15, True), result.err
+    assert len(json.loads(held_back.out)) == 9 - len(service.received)
+    service.answer = as_usual
+    resumed = run("resume", "b1", *RUN)
+    assert (counts_of(resumed), set(service.applied.values())) == ((60, 0, 0, 0), {1})
+
+
+def test_rows_that_cannot_be_sent_do_not_stop_those_behind_them(start: Start, rows: WriteRows) -> None:
+    service, run = start()
+    service.applied.update({f"tx_{number}": 1 for number in range(1, 8)})
+    path = str(rows(text="id\n" + "".join(f"tx_{number}\n" for number in range(1, 10))))
+
+    result = run("release", path, *RUN)
+
+    assert (result.code, counts_of(result)) == (15, (2, 0, 0, 7)), result.err
+
+
+# Files whose rows have no references
+
+
+@pytest.mark.parametrize("first", [("--run-key", "march"), ()], ids=["another run", "a dropped one"])
+def test_file_without_references_is_not_created_again(first: tuple[str, ...], start: Start, rows: WriteRows) -> None:
+    service, run = start(lambda number, _seen: "401 No" if number > 2 and not first else "")
+    path = str(rows(text=WITHOUT_REFERENCES))
+    run("create", path, *RUN, *first, "--concurrency", "1")
+    run("drop", "b1", "--yes")
+    service.answer, sent = as_usual, len(service.applied)
+
+    refused = run("create", path, *RUN)
+    wanted = run("create", path, *RUN, "--run-key", "april")
+
+    assert (refused.code, "batch show b1 --results b1.csv" in refused.err, wanted.code) == (7, True, 0)
+    assert sum(service.applied.values()) == sent + 3
+
+
+def test_row_equal_to_an_unknown_create_is_refused(start: Start, rows: WriteRows) -> None:
+    service, run = start(lambda number, _seen: None if number == 1 else "")
+    run("tx", "create", "--amount", "7", "--currency", "EUR")
+
+    result = run("create", str(rows(text=WITHOUT_REFERENCES)), *RUN)
+
+    assert (result.code, len(service.received), "journal resolve j1" in result.err) == (12, 1, True)
+
+
+# Counts and values
+
+
+def test_amounts_of_rows_without_one_are_not_taken_from_the_others(start: Start, rows: WriteRows) -> None:
+    service, run = start(lambda number, _seen: "401 No" if number > 2 else "")
+    lines = [*(f"tx_{number},," for number in range(1, 6)), *(f"tx_{number},100,EUR" for number in range(6, 11))]
+
+    result = run(
+        "release", str(rows(text="\n".join(["id,amount,currency", *lines, ""]))), "--yes", "--concurrency", "1"
+    )
+    begun = len(run("journal", "list", "--json").json)
+
+    # Of those that were not begun, some have no amount that is known: none is shown for them.
+    assert f"not sent\t8\t{100 * (begun - len(service.applied))}\n" in result.out
+
+
+@pytest.mark.parametrize("file", ["-", "missing.csv"])
+def test_results_file_beside_no_file_of_rows_is_no_defect(
+    file: str, start: Start, rows: WriteRows, tmp_path: Path
+) -> None:
+    _, run = start()
+    results = tmp_path / "results.csv"
+    results.write_text("")
+    name = file if file == "-" else str(tmp_path / file)
+
+    result = run("create", name, *RUN, "--results", str(results), stdin=rows().read_text())
+
+    assert (result.code, results.read_text() == "") == ((0, False) if file == "-" else (2, True)), result.err
+
+
+def test_flawed_rows_are_counted_once(start: Start, rows: WriteRows) -> None:
+    _, run = start()
+    twice = run("create", str(rows(text=f"reference,amount,currency\n{KEY},1,EUR\n{KEY},2,EUR\n")), "--yes")
+    many = run("create", str(rows(text="amount,currency\n" + "x,eur\n" * 900)), "--yes")
+
+    assert (twice.code, "2 of 2 rows cannot be sent" in twice.err) == (2, True)
+    assert "900 of 900 rows cannot be sent; the first " in many.err
+
+
+def test_too_many_processes_are_refused(start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch) -> None:
+    service, run = start()
+
+    def fail() -> int:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr("os.fork", fail)
+    result = run("create", str(rows(9)), *RUN)
+
+    assert (result.code, service.received) == (2, [])
+    assert result.error["message"].startswith("--concurrency 8: Resource temporarily unavailable. Use a lower number.")
+
+
+def test_dropped_batch_does_not_run(start: Start, rows: WriteRows, home: Path) -> None:
+    _, run = start(lambda number, _seen: "401 No" if number > 1 else "")
+    run("create", str(rows(3)), *RUN)
+    run("drop", "b1", "--yes")
+    elsewhere = open_elsewhere(home)
+    elsewhere.hold(find_batch(elsewhere, "b1").lock)
+
+    listed = run("list")
+
+    elsewhere.close()
+    assert listed.out.endswith("\tdropped\n")

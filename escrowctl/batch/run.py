@@ -372,17 +372,14 @@ class Run:
         names = [f"{name}\n{lock}" for name in self._service.names for lock in row.request.locks]
         for name in dict.fromkeys(names):
             if not self._journal.hold(name):
-                self._wait_for_others(row)
+                row.waits += 1
+                if row.waits > _MOST_WAITS:
+                    self._end_unsent(row, busy_elsewhere(_MOST_WAITS * _FIRST_RETRY))
+                else:
+                    self._put_off(row, _FIRST_RETRY)
                 return False
             row.locks.append(name)
         return True
-
-    def _wait_for_others(self, row: Row) -> None:
-        row.waits += 1
-        if row.waits > _MOST_WAITS:
-            self._end_unsent(row, busy_elsewhere(_MOST_WAITS * _FIRST_RETRY))
-        else:
-            self._put_off(row, _FIRST_RETRY)
 
     def _unlock(self, row: Row) -> None:
         while row.locks:

@@ -91,7 +91,8 @@ class CheckedFile:
             raise _not_spooled(error) from error
 
     def close(self) -> None:
-        """Remove the temporary file."""
+        """Remove the temporary file, and forget the keys: what follows takes long, and needs neither."""
+        self.keys = set()
         # What did not fit is still in memory, and fails once more.
         with contextlib.suppress(OSError):
             self._spool.close()

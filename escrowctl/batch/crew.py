@@ -22,7 +22,7 @@ from typing import NoReturn
 from escrowctl.batch.worker import Finding, Job, Worker, find_defect
 from escrowctl.errors import bad_value
 
-_MOST_THREADS = 32
+_MOST_THREADS = 16
 """In one process: more of them wait for their interpreter longer than a second process costs."""
 
 _GATHERING = 0.003

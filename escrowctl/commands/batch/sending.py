@@ -230,6 +230,7 @@ def _start_new(session: Session, checked: CheckedFile, file: str, how: How, chos
     _confirm(session, how, lines, count, f"batch {verb} needs confirmation")
     with session.signals.held():
         stored = store_plan(session.journal, batch, rows())
+        checked.close()
         if stored.name != batch.name:
             taken = f"another process took the name {batch.name} meanwhile: this batch is {stored.name}"
             session.console.note("name", taken, important=True)

@@ -168,7 +168,7 @@ class _Check:
 
     def _name_repeated(self) -> None:
         first: dict[str, int] = {}
-        name, counted = self._kind.key, {flaw.line for flaw in self.flaws}
+        name, counted = self._kind.key, {flaw.line for flaw in self.flaws} | {line for line, _ in self._keys_of_flawed}
         keys = ((line, row.key) for line, row in self._checked if row.key is not None)
         for line, key in merge(keys, self._keys_of_flawed):
             if hash_key(self._kind, key) in self._twice:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from multiprocessing import connection
 from multiprocessing.connection import Connection as Pipe
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import NoReturn
 
 from escrowctl.batch.worker import Finding, Job, Worker, find_defect
@@ -51,6 +51,11 @@ class Crew:
         if failures:
             self._give_up()
             raise bad_value(f"--concurrency {size}: {failures[0]}. Use a lower number.")
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether any process has ended: then the others are given nothing more."""
+        return any(sender.ended_by for sender in self._senders)
 
     @property
     def ended_by(self) -> str:
@@ -173,7 +178,7 @@ class _Sender:
         if self._pid is None:
             self.pipe.close()
             self.note_end()
-        else:
+        elif not self.ended_by:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._pid, signal.SIGKILL)
 
@@ -222,26 +227,28 @@ class _Desk:
 
     def __init__(self, pipe: Pipe) -> None:
         self._pipe = pipe
-        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._jobs: SimpleQueue[tuple[int, Job] | None] = SimpleQueue()
+        self._taken = self._recalled = 0
         self._sending, self._ended = threading.Lock(), threading.Event()
 
     def work(self, worker: Worker) -> None:
-        """Do one job after the other."""
-        while (job := self._jobs.get()) is not None and not self._ended.is_set():
-            finding = worker.do(job)
+        """Do one job after the other; those that were recalled meanwhile are handed in as they are."""
+        while (taken := self._jobs.get()) is not None and not self._ended.is_set():
+            number, job = taken
+            finding = worker.do(job) if number > self._recalled else Finding(job.line, is_untouched=True)
             try:
                 self._hand_in(finding)
             except (TypeError, AttributeError, ValueError, pickle.PicklingError) as error:
                 self._hand_in(find_defect(job, error))
 
     def take(self, jobs: Sequence[Job] | None) -> None:
-        """Add jobs; None: hand in those that no thread has taken, as they are."""
-        for job in jobs or ():
-            self._jobs.put(job)
+        """Add jobs; None recalls those that no thread has begun. It never sends: the parent may be sending too."""
         if jobs is None:
-            with contextlib.suppress(Empty):
-                while (waiting := self._jobs.get_nowait()) is not None:
-                    self._hand_in(Finding(waiting.line, is_untouched=True))
+            self._recalled = self._taken
+            return
+        for job in jobs:
+            self._taken += 1
+            self._jobs.put((self._taken, job))
 
     def close(self, threads: int) -> None:
         """Have the threads end after what they do now."""

@@ -16,6 +16,8 @@ from escrowctl.writes.create import is_beside
 from escrowctl.writes.intents import make_intent, operator_name
 from escrowctl.writes.requests import RecordOptions, WriteRequest, request_again
 
+_NOT_AGAIN = "; the next attempt was not sent"
+
 
 class Row:
     """A row on its way, and what is known of it by now."""
@@ -29,6 +31,8 @@ class Row:
         self.before: Located | None = None
         self.unsettled = todo.again is not None and todo.again.state is State.UNKNOWN
         """Whether an earlier attempt may have been applied."""
+        self.earlier: Settlement | None = None
+        """What became of that attempt, once the next one is begun."""
         self.attempts = 0
         self.waits = 0
         self.sent_at = 0.0
@@ -68,9 +72,11 @@ class Came(NamedTuple):
 
 
 def come_untouched(row: Row) -> Came:
-    """Return that nothing was sent of a row's attempt; an earlier one may have been applied."""
-    outcome = Outcome.UNKNOWN if row.unsettled else Outcome.NOT_SENT
-    return Came(row, Settlement(outcome, "nothing was sent: the run slowed down, or ended"), again_after=0.0)
+    """Return that nothing was sent of a row's attempt; what an earlier one may have done is as unknown as before."""
+    if row.earlier is None:
+        return Came(row, Settlement(Outcome.NOT_SENT, "nothing was sent: the run slowed down, or ended"), 0.0)
+    detail = row.earlier.detail.removesuffix(_NOT_AGAIN) + _NOT_AGAIN
+    return Came(row, row.earlier._replace(detail=detail), 0.0)
 
 
 def lose(row: Row) -> Came:
@@ -110,8 +116,10 @@ class Flight:
         self._rows[row.line] = row
 
     def put_off(self, row: Row, due: float) -> None:
-        """Have a row go out later; a release is read again then."""
+        """Have a row go out later; a release is read again then, and must be what it was."""
         row.before = None
+        if row.entry is not None:
+            row.options = _as_recorded(row.entry)
         heapq.heappush(self._later, (due, row))
 
     def take_due(self, now: float) -> Row | None:
@@ -129,10 +137,10 @@ class Flight:
             self.end(row)
         self._later.clear()
 
-    def count_rest(self) -> None:
-        """Count the rows that have not ended, too: no more is recorded of them."""
-        for row in self._rows.values():
-            self._counts[row.outcome] += 1
+    def end_begun(self) -> None:
+        """End the rows that were begun at any time: no more is recorded of them."""
+        for row in [row for row in self._rows.values() if row.entry is not None]:
+            self.end(row)
 
 
 class Requests:
@@ -150,9 +158,7 @@ class Requests:
         if todo.again is not None:
             request = request_again(todo.again)
             assert request is not None, "a batch stores no secrets"
-            money = todo.again.intent.money
-            expected = RecordOptions(None, money.amount, money.currency) if money else RecordOptions()
-            return Row(todo, request, expected)
+            return Row(todo, request, _as_recorded(todo.again))
         assert todo.row is not None, "it is one or the other"
         return Row(todo, self._request(todo.line, todo.row, None), expectations_of(todo.row))
 
@@ -174,6 +180,12 @@ class Requests:
             account=self._account, batch=self._batch.name, line=row.line, columns=content.columns
         )
         return Begin(intent, request_id, caps, planned=(self._batch.name, row.line))
+
+
+def _as_recorded(entry: Entry) -> RecordOptions:
+    """Return what a record must have to be released by the attempts after the first: what was agreed to then."""
+    money = entry.intent.money
+    return RecordOptions(None, money.amount, money.currency) if money else RecordOptions()
 
 
 def compare_ids(entry: Entry, settlement: Settlement, others: Iterable[Entry]) -> Settlement:

@@ -14,7 +14,6 @@ _ENDS_ALL = (ErrorCode.CAPPED, ErrorCode.NOT_AUTHENTICATED, ErrorCode.FORBIDDEN,
 
 _OF_ONE_ROW = (
     ErrorCode.ALREADY_DONE,
-    ErrorCode.BUSY,
     ErrorCode.CONFLICT,
     ErrorCode.EARLIER_UNKNOWN,
     ErrorCode.EXPECTATION_FAILED,

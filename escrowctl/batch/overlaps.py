@@ -32,17 +32,12 @@ def find_overlaps(journal: Journal, checked: CheckedFile, service: Service) -> O
     """Return which rows of a file were sent before, by a batch or a single command, or are planned elsewhere."""
     found = Overlaps([], [], [], _find_planned(journal, checked, service), [])
     page: list[tuple[int, RowContent]] = []
-    template: Intent | None = None
-
-    def intend(row: RowContent) -> Intent:
-        nonlocal template
-        if template is None or row.key is None:
-            request = request_row(checked.kind, row, service, name="", found=None)
-            template = make_intent(service, request, "", operator="")
-        return _like(template, row.key)
 
     def look_up() -> None:
-        intents = [intend(row) for _, row in page]
+        template = _intend(checked.kind, page[0][1], service)
+        intents = [
+            _intend(checked.kind, row, service) if row.key is None else _like(template, row.key) for _, row in page
+        ]
         for (line, _), intent, entries in zip(page, intents, journal.find_overlaps(intents), strict=True):
             for entry in entries:
                 _sort_in(found, line, entry, intent)
@@ -99,9 +94,12 @@ def _find_planned(journal: Journal, checked: CheckedFile, service: Service) -> l
     return [(line, planned[key]) for line, key in folded if key in planned]
 
 
-def _like(template: Intent, key: str | None) -> Intent:
-    """Return the intent of a row with this key; without one, it is known by its body alone."""
-    if key is not None and template.is_once_only:
+def _intend(kind: RowKind, row: RowContent, service: Service) -> Intent:
+    return make_intent(service, request_row(kind, row, service, name="", found=None), "", operator="")
+
+
+def _like(template: Intent, key: str) -> Intent:
+    if template.is_once_only:
         return template._replace(resource_id=key, fingerprint=key)
     return template._replace(reference=key)
 

@@ -123,7 +123,7 @@ def request_row(kind: RowKind, row: RowContent, service: Service, *, name: str, 
         text = encode(body) if body else None
         return request_once_only(kind.operation, row.key, text, WriteOptions(), found=found)
     assert row.money is not None, "it was checked"
-    options = WriteOptions(reference=row.key or name, allowed_duplicates=tuple(row.repeats))
+    options = WriteOptions(reference=row.key or name or None, allowed_duplicates=tuple(row.repeats))
     return request_create(row.money, service, body, options)
 
 

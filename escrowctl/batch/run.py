@@ -8,7 +8,6 @@ sent; where none may go out any more, those that the crew has not begun to send 
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from typing import TypeGuard
 
 from escrowctl.batch.crew import Crew
 from escrowctl.batch.flight import Came, Flight, Requests, Row, come_untouched, compare_ids, lose
@@ -116,12 +115,12 @@ class Run:
                 self._came.append(self._weigh(row, finding, settlement))
             elif finding.why is not None:
                 self._weigh_unread(row, EscrowctlError(*finding.why))
-            elif row.unsettled and self._is_proven(finding.record):
-                self._settle_as_read(row, finding.record)
+            elif row.unsettled and (record := finding.record) and self._proves(record):
+                self._settle_as_read(row, record)
             else:
                 row.before = finding.record
                 ready.append(row)
-        if lost:
+        if self._crew.has_ended:
             self._lose(lost)
         return ready
 
@@ -146,7 +145,7 @@ class Run:
         self._came.append(come_untouched(row))
 
     def _lose(self, lines: set[int]) -> None:
-        """Note that nothing more comes of these rows: the process that sends has ended."""
+        """End the run, for a process that sends has ended: nothing more comes of these rows."""
         self._flight.out -= lines
         if self._stopped is None:
             self._halts.halt(f"the process that sends {self._crew.ended_by}")
@@ -224,16 +223,13 @@ class Run:
         return []
 
     def _next(self, now: float) -> Row | None:
-        if (waited := self._flight.take_due(now)) is not None:
-            return waited
-        if not self._takes_more:
-            return None
-        todo = next(self._todos, None)
-        if todo is None:
-            self._is_last = True
-            return None
-        row = self._requests.make_row(todo)
-        self._flight.take_up(row)
+        row = self._flight.take_due(now)
+        if row is None and self._takes_more:
+            todo = next(self._todos, None)
+            self._is_last = todo is None
+            if todo is not None:
+                row = self._requests.make_row(todo)
+                self._flight.take_up(row)
         return row
 
     def _hand_out(self, jobs: list[Job]) -> None:
@@ -255,13 +251,17 @@ class Run:
             if isinstance(answer, EscrowctlError):
                 self._end_unsent(row, answer)
                 continue
+            row.earlier = row.sent.settlement if row.unsettled else None
             row.entry, row.sent_at = answer.entry, now
             row.attempts += 1
             is_last = row.attempts >= ATTEMPTS
             # What nothing there needs is not copied to another process.
             entry = answer.entry._replace(history=(), requests=frozenset())
             jobs.append(Job(row.line, row.request, row.options, entry, row.before, row.unsettled, is_last))
-        self._hand_out(jobs)
+        if self._ends:
+            self._came += [come_untouched(self._flight[job.line]) for job in jobs]
+        else:
+            self._hand_out(jobs)
 
     @property
     def _settlements(self) -> list[tuple[Entry, Settlement]]:
@@ -277,7 +277,7 @@ class Run:
         self._halts.halt(error.message)
         with contextlib.suppress(EscrowctlError):
             self._conclude_all(self._journal.settle_all(self._settlements))
-        self._flight.count_rest()
+        self._flight.end_begun()
 
     # What became of a row
 
@@ -311,9 +311,8 @@ class Run:
         elif result.settlement.remark is not None:
             self._watch.note_remark(row.line, result, result.settlement.remark)
 
-    def _is_proven(self, record: Located | None) -> TypeGuard[Located]:
-        kind = kind_of(self._batch.kind.operation.name)
-        return record is not None and kind.is_proven_by(record.status, self._service)
+    def _proves(self, record: Located) -> bool:
+        return kind_of(self._batch.kind.operation.name).is_proven_by(record.status, self._service)
 
     def _settle_as_read(self, row: Row, record: Located) -> None:
         """Record what a reading shows of a row that is unknown: it need not be sent again."""

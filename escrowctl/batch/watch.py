@@ -37,7 +37,7 @@ class Watch(Protocol):
         """A row was not sent now, because of what is known here or was read of it; what it is nevertheless."""
 
     def note_unrecorded(self, line: int, error: EscrowctlError) -> None:
-        """A row was sent, and what became of it could not be recorded."""
+        """What became of a row that was begun could not be recorded."""
 
     def note_remark(self, line: int, entry: Entry, remark: str) -> None:
         """A row is done, but not quite what was asked for."""

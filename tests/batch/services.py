@@ -41,7 +41,7 @@ class BatchService:
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
         self._by_key: dict[str, str] = {}
-        self._amounts: dict[str, float] = {}
+        self.amounts: dict[str, float] = {}
         self._reads = 0
         self._made = 0
         self._refusing = 0
@@ -98,13 +98,13 @@ class BatchService:
                 self._made += 1
                 body = json.loads(seen.body)
                 resource_id, name = self.name_next(self._made), str(body.get("ref", body["amount"]))
-                self._amounts[resource_id] = self.reports(body["amount"])
+                self.amounts[resource_id] = self.reports(body["amount"])
             self._by_key[key] = resource_id
             self.applied[name] += 1
             return resource_id
 
     def _record(self, resource_id: str, currency: str = "EUR", *, status: str = "200 OK") -> bytes:
         state = "released" if self.shows_releases and self.applied[resource_id] else "held"
-        amount = self._amounts.get(resource_id, 100)
+        amount = self.amounts.get(resource_id, 100)
         record = {"id": resource_id, "status": state, "amount": amount, "currency": currency}
         return http_reply(status, json.dumps(record).encode())

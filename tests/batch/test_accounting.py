@@ -1,7 +1,10 @@
 """Whatever fails in the middle of a batch: no row goes out twice or too early, and none is left out of the account."""
 
 import json
+import os
+import signal
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,13 +15,16 @@ from wire_server import Seen
 
 from batch.conftest import Clock, Start, WriteRows, counts_of
 from batch.services import as_usual
-from batch.test_rare import open_elsewhere
+from batch.test_rare import find_children, open_elsewhere
+from escrowctl.batch.crew import Crew
 from escrowctl.batch.plan import find_batch
+from escrowctl.batch.worker import Finding, Job
 from escrowctl.errors import ErrorCode, not_sent
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Begin, Entry, Selection
 from escrowctl.journal.sqlite import storage as sqlite_storage
 from escrowctl.journal.sqlite.storage import SqliteStorage
+from escrowctl.writes.requests import RecordOptions
 
 RUN = ("--yes", "--json")
 WITHOUT_REFERENCES = "amount,currency\n7,EUR\n8,EUR\n9,EUR\n"
@@ -107,6 +113,32 @@ def test_outcomes_are_kept_when_earlier_ones_cannot_be_read(
     assert counts_of(shown) == (1, 0, 0, 1)
 
 
+def test_unknown_row_that_is_not_sent_again_stays_what_it_is(start: Start, rows: WriteRows) -> None:
+    def answer(number: int, _seen: Seen) -> str:
+        # Its second attempt is begun while the others are on the wire, and never goes out.
+        time.sleep({3: 0.8, 4: 1.2, 5: 0.8}.get(number, 0))
+        return {2: "503 Busy", 3: "403 Forbidden"}.get(number, "")
+
+    service, run = start(answer, deduplicates=True)
+
+    result = run("create", str(rows(5)), "--yes", "--concurrency", "2", sleep=time.sleep)
+
+    assert (result.code, "nothing was sent" in result.err) == (12, False), result.err
+    assert 'the service replied 503 "after it was done"; the next attempt was not sent' in result.err
+    assert set(service.applied.values()) == {1}
+
+
+def test_answered_row_is_not_said_to_be_unsent_where_the_sums_cannot_be_read(
+    start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, run = start(lambda _number, _seen: "401 No")
+    fail_after(monkeypatch, "add_up", 0)
+
+    result = run("create", str(rows(3)), "--yes")
+
+    assert (result.code, len(service.received), "Nothing was sent" in result.err) == (15, 1, False), result.err
+
+
 def test_release_that_is_unknown_is_never_said_to_be_unsent(start: Start, rows: WriteRows) -> None:
     service, run = start(lambda number, _seen: None if number > 1 else "", deduplicates=True)
     service.shows_releases = False
@@ -186,6 +218,72 @@ def test_rows_begun_ahead_are_not_sent_after_the_run_has_ended(start: Start, row
     assert (counts_of(resumed), set(service.applied.values())) == ((60, 0, 0, 0), {1})
 
 
+def test_release_to_be_sent_again_must_be_what_it_was(start: Start, rows: WriteRows) -> None:
+    def answer(number: int, _seen: Seen) -> str:
+        if number == 2:
+            service.amounts["tx_2"] = 900
+        return "429 Too Many Requests" if number == 2 else ""
+
+    service, run = start(answer, "retry_throttled = true", "caps.EUR = 250")
+
+    result = run("release", str(rows(text="id\ntx_1\ntx_2\n")), *RUN, "--concurrency", "1", **Clock().injected)
+
+    assert (result.code, counts_of(result), service.applied) == (15, (1, 0, 0, 1), {"tx_1": 1}), result.err
+
+
+def test_journal_that_is_overwritten_ends_the_run(
+    start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, run = start()
+    run("create", str(rows(1)), *RUN)
+    monkeypatch.setattr(SqliteStorage, "contradiction", lambda *_: "it has another end")
+
+    result = run("create", str(rows(60, first=5, name="other.csv")), *RUN)
+
+    # The journal here has them in flight; none was sent.
+    assert (counts_of(result), len(service.received)) == ((0, 0, 5, 55), 1)
+    assert "the last 5 rows ended alike" in result.err
+
+
+def test_process_that_ended_gets_no_rows(start: Start, rows: WriteRows) -> None:
+    def answer(number: int, _seen: Seen) -> str:
+        if number == 1:
+            os.kill(find_children()[-1], signal.SIGKILL)
+            time.sleep(0.2)
+        return ""
+
+    service, run = start(answer)
+
+    result = run("create", str(rows(60)), *RUN, "--concurrency", "32")
+
+    assert (result.code, counts_of(result), len(service.received)) == (15, (1, 0, 0, 59), 1), result.err
+
+
+def test_crew_takes_jobs_while_nobody_collects() -> None:
+    class Talkative:
+        def do(self, job: Job) -> Finding:
+            return Finding(job.line, frames="x" * 20_000)
+
+    crew = Crew(lambda: Talkative(), 32, in_process=True)  # type: ignore[arg-type,return-value] # it has what is called
+    jobs = [Job(line, "y" * 20_000, RecordOptions()) for line in range(96)]  # type: ignore[arg-type] # not looked at
+
+    def hand_out() -> None:
+        crew.submit(jobs[:48])
+        crew.recall()
+        crew.submit(jobs[48:])
+
+    parent = threading.Thread(target=hand_out, daemon=True)
+    parent.start()
+    parent.join(10)
+    assert not parent.is_alive()
+    found: list[int] = []
+    while len(found) < len(jobs):
+        found += [one.line for one in crew.collect(5)[0]]
+
+    assert sorted(found) == list(range(96))
+    crew.close()
+
+
 def test_rows_that_cannot_be_sent_do_not_stop_those_behind_them(start: Start, rows: WriteRows) -> None:
     service, run = start()
     service.applied.update({f"tx_{number}": 1 for number in range(1, 8)})
@@ -214,8 +312,9 @@ def test_file_without_references_is_not_created_again(first: tuple[str, ...], st
     assert sum(service.applied.values()) == sent + 3
 
 
-def test_row_equal_to_an_unknown_create_is_refused(start: Start, rows: WriteRows) -> None:
-    service, run = start(lambda number, _seen: None if number == 1 else "")
+@pytest.mark.parametrize("settings", [(), ('reference_field = "ref"',)], ids=["kept here", "sent"])
+def test_row_equal_to_an_unknown_create_is_refused(settings: tuple[str, ...], start: Start, rows: WriteRows) -> None:
+    service, run = start(lambda number, _seen: None if number == 1 else "", *settings)
     run("tx", "create", "--amount", "7", "--currency", "EUR")
 
     result = run("create", str(rows(text=WITHOUT_REFERENCES)), *RUN)
@@ -258,6 +357,9 @@ def test_flawed_rows_are_counted_once(start: Start, rows: WriteRows) -> None:
     twice = run("create", str(rows(text=f"reference,amount,currency\n{KEY},1,EUR\n{KEY},2,EUR\n")), "--yes")
     many = run("create", str(rows(text="amount,currency\n" + "x,eur\n" * 900)), "--yes")
 
+    both = run("create", str(rows(text="reference,amount,currency\n" + "A-1,x,eur\n" * 900)), "--yes")
+
+    assert "900 of 900 rows cannot be sent" in both.err
     assert (twice.code, "2 of 2 rows cannot be sent" in twice.err) == (2, True)
     assert "900 of 900 rows cannot be sent; the first " in many.err
 

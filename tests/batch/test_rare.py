@@ -50,9 +50,14 @@ def test_second_signal_leaves_what_is_on_its_way_unknown(start: Start, rows: Wri
     assert len(service.received) <= 6
 
 
+def find_children() -> list[int]:
+    """Return this process's children, oldest first."""
+    return [int(child) for child in Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()]
+
+
 def kill_children() -> None:
-    for child in Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split():
-        os.kill(int(child), signal.SIGKILL)
+    for child in find_children():
+        os.kill(child, signal.SIGKILL)
     time.sleep(0.2)
 
 

@@ -145,7 +145,7 @@ NOT_PRINTED = {
     ("runtime.py", "this terminal would show"): "needs a terminal that cannot hide its echo",
     ("writes/create.py", "journal show {name}"): "needs a create settled without an id",
     ("batch/run.py", "another process works on"): "needs a row whose entry is taken over while it is sent",
-    ("commands/batch/progress.py", "line {line} was sent, but"): "needs an entry taken over while it is sent",
+    ("commands/batch/progress.py", "line {line}: what became"): "needs an entry taken over while it is sent",
     ("batch/flight.py", "nothing was sent: the run"): "stored",
     ("batch/run.py", "the service reported"): "stored; tests/batch/test_release.py",
     ("batch/crew.py", "the process that sends"): "needs a process that ends before its first row",

@@ -74,8 +74,8 @@ class Progress:
         self._note("unsent", f"line {line} {was_not}: {error.message}")
 
     def note_unrecorded(self, line: int, error: EscrowctlError) -> None:
-        """Say of a row that was sent why what became of it is not on record."""
-        self._note("unrecorded", f"line {line} was sent, but its outcome could not be recorded: {error.message}")
+        """Say why it is not on record what became of a row."""
+        self._note("unrecorded", f"line {line}: what became of it could not be recorded: {error.message}")
 
     def note_remark(self, line: int, entry: Entry, remark: str) -> None:
         """Say in what a row that is done differs."""

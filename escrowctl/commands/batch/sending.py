@@ -299,6 +299,8 @@ def _send(session: Session, batch: Batch, how: How, count: int) -> None:
         ending = run.go(list_unsent(session.journal, batch, service))
         judged = judge(session, batch)
     except EscrowctlError as error:
+        if not run.tally.ended:
+            raise
         raise cut_short(batch, run.tally, error) from error
     finally:
         progress.end()

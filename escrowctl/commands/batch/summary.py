@@ -119,10 +119,8 @@ def _save_or_warn(session: Session, batch: Batch, path: Path, *, is_fatal: bool)
 
 
 def cut_short(batch: Batch, tally: Tally, error: EscrowctlError) -> EscrowctlError:
-    """Return the error of a run that could not go on, or not be summed up: with what it has come to."""
-    counts = {"done": tally.done, "failed": tally.failed, "unknown": tally.unknown}
-    if not any(counts.values()):
-        return error
+    """Return the error of a run of which rows have ended, and that could not go on: with what it has come to."""
+    counts = {"done": tally.done, "failed": tally.failed, "unknown": tally.unknown, "not sent": tally.not_sent}
     told = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
     return EscrowctlError(
         ErrorCode.SOME_UNKNOWN if tally.unknown else ErrorCode.SOME_FAILED,

@@ -147,6 +147,7 @@ NOT_PRINTED = {
     ("batch/run.py", "another process works on"): "needs a row whose entry is taken over while it is sent",
     ("commands/batch/progress.py", "line {line}: what became"): "needs an entry taken over while it is sent",
     ("batch/flight.py", "nothing was sent: the run"): "stored",
+    ("batch/flight.py", "; the next attempt"): "needs a run that ends while a row waits",
     ("batch/run.py", "the service reported"): "stored; tests/batch/test_release.py",
     ("batch/crew.py", "the process that sends"): "needs a process that ends before its first row",
     ("batch/crew.py", "ended with code"): "needs a process that ends by itself",

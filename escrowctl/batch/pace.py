@@ -23,6 +23,8 @@ _BURST_SECONDS = 0.02
 _FIRST_PAUSE, _MOST_PAUSE = 0.25, 5.0
 _ANY = 1_000_000
 _SERVER_ERROR = 500
+_COMMITS_AHEAD = 6
+_MEASURED_SECONDS = 0.25
 
 
 class Pace:
@@ -116,3 +118,27 @@ class Pace:
             self._resumes = max(self._resumes, now + min(pause, LONGEST_ASKED_WAIT))
             # What was not sent while it waited is not made up for.
             self._next = max(self._next, self._resumes)
+
+
+class Lead:
+    """How many rows are begun ahead of those that are sent, so that no connection waits for a commit.
+
+    As few as that takes: after a crash all that were begun are unknown, sent or not. A slow service needs one or two.
+    """
+
+    def __init__(self, now: float) -> None:
+        self._rate = self._seconds = 0.0
+        self._since, self._count = now, 0
+
+    @property
+    def rows(self) -> int:
+        """As many as come in during some commits, as long as these took lately."""
+        return 1 + int(_COMMITS_AHEAD * self._seconds * self._rate)
+
+    def note_commit(self, count: int, seconds: float, now: float) -> None:
+        """Take note of a commit that recorded the outcomes of so many rows, and took so long."""
+        self._seconds += (seconds - self._seconds) / 8
+        self._count += count
+        if now - self._since >= _MEASURED_SECONDS:
+            self._rate = self._count / (now - self._since)
+            self._since, self._count = now, 0

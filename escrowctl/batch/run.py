@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from escrowctl.batch.crew import Crew
 from escrowctl.batch.flight import Came, Flight, Requests, Row, come_untouched, compare_ids, lose
 from escrowctl.batch.halts import Halts
-from escrowctl.batch.pace import Pace
+from escrowctl.batch.pace import Lead, Pace
 from escrowctl.batch.plan import Batch, Todo
 from escrowctl.batch.watch import Ending, Tally, Watch
 from escrowctl.batch.worker import Finding, Job
@@ -57,6 +57,7 @@ class Run:
         self._pace = pace
         self._halts = Halts(pace)
         self._size = size
+        self._lead = Lead(runtime.monotonic())
         self._runtime = runtime
         self._signals = signals
         self._watch = watch
@@ -164,21 +165,18 @@ class Run:
         wants_more = self._window > len(self._flight.out) and not self._ends
         wait = min(_LONGEST_WAIT, self._delay(now)) if wants_more else _LONGEST_WAIT
         # One commit of many rows costs far less than many commits. Only while the crew has rows to send meanwhile.
-        return self._crew.collect(wait, enough=self._size // 2 if self._window > self._size else 1)
+        return self._crew.collect(wait, enough=(self._window - self._size) // 2)
 
     # What goes out
 
     @property
     def _window(self) -> int:
-        """How many rows may be with the crew: another for each that is being sent, so that none waits for a commit.
-
-        No more than that: rows that are begun are unknown after a crash, sent or not.
-        """
+        """How many rows may be with the crew."""
         if not self._halts.canary_passed:
             return 1
         if self._pace.rate(self._runtime.monotonic()) is not None:
             return self._size
-        return 2 * self._size
+        return self._size + min(self._lead.rows, self._size)
 
     def _delay(self, now: float) -> float:
         """Return the seconds until another row may go out; a long time where there is none."""
@@ -243,8 +241,10 @@ class Run:
         rows = [row for row in ready if self._lock(row)]
         if not rows and not self._came:
             return
+        started = self._runtime.monotonic()
         begun, settled = self._journal.write_all([self._requests.begin(row) for row in rows], self._settlements)
         now = self._runtime.monotonic()
+        self._lead.note_commit(len(settled), now - started, now)
         self._conclude_all(settled)
         jobs = []
         for row, answer in zip(rows, begun, strict=True):

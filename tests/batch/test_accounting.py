@@ -17,6 +17,7 @@ from batch.conftest import Clock, Start, WriteRows, counts_of
 from batch.services import as_usual
 from batch.test_rare import find_children, open_elsewhere
 from escrowctl.batch.crew import Crew
+from escrowctl.batch.pace import Lead
 from escrowctl.batch.plan import find_batch
 from escrowctl.batch.worker import Finding, Job
 from escrowctl.errors import ErrorCode, not_sent
@@ -29,6 +30,12 @@ from escrowctl.writes.requests import RecordOptions
 RUN = ("--yes", "--json")
 WITHOUT_REFERENCES = "amount,currency\n7,EUR\n8,EUR\n9,EUR\n"
 FAILS = not_sent(ErrorCode.JOURNAL_UNUSABLE, "the disk failed.")
+
+
+@pytest.fixture
+def far_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have as many rows begun ahead as ever are, as with a service that answers at once."""
+    monkeypatch.setattr(Lead, "rows", 1000)
 
 
 def fail_after(monkeypatch: pytest.MonkeyPatch, name: str, calls: int) -> None:
@@ -113,6 +120,7 @@ def test_outcomes_are_kept_when_earlier_ones_cannot_be_read(
     assert counts_of(shown) == (1, 0, 0, 1)
 
 
+@pytest.mark.usefixtures("far_ahead")
 def test_unknown_row_that_is_not_sent_again_stays_what_it_is(start: Start, rows: WriteRows) -> None:
     def answer(number: int, _seen: Seen) -> str:
         # Its second attempt is begun while the others are on the wire, and never goes out.
@@ -199,6 +207,7 @@ def test_nothing_goes_out_while_the_service_asks_to_wait(verb: str, start: Start
     assert set(service.applied.values()) == {1}
 
 
+@pytest.mark.usefixtures("far_ahead")
 def test_rows_begun_ahead_are_not_sent_after_the_run_has_ended(start: Start, rows: WriteRows) -> None:
     def answer(number: int, _seen: Seen) -> str:
         if number > 2:

@@ -387,7 +387,7 @@ class Session:
         from escrowctl.client.trace import Trace
 
         warn = partial(self.console.note, "deprecated", word="warning")
-        return Trace(self.console.trace, warn, whole=self.options.debug)
+        return Trace(self.console.trace, warn, whole=self.options.debug, now=self.runtime.now)
 
     def _with_ways_on(self, error: EscrowctlError) -> EscrowctlError:
         """Name both ways on where nothing is configured: an account, or the sandbox."""

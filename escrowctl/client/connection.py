@@ -3,6 +3,7 @@
 Redirects are not followed, cookies are not stored, the environment is not read.
 """
 
+import re
 import ssl
 import sys
 import time
@@ -30,6 +31,7 @@ _KEPT = 16 * 1024
 """Bytes. A body may be as large as the list limit; what is shown of a broken one is its first line."""
 
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS
+_PLACE_IN_OPENSSL = re.compile(r" \(_ssl\.c:[0-9]+\)")
 
 Observer = Callable[[Request, Exchange, float], None]
 """Called with each exchange, and the seconds it took."""
@@ -58,11 +60,18 @@ class Connection:
     """One request at a time to one service: `exchange` returns what happened and raises nothing of HTTP."""
 
     def __init__(
-        self, transport: Transport, observe: Observer | None = None, *, monotonic: Callable[[], float] = time.monotonic
+        self,
+        transport: Transport,
+        observe: Observer | None = None,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        proxy: str | None = None,
     ) -> None:
         self._transport = transport
         self._observe = observe
         self._monotonic = monotonic
+        self._proxy = proxy
+        """The URL of the proxy, as it may be shown."""
 
     def exchange(self, request: Request, *, evidence: Evidence, seconds: float, limit: int) -> Exchange:
         """Send one request, at most `seconds` in total, and read at most `limit` bytes of its reply.
@@ -87,11 +96,12 @@ class Connection:
                 # A connection that failed on its way through a tunnel would keep the pool's only place.
                 self._transport.close()
                 raise
+            peer = self._describe_peer(response) if self._observe is not None else ""
             answer = self._read_answer(response, limit)
-            exchange = Exchange(evidence.sent, answer=answer.without(key))
+            exchange = Exchange(evidence.sent, answer=answer.without(key), peer=peer)
         except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, httpcore.ProxyError) as error:
-            fault = _fault_of(error, sent=evidence.sent)
-            exchange = Exchange(evidence.sent, fault=fault, detail=star(_detail_of(error), key))
+            fault, detail = self._describe(error, sent=evidence.sent)
+            exchange = Exchange(evidence.sent, fault=fault, detail=star(detail, key), peer=self._proxy or "")
         if self._observe is not None:
             self._observe(request, exchange, self._monotonic() - start)
         return exchange
@@ -99,6 +109,19 @@ class Connection:
     def close(self) -> None:
         """Close the connection, if any."""
         self._transport.close()
+
+    def _describe_peer(self, response: httpcore.Response) -> str:
+        stream = response.extensions.get("network_stream")
+        address = stream.get_extra_info("server_addr") if stream is not None else None
+        parts = [f"{address[0]}:{address[1]}"] if address else []
+        return " ".join([*parts, *([f"(the proxy {self._proxy})"] if self._proxy else [])])
+
+    def _describe(self, error: Exception, *, sent: bool) -> tuple[Fault, str]:
+        """Return the fault and what is known of it; behind a proxy, a connection that fails is one to the proxy."""
+        fault, detail = _fault_of(error, sent=sent), _detail_of(error)
+        if self._proxy is None or fault not in (Fault.NO_NAME, Fault.NO_CONNECTION, Fault.PROXY):
+            return fault, detail
+        return Fault.PROXY, ": ".join(filter(None, (self._proxy, detail)))
 
     def _read_answer(self, response: httpcore.Response, limit: int) -> Answer:
         """Read the body within bounds; of a body that breaks off, the status still counts."""
@@ -172,7 +195,9 @@ def connect(
     is_https = service.origin.scheme == "https"
     proxy = _proxy(service.network.proxy, context)
     transport = OriginTransport(is_https=is_https, context=context, proxy=proxy, monotonic=monotonic)
-    return Connection(transport, observe, monotonic=monotonic)
+    return Connection(
+        transport, observe, monotonic=monotonic, proxy=bytes(proxy.url).decode().rstrip("/") if proxy else None
+    )
 
 
 def connect_in_process(app: "WSGIApplication", *, observe: Observer | None = None) -> Connection:
@@ -312,4 +337,4 @@ def _detail_of(error: Exception) -> str:
     """
     if isinstance(error, httpcore.ProtocolError) and _has_bytes(error):
         return ""
-    return str(error).strip().rstrip(".")
+    return _PLACE_IN_OPENSSL.sub("", str(error).strip()).rstrip(".")

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from escrowctl import __version__
 from escrowctl.config.keys import Secret
 from escrowctl.contract.json import Broken, Defect, Reply, encode, excerpt_of, read_reply
-from escrowctl.contract.redaction import STARS, hide_secrets, holds_key, star, star_value
+from escrowctl.contract.redaction import STARS, hide_secrets, holds_key, is_private, star, star_value
 
 JSON_TYPE = "application/json"
 USER_AGENT = f"escrowctl/{__version__}"
@@ -23,6 +23,8 @@ SUCCESS = range(200, 300)
 
 THROTTLED = frozenset({425, 429})
 """Refused before it was processed: too early (RFC 8470 section 5.2), too many (RFC 6585 section 4)."""
+
+_PRIVATE_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie"})
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -102,12 +104,16 @@ class Answer:
 
 
 class Exchange(NamedTuple):
-    """What came of one request: an answer, or a fault; and whether its bytes may have left."""
+    """What came of one request: an answer, or a fault; and whether its bytes may have left.
+
+    `peer` is the address that replied, and the proxy it was reached by.
+    """
 
     sent: bool
     answer: Answer | None = None
     fault: Fault | None = None
     detail: str = ""
+    peer: str = ""
 
 
 def make_headers(key: Secret, *, request_id: str, has_body: bool, idempotency_key: str | None = None) -> Headers:
@@ -127,5 +133,12 @@ def make_headers(key: Secret, *, request_id: str, has_body: bool, idempotency_ke
 
 
 def redact_headers(headers: Headers) -> Headers:
-    """Return the headers as they may be shown."""
-    return tuple((name, f"Bearer {STARS}" if name == "Authorization" else value) for name, value in headers)
+    """Return the headers of a request or a reply as they may be shown."""
+    return tuple(
+        (name, f"Bearer {STARS}" if name == "Authorization" else STARS if _is_private(name) else value)
+        for name, value in headers
+    )
+
+
+def _is_private(name: str) -> bool:
+    return name.casefold() in _PRIVATE_HEADERS or is_private(name)

@@ -1,14 +1,34 @@
-"""What an error reply says, in one line: RFC 9457 if it is that, else the usual shapes, else its text."""
+"""What an error reply says: RFC 9457 if it is that, else the usual shapes, else its text; and what to check next."""
 
-from escrowctl.client.http import Answer
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+
+from escrowctl.client.http import Answer, Fault
 from escrowctl.config.service import Service
 from escrowctl.contract.json import Document, JsonValue, Number, excerpt_of
-from escrowctl.contract.redaction import hide_query, hide_secrets
-from escrowctl.errors import ErrorCode, Hints, command
+from escrowctl.contract.redaction import hide_query, hide_secrets, hide_unknown, hide_values
+from escrowctl.errors import ErrorCode, Hint, Hints, command
 
-_MAX_CHARS = 200
-_USUAL_NAMES = ("detail", "message", "error_description", "title", "error", "reason")
-_REDIRECTS = range(300, 400)
+_MOST_CHARS, _MOST_SENTENCES, _MOST_HEADER_CHARS = 1000, 50, 200
+_MOST_TEXT_BYTES = 64 * 1024
+_TEXTS = ("detail", "message", "error_description", "title", "error", "reason", "msg", "description")
+"""Fields that hold a sentence, the most telling first (RFC 9457 section 3.1.4)."""
+
+_PARTS = (
+    *("errors", "error", "details", "detail", "issues", "violations", "field_errors", "fieldErrors"),
+    *("fieldViolations", "invalid_params", "invalid-params", "validation_errors"),
+)
+"""Fields that hold further errors: a list of them, or an object with the names of fields."""
+
+_FIELDS = ("field", "param", "parameter", "property", "attribute", "pointer", "path", "loc", "name")
+"""Fields that name the field in error; `source` may hold one of them."""
+
+_REQUEST_ID_HEADERS = ("x-request-id", "request-id", "x-correlation-id", "x-amzn-requestid", "x-trace-id")
+_REQUEST_ID_NAMES = frozenset({"requestid", "correlationid", "traceid"})
+_UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
+
+REDIRECTS = range(300, 400)
+"""Statuses that name another place (RFC 9110 section 15.4); none is followed."""
 
 REFUSAL_CODES: dict[int, ErrorCode] = {
     301: ErrorCode.REDIRECTED,
@@ -25,62 +45,138 @@ REFUSAL_CODES: dict[int, ErrorCode] = {
 
 
 def describe_refusal(answer: Answer) -> str:
-    """Return `400 "beneficiary blocked"`: the status and what the body says, at most 200 characters.
+    """Return `422 "amount: must be at least 1.00"`: the status and all that the body says, at most 1,000 characters.
 
     It also says where a redirect leads to, and how long the service asks to wait.
     """
-    message = _message_of(answer)
-    if answer.status in _REDIRECTS and (place := answer.header("location")):
-        message = hide_query(f"Location: {place[:_MAX_CHARS]}")
-    wait = f" (Retry-After: {asked[:_MAX_CHARS]})" if (asked := answer.header("retry-after")) else ""
-    return (f'{answer.status} "{message}"' if message else str(answer.status)) + wait
+    message, place, asked = _message_of(answer), answer.header("location"), answer.header("retry-after")
+    if answer.status in REDIRECTS and place:
+        says = f', a redirect to "{hide_query(place[:_MOST_HEADER_CHARS])}"'
+    else:
+        says = f' "{message}"' if message else ""
+    return f"{answer.status}{says}" + (f" (Retry-After: {asked[:_MOST_HEADER_CHARS]})" if asked else "")
 
 
 def describe_document(document: JsonValue) -> str | None:
-    """Return what an error document says, at most 200 characters; None where it says nothing."""
-    text = _message_in(document)
-    return _one_line(text) if text else None
+    """Return what an error document says, at most 1,000 characters; None where it says nothing.
+
+    Each error has the name of its field before it, where the document names one.
+    """
+    sentences = dict.fromkeys(islice(_sentences(document), _MOST_SENTENCES + 1))
+    return _one_line("; ".join(sentence.rstrip(". ") for sentence in sentences)) or None
 
 
-def refusal_hint(service: Service, status: int) -> Hints:
-    """Return what to do after a refusal, where there is something to name."""
+def reply_facts(answer: Answer, own_id: str, *, may_hold_secret: bool = False) -> dict[str, object]:
+    """Return the facts of a reply that a log needs: `body` (a document, or a text), and `service_request_id`.
+
+    `own_id` is the request id that was sent: a service that returns it has not named its own.
+    `may_hold_secret`: of the body only what is known as harmless is shown.
+    """
+    facts: dict[str, object] = {}
+    if isinstance(answer.reply, Document):
+        document = answer.reply.value
+        facts["body"] = hide_unknown(document) if may_hold_secret else hide_values(document)
+    elif answer.body.strip() and not may_hold_secret:
+        text = answer.body[:_MOST_TEXT_BYTES].decode("utf-8", errors="replace")
+        facts["body"] = hide_query(hide_secrets(text))
+    found = next((name for name in _request_ids(answer) if name != own_id), None)
+    return facts | ({"service_request_id": found} if found else {})
+
+
+def refusal_hint(service: Service, status: int, answer: Answer | None = None) -> Hints:
+    """Return what to do after a refusal, where there is something to name; without `answer`, it was refused before."""
     match status:
         case 401:
             return f"the key came from {service.key_source}: check that it is the key for {service.origin}"
-        case 404 if not service.sandbox:
+        case 404 if not service.sandbox and answer is not None and not _says_what(answer):
             doubt = f"if every id gives 404, the API prefix ({service.api_prefix or '/'}) may be wrong"
             return command("config set api_prefix /PREFIX", doubt) if service.profile else doubt
-        case 301 | 307 | 308:
-            return f"correct the base URL (from {service.url_source}): escrowctl does not follow redirects"
+        case _ if status in REDIRECTS:
+            return redirected(service)
         case _:
             return ()
 
 
-def connection_hint(service: Service) -> str:
-    """Return what to check where no connection could be opened."""
+def redirected(service: Service) -> str:
+    """Return what to check where the service named another place."""
+    return f"is the base URL right? It came from {service.url_source}; escrowctl does not follow redirects"
+
+
+def connection_hint(service: Service, why: str) -> Hints:
+    """Return what to check where no connection could be opened; `why` is what the exchange said."""
+    if Fault.PROXY.value in why:
+        return f"check the proxy, or list {service.origin.host} in NO_PROXY if it needs none"
+    if _UNTRUSTED in why:
+        return Hint(
+            "set ESCROWCTL_CA_BUNDLE to a file with the certificate of its issuer",
+            f"if you trust the certificate of {service.origin.host}",
+        )
     return f"check the base URL (from {service.url_source})"
 
 
 def _message_of(answer: Answer) -> str:
     reply = answer.reply
-    text = _message_in(reply.value) if isinstance(reply, Document) else None
-    return _one_line(text or excerpt_of(answer.body))
+    text = describe_document(reply.value) if isinstance(reply, Document) else None
+    return text or _one_line(excerpt_of(answer.body))
 
 
 def _one_line(text: str) -> str:
     """Return a service's text as a message or the journal may quote it."""
-    return hide_secrets(" ".join(text.split())[:_MAX_CHARS])
+    line = " ".join(text.split())
+    return hide_secrets(line if len(line) <= _MOST_CHARS else f"{line[:_MOST_CHARS]} ...")
 
 
-def _message_in(value: JsonValue) -> str | None:
-    """Return the most telling text of an error document, RFC 9457's `detail` first."""
-    if isinstance(value, str):
-        return value or None
-    if isinstance(value, list):
-        return next((text for item in value if (text := _message_in(item))), None)
-    if not isinstance(value, dict):
-        return value.text if isinstance(value, Number) else None
-    for name in _USUAL_NAMES:
-        if text := _message_in(value.get(name)):
-            return text
-    return _message_in(value.get("errors"))
+def _says_what(answer: Answer) -> bool:
+    """Whether a 404 says in JSON what was not found: a wrong path has HTML, nothing, or these two words."""
+    message = describe_document(answer.reply.value) if isinstance(answer.reply, Document) else None
+    return message is not None and not message.casefold().endswith("not found")
+
+
+def _sentences(value: JsonValue, field: str = "") -> Iterator[str]:
+    """Yield each error that a document names, with the name of its field."""
+    if isinstance(value, dict):
+        yield from _sentences_of(value, _field_of(value) or field)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _sentences(item, field)
+    elif isinstance(value, str | Number) and str(value).strip():
+        yield f"{field}: {value}" if field else str(value)
+
+
+def _sentences_of(error: dict[str, JsonValue], field: str) -> Iterator[str]:
+    own = next((text for name in _TEXTS if isinstance(text := error.get(name), str) and text.strip()), None)
+    if own is not None:
+        yield from _sentences(own, field)
+    parts = [part for name in _PARTS if isinstance(part := error.get(name), dict | list)]
+    for part in parts:
+        yield from _sentences(part, field)
+    if own is None and not parts:
+        # Then its names are those of fields.
+        for name, item in error.items():
+            yield from _sentences(item, f"{field}.{name}" if field else name)
+
+
+def _field_of(error: Mapping[str, JsonValue]) -> str | None:
+    """Return the name of the field that an error is about: a text, or a path as a list."""
+    source = error.get("source")
+    places: Iterable[Mapping[str, JsonValue]] = (error, source) if isinstance(source, dict) else (error,)
+    for place in places:
+        for name in _FIELDS:
+            named = place.get(name)
+            if isinstance(named, str) and named:
+                return named
+            if isinstance(named, list) and name in ("path", "loc"):
+                return ".".join(str(step) for step in named if isinstance(step, str | Number))
+    return None
+
+
+def _request_ids(answer: Answer) -> Iterator[str]:
+    for header in _REQUEST_ID_HEADERS:
+        if value := answer.header(header):
+            yield value[:_MOST_HEADER_CHARS]
+    document = answer.reply.value if isinstance(answer.reply, Document) else None
+    places = [document, *document.values()] if isinstance(document, dict) else []
+    for place in places:
+        for name, item in place.items() if isinstance(place, dict) else ():
+            if isinstance(item, str) and name.replace("_", "").replace("-", "").casefold() in _REQUEST_ID_NAMES:
+                yield item[:_MOST_HEADER_CHARS]

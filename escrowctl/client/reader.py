@@ -4,7 +4,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from escrowctl.client.connection import Connection
 from escrowctl.client.http import SUCCESS, Answer, Evidence, Exchange, Fault, Request, make_headers
-from escrowctl.client.problem import REFUSAL_CODES, connection_hint, describe_document, describe_refusal, refusal_hint
+from escrowctl.client.problem import (
+    REFUSAL_CODES,
+    connection_hint,
+    describe_document,
+    describe_refusal,
+    refusal_hint,
+    reply_facts,
+)
 from escrowctl.client.retry import Retry, may_read_again
 from escrowctl.config.service import LIST_LIMIT, REPLY_LIMIT, Service
 from escrowctl.contract.json import Broken, Defect, JsonValue
@@ -34,6 +41,8 @@ class _Reading(NamedTuple):
     def refuse(self, code: ErrorCode, why: str, *, hint: Hints = (), outcome: Outcome | None = None) -> EscrowctlError:
         what = " ".join((*self.operation.name.split("_"), *([self.resource_id] if self.resource_id else [])))
         facts = {"request_id": self.request_id, "http_status": self.answer.status}
+        facts |= {"id": self.resource_id} if self.resource_id else {}
+        facts |= reply_facts(self.answer, self.request_id)
         return EscrowctlError(code, f"{what}: {why}.", hint=hint, outcome=outcome, facts=facts)
 
     def document(self) -> JsonValue:
@@ -160,7 +169,7 @@ class Reader:
         raise reading.refuse(
             ErrorCode.READ_FAILED if is_failure else REFUSAL_CODES.get(status, ErrorCode.REFUSED),
             f"the service replied {describe_refusal(exchange.answer)}",
-            hint=refusal_hint(service, status),
+            hint=refusal_hint(service, status, exchange.answer),
             outcome=None if is_failure else Outcome.REFUSED,
         )
 
@@ -172,7 +181,8 @@ def _says_no(*documents: JsonValue, noun: str) -> bool:
 
 def _no_answer(service: Service, exchange: Exchange, facts: dict[str, object]) -> EscrowctlError:
     fault = exchange.fault or Fault.BROKEN_OFF
-    message = f"{service.origin}: {fault.value}{f' ({exchange.detail})' if exchange.detail else ''}."
+    why = f"{fault.value}{f' ({exchange.detail})' if exchange.detail else ''}"
+    message = f"{service.origin}: {why}."
     if exchange.sent:
         return EscrowctlError(ErrorCode.READ_FAILED, message, effect=ONLY_READ, facts=facts)
-    return not_sent(ErrorCode.NO_CONNECTION, message, hint=connection_hint(service), facts=facts)
+    return not_sent(ErrorCode.NO_CONNECTION, message, hint=connection_hint(service, why), facts=facts)

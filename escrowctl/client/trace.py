@@ -6,37 +6,41 @@ that cannot be read announces nothing.
 
 import re
 import threading
+from collections import Counter
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
-from escrowctl.client.http import SUCCESS, Answer, Exchange, Request, redact_headers
+from escrowctl.client.http import Answer, Exchange, Request, redact_headers
 from escrowctl.client.retry import parse_date
-from escrowctl.contract.json import Document, JsonValue, encode, read_reply
-from escrowctl.contract.operations import READING_METHODS
-from escrowctl.contract.redaction import hide_query, hide_secrets, redact
+from escrowctl.contract.json import Document, Reply, encode, read_reply
+from escrowctl.contract.redaction import hide_query, hide_secrets, hide_unknown, hide_values
+from escrowctl.runtime import timestamp
 
-_SHOWN_REPLY_HEADERS = frozenset(
-    {"content-type", "content-length", "content-encoding", "date", "location", "retry-after", "x-request-id"}
-)
-_MAX_BODY_CHARS = 2000
+_MAX_BODY_CHARS = 64 * 1024
 _STRUCTURED_DATE = re.compile(r"@(-?[0-9]{1,12})", re.ASCII)
+_SECRETS_ARE_MADE = "/webhooks"
+"""In the path of calls whose bodies may hold a signing secret under any name."""
 
 
 class Trace:
-    """Shows each exchange; `whole` adds headers and bodies, both by allow-list: logs are shared.
+    """Shows each exchange; `whole` adds headers and bodies as they are, with stars for what is secret.
 
-    `trace` takes its lines, `warn` what is announced.
+    `trace` takes its lines, `warn` what is announced; `now` tells the time.
     """
 
-    def __init__(self, trace: Callable[[str], None], warn: Callable[[str], None], *, whole: bool) -> None:
+    def __init__(
+        self, trace: Callable[[str], None], warn: Callable[[str], None], *, whole: bool, now: Callable[[], datetime]
+    ) -> None:
         self._trace = trace
         self._warn = warn
         self._whole = whole
+        self._now = now
         self._has_announced = False
+        self._attempts: Counter[str] = Counter()
         self._lock = threading.Lock()
 
     def show(self, request: Request, exchange: Exchange, seconds: float) -> None:
-        """Show one exchange."""
+        """Show one exchange, which took so long and ends now."""
         # Threads that send at the same time do not mix their lines.
         with self._lock:
             self._show(request, exchange, seconds)
@@ -45,19 +49,40 @@ class Trace:
         answer = exchange.answer
         ended = str(answer.status) if answer else f"{exchange.fault} {exchange.detail}".strip()
         sent = "yes" if exchange.sent else "no"
-        self._write(f"{request.method} {request.url} -> {ended}, {seconds * 1000:.0f} ms, sent: {sent}")
+        at = timestamp(self._now() - timedelta(seconds=seconds))
+        self._write(f"{at} {request.method} {request.url} -> {ended}, {seconds * 1000:.0f} ms, sent: {sent}")
         if not self._whole:
             return
+        self._write(f"* attempt {self._count(request)}{f', to {exchange.peer}' if exchange.peer else ''}")
         for name, value in redact_headers(request.headers):
             self._write(f"> {name}: {value}")
+        may_hold_secret = _SECRETS_ARE_MADE in request.url
         if request.body is not None:
-            body = read_reply(request.body)
-            self._write(f"> {_shown(body.value) if isinstance(body, Document) else ''}")
+            self._show_body(">", read_reply(request.body), request.body, may_hold_secret=may_hold_secret)
         if answer:
-            for name, value in answer.headers:
-                if name.lower() in _SHOWN_REPLY_HEADERS:
-                    self._write(f"< {name}: {value}")
-            self._write(f"< {_reply(request, answer)}")
+            for name, value in redact_headers(answer.headers):
+                self._write(f"< {name}: {value}")
+            self._show_body("<", answer.reply, answer.body, may_hold_secret=may_hold_secret)
+
+    def _show_body(self, mark: str, reply: Reply, body: bytes, *, may_hold_secret: bool) -> None:
+        if isinstance(reply, Document):
+            text = encode(hide_unknown(reply.value) if may_hold_secret else hide_values(reply.value))
+        elif may_hold_secret and body:
+            # It may be the only reply that holds a new endpoint's secret, under any name.
+            text = f"({len(body)} bytes not shown, they may contain a secret; the reply {reply.defect.value})"
+        else:
+            text = body.decode("utf-8", errors="replace")
+        for line in text[:_MAX_BODY_CHARS].splitlines():
+            self._write(f"{mark} {line}")
+        if len(text) > _MAX_BODY_CHARS:
+            self._write(f"{mark} ... ({len(body)} bytes in all)")
+
+    def _count(self, request: Request) -> int:
+        """Return how often a write was sent under its idempotency key, or a read under its request id."""
+        headers = dict(request.headers)
+        name = headers.get("Idempotency-Key") or headers["X-Request-Id"]
+        self._attempts[name] += 1
+        return self._attempts[name]
 
     def announce_end(self, request: Request, answer: Answer) -> None:
         """Warn of the first call of this run whose reply announces its end."""
@@ -67,20 +92,6 @@ class Trace:
 
     def _write(self, line: str) -> None:
         self._trace(hide_query(hide_secrets(line)))
-
-
-def _reply(request: Request, answer: Answer) -> str:
-    reply = answer.reply
-    if isinstance(reply, Document):
-        return _shown(reply.value)
-    if answer.status in SUCCESS and request.method not in READING_METHODS and reply.excerpt:
-        # It may be the only reply that holds a new endpoint's secret, under any name.
-        return f"({len(answer.body)} bytes not shown, they may contain a secret; the reply {reply.defect.value})"
-    return reply.excerpt
-
-
-def _shown(value: JsonValue) -> str:
-    return encode(redact(value))[:_MAX_BODY_CHARS]
 
 
 def _describe_end(answer: Answer) -> str:

@@ -12,6 +12,11 @@ from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from typing import NamedTuple, NoReturn, TypeAlias
 
+_MOST_HEAD = 4096
+_HTML_START = re.compile(r"<(?:!doctype|html|head|body|title|h1|p)\b", re.IGNORECASE)
+_TITLE = re.compile(r"(?is)<title\b.*?(?:</title>|$)")
+_TAG = re.compile(r"(?is)<!--.*?(?:-->|$)|<(script|style)\b.*?(?:</\1>|$)|<[^>]*(?:>|$)")
+
 MAX_NUMBER_CHARS = 128
 """Longest number token read from a reply; far beyond any amount, far below what makes Decimal slow."""
 
@@ -264,5 +269,15 @@ def _holds_too_many(body: bytes) -> bool:
 
 
 def excerpt_of(body: bytes, limit: int = 200) -> str:
-    """Return the first characters of a body, for a person; pass them through `output.plain.safe` before printing."""
-    return body[: limit * 4].decode("utf-8", errors="replace").strip()[:limit]
+    """Return the first characters of a body, for a person; pass them through `output.plain.safe` before printing.
+
+    Of HTML, those of its text.
+    """
+    text = body[:_MOST_HEAD].decode("utf-8", errors="replace").strip()
+    if _HTML_START.match(text):
+        import html  # noqa: PLC0415 - slow, and for HTML only
+
+        # A title usually says what the text says, too.
+        bare = _TAG.sub(" ", _TITLE.sub(" ", text))
+        text = " ".join(html.unescape(bare if bare.strip() else _TAG.sub(" ", text)).split())
+    return text[:limit]

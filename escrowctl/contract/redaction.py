@@ -284,7 +284,12 @@ def redact(value: JsonValue, *, harmless: frozenset[str] = frozenset()) -> JsonV
     Names, numbers, true, false and null stay: equal documents stay equal, different ones different.
     `harmless` adds names to the list.
     """
-    return _walk(value, "", _HARMLESS | {name.casefold() for name in harmless})
+    return _walk(value, "", _HARMLESS | {name.casefold() for name in harmless}, _hash)
+
+
+def hide_unknown(value: JsonValue) -> JsonValue:
+    """Return a document with stars for every text but the harmless ones."""
+    return _walk(value, "", _HARMLESS, lambda _text: STARS)
 
 
 def may_hold_secret(value: JsonValue, *, harmless: frozenset[str] = frozenset()) -> bool:
@@ -307,14 +312,14 @@ def _bare(name: str) -> str:
     return name.replace("_", "").replace("-", "").casefold()
 
 
-def _walk(value: JsonValue, name: str, harmless: frozenset[str]) -> JsonValue:
+def _walk(value: JsonValue, name: str, harmless: frozenset[str], cover: Callable[[str], str]) -> JsonValue:
     match value:
         case dict():
-            return {key: _walk(item, key, harmless) for key, item in value.items()}
+            return {key: _walk(item, key, harmless, cover) for key, item in value.items()}
         case list():
-            return [_walk(item, name, harmless) for item in value]
+            return [_walk(item, name, harmless, cover) for item in value]
         case str() if re.search(_SIGNING, value) or name.casefold() not in harmless:
-            return _hash(value)
+            return cover(value)
         case _:
             return value
 

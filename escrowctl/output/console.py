@@ -210,7 +210,7 @@ class Console:
         if self._options.json:
             self._say(_json(error_document(error, invocation)))
             return
-        first, *others = error_lines(error, invocation)
+        first, *others = error_lines(error, invocation, raw=self._options.raw)
         word, _, rest = first.partition(":")
         colored = f"{_RED}{word}:{_RESET}{rest}" if self._colors(self._stderr) else first
         self._say("\n".join([colored, *others]))

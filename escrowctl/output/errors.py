@@ -8,15 +8,16 @@ from escrowctl.output.plain import safe
 _MAX_REPLY_CHARS = 1000
 
 
-def error_lines(error: EscrowctlError, invocation: str) -> list[str]:
+def error_lines(error: EscrowctlError, invocation: str, *, raw: bool) -> list[str]:
     """Return the lines for a person: class word and sentence, the facts of an unknown, the hints.
 
     `invocation` is the program with the options that lead to this service: a hint's command starts with it.
+    `raw`: the body of the service's reply is shown, all of it.
     """
-    word = "unknown" if error.code is ErrorCode.OUTCOME_UNKNOWN else "error"
-    lines = [f"{word}: {safe(_sentences(error))}"]
-    if error.code is ErrorCode.OUTCOME_UNKNOWN:
-        lines += [f"  {safe(line)}" for line in _unknown_block(error)]
+    is_unknown = error.code is ErrorCode.OUTCOME_UNKNOWN
+    lines = [f"{'unknown' if is_unknown else 'error'}: {safe(_sentences(error))}"]
+    facts = [*_reply_lines(error, raw=raw, short=is_unknown), *(_unknown_block(error) if is_unknown else ())]
+    lines += [f"  {safe(line)}" for line in facts]
     hints = hint_lines(error.hints, invocation)
     return lines + [f"{'      ' if number else 'hint: '}{safe(hint)}" for number, hint in enumerate(hints)]
 
@@ -67,14 +68,25 @@ def note_document(code: str, message: str) -> JsonValue:
     return {"note": {"code": code, "message": message}}
 
 
+def _reply_lines(error: EscrowctlError, *, raw: bool, short: bool) -> list[str]:
+    """Return what the service replied, if it is asked for (`short`: how JSON begins), and its id of the request."""
+    body, own = error.facts.get("body"), error.facts.get("service_request_id")
+    is_asked_for = "body" in error.facts and (raw or short)
+    lines: list[str] = []
+    if isinstance(body, str):
+        lines += [f"reply            {line}" for line in body.splitlines() if raw]
+    elif is_asked_for:
+        reply = encode(as_json(body))
+        is_cut = not raw and len(reply) > _MAX_REPLY_CHARS
+        lines.append(f"reply            {reply[:_MAX_REPLY_CHARS]}..." if is_cut else f"reply            {reply}")
+    return lines + ([f"service's id     {own}  (of this request; quote it to the service's support)"] if own else [])
+
+
 def _unknown_block(error: EscrowctlError) -> list[str]:
     """Return what an operator quotes to the service's support: reply, time, request, key, entry."""
     facts = error.facts
     request = facts.get("request")
     lines = []
-    if "body" in facts:
-        reply = encode(as_json(facts["body"]))
-        lines.append(f"reply            {reply[:_MAX_REPLY_CHARS]}{'...' if len(reply) > _MAX_REPLY_CHARS else ''}")
     if isinstance(request, dict):
         body = f"  {request['body']}" if request.get("body") else ""
         lines.append(f"sent             {facts.get('sent_at')}  {request.get('method')} {request.get('url')}{body}")

@@ -200,7 +200,7 @@ def _failure(service: Service, result: WriteResult) -> EscrowctlError:
     judged = judge_stored(service, entry) if entry.state is State.UNKNOWN else None
     if judged is None or result.record is None:
         return failure
-    failure.facts = {**failure.facts, "body": result.record.document}
+    failure.facts = {"body": result.record.document, **failure.facts}
     pointer = _find_pointer(service, entry, result.record)
     if service.profile is not None and (pointer is not None or NO_ID in judged.detail):
         named = (

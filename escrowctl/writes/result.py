@@ -2,9 +2,10 @@
 
 from typing import NamedTuple
 
-from escrowctl.client.http import Answer
-from escrowctl.client.problem import REFUSAL_CODES, connection_hint, refusal_hint
+from escrowctl.client.http import SUCCESS, Answer
+from escrowctl.client.problem import REDIRECTS, REFUSAL_CODES, connection_hint, redirected, refusal_hint, reply_facts
 from escrowctl.config.service import Service
+from escrowctl.contract.operations import BY_NAME
 from escrowctl.contract.record import Located, Record
 from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Hint, Outcome, command, not_sent
 from escrowctl.journal.model import LOST_IN_FLIGHT, WHILE_EXPORTED, Entry, Settlement, State
@@ -59,12 +60,14 @@ def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
     """Return what to report about a write that is not done, from what the journal recorded of it."""
     entry = result.sent
     verb, settlement, facts = entry.intent.verb, entry.settlement, entry.facts
+    if result.answer is not None:
+        facts |= _facts_of_reply(entry, result.answer)
     match entry.state:
         case State.NOT_SENT:
             return not_sent(
                 ErrorCode.NO_CONNECTION,
                 f"the {verb} failed: {settlement.detail}.",
-                hint=connection_hint(service),
+                hint=connection_hint(service, settlement.detail),
                 facts=facts,
             )
         case State.REFUSED:
@@ -73,7 +76,9 @@ def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
                 result.code or REFUSAL_CODES.get(status, ErrorCode.REFUSED),
                 f"the service refused the {verb}: {settlement.detail}.",
                 effect=NOTHING_SENT_NOW if result.replayed else "",
-                hint=throttled_hints(service) if settlement.may_repeat else refusal_hint(service, status),
+                hint=throttled_hints(service)
+                if settlement.may_repeat
+                else refusal_hint(service, status, result.answer),
                 outcome=Outcome.REFUSED,
                 facts=facts,
             )
@@ -87,10 +92,20 @@ def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
                 ErrorCode.OUTCOME_UNKNOWN,
                 f"{was_sent}, {and_or_but} {settlement.detail}. {may_have}",
                 effect=NOTHING_SENT_NOW if result.replayed else _how_often(entry),
-                hint=command(f"journal resolve {entry.name}", f"resolve {entry.name} before you repeat the {verb}"),
+                hint=(
+                    command(f"journal resolve {entry.name}", f"resolve {entry.name} before you repeat the {verb}"),
+                    *_redirect_hint(service, settlement),
+                ),
                 outcome=Outcome.UNKNOWN,
                 facts=facts | ({"deduplicates": True} if service.deduplicates else {}),
             )
+
+
+def _facts_of_reply(entry: Entry, answer: Answer) -> dict[str, object]:
+    """Return the facts of a reply to a write; one that may have made a secret is not shown as it is."""
+    operation = BY_NAME.get(entry.intent.operation)
+    is_open = operation is not None and not operation.is_confidential
+    return reply_facts(answer, entry.request_id, may_hold_secret=not is_open and answer.status in SUCCESS)
 
 
 def not_recorded(entry: Entry, settlement: Settlement, error: EscrowctlError) -> EscrowctlError:
@@ -116,6 +131,11 @@ def throttled_hints(service: Service) -> tuple[Hint, ...]:
             Hint("escrowctl config set retry_throttled true", f"then, {unprocessed}"),
         )
     return (command("config set retry_throttled true", f"{goal}, {unprocessed}"),)
+
+
+def _redirect_hint(service: Service, settlement: Settlement) -> tuple[Hint, ...]:
+    status = settlement.http_status or 0
+    return (Hint(redirected(service)),) if status in REDIRECTS else ()
 
 
 def _how_often(entry: Entry) -> str:

@@ -23,6 +23,7 @@ def failed(code: str, exit_code: int, message: str, status: int | None, outcome:
         "request_id": "a-uuid",
         "outcome": outcome,
         "exit_code": exit_code,
+        "id": "tx_1",
     }
 
 
@@ -70,7 +71,7 @@ def test_not_found_in_a_profile_names_its_api_prefix(profile: Profile, run: Run)
     [
         (json_reply(b""), "is empty"),
         (json_reply(b"", "204 No Content"), "is empty"),
-        (json_reply(b"<html>busy"), 'is HTML, not JSON: "<html>busy"'),
+        (json_reply(b"<html>busy"), 'is HTML, not JSON: "busy"'),
         (json_reply(b"OK"), 'is not JSON: "OK"'),
         (json_reply(HELD[:20]), 'was truncated: "{"id":"tx_1","status"'),
         (json_reply(b'{"amount":NaN}'), 'has NaN or Infinity, which are not JSON: "{"amount":NaN}"'),
@@ -93,6 +94,7 @@ def test_unreadable_reply_fails_the_read_and_shows_its_start(
     error = result.error
     status, message = error["http_status"], error.pop("message")
     error.pop("hint")
+    error.pop("body", "")
     assert (result.code, result.out, len(server.seen)) == (10, "", 1)
     assert message.startswith(f"{REPLIED} {status}, but the reply {why}")
     assert error | {"message": ""} == failed("unreadable_reply", 10, "", status, None)

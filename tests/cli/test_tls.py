@@ -88,6 +88,8 @@ def test_untrusted_server_is_sent_nothing(
     assert (result.code, result.out, server.heads) == (11, "", [])
     assert result.error["outcome"] == "not_sent"
     assert "the TLS handshake failed" in result.error["message"]
+    assert "_ssl.c" not in result.error["message"]
+    assert "ESCROWCTL_CA_BUNDLE" in result.error["hint"]
 
 
 def test_tls_older_than_1_2_is_not_spoken(authority: trustme.CA, run: Run, tmp_path: Path) -> None:

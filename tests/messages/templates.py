@@ -33,6 +33,7 @@ NO_MODULES = {
 """Modules without messages, each with what their texts are."""
 
 NO_MESSAGES = {
+    ("client/problem.py", "not found"): "what a message is compared with",
     ("completion/scripts.py", "# bash completion"): "a script",
     ("completion/scripts.py", "#compdef"): "a script",
     ("completion/scripts.py", "# fish completion"): "a script",
@@ -89,6 +90,7 @@ _SERVED = "of a sandbox that another process serves or broke; tests/sandbox"
 _SOURCE = "names a source in an error; a case prints another source"
 
 NOT_PRINTED = {
+    ("client/connection.py", "(the proxy"): "needs a proxy that connects; tests/services",
     ("config/file.py", "use a file that you own"): "needs root; tests/cli/test_folders.py",
     ("files.py", "belongs to another user"): "needs root; tests/cli/test_folders.py",
     ("client/transport.py", "the system's trust store"): "needs a machine without certificates",

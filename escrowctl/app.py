@@ -88,6 +88,7 @@ NOUNS: dict[str, tuple[str, dict[str, str]]] = {
             "resolve": "journal.resolve.resolve",
             "totals": "journal.listing.totals",
             "verify": "journal.transfer.verify_journal",
+            "init": "journal.transfer.init",
             "export": "journal.transfer.export",
             "import": "journal.transfer.import_file",
         },

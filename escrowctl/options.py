@@ -198,4 +198,6 @@ ExpectCurrencyOption = Annotated[
 ]
 DeadlineOption = Annotated[str, typer.Option("--deadline", metavar="TIME", help="How long --wait waits: 90s, 10m, 2h.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the exact request; send and read nothing.")]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Check all that needs no service, print the request; send nothing.")
+]

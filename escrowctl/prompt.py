@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Stopped, not_sent
+from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Hints, Stopped, not_sent
 from escrowctl.options import SharedOptions
 from escrowctl.runtime import Runtime, without_echo
 from escrowctl.signals import Signals
@@ -43,10 +43,10 @@ class Prompt:
             return "the variable CI is set"
         return None if runtime.stdin.isatty() and runtime.stderr.isatty() else "there is no terminal"
 
-    def confirm(self, lines: list[str], word: str, *, why: str, declined: str) -> None:
+    def confirm(self, lines: list[str], word: str, *, why: str, declined: str, hint: Hints = ()) -> None:
         """Show what is to be done and have `word` typed.
 
-        Raises EscrowctlError (exit 3): `declined`, saying what was typed if it was anything, or
+        Raises EscrowctlError (exit 3): `declined`, with the `hint`, saying what was typed if it was anything, or
         `confirmation_needed` where no question can be asked.
         """
         if absent := self.obstacle:
@@ -60,7 +60,7 @@ class Prompt:
             why_not = (
                 f'you typed "{typed}" instead of "{word}": {declined}' if typed else f"you did not confirm: {declined}"
             )
-            raise not_sent(ErrorCode.DECLINED, f"{why_not}.")
+            raise not_sent(ErrorCode.DECLINED, f"{why_not}.", hint=hint)
 
     def ask(self, *lines: str) -> str:
         """Ask for a line of text and return it stripped; call only where `obstacle` is None.

@@ -245,7 +245,7 @@ class Session:
         """What sends writes to this run's service, and records them; it opens the journal."""
         from escrowctl.writes.writer import Writer
 
-        self.warn_of_unshared_locks()
+        self.guard_live_writes()
         return Writer(
             self.service,
             self._connection,
@@ -273,12 +273,10 @@ class Session:
         """
         journal = self._open_journal(reading=False)
         if last := journal.long_silence():
-            self.console.note(
+            self.console.warn(
                 "clock",
                 f"the clock says {timestamp(self.runtime.now())}, more than 400 days after the journal's last "
                 f"record ({last}). Check the clock.",
-                word="warning",
-                important=True,
             )
         return journal
 
@@ -315,19 +313,21 @@ class Session:
     def _connection(self) -> "Connection":
         return self.opener(self.service)()
 
-    def warn_of_unshared_locks(self) -> None:
-        """Warn of a live write where the journal's locks may not be shared."""
+    def guard_live_writes(self) -> None:
+        """Refuse (17) a live write of a job whose journal has no history; warn where its locks may not be shared."""
         if not self.service.live:
             return
         from escrowctl.journal.sqlite.mounts import find_unshared_locks
+        from escrowctl.writes.intents import require_history
 
+        if self.runtime.environ.get("CI"):
+            with closing(self._open_journal(reading=True)) as journal:
+                require_history(self.service, journal)
         if (kind := find_unshared_locks(self.folders.state)) is not None:
-            self.console.note(
+            self.console.warn(
                 "unshared_locks",
                 f"the journal's folder {self.folders.state} is on a mount of type {kind}, where locks may fail "
                 "between paths or machines: use it by one path and from one machine",
-                word="warning",
-                important=True,
             )
 
     def _open_journal(self, *, reading: bool) -> "Journal":

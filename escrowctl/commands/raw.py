@@ -3,7 +3,7 @@
 from escrowctl.commands.tx.once_only import write_each
 from escrowctl.commands.tx.update import update_one
 from escrowctl.commands.webhook import register
-from escrowctl.commands.writing import check_currency, note_replayed, read_data, show_request
+from escrowctl.commands.writing import check_currency, note_replayed, read_data, rehearse
 from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.contract.money import check_minor_digits, parse_amount
 from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK, UPDATE_TRANSACTION, Access, Operation
@@ -105,7 +105,7 @@ def _confirm_raw(session: Session, operation: Operation, body: JsonValue) -> Non
 
 def _run(session: Session, request: WriteRequest, *, dry_run: bool) -> None:
     if dry_run:
-        show_request(session, request)
+        rehearse(session, request)
         return
     with session.signals.held():
         result = session.pipeline.run(request)

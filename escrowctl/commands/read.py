@@ -6,9 +6,9 @@ from typing import Annotated, TextIO
 
 import typer
 
-from escrowctl.contract.identifiers import parse_ids
+from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.operations import GET_TRANSACTION, GET_USER, LIST_TRANSACTIONS, Operation
-from escrowctl.contract.record import Located, Record, Records
+from escrowctl.contract.record import Located, Record, Records, is_another
 from escrowctl.errors import bad_value
 from escrowctl.output.view import Listing, View, view_record
 from escrowctl.session import Session, session_of
@@ -63,16 +63,16 @@ def get_users(
 def read_ids(arguments: list[str] | None, stdin: TextIO, *, noun: str = "transaction") -> tuple[list[str], bool]:
     """Return the ids, and whether the answer is for several: `-` alone reads one id a line from stdin.
 
-    Raises EscrowctlError (exit 2) for no id at all, an id twice, or one that cannot be one.
+    Raises EscrowctlError (exit 2) for no id at all, or one that cannot be one.
     """
     if not arguments:
         raise bad_value(f"no {noun} id is given: name one or more, or - to read them from standard input.")
     if arguments != ["-"]:
         if "-" in arguments:
             raise bad_value('"-" reads the ids from standard input: give it alone.')
-        return parse_ids(arguments, noun=noun), len(arguments) > 1
+        return [parse_id(text, noun=noun) for text in arguments], len(arguments) > 1
     try:
-        ids = parse_ids(_id_lines(stdin), noun=noun)
+        ids = [parse_id(text, noun=noun) for text in _id_lines(stdin)]
     except UnicodeDecodeError as error:
         raise bad_value("standard input is not text: write one id per line.") from error
     if not ids:
@@ -96,9 +96,9 @@ def show_by_id(session: Session, operation: Operation, ids: list[str] | None) ->
     if several:
         from escrowctl.commands.several import run_several  # noqa: PLC0415 - one id does not pay for it
 
-        run_several(session, wanted, lambda one: _line(session, session.reader.read(operation, one), one))
+        run_several(session, wanted, lambda one: _line(session, _read(session, operation, one), one))
     else:
-        record = session.reader.read(operation, wanted[0])
+        record = _read(session, operation, wanted[0])
         session.show(view_record(record, wanted[0], raw=session.options.raw))
     session.remember(operation.noun, wanted)
 
@@ -108,6 +108,14 @@ def show_list(session: Session, found: Records) -> None:
     views = tuple(view_record(record, raw=session.options.raw) for record in found.items)
     session.console.show_listing(Listing(Located._fields, views, found.document if session.options.raw else None))
     session.remember("transaction", (view.id for view in views))
+
+
+def _read(session: Session, operation: Operation, resource_id: str) -> Record:
+    record = session.reader.read(operation, resource_id)
+    if is_another(resource_id, record.located):
+        found = record.located.id
+        session.console.warn("another_id", f"the service answered for {resource_id} with the id {found}")
+    return record
 
 
 def _line(session: Session, record: Record, resource_id: str) -> View:

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from escrowctl.commands.writing import check_options, read_data, record_of, show_created, show_request
+from escrowctl.commands.writing import check_options, read_data, record_of, rehearse, show_created
 from escrowctl.contract.json import JsonValue
 from escrowctl.contract.operations import CREATE_WEBHOOK, LIST_WEBHOOKS, Operation
 from escrowctl.contract.record import Record
@@ -73,7 +73,7 @@ def register(
     """Register an endpoint with exactly this body, and show its record."""
     request = request_webhook(body, session.service, options, operation=operation)
     if dry_run:
-        show_request(session, request)
+        rehearse(session, request)
         return
     with session.signals.held():
         result = _run(session, request)

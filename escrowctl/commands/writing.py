@@ -15,6 +15,7 @@ from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Hint, 
 from escrowctl.files import NotRegularError, TooLargeError, read_regular
 from escrowctl.journal.model import parse_entry_name
 from escrowctl.output.view import View
+from escrowctl.runtime import ago
 from escrowctl.session import Session
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.requests import WriteOptions
@@ -122,8 +123,24 @@ def check_currency(session: Session, text: str, *, name: str = "--currency") -> 
         raise
 
 
-def show_request(session: Session, request: "WriteRequest") -> None:
-    """Show what a request would send, without the key: method, URL, headers, body. Nothing is sent or recorded."""
+def rehearse(session: Session, request: "WriteRequest") -> None:
+    """Check a write as far as that needs no service, and show what would be sent; nothing is sent or recorded.
+
+    Raises EscrowctlError as the write would.
+    """
+    session.show(view_rehearsed(session, request))
+
+
+def view_rehearsed(session: Session, request: "WriteRequest") -> View:
+    """Return what a request would send, without the key: method, URL, headers, body; raises as `rehearse` does."""
+    known = session.writer.rehearse(request)
+    if known is not None:
+        note_replayed(session, known)
+        name = known.sent.name
+        return View({"dry_run": True, "replays": name}, None, (("replays", name),), named={"id": request.resource_id})
+    if session.service.caps and request.is_capped and request.money is None:
+        session.console.note("caps", "the caps were not checked: for that, escrowctl reads the amount from the service")
+    session.console.note("dry_run", "dry run: every check on this machine passed. This would be sent; nothing was sent")
     outgoing = session.writer.preview(request, placeholder=_MADE_WHEN_SENT)
     headers = redact_headers(outgoing.headers)
     body = outgoing.body.decode() if outgoing.body is not None else None
@@ -135,8 +152,7 @@ def show_request(session: Session, request: "WriteRequest") -> None:
         "body": body,
     }
     fields = (("method", outgoing.method), ("url", outgoing.url), *headers, ("body", body or ""))
-    session.console.note("dry_run", "dry run: this is what would be sent. Nothing was sent.")
-    session.show(View(document=document, id=None, fields=fields))
+    return View(document, id=None, fields=fields, named={"id": request.resource_id, "url": outgoing.url})
 
 
 def ask_on_record(session: Session, operation: Operation, body: str | None, *, yes: bool) -> "Confirm":
@@ -169,6 +185,29 @@ def ask_on_record(session: Session, operation: Operation, body: str | None, *, y
     return confirm
 
 
+def confirm_repetition(session: Session, request: "WriteRequest", *, yes: bool) -> None:
+    """Ask before a create is repeated that was done a short while ago; where it cannot be asked, a note says so.
+
+    Raises EscrowctlError `DECLINED`. Only on a live service is it asked.
+    """
+    done = session.writer.find_done_lately(request)
+    if done is None or done.number in request.options.allowed_duplicates:
+        return
+    when = ago(done.settled_at or done.sent_at, session.runtime.now())
+    names = ", ".join(filter(None, (done.name, done.settlement.result_id)))
+    sentence = f"an identical create ({done.intent.money}) was done {when} ({names})"
+    if yes or not session.service.live or session.prompt.obstacle is not None:
+        session.console.note("identical", sentence)
+        return
+    session.prompt.confirm(
+        [f"  {sentence}", "To create another one, type yes:"],
+        "yes",
+        why="a second identical create needs confirmation",
+        declined="no second escrow was created",
+        hint="give each escrow its own --reference: then escrowctl knows which one is meant",
+    )
+
+
 def show_created(session: Session, result: "WriteResult", view: View) -> None:
     """Show the record of what was created.
 
@@ -181,7 +220,7 @@ def show_created(session: Session, result: "WriteResult", view: View) -> None:
     if result.earlier is not None:
         earlier = f"the id of {result.earlier.name}"
         same = f"the service replied with {view.id}, {earlier}: it may have created one record for both"
-        session.console.note("same_id", same, word="warning", important=True)
+        session.console.warn("same_id", same)
     if view.id is None:
         _note_missing_id(session, result)
     session.show(view, done=f"{done} {view.id or entry.name} ({status})")

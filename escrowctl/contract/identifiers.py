@@ -2,7 +2,6 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable
 
 from escrowctl.errors import bad_value
 
@@ -33,27 +32,20 @@ def parse_id(text: str, *, noun: str = "transaction") -> str:
     return text
 
 
-def parse_ids(texts: Iterable[str], *, noun: str = "transaction") -> list[str]:
-    """Return several ids in the order given; the same id twice is refused (exit 2)."""
-    ids: dict[str, None] = {}
-    for text in texts:
-        resource_id = parse_id(text, noun=noun)
-        if resource_id in ids:
-            raise bad_value(f"{noun} id {resource_id} is given twice: give it once.")
-        ids[resource_id] = None
-    return list(ids)
-
-
-def refuse_confusable(ids: list[str], *, noun: str = "transaction") -> None:
-    """Raise EscrowctlError (exit 2) where two ids differ only in case: a service may take them for one."""
+def refuse_repeated(ids: list[str], *, noun: str = "transaction") -> None:
+    """Raise EscrowctlError (exit 2) where an id is there twice, or one that a service may take for the same."""
     seen: dict[str, str] = {}
     for resource_id in ids:
-        other = seen.setdefault(fold_id(resource_id), resource_id)
-        if other != resource_id:
+        folded = fold_id(resource_id)
+        other = seen.get(folded)
+        if other == resource_id:
+            raise bad_value(f"{noun} id {resource_id} is given twice: give it once.")
+        if other is not None:
             raise bad_value(
                 f"{noun} ids {other} and {resource_id} differ only in case: some services treat them as the same id.",
                 hint=f"if they are different {noun}s: use one command for each",
             )
+        seen[folded] = resource_id
 
 
 def fold_id(text: str) -> str:

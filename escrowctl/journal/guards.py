@@ -78,7 +78,7 @@ def check_duplicates(
     if not duplicates:
         return
     keys, references = fingerprint_keys(intent), reference_keys(intent)
-    check_identical([entry for entry in duplicates if keys & duplicate_keys(entry)], intent, now=now)
+    check_identical(_find_identical(duplicates, intent, keys), intent, now=now)
     if intent.has_no_id:
         check_reference([entry for entry in duplicates if references & duplicate_keys(entry)], intent, now=now)
 
@@ -123,8 +123,6 @@ def check_identical(identical: list[Entry], intent: Intent, *, now: datetime) ->
     Unicode form refuse each other (`ErrorCode.CONFLICT`), unless they are allowed duplicates.
     """
     for entry in identical:
-        if intent.has_no_id and _folded_reference(entry.intent) != _folded_reference(intent):
-            continue
         if entry.state is State.IN_FLIGHT:
             raise busy(entry)
         if intent.is_once_only and not intent.has_same_id(entry.intent):
@@ -134,7 +132,16 @@ def check_identical(identical: list[Entry], intent: Intent, *, now: datetime) ->
             raise _already_done(entry, intent, now)
         elif entry.state is State.UNKNOWN and (intent.is_once_only or entry.number not in intent.allowed_duplicates):
             may_repeat = not intent.is_once_only and intent.reference is None
-            raise _earlier_unknown(entry, _name(entry), now, may_repeat=may_repeat)
+            unknown = sorted(other.number for other in identical if may_repeat and other.state is State.UNKNOWN)
+            raise _earlier_unknown(entry, _name(entry), now, needed=unknown)
+
+
+def _find_identical(entries: list[Entry], intent: Intent, keys: frozenset[int]) -> list[Entry]:
+    """Return the entries of the same body or id; of what has no id, those under the same reference."""
+    found = [entry for entry in entries if keys & duplicate_keys(entry)]
+    if not intent.has_no_id:
+        return found
+    return [entry for entry in found if _folded_reference(entry.intent) == _folded_reference(intent)]
 
 
 def check_reference(under_reference: list[Entry], intent: Intent, *, now: datetime) -> None:
@@ -145,7 +152,7 @@ def check_reference(under_reference: list[Entry], intent: Intent, *, now: dateti
     for entry in under_reference:
         if entry.state is State.UNKNOWN:
             like = f'the create under the reference "{intent.reference}"'
-            raise _earlier_unknown(entry, like, now, may_repeat=False)
+            raise _earlier_unknown(entry, like, now, needed=[])
         if entry.state is State.IN_FLIGHT:
             raise busy(entry)
         is_repeated = intent.batch is not None and entry.number in intent.allowed_duplicates
@@ -314,7 +321,7 @@ def _already_done(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError
         if entry.settlement.verified
         else f"{when} an operator recorded that {what} was applied."
         if entry.settlement.detail == DECIDED_APPLIED
-        else f"the service already accepted {what} {when}, but does not report it as {intent.done} yet."
+        else f"the service already accepted {what} {when}; the journal has it as accepted, not as confirmed."
     )
     alias = "" if typed == then else f" In {entry.name} the id is written {then}."
     hint = () if entry.settlement.verified else command(f"tx get {typed}", _WHAT_IS_REPORTED)
@@ -326,20 +333,20 @@ def _name(entry: Entry) -> str:
     return f"the {verb} of {entry.intent.resource_id}" if entry.intent.is_once_only else f"an identical {verb}"
 
 
-def _earlier_unknown(entry: Entry, like: str, now: datetime, *, may_repeat: bool) -> EscrowctlError:
-    """Return the refusal of a write like one that is unknown; `may_repeat`: --allow-duplicate would let it pass."""
+def _earlier_unknown(entry: Entry, like: str, now: datetime, *, needed: list[int]) -> EscrowctlError:
+    """Return the refusal of a write like one that is unknown; `needed`: with --allow-duplicate these let it pass."""
     facts = [str(entry.intent.money)] if entry.intent.money else []
     facts += [ago(entry.sent_at, now), entry.name]
     settle = command(f"journal resolve {entry.name}", f"to resolve {entry.name}")
     is_create = entry.intent.operation in (CREATE_TRANSACTION.name, CREATE_WEBHOOK.name)
     goal = "to create a second one anyway" if is_create else f"to send the {entry.intent.verb} again anyway"
-    anyway = Hint(f"repeat the command with --allow-duplicate {entry.name}", goal)
+    anyway = Hint(f"repeat the command with {' '.join(f'--allow-duplicate j{number}' for number in needed)}", goal)
     return EscrowctlError(
         ErrorCode.EARLIER_UNKNOWN,
         f"{like} ({', '.join(facts)}) still has an unknown outcome.",
         effect=NOTHING_SENT_NOW,
         # A once-only write is never meant twice, nor is a reference.
-        hint=(settle, anyway) if may_repeat else settle,
+        hint=(settle, anyway) if needed else settle,
         outcome=Outcome.UNKNOWN,
         facts=entry.facts,
     )

@@ -33,6 +33,7 @@ from escrowctl.runtime import timestamp
 _T = TypeVar("_T")
 
 _POLL_SECONDS = 0.05
+_MOST_LATELY = 200
 _LONG_SILENCE = timedelta(days=400)
 
 
@@ -188,6 +189,13 @@ class Journal:
             [entry for own, entry in under if own & wanted and intent.may_share_account(entry.intent)]
             for intent, wanted in zip(intents, keys, strict=True)
         ]
+
+    def find_done_lately(self, intent: Intent, *, since: str) -> Entry | None:
+        """Return the newest write with the same body that is done, among the last ones sent at `since` or later."""
+        lately = self.select(Selection(_MOST_LATELY, states=(State.DONE,), operations=(intent.operation,), since=since))
+        keys = fingerprint_keys(intent)
+        same = (one for one in lately if keys & fingerprint_keys(one.intent))
+        return next((one for one in same if intent.may_share_account(one.intent)), None)
 
     def refuse_over_caps(self, intents: Iterable[Intent], limits: Caps) -> None:
         """Raise `ErrorCode.CAPPED` where one of these writes is above the caps; call it with sums, one a currency."""

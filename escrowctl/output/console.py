@@ -182,6 +182,10 @@ class Console:
         else:
             self._say(f"{word}: {safe(message)}")
 
+    def warn(self, code: str, message: str) -> None:
+        """Write a warning on stderr, once a run, under `-q` too."""
+        self.note(code, message, word="warning", important=True)
+
     def draw(self, text: str) -> None:
         """Put a text in the place of the last one that was drawn, on a line of stderr that stays open."""
         try:

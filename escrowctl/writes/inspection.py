@@ -78,10 +78,7 @@ def _require_same(resource_id: str, located: Located) -> None:
         raise not_sent(
             ErrorCode.EXPECTATION_FAILED,
             f"the service answered for {resource_id} with the id {located.id}, which may be another escrow.",
-            hint=(
-                Hint(f"repeat the command with {located.id}", "if both ids mean the same escrow"),
-                command("config set reply.id /FIELD", "if another field contains the id"),
-            ),
+            hint=command("config set reply.id /FIELD", "if another field contains the id"),
             facts={"expected": resource_id, "found": located.id},
         )
 

@@ -4,11 +4,13 @@ import os
 import pwd
 
 from escrowctl.config.service import Service
-from escrowctl.errors import ErrorCode, command, not_sent
+from escrowctl.errors import ErrorCode, Hint, command, not_sent
 from escrowctl.journal.accounts import account_of
-from escrowctl.journal.model import Intent
+from escrowctl.journal.journal import Journal
+from escrowctl.journal.model import Intent, Selection
 from escrowctl.writes.requests import WriteRequest
 
+_PAGE = Selection(100)
 _USER_VARIABLES = ("LOGNAME", "USER", "LNAME", "USERNAME")
 """As getpass.getuser() has them, in its order; importing getpass would import termios."""
 
@@ -36,7 +38,7 @@ def make_intent(service: Service, request: WriteRequest, idempotency_key: str, *
     )
 
 
-def require_writable(service: Service, journal_id: str) -> None:
+def require_writable(service: Service, journal: Journal) -> None:
     """Raise EscrowctlError where the profile forbids writes, or binds live ones to another journal.
 
     A lost journal has lost the guards.
@@ -44,16 +46,36 @@ def require_writable(service: Service, journal_id: str) -> None:
     if service.read_only:
         raise not_sent(ErrorCode.READ_ONLY, f"the profile {service.name} is read-only.")
     for pin in service.journal_pins if service.live else ():
-        if pin.journal_id != journal_id:
+        if pin.journal_id != journal.journal_id:
+            where = journal.storage.where
+            this = f"this journal is {journal.journal_id}" if journal.storage.is_there else f"{where} does not exist"
             raise not_sent(
                 ErrorCode.JOURNAL_UNUSABLE,
-                f"this journal is {journal_id}, but {pin.source} requires {pin.journal_id}: "
-                "this journal may lack earlier writes.",
+                f"{this}, but {pin.source} requires journal {pin.journal_id}, which knows the earlier writes.",
                 hint=(
                     command("config path", "to see where this journal is"),
                     f"restore journal {pin.journal_id}, or change {pin.source}",
                 ),
             )
+
+
+def require_history(service: Service, journal: Journal) -> None:
+    """Raise EscrowctlError for a live write of a job whose journal knows no write to the service, nor is pinned.
+
+    A runner that begins with an empty disk has lost the guards: what it paid before, it would pay again.
+    """
+    require_writable(service, journal)
+    if service.journal_pins or any(set(entry.intent.names) & set(service.names) for entry in journal.all(_PAGE)):
+        return
+    raise not_sent(
+        ErrorCode.JOURNAL_UNUSABLE,
+        f"CI is set, and the journal in {journal.storage.where} has no earlier write to {service.origin}: "
+        "it cannot know what was sent before.",
+        hint=(
+            command("journal init", "on a disk that stays, create the journal once"),
+            Hint("set ESCROWCTL_JOURNAL_ID to the id that it prints", "then, in the job"),
+        ),
+    )
 
 
 def operator_name() -> str:

@@ -10,7 +10,7 @@ from escrowctl.client.reader import Reader
 from escrowctl.config.service import Service
 from escrowctl.contract.record import Located
 from escrowctl.errors import ErrorCode, EscrowctlError
-from escrowctl.journal.model import State
+from escrowctl.journal.model import State, parse_entry_name
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
 from escrowctl.writes.create import conclude_create, read_accepted
@@ -87,8 +87,16 @@ class Pipeline:
                 return read_back.conclude(self._writer.perform(request)._replace(before=before))
         except EscrowctlError as error:
             if options.skip_done and error.code is ErrorCode.ALREADY_DONE:
-                return read_back.skip(error)
+                return self._note_reading(read_back.skip(error), error)
             raise
+
+    def _note_reading(self, result: WriteResult, refused: EscrowctlError) -> WriteResult:
+        """Record a reading that confirms an earlier write, so that nothing calls it unconfirmed from then on."""
+        name = refused.facts.get("entry")
+        entry = self._writer.journal.find(parse_entry_name(name)) if isinstance(name, str) and result.verified else None
+        if entry is not None and not entry.settlement.verified:
+            self._writer.journal.settle_by_reading(entry, f"the service reported {result.status_after}")
+        return result
 
     def _find_known(self, request: WriteRequest) -> WriteResult | None:
         """Return the stored result of what this would repeat; what another process sends now is waited for later."""

@@ -11,6 +11,7 @@ A process that dies between the first and the last leaves an entry that reads as
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 
 from escrowctl.client.connection import Connection
 from escrowctl.client.http import SUCCESS, Answer, Evidence, Exchange, Fault, Request, make_headers
@@ -24,7 +25,7 @@ from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped
 from escrowctl.journal.accounts import account_of
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import NO_CAPS, Caps, Entry, Intent, OperatorDecision, Settlement, State
-from escrowctl.runtime import Runtime
+from escrowctl.runtime import Runtime, timestamp
 from escrowctl.signals import Signals
 from escrowctl.writes.intents import make_intent, operator_name, require_writable
 from escrowctl.writes.requests import WriteRequest
@@ -32,6 +33,7 @@ from escrowctl.writes.result import WriteResult, not_recorded
 from escrowctl.writes.sending import Sender, unprocessed
 
 _REPORTED_SECONDS = 1.0
+_LATELY = timedelta(minutes=15)
 
 
 class Writer:
@@ -61,7 +63,7 @@ class Writer:
 
     def check(self, request: WriteRequest) -> None:
         """Raise EscrowctlError where the profile forbids a write, or the request holds the key; nothing was sent."""
-        require_writable(self._service, self.journal.journal_id)
+        require_writable(self._service, self.journal)
         self._service.refuse_key(*request.texts)
 
     def find_known(self, request: WriteRequest) -> WriteResult | None:
@@ -76,6 +78,27 @@ class Writer:
             return self._replay(sent, request)
         self.journal.refuse_known(intent)
         return None
+
+    def find_done_lately(self, request: WriteRequest) -> Entry | None:
+        """Return the newest create that is identical, done and at most 15 minutes old.
+
+        One under a reference or with a given idempotency key has none: these say which escrow is meant.
+        """
+        options = request.options
+        if options.reference is not None or options.idempotency_key is not None:
+            return None
+        since = timestamp(self._runtime.now() - _LATELY)
+        return self.journal.find_done_lately(self._make_intent(request), since=since)
+
+    def rehearse(self, request: WriteRequest) -> WriteResult | None:
+        """Return the stored result that a request would repeat; raises what would refuse it before anything is sent.
+
+        Records nothing. Caps are left out where a record would have to be read for the amount.
+        """
+        known = self.find_known(request)
+        if known is None and (request.money is not None or request.resource_id is None):
+            self.journal.refuse_over_caps([self._make_intent(request)], self._caps(request))
+        return known
 
     @contextmanager
     def exclusive(self, request: WriteRequest) -> Iterator[bool]:

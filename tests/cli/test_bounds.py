@@ -141,7 +141,8 @@ def test_data_file_beyond_the_limit_is_refused(service_and_run: ServiceAndRun, t
 def test_repetition_is_found_among_sixty_thousand_ids(run: Run) -> None:
     ids = "".join(f"tx_{number}\n" for number in range(60_000))
 
-    result = run("tx", "get", "-", stdin=ids + "tx_1\n", environ={"ESCROWCTL_BASE_URL": "https://a.example.com"})
+    environ = {"ESCROWCTL_BASE_URL": "https://a.example.com"}
+    result = run("tx", "release", "-", "--yes", stdin=ids + "tx_1\n", environ=environ)
 
     assert result.code == 2
     assert "transaction id tx_1 is given twice" in result.err

@@ -3,10 +3,11 @@
 import contextlib
 import json
 import re
+import shutil
 import socket
 import subprocess
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pexpect
@@ -264,45 +265,119 @@ def job() -> tuple[dict[str, str], str]:
     return variables, re.sub(r"^ {10}", "", script, flags=re.MULTILINE)
 
 
-def escrow_service(release: Callable[[Seen, socket.socket], None]) -> Behave:
-    held = b'{"id":"tx_1","status":"held","amount":2500,"currency":"EUR"}'
-    answer: Behave = lambda _seen, connection: connection.sendall(http_reply("200 OK", held))  # noqa: E731
-    return by_method(GET=answer, POST=answer, PUT=release)
+class Escrows:
+    """A service that counts what it did; `fail`: method -> how it fails once, before (`refuse`) or after doing it."""
+
+    def __init__(self) -> None:
+        self.created = 0
+        self.released: list[str] = []
+        self.fail: dict[str, str] = {}
+
+    def behave(self, seen: Seen, connection: socket.socket) -> None:
+        failure = self.fail.pop(seen.method, "")
+        if failure != "refuse":
+            self._do(seen)
+        if failure == "hang up":
+            connection.shutdown(socket.SHUT_RDWR)
+            return
+        status = "422 No" if failure == "refuse" else "200 OK"
+        found = f"tx_{self.created}" if seen.method == "POST" else seen.target.split("/")[4]
+        word = "released" if found in self.released else "held"
+        record = {"id": found, "status": word, "amount": 2500, "currency": "EUR"}
+        body = {"error": "beneficiary blocked"} if failure == "refuse" else record
+        connection.sendall(http_reply(status, json.dumps(body).encode()))
+
+    def _do(self, seen: Seen) -> None:
+        self.created += seen.method == "POST"
+        if seen.method == "PUT":
+            self.released.append(seen.target.split("/")[4])
 
 
-def run_job(program: Program, server: WireServer, folder: Path) -> "subprocess.CompletedProcess[str]":
-    variables, script = job()
-    assert variables == {
-        "ESCROWCTL_BASE_URL": "https://escrow.example.com",
-        "ESCROWCTL_API_KEY": "${{ secrets.ESCROWCTL_API_KEY }}",
-        "ORDER": "order-${{ github.run_id }}",
-    }
-    given = {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": KEY, "ORDER": "order-1", "CI": "true"}
-    return shell(program, f"cd '{folder}'; {script}", **given)
+class Job:
+    """The job of the README on a runner whose disk stays, at a live service."""
+
+    def __init__(self, program: Program, server: WireServer, disk: Path) -> None:
+        self._program = program
+        self._given = {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": KEY, "ESCROWCTL_MODE": "live"}
+        self.disk = disk
+        made = shell(program, "escrowctl journal init -q", ESCROWCTL_HOME=str(disk))
+        self.journal_id = made.stdout.strip()
+
+    def run(self) -> "subprocess.CompletedProcess[str]":
+        variables, script = job()
+        own = {"ESCROWCTL_HOME": str(self.disk), "ESCROWCTL_JOURNAL_ID": self.journal_id, "ORDER": "order-1"}
+        assert variables.keys() == {*own, "ESCROWCTL_BASE_URL", "ESCROWCTL_API_KEY"}
+        return shell(self._program, script, **self._given, **own, CI="true")
 
 
-def test_the_ci_job_creates_and_releases(program: Program, tmp_path: Path) -> None:
-    accept: Behave = lambda _seen, connection: connection.sendall(http_reply("200 OK", b"{}"))  # noqa: E731
-    with serving(escrow_service(accept)) as server:
-        done = run_job(program, server, tmp_path)
-
-        assert (done.returncode, json.loads(done.stdout)["id"]) == (0, "tx_1"), done.stderr
-        assert [(seen.method, seen.target) for seen in server.writes] == [
-            ("POST", "/api/v1/transactions"),
-            ("PUT", "/api/v1/transactions/tx_1/release"),
-        ]
+@pytest.fixture
+def escrows() -> Escrows:
+    return Escrows()
 
 
-def test_ci_job_stops_at_an_unknown_outcome(program: Program, tmp_path: Path) -> None:
-    def hang_up(_seen: Seen, connection: socket.socket) -> None:
-        connection.shutdown(socket.SHUT_RDWR)
+@pytest.fixture
+def ci_job(escrows: Escrows, program: Program, tmp_path: Path) -> Iterator[Job]:
+    with serving(escrows.behave) as server:
+        yield Job(program, server, tmp_path / "disk")
 
-    with serving(escrow_service(hang_up)) as server:
-        done = run_job(program, server, tmp_path)
 
-        assert (done.returncode, len(server.writes)) == (12, 2)
-        assert "::error::outcome unknown" in done.stdout
-        assert json.loads(done.stderr.splitlines()[-1])["error"]["request"]["method"] == "PUT"
+def test_the_ci_job_creates_and_releases_once_however_often_it_runs(escrows: Escrows, ci_job: Job) -> None:
+    done = [ci_job.run() for _ in range(3)]
+
+    assert [one.returncode for one in done] == [0, 0, 0], done[-1].stderr
+    assert (escrows.created, escrows.released) == (1, ["tx_1"])
+    assert json.loads(done[0].stdout)["id"] == "tx_1"
+
+
+@pytest.mark.parametrize(
+    ("method", "failure", "codes"),
+    [
+        ("POST", "refuse", [8, 8]),
+        ("POST", "hang up", [12, 12]),
+        ("PUT", "refuse", [8, 0]),
+        ("PUT", "hang up", [12, 12]),
+    ],
+    ids=["create refused", "create unknown", "release refused", "release unknown"],
+)
+def test_ci_job_that_runs_again_after_a_step_failed_does_nothing_twice(
+    method: str, failure: str, codes: list[int], escrows: Escrows, ci_job: Job
+) -> None:
+    escrows.fail = {method: failure}
+
+    first, again = ci_job.run(), ci_job.run()
+
+    assert [first.returncode, again.returncode] == codes, again.stderr
+    assert (escrows.created <= 1, len(escrows.released) <= 1) == (True, True)
+    assert ("::error::outcome unknown" in first.stdout) == (codes[0] == 12)
+    if codes[0] == 12:
+        assert json.loads(first.stderr.splitlines()[-1])["error"]["request"]["method"] == method
+
+
+def test_ci_job_on_an_empty_disk_sends_nothing(escrows: Escrows, ci_job: Job, tmp_path: Path) -> None:
+    assert ci_job.run().returncode == 0
+    ci_job.disk = tmp_path / "empty"
+
+    again = ci_job.run()
+    ci_job.journal_id = ""
+    without_id = ci_job.run()
+
+    assert [again.returncode, without_id.returncode] == [17, 17]
+    assert (escrows.created, escrows.released, ci_job.disk.exists()) == (1, ["tx_1"], False)
+    assert "does not exist, but ESCROWCTL_JOURNAL_ID requires" in again.stderr
+    assert "CI is set" in without_id.stderr
+
+
+def test_ci_job_on_an_older_copy_of_its_disk_is_the_case_that_readme_names(
+    escrows: Escrows, ci_job: Job, tmp_path: Path
+) -> None:
+    shutil.copytree(ci_job.disk, tmp_path / "copy")
+    assert ci_job.run().returncode == 0
+    ci_job.disk = tmp_path / "copy"
+
+    assert ci_job.run().returncode == 0
+    assert escrows.created == 2
+    section = README.split("## In a CI job")[1].split("## ")[0]
+    assert "an older copy\nof the journal does not know what was paid after it was made" in section
 
 
 def test_the_ci_job_with_a_lost_secret_reports_no_success(program: Program, tmp_path: Path) -> None:

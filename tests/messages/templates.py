@@ -90,6 +90,7 @@ _SERVED = "of a sandbox that another process serves or broke; tests/sandbox"
 _SOURCE = "names a source in an error; a case prints another source"
 
 NOT_PRINTED = {
+    ("commands/writing.py", "a second identical create"): "asked only where it can be asked",
     ("client/connection.py", "(the proxy"): "needs a proxy that connects; tests/services",
     ("config/file.py", "use a file that you own"): "needs root; tests/cli/test_folders.py",
     ("files.py", "belongs to another user"): "needs root; tests/cli/test_folders.py",

@@ -203,12 +203,10 @@ def _put_in_keyring(session: Session, account: Account, key: Secret) -> bool:
     try:
         store_in_keyring(account.name, str(account.origin), key, session.runtime.environ)
     except KeyringError as error:
-        session.console.note(
+        session.console.warn(
             "keyring_unusable",
             f"the keyring cannot be used: {error}. The key is stored in {session.resolver.credentials.path} instead, "
             "which only you can read.",
-            word="warning",
-            important=True,
         )
         return False
     return True

@@ -217,7 +217,7 @@ def _stored_names(session: Session) -> tuple[str, ...]:
         return session.resolver.credentials.names()
     except EscrowctlError as error:
         # The row of each profile says the same.
-        session.console.note("keys_unusable", _reason(error), word="warning", important=True)
+        session.console.warn("keys_unusable", _reason(error))
         return ()
 
 

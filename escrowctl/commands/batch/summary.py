@@ -115,7 +115,7 @@ def _save_or_warn(session: Session, batch: Batch, path: Path, *, is_fatal: bool)
                 outcome=Outcome.DONE,
             ) from error
         advice = f"{why} {again.label.capitalize()}: {session.invocation} {again.text}"
-        session.console.note("results", advice, word="warning", important=True)
+        session.console.warn("results", advice)
 
 
 def cut_short(batch: Batch, tally: Tally, error: EscrowctlError) -> EscrowctlError:

@@ -1,4 +1,4 @@
-"""`escrowctl journal verify|export|import`: whether the journal is complete, and the journal as text."""
+"""`escrowctl journal init|verify|export|import`: the journal as a whole, and as text."""
 
 import json
 import shlex
@@ -30,6 +30,26 @@ _FORMATS = ("jsonl", "csv")
 _PAGE = 500
 _MAX_HEAD = 4096
 _MAX_LINE = 128 * 1024 * 1024
+
+
+def init(context: typer.Context) -> None:
+    """Create the journal, and print its id; one that exists stays as it is.
+
+    Once for a CI job, on a disk that stays. The job sets ESCROWCTL_JOURNAL_ID to this id: with any other journal,
+    and with none, its live writes fail (exit 17).
+
+    \b
+    Examples:
+      escrowctl journal init
+      ESCROWCTL_HOME=/var/lib/escrowctl escrowctl journal init -q
+    """
+    session = session_of(context)
+    exists = session.journal_to_read.storage.is_there
+    journal = session.journal
+    document = {"journal_id": journal.journal_id, "path": journal.storage.where, "created": not exists}
+    if exists:
+        session.console.note("exists", "this journal exists already; it was not changed")
+    session.show(View(as_json(document), journal.journal_id, flatten(as_json(document))))
 
 
 def verify_journal(
@@ -113,7 +133,7 @@ def export(
         raise bad_value(f'--format "{format_}" is not one of {", ".join(_FORMATS)}.')
     storage = _require_journal(session).storage
     if (why := storage.find_lost()) is not None:
-        session.console.note("incomplete", f"this export is incomplete: {why}", word="warning", important=True)
+        session.console.warn("incomplete", f"this export is incomplete: {why}")
     if head:
         last = head_of(storage)
         document = {"journal_id": storage.journal_id, "sequence": last.sequence, "digest": last.digest}

@@ -4,8 +4,16 @@ from typing import Annotated
 
 import typer
 
-from escrowctl.commands.writing import check_options, parse_money, read_data, record_of, show_created, show_request
-from escrowctl.options import AllowDuplicateOption, DataOption, DryRunOption, KeyOption, ReasonOption
+from escrowctl.commands.writing import (
+    check_options,
+    confirm_repetition,
+    parse_money,
+    read_data,
+    record_of,
+    rehearse,
+    show_created,
+)
+from escrowctl.options import AllowDuplicateOption, DataOption, DryRunOption, KeyOption, ReasonOption, YesOption
 from escrowctl.output.view import view_record
 from escrowctl.session import session_of
 from escrowctl.writes.requests import request_create
@@ -22,12 +30,14 @@ def create(
     data: DataOption = None,
     idempotency_key: KeyOption = None,
     allow_duplicate: AllowDuplicateOption = None,
+    yes: YesOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
     """Create an escrow.
 
     It is sent once. When no answer comes, its outcome is unknown (exit 12), and an identical create
-    is refused until the first one is resolved.
+    is refused until the first one is resolved. If one was created in the last 15 minutes, escrowctl
+    asks on a live service; scripts say --yes, or better --reference.
 
     \b
     Example:
@@ -39,8 +49,9 @@ def create(
     options = check_options(idempotency_key, reason, allow_duplicate, reference=reference)
     request = request_create(money, session.service, added, options)
     if dry_run:
-        show_request(session, request)
+        rehearse(session, request)
         return
+    confirm_repetition(session, request, yes=yes)
     with session.signals.held():
         result = session.pipeline.run(request)
         view = view_record(record_of(result), raw=session.options.raw)

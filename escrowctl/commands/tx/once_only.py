@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 from escrowctl.client.http import SUCCESS
 from escrowctl.commands.read import read_ids
 from escrowctl.commands.several import run_several
-from escrowctl.commands.writing import ask_on_record, check_currency, note_replayed, read_data, show_request
-from escrowctl.contract.identifiers import refuse_confusable
+from escrowctl.commands.writing import ask_on_record, check_currency, note_replayed, read_data, view_rehearsed
+from escrowctl.contract.identifiers import refuse_repeated
 from escrowctl.contract.json import JsonValue, Number, encode
-from escrowctl.contract.money import parse_amount
+from escrowctl.contract.money import Money, parse_amount
 from escrowctl.contract.operations import Operation
-from escrowctl.errors import NOTHING_SENT_NOW, Hint, bad_value, command
+from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Hint, bad_value, command
 from escrowctl.output.view import View, flatten
 from escrowctl.prompt import confirmation_needed
 from escrowctl.session import Session
@@ -29,7 +29,7 @@ def read_targets(
     wanted, several = read_ids(ids, session.runtime.stdin)
     if ids == ["-"] and asks:
         raise confirmation_needed("ids come from standard input, so escrowctl cannot ask for confirmation", "--yes")
-    refuse_confusable(wanted)
+    refuse_repeated(wanted)
     if several and key is not None:
         raise bad_value(f"--idempotency-key is for one {operation.verb}: give one id.")
     return wanted, several
@@ -70,8 +70,7 @@ def write_each(
 ) -> None:
     """Do a once-only write to each id and show what became of it; on a dry run, show each request."""
     if dry_run:
-        for one in ids:
-            show_request(session, request_once_only(operation, one, how.body, options))
+        _rehearse_each(session, operation, ids, how, options, several=several)
         return
     session.service.refuse_key(operation.path, *ids)
     confirm = ask_on_record(session, operation, how.body, yes=yes)
@@ -93,6 +92,29 @@ def write_each(
             view, done=f"the service accepted the {operation.verb} of {ids[0]} ({view.document['http_status']})"
         )
         session.remember("transaction", ids)
+
+
+def _rehearse_each(
+    session: Session, operation: Operation, ids: list[str], how: RecordOptions, options: WriteOptions, *, several: bool
+) -> None:
+    """Show the request for each id, checked as far as that needs no reading; `--expect-*` say what caps count."""
+    amount, currency = how.expected_amount, how.expected_currency
+    money = Money(amount, currency) if amount is not None and currency is not None else None
+
+    def view(resource_id: str) -> View:
+        request = request_once_only(operation, resource_id, how.body, options)
+        try:
+            return view_rehearsed(session, request._replace(money=money))
+        except EscrowctlError as error:
+            if error.code is not ErrorCode.ALREADY_DONE or not how.skip_done:
+                raise
+            session.console.note(f"already_{operation.done}", f"{error.message} It would be skipped")
+            return View({"id": resource_id, "dry_run": True}, resource_id, (("id", resource_id),))
+
+    if several:
+        run_several(session, ids, view)
+    else:
+        session.show(view(ids[0]))
 
 
 def _read_wait(session: Session, operation: Operation, text: str) -> float:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from escrowctl.commands.writing import ask_on_record, check_options, note_replayed, read_data, show_request
+from escrowctl.commands.writing import ask_on_record, check_options, note_replayed, read_data, rehearse
 from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.json import JsonValue, encode
 from escrowctl.contract.operations import RELEASE_TRANSACTION, UPDATE_TRANSACTION, Operation
@@ -65,7 +65,7 @@ def update_one(
         return request_update(resource_id, body, options, found=found, operation=operation)
 
     if dry_run:
-        show_request(session, request_for(None))
+        rehearse(session, request_for(None))
         return
     session.service.refuse_key(*request_for(None).texts)
     session.console.note("observed", "PUT /transactions/:id is an undocumented call: its effect is not known")
@@ -93,12 +93,10 @@ def _note_reading(session: Session, resource_id: str, result: "WriteResult") -> 
     status_now = record.located.status if record else None
     was, is_now = (kind.is_proven_by(status, session.service) for status in (result.status_before, status_now))
     if is_now and not (was or result.replayed):
-        session.console.note(
+        session.console.warn(
             "now_released",
             f"after this update, {resource_id} has the status {status_now}. "
             f"To check it: {session.invocation} tx get {resource_id}",
-            word="warning",
-            important=True,
         )
 
 

@@ -1,0 +1,130 @@
+"""A dry run makes every check that needs no service, ends as the write would, and sends and reads nothing."""
+
+import json
+
+import pytest
+from conftest import Run
+from wire_server import Behave
+
+from cli.conftest import Profile
+from cli.replies import CREATE, HELD, RELEASE, RELEASED, in_turn, json_reply, writes_meet
+
+UPDATE = ("tx", "update", "tx_1", "--data", '{"amount":7,"currency":"USD"}', "--yes")
+WEBHOOK = ("webhook", "create", "--url", "https://hooks.example.net/x")
+RAW = ("api", "POST", "/notes", "--data", "{}", "--yes")
+LINES = (CREATE, RELEASE, UPDATE, WEBHOOK, RAW)
+
+
+def releasing() -> Behave:
+    """Return a service where tx_1 is held until its release."""
+    return writes_meet(json_reply(RELEASED), reads=in_turn(json_reply(HELD), json_reply(RELEASED)))
+
+
+def names(lines: tuple[str, ...]) -> str:
+    return lines[1]
+
+
+@pytest.mark.parametrize("line", LINES, ids=names)
+def test_dry_run_sends_and_reads_nothing(line: tuple[str, ...], profile: Profile, run: Run) -> None:
+    server = profile(behave=writes_meet(json_reply(HELD)))
+
+    rehearsed = run(*line, "--dry-run", "--json")
+
+    assert (rehearsed.code, rehearsed.json["dry_run"], server.seen) == (0, True, [])
+    assert run("journal", "list", "--json").json == []
+
+
+@pytest.mark.parametrize("line", LINES, ids=names)
+def test_read_only_profile_refuses_the_dry_run_too(line: tuple[str, ...], profile: Profile, run: Run) -> None:
+    profile("read_only = true", behave=json_reply(HELD))
+
+    rehearsed, done = run(*line, "--dry-run", "--json"), run(*line, "--json")
+
+    assert (rehearsed.code, rehearsed.error) == (5, done.error)
+
+
+@pytest.mark.parametrize("line", LINES, ids=names)
+def test_another_journal_than_required_refuses_the_dry_run_too(
+    line: tuple[str, ...], profile: Profile, run: Run
+) -> None:
+    profile('mode = "live"', behave=json_reply(HELD))
+
+    rehearsed = run(*line, "--dry-run", "--json", environ={"ESCROWCTL_JOURNAL_ID": "another"})
+
+    assert (rehearsed.code, rehearsed.error["code"], rehearsed.out) == (17, "journal_unusable", "")
+
+
+def test_released_escrow_refuses_the_dry_run_of_its_release(profile: Profile, run: Run) -> None:
+    server = profile('status.released = ["released"]', behave=releasing())
+    assert run(*RELEASE).code == 0
+    sent = len(server.seen)
+
+    rehearsed, done = run(*RELEASE, "--dry-run", "--json"), run(*RELEASE, "--json")
+    skipped = run(*RELEASE, "--dry-run", "--skip-released", "--json")
+
+    assert (rehearsed.code, rehearsed.error["code"], done.error["code"]) == (7, "already_done", "already_done")
+    assert (skipped.code, len(server.seen)) == (0, sent)
+
+
+def test_unknown_create_refuses_the_dry_run_of_an_identical_one(profile: Profile, run: Run) -> None:
+    profile(behave=json_reply(b"", "500 Oh No"))
+    assert run(*CREATE).code == 12
+
+    rehearsed, done = run(*CREATE, "--dry-run", "--json"), run(*CREATE, "--json")
+
+    assert (rehearsed.code, rehearsed.error["code"], rehearsed.error["entry"]) == (12, "earlier_unknown", "j1")
+    assert done.error["hint"] == rehearsed.error["hint"]
+
+
+def test_used_reference_refuses_the_dry_run(profile: Profile, run: Run) -> None:
+    profile(behave=json_reply(HELD))
+    assert run(*CREATE, "--reference", "order-1").code == 0
+
+    rehearsed = run(*CREATE, "--reference", "order-1", "--dry-run", "--json")
+
+    assert (rehearsed.code, rehearsed.error["code"]) == (7, "reference_reused")
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        (CREATE, 5),
+        ((*CREATE[:3], "5", *CREATE[4:]), 0),
+        (("tx", "release", "tx_1", "--expect-amount", "100", "--expect-currency", "USD"), 5),
+        (RELEASE, 0),
+        (("api", "POST", "/transactions", "--data", '{"amount":100,"currency":"USD"}'), 5),
+        (("api", "POST", "/notes", "--data", "{}"), 5),
+    ],
+    ids=["above", "below", "expected amount", "amount not read", "api", "api without an amount"],
+)
+def test_caps_count_in_a_dry_run(line: tuple[str, ...], code: int, profile: Profile, run: Run) -> None:
+    server = profile("caps.USD = 50", behave=json_reply(HELD))
+
+    rehearsed = run(*line, "--dry-run")
+
+    assert (rehearsed.code, server.seen) == (code, [])
+    assert ("the caps were not checked" in rehearsed.err) == (line == RELEASE)
+
+
+def test_repeated_idempotency_key_is_rehearsed_as_a_repetition(profile: Profile, run: Run) -> None:
+    profile(behave=json_reply(HELD))
+    line = (*CREATE, "--idempotency-key", "k1")
+    assert run(*line).code == 0
+
+    rehearsed = run(*line, "--dry-run", "--json")
+    other = run(*CREATE[:3], "7", *CREATE[4:], "--idempotency-key", "k1", "--dry-run", "--json")
+
+    assert (rehearsed.code, rehearsed.json) == (0, {"dry_run": True, "replays": "j1"})
+    assert (other.code, other.error["code"]) == (7, "key_reused")
+
+
+def test_dry_run_of_several_releases_counts_those_that_would_fail(profile: Profile, run: Run) -> None:
+    server = profile('status.released = ["released"]', behave=releasing())
+    assert run(*RELEASE).code == 0
+    sent = len(server.seen)
+
+    rehearsed = run("tx", "release", "tx_1", "tx_2", "--yes", "--dry-run", "--json")
+
+    lines = [json.loads(line) for line in rehearsed.out.splitlines()]
+    assert (rehearsed.code, len(server.seen)) == (15, sent)
+    assert [line.get("outcome") for line in lines] == ["not_sent", None]

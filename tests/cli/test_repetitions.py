@@ -1,0 +1,142 @@
+"""A create that was done a moment ago, entries that must be named, and ids that are given or returned twice."""
+
+import json
+from datetime import timedelta
+
+import pytest
+from conftest import NOW, Run
+
+from cli.conftest import Profile
+from cli.replies import CREATE, HELD, RELEASE, RELEASED, in_turn, json_reply, writes_meet
+
+LATER = NOW + timedelta(minutes=14)
+TOO_LATE = NOW + timedelta(minutes=16)
+
+
+@pytest.fixture
+def live(profile: Profile, run: Run) -> Run:
+    """A live service on which one create was done."""
+    behave = in_turn(*(json_reply(HELD.replace(b"tx_1", b"tx_%d" % number)) for number in range(1, 9)))
+    profile('mode = "live"', behave=behave)
+    assert run(*CREATE, now=lambda: NOW).code == 0
+    return run
+
+
+def test_identical_create_on_a_live_service_is_asked_about(live: Run) -> None:
+    declined = live(*CREATE, terminal=True, stdin="no\n", now=lambda: LATER)
+    confirmed = live(*CREATE, terminal=True, stdin="yes\n", now=lambda: LATER)
+
+    assert (declined.code, confirmed.code) == (3, 0)
+    assert "an identical create (100 USD) was done 14 min ago (j1, tx_1)" in declined.err
+    assert "--reference" in declined.err
+    assert len(live("journal", "list", "--json").json) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "how"),
+    [(("--yes",), {"terminal": True}), (("--json",), {"terminal": True}), ((), {})],
+    ids=["--yes", "--json", "a pipe"],
+)
+def test_identical_create_that_cannot_be_asked_about_is_noted(
+    words: tuple[str, ...], how: dict[str, object], live: Run
+) -> None:
+    result = live(*CREATE, *words, **how, now=lambda: LATER)
+
+    assert (result.code, "an identical create (100 USD) was done 14 min ago (j1, tx_1)" in result.err) == (0, True)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--reference", "r-1"), ("--idempotency-key", "k-1"), ("--allow-duplicate", "j1")],
+    ids=lambda words: words[0],
+)
+def test_create_that_says_which_escrow_is_meant_is_not_asked_about(words: tuple[str, ...], live: Run) -> None:
+    result = live(*CREATE, *words, terminal=True, now=lambda: LATER)
+
+    assert (result.code, "identical" in result.err) == (0, False)
+
+
+def test_older_and_other_creates_are_not_asked_about(live: Run) -> None:
+    late = live(*CREATE, terminal=True, now=lambda: TOO_LATE)
+    other = live(*CREATE[:3], "100.00", *CREATE[4:], terminal=True, now=lambda: LATER)
+
+    assert (late.code, other.code, "identical" in late.err) == (0, 3, False)
+    # The same amount, however it is written.
+    assert "identical" in other.err
+
+
+def test_identical_create_on_a_test_service_is_noted_at_a_terminal(profile: Profile, run: Run) -> None:
+    profile(behave=json_reply(HELD))
+    assert run(*CREATE, now=lambda: NOW).code == 0
+
+    result = run(*CREATE, terminal=True, now=lambda: LATER)
+
+    assert (result.code, "an identical create (100 USD) was done 14 min ago (j1, tx_1)" in result.err) == (0, True)
+
+
+def test_refusal_names_every_unknown_entry_that_must_be_allowed(profile: Profile, run: Run) -> None:
+    profile(behave=json_reply(b"", "500 Oh No"))
+    run(*CREATE)
+    run(*CREATE, "--allow-duplicate", "j1")
+
+    refused = run(*CREATE, "--json")
+    again = run(*CREATE, "--allow-duplicate", "j2", "--json")
+    words = "--allow-duplicate j1 --allow-duplicate j2"
+    allowed = run(*CREATE, *words.split(), "--json")
+
+    assert (words in refused.error["hint"], words in again.error["hint"]) == (True, True)
+    assert (refused.error["code"], allowed.error["code"]) == ("earlier_unknown", "outcome_unknown")
+    assert allowed.error["entry"] == "j3"
+
+
+def test_release_that_was_read_as_released_is_called_so_from_then_on(profile: Profile, run: Run) -> None:
+    reads = in_turn(json_reply(HELD), json_reply(RELEASED))
+    server = profile(behave=writes_meet(json_reply(b"{}"), reads=reads))
+    first = run(*RELEASE)
+    assert run("config", "set", "status.released", "released").code == 0
+    skipped = run(*RELEASE, "--skip-released", "--json")
+    sent = len(server.writes)
+
+    again = run(*RELEASE, "--json")
+
+    assert (first.code, skipped.code, skipped.json["verified"]) == (0, 0, True)
+    assert (again.code, len(server.writes)) == (7, sent)
+    assert "does not report it" not in again.error["message"]
+    assert "escrowctl already released tx_1" in again.error["message"]
+    assert run("journal", "show", "j1", "--json").json["detail"] == "the service reported released"
+
+
+def test_reading_warns_of_another_id_than_asked(profile: Profile, run: Run) -> None:
+    profile(behave=json_reply(HELD.replace(b"tx_1", b"tx_999")))
+
+    one, several = run("tx", "get", "tx_1", "-q"), run("tx", "get", "tx_1", "tx_999")
+
+    assert "the service answered for tx_1 with the id tx_999" in one.err
+    assert several.err.count("the service answered for") == 1
+
+
+def test_release_of_another_id_than_asked_invites_to_no_release(profile: Profile, run: Run) -> None:
+    server = profile(behave=writes_meet(json_reply(b"{}"), reads=json_reply(HELD.replace(b"tx_1", b"tx_999"))))
+
+    result = run(*RELEASE)
+
+    assert (result.code, server.writes) == (3, [])
+    assert "repeat the command with tx_999" not in result.err
+
+
+def test_reading_takes_an_id_twice(profile: Profile, run: Run) -> None:
+    profile(behave=json_reply(HELD))
+
+    result = run("tx", "get", "tx_1", "tx_1", "--json")
+
+    assert [json.loads(line)["id"] for line in result.out.splitlines()] == ["tx_1", "tx_1"]
+
+
+def test_resending_warns_of_what_was_created_otherwise(profile: Profile, run: Run) -> None:
+    wrong = HELD.replace(b'"USD"', b'"EUR"')
+    profile(behave=in_turn(json_reply(b"", "500 Oh No"), json_reply(b'{"data":[]}'), json_reply(wrong)))
+    run(*CREATE)
+
+    result = run("journal", "resolve", "j1", "--resend", "--yes", "--reason", "ticket 17")
+
+    assert (result.code, "its currency is EUR (USD was sent)" in result.err) == (16, True)

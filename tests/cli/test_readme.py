@@ -145,6 +145,7 @@ LINES = {
     "journal resolve": "j1",
     "journal totals": "",
     "journal verify": "",
+    "journal init": "",
     "journal export": "",
     "journal import": "FILE",
     "api": "GET /transactions",

@@ -42,11 +42,11 @@ _escrowctl() {
       -p | --profile) skip=profile ;;
       --profile=*) scope=${word#*=} ;;
       --sandbox) scope=@sandbox ;;
-      --profile | -p | --base-url | --config | --timeout | --fields | --color | --amount | --currency | --reference | --reason | --data | --idempotency-key | --allow-duplicate | --expect-amount | --expect-currency | --deadline | --url | --event | --expect-count | --expect-total | --run-key | --concurrency | --rps | --results | --mode | --api-prefix | --port | --ready-file | --limit | --state | --operation | --since | --until | --id | --format) skip=value ;;
+      --profile | -p | --base-url | --config | --timeout | --fields | --color | --amount | --currency | --reference | --reason | --data | --idempotency-key | --allow-duplicate | --expect-amount | --expect-currency | --deadline | --url | --event | --expect-count | --expect-total | --run-key | --concurrency | --rps | --results | --limit | --state | --operation | --since | --until | --id | --format | --mode | --api-prefix | --port | --ready-file) skip=value ;;
       -*) ;;
       *)
         case "${path:+$path }$word" in
-          'tx' | 'tx create' | 'tx get' | 'tx release' | 'tx list' | 'tx update' | 'user' | 'user get' | 'webhook' | 'webhook create' | 'webhook list' | 'batch' | 'batch create' | 'batch release' | 'batch resume' | 'batch list' | 'batch show' | 'batch rejects' | 'batch drop' | 'auth' | 'auth login' | 'auth logout' | 'auth status' | 'auth switch' | 'config' | 'config path' | 'config list' | 'config get' | 'config set' | 'config unset' | 'sandbox' | 'sandbox serve' | 'sandbox status' | 'sandbox reset' | 'completion' | 'completion bash' | 'completion zsh' | 'completion fish' | 'completion install' | 'journal' | 'journal list' | 'journal show' | 'journal resolve' | 'journal totals' | 'journal verify' | 'journal init' | 'journal export' | 'journal import' | 'api' | 'help') path="${path:+$path }$word" ;;
+          'tx' | 'tx create' | 'tx get' | 'tx release' | 'tx list' | 'tx update' | 'user' | 'user get' | 'webhook' | 'webhook create' | 'webhook list' | 'batch' | 'batch create' | 'batch release' | 'batch resume' | 'batch list' | 'batch show' | 'batch rejects' | 'batch drop' | 'journal' | 'journal list' | 'journal show' | 'journal resolve' | 'journal totals' | 'journal verify' | 'journal export' | 'journal import' | 'auth' | 'auth login' | 'auth logout' | 'auth status' | 'auth switch' | 'config' | 'config path' | 'config list' | 'config get' | 'config set' | 'config unset' | 'sandbox' | 'sandbox serve' | 'sandbox status' | 'sandbox reset' | 'api' | 'completion' | 'completion bash' | 'completion zsh' | 'completion fish' | 'completion install' | 'help') path="${path:+$path }$word" ;;
         esac
         ;;
     esac
@@ -85,10 +85,6 @@ _escrowctl() {
     --concurrency)  ;;
     --rps)  ;;
     --results) compopt -o default 2>/dev/null ;;
-    --mode) _escrowctl_offer 'test live' ;;
-    --api-prefix)  ;;
-    --port)  ;;
-    --ready-file) compopt -o default 2>/dev/null ;;
     --limit)  ;;
     --state)  ;;
     --operation)  ;;
@@ -96,16 +92,20 @@ _escrowctl() {
     --until)  ;;
     --id)  ;;
     --format)  ;;
+    --mode) _escrowctl_offer 'test live' ;;
+    --api-prefix)  ;;
+    --port)  ;;
+    --ready-file) compopt -o default 2>/dev/null ;;
     *)
       case $path in
         '')
-          [[ $only ]] || _escrowctl_offer 'tx user webhook batch auth config sandbox completion journal api help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $only ]] || _escrowctl_offer 'tx user webhook batch journal auth config sandbox api completion help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'tx')
           [[ $only ]] || _escrowctl_offer 'create get release list update --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'tx create')
-          [[ $only ]] || _escrowctl_offer '--amount --currency --reference --reason --data --idempotency-key --allow-duplicate --yes -y --dry-run --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $only ]] || _escrowctl_offer '--amount --currency --reference --reason --data --idempotency-key --allow-duplicate --dry-run --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'tx get')
           [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
@@ -164,6 +164,31 @@ _escrowctl() {
         'batch drop')
           [[ $only ]] || _escrowctl_offer '--yes -y --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
+        'journal')
+          [[ $only ]] || _escrowctl_offer 'list show resolve totals verify export import --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'journal list')
+          [[ $only ]] || _escrowctl_offer '--limit --unknown --state --operation --since --until --reference --id --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'journal show')
+          [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'journal resolve')
+          [[ $only ]] || _escrowctl_offer '--applied --id --not-applied --resend --reason --allow-unreadable --yes --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'journal totals')
+          [[ $only ]] || _escrowctl_offer '--since --until --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'journal verify')
+          [[ $only ]] || _escrowctl_offer '--head --accept-head --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'journal export')
+          [[ $only ]] || _escrowctl_offer '--format --head --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
+        'journal import')
+          [[ $only || $cur != -* ]] || _escrowctl_offer '--restore --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $cur == -* && -z $only ]] || compopt -o default 2>/dev/null
+          ;;
         'auth')
           [[ $only ]] || _escrowctl_offer 'login logout status switch --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
@@ -210,6 +235,9 @@ _escrowctl() {
         'sandbox reset')
           [[ $only ]] || _escrowctl_offer '--yes -y --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
+        'api')
+          [[ $only ]] || _escrowctl_offer '--data --yes -y --reason --idempotency-key --allow-duplicate --dry-run --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
         'completion')
           [[ $only ]] || _escrowctl_offer 'bash zsh fish install --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
@@ -225,39 +253,8 @@ _escrowctl() {
         'completion install')
           [[ $only ]] || _escrowctl_offer 'bash zsh fish --force --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
-        'journal')
-          [[ $only ]] || _escrowctl_offer 'list show resolve totals verify init export import --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
-          ;;
-        'journal list')
-          [[ $only ]] || _escrowctl_offer '--limit --unknown --state --operation --since --until --reference --id --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
-          ;;
-        'journal show')
-          [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
-          ;;
-        'journal resolve')
-          [[ $only ]] || _escrowctl_offer '--applied --id --not-applied --resend --reason --allow-unreadable --yes --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
-          ;;
-        'journal totals')
-          [[ $only ]] || _escrowctl_offer '--since --until --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
-          ;;
-        'journal verify')
-          [[ $only ]] || _escrowctl_offer '--head --accept-head --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
-          ;;
-        'journal init')
-          [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
-          ;;
-        'journal export')
-          [[ $only ]] || _escrowctl_offer '--format --head --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
-          ;;
-        'journal import')
-          [[ $only || $cur != -* ]] || _escrowctl_offer '--restore --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
-          [[ $cur == -* && -z $only ]] || compopt -o default 2>/dev/null
-          ;;
-        'api')
-          [[ $only ]] || _escrowctl_offer '--data --yes -y --reason --idempotency-key --allow-duplicate --dry-run --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
-          ;;
         'help')
-          [[ $only ]] || _escrowctl_offer 'exit-codes environment tx user webhook batch auth config sandbox completion journal api help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $only ]] || _escrowctl_offer 'exit-codes environment tx user webhook batch journal auth config sandbox api completion help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
       esac
       ;;

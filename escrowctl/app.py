@@ -16,11 +16,10 @@ from escrowctl.session import Session, session_of
 
 _SUMMARY = """The operator's tool for an escrow service.
 
-It never pays twice, and never says more than it knows.
-
 \b
-Without an account:
+Examples:
   escrowctl --sandbox tx create --amount 100 --currency USD
+  escrowctl auth login
 """
 
 NOUNS: dict[str, tuple[str, dict[str, str]]] = {
@@ -48,6 +47,19 @@ NOUNS: dict[str, tuple[str, dict[str, str]]] = {
             "drop": "batch.listing.drop",
         },
     ),
+    "journal": (
+        "List the writes sent from here, and resolve unknown outcomes.",
+        {
+            "list": "journal.listing.list_entries",
+            "show": "journal.listing.show",
+            "resolve": "journal.resolve.resolve",
+            "totals": "journal.listing.totals",
+            "verify": "journal.transfer.verify_journal",
+            "init": "journal.transfer.init",
+            "export": "journal.transfer.export",
+            "import": "journal.transfer.import_file",
+        },
+    ),
     "auth": (
         "Store, check and switch API keys.",
         {
@@ -72,25 +84,12 @@ NOUNS: dict[str, tuple[str, dict[str, str]]] = {
         {"serve": "sandbox.serve", "status": "sandbox.status", "reset": "sandbox.reset"},
     ),
     "completion": (
-        "Print or install the completion scripts of the shells.",
+        "Print or install completion scripts for shells.",
         {
             "bash": "completion.print_bash",
             "zsh": "completion.print_zsh",
             "fish": "completion.print_fish",
             "install": "completion.install",
-        },
-    ),
-    "journal": (
-        "See what was written from here, and resolve what is unknown.",
-        {
-            "list": "journal.listing.list_entries",
-            "show": "journal.listing.show",
-            "resolve": "journal.resolve.resolve",
-            "totals": "journal.listing.totals",
-            "verify": "journal.transfer.verify_journal",
-            "init": "journal.transfer.init",
-            "export": "journal.transfer.export",
-            "import": "journal.transfer.import_file",
         },
     ),
 }
@@ -99,6 +98,8 @@ NOUNS: dict[str, tuple[str, dict[str, str]]] = {
 _OTHERS = {"api": "api.call", "help": "help.show"}
 """Commands without a noun."""
 
+_LISTED_LAST = frozenset({"completion", "help"})
+"""The commands about the program itself; before them, commands are listed in the order of use."""
 
 LOCAL = (
     *("help", "config", "completion", "sandbox", "auth switch", "auth logout"),
@@ -181,11 +182,9 @@ def _print_help_when_bare(context: typer.Context) -> None:
 
 def make_tree() -> Any:
     """Return the complete tree as a group of Typer."""
-    return _make_group(
-        _SUMMARY,
-        {noun: partial(_make_noun, noun) for noun in NOUNS}
-        | {name: partial(_make_command, name, place) for name, place in _OTHERS.items()},
-    )
+    makers = {noun: partial(_make_noun, noun) for noun in NOUNS}
+    makers |= {name: partial(_make_command, name, place) for name, place in _OTHERS.items()}
+    return _make_group(_SUMMARY, {name: makers[name] for name in sorted(makers, key=_LISTED_LAST.__contains__)})
 
 
 def list_words() -> frozenset[str]:

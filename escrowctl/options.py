@@ -34,6 +34,9 @@ FIELD_NAMES = (
 """What `--fields` may name: the located fields of records, and the columns of the journal and of batches."""
 
 
+_SHARED_OPTIONS = "Shared options (--json, -p NAME, --sandbox, ...): escrowctl help options"
+
+
 class SharedOptions:
     """The values of the shared options; filled while the line is parsed."""
 
@@ -130,7 +133,7 @@ def _make_options() -> list[TyperOption]:
 
     return [
         value("--profile", "-p", help="The profile in config.toml to use.", metavar="NAME"),
-        flag("--sandbox", help="Use the built-in sandbox: no account, no network, no real money."),
+        flag("--sandbox", help="Use the built-in sandbox: no network, no real money."),
         value("--base-url", help="The service's base URL.", metavar="URL"),
         value("--config", help="Another config file.", metavar="FILE"),
         value("--timeout", help="Seconds for one attempt, in total.", metavar="SECONDS", type=float),
@@ -140,10 +143,10 @@ def _make_options() -> list[TyperOption]:
         value("--color", help="auto, always or never.", metavar="WHEN", keep=_keep_color),
         flag("--quiet", "-q", help="Print ids only, and no notes."),
         flag("--verbose", "-v", help="Print a line for each request."),
-        flag("--debug", help="Print requests and replies (secrets as ***), and a traceback for a defect."),
+        flag("--debug", help="Print requests and replies (secrets as ***), and tracebacks."),
         flag("--no-input", help="Never ask; refuse where a confirmation is needed."),
         flag("--version", "-V", help="Print the version.", keep=_keep_version, is_eager=True),
-        flag("--help", "-h", help="Show this message and exit.", keep=_show_help, is_eager=True),
+        flag("--help", "-h", help="Show the help of the command.", keep=_show_help, is_eager=True),
     ]
 
 
@@ -173,30 +176,55 @@ class _Sharing:
 class SharedCommand(_Sharing, TyperCommand):
     """A command that understands the shared options too."""
 
+    def collect_usage_pieces(self, _ctx: Any) -> list[str]:
+        """Return what follows the command's name; an argument is optional where its metavar has brackets."""
+        options = [one for one in self.params if one.param_type_name == "option"]
+        return (["[OPTIONS]"] if options else []) + [str(one.metavar) for one in self.params if one not in options]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write its own arguments and options as one list, and where the shared options are."""
+        with formatter.section("Options"):
+            if rows := [_describe(one, ctx) for one in self.params]:
+                formatter.write_dl(rows)
+            formatter.write_text(_SHARED_OPTIONS)
+
+
+def _describe(parameter: Any, ctx: Any) -> tuple[str, str]:
+    """Return a parameter and its help; that an argument is required is in the usage line."""
+    if parameter.param_type_name == "argument":
+        return parameter.metavar, parameter.help
+    described: tuple[str, str] = parameter.get_help_record(ctx)
+    return described
+
 
 class SharedGroup(_Sharing, TyperGroup):
     """A group that understands the shared options."""
 
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands, and where the shared options are."""
+        self.format_commands(ctx, formatter)
+        formatter.write_paragraph()
+        formatter.write_text(_SHARED_OPTIONS)
+
 
 ReasonOption = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why; stored in the journal.")]
 KeyOption = Annotated[
-    str | None,
-    typer.Option("--idempotency-key", metavar="KEY", help="Send this Idempotency-Key; the same again sends nothing."),
+    str | None, typer.Option("--idempotency-key", metavar="KEY", help="Send this key; a repeat with it sends nothing.")
 ]
 DataOption = Annotated[
     str | None, typer.Option("--data", metavar="JSON", help="A JSON object for the body; @FILE or @- reads one.")
 ]
 AllowDuplicateOption = Annotated[
     list[str] | None,
-    typer.Option("--allow-duplicate", metavar="ENTRY", help="Send although this equal journal entry is unknown."),
+    typer.Option("--allow-duplicate", metavar="ENTRY", help="Send although this identical entry is unknown."),
 ]
 ExpectAmountOption = Annotated[
-    str | None, typer.Option("--expect-amount", metavar="AMOUNT", help="Refuse unless the escrow holds this amount.")
+    str | None, typer.Option("--expect-amount", metavar="AMOUNT", help="Refuse unless the escrow has this amount.")
 ]
 ExpectCurrencyOption = Annotated[
     str | None, typer.Option("--expect-currency", metavar="CODE", help="Refuse unless it is in this currency.")
 ]
-DeadlineOption = Annotated[str, typer.Option("--deadline", metavar="TIME", help="How long --wait waits: 90s, 10m, 2h.")]
+DeadlineOption = Annotated[str, typer.Option("--deadline", metavar="TIME", help="How long --wait waits: 90s, 10m.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Check all that needs no service, print the request; send nothing.")

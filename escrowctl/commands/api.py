@@ -11,7 +11,7 @@ from escrowctl.session import session_of
 def call(
     context: typer.Context,
     method: Annotated[str, typer.Argument(metavar="METHOD", help="GET, POST, PUT, PATCH or DELETE.")],
-    path: Annotated[str, typer.Argument(metavar="PATH", help="Below the API's prefix, such as /users/usr_1.")],
+    path: Annotated[str, typer.Argument(metavar="PATH", help="Without the API prefix, such as /users/usr_1.")],
     data: DataOption = None,
     yes: YesOption = False,
     reason: ReasonOption = None,
@@ -19,10 +19,10 @@ def call(
     allow_duplicate: AllowDuplicateOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Call any path of the service, and show the whole reply.
+    """Call any path of the service, and show the complete reply.
 
-    A path that is one of the contract's writes is that write: a release spelled by hand meets the
-    same lock, confirmation and refusals as tx release. Any other write is confirmed, or needs --yes.
+    A path of a write that escrowctl knows gets the checks of its command, however it is
+    spelled. Any other write needs a confirmation, or --yes.
 
     \b
     Examples:

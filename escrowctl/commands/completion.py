@@ -22,8 +22,9 @@ def print_bash(context: typer.Context) -> None:
     """Print the script for bash 4 and newer. TAB starts no program.
 
     \b
-    Example:
+    Examples:
       source <(escrowctl completion bash)
+      escrowctl completion bash > ~/.escrowctl-completion
     """
     _print(context, "bash")
 
@@ -32,7 +33,8 @@ def print_zsh(context: typer.Context) -> None:
     """Print the script for zsh 5. TAB starts no program.
 
     \b
-    Example:
+    Examples:
+      source <(escrowctl completion zsh)
       escrowctl completion zsh > "${fpath[1]}/_escrowctl"
     """
     _print(context, "zsh")
@@ -42,8 +44,9 @@ def print_fish(context: typer.Context) -> None:
     """Print the script for fish 3. TAB starts no program.
 
     \b
-    Example:
+    Examples:
       escrowctl completion fish | source
+      escrowctl completion fish > ~/.config/fish/completions/escrowctl.fish
     """
     _print(context, "fish")
 
@@ -51,15 +54,16 @@ def print_fish(context: typer.Context) -> None:
 def install(
     context: typer.Context,
     shell: Annotated[
-        str | None, typer.Argument(metavar="SHELL", help="bash, zsh or fish; by default that of $SHELL.")
+        str | None, typer.Argument(metavar="[SHELL]", help="bash, zsh or fish; by default that of $SHELL.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that escrowctl did not write.")] = False,
 ) -> None:
     """Write the script where the shell looks for it. No rc file is changed.
 
     \b
-    Example:
-      escrowctl completion install bash
+    Examples:
+      escrowctl completion install
+      escrowctl completion install zsh
     """
     session = session_of(context)
     if session.options.sandbox:

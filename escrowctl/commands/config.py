@@ -19,9 +19,7 @@ from escrowctl.output.plain import safe
 from escrowctl.output.view import Listing, View, text_of
 from escrowctl.session import Session, session_of
 
-_Name = Annotated[
-    str, typer.Argument(metavar="KEY", help="default_profile, profiles.NAME.mode, or mode for the chosen profile.")
-]
+_Name = Annotated[str, typer.Argument(metavar="KEY", help="Its name, such as mode or profiles.acme-test.mode.")]
 _NOT_SET = "-"
 
 
@@ -29,8 +27,9 @@ def path(context: typer.Context) -> None:
     """Print where config, keys, journal and cache are.
 
     \b
-    Example:
-      escrowctl config path --json
+    Examples:
+      escrowctl config path
+      escrowctl config path --json | jq -r .journal
     """
     session = session_of(context)
     folders = session.folders
@@ -56,8 +55,9 @@ def list_all(context: typer.Context) -> None:
     These are the settings that apply to a command with the same options.
 
     \b
-    Example:
-      escrowctl -p acme-test config list
+    Examples:
+      escrowctl config list
+      escrowctl -p acme-test config list --json
     """
     session = session_of(context)
     views = tuple(
@@ -95,10 +95,7 @@ def set_value(
     context: typer.Context,
     key: _Name,
     values: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="VALUE...", help="The value, in TOML or as text; the items of a list, also separated by commas."
-        ),
+        list[str], typer.Argument(metavar="VALUE...", help="The value, as text or TOML; items of a list with commas.")
     ],
 ) -> None:
     """Set a setting in config.toml.
@@ -108,7 +105,7 @@ def set_value(
 
     \b
     Examples:
-      escrowctl config set profiles.acme-test.base_url https://test.escrow.example.com
+      escrowctl config set profiles.acme-test.base_url https://escrow.example.com
       escrowctl -p acme-test config set status.released released,paid_out
     """
     session = session_of(context)
@@ -126,8 +123,9 @@ def unset(context: typer.Context, key: _Name) -> None:
     """Remove a setting, or a complete profile, from config.toml.
 
     \b
-    Example:
+    Examples:
       escrowctl config unset profiles.acme-test.read_only
+      escrowctl -p acme-test config unset timeout
     """
     session = session_of(context)
     _refuse_sandbox(session)

@@ -49,7 +49,7 @@ TOPICS = {"exit-codes": exit_codes, "environment": environment}
 
 def show(
     context: typer.Context,
-    topic: Annotated[list[str] | None, typer.Argument(metavar="TOPIC", help="A topic or a command.")] = None,
+    topic: Annotated[list[str] | None, typer.Argument(metavar="[TOPIC]", help="A topic or a command.")] = None,
 ) -> None:
     """Explain a topic (exit-codes, environment) or a command.
 

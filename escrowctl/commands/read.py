@@ -25,21 +25,23 @@ def get_transactions(
     """Show escrows as the service describes them.
 
     \b
-    Example:
+    Examples:
       escrowctl tx get tx_7K2M9QHD --json
+      escrowctl tx get tx_7K2M9QHD tx_9QHD7K2M --fields id,status
     """
     show_by_id(session_of(context), GET_TRANSACTION, ids)
 
 
 def list_transactions(context: typer.Context) -> None:
-    """List escrows, as the service lists them (the service does not document it).
+    """List escrows (the service does not document this call).
 
     The call was seen in activity listings; its contract is not shown. So the request has no
     parameters: no filter, no paging. The reply may be one page of several.
 
     \b
-    Example:
-      escrowctl tx list --json
+    Examples:
+      escrowctl tx list
+      escrowctl tx list -q | escrowctl tx get -
     """
     session = session_of(context)
     found = session.reader.read_list(LIST_TRANSACTIONS)
@@ -54,8 +56,9 @@ def get_users(
     """Show users as the service describes them.
 
     \b
-    Example:
+    Examples:
       escrowctl user get usr_PAYER001 --json
+      escrowctl user get usr_PAYER001 usr_PAYEE001
     """
     show_by_id(session_of(context), GET_USER, ids)
 

@@ -24,20 +24,19 @@ _DEFAULT_PORT = 4650
 
 def serve(
     context: typer.Context,
-    port: Annotated[int, typer.Option(metavar="N", help="The port on 127.0.0.1; 0 takes any that is free.")] = (
-        _DEFAULT_PORT
-    ),
+    port: Annotated[int, typer.Option(metavar="N", help="The port on 127.0.0.1; 0: any free one.")] = (_DEFAULT_PORT),
     ready_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write this file (0600) when it can be called; gone at the end.")
+        Path | None, typer.Option(metavar="FILE", help="Written (0600) when it can be called; gone at the end.")
     ] = None,
 ) -> None:
     """Serve the sandbox over HTTP on this machine, for other programs.
 
-    It is the same store that --sandbox uses; while it is served, --sandbox commands talk to the
-    server. Ctrl-C or SIGTERM ends it, and what was begun is answered first.
+    It is the store of --sandbox; while it is served, --sandbox commands talk to the server. Ctrl-C
+    or SIGTERM ends it, and what was begun is answered first.
 
     \b
-    Example:
+    Examples:
+      escrowctl sandbox serve
       escrowctl sandbox serve --port 0 --ready-file ready.json --json
     """
     session = session_of(context)
@@ -70,10 +69,11 @@ def serve(
 
 
 def status(context: typer.Context) -> None:
-    """Show what is in the sandbox: records, the ledger, and whether it is being served.
+    """Show the sandbox's records, its ledger, and whether it is served.
 
     \b
-    Example:
+    Examples:
+      escrowctl sandbox status
       escrowctl sandbox status --json
     """
     session = session_of(context)
@@ -82,10 +82,11 @@ def status(context: typer.Context) -> None:
 
 
 def reset(context: typer.Context, yes: YesOption = False) -> None:
-    """Empty the sandbox. Its escrows are gone; it gets a new identity and a new key.
+    """Empty the sandbox; it gets a new identity and a new key.
 
     \b
-    Example:
+    Examples:
+      escrowctl sandbox reset
       escrowctl sandbox reset --yes
     """
     session = session_of(context)

@@ -29,7 +29,7 @@ def create(
     context: typer.Context,
     url: Annotated[str | None, typer.Option(metavar="URL", help="Where events are to go.")] = None,
     event: Annotated[
-        list[str] | None, typer.Option("--event", metavar="KIND", help="A kind of event; several times for several.")
+        list[str] | None, typer.Option("--event", metavar="KIND", help="A kind of event; repeatable.")
     ] = None,
     reason: ReasonOption = None,
     data: DataOption = None,
@@ -37,15 +37,16 @@ def create(
     allow_duplicate: AllowDuplicateOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Register an endpoint for events.
+    """Register an endpoint for events. It cannot be removed again.
 
-    The body's fields are not published: --url and --event go under the names url and events, or
-    those that the profile gives, and --data adds any other. Nothing can remove an endpoint again.
-    A reply that may hold a signing secret is stored next to the journal (mode 0600).
+    The service does not document the body: --url and --event go under the names that the profile
+    gives (url, events), and --data adds other fields. A reply that may hold a signing secret is
+    stored next to the journal (mode 0600).
 
     \b
-    Example:
-      escrowctl webhook create --url https://hooks.example.net/escrow --event transaction.released
+    Examples:
+      escrowctl webhook create --url https://hooks.example.net/escrow
+      escrowctl webhook create --url URL --event transaction.released
     """
     session = session_of(context)
     body = _make_body(session, url, event or [], read_data(data, session.runtime.stdin))
@@ -55,10 +56,11 @@ def create(
 def list_webhooks(context: typer.Context) -> None:
     """List the endpoints, as the service lists them.
 
-    How the list is paged is not published: what comes may be one page of several.
+    How the list is paged is not published: the reply may be one page of several.
 
     \b
-    Example:
+    Examples:
+      escrowctl webhook list
       escrowctl webhook list --json
     """
     session = session_of(context)

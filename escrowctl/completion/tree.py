@@ -61,7 +61,7 @@ def _walk(command: Any, path: tuple[str, ...], parent: Any) -> Iterator[Node]:
     context = Context(command, parent=parent, info_name=path[-1] if path else "escrowctl", help_option_names=[])
     children = {name: command.get_command(context, name) for name in getattr(command, "commands", {})}
     parameters = command.get_params(context)
-    arguments = [one.metavar.removesuffix("...") for one in parameters if one.param_type_name == "argument"]
+    arguments = [one.metavar.strip("[].") for one in parameters if one.param_type_name == "argument"]
     places = [(path[0], name) for name in arguments]
     yield Node(
         path=path,

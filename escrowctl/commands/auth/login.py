@@ -31,18 +31,18 @@ def login(
     ] = None,
     no_check: Annotated[bool, typer.Option("--no-check", help="Store the key without a check.")] = False,
     keyring: Annotated[
-        bool, typer.Option("--keyring", help="Store the key in the system's keyring, not in a file (0600).")
+        bool, typer.Option("--keyring", help="Store the key in the system's keyring, not in a file.")
     ] = False,
 ) -> None:
     """Store an API key, and its service as a profile.
 
-    On a terminal it asks. Otherwise the key is read from stdin. It is checked with GET /webhooks, and
-    stored only if the service accepts it. It is used only for the origin it was stored for.
+    On a terminal it asks. Otherwise it reads the key from stdin. The key is stored if the service
+    accepts it (GET /webhooks), and used for the origin it was stored for only.
 
     \b
     Examples:
       escrowctl auth login
-      printf %s "$KEY" | escrowctl auth login --base-url https://escrow.example.com --mode test -p acme-test
+      printf %s "$KEY" | escrowctl auth login -p acme --base-url URL --mode test
     """
     session = session_of(context)
     refuse_sandbox(session)

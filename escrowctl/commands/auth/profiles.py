@@ -42,8 +42,8 @@ def status(
 ) -> None:
     """List the accounts, and where each key is.
 
-    No key is ever shown. A key is `stored`, or `set` in the environment; if it cannot be used, the
-    reason is shown. Only --check asks the service whether it accepts the key.
+    No key is ever shown. STATE is `stored`, or `set` in the environment, or the reason why it
+    cannot be used. Only --check asks the service whether it accepts the key.
 
     \b
     Examples:
@@ -74,8 +74,9 @@ def logout(context: typer.Context) -> None:
     """Remove a stored key; the profile remains.
 
     \b
-    Example:
+    Examples:
       escrowctl auth logout -p acme-test
+      escrowctl auth logout
     """
     session = session_of(context)
     refuse_sandbox(session)
@@ -102,13 +103,14 @@ def logout(context: typer.Context) -> None:
 
 def switch(
     context: typer.Context,
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The profile to use when no -p is given.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The profile to use without -p.")] = None,
 ) -> None:
     """Make a profile the default.
 
     \b
-    Example:
+    Examples:
       escrowctl auth switch acme-test
+      escrowctl auth switch
     """
     session = session_of(context)
     refuse_sandbox(session)

@@ -23,8 +23,9 @@ def list_all(context: typer.Context) -> None:
     """List the batches of this journal, oldest first.
 
     \b
-    Example:
+    Examples:
       escrowctl batch list
+      escrowctl --sandbox batch list --fields batch,not_sent
     """
     session = session_of(context)
     journal = session.journal_to_read
@@ -56,7 +57,8 @@ def show(context: typer.Context, name: NameArgument, results: ResultsOption = No
     """Show what became of a batch's rows.
 
     \b
-    Example:
+    Examples:
+      escrowctl batch show b41
       escrowctl batch show b41 --results b41.csv
     """
     session = session_of(context)
@@ -84,11 +86,12 @@ def show(context: typer.Context, name: NameArgument, results: ResultsOption = No
 
 
 def rejects(context: typer.Context, name: NameArgument) -> None:
-    """Print the rows that the service refused, as a file to correct and send again.
+    """Print the rows that the service refused, as a file to correct.
 
     \b
-    Example:
+    Examples:
       escrowctl batch rejects b41 > rejects.csv
+      escrowctl batch create rejects.csv
     """
     session = session_of(context)
     session.journal_to_read.require_complete()
@@ -98,11 +101,12 @@ def rejects(context: typer.Context, name: NameArgument) -> None:
 
 
 def drop(context: typer.Context, name: NameArgument, yes: YesOption = False) -> None:
-    """Drop the rows that a batch has not sent: it can then not be resumed.
+    """Drop the rows that a batch has not sent. It cannot be resumed.
 
     \b
-    Example:
+    Examples:
       escrowctl batch drop b41
+      escrowctl batch drop b41 --yes
     """
     session = session_of(context)
     journal = session.journal

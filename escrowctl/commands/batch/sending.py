@@ -66,22 +66,21 @@ def create(
     dry_run: CheckOption = False,
     skip_done: SkipOption = False,
     run_key: Annotated[
-        str | None,
-        typer.Option("--run-key", metavar="TEXT", help="Create what a finished file created once more, as run TEXT."),
+        str | None, typer.Option("--run-key", metavar="TEXT", help="Create a completed file once more, as run TEXT.")
     ] = None,
     concurrency: ConcurrencyOption = 8,
     rps: RateOption = None,
     results: ResultsOption = None,
 ) -> None:
-    """Create an escrow for each row of a file: columns amount, currency and reference.
+    """Create an escrow for each row of a file.
 
-    The whole file is checked before anything is sent. Columns named body.X go into the body, others into the results.
-    The same file again resumes where it stopped.
+    Columns are amount, currency, reference (see escrowctl help batch). The complete file is
+    checked before anything is sent. The same file again resumes where it stopped.
 
     \b
-    Example:
+    Examples:
       escrowctl batch create payouts.csv --dry-run
-      escrowctl batch create payouts.csv --yes --expect-count 5000 --expect-total EUR=1284400.50
+      escrowctl batch create payouts.csv --yes --expect-total EUR=1284400.50
     """
     session = session_of(context)
     if skip_done and run_key is not None:
@@ -113,14 +112,15 @@ def release(
     rps: RateOption = None,
     results: ResultsOption = None,
 ) -> None:
-    """Release the escrow of each row of a file: column id, and amount and currency as the escrow must have them.
+    """Release the escrow of each row of a file. This cannot be undone.
 
-    The whole file is checked before anything is sent; each escrow is read before and after its release. This
-    cannot be undone.
+    Columns are id, amount, currency (see escrowctl help batch). The complete file is checked
+    before anything is sent; each escrow is read before and after its release.
 
     \b
-    Example:
-      escrowctl batch release due.csv
+    Examples:
+      escrowctl batch release due.csv --dry-run
+      escrowctl batch release due.csv --yes --expect-count 40
     """
     session = session_of(context)
     how = check_options(
@@ -151,8 +151,9 @@ def resume(
     """Send what a batch has not sent.
 
     \b
-    Example:
+    Examples:
       escrowctl batch resume b41
+      escrowctl batch resume b41 --yes --rps 5
     """
     session = session_of(context)
     how = check_options(

@@ -17,22 +17,20 @@ from escrowctl.session import Session
 _MOST_CONNECTIONS = 128
 _MOST_RATE = 100_000.0
 
-FileArgument = Annotated[
-    str, typer.Argument(metavar="FILE", help="A CSV file with a header row, or JSON lines; - reads standard input.")
-]
+FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="CSV with header or JSON lines; - for stdin.")]
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The batch, such as b41.")]
 ConcurrencyOption = Annotated[int, typer.Option("--concurrency", metavar="N", help="Requests at once, 1 to 128.")]
 RateOption = Annotated[float | None, typer.Option("--rps", metavar="N", help="At most N rows a second.")]
 CountOption = Annotated[int | None, typer.Option("--expect-count", metavar="N", help="Refuse unless it is N rows.")]
 TotalOption = Annotated[
     list[str] | None,
-    typer.Option("--expect-total", metavar="CODE=AMOUNT", help="Refuse unless the rows add up to this; repeatable."),
+    typer.Option("--expect-total", metavar="CODE=AMOUNT", help="Refuse unless the sum is this; repeatable."),
 ]
 SkipOption = Annotated[bool, typer.Option("--skip-done", help="Leave out rows that are done already.")]
 ResultsOption = Annotated[
     str | None, typer.Option("--results", metavar="FILE", help="Write what became of each row (.csv or .jsonl).")
 ]
-CheckOption = Annotated[bool, typer.Option("--dry-run", help="Check everything that is known here; send nothing.")]
+CheckOption = Annotated[bool, typer.Option("--dry-run", help="Check all that is known here; send nothing.")]
 
 
 class How(NamedTuple):

@@ -36,9 +36,7 @@ _OPERATIONS = {
 } | {"call": ("call_post", "call_put", "call_patch", "call_delete")}
 _AGO = {"m": 60, "h": 3600, "d": 86_400}
 
-StateOption = Annotated[
-    str | None, typer.Option("--state", metavar="STATE", help=f"Only this state: {', '.join(State)}.")
-]
+StateOption = Annotated[str | None, typer.Option("--state", metavar="STATE", help=f"Only {', '.join(State)}.")]
 OperationOption = Annotated[
     str | None, typer.Option("--operation", metavar="WORD", help=f"Only this: {', '.join(_OPERATIONS)}.")
 ]
@@ -61,7 +59,7 @@ def list_entries(
     reference: ReferenceOption = None,
     resource_id: IdOption = None,
 ) -> None:
-    """List the newest writes and their outcomes; -p NAME lists those of one profile.
+    """List the newest writes and their outcomes (-p: of one profile).
 
     \b
     Examples:
@@ -87,23 +85,26 @@ def list_entries(
 def show(
     context: typer.Context, entry: Annotated[str, typer.Argument(metavar="ENTRY", help="An entry's name, such as j12.")]
 ) -> None:
-    """Show one write: what was sent, when, why, and what is known of it.
+    """Show one write: what was sent, when, why, and its outcome.
 
     \b
-    Example:
+    Examples:
       escrowctl journal show j12
+      escrowctl journal show j12 --json
     """
     session = session_of(context)
     session.show(view_entry(session.find_entry(parse_entry_name(entry), reading=True)))
 
 
 def totals(context: typer.Context, since: SinceOption = None, until: UntilOption = None) -> None:
-    """Add up what this journal knows of, by month, profile, operation and currency.
+    """Add up the writes by month, profile, operation and currency.
 
-    Done and unknown writes are added up apart; refused writes and writes that were not sent do not count.
+    Done and unknown writes are added up apart. Refused writes, and writes that were not sent, do
+    not count.
 
     \b
-    Example:
+    Examples:
+      escrowctl journal totals
       escrowctl -p acme-live journal totals --since 2026-11-01
     """
     session = session_of(context)

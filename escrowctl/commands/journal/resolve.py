@@ -85,15 +85,16 @@ def resolve(
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Send it again without being asked.")] = False,
 ) -> None:
-    """Resolve a write whose outcome is unknown: read at the service, or record a decision.
+    """Resolve a write whose outcome is unknown.
 
-    Without a decision it only reads, and records what the service proves; what stays unknown ends with 12.
+    Without a decision it reads at the service, and records what the service proves. If the outcome is still
+    unknown, it exits with 12.
 
     \b
     Examples:
       escrowctl journal resolve j12
-      escrowctl journal resolve j12 --applied --id tx_1 --reason "support ticket 5512"
-      escrowctl journal resolve j12 --not-applied --reason "support ticket 5512"
+      escrowctl journal resolve j12 --applied --id tx_1 --reason "ticket 5512"
+      escrowctl journal resolve j12 --not-applied --reason "ticket 5512"
     """
     session = session_of(context)
     made = parse_id(resource_id) if resource_id is not None else None

@@ -61,11 +61,11 @@ def verify_journal(
         bool, typer.Option("--accept-head", help="Accept the journal although journal.head disagrees.")
     ] = False,
 ) -> None:
-    """Check that the journal is what was written; name the first difference (16).
+    """Check the journal for damage and later changes (exit 16).
 
-    It finds accidents and careless edits. It does not find forgery by a user of this machine: a head that is stored
-    elsewhere (journal export --head) shows that too. Before --accept-head, look for writes that the
-    journal does not have: they are not known here afterwards, and could be done again.
+    It finds accidents and careless edits. A user of this machine can forge the journal; a head that
+    is stored elsewhere (journal export --head) shows that too. Before --accept-head, look for
+    writes that are missing in the journal: they could be sent again afterwards.
 
     \b
     Examples:
@@ -121,7 +121,7 @@ def export(
     format_: Annotated[str, typer.Option("--format", metavar="FORMAT", help="jsonl (everything) or csv.")] = "jsonl",
     head: Annotated[bool, typer.Option("--head", help="Only the chain's head, to store elsewhere.")] = False,
 ) -> None:
-    """Print the complete journal: JSON lines that can be imported, or CSV for a spreadsheet.
+    """Print the journal as JSON lines to import, or as CSV.
 
     \b
     Examples:
@@ -152,7 +152,7 @@ def import_file(
         bool, typer.Option("--restore", help="Become the journal that was exported; only into an empty one.")
     ] = False,
 ) -> None:
-    """Import the entries of another journal, so that the same writes are refused here.
+    """Import another journal, so that its writes are not repeated here.
 
     The complete file is checked first. What was in flight there is unknown here. What is already
     known here does not change, so importing twice is safe.

@@ -24,7 +24,7 @@ def create(
     amount: Annotated[str, typer.Option(metavar="AMOUNT", help="The amount, sent exactly as typed.")],
     currency: Annotated[str, typer.Option(metavar="CODE", help="An ISO 4217 code, such as USD.")],
     reference: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Your own name for it, unique per service; stored locally.")
+        str | None, typer.Option(metavar="TEXT", help="Your own name for it, unique per service.")
     ] = None,
     reason: ReasonOption = None,
     data: DataOption = None,
@@ -35,13 +35,14 @@ def create(
 ) -> None:
     """Create an escrow.
 
-    It is sent once. When no answer comes, its outcome is unknown (exit 12), and an identical create
-    is refused until the first one is resolved. If one was created in the last 15 minutes, escrowctl
-    asks on a live service; scripts say --yes, or better --reference.
+    It is sent once. If no reply comes, its outcome is unknown (12), and an identical create is
+    refused until that one is resolved. On a live service, escrowctl asks before it repeats one that
+    was done in the last 15 minutes; scripts say --yes, or better --reference.
 
     \b
-    Example:
+    Examples:
       escrowctl tx create --amount 99.95 --currency EUR --reference order-8841
+      escrowctl --sandbox tx create --amount 100 --currency USD --dry-run
     """
     session = session_of(context)
     money = parse_money(session, amount, currency)

@@ -27,11 +27,9 @@ def release(
     yes: YesOption = False,
     expect_amount: ExpectAmountOption = None,
     expect_currency: ExpectCurrencyOption = None,
-    skip_released: Annotated[
-        bool, typer.Option("--skip-released", help="Succeed where it is released already.")
-    ] = False,
+    skip_released: Annotated[bool, typer.Option("--skip-released", help="Succeed if it is released already.")] = False,
     allow_unreadable: Annotated[
-        bool, typer.Option("--allow-unreadable", help="Release although its record cannot be read.")
+        bool, typer.Option("--allow-unreadable", help="Release although it cannot be read.")
     ] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the service reports it as released.")] = False,
     deadline: DeadlineOption = "10m",
@@ -41,14 +39,13 @@ def release(
     allow_duplicate: AllowDuplicateOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Release the funds of escrows. This cannot be undone.
-
-    The record is shown and its id (on a live service its amount) is to be typed; scripts say --yes.
-    Then the escrow is read again: accepted is not yet released.
+    """Release the funds of escrows. This cannot be undone. You confirm by typing the id; afterwards
+    the escrow is read again: accepted is not yet released.
 
     \b
-    Example:
-      escrowctl tx release tx_7K2M9QHD --yes --expect-amount 100 --expect-currency USD
+    Examples:
+      escrowctl tx release tx_7K2M9QHD
+      escrowctl tx release tx_7K2M9QHD --yes --expect-amount 100
     """
     session, operation = session_of(context), RELEASE_TRANSACTION
     wanted, several = read_targets(session, operation, ids, asks=not (yes or dry_run), key=idempotency_key)

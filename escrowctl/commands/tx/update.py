@@ -25,21 +25,22 @@ def update(
     data: Annotated[str, typer.Option(metavar="JSON", help="The JSON object to send; @FILE or @- reads one.")],
     yes: YesOption = False,
     allow_unreadable: Annotated[
-        bool, typer.Option("--allow-unreadable", help="Update although its record cannot be read.")
+        bool, typer.Option("--allow-unreadable", help="Update although it cannot be read.")
     ] = False,
     reason: ReasonOption = None,
     idempotency_key: KeyOption = None,
     allow_duplicate: AllowDuplicateOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Update an escrow (the service does not document it).
+    """Update an escrow (the service does not document this call).
 
-    The call was seen in activity listings, answered with 400; its contract is not shown. The record
-    is shown and its id is to be typed; scripts say --yes.
+    The call was seen in activity listings, answered with 400; its contract is not shown. The
+    escrow is shown, and you type its id to confirm.
 
     \b
-    Example:
+    Examples:
       escrowctl tx update tx_7K2M9QHD --data '{"note": "checked"}'
+      escrowctl tx update tx_7K2M9QHD --data @note.json --dry-run
     """
     session = session_of(context)
     resource_id = parse_id(transaction_id)

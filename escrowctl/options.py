@@ -113,7 +113,9 @@ def _show_help(context: Any, _option: Any, value: Any) -> None:
         raise typer.Exit
 
 
-def _make_options() -> list[TyperOption]:
+def make_shared_options() -> list[TyperOption]:
+    """Return the shared options, for one command."""
+
     # The parameters have Typer's names.
     def value(*names: str, help: str, metavar: str, type: Any = str, keep: Any = _keep) -> TyperOption:  # noqa: A002
         return TyperOption(
@@ -159,7 +161,7 @@ class _Sharing:
         """Return the command's parameters, then the shared options."""
         if self._with_shared is None:
             own = super().get_params(ctx)  # type: ignore[misc] # the class it is mixed into
-            self._with_shared = [*own, *_make_options()]
+            self._with_shared = [*own, *make_shared_options()]
         return self._with_shared
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

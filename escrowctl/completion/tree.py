@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from escrowctl.contract.money import MINOR_DIGITS
+from escrowctl.topics.topic import TOPICS
 
 _CHOICES = {
     "--color": ("auto", "always", "never"),
@@ -17,7 +18,6 @@ _CACHED_ARGUMENTS = {("tx", "ID"): "transaction", ("user", "ID"): "user", ("auth
 """Where names from the cache are offered: option, or group and argument -> the kind (see `completion.cache`)."""
 
 _SHELLS = (("bash", "bash 4 and newer"), ("zsh", "zsh 5"), ("fish", "fish 3"))
-_TOPICS = (("exit-codes", "What each exit code means."), ("environment", "The environment variables."))
 
 
 class Flag(NamedTuple):
@@ -82,7 +82,8 @@ def _arguments(path: tuple[str, ...], parent: Any) -> tuple[tuple[str, str], ...
         case ("completion", "install"):
             return _SHELLS
         case ("help",):
-            return _TOPICS + tuple((name, _first_sentence(child.help)) for name, child in parent.commands.items())
+            commands = {name: _first_sentence(child.help) for name, child in parent.commands.items()}
+            return tuple((commands | TOPICS).items())
         case ("config", "get" | "set" | "unset"):
             return tuple(_settings(readable=path[1] == "get"))
         case _:
@@ -90,12 +91,12 @@ def _arguments(path: tuple[str, ...], parent: Any) -> tuple[tuple[str, str], ...
 
 
 def _settings(*, readable: bool) -> Iterator[tuple[str, str]]:
-    from escrowctl.config.profiles import SETTINGS, ConfigFile  # noqa: PLC0415 - it imports pydantic
+    from escrowctl.config.profiles import ALL_SETTINGS  # noqa: PLC0415 - it imports pydantic
 
-    for name, field in {"default_profile": ConfigFile.model_fields["default_profile"], **SETTINGS}.items():
+    for name, field in ALL_SETTINGS.items():
         # Caps are a table: each currency is a setting.
         if name != "caps":
-            yield name, field.description or ""
+            yield name, field.title or ""
     if readable:
         yield from (
             ("profile", "the chosen profile"),

@@ -1,8 +1,8 @@
 """The shape of config.toml: profiles, which of them is the default, and the settings by name.
 
 pydantic costs as much start-up as the rest of a command together, so this module is imported only
-where a config file exists or is written. Each field's description completes "X should be ...", and
-is shown when it is not.
+where a config file exists or is written. Each field's title says what it is for, in `escrowctl help
+settings`; its description completes "X should be ...", and is shown when it is not.
 """
 
 import re
@@ -49,52 +49,103 @@ class _Strict(BaseModel):
 class ReplyPointers(_Strict):
     """Where this service's replies hold the fields escrowctl needs, as JSON Pointers (RFC 6901)."""
 
-    id: _Pointer | None = Field(default=None, description=_POINTER)
-    status: _Pointer | None = Field(default=None, description=_POINTER)
-    amount: _Pointer | None = Field(default=None, description=_POINTER)
-    currency: _Pointer | None = Field(default=None, description=_POINTER)
+    id: _Pointer | None = Field(
+        default=None, title="where a reply has the id: a JSON Pointer, such as /data/id", description=_POINTER
+    )
+    status: _Pointer | None = Field(default=None, title="where a reply has the status", description=_POINTER)
+    amount: _Pointer | None = Field(default=None, title="where a reply has the amount", description=_POINTER)
+    currency: _Pointer | None = Field(default=None, title="where a reply has the currency", description=_POINTER)
 
 
 class Statuses(_Strict):
     """Which of the service's statuses mean what."""
 
-    released: list[_Text] = Field(default=[], description='a list of statuses, such as ["released"]')
-    pending: list[_Text] = Field(default=[*PENDING], description='a list of statuses, such as ["queued"]')
-    failed: list[_Text] = Field(default=[*FAILED], description='a list of statuses, such as ["declined"]')
+    released: list[_Text] = Field(
+        default=[],
+        title='statuses that mean released, such as ["released"]',
+        description='a list of statuses, such as ["released"]',
+    )
+    pending: list[_Text] = Field(
+        default=[*PENDING],
+        title="statuses that mean accepted, but not yet released",
+        description='a list of statuses, such as ["queued"]',
+    )
+    failed: list[_Text] = Field(
+        default=[*FAILED],
+        title="statuses that mean created, but failed (16)",
+        description='a list of statuses, such as ["declined"]',
+    )
 
 
 class WebhookManner(_Strict):
     """What this service calls the fields of a new webhook."""
 
-    url_field: _Text = Field(default="url", description=_FIELD_NAME)
-    events_field: _Text = Field(default="events", description=_FIELD_NAME)
+    url_field: _Text = Field(
+        default="url", title="the field in which webhook create sends --url", description=_FIELD_NAME
+    )
+    events_field: _Text = Field(default="events", title="the field in which it sends --event", description=_FIELD_NAME)
 
 
 class Profile(_Strict):
     """One service, as `[profiles.NAME]` in config.toml describes it."""
 
-    base_url: str = Field(description="the service's base URL, such as https://escrow.example.com")
-    mode: Literal["test", "live"] | None = Field(default=None, description='"test" or "live"')
-    api_prefix: Annotated[str, StringConstraints(pattern=API_PREFIX)] = Field(
-        default=DEFAULT_API_PREFIX, description="a path such as /api/v1"
+    base_url: str = Field(
+        title="the service's base URL; all that a profile needs",
+        description="the service's base URL, such as https://escrow.example.com",
     )
-    api_key_file: _Text | None = Field(default=None, description="the path of a file that holds the key")
-    read_only: bool = Field(default=False, description=_TRUTH)
-    caps: dict[str, str | int] = Field(default={}, description='a currency code with an amount, such as EUR = "5000"')
+    mode: Literal["test", "live"] | None = Field(
+        default=None, title="test or live; without it live, for loopback test", description='"test" or "live"'
+    )
+    api_prefix: Annotated[str, StringConstraints(pattern=API_PREFIX)] = Field(
+        default=DEFAULT_API_PREFIX, title="the path before those of the interface", description="a path such as /api/v1"
+    )
+    api_key_file: _Text | None = Field(
+        default=None,
+        title="a file with the key (0600); not needed with auth login",
+        description="the path of a file that holds the key",
+    )
+    read_only: bool = Field(default=False, title="true: no write is sent", description=_TRUTH)
+    caps: dict[str, str | int] = Field(
+        default={},
+        title='most that a UTC day may move, such as caps.EUR = "5000"',
+        description='a currency code with an amount, such as EUR = "5000"',
+    )
     timeout: Annotated[int | float, Field(gt=0, le=MAX_TIMEOUT)] | None = Field(
-        default=None, description=f"seconds above 0 and at most {MAX_TIMEOUT:g}"
+        default=None,
+        title="seconds for one attempt; without it 30 for reads, 60 for writes",
+        description=f"seconds above 0 and at most {MAX_TIMEOUT:g}",
     )
     status: Statuses = Field(default=Statuses(), description="a table of statuses")
     reply: ReplyPointers = Field(default=ReplyPointers(), description="a table of JSON Pointers")
     webhook: WebhookManner = Field(default=WebhookManner(), description="a table about webhooks")
-    reference_field: _Text | None = Field(default=None, description="the name of the field that takes --reference")
-    currencies: list[_CurrencyCode] = Field(default=[], description='a list of currency codes, such as ["XTS"]')
-    idempotency: Literal["none", "header"] = Field(default="none", description='"none" or "header"')
-    retry_throttled: bool = Field(default=False, description=_TRUTH)
-    account: Annotated[str, StringConstraints(pattern=_NAME)] | None = Field(default=None, description=_NAME_IS)
-    service_id: Annotated[str, StringConstraints(pattern=_NAME)] | None = Field(default=None, description=_NAME_IS)
+    reference_field: _Text | None = Field(
+        default=None,
+        title="the field in which --reference is sent; without it, it is not sent",
+        description="the name of the field that takes --reference",
+    )
+    currencies: list[_CurrencyCode] = Field(
+        default=[],
+        title='currency codes beyond ISO 4217, such as ["XTS"]',
+        description='a list of currency codes, such as ["XTS"]',
+    )
+    idempotency: Literal["none", "header"] = Field(
+        default="none",
+        title='"header" if the service deduplicates by Idempotency-Key',
+        description='"none" or "header"',
+    )
+    retry_throttled: bool = Field(
+        default=False, title="true: the service rejects throttled requests before it processes them", description=_TRUTH
+    )
+    account: Annotated[str, StringConstraints(pattern=_NAME)] | None = Field(
+        default=None, title="a name: the keys with it are one account, other names are others", description=_NAME_IS
+    )
+    service_id: Annotated[str, StringConstraints(pattern=_NAME)] | None = Field(
+        default=None, title="a name: the base URLs with it are one service", description=_NAME_IS
+    )
     journal_id: Annotated[str, StringConstraints(pattern=_UUID)] | None = Field(
-        default=None, description="a journal's id, as `escrowctl config path` prints it"
+        default=None,
+        title="the only journal that live writes may use (17 with any other)",
+        description="a journal's id, as `escrowctl config path` prints it",
     )
 
     @field_validator("reference_field")
@@ -121,7 +172,9 @@ class Profile(_Strict):
 class ConfigFile(_Strict):
     """All of config.toml."""
 
-    default_profile: _ProfileName | None = Field(default=None, description="the name of a profile")
+    default_profile: _ProfileName | None = Field(
+        default=None, title="the profile that is used without -p", description="the name of a profile"
+    )
     profiles: dict[_ProfileName, Profile] = Field(
         default={}, description="a table with a name of 1 to 64 letters, digits, hyphens and underscores"
     )
@@ -139,6 +192,9 @@ def _list_settings() -> dict[str, FieldInfo]:
 
 SETTINGS = _list_settings()
 """A profile's settings by dotted name, such as `reply.id`, in the order of the model."""
+
+ALL_SETTINGS = {"default_profile": ConfigFile.model_fields["default_profile"], **SETTINGS}
+"""These, and the setting that is no profile's."""
 
 
 def find_default(name: str) -> object:
@@ -191,7 +247,7 @@ def parse_name(text: str, *, profile: str | None) -> tuple[str, ...]:
         rest = path[2:]
     if rest and not is_setting(rest) and (len(rest) > 1 or rest[0] not in Profile.model_fields):
         name = ".".join(rest)
-        raise bad_value(f'there is no setting "{name}"{nearest(name, ("default_profile", *SETTINGS))}.')
+        raise bad_value(f'there is no setting "{name}"{nearest(name, tuple(ALL_SETTINGS))}.')
     if path[0] == "profiles":
         return path
     if profile is None:

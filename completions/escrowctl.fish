@@ -46,7 +46,7 @@ function __escrowctl_at --description 'whether the command line is at this comma
             case '-*'
             case '*'
                 set -l longer (string join " " $path $word)
-                if contains -- $longer 'tx' 'tx create' 'tx get' 'tx release' 'tx list' 'tx update' 'user' 'user get' 'webhook' 'webhook create' 'webhook list' 'batch' 'batch create' 'batch release' 'batch resume' 'batch list' 'batch show' 'batch rejects' 'batch drop' 'journal' 'journal list' 'journal show' 'journal resolve' 'journal totals' 'journal verify' 'journal export' 'journal import' 'auth' 'auth login' 'auth logout' 'auth status' 'auth switch' 'config' 'config path' 'config list' 'config get' 'config set' 'config unset' 'sandbox' 'sandbox serve' 'sandbox status' 'sandbox reset' 'api' 'completion' 'completion bash' 'completion zsh' 'completion fish' 'completion install' 'help'
+                if contains -- $longer 'tx' 'tx create' 'tx get' 'tx release' 'tx list' 'tx update' 'user' 'user get' 'webhook' 'webhook create' 'webhook list' 'batch' 'batch create' 'batch release' 'batch resume' 'batch list' 'batch show' 'batch rejects' 'batch drop' 'journal' 'journal list' 'journal show' 'journal resolve' 'journal totals' 'journal verify' 'journal export' 'journal import' 'auth' 'auth login' 'auth logout' 'auth status' 'auth switch' 'config' 'config path' 'config list' 'config get' 'config set' 'config unset' 'sandbox' 'sandbox serve' 'sandbox status' 'sandbox reset' 'api' 'completion' 'completion bash' 'completion zsh' 'completion fish' 'completion install' 'help' 'version'
                     set path $path $word
                 end
         end
@@ -65,6 +65,7 @@ complete -c escrowctl -n '__escrowctl_at' -a sandbox -d 'Serve, inspect and empt
 complete -c escrowctl -n '__escrowctl_at' -a api -d 'Call any path of the service, and show the complete reply.'
 complete -c escrowctl -n '__escrowctl_at' -a completion -d 'Print or install completion scripts for shells.'
 complete -c escrowctl -n '__escrowctl_at' -a help -d 'Explain a topic or a command; without a name, list the topics.'
+complete -c escrowctl -n '__escrowctl_at' -a version -d 'Print the versions, the paths and the journal'\''s format.'
 complete -c escrowctl -n '__escrowctl_at' -l profile -s p -x -a '(__escrowctl_cached profile)' -d 'The profile in config.toml to use.'
 complete -c escrowctl -n '__escrowctl_at' -l sandbox -d 'Use the built-in sandbox: no network, no real money.'
 complete -c escrowctl -n '__escrowctl_at' -l base-url -x -d 'The service'\''s base URL.'
@@ -1029,6 +1030,7 @@ complete -c escrowctl -n '__escrowctl_at help' -a sandbox -d 'Serve, inspect and
 complete -c escrowctl -n '__escrowctl_at help' -a api -d 'Call any path of the service, and show the complete reply.'
 complete -c escrowctl -n '__escrowctl_at help' -a completion -d 'Print or install completion scripts for shells.'
 complete -c escrowctl -n '__escrowctl_at help' -a help -d 'Explain a topic or a command; without a name, list the topics.'
+complete -c escrowctl -n '__escrowctl_at help' -a version -d 'Print the versions, the paths and the journal'\''s format.'
 complete -c escrowctl -n '__escrowctl_at help' -a options -d 'The options that every command understands.'
 complete -c escrowctl -n '__escrowctl_at help' -a settings -d 'The settings of a profile in config.toml.'
 complete -c escrowctl -n '__escrowctl_at help' -a environment -d 'The environment variables, and what outranks them.'
@@ -1048,3 +1050,18 @@ complete -c escrowctl -n '__escrowctl_at help' -l debug -d 'Print requests and r
 complete -c escrowctl -n '__escrowctl_at help' -l no-input -d 'Never ask; refuse where a confirmation is needed.'
 complete -c escrowctl -n '__escrowctl_at help' -l version -s V -d 'Print the version.'
 complete -c escrowctl -n '__escrowctl_at help' -l help -s h -d 'Show the help of the command.'
+complete -c escrowctl -n '__escrowctl_at version' -l profile -s p -x -a '(__escrowctl_cached profile)' -d 'The profile in config.toml to use.'
+complete -c escrowctl -n '__escrowctl_at version' -l sandbox -d 'Use the built-in sandbox: no network, no real money.'
+complete -c escrowctl -n '__escrowctl_at version' -l base-url -x -d 'The service'\''s base URL.'
+complete -c escrowctl -n '__escrowctl_at version' -l config -r -F -d 'Another config file.'
+complete -c escrowctl -n '__escrowctl_at version' -l timeout -x -d 'Seconds for one attempt, in total.'
+complete -c escrowctl -n '__escrowctl_at version' -l json -d 'Print JSON on stdout, and JSON lines on stderr.'
+complete -c escrowctl -n '__escrowctl_at version' -l fields -x -d 'Show these fields only, such as id,status,amount.'
+complete -c escrowctl -n '__escrowctl_at version' -l raw -d 'Show the whole reply as JSON, with its envelope; of an error, its body.'
+complete -c escrowctl -n '__escrowctl_at version' -l color -x -a 'auto always never' -d 'auto, always or never.'
+complete -c escrowctl -n '__escrowctl_at version' -l quiet -s q -d 'Print ids only, and no notes.'
+complete -c escrowctl -n '__escrowctl_at version' -l verbose -s v -d 'Print a line for each request.'
+complete -c escrowctl -n '__escrowctl_at version' -l debug -d 'Print requests and replies (secrets as ***), and tracebacks.'
+complete -c escrowctl -n '__escrowctl_at version' -l no-input -d 'Never ask; refuse where a confirmation is needed.'
+complete -c escrowctl -n '__escrowctl_at version' -l version -s V -d 'Print the version.'
+complete -c escrowctl -n '__escrowctl_at version' -l help -s h -d 'Show the help of the command.'

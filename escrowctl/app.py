@@ -95,14 +95,14 @@ NOUNS: dict[str, tuple[str, dict[str, str]]] = {
 }
 """Noun -> its summary, and its verbs with the function in `escrowctl.commands` that does each."""
 
-_OTHERS = {"api": "api.call", "help": "help.show"}
+_OTHERS = {"api": "api.call", "help": "help.show", "version": "version.show"}
 """Commands without a noun."""
 
-_LISTED_LAST = frozenset({"completion", "help"})
+_LISTED_LAST = frozenset({"completion", "help", "version"})
 """The commands about the program itself; before them, commands are listed in the order of use."""
 
 LOCAL = (
-    *("help", "config", "completion", "sandbox", "auth switch", "auth logout"),
+    *("help", "version", "config", "completion", "sandbox", "auth switch", "auth logout"),
     *("batch list", "batch show", "batch rejects", "batch drop"),
     *(f"journal {verb}" for verb in NOUNS["journal"][1] if verb != "resolve"),
 )

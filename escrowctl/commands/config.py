@@ -32,21 +32,25 @@ def path(context: typer.Context) -> None:
       escrowctl config path --json | jq -r .journal
     """
     session = session_of(context)
+    paths = find_paths(session)
+    shown = {**paths, "journal_id": _journal_id(session, Path(paths["journal"]))}
+    fields = tuple((name, _text(value)) for name, value in shown.items())
+    session.show(View(dict(shown), paths["config"], fields))
+
+
+def find_paths(session: Session) -> dict[str, str]:
+    """Return the paths of config, credentials, state, cache and journal; a key that is in one is not shown."""
     folders = session.folders
     config, _ = find_config_path(session.options.config, session.runtime.environ, folders)
-    journal = folders.state / "journal.db"
     found = {
-        "config": str(config),
-        "credentials": str(folders.config / FILE_NAME),
-        "state": str(folders.state),
-        "cache": str(folders.cache),
-        "journal": str(journal),
-        "journal_id": _journal_id(session, journal),
+        "config": config,
+        "credentials": folders.config / FILE_NAME,
+        "state": folders.state,
+        "cache": folders.cache,
+        "journal": folders.state / "journal.db",
     }
     session.learn_stored_keys()
-    shown = {name: session.keys.star(value) for name, value in found.items()}
-    fields = tuple((name, _text(value)) for name, value in shown.items())
-    session.show(View(dict(shown), text_of(shown["config"]), fields))
+    return {name: text_of(session.keys.star(str(path))) for name, path in found.items()}
 
 
 def list_all(context: typer.Context) -> None:

@@ -56,6 +56,7 @@ FILE_TESTS: dict[str, tuple[str, ...]] = {
         "test_a_live_write_is_refused_on_another_journal",
     ),
     "cli/test_resolve.py": ("test_read_does_not_overwrite_a_newer_record", "test_key_in_a_reason_or_id_is_refused"),
+    "cli/test_version.py": ("test_version_reports_the_paths_and_format_that_are_used",),
     "cli/test_webhooks.py": ("test_the_journal_names_a_webhook_creation",),
 }
 """File -> its tests; `*`: all of them."""

@@ -1,0 +1,36 @@
+"""`escrowctl version`: what a bug report needs to know of this installation."""
+
+import typer
+
+from escrowctl import __version__
+from escrowctl.session import session_of
+
+
+def show(context: typer.Context) -> None:
+    """Print the versions, the paths and the journal's format.
+
+    escrowctl --version prints the version of escrowctl alone.
+
+    \b
+    Examples:
+      escrowctl version
+      escrowctl version --json | jq -r .journal
+    """
+    # The help of the tree imports this module; what the command needs is imported where it runs.
+    import platform  # noqa: PLC0415
+
+    from escrowctl.commands.config import find_paths  # noqa: PLC0415
+    from escrowctl.contract.json import JsonValue, Number  # noqa: PLC0415
+    from escrowctl.journal.sqlite.schema import VERSION as JOURNAL_FORMAT  # noqa: PLC0415
+    from escrowctl.output.view import View, text_of  # noqa: PLC0415
+
+    session = session_of(context)
+    paths = find_paths(session)
+    found: dict[str, JsonValue] = {
+        "version": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        **{name: paths[name] for name in ("config", "journal", "cache")},
+        "journal_format": Number(str(JOURNAL_FORMAT)),
+    }
+    session.show(View(found, __version__, tuple((name, text_of(value)) for name, value in found.items())))

@@ -6,8 +6,6 @@ import typer
 
 from escrowctl.errors import bad_value
 from escrowctl.session import session_of
-from escrowctl.topics.tables import fold, tabulate
-from escrowctl.topics.topic import TOPICS, read_topic
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,29 +22,29 @@ def show(
       escrowctl help exit-codes
       escrowctl help tx create
     """
+    # The help of the tree imports this module: it does not pay for the topics.
+    from escrowctl.topics.topic import TOPICS, list_topics, read_topic  # noqa: PLC0415
+
     # Quoted, the words of a command are one.
     words = [word for given in topic or [] for word in given.split()]
-    console = session_of(context).console
+    tree: Any = context.find_root().command
     if not words:
-        console.data(_list_topics(context.find_root().command))
+        text: str | None = list_topics(tree.commands)
     elif words[0] in TOPICS and len(words) == 1:
-        console.data(read_topic(words[0]).rstrip("\n"))
+        text = read_topic(words[0])
     else:
-        console.data(_help_of(context, words))
+        text = _help_of(context, words)
+    if text is None:
+        raise bad_value(f'there is no command or topic "{" ".join(words)}"; topics: {", ".join(TOPICS)}.')
+    session_of(context).console.data(text.rstrip("\n"))
 
 
-def _list_topics(tree: Any) -> str:
-    return (
-        f"Topics, to read with escrowctl help TOPIC:\n\n{tabulate(TOPICS.items())}\n"
-        f"Commands, to read with escrowctl help COMMAND:\n\n{fold(' '.join(tree.commands)).rstrip()}"
-    )
-
-
-def _help_of(context: typer.Context, words: "Sequence[str]") -> str:
+def _help_of(context: typer.Context, words: "Sequence[str]") -> str | None:
+    """Return the help of a command; None where there is no such command."""
     found: Any = context.find_root()
     for word in words:
         command = found.command.get_command(found, word) if hasattr(found.command, "get_command") else None
         if command is None:
-            raise bad_value(f'there is no command or topic "{" ".join(words)}"; topics: {", ".join(TOPICS)}.')
+            return None
         found = type(found)(command, info_name=word, parent=found)
     return str(found.get_help())

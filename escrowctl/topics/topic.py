@@ -1,8 +1,9 @@
 """The topics by name, and the text of each."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
-from escrowctl.topics.tables import TABLES
+from escrowctl.topics.tables import TABLES, fold, tabulate
 
 TOPICS = {
     "options": "The options that every command understands.",
@@ -13,6 +14,14 @@ TOPICS = {
 """Each topic and its summary, in the order in which they are listed. The text is in NAME.txt, next to this module."""
 
 _TABLE = "@TABLE@\n"
+
+
+def list_topics(commands: Iterable[str]) -> str:
+    """Return the topics with their summaries, and the names of the commands."""
+    return (
+        f"Topics, to read with escrowctl help TOPIC:\n\n{tabulate(TOPICS.items())}\n"
+        f"Commands, to read with escrowctl help COMMAND:\n\n{fold(' '.join(commands))}"
+    )
 
 
 def read_topic(name: str) -> str:

@@ -128,7 +128,6 @@ NOT_PRINTED = {
     ("config/profiles.py", "most that a UTC day"): _TOPIC,
     ("errors.py", ""): _TOPIC,
     ("contract/operations.py", "the service does not document"): "data, for the table of operations",
-    ("commands/help.py", "Topics, to read"): _TOPIC,
     ("config/file.py", "another process"): _OTHER_PROCESS,
     ("config/keys.py", "the base URL from"): _NEVER,
     ("config/service.py", "the API key appears"): "tests/faults/test_misplaced_keys.py",

@@ -3,6 +3,7 @@
 A command is imported when it is first looked up, so that the others do not pay for it.
 """
 
+import shlex
 from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
@@ -10,7 +11,7 @@ from typing import Any
 
 import typer
 
-from escrowctl.errors import ErrorCode, EscrowctlError, ExitCode, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, ExitCode, Hint, Hints, command, not_sent
 from escrowctl.options import SharedCommand, SharedGroup
 from escrowctl.session import Session, session_of
 
@@ -116,6 +117,9 @@ _KEY_OPTIONS = frozenset(
 _RENAMED = {"--despite": "--allow-duplicate", "--unread": "--allow-unreadable", "--ok-if-released": "--skip-released"}
 """Option names of earlier versions, and what they are called now."""
 
+_FORMAT_OPTIONS = frozenset({"--output", "-o", "--format"})
+"""Names that people try for the option that asks for JSON."""
+
 _NO_KEY_HERE = "API keys are not accepted on the command line: they would show in ps and in shell history"
 _WAYS_OF_A_KEY = (
     "escrowctl auth login asks for the key",
@@ -136,6 +140,13 @@ class _LazyGroup(SharedGroup):
         if isinstance(found, partial):
             found = self.commands[cmd_name] = found()
         return found
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that the words begin with; raises EscrowctlError (exit 2) where there is none."""
+        # What looks like an option is Typer's to report.
+        if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            raise _no_such_command(ctx.command_path.split()[1:], args)
+        return super().resolve_command(ctx, args)
 
 
 def _make_command(name: str, place: str) -> Any:
@@ -202,30 +213,50 @@ def run(argv: Sequence[str], session: Session) -> None:
     Raises EscrowctlError (exit 2) for what cannot be parsed, KeyboardInterrupt where a command that
     Ctrl-C ends on purpose returned `INTERRUPTED`, and what the command raises.
     """
-    command = make_tree()
+    tree = make_tree()
     # Where _ESCROWCTL_COMPLETE is set, Typer would print its completion instead. No variable has this name.
     no_variable = "="
     try:
-        ended = command.main(
+        ended = tree.main(
             args=list(argv), prog_name="escrowctl", complete_var=no_variable, standalone_mode=False, obj=session
         )
     except typer.TyperException as error:
-        raise _as_expected(error) from error
+        raise _as_expected(error, argv) from error
     if ended == ExitCode.INTERRUPTED:
         raise KeyboardInterrupt
 
 
-def _as_expected(error: typer.TyperException) -> EscrowctlError:
+def _no_such_command(group: list[str], words: list[str]) -> EscrowctlError:
+    from escrowctl.suggestions import suggest_line  # noqa: PLC0415 - for mistakes only
+
+    tree: dict[str, tuple[str, ...]] = {noun: tuple(verbs) for noun, (_, verbs) in NOUNS.items()}
+    meant = suggest_line([*group, *words], tree | dict.fromkeys(_OTHERS, ()))
+    hint = command(meant, "did you mean") if meant else " ".join(("escrowctl", *group, "--help"))
+    return not_sent(ErrorCode.USAGE, f'there is no command "{" ".join((*group, words[0]))}".', hint=hint, effect="")
+
+
+def _without_format(option: str, argv: Sequence[str]) -> tuple[str, Hint]:
+    """Return that there is no such option, and the line that asks for JSON, where it asked for that."""
+    from escrowctl.suggestions import suggest_json  # noqa: PLC0415 - for mistakes only
+
+    meant = suggest_json(argv, option)
+    hint = Hint(shlex.join(("escrowctl", *meant)), "did you mean") if meant else Hint("escrowctl help options")
+    return f"there is no option {option}", hint
+
+
+def _as_expected(error: typer.TyperException, argv: Sequence[str]) -> EscrowctlError:
     message = error.format_message()
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "escrowctl"
-    hint: tuple[str, ...] = (f"{path} --help",)
+    hint: Hints = (f"{path} --help",)
     option = getattr(error, "option_name", None)
-    if option in _RENAMED:
+    if option in _FORMAT_OPTIONS:
+        message, hint = _without_format(option, argv)
+    elif option in _RENAMED:
         message = f"{option} is now {_RENAMED[option]}"
     elif option in _KEY_OPTIONS:
         message, hint = f"there is no {option}. {_NO_KEY_HERE}", _WAYS_OF_A_KEY
-    elif "extra argument" in message and hint == ("escrowctl auth login --help",):
+    elif "extra argument" in message and path == "escrowctl auth login":
         # The extra word may be a key: it is not shown again.
         message, hint = f"auth login takes options only. {_NO_KEY_HERE}", _WAYS_OF_A_KEY
     message = message.strip()

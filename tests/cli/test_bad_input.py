@@ -166,7 +166,7 @@ def test_id_that_does_not_fit_a_path_is_refused(
         (("tx", "release", "-", "--yes"), "tx_1\nnull\n", '"null" is not a transaction id'),
         (("tx", "get", "tx_1", "-"), "tx_2\n", "give it alone"),
         (("tx", "create", "--amount", "5"), "", "Missing option '--currency'"),
-        (("tx", "creat"), "", "Did you mean 'create'?"),
+        (("tx", "creat"), "", "did you mean: escrowctl tx create"),
         (("tx", "create", "--amount", "5", "--amount", "6", "--currency", "USD"), "", "--amount is given twice"),
         (("-p", "a", "-p", "b", "tx", "get", "tx_1"), "", "--profile is given twice"),
         (("-p", "a", "tx", "get", "tx_1", "-p", "b"), "", "--profile is given twice"),

@@ -9,7 +9,13 @@ TOPICS = {
     "options": "The options that every command understands.",
     "settings": "The settings of a profile in config.toml.",
     "environment": "The environment variables, and what outranks them.",
+    "output": "Tables, tab-separated text, JSON: what is printed where.",
     "exit-codes": "What each exit code means.",
+    "batch": "Files of rows: columns, checks, stopping and resuming.",
+    "journal": "The record of every write; unknown outcomes, backups.",
+    "money-safety": "How paying twice is prevented, and what to do when unsure.",
+    "sandbox": "Everything without an account and without real money.",
+    "contract": "What the service's interface leaves open, and how it is treated.",
 }
 """Each topic and its summary, in the order in which they are listed. The text is in NAME.txt, next to this module."""
 

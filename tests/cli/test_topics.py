@@ -47,7 +47,9 @@ def test_commands_and_options_in_a_topic_exist(topic: str, run: Run) -> None:
 
 
 def find(words: list[str]) -> bool:
-    """Whether the line is that of a command."""
+    """Whether the line is that of a command, or asks for the help of a group."""
+    if words[1:] == ["--help"]:
+        return (words[0],) in NODES
     return any((path := tuple(words[:count])) in NODES and not has_verbs(path) for count in (1, 2))
 
 

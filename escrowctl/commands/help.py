@@ -23,6 +23,8 @@ def show(
       escrowctl help tx create
     """
     # The help of the tree imports this module: it does not pay for the topics.
+    from escrowctl.completion.tree import read_tree  # noqa: PLC0415
+    from escrowctl.man_page import render  # noqa: PLC0415
     from escrowctl.topics.topic import TOPICS, list_topics, read_topic  # noqa: PLC0415
 
     # Quoted, the words of a command are one.
@@ -30,6 +32,8 @@ def show(
     tree: Any = context.find_root().command
     if not words:
         text: str | None = list_topics(tree.commands)
+    elif words == ["man"]:
+        text = render(read_tree(tree))
     elif words[0] in TOPICS and len(words) == 1:
         text = read_topic(words[0])
     else:

@@ -1,5 +1,6 @@
 """The command tree as plain data, for scripts that do not start the program."""
 
+import inspect
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ class Flag(NamedTuple):
     names: tuple[str, ...]
     summary: str
     takes_value: bool
+    metavar: str = ""
     choices: tuple[str, ...] = ()
     is_file: bool = False
     cached: str | None = None
@@ -34,12 +36,17 @@ class Flag(NamedTuple):
 class Node(NamedTuple):
     """A command or group; `path` is what is typed, such as `("tx", "create")`.
 
-    `takes_file`: it has an argument FILE.
+    `text` is its complete help, `usage` its first line, `arguments` their metavars and help, `words` what may
+    follow. `takes_file`: it has an argument FILE.
     """
 
     path: tuple[str, ...]
     summary: str
     flags: tuple[Flag, ...]
+    text: str = ""
+    usage: str = ""
+    arguments: tuple[tuple[str, str], ...] = ()
+    is_group: bool = False
     words: tuple[tuple[str, str], ...] = ()
     cached: str | None = None
     takes_file: bool = False
@@ -61,16 +68,20 @@ def _walk(command: Any, path: tuple[str, ...], parent: Any) -> Iterator[Node]:
     context = Context(command, parent=parent, info_name=path[-1] if path else "escrowctl", help_option_names=[])
     children = {name: command.get_command(context, name) for name in getattr(command, "commands", {})}
     parameters = command.get_params(context)
-    arguments = [one.metavar.strip("[].") for one in parameters if one.param_type_name == "argument"]
-    places = [(path[0], name) for name in arguments]
+    arguments = [(one.metavar, one.help) for one in parameters if one.param_type_name == "argument"]
+    places = [(path[0], metavar.strip("[].")) for metavar, _ in arguments]
     yield Node(
         path=path,
         summary=_first_sentence(command.help),
         flags=tuple(_flag(option) for option in parameters if option.param_type_name == "option"),
+        text=inspect.cleandoc(command.help),
+        usage=" ".join((context.command_path, *command.collect_usage_pieces(context))),
+        arguments=tuple(arguments),
+        is_group=bool(children),
         words=tuple((name, _first_sentence(child.help)) for name, child in children.items())
         + _arguments(path, parent.command if parent else None),
         cached=next((_CACHED_ARGUMENTS[place] for place in places if place in _CACHED_ARGUMENTS), None),
-        takes_file="FILE" in arguments,
+        takes_file=any(metavar == "FILE" for metavar, _ in arguments),
     )
     for name, child in children.items():
         yield from _walk(child, (*path, name), context)
@@ -111,6 +122,7 @@ def _flag(option: Any) -> Flag:
         names=tuple(option.opts),
         summary=_first_sentence(option.help),
         takes_value=not option.is_flag,
+        metavar=option.metavar or "",
         choices=_CHOICES.get(long, ()),
         is_file=long in _FILES,
         cached=_CACHED_VALUES.get(long),

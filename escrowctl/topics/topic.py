@@ -23,10 +23,11 @@ _TABLE = "@TABLE@\n"
 
 
 def list_topics(commands: Iterable[str]) -> str:
-    """Return the topics with their summaries, and the names of the commands."""
+    """Return the topics with their summaries, the names of the commands, and how to read all of it."""
     return (
         f"Topics, to read with escrowctl help TOPIC:\n\n{tabulate(TOPICS.items())}\n"
-        f"Commands, to read with escrowctl help COMMAND:\n\n{fold(' '.join(commands))}"
+        f"Commands, to read with escrowctl help COMMAND:\n\n{fold(' '.join(commands))}\n"
+        "All of it as a manual page: escrowctl help man | man -l -\n"
     )
 
 

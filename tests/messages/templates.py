@@ -28,6 +28,7 @@ NO_MODULES = {
     "sandbox/transactions.py": "bodies of the sandbox's replies (tests/sandbox)",
     "contract/currencies.py": "lists of currency codes",
     "contract/redaction.py": "names of fields that hold secrets",
+    "man_page.py": "the manual page (tests/cli/test_man_page.py)",
     "topics/*.py": "texts of `escrowctl help` (tests/cli/test_topics.py)",
     "crash_report.py": "the layout of a report file",
 }

@@ -4,7 +4,7 @@ Ids and amounts are complete; the other columns get the room that is left, by im
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Iterator
 from datetime import datetime
 from io import StringIO
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from escrowctl.runtime import ago
 _WHOLE = frozenset({"id", "entry"})
 """Columns of ids: they are copied, so they are never folded."""
 
-_AMOUNTS = frozenset({"amount"})
+_AMOUNTS = frozenset({"amount", "done_amount", "unknown_amount"})
 _TIMES = frozenset({"created", "sent"})
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII)
 """RFC 3339 section 5.6, as far as services write it."""
@@ -25,7 +25,7 @@ GAP = 2
 """Cells between two columns."""
 
 _LEAST_IMPORTANT = ("profile", "reference", "created", "sent", "events", "operation")
-"""What goes first where there is no room; what is not among these stays, and so does the first column."""
+"""What goes first where there is no room; what is not among these stays, and so does what tells rows apart."""
 
 _COMFORT, _NARROWEST = 24, 8
 """How wide a column must be for it to be read without effort, and at all."""
@@ -48,8 +48,9 @@ class Column(NamedTuple):
         return max(measure(text) for text in (self.header, *self.cells))
 
     def at_least(self, wanted: int) -> int:
-        """How many cells it takes at least, `wanted` of them where it is to be folded."""
-        return self.widest if self.whole else max(measure(self.header), min(self.widest, wanted))
+        """How many cells it takes at least, `wanted` of them where it is to be folded; a header folds between words."""
+        cells = max(map(measure, self.cells))
+        return max(*map(measure, self.header.split()), cells if self.whole else min(cells, wanted))
 
 
 def render_fields(view: View, *, now: datetime, width: int, color: bool) -> str:
@@ -81,13 +82,14 @@ def render_listing(listing: Listing, *, now: datetime, width: int, color: bool) 
 
     cells_of = zip(*(view.row(listing.columns) for view in listing.views), strict=True)
     everything = [_column(name, list(cells), now) for name, cells in zip(listing.columns, cells_of, strict=True)]
-    columns, hidden = (everything, ()) if listing.chosen else fit(everything, width)
+    columns, hidden = (everything, ()) if listing.chosen else fit(everything, width, _keys(everything, listing.keys))
     widths = share(columns, width)
     table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="bold" if color else "")
     for column, cells in zip(columns, widths, strict=True):
-        table.add_column(column.header, no_wrap=column.whole, width=cells, overflow="fold")
-    for row in zip(*(column.cells for column in columns), strict=True):
-        table.add_row(*(Text(cell) for cell in row))
+        header = Text(column.header, justify="right" if column.name in _AMOUNTS else "left")
+        table.add_column(header, width=cells, overflow="fold")
+    for row in zip(*(_placed(column, cells) for column, cells in zip(columns, widths, strict=True)), strict=True):
+        table.add_row(*(Text(cell, no_wrap=column.whole) for column, cell in zip(columns, row, strict=True)))
     return _print(table, width=max(width, sum(widths) + GAP * len(widths)), color=color), hidden
 
 
@@ -100,7 +102,7 @@ def render_row(view: View, widths: tuple[int, ...], now: datetime, *, color: boo
     if widths:
         return "", _pad(cells, widths), widths
     widths = tuple(max(measure(name), measure(cell)) for name, cell in zip(names, cells, strict=True))
-    header = _pad([name.upper() for name in names], widths)
+    header = _pad([_header(name) for name in names], widths)
     return f"\x1b[1m{header}\x1b[0m" if color else header, _pad(cells, widths), widths
 
 
@@ -111,10 +113,18 @@ def _pad(cells: list[str], widths: tuple[int, ...]) -> str:
 
 def _column(name: str, cells: list[str], now: datetime) -> Column:
     shown = tuple(_prepare(name, cells, now))
-    header = name.upper()
-    if name in _AMOUNTS:
-        header = header.rjust(max(map(measure, shown)))
-    return Column(name, header, shown, whole=name in _WHOLE | _AMOUNTS | _TIMES)
+    return Column(name, _header(name), shown, whole=name in _WHOLE | _AMOUNTS | _TIMES)
+
+
+def _header(name: str) -> str:
+    """Return a column's header: in words, but a JSON Pointer unchanged."""
+    return name if name.startswith("/") else name.upper().replace("_", " ")
+
+
+def _placed(column: Column, width: int) -> Iterator[str]:
+    """Yield a column's cells where they are in its width: amounts at the right."""
+    for cell in column.cells:
+        yield " " * (width - measure(cell)) + cell if column.name in _AMOUNTS else cell
 
 
 def _prepare(name: str, cells: list[str], now: datetime) -> list[str]:
@@ -166,8 +176,8 @@ def _print(table: object, *, width: int, color: bool) -> str:
     return "\n".join(line.rstrip() for line in target.getvalue().splitlines())
 
 
-def fit(columns: list[Column], width: int) -> tuple[list[Column], tuple[str, ...]]:
-    """Return the columns that `width` cells hold, and the names of those that it does not.
+def fit(columns: list[Column], width: int, keys: Container[str]) -> tuple[list[Column], tuple[str, ...]]:
+    """Return the columns that `width` cells hold, and the names of those that it does not; `keys` all stay.
 
     Before anything goes, the currency is put behind the amount.
     """
@@ -175,10 +185,19 @@ def fit(columns: list[Column], width: int) -> tuple[list[Column], tuple[str, ...
         columns = _with_currency_behind_amount(columns)
     hidden = []
     for name in _LEAST_IMPORTANT:
-        if _needed(columns, _COMFORT) > width and any(column.name == name for column in columns[1:]):
+        if _needed(columns, _COMFORT) > width and name not in keys and any(column.name == name for column in columns):
             columns = [column for column in columns if column.name != name]
             hidden.append(name)
     return columns, tuple(hidden)
+
+
+def _keys(columns: list[Column], names: tuple[str, ...]) -> frozenset[str]:
+    """Return the columns that tell the rows apart: all, where two rows are alike under `names` (unless given, the
+    first column).
+    """
+    keys = [column for column in columns if column.name in names] or columns[:1]
+    rows = list(zip(*(column.cells for column in keys), strict=True))
+    return frozenset(column.name for column in (keys if len(set(rows)) == len(rows) else columns))
 
 
 def share(columns: list[Column], width: int) -> list[int]:

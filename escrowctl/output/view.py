@@ -69,13 +69,15 @@ class View(NamedTuple):
 class Listing(NamedTuple):
     """Several views under fixed columns.
 
-    `document` is what `--json` prints: unless given, an array of the views' documents. `chosen`:
-    the columns come from `--fields`.
+    `document` is what `--json` prints: unless given, an array of the views' documents. `keys` are the
+    columns that tell its rows apart (unless given, the first): no terminal is too narrow for them.
+    `chosen`: the columns come from `--fields`.
     """
 
     columns: tuple[str, ...]
     views: tuple[View, ...] = ()
     document: JsonValue = None
+    keys: tuple[str, ...] = ()
     chosen: bool = False
 
     def only(self, names: tuple[str, ...]) -> "Listing":

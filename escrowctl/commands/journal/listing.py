@@ -30,7 +30,8 @@ SHEET = (
 
 _MAX_ENTRIES = 10_000
 _PAGE = 1000
-_TOTALS = ("month", "profile", "operation", "currency", "done", "done_amount", "unknown", "unknown_amount")
+_GROUP = ("month", "profile", "operation", "currency")
+_TOTALS = (*_GROUP, "done", "done_amount", "unknown", "unknown_amount")
 _OPERATIONS = {
     one.verb if one.noun == "transaction" else one.noun: (one.name,) for one in OPERATIONS if one.access is Access.WRITE
 } | {"call": ("call_post", "call_put", "call_patch", "call_delete")}
@@ -111,7 +112,8 @@ def totals(context: typer.Context, since: SinceOption = None, until: UntilOption
     session.journal_to_read.require_complete()
     selection = _select(session, _PAGE, [], None, since, until, None, None)
     sums = add_up(session.journal_to_read.all(selection))
-    session.console.show_listing(Listing(_TOTALS, tuple(_row(group, found) for group, found in sums.items())))
+    views = tuple(_row(group, found) for group, found in sums.items())
+    session.console.show_listing(Listing(_TOTALS, views, keys=_GROUP))
     count = sum(found.done + found.unknown for found in sums.values())
     noun = "write" if count == 1 else "writes"
     span = f"from {selection.since or 'the start'} until {selection.until or 'now'}"

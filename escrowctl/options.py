@@ -143,7 +143,7 @@ def make_shared_options() -> list[TyperOption]:
         value("--fields", help="Show these fields only, such as id,status,amount.", metavar="NAMES", keep=_keep_fields),
         flag("--raw", help="Show the whole reply as JSON, with its envelope; of an error, its body."),
         value("--color", help="auto, always or never.", metavar="WHEN", keep=_keep_color),
-        flag("--quiet", "-q", help="Print ids only, and no notes."),
+        flag("--quiet", "-q", help="Print ids only, or the values of --fields; no notes."),
         flag("--verbose", "-v", help="Print a line for each request."),
         flag("--debug", help="Print requests and replies (secrets as ***), and tracebacks."),
         flag("--no-input", help="Never ask; refuse where a confirmation is needed."),

@@ -84,7 +84,8 @@ class Session:
         Raises EscrowctlError (exit 2) where ids were asked for and a reply of any shape, that was only
         read, has none.
         """
-        if done is None and view.whole and self.options.quiet and view.items != ():
+        options = self.options
+        if done is None and view.whole and options.quiet and not options.fields and view.items != ():
             require_ids(view)
         with self.accounting_for(done):
             self.console.show(view)

@@ -173,7 +173,7 @@ def _note_secret(session: Session, result: "WriteResult", view: View) -> None:
 def _shows(session: Session, result: "WriteResult", view: View, secret: str | None) -> bool:
     """Whether a secret is shown; one without a usual name is only where the whole reply is."""
     options, record = session.options, record_of(result)
-    if options.quiet:
+    if options.quiet and not options.fields:
         return False
     if secret is None:
         return not options.fields and (options.raw or record.document == record.value)

@@ -258,10 +258,10 @@ def _describe_target(session: Session, resource_id: str, found: Located | None) 
 
 
 def _note_missing_id(session: Session, result: "WriteResult") -> None:
-    """Report that no id was found; where only the id was asked for, raise `ErrorCode.ID_UNKNOWN`."""
-    entry, record = result.sent, record_of(result)
+    """Report that no id was found; where `-q` asks for it, raise `ErrorCode.ID_UNKNOWN`."""
+    entry, record, options = result.sent, record_of(result), session.options
     status = entry.settlement.http_status
-    if session.options.quiet:
+    if options.quiet and (not options.fields or "id" in options.fields):
         raise EscrowctlError(
             ErrorCode.ID_UNKNOWN,
             f"the {entry.intent.verb} succeeded ({status}), but escrowctl found no id in the reply, so -q has "
@@ -272,7 +272,7 @@ def _note_missing_id(session: Session, result: "WriteResult") -> None:
         )
     if entry.settlement.reply is None:
         found = "The reply has no body."
-    elif not session.options.fields and (session.options.raw or record.document == record.value):
+    elif not options.fields and (options.raw or record.document == record.value):
         found = "The reply below has no field that escrowctl recognises as the id."
     else:
         found = f"escrowctl found no id in the reply. To see the reply: {session.invocation} journal show {entry.name}."

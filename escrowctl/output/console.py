@@ -83,10 +83,10 @@ class Console:
         from escrowctl.output.view import Listing
 
         fields = self._options.fields
-        if self._options.quiet:
-            self._ids((view,))
-        elif fields and view.items is not None and not view.holds(fields):
+        if fields and view.items is not None and not view.holds(fields):
             self.show_listing(Listing(fields, view.items))
+        elif self._options.quiet:
+            self._show_bare((view,))
         elif fields and view.named:
             self._show(view.only(fields))
         else:
@@ -94,16 +94,17 @@ class Console:
 
     def show_listing(self, listing: "Listing") -> None:
         """Show several views: an array, a table, or lines."""
+        if self._options.quiet:
+            self._show_bare(listing.views)
+            return
         if self._options.fields:
             listing = listing.only(self._options.fields)
-        if self._options.json or (self._options.raw and not self._options.quiet):
+        if self._options.json or self._options.raw:
             views = [view.document for view in listing.views]
             self._show_document(views if listing.document is None else listing.document)
         elif not listing.views:
             if self._stdout.isatty():
                 self.note("none", "none")
-        elif self._options.quiet:
-            self._ids(listing.views)
         elif self._stdout.isatty():
             from escrowctl.output import terminal
 
@@ -124,11 +125,12 @@ class Console:
         At a terminal the first has a header above it and decides how wide the columns are: how wide
         the others will be cannot be known yet.
         """
+        if self._options.quiet:
+            self._show_bare((view,))
+            return
         if self._options.fields:
             view = view.only(self._options.fields)
-        if self._options.quiet:
-            self._ids((view,))
-        elif self._options.json or self._options.raw:
+        if self._options.json or self._options.raw:
             self.document(view.document)
         elif not self._stdout.isatty():
             self.data(render_rows([view.row(tuple(view.named))]))
@@ -258,10 +260,16 @@ class Console:
         else:
             self.document(document)
 
-    def _ids(self, views: "tuple[View, ...]") -> None:
-        ids = [safe(each) for view in views for each in view.ids]
-        if ids:
-            self.data("\n".join(ids))
+    def _show_bare(self, views: "tuple[View, ...]") -> None:
+        """Write what `-q` prints: a line of values for each view that has the chosen fields, or each id."""
+        fields = self._options.fields
+        rows = [
+            row
+            for view in views
+            for row in ([view.only(fields).row(fields)] if fields and view.named else [(each,) for each in view.ids])
+        ]
+        if rows:
+            self.data(render_rows(rows))
 
     def _starred(self, text: str) -> str:
         from escrowctl.contract.redaction import star

@@ -32,7 +32,9 @@ NOON = datetime(2026, 11, 21, 4, 0, 0, tzinfo=UTC)
         (("--fields", "created,id", "--json"), '{"created": "2026-11-21T03:00:00Z", "id": "17"}\n'),
         (("--fields", "id, /fee/bp,/took,url", "--json"), '{"id": "17", "/fee/bp": 150, "/took": null, "url": null}\n'),
         (("--fields", "/fee"), '/fee\t{"bp":150}\n'),
-        (("--fields", "status", "-q"), "17\n"),
+        (("--fields", "status", "-q"), "held\n"),
+        (("--fields", "status,/fee/bp,url", "-q"), "held\t150\t\n"),
+        (("--fields", "id", "-q", "--json"), "17\n"),
         (("--raw", "--json"), json.dumps(json.loads(ENVELOPE)) + "\n"),
         (("--raw", "-q"), "17\n"),
     ],
@@ -57,6 +59,26 @@ def test_fields_select_list_columns_and_item_members(service_and_run: ServiceAnd
     assert piped.out.splitlines()[1] == "99999999999999999.005\ttx_2"
     assert as_json.out.endswith('{"id": "tx_3", "amount": 100}, {"id": "tx_4", "amount": null}]\n')
     assert [line.split() for line in shown.out.splitlines()][-3:] == [["tx_2", "KWD"], ["tx_3", "JPY"], ["tx_4"]]
+
+
+def test_quiet_prints_the_values_of_chosen_fields_of_each_item(service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(json_reply(LIST))
+
+    listed = run("tx", "list", "--fields", "amount,id", "-q", terminal=True)
+    called = run("api", "GET", "/transactions", "--fields", "amount,id", "-q")
+
+    assert listed.out.splitlines()[1:3] == ["99999999999999999.005\ttx_2", "100\ttx_3"]
+    assert (called.out, listed.err) == (listed.out, "")
+
+
+def test_quiet_with_a_field_that_is_no_id_needs_no_id(service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(json_reply(ODD))
+    words = ("webhook", "create", "--url", "https://hooks.example.net/x", "-q", "--fields")
+
+    assert [(one.code, one.out) for one in (run(*words, "/escrowRef"), run(*words, "id"))] == [
+        (0, "A-10977\n"),
+        (12, ""),
+    ]
 
 
 ODD = b'{"escrowRef":"A-10977"}'

@@ -11,7 +11,7 @@ from e2e.script import Program, plain
 
 CREATED = b'{"id":"tx_7K2M9QHD","status":"held","amount":100,"currency":"USD"}'
 LONG_ID = "tx_0190c2a8_5a3e_7bb1_9d0e_2f6a4c81e7d5"
-_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z")
 
 _AGO = re.compile(r"[0-9]{1,2} s ago")
 

@@ -36,7 +36,7 @@ def summarise(summary: Summary) -> dict[str, JsonValue]:
 def show_summary(session: Session, summary: Summary) -> None:
     """Show the rows and amounts by outcome."""
     document = summarise(summary)
-    if session.options.quiet and not session.options.json:
+    if session.options.quiet and not session.options.fields:
         session.console.show(View(document, summary.batch.name))
         return
     currencies = sorted({currency for _, currency in summary.sums if currency})

@@ -171,7 +171,7 @@ def _named(entry: Entry) -> dict[str, JsonValue]:
     intent, money = entry.intent, entry.intent.money
     values = (
         entry.name,
-        f"{entry.sent_at[:19]}Z" if entry.state is not State.NOT_SENT else None,
+        entry.sent_at if entry.state is not State.NOT_SENT else None,
         intent.verb,
         entry.state.value,
         money.amount if money else None,

@@ -121,11 +121,6 @@ _FORMAT_OPTIONS = frozenset({"--output", "-o", "--format"})
 """Names that people try for the option that asks for JSON."""
 
 _NO_KEY_HERE = "API keys are not accepted on the command line: they would show in ps and in shell history"
-_WAYS_OF_A_KEY = (
-    "escrowctl auth login asks for the key",
-    'in a pipe:  printf %s "$KEY" | escrowctl auth login ...',
-    "in a job:   set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY",
-)
 
 # Help is one of the shared options: the help option of Typer does not write through the console.
 _SETTINGS: dict[str, Any] = {"help_option_names": []}
@@ -221,7 +216,7 @@ def run(argv: Sequence[str], session: Session) -> None:
             args=list(argv), prog_name="escrowctl", complete_var=no_variable, standalone_mode=False, obj=session
         )
     except typer.TyperException as error:
-        raise _as_expected(error, argv) from error
+        raise _as_expected(error, argv, session.program) from error
     if ended == ExitCode.INTERRUPTED:
         raise KeyboardInterrupt
 
@@ -231,33 +226,41 @@ def _no_such_command(group: list[str], words: list[str]) -> EscrowctlError:
 
     tree: dict[str, tuple[str, ...]] = {noun: tuple(verbs) for noun, (_, verbs) in NOUNS.items()}
     meant = suggest_line([*group, *words], tree | dict.fromkeys(_OTHERS, ()))
-    hint = command(meant, "did you mean") if meant else " ".join(("escrowctl", *group, "--help"))
+    hint = command(meant, "did you mean") if meant else command(" ".join((*group, "--help")), bare=True)
     return not_sent(ErrorCode.USAGE, f'there is no command "{" ".join((*group, words[0]))}".', hint=hint, effect="")
 
 
-def _without_format(option: str, argv: Sequence[str]) -> tuple[str, Hint]:
+def _without_format(option: str, argv: Sequence[str]) -> tuple[str, Hints]:
     """Return that there is no such option, and the line that asks for JSON, where it asked for that."""
     from escrowctl.suggestions import suggest_json  # noqa: PLC0415 - for mistakes only
 
     meant = suggest_json(argv, option)
-    hint = Hint(shlex.join(("escrowctl", *meant)), "did you mean") if meant else Hint("escrowctl help options")
+    hint = command(shlex.join(meant), "did you mean", bare=True) if meant else command("help options", bare=True)
     return f"there is no option {option}", hint
 
 
-def _as_expected(error: typer.TyperException, argv: Sequence[str]) -> EscrowctlError:
+def _as_expected(error: typer.TyperException, argv: Sequence[str], program: str) -> EscrowctlError:
     message = error.format_message()
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "escrowctl"
-    hint: Hints = (f"{path} --help",)
+    hint: Hints = command(f"{path} --help".removeprefix("escrowctl "), bare=True)
     option = getattr(error, "option_name", None)
     if option in _FORMAT_OPTIONS:
         message, hint = _without_format(option, argv)
     elif option in _RENAMED:
         message = f"{option} is now {_RENAMED[option]}"
     elif option in _KEY_OPTIONS:
-        message, hint = f"there is no {option}. {_NO_KEY_HERE}", _WAYS_OF_A_KEY
+        message, hint = f"there is no {option}. {_NO_KEY_HERE}", _ways_of_a_key(program)
     elif "extra argument" in message and path == "escrowctl auth login":
         # The extra word may be a key: it is not shown again.
-        message, hint = f"auth login takes options only. {_NO_KEY_HERE}", _WAYS_OF_A_KEY
+        message, hint = f"auth login takes options only. {_NO_KEY_HERE}", _ways_of_a_key(program)
     message = message.strip()
     return not_sent(ErrorCode.USAGE, message if message.endswith((".", "?")) else f"{message}.", hint=hint)
+
+
+def _ways_of_a_key(program: str) -> Hints:
+    return (
+        command("auth login", "to type the key", bare=True),
+        Hint(f'printf %s "$KEY" | {program} auth login ...', "in a pipe"),
+        Hint("set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY", "in a job"),
+    )

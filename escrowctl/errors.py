@@ -121,21 +121,32 @@ class ErrorCode(StrEnum):
 class Hint(NamedTuple):
     """One line of advice: a sentence, or a command of escrowctl without the program's name.
 
-    The printer puts the program and the options that lead to this service before a command. `label`
-    says what the command is for.
+    The printer puts the program and the options that lead to this service before a command, or the program
+    alone where it is `bare`. `label` says what the command is for.
     """
 
     text: str
     label: str = ""
     is_command: bool = False
+    bare: bool = False
 
 
 Hints = str | Hint | tuple[str | Hint, ...]
 
 
-def command(words: str, label: str = "") -> Hint:
-    """Return the hint that names a command, such as `tx get tx_1`."""
-    return Hint(words, label, is_command=True)
+def command(words: str, label: str = "", *, bare: bool = False) -> Hint:
+    """Return the hint that names a command, such as `tx get tx_1`; a `bare` one names its profile, or needs none."""
+    return Hint(words, label, is_command=True, bare=bare)
+
+
+class Invocation(NamedTuple):
+    """How commands to paste start: the program as it was called, and the options that lead to this service."""
+
+    program: str
+    options: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.program} {self.options}".rstrip()
 
 
 class EscrowctlError(Exception):

@@ -42,11 +42,11 @@ def _run(words: "Sequence[str]", runtime: "Runtime | None") -> int:
     # What is imported stays: to look for garbage in it again and again takes 5 % of a start.
     gc.set_threshold(_MANY_OBJECTS)
     from escrowctl.errors import Stopped
-    from escrowctl.runtime import Runtime
+    from escrowctl.runtime import Runtime, read_call
     from escrowctl.session import Session
     from escrowctl.signals import Signals
 
-    session = Session(runtime or Runtime(), Signals())
+    session = Session(runtime or Runtime(called=read_call()), Signals())
     session.words = tuple(words)
     with session.signals.installed(for_good=runtime is None):
         try:

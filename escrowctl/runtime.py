@@ -3,12 +3,15 @@
 import errno
 import io
 import os
+import shutil
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
 from typing import TextIO
 
 from escrowctl.errors import bad_value
@@ -37,7 +40,7 @@ def _new_uuid() -> str:
 class Runtime:
     """What one run uses of the outside world. `now` is for display and records, `monotonic` for deadlines.
 
-    `chance` draws from 0 (included) to 1.
+    `chance` draws from 0 (included) to 1. `called` are the words that this program was started with, before its line.
     """
 
     def __init__(
@@ -52,6 +55,7 @@ class Runtime:
         sleep: Callable[[float], None] = time.sleep,
         new_uuid: Callable[[], str] = _new_uuid,
         chance: Callable[[], float] = _draw,
+        called: Sequence[str] = ("escrowctl",),
     ) -> None:
         self.environ: Mapping[str, str] = os.environ if environ is None else environ
         self.stdin: TextIO = stdin or sys.stdin or io.StringIO()
@@ -62,6 +66,23 @@ class Runtime:
         self.sleep = sleep
         self.new_uuid = new_uuid
         self.chance = chance
+        self._called = called
+
+    @cached_property
+    def program(self) -> tuple[str, ...]:
+        """The words that start this program again: its name, or its path where PATH finds another program or none."""
+        path, *rest = self._called
+        name = Path(path).name
+        found = shutil.which(name, path=self.environ.get("PATH")) if path != name else None
+        with suppress(OSError):
+            path = name if found and Path(found).samefile(path) else path
+        return path, *rest
+
+
+def read_call() -> tuple[str, ...]:
+    """Return the words before the command line's own: the program's path, or `python -m escrowctl`."""
+    path = sys.argv[0]
+    return (sys.orig_argv[0], "-m", "escrowctl") if Path(path).name == "__main__.py" else (path,)
 
 
 def forbid_core_dumps() -> None:

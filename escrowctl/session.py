@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager, suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Outcome, command
+from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Invocation, Outcome, command
 from escrowctl.options import SharedOptions
 from escrowctl.output.console import Console, require_ids, why_unprinted
 from escrowctl.runtime import Runtime, timestamp
@@ -84,8 +84,7 @@ class Session:
         Raises EscrowctlError (exit 2) where ids were asked for and a reply of any shape, that was only
         read, has none.
         """
-        options = self.options
-        if done is None and view.whole and options.quiet and not options.fields and view.items != ():
+        if done is None and view.whole and self.options.quiet and not self.options.fields and view.items != ():
             require_ids(view)
         with self.accounting_for(done):
             self.console.show(view)
@@ -168,19 +167,19 @@ class Session:
             ) from error
 
     @property
-    def invocation(self) -> str:
+    def invocation(self) -> Invocation:
         """How a pasteable hint starts: the program, and the typed options that lead to this service."""
         options = self.options
-        words = [self.program, *(["--sandbox"] if options.sandbox else [])]
+        words = ["--sandbox"] if options.sandbox else []
         for name, value in (("-p", options.profile), ("--base-url", options.base_url)):
-            words += [name, shlex.quote(value)] if value is not None else []
-        return " ".join(words)
+            words += [name, value] if value is not None else []
+        return Invocation(self.program, shlex.join(words))
 
     @property
     def program(self) -> str:
         """How a hint starts that names a profile itself: the program, with the config file that was typed."""
         config = self.options.config
-        return shlex.join(["escrowctl", *(["--config", config] if config is not None else [])])
+        return shlex.join([*self.runtime.program, *(["--config", config] if config is not None else [])])
 
     @cached_property
     def folders(self) -> "Folders":
@@ -394,7 +393,7 @@ class Session:
         """Name both ways on where nothing is configured: an account, or the sandbox."""
         if error.code is ErrorCode.NOT_CONFIGURED:
             error.hints = (
-                Hint("escrowctl auth login", "with an account"),
-                Hint(f"escrowctl --sandbox {shlex.join(self.words)}".rstrip(), "without an account"),
+                command("auth login", "with an account", bare=True),
+                Hint(shlex.join([*self.runtime.program, "--sandbox", *self.words]), "without an account"),
             )
         return error

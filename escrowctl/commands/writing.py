@@ -11,7 +11,7 @@ from escrowctl.contract.json import Broken, Defect, JsonValue, read_reply
 from escrowctl.contract.money import Money, check_minor_digits, may_be_listed, parse_amount, parse_currency
 from escrowctl.contract.operations import Operation
 from escrowctl.contract.record import Located, Record, describe_money
-from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Hint, Outcome, bad_value, command
+from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Outcome, bad_value, command
 from escrowctl.files import NotRegularError, TooLargeError, read_regular
 from escrowctl.journal.model import parse_entry_name
 from escrowctl.output.view import View
@@ -119,7 +119,7 @@ def check_currency(session: Session, text: str, *, name: str = "--currency") -> 
         return parse_currency(text, listed=listed, name=name)
     except EscrowctlError as error:
         if error.hints and session.service.profile is None:
-            error.hints = (Hint("escrowctl auth login", f"to let escrowctl accept {text}, first create a profile"),)
+            error.hints = (command("auth login", f"to let escrowctl accept {text}, first create a profile", bare=True),)
         raise
 
 

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from escrowctl.config.file import drafted, locked, replace_file
 from escrowctl.config.folders import make_private_folder
 from escrowctl.config.keys import Secret, read_key, read_private_text
-from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_config, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_config, command, not_sent
 from escrowctl.files import NotRegularError, check_regular
 from escrowctl.runtime import Runtime
 
@@ -236,5 +236,5 @@ def _unavailable(profile: str, what: str) -> EscrowctlError:
     return not_sent(
         ErrorCode.KEY_MISSING,
         f"the key of profile {profile} {what}.",
-        hint=(f"escrowctl auth login -p {profile}", "or set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY"),
+        hint=(command(f"auth login -p {profile}", bare=True), "or set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY"),
     )

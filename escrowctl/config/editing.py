@@ -17,7 +17,7 @@ from escrowctl.config.folders import make_private_folder
 from escrowctl.config.origin import parse_base_url, refuse_prefix
 from escrowctl.config.profiles import ConfigFile, Value
 from escrowctl.config.service import PENDING
-from escrowctl.errors import EscrowctlError, Hint, bad_config
+from escrowctl.errors import EscrowctlError, bad_config, command
 from escrowctl.runtime import Runtime
 
 _PROFILES, _BASE_URL = "profiles", "base_url"
@@ -139,9 +139,11 @@ def _refuse_to_move_key(profile: dict[str, Any], path: Sequence[str], value: str
         raise bad_config(
             f"the API key in {file} is for {current}: escrowctl does not send it to {new}.",
             hint=(
-                Hint(f"escrowctl config unset {name}.api_key_file", "first"),
-                Hint(f"escrowctl config set {name}.{_BASE_URL} {value}", "then"),
-                Hint(f"escrowctl config set {name}.api_key_file FILE", "if a file contains the key for the new URL"),
+                command(f"config unset {name}.api_key_file", "first", bare=True),
+                command(f"config set {name}.{_BASE_URL} {value}", "then", bare=True),
+                command(
+                    f"config set {name}.api_key_file FILE", "if a file contains the key for the new URL", bare=True
+                ),
             ),
         )
 

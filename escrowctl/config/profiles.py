@@ -17,14 +17,14 @@ from escrowctl.config.service import FAILED, MAX_TIMEOUT, PENDING
 from escrowctl.contract.money import check_minor_digits, parse_amount, parse_currency
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.contract.redaction import is_private
-from escrowctl.errors import EscrowctlError, bad_value
+from escrowctl.errors import EscrowctlError, bad_value, command
 
 Value = str | int | float | bool | list[str]
 
 SECRET_NAMES = frozenset({"api_key", "apikey", "api-key", "key", "token", "secret", "password", "bearer"})
 """Names under which people look for a place to put the key; there is none."""
 
-USE_LOGIN = "escrowctl auth login asks for the key, or reads it from stdin"
+USE_LOGIN = command("auth login", "to type the key, or to pass it through a pipe", bare=True)
 
 PROFILE_NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
 API_PREFIX = r"^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$"

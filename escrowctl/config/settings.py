@@ -19,7 +19,7 @@ from escrowctl.contract.json import Number
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.contract.record import Pointers
 from escrowctl.contract.redaction import shown
-from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_config, bad_value, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_config, bad_value, command, not_sent
 
 if TYPE_CHECKING:
     from escrowctl.config.credentials import Credentials
@@ -348,7 +348,7 @@ def _no_key(choice: Choice, environ: Mapping[str, str]) -> EscrowctlError:
         ErrorCode.KEY_MISSING,
         f"there is no API key for {choice.origin} (the base URL from {choice.source}).",
         hint=(
-            f"to store one: escrowctl auth login {whose}",
+            command(f"auth login {whose}", "to store one", bare=True),
             f"if {unused} is the key for {choice.origin}: export ESCROWCTL_BASE_URL={url}"
             if unused
             else f"in a job: set ESCROWCTL_BASE_URL={url} and ESCROWCTL_API_KEY",

@@ -199,7 +199,7 @@ def over_cap(
         return _capped(
             intent,
             f"{limit}. Counted since {day}: {spent} {currency} (writes that are done or unknown). {this}.",
-            hint=Hint(f"escrowctl journal list --since {day} --operation {verb}", "to see what counts"),
+            hint=command(f"journal list --since {day} --operation {verb}", "to see what counts", bare=True),
         )
     names = [f"j{number}" for number in ahead.numbers]
     more = " and others" if ahead.more else ""
@@ -310,9 +310,10 @@ def _already_done(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError
             entry,
             hint=(
                 command(f"tx get {typed}", _WHAT_THIS_KEY_SHOWS),
-                Hint(
-                    "escrowctl config set profiles.PROFILE.account NAME",
+                command(
+                    "config set profiles.PROFILE.account NAME",
                     "if the API keys belong to two accounts, name the account of each profile",
+                    bare=True,
                 ),
             ),
         )
@@ -356,7 +357,7 @@ def _capped(intent: Intent, sentence: str, *, hint: Hints = ()) -> EscrowctlErro
     return not_sent(
         ErrorCode.CAPPED,
         sentence,
-        hint=hint or Hint(f"escrowctl config get profiles.{intent.profile}.caps", "to see the caps"),
+        hint=hint or command(f"config get profiles.{intent.profile}.caps", "to see the caps", bare=True),
     )
 
 

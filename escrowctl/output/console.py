@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, TextIO, TypedDict
 
-from escrowctl.errors import ErrorCode, EscrowctlError
+from escrowctl.errors import ErrorCode, EscrowctlError, Invocation
 from escrowctl.output.plain import render_rows, safe
 
 # Formats are loaded by whoever shows something: help and usage errors do not pay for them.
@@ -207,7 +207,7 @@ class Console:
         else:
             self._say(safe(message))
 
-    def error(self, error: EscrowctlError, invocation: str) -> None:
+    def error(self, error: EscrowctlError, invocation: Invocation) -> None:
         """Write what went wrong, and what to type next; a hint's command starts with `invocation`."""
         from escrowctl.output.errors import error_document, error_lines, star_error
 

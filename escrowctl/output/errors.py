@@ -2,16 +2,15 @@
 
 from escrowctl.contract.json import JsonValue, as_json, encode
 from escrowctl.contract.redaction import star, star_value
-from escrowctl.errors import ErrorCode, EscrowctlError, Hint
+from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Invocation
 from escrowctl.output.plain import safe
 
 _MAX_REPLY_CHARS = 1000
 
 
-def error_lines(error: EscrowctlError, invocation: str, *, raw: bool) -> list[str]:
+def error_lines(error: EscrowctlError, invocation: Invocation, *, raw: bool) -> list[str]:
     """Return the lines for a person: class word and sentence, the facts of an unknown, the hints.
 
-    `invocation` is the program with the options that lead to this service: a hint's command starts with it.
     `raw`: the body of the service's reply is shown, all of it.
     """
     is_unknown = error.code is ErrorCode.OUTCOME_UNKNOWN
@@ -22,13 +21,14 @@ def error_lines(error: EscrowctlError, invocation: str, *, raw: bool) -> list[st
     return lines + [f"{'      ' if number else 'hint: '}{safe(hint)}" for number, hint in enumerate(hints)]
 
 
-def hint_lines(hints: tuple[Hint, ...], invocation: str) -> list[str]:
+def hint_lines(hints: tuple[Hint, ...], invocation: Invocation) -> list[str]:
     """Return hints as lines; what follows the labels of several is aligned."""
     gap = "  " if len(hints) > 1 else " "
     width = max((len(hint.label) for hint in hints), default=0) + 1
     lines = []
     for hint in hints:
-        text = f"{invocation} {hint.text}" if hint.is_command else hint.text
+        start = invocation.program if hint.bare else invocation
+        text = f"{start} {hint.text}" if hint.is_command else hint.text
         lines.append(f"{hint.label + ':':<{width}}{gap}{text}" if hint.label else text)
     return lines
 
@@ -38,14 +38,14 @@ def star_error(error: EscrowctlError, key: str) -> EscrowctlError:
     return EscrowctlError(
         error.code,
         star(error.message, key),
-        hint=tuple(Hint(star(text, key), star(label, key), is_command) for text, label, is_command in error.hints),
+        hint=tuple(hint._replace(text=star(hint.text, key), label=star(hint.label, key)) for hint in error.hints),
         outcome=error.outcome,
         effect=star(error.effect, key),
         facts={name: star_value(as_json(value), key) for name, value in error.facts.items()},
     )
 
 
-def error_document(error: EscrowctlError, invocation: str) -> dict[str, JsonValue]:
+def error_document(error: EscrowctlError, invocation: Invocation) -> dict[str, JsonValue]:
     """Return `{"error": {...}}`: the closed code, the sentences, and every fact the error carries."""
     body: dict[str, object] = {
         "code": error.code.value,

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, command, not_sent
 from escrowctl.files import PRIVATE, NotRegularError, make_file, make_folder, open_regular, replace_file
 
 LOCK_NAME = "sandbox.lock"
@@ -100,7 +100,7 @@ def find_server(folder: Path) -> ServedSandbox | None:
 
 
 def _busy(reason: str) -> EscrowctlError:
-    return not_sent(ErrorCode.BUSY, f"{reason}.", hint="escrowctl sandbox status")
+    return not_sent(ErrorCode.BUSY, f"{reason}.", hint=command("sandbox status", bare=True))
 
 
 def _open_lock(folder: Path) -> int:

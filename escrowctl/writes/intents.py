@@ -72,7 +72,7 @@ def require_history(service: Service, journal: Journal) -> None:
         f"CI is set, and the journal in {journal.storage.where} has no earlier write to {service.origin}: "
         "it cannot know what was sent before.",
         hint=(
-            command("journal init", "on a disk that stays, create the journal once"),
+            command("journal init", "on a disk that stays, create the journal once", bare=True),
             Hint("set ESCROWCTL_JOURNAL_ID to the id that it prints", "then, in the job"),
         ),
     )

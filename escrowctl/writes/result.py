@@ -127,8 +127,8 @@ def throttled_hints(service: Service) -> tuple[Hint, ...]:
     goal, unprocessed = "to let escrowctl retry such a write", "if a 429 or 425 always means that nothing was done"
     if service.profile is None:
         return (
-            Hint("escrowctl auth login", f"{goal}, first create a profile"),
-            Hint("escrowctl config set retry_throttled true", f"then, {unprocessed}"),
+            command("auth login", f"{goal}, first create a profile", bare=True),
+            command("config set retry_throttled true", f"then, {unprocessed}", bare=True),
         )
     return (command("config set retry_throttled true", f"{goal}, {unprocessed}"),)
 

@@ -306,9 +306,9 @@ def test_key_in_an_option_is_refused_and_not_shown(run: Run, words: tuple[str, .
     assert result.err.splitlines() == [
         f"error: {message}. API keys are not accepted on the command line: they would show in ps and in shell history. "
         "Nothing was sent.",
-        "hint: escrowctl auth login asks for the key",
-        '      in a pipe:  printf %s "$KEY" | escrowctl auth login ...',
-        "      in a job:   set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY",
+        "hint: to type the key:  escrowctl auth login",
+        '      in a pipe:        printf %s "$KEY" | escrowctl auth login ...',
+        "      in a job:         set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY",
     ]
 
 

@@ -233,7 +233,7 @@ def test_missing_key_hint_names_the_unused_key_of_the_environment(run: Run, home
     assert (result.code, result.out) == (4, "")
     assert result.err.splitlines() == [
         f"error: there is no API key for https://b.example.com (the base URL from {source}). Nothing was sent.",
-        f"hint: to store one: escrowctl auth login {' '.join(line)}",
+        f"hint: to store one:  escrowctl auth login {' '.join(line)}",
         "      if ESCROWCTL_API_KEY is the key for https://b.example.com: "
         "export ESCROWCTL_BASE_URL=https://b.example.com",
     ]

@@ -1,6 +1,7 @@
 """What is shown, and in which form: tables that fold, values for scripts, CSV, nested records."""
 
 import re
+from pathlib import Path
 
 import pytest
 from conftest import Run, Serve, ServiceAndRun
@@ -60,3 +61,21 @@ def test_points_of_all_amounts_are_below_each_other(profile: Profile, run: Run) 
     ends = [re.search(r" (12|100)(\.5|  ) ", row) for row in rows]
     assert len({found and found.end(1) for found in ends}) == 1
     assert None not in ends
+
+
+def hint_of(called: tuple[str, ...], folder: Path, run: Run, *words: str) -> str:
+    return run(*(words or CREATE), called=called, environ={"PATH": str(folder)}).err.splitlines()[1]
+
+
+def test_hints_start_with_the_program_as_it_was_called(run: Run, tmp_path: Path) -> None:
+    on_path, elsewhere = tmp_path / "bin" / "escrowctl", tmp_path / "my venv" / "escrowctl"
+    for program in (on_path, elsewhere):
+        program.parent.mkdir()
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+    login = " auth login"
+
+    assert hint_of((str(on_path),), on_path.parent, run).endswith(f":     escrowctl{login}")
+    assert hint_of((str(elsewhere),), on_path.parent, run).endswith(f":     '{elsewhere}'{login}")
+    assert hint_of((str(on_path),), tmp_path, run).endswith(f":     {on_path}{login}")
+    assert hint_of(("python", "-m", "escrowctl"), on_path.parent, run).endswith(f":     python -m escrowctl{login}")

@@ -11,7 +11,7 @@ from escrowctl.config.profiles import API_PREFIX, PROFILE_NAME, Profile
 from escrowctl.config.settings import check_mode
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.contract.redaction import shown
-from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_value
+from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_value, command
 from escrowctl.session import Session
 
 _T = TypeVar("_T")
@@ -130,7 +130,8 @@ class Form:
         absent = self._session.prompt.obstacle
         if absent:
             raise bad_value(
-                f"{what} is missing, and escrowctl cannot ask for it: {absent}.", hint="escrowctl auth login --help"
+                f"{what} is missing, and escrowctl cannot ask for it: {absent}.",
+                hint=command("auth login --help", bare=True),
             )
 
 

@@ -82,7 +82,7 @@ def _read_key(session: Session, account: Account) -> Secret:
     if absent:
         raise bad_value(
             f"the key is missing, and escrowctl cannot ask for it: {absent}.",
-            hint='pass it through a pipe: printf %s "$KEY" | escrowctl auth login ...',
+            hint=f'pass it through a pipe: printf %s "$KEY" | {session.program} auth login ...',
         )
     whose = f"{account.name} ({account.mode}), {account.origin}"
     return ask_until(

@@ -11,7 +11,7 @@ from escrowctl.contract.identifiers import refuse_repeated
 from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.contract.money import Money, parse_amount
 from escrowctl.contract.operations import Operation
-from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Hint, bad_value, command
+from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, bad_value, command
 from escrowctl.output.view import View, flatten
 from escrowctl.prompt import confirmation_needed
 from escrowctl.session import Session
@@ -129,7 +129,7 @@ def _read_wait(session: Session, operation: Operation, text: str) -> float:
             f"--wait needs status.{done}, which {why}.",
             hint=command(f"config set status.{done} STATUS", "to set it")
             if service.profile
-            else Hint("escrowctl auth login", "to create a profile"),
+            else command("auth login", "to create a profile", bare=True),
         )
     return float(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
 

@@ -15,7 +15,7 @@ from escrowctl.journal.storage import ACCEPT_HEAD
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _RAISED = (sqlite3.Error, OSError, *UNDECODABLE)
-_RESTORE = "escrowctl journal import NEWEST_EXPORT --restore"
+_RESTORE = "journal import NEWEST_EXPORT --restore"
 _TO_RESTORE = "to restore the journal"
 
 
@@ -77,7 +77,7 @@ def damaged(path: Path, why: str) -> EscrowctlError:
 def lost(path: Path, why: str) -> EscrowctlError:
     """Return the error that the file and the head saved next to it do not fit: either may be the bad one."""
     restore = _restore_instead(path, "or, to restore the journal where writes are missing")
-    return unusable(path, why, hint=(command("journal verify", "to check the journal"), ACCEPT_HEAD, restore))
+    return unusable(path, why, hint=(command("journal verify", "to check the journal"), ACCEPT_HEAD, *restore))
 
 
 def missing(path: Path) -> EscrowctlError:
@@ -85,7 +85,7 @@ def missing(path: Path) -> EscrowctlError:
     return unusable(
         path,
         f"the file is missing, but {path.stem}.head is there: the file was moved or removed",
-        hint=(Hint(_RESTORE, _TO_RESTORE), ACCEPT_HEAD),
+        hint=(command(_RESTORE, _TO_RESTORE), ACCEPT_HEAD),
     )
 
 
@@ -98,12 +98,12 @@ def _error_of(path: Path, error: Exception) -> EscrowctlError:
 
 
 def _when_damaged(path: Path) -> tuple[Hint, ...]:
-    return command("journal verify", "to see the damage"), _restore_instead(path, _TO_RESTORE)
+    return command("journal verify", "to see the damage"), *_restore_instead(path, _TO_RESTORE)
 
 
-def _restore_instead(path: Path, label: str) -> Hint:
+def _restore_instead(path: Path, label: str) -> tuple[Hint, Hint]:
     file = shlex.quote(str(path))
-    return Hint(f"mv {file} {file}.damaged && {_RESTORE}", label)
+    return Hint(f"mv {file} {file}.damaged", label), command(_RESTORE, "then")
 
 
 def _advice(path: Path, error: sqlite3.Error) -> Hints:

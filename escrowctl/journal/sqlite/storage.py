@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 
 from escrowctl.config.folders import make_private_folder
-from escrowctl.errors import ErrorCode, EscrowctlError, Hint, command, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, command, not_sent
 from escrowctl.files import NotRegularError, check_regular, find_flaw, make_file, sync_folder
 from escrowctl.journal.chain import EMPTY, Head, Link
 from escrowctl.journal.model import Entry, PlanRow, Selection
@@ -280,7 +280,7 @@ class SqliteStorage:
             saved = self._saved.read()
             if saved is not None and saved.journal_id != self.journal_id:
                 hint = (
-                    Hint("escrowctl journal import EXPORT --restore", f"to restore journal {saved.journal_id}"),
+                    command("journal import EXPORT --restore", f"to restore journal {saved.journal_id}"),
                     f"or, if {self.path} is the right journal, remove {self._saved.path}",
                 )
                 raise unusable(self.path, f"its head file belongs to journal {saved.journal_id}", hint=hint)

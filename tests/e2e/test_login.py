@@ -68,10 +68,10 @@ def test_a_conversation_asks_checks_each_answer_and_shows_no_key(program: Progra
         "unencrypted; write https://escrow.example.com.\n"
         "The base URL of the service, such as https://escrow.example.com:\n"
         f"> {url}\n"
-        "Is this a test service or a live one (real money)? Type test or live:\n"
+        "Environment (test or live):\n"
         "> prod\n"
         'error: the mode "prod" is neither test nor live.\n'
-        "Is this a test service or a live one (real money)? Type test or live:\n"
+        "Environment (test or live):\n"
         "> Live\n"
         "Name for this profile (press Enter for local-live):\n"
         "> acme live\n"
@@ -110,11 +110,26 @@ def test_login_does_not_ask_for_given_options(program: Program, server: WireServ
 
 def test_refused_key_is_neither_stored_nor_shown(program: Program, server: WireServer) -> None:
     terminal = program.terminal("auth", "login", "--base-url", server.base_url, "--mode", "test", "-p", "a")
-    code, shown = answer_all(terminal, "sk_wrong_key\n")
+    code, shown = answer_all(terminal, *["sk_wrong_key\n"] * 3)
     assert code == 4
-    assert "does not accept this key" in shown
+    assert shown.count("does not accept this key") == 3
     assert "sk_wrong_key" not in shown
     assert not program.home.exists()
+
+
+def test_refused_key_alone_is_asked_for_again(program: Program, server: WireServer) -> None:
+    terminal = program.terminal("auth", "login", "--base-url", server.base_url)
+    code, shown = answer_all(terminal, "test\n", "a\n", "sk_wrong_key\n", f"{KEY}\n")
+    assert (code, shown.count("Environment (test or live):"), shown.count("API key (not shown")) == (0, 1, 2)
+    assert "accepted by the service" in shown
+
+
+def test_switch_offers_profiles_in_the_order_of_status(program: Program, server: WireServer) -> None:
+    for name in ("b", "a", "c"):
+        program.run("auth", "login", "--base-url", server.base_url, "--mode", "test", "-p", name, stdin=KEY)
+    _, shown = answer_all(program.terminal("auth", "switch"), "c\n")
+    listed = [line.split("\t")[0] for line in program.run("auth", "status").out.splitlines()]
+    assert re.findall(r"^  (\w) ", shown, re.MULTILINE) == listed == ["b", "a", "c"]
 
 
 @pytest.mark.representative("at the key-Ctrl-D")

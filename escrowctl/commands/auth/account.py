@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import NamedTuple, TypeVar
 
 from escrowctl.config.keys import KEYS
@@ -14,9 +14,11 @@ from escrowctl.contract.redaction import shown
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_value, command
 from escrowctl.session import Session
 
+_A = TypeVar("_A")
 _T = TypeVar("_T")
 
 _MAX_ANSWERS = 3
+_MISTYPED = (ErrorCode.BAD_VALUE, ErrorCode.BAD_CONFIG, ErrorCode.KEY_MISSING)
 _SHORT_LABEL = 3
 _LONGEST_LABEL = 56
 
@@ -105,7 +107,7 @@ class Form:
         self._require("--mode test or --mode live")
         return ask_until(
             self._session,
-            lambda: self._session.prompt.ask("Is this a test service or a live one (real money)? Type test or live:"),
+            lambda: self._session.prompt.ask("Environment (test or live):"),
             lambda answer: check_mode(answer.lower(), name="the mode"),
         )
 
@@ -183,15 +185,19 @@ def require_same(session: Session, account: Account, profile: Profile | None) ->
         )
 
 
-def ask_until(session: Session, ask: Callable[[], str], read: Callable[[str], _T]) -> _T:
-    """Return what `read` makes of an answer; asks again, up to three times in all, where it refuses one."""
+def ask_until(
+    session: Session, ask: Callable[[], _A], read: Callable[[_A], _T], *, again: Container[ErrorCode] = _MISTYPED
+) -> _T:
+    """Return what `read` makes of an answer; where it refuses one with a code in `again`, ask up to three times."""
     for _ in range(_MAX_ANSWERS - 1):
         try:
             return read(ask())
         except EscrowctlError as error:
-            if error.code is ErrorCode.DECLINED:
+            if error.code not in again:
                 raise
-            session.console.error(EscrowctlError(error.code, error.message), session.invocation)
+            # What is mistyped needs no other advice than the message.
+            hints = () if error.code in _MISTYPED else error.hints
+            session.console.error(EscrowctlError(error.code, error.message, hint=hints), session.invocation)
     return read(ask())
 
 

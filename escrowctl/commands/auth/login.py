@@ -50,15 +50,7 @@ def login(
     session.keys.refuse_misplaced()
     account = Form(session, mode, api_prefix).fill()
     _check_writable(session, account)
-    key = _read_key(session, account)
-    session.keep_secret(key)
-    refuse_in_base_url(account.origin.base_url, key.reveal(), source=account.url_source)
-    if any(holds_key(text, key.reveal()) for text in (account.name, account.api_prefix)):
-        raise bad_value("the profile name or the API prefix contains the API key: choose another name or prefix.")
-    if account.mode == "live":
-        session.console.note("live", f"{account.name}, {account.origin}", word="live", important=True)
-    if not no_check:
-        _check(session, account, key)
+    key = _take_key(session, account, check=not no_check)
     with session.signals.held():
         try:
             store, made_default = _store(session, account, key, keyring=keyring)
@@ -70,14 +62,29 @@ def login(
     _report(session, account, store=store, checked=not no_check, made_default=made_default)
 
 
-def _read_key(session: Session, account: Account) -> Secret:
-    stdin = session.runtime.stdin
-    if not stdin.isatty():
-        try:
-            text = stdin.read(MAX_KEY_CHARS + 3)
-        except UnicodeDecodeError:
-            text = "\x00"
-        return read_key(text, source="standard input")
+def _take_key(session: Session, account: Account, *, check: bool) -> Secret:
+    """Return a key that can be stored; at a terminal, another is asked for where the service refuses one."""
+
+    def accept(key: Secret) -> Secret:
+        _require_usable(session, account, key)
+        if check:
+            _check(session, account, key)
+        return key
+
+    if not session.runtime.stdin.isatty():
+        return accept(_read_key(session))
+    return ask_until(session, lambda: _ask_for_key(session, account), accept, again=(ErrorCode.NOT_AUTHENTICATED,))
+
+
+def _read_key(session: Session) -> Secret:
+    try:
+        text = session.runtime.stdin.read(MAX_KEY_CHARS + 3)
+    except UnicodeDecodeError:
+        text = "\x00"
+    return read_key(text, source="standard input")
+
+
+def _ask_for_key(session: Session, account: Account) -> Secret:
     absent = session.prompt.obstacle
     if absent:
         raise bad_value(
@@ -90,6 +97,16 @@ def _read_key(session: Session, account: Account) -> Secret:
         lambda: session.prompt.ask_secret(f"Profile {whose}:", "API key (not shown while you type):"),
         lambda answer: read_key(answer, source="the answer"),
     )
+
+
+def _require_usable(session: Session, account: Account, key: Secret) -> None:
+    """Raise EscrowctlError (exit 2) where the line, a variable or the profile has the key too; announce a live one."""
+    session.keep_secret(key)
+    refuse_in_base_url(account.origin.base_url, key.reveal(), source=account.url_source)
+    if any(holds_key(text, key.reveal()) for text in (account.name, account.api_prefix)):
+        raise bad_value("the profile name or the API prefix contains the API key: choose another name or prefix.")
+    if account.mode == "live":
+        session.console.note("live", f"{account.name}, {account.origin}", word="live", important=True)
 
 
 def _check(session: Session, account: Account, key: Secret) -> None:

@@ -127,7 +127,7 @@ def switch(
 
 def _ask_for_name(session: Session) -> str:
     config = session.resolver.config
-    names = sorted(config.profiles) if config else []
+    names = list(config.profiles) if config else []
     if not names:
         raise bad_value("there is no profile to switch to.", hint=f"{session.program} auth login")
     absent = session.prompt.obstacle

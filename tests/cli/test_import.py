@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import os
 import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -377,5 +379,22 @@ def test_import_of_a_binary_or_missing_file_is_refused(run: Run, tmp_path: Path)
 
     assert [result.code for result in results] == [2, 2, 2]
     assert "is not UTF-8 text" in results[0].error["message"]
-    assert "is not a regular file" in results[2].error["message"]
+    assert "is neither a file nor a pipe" in results[2].error["message"]
     assert deep.code == 6
+
+
+def test_named_pipe_is_read_as_standard_input_is(run: Run, tmp_path: Path) -> None:
+    assert run("--sandbox", *CREATE).code == 0
+    exported, head = (run("--sandbox", "journal", "export", *more).out for more in ((), ("--head",)))
+
+    imported = run("journal", "import", pipe_with(exported, tmp_path / "export"), "--json")
+    checked = run("--sandbox", "journal", "verify", "--head", pipe_with(head, tmp_path / "head"), "--json")
+
+    assert (imported.code, imported.json["added"]) == (0, 1)
+    assert (checked.code, checked.json["sound"]) == (0, True)
+
+
+def pipe_with(text: str, path: Path) -> str:
+    os.mkfifo(path)
+    threading.Thread(target=path.write_text, args=(text,), daemon=True).start()
+    return str(path)

@@ -206,7 +206,7 @@ def test_operator_decision_applied_is_recorded_after_reading_the_id(
 
     result = run("journal", "resolve", "j1", "--applied", "--id", "tx_88F2", *WHY, terminal=True, now=lambda: NOW)
 
-    assert (result.code, result.out) == (0, f"j1   create   100 USD   tx_88F2   {DECIDED_APPLIED}\n")
+    assert (result.code, result.out) == (0, "j1   create   100 USD   tx_88F2   applied (operator's decision)\n")
     assert "found: read tx_88F2: held 100 USD, as sent\n" in result.err
     assert [(seen.method, seen.target) for seen in server.seen] == [("GET", "/api/v1/transactions/tx_88F2")]
     last = run("journal", "show", "j1", "--json").json["history"][-1]

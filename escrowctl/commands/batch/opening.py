@@ -54,7 +54,7 @@ def _opened(session: Session, file: str) -> Iterator[BinaryIO]:
     try:
         handle = open_regular(Path(file), os.O_RDONLY, follow=True)
     except NotRegularError as error:
-        raise bad_value(f"{file} {error.strerror}: - reads standard input.") from error
+        raise bad_value(f"{file} {error.strerror}.", hint="to read from a pipe: use - as the file name") from error
     with os.fdopen(handle, "rb") as source:
         yield source
 

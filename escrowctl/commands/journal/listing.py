@@ -35,6 +35,9 @@ _TOTALS = (*_GROUP, "done", "done_amount", "unknown", "unknown_amount")
 _OPERATIONS = {
     one.verb if one.noun == "transaction" else one.noun: (one.name,) for one in OPERATIONS if one.access is Access.WRITE
 } | {"call": ("call_post", "call_put", "call_patch", "call_delete")}
+_DECIDED = ("applied", "not applied")
+"""How the details of operators' decisions begin, in journals of any age."""
+
 _AGO = {"m": 60, "h": 3600, "d": 86_400}
 
 StateOption = Annotated[str | None, typer.Option("--state", metavar="STATE", help=f"Only {', '.join(State)}.")]
@@ -162,9 +165,12 @@ def view_resolved(entry: Entry) -> View:
 
 
 def describe_state(entry: Entry) -> str:
-    """Return the state of an entry in a few words: `done, 200`."""
+    """Return the state of an entry in a few words: `done, 200`, `not applied (operator's decision)`."""
     state, detail = entry.state.value.replace("_", " "), entry.settlement.detail
-    return detail if not detail or detail.startswith(("applied", "not applied")) else f"{state}, {detail}"
+    decided, _, _ = detail.partition(", ")
+    if decided in _DECIDED:
+        return f"{decided} (operator's decision)"
+    return f"{state}, {detail}" if detail else state
 
 
 def _named(entry: Entry) -> dict[str, JsonValue]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from escrowctl.commands.journal.listing import view_resolved
+from escrowctl.commands.journal.listing import describe_state, view_resolved
 from escrowctl.commands.writing import check_text
 from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.operations import CREATE_TRANSACTION
@@ -238,7 +238,7 @@ def _show_settled(session: Session, entry: Entry, chosen: _Chosen) -> None:
     if chosen.is_given:
         raise not_sent(
             ErrorCode.ALREADY_DONE,
-            f"{entry.name} already has an outcome: {_words(entry)} ({entry.settlement.detail}).",
+            f"{entry.name} already has an outcome: {describe_state(entry)}.",
             effect="Nothing was sent or recorded.",
             hint=command(f"journal show {entry.name}"),
         )

@@ -215,10 +215,11 @@ def _opened(session: Session, file: str) -> Iterator[TextIO]:
         if file == "-":
             yield session.runtime.stdin
             return
-        # A pipe or a device is not waited for, and has no end that could be trusted.
-        if Path(file).exists() and not Path(file).is_file():
-            raise bad_value(f"{file} is not a regular file.", hint="to read from a pipe: use - as the file name")
-        with Path(file).open(encoding="utf-8") as stream:
+        path = Path(file)
+        # A named pipe is read as standard input is. A device may have no end.
+        if path.exists() and not (path.is_file() or path.is_fifo()):
+            raise bad_value(f"{file} is neither a file nor a pipe.")
+        with path.open(encoding="utf-8") as stream:
             yield stream
     except OSError as error:
         raise bad_value(f"{file}: {error.strerror or error}.") from error

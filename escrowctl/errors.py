@@ -9,7 +9,8 @@ An expected failure carries facts and never formatted terminal text; `main` alon
 output and an exit code. Anything else that reaches `main` is a defect in escrowctl.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from enum import IntEnum, StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
@@ -154,7 +155,7 @@ class EscrowctlError(Exception):
 
     `message` is one or two sentences about what failed. `outcome` is set where a write is concerned.
     `effect` is the sentence that the printer adds about what was changed. `facts` join the JSON error
-    (`http_status`, `request_id`, `entry`, ...); their values are JSON values.
+    (`id`, `http_status`, `request_id`, `entry`, ...); their values are JSON values.
     """
 
     def __init__(
@@ -183,6 +184,16 @@ class EscrowctlError(Exception):
     def exit_code(self) -> ExitCode:
         """The exit code that this failure ends the program with."""
         return self.code.exit_code
+
+
+@contextmanager
+def about(resource_id: str) -> Iterator[None]:
+    """Add the id of the record that a command is about to the facts of each failure inside."""
+    try:
+        yield
+    except EscrowctlError as error:
+        error.facts = {**error.facts, "id": resource_id}
+        raise
 
 
 class Stopped(BaseException):

@@ -121,7 +121,7 @@ def _result(entry: Entry) -> dict[str, JsonValue]:
     values: tuple[JsonValue, ...] = (
         Number(str(entry.intent.line)),
         outcome_of(entry).value,
-        entry.intent.resource_id or settlement.result_id,
+        entry.record_id,
         entry.name,
         Number(str(status)) if status is not None else None,
         "; but ".join(filter(None, (settlement.detail, settlement.remark))),

@@ -9,7 +9,7 @@ import typer
 from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.operations import GET_TRANSACTION, GET_USER, LIST_TRANSACTIONS, Operation
 from escrowctl.contract.record import Located, Record, Records, is_another
-from escrowctl.errors import bad_value
+from escrowctl.errors import about, bad_value
 from escrowctl.output.view import Listing, View, view_record
 from escrowctl.session import Session, session_of
 
@@ -104,6 +104,11 @@ def show_by_id(session: Session, operation: Operation, ids: list[str] | None) ->
         record = _read(session, operation, wanted[0])
         session.show(view_record(record, wanted[0], raw=session.options.raw))
     session.remember(operation.noun, wanted)
+
+
+def _read(session: Session, operation: Operation, resource_id: str) -> Record:
+    with about(resource_id):
+        return session.reader.read(operation, resource_id)
 
 
 def show_list(session: Session, found: Records) -> None:

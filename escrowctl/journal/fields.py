@@ -217,7 +217,7 @@ def view(entry: Entry, *, whole: bool) -> dict[str, JsonValue]:
     document: dict[str, JsonValue] = {"entry": entry.name}
     for field in FIELDS:
         if field.name == "resource_id":
-            document["id"] = entry.intent.resource_id or entry.settlement.result_id
+            document["id"] = entry.record_id
         elif field.listed or (whole and field.shown):
             value = _read(entry, field.attribute.split("."))
             document[field.name] = Number(str(value)) if isinstance(value, int) else value

@@ -213,6 +213,11 @@ class Entry(NamedTuple):
         return self.settlement.state
 
     @property
+    def record_id(self) -> str | None:
+        """The id of the record that it wrote to or created, where it is known."""
+        return self.intent.resource_id or self.settlement.result_id
+
+    @property
     def facts(self) -> dict[str, object]:
         """What a log needs to settle it without the journal; values are JSON's."""
         intent = self.intent
@@ -224,7 +229,8 @@ class Entry(NamedTuple):
             "sent_at": self.sent_at,
             "request": {"method": intent.method, "url": intent.url, "body": intent.body},
         }
-        return known | ({"reason": intent.reason} if intent.reason else {})
+        more = {"id": self.record_id, "reason": intent.reason}
+        return known | {name: value for name, value in more.items() if value}
 
     @property
     def is_open(self) -> bool:

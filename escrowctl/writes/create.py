@@ -144,7 +144,7 @@ def find_difference(service: Service, entry: Entry) -> EscrowctlError | None:
         f"the service created {made}, but {' and '.join(differences)}. Do not repeat the create.",
         hint=command(f"tx get {shlex.quote(made)}"),
         outcome=Outcome.DONE,
-        facts={**entry.facts, "id": made},
+        facts=entry.facts,
     )
 
 

@@ -156,6 +156,7 @@ def unknown_error(server: WireServer, case: Unknown, *, creates: bool) -> dict[s
             "url": f"{server.base_url}{place}",
             "body": '{"amount":100,"currency":"USD"}' if creates else None,
         },
+        **({} if creates else {"id": "tx_1"}),
     }
 
 
@@ -275,6 +276,7 @@ def test_a_refusal_is_a_refusal_and_not_sent_again(
             "url": f"{server.base_url}{server.writes[0].target}",
             "body": server.writes[0].body.decode() or None,
         },
+        **({"id": "tx_1"} if verb == "release" else {}),
         "body": json.loads(problem),
     }
     assert len(server.writes) == 1
@@ -402,6 +404,7 @@ def test_release_without_a_connection_stops_at_the_read(run: Run, journal: Journ
         "http_status": None,
         "outcome": "not_sent",
         "exit_code": 11,
+        "id": "tx_1",
     }
     assert journal() == []
 

@@ -79,3 +79,36 @@ def test_hints_start_with_the_program_as_it_was_called(run: Run, tmp_path: Path)
     assert hint_of((str(elsewhere),), on_path.parent, run).endswith(f":     '{elsewhere}'{login}")
     assert hint_of((str(on_path),), tmp_path, run).endswith(f":     {on_path}{login}")
     assert hint_of(("python", "-m", "escrowctl"), on_path.parent, run).endswith(f":     python -m escrowctl{login}")
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("tx", "get", "tx_404"), "not_found"),
+        (("user", "get", "tx_404"), "not_found"),
+        (("tx", "release", "tx_404", "--yes"), "not_found"),
+        (("tx", "update", "tx_404", "--data", "{}", "--yes"), "not_found"),
+    ],
+)
+def test_error_has_the_id_that_was_typed(words: tuple[str, ...], code: str, service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(json_reply(b'{"detail":"no"}', "404 Not Found"))
+
+    error = run(*words, "--json").error
+
+    assert (error["code"], error["id"]) == (code, "tx_404")
+
+
+def test_error_has_the_id_of_the_record_that_it_is_about(run: Run) -> None:
+    create = ("--sandbox", *CREATE, "--reference", "r1")
+    made = run(*create, "-q").out.strip()
+    release = ("--sandbox", "tx", "release", made, "--yes", "--json")
+    errors = [run(*create, "--json").error, run(*release, "--expect-amount", "1").error]
+    assert run(*release).code == 0
+
+    errors.append(run(*release).error)
+
+    assert [(error["code"], error["id"]) for error in errors] == [
+        ("reference_reused", made),
+        ("expectation_failed", made),
+        ("already_done", made),
+    ]

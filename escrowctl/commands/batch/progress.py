@@ -124,7 +124,7 @@ def _describe(session: Session, entry: Entry) -> str:
         if isinstance(reply, Document)
         else None
     )
-    found = entry.intent.resource_id or entry.settlement.result_id
+    found = entry.record_id
     status = record.located.status if record else None
     return ", ".join(filter(None, (f"id {found}" if found else None, f"status {status}" if status else None)))
 

@@ -159,7 +159,7 @@ def view_entry(entry: Entry) -> View:
 def view_resolved(entry: Entry) -> View:
     """Return an entry as what became of it: `j197   create   2500 EUR   tx_88F2   applied, ...`."""
     document, money = _document(entry), entry.intent.money
-    parts = (entry.name, entry.intent.verb, str(money or ""), _id(entry) or "", describe_state(entry))
+    parts = (entry.name, entry.intent.verb, str(money or ""), entry.record_id or "", describe_state(entry))
     line = "   ".join(part for part in parts if part)
     return View(document, entry.name, flatten(document), line=line, named=_named(entry), record=document)
 
@@ -182,7 +182,7 @@ def _named(entry: Entry) -> dict[str, JsonValue]:
         entry.state.value,
         money.amount if money else None,
         money.currency if money else None,
-        _id(entry),
+        entry.record_id,
         intent.reference,
         intent.profile,
     )
@@ -192,10 +192,6 @@ def _named(entry: Entry) -> dict[str, JsonValue]:
 def _document(entry: Entry) -> dict[str, JsonValue]:
     history: JsonValue = [{"at": one.at, "state": one.state.value, "detail": one.detail} for one in entry.history]
     return view(entry, whole=True) | {"history": history}
-
-
-def _id(entry: Entry) -> str | None:
-    return entry.intent.resource_id or entry.settlement.result_id
 
 
 def _select(

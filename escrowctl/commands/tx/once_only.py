@@ -11,7 +11,7 @@ from escrowctl.contract.identifiers import refuse_repeated
 from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.contract.money import Money, parse_amount
 from escrowctl.contract.operations import Operation
-from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, bad_value, command
+from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, about, bad_value, command
 from escrowctl.output.view import View, flatten
 from escrowctl.prompt import confirmation_needed
 from escrowctl.session import Session
@@ -76,9 +76,10 @@ def write_each(
     confirm = ask_on_record(session, operation, how.body, yes=yes)
 
     def write_one(resource_id: str) -> View:
-        result = session.pipeline.run_on_record(
-            lambda found: request_once_only(operation, resource_id, how.body, options, found=found), confirm, how
-        )
+        with about(resource_id):
+            result = session.pipeline.run_on_record(
+                lambda found: request_once_only(operation, resource_id, how.body, options, found=found), confirm, how
+            )
         _note_result(session, operation, resource_id, result)
         return _view(resource_id, result)
 

@@ -9,6 +9,7 @@ from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.json import JsonValue, encode
 from escrowctl.contract.operations import RELEASE_TRANSACTION, UPDATE_TRANSACTION, Operation
 from escrowctl.contract.record import Located
+from escrowctl.errors import about
 from escrowctl.options import AllowDuplicateOption, DryRunOption, KeyOption, ReasonOption, YesOption
 from escrowctl.output.view import View, view_record
 from escrowctl.session import Session, session_of
@@ -73,7 +74,8 @@ def update_one(
     with session.signals.held():
         confirm = ask_on_record(session, operation, encode(body), yes=yes)
         reading = RecordOptions(allow_unreadable=allow_unreadable)
-        result = session.pipeline.run_on_record(request_for, confirm, reading)
+        with about(resource_id):
+            result = session.pipeline.run_on_record(request_for, confirm, reading)
         note_replayed(session, result)
         _note_reading(session, resource_id, result)
         session.show(_view(session, resource_id, result), done=f"the service accepted the update of {resource_id}")

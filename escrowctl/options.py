@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class _Console(Protocol):
-        def data(self, text: str) -> None: ...
+        def page(self, text: str) -> None: ...
 
     class _Session(Protocol):
         options: "SharedOptions"
@@ -109,7 +109,7 @@ def _keep_version(context: Any, option: Any, value: Any) -> None:
 
 def _show_help(context: Any, _option: Any, value: Any) -> None:
     if value:
-        _session_in(context).console.data(context.get_help())
+        _session_in(context).console.page(context.get_help())
         raise typer.Exit
 
 

@@ -54,17 +54,18 @@ def write_results(journal: Journal, batch: Batch, path: Path) -> int:
     return count - (path.suffix == ".csv")
 
 
-def list_rejects(journal: Journal, batch: Batch) -> Iterator[str]:
-    """Yield the rows that the service refused, as lines of a file like the one they came from."""
-    if not batch.is_json:
+def list_rejects(journal: Journal, batch: Batch, *, as_json: bool) -> Iterator[str]:
+    """Yield the rows that the service refused, as lines of a file like the one they came from, or as JSON lines."""
+    as_json = as_json or batch.is_json
+    if not as_json:
         yield _csv_line([*batch.columns, f"{RESULT}detail"])
     for entry in _entries(journal, batch):
         if outcome_of(entry) is not Outcomes.FAILED:
             continue
-        cells = {**cells_of(entry, flat=not batch.is_json), f"{RESULT}detail": entry.settlement.detail}
+        cells = {**cells_of(entry, flat=not as_json), f"{RESULT}detail": entry.settlement.detail}
         if batch.reference_field is not None:
             cells.pop(f"body.{batch.reference_field}", None)
-        if batch.is_json:
+        if as_json:
             yield encode(cells)
         else:
             yield _csv_line([text_of(cells.get(name)) for name in (*batch.columns, f"{RESULT}detail")])

@@ -74,12 +74,12 @@ def install(
         raise bad_value(f'there is no completion for "{name}": name one of {", ".join(SHELLS)}.')
     path = _place(name, environ)
     _write(path, _render(context, name), force=force)
-    session.console.data(str(path))
+    session.console.page(str(path))
     session.console.note("installed", _how_to_use(name, path))
 
 
 def _print(context: typer.Context, shell: str) -> None:
-    session_of(context).console.data(_render(context, shell).rstrip("\n"))
+    session_of(context).console.page(_render(context, shell).rstrip("\n"))
 
 
 def _render(context: typer.Context, shell: str) -> str:

@@ -40,7 +40,7 @@ def show(
         text = _help_of(context, words)
     if text is None:
         raise bad_value(f'there is no command or topic "{" ".join(words)}"; topics: {", ".join(TOPICS)}.')
-    session_of(context).console.data(text.rstrip("\n"))
+    session_of(context).console.page(text.rstrip("\n"))
 
 
 def _help_of(context: typer.Context, words: "Sequence[str]") -> str | None:

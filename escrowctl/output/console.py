@@ -149,6 +149,13 @@ class Console:
         """Write one line of JSON."""
         self.data(_json(document))
 
+    def page(self, text: str) -> None:
+        """Write a text of escrowctl, such as help; under `--json` a JSON string."""
+        if self._options.json:
+            self.document(text)
+        else:
+            self.data(text)
+
     def text(self, body: bytes) -> None:
         """Write a reply that is not JSON: unchanged in a pipe, harmless at a terminal."""
         text = body.decode("utf-8", errors="replace")

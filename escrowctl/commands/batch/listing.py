@@ -96,7 +96,7 @@ def rejects(context: typer.Context, name: NameArgument) -> None:
     session = session_of(context)
     session.journal_to_read.require_complete()
     batch = find_batch(session.journal_to_read, name)
-    for line in list_rejects(session.journal_to_read, batch):
+    for line in list_rejects(session.journal_to_read, batch, as_json=session.options.json):
         session.console.data(line)
 
 

@@ -47,6 +47,8 @@ class SharedOptions:
         self.config: str | None = None
         self.timeout: float | None = None
         self.json = False
+        self.table = False
+        self.csv = False
         self.color = "auto"
         self.quiet = False
         self.verbose = False
@@ -101,6 +103,14 @@ def _keep_fields(context: Any, option: Any, value: Any) -> None:
     _keep(context, option, names)
 
 
+def _keep_form(context: Any, option: Any, value: Any) -> None:
+    _keep(context, option, value)
+    options = _session_in(context).options
+    given = [name for name in ("json", "raw", "quiet", "table", "csv") if getattr(options, name)]
+    if value and len(given) > 1 and (options.table or options.csv):
+        raise bad_value(f"--{given[0]} and --{given[-1]} cannot be combined: they are two forms of the same output.")
+
+
 def _keep_version(context: Any, option: Any, value: Any) -> None:
     _keep(context, option, value)
     if value:
@@ -139,11 +149,13 @@ def make_shared_options() -> list[TyperOption]:
         value("--base-url", help="The service's base URL.", metavar="URL"),
         value("--config", help="Another config file.", metavar="FILE"),
         value("--timeout", help="Seconds for one attempt, in total.", metavar="SECONDS", type=float),
-        flag("--json", help="Print JSON on stdout, and JSON lines on stderr."),
+        flag("--json", help="Print JSON on stdout, and JSON lines on stderr.", keep=_keep_form),
+        flag("--table", help="Print tables in a pipe too, such as to less.", keep=_keep_form),
+        flag("--csv", help="Print CSV with a header.", keep=_keep_form),
         value("--fields", help="Show these fields only, such as id,status,amount.", metavar="NAMES", keep=_keep_fields),
-        flag("--raw", help="Show the whole reply as JSON, with its envelope; of an error, its body."),
+        flag("--raw", help="Show the whole reply as JSON, with its envelope; of an error, its body.", keep=_keep_form),
         value("--color", help="auto, always or never.", metavar="WHEN", keep=_keep_color),
-        flag("--quiet", "-q", help="Print ids only, or the values of --fields; no notes."),
+        flag("--quiet", "-q", help="Print ids only, or the values of --fields; no notes.", keep=_keep_form),
         flag("--verbose", "-v", help="Print a line for each request."),
         flag("--debug", help="Print requests and replies (secrets as ***), and tracebacks."),
         flag("--no-input", help="Never ask; refuse where a confirmation is needed."),

@@ -106,11 +106,6 @@ def show_by_id(session: Session, operation: Operation, ids: list[str] | None) ->
     session.remember(operation.noun, wanted)
 
 
-def _read(session: Session, operation: Operation, resource_id: str) -> Record:
-    with about(resource_id):
-        return session.reader.read(operation, resource_id)
-
-
 def show_list(session: Session, found: Records) -> None:
     """Show a list: an array of the items as they came, or the located fields in fixed columns."""
     views = tuple(view_record(record, raw=session.options.raw) for record in found.items)
@@ -119,7 +114,8 @@ def show_list(session: Session, found: Records) -> None:
 
 
 def _read(session: Session, operation: Operation, resource_id: str) -> Record:
-    record = session.reader.read(operation, resource_id)
+    with about(resource_id):
+        record = session.reader.read(operation, resource_id)
     if is_another(resource_id, record.located):
         found = record.located.id
         session.console.warn("another_id", f"the service answered for {resource_id} with the id {found}")

@@ -8,7 +8,7 @@ from io import TextIOWrapper
 from typing import TYPE_CHECKING, TextIO, TypedDict
 
 from escrowctl.errors import ErrorCode, EscrowctlError, Invocation
-from escrowctl.output.plain import render_rows, safe
+from escrowctl.output.plain import render_csv, render_rows, safe
 
 # Formats are loaded by whoever shows something: help and usage errors do not pay for them.
 if TYPE_CHECKING:
@@ -22,10 +22,13 @@ if TYPE_CHECKING:
         """The options of the line that decide about output.
 
         `color` is auto, always or never; `fields` are the only ones to show; `raw`: data is JSON,
-        even for a person.
+        even for a person. `table` and `csv` are forms for a pipe or a terminal: at most one of them, and
+        neither with `json`, `raw` or `quiet`.
         """
 
         json: bool
+        table: bool
+        csv: bool
         quiet: bool
         verbose: bool
         debug: bool
@@ -73,6 +76,7 @@ class Console:
         self._options = options
         self._said: set[str] = set()
         self._widths: tuple[int, ...] = ()
+        self._is_csv_begun = False
         for stream in (stdout, stderr):
             if isinstance(stream, TextIOWrapper):
                 # What the terminal's encoding lacks is shown by its code, not by a traceback.
@@ -82,9 +86,10 @@ class Console:
         """Show one view in the format of this run; of a list, the fields of each item."""
         from escrowctl.output.view import Listing
 
-        fields = self._options.fields
-        if fields and view.items is not None and not view.holds(fields):
-            self.show_listing(Listing(fields, view.items))
+        options, fields = self._options, self._options.fields
+        has_columns = bool(fields) or options.table or options.csv
+        if has_columns and view.items is not None and not view.holds(fields):
+            self.show_listing(Listing(fields or tuple(view.named), view.items))
         elif self._options.quiet:
             self._show_bare((view,))
         elif fields and view.named:
@@ -102,10 +107,12 @@ class Console:
         if self._options.json or self._options.raw:
             views = [view.document for view in listing.views]
             self._show_document(views if listing.document is None else listing.document)
+        elif self._options.csv:
+            self._show_csv(listing.columns, listing.views)
         elif not listing.views:
-            if self._stdout.isatty():
+            if self._has_table:
                 self.note("none", "none")
-        elif self._stdout.isatty():
+        elif self._has_table:
             from escrowctl.output import terminal
 
             terminal_state = self._terminal()
@@ -132,7 +139,9 @@ class Console:
             view = view.only(self._options.fields)
         if self._options.json or self._options.raw:
             self.document(view.document)
-        elif not self._stdout.isatty():
+        elif self._options.csv:
+            self._show_csv(tuple(view.named), (view,))
+        elif not self._has_table:
             self.data(render_rows([view.row(tuple(view.named))]))
         elif view.line is not None:
             self.data(safe(view.line))
@@ -249,9 +258,13 @@ class Console:
                 self._drop(stream)
 
     def _show(self, view: "View") -> None:
-        if self._options.json or self._options.raw or view.whole:
+        options = self._options
+        if options.json or options.raw or (view.whole and not (options.table or options.csv)):
             self._show_document(view.document)
-        elif not self._stdout.isatty():
+        elif options.csv:
+            names, values = zip(*view.fields, strict=True)
+            self.data("\n".join(render_csv(names, [values])))
+        elif not self._has_table:
             self.data(render_rows(view.fields))
         elif view.line is not None:
             self.data(safe(view.line))
@@ -266,6 +279,16 @@ class Console:
             self.data(_json(document, indent=0))
         else:
             self.document(document)
+
+    def _show_csv(self, columns: tuple[str, ...], views: "tuple[View, ...]") -> None:
+        """Write rows, after their header where it is not written yet."""
+        lines = list(render_csv(columns, (view.row(columns) for view in views)))
+        self.data("\n".join(lines[self._is_csv_begun :]))
+        self._is_csv_begun = True
+
+    @property
+    def _has_table(self) -> bool:
+        return self._options.table or self._stdout.isatty()
 
     def _show_bare(self, views: "tuple[View, ...]") -> None:
         """Write what `-q` prints: a line of values for each view that has the chosen fields, or each id."""

@@ -448,7 +448,7 @@ def test_a_spreadsheet_gets_no_cell_that_it_would_calculate(service_and_run: Ser
     for reason in ("=1+1", "+1", "-1", "@x", '=HYPERLINK("http://x")', " =1", 'fine, "quoted"', "\uff1d1"):
         assert run(*create("100"), "--reason", reason).code == 0
 
-    result = run("journal", "export", "--format", "csv")
+    result = run("journal", "export", "--csv")
 
     rows = list(csv.DictReader(io.StringIO(result.out)))
     assert [row["reason"] for row in reversed(rows)] == [
@@ -645,7 +645,7 @@ def test_export_of_an_older_copy_warns_that_writes_are_missing(
     run(*create("9", "EUR"))
     path.write_bytes(older)
 
-    results = [run("journal", "export", *options) for options in ((), ("--head",), ("--format", "csv"))]
+    results = [run("journal", "export", *options) for options in ((), ("--head",), ("--csv",))]
 
     assert [(result.code, result.err.count("warning: ")) for result in results] == [(0, 1)] * 3
 

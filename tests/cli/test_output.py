@@ -7,7 +7,7 @@ import pytest
 from conftest import Run, Serve, ServiceAndRun
 
 from cli.conftest import Profile
-from cli.replies import CREATE, held, json_reply
+from cli.replies import CREATE, HELD, held, json_reply
 
 WIDTHS = (60, 72, 80, 100, 160)
 _NARROWEST = 71
@@ -112,3 +112,71 @@ def test_error_has_the_id_of_the_record_that_it_is_about(run: Run) -> None:
         ("expectation_failed", made),
         ("already_done", made),
     ]
+
+
+LISTED = b"""[{"id":"tx_1","status":"held","amount":100.00,"currency":"USD","note":"=1+1"},
+ {"id":"tx_2","status":"=held","amount":5,"currency":"EUR"}]"""
+CSV = "id,status,amount,currency,created\ntx_1,held,100.00,USD,\ntx_2,'=held,5,EUR,\n"
+
+
+def test_list_is_csv_with_a_header(service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(json_reply(LISTED))
+
+    listed = [
+        run("tx", "list", "--csv"),
+        run("--csv", "tx", "list", terminal=True),
+        run("api", "GET", "/transactions", "--csv"),
+    ]
+    chosen = [
+        run(*words, "--csv", "--fields", "amount,id") for words in (("tx", "list"), ("api", "GET", "/transactions"))
+    ]
+
+    assert {result.out for result in listed} == {CSV}
+    assert {result.out for result in chosen} == {"amount,id\n100.00,tx_1\n5,tx_2\n"}
+
+
+def test_empty_list_is_a_csv_header(service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(json_reply(b"[]"))
+
+    assert run("tx", "list", "--csv").out == "id,status,amount,currency,created\n"
+
+
+def test_record_is_csv_of_one_row(service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(json_reply(b'{"id":"tx_1","amount":{"value":"1.50"},"note":"a, b"}'))
+
+    assert run("tx", "get", "tx_1", "--csv").out == 'id,amount.value,note\ntx_1,1.50,"a, b"\n'
+    assert run("tx", "get", "tx_1", "--csv", "--fields", "amount,id").out == "amount,id\n1.50,tx_1\n"
+
+
+def test_rows_of_several_are_csv_with_one_header(service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(json_reply(HELD))
+
+    assert run("tx", "get", "tx_1", "tx_2", "--csv", "--fields", "id,amount").out == "id,amount\ntx_1,100\ntx_1,100\n"
+
+
+def test_table_in_a_pipe_is_that_of_a_terminal_without_colour(
+    service_and_run: ServiceAndRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _server, run = service_and_run(json_reply(LISTED))
+    widths = []
+    for words in (("tx", "list"), ("tx", "get", "tx_1", "tx_2"), ("journal", "totals")):
+        piped, shown = run(*words, "--table"), run(*words, "--color", "never", terminal=True)
+        assert (piped.out, piped.code) == (shown.out, shown.code)
+    run("tx", "create", "--amount", "1", "--currency", "USD", "--reference", "r" * 200)
+    for width in (60, 120):
+        columns_at(width, monkeypatch)
+        widths.append(max(map(len, run("journal", "list", "--table").out.splitlines())))
+    assert widths[0] <= 60 < widths[1] <= 120
+    assert "\x1b" in run("journal", "list", "--table", "--color", "always").out
+
+
+@pytest.mark.parametrize("other", ["--json", "--raw", "-q", "--table"])
+@pytest.mark.parametrize("form", ["--table", "--csv"])
+def test_two_forms_of_output_are_refused(form: str, other: str, run: Run) -> None:
+    if form == other:
+        return
+
+    results = [run("journal", "list", form, other), run(other, "journal", "list", form)]
+
+    assert [(result.code, result.out) for result in results] == [(2, "")] * 2
+    assert all("cannot be combined" in result.err for result in results)

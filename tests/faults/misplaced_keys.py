@@ -75,7 +75,6 @@ def _in_arguments() -> dict[str, Place]:
         "journal list --state": Place(("journal", "list", "--state", "KEY")),
         "journal totals --since": Place(("journal", "totals", "--since", "KEY")),
         "journal import": Place(("journal", "import", "KEY")),
-        "journal export --format": Place(("journal", "export", "--format", "KEY")),
         "sandbox tx create --reference": Place(("--sandbox", *CREATE, "--reference", "KEY")),
     }
 

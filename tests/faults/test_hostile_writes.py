@@ -150,7 +150,7 @@ def export(service: Service, strings: list[str]) -> None:
         words = (f"--reference={references[-1]}", f"--reason={typed[(number + 1) % len(typed)]}")
         code, shown = service.show(*line, *words)
         assert code in (0, 8, 12), shown
-    exported = service.run("journal", "export", "--format", "csv")
+    exported = service.run("journal", "export", "--csv")
     listed = service.run("journal", "list", "--json", "--limit", str(len(references)))
 
     assert (exported.code, harm_in(exported.out.replace("\r\n", "\n"))) == (0, set())

@@ -45,7 +45,7 @@ LINES = (
     Line("config set profiles.b.mode test", 2, config="[profiles]\n"),
     Line("config unset profiles.a.prefix", 2, config=PROFILE),
     Line("config unset profiles.a.timeout", 2, config=PROFILE),
-    Line("journal export --format xml", 2),
+    Line("journal list --json --csv", 2),
     Line("sandbox serve --port 70000", 2),
     Line("--base-url https://a.example.com sandbox status", 2),
     Line("sandbox reset", 3),

@@ -26,7 +26,6 @@ from escrowctl.session import Session, session_of
 if TYPE_CHECKING:
     from escrowctl.journal.journal import Journal
 
-_FORMATS = ("jsonl", "csv")
 _PAGE = 500
 _MAX_HEAD = 4096
 _MAX_LINE = 128 * 1024 * 1024
@@ -118,19 +117,17 @@ def _bare(problem: str) -> str:
 
 def export(
     context: typer.Context,
-    format_: Annotated[str, typer.Option("--format", metavar="FORMAT", help="jsonl (everything) or csv.")] = "jsonl",
     head: Annotated[bool, typer.Option("--head", help="Only the chain's head, to store elsewhere.")] = False,
 ) -> None:
-    """Print the journal as JSON lines to import, or as CSV.
+    """Print the journal as JSON lines to import, or as CSV (--csv) for a spreadsheet.
 
     \b
     Examples:
       escrowctl journal export > journal.jsonl
+      escrowctl journal export --csv > journal.csv
       escrowctl journal export --head > head.json
     """
     session = session_of(context)
-    if format_ not in _FORMATS:
-        raise bad_value(f'--format "{format_}" is not one of {", ".join(_FORMATS)}.')
     storage = _require_journal(session).storage
     if (why := storage.find_lost()) is not None:
         session.console.warn("incomplete", f"this export is incomplete: {why}")
@@ -141,7 +138,7 @@ def export(
         return
     entries = session.journal_to_read.all(Selection(_PAGE))
     rows = (view_entry(entry).row(SHEET) for entry in entries)
-    for line in write_archive(storage) if format_ == "jsonl" else render_csv(SHEET, rows):
+    for line in render_csv(SHEET, rows) if session.options.csv else write_archive(storage):
         session.console.data(line)
 
 

@@ -21,7 +21,6 @@ def failed(code: str, exit_code: int, message: str, status: int | None, outcome:
         "message": message,
         "http_status": status,
         "request_id": "a-uuid",
-        "id": "tx_1",
         "outcome": outcome,
         "exit_code": exit_code,
         "id": "tx_1",

@@ -44,6 +44,7 @@ from escrowctl.commands.batch.typed import (
     TotalOption,
     check_options,
 )
+from escrowctl.commands.sums import count_escrows, sum_lines
 from escrowctl.commands.writing import check_text
 from escrowctl.contract.identifiers import fold_reference
 from escrowctl.contract.json import Number
@@ -218,9 +219,9 @@ def _start_new(session: Session, checked: CheckedFile, file: str, how: How, chos
     batch = make_batch(
         session.journal, checked, session.service, source=source, sums=sums, run_key=chosen.run_key, now=now
     )
-    verb, noun = checked.kind.operation.verb, "escrow" if count == 1 else "escrows"
+    verb = checked.kind.operation.verb
     lines = [
-        f"{batch.name}, new: {verb} {count:,} {noun}, amounts as written in the file",
+        f"{batch.name}, new: {verb} {count_escrows(count)}, amounts as written in the file",
         *_sum_lines(sums),
         *([f"  left out, because done already: {count_rows(len(left_out))}"] if left_out else []),
         *([f"  created before, and created again: {count_rows(len(repeats))}"] if repeats else []),
@@ -337,14 +338,7 @@ def _sums_without(checked: CheckedFile, left_out: set[int]) -> dict[str, Sum]:
 
 
 def _sum_lines(sums: dict[str, Sum]) -> list[str]:
-    rows = max((len(count_rows(one.rows)) for one in sums.values()), default=0)
-    amounts = max((len(f"{one.amount:,f}") for one in sums.values()), default=0)
-    return [
-        f"  {currency}   {count_rows(one.rows):>{rows}}   {one.amount:>{amounts},f}"
-        if currency
-        else f"  without an amount in the file: {count_rows(one.rows)}"
-        for currency, one in sorted(sums.items())
-    ]
+    return sum_lines(sums, count_rows, unknown="without an amount in the file")
 
 
 def _show_plan(session: Session, lines: list[str]) -> None:

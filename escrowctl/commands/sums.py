@@ -1,0 +1,22 @@
+"""What several writes add up to, by currency, as lines above a question."""
+
+from collections.abc import Callable, Mapping
+
+from escrowctl.batch.check import Sum
+
+
+def count_escrows(count: int) -> str:
+    """Return `1 escrow` or `5,000 escrows`."""
+    return "1 escrow" if count == 1 else f"{count:,} escrows"
+
+
+def sum_lines(sums: Mapping[str, Sum], count: Callable[[int], str], *, unknown: str) -> list[str]:
+    """Return a line for each currency, what is added up by `count`; `unknown` names those under "", without money."""
+    counts = max((len(count(one.rows)) for one in sums.values()), default=0)
+    amounts = max((len(f"{one.amount:,f}") for one in sums.values()), default=0)
+    return [
+        f"  {currency}   {count(one.rows):>{counts}}   {one.amount:>{amounts},f}"
+        if currency
+        else f"  {unknown}: {count(one.rows)}"
+        for currency, one in sorted(sums.items())
+    ]

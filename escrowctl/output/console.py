@@ -126,6 +126,13 @@ class Console:
         else:
             self.data(render_rows(view.row(listing.columns) for view in listing.views))
 
+    def table_lines(self, listing: "Listing") -> list[str]:
+        """Return several views as the lines of a table, to be part of a question."""
+        from escrowctl.output import terminal
+
+        text, _ = terminal.render_listing(listing, **(self._terminal() | {"color": False}))
+        return text.splitlines()
+
     def show_line(self, view: "View") -> None:
         """Show one of several views that come one by one.
 

@@ -98,6 +98,14 @@ class Pipeline:
             self._writer.journal.settle_by_reading(entry, f"the service reported {result.status_after}")
         return result
 
+    def inspect(self, request: WriteRequest, options: RecordOptions = _NO_OPTIONS) -> Located | None:
+        """Return what the record of a write says now, to show it before the question.
+
+        Raises EscrowctlError where `run_on_record` would refuse the write before it asks; sends nothing.
+        """
+        self._find_known(request)
+        return self._inspect(request, options)
+
     def _find_known(self, request: WriteRequest) -> WriteResult | None:
         """Return the stored result of what this would repeat; what another process sends now is waited for later."""
         try:

@@ -1,6 +1,7 @@
 """What the once-only writes to a record share: their options, the write to each id, and what is shown of it."""
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from escrowctl.client.http import SUCCESS
@@ -19,6 +20,7 @@ from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.requests import RecordOptions, WriteOptions, request_once_only, set_pending
 
 if TYPE_CHECKING:
+    from escrowctl.writes.inspection import Confirm
     from escrowctl.writes.result import WriteResult
 
 
@@ -73,9 +75,11 @@ def write_each(
         _rehearse_each(session, operation, ids, how, options, several=several)
         return
     session.service.refuse_key(operation.path, *ids)
-    confirm = ask_on_record(session, operation, how.body, yes=yes)
+    confirm, refused = _confirmation(session, operation, ids, how, options, together=several and not yes, yes=yes)
 
     def write_one(resource_id: str) -> View:
+        if resource_id in refused:
+            raise refused[resource_id]
         with about(resource_id):
             result = session.pipeline.run_on_record(
                 lambda found: request_once_only(operation, resource_id, how.body, options, found=found), confirm, how
@@ -116,6 +120,32 @@ def _rehearse_each(
         run_several(session, ids, view)
     else:
         session.show(view(ids[0]))
+
+
+def _confirmation(
+    session: Session,
+    operation: Operation,
+    ids: list[str],
+    how: RecordOptions,
+    options: WriteOptions,
+    *,
+    together: bool,
+    yes: bool,
+) -> "tuple[Confirm, Mapping[str, EscrowctlError]]":
+    """Return what confirms each write, and the ids that are refused already; `together`: all were asked about here."""
+    if not together:
+        return ask_on_record(session, operation, how.body, yes=yes), {}
+    from escrowctl.commands.tx.confirmation import confirm_all, inspect_all  # noqa: PLC0415 - for several ids alone
+
+    inspected = inspect_all(session, operation, ids, how, options)
+    confirm = confirm_all(session, operation, inspected)
+    # What is done already is no failure where that is wanted: the write itself reports it.
+    refused = {
+        one: error
+        for one, error in inspected.refused.items()
+        if not (how.skip_done and error.code is ErrorCode.ALREADY_DONE)
+    }
+    return confirm, refused
 
 
 def _read_wait(session: Session, operation: Operation, text: str) -> float:

@@ -39,8 +39,8 @@ def release(
     allow_duplicate: AllowDuplicateOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Release the funds of escrows. This cannot be undone. You confirm by typing the id; afterwards
-    the escrow is read again: accepted is not yet released.
+    """Release the funds of escrows. This cannot be undone. You confirm by typing the id, of several
+    their number; afterwards the escrow is read again: accepted is not yet released.
 
     \b
     Examples:

@@ -1,0 +1,94 @@
+"""One confirmation for several once-only writes: the records as read in a table, their sums, one question."""
+
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from escrowctl.batch.check import Sum
+from escrowctl.commands.sums import count_escrows, sum_lines
+from escrowctl.contract.operations import Operation
+from escrowctl.contract.record import Located
+from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
+from escrowctl.output.view import Listing, View
+from escrowctl.session import Session
+from escrowctl.writes.inspection import require_unchanged
+from escrowctl.writes.kinds import kind_of
+from escrowctl.writes.requests import RecordOptions, WriteOptions, request_once_only
+
+if TYPE_CHECKING:
+    from escrowctl.writes.inspection import Confirm
+
+_COLUMNS = ("id", "amount", "currency", "status")
+
+
+class Inspected:
+    """The records of several ids, each as read once, or why it cannot be written to."""
+
+    def __init__(self) -> None:
+        self.records: dict[str, Located | None] = {}
+        """The record of each id that can be written to; None: it could not be read, and need not be."""
+        self.refused: dict[str, EscrowctlError] = {}
+
+    def require_unchanged(self, resource_id: str, found: Located | None) -> bool:
+        """Confirm a write of what was shown; raises `ErrorCode.EXPECTATION_FAILED` where the record is another now."""
+        if resource_id not in self.records:
+            why = "it was not among those to confirm"
+            raise not_sent(ErrorCode.EXPECTATION_FAILED, f"{resource_id} changed since escrowctl asked: {why}.")
+        require_unchanged(resource_id, self.records[resource_id], found)
+        # It was read after the question: nothing can have changed since.
+        return False
+
+
+def inspect_all(
+    session: Session, operation: Operation, ids: list[str], how: RecordOptions, options: WriteOptions
+) -> Inspected:
+    """Read the record of each id; raises EscrowctlError where the journal cannot be used."""
+    found = Inspected()
+    for one in ids:
+        try:
+            found.records[one] = session.pipeline.inspect(request_once_only(operation, one, how.body, options), how)
+        except EscrowctlError as error:
+            if error.code is ErrorCode.JOURNAL_UNUSABLE:
+                raise
+            found.refused[one] = error
+    return found
+
+
+def confirm_all(session: Session, operation: Operation, inspected: Inspected) -> "Confirm":
+    """Show the records and ask once: the number of writes is typed.
+
+    Raises EscrowctlError `ErrorCode.DECLINED` or `CONFIRMATION_NEEDED` where they are not confirmed.
+    """
+    count, service, verb = len(inspected.records), session.service, operation.verb
+    if count:
+        where = "" if service.sandbox else f"   profile {service.name}   host {service.origin}"
+        session.prompt.confirm(
+            [
+                *(f"  {line}" for line in session.console.table_lines(_table(inspected))),
+                *(f"  not among them: {error.message}" for error in inspected.refused.values()),
+                f"  {verb} {count_escrows(count)}{where}",
+                *sum_lines(_sums(inspected), count_escrows, unknown="amount unknown"),
+                f"{kind_of(operation.name).warning} To {verb} {'it' if count == 1 else 'them'}, type {count}:",
+            ],
+            str(count),
+            why=f"the {verb} of {count_escrows(count)} needs confirmation",
+            declined=f"nothing was {operation.done}",
+        )
+    return inspected.require_unchanged
+
+
+def _table(inspected: Inspected) -> Listing:
+    views = (
+        View(None, one, named={name: getattr(found, name, None) for name in _COLUMNS} | {"id": one})
+        for one, found in inspected.records.items()
+    )
+    return Listing(_COLUMNS, tuple(views))
+
+
+def _sums(inspected: Inspected) -> dict[str, Sum]:
+    """Return what the records add up to, by currency; those without an amount and a currency under ""."""
+    sums: dict[str, Sum] = {}
+    for found in inspected.records.values():
+        is_known = found is not None and found.amount is not None and found.currency
+        currency, amount = (found.currency or "", found.amount) if is_known and found else ("", None)
+        sums[currency] = sums.get(currency, Sum()).plus(1, Decimal(amount or 0))
+    return sums

@@ -1,12 +1,11 @@
 """`escrowctl journal list|show|totals`: what was written from here, and what became of it."""
 
-import re
-from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Annotated
 
 import typer
 
+from escrowctl.commands.times import parse_moment
 from escrowctl.contract.json import JsonValue, Number
 from escrowctl.contract.operations import BY_NAME, OPERATIONS, Access
 from escrowctl.errors import EscrowctlError, bad_value
@@ -37,8 +36,6 @@ _OPERATIONS = {
 } | {"call": ("call_post", "call_put", "call_patch", "call_delete")}
 _DECIDED = ("applied", "not applied")
 """How the details of operators' decisions begin, in journals of any age."""
-
-_AGO = {"m": 60, "h": 3600, "d": 86_400}
 
 StateOption = Annotated[str | None, typer.Option("--state", metavar="STATE", help=f"Only {', '.join(State)}.")]
 OperationOption = Annotated[
@@ -211,8 +208,8 @@ def _select(
         states=tuple(_state(state) for state in states),
         profile=_profile(session),
         operations=_operations(operation) if operation is not None else (),
-        since=_parse_moment(since, name="--since", now=now) if since is not None else None,
-        until=_parse_moment(until, name="--until", now=now) if until is not None else None,
+        since=timestamp(parse_moment(since, name="--since", now=now)) if since is not None else None,
+        until=timestamp(parse_moment(until, name="--until", now=now)) if until is not None else None,
         reference=reference,
         resource_id=resource_id,
     )
@@ -245,19 +242,3 @@ def _operations(word: str) -> tuple[str, ...]:
 
 def _not_one(name: str, word: str, words: list[str]) -> EscrowctlError:
     return bad_value(f'{name} "{word}" is not one of {", ".join(words)}.')
-
-
-def _parse_moment(text: str, *, name: str, now: datetime) -> str:
-    """Return the timestamp of `2026-11-21` (UTC), of an RFC 3339 time, or of `24h` ago.
-
-    Raises EscrowctlError (exit 2) otherwise.
-    """
-    try:
-        if found := re.fullmatch(r"([1-9][0-9]{0,5})([mhd])", text, re.ASCII):
-            return timestamp(now - timedelta(seconds=int(found[1]) * _AGO[found[2]]))
-        moment = datetime.fromisoformat(text)
-        return timestamp(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
-    except (ValueError, OverflowError):
-        raise bad_value(
-            f'{name} "{text}" is not a time: write one such as 2026-11-21, 2026-11-21T03:12:44Z or 24h (ago).'
-        ) from None

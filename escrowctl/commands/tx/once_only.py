@@ -1,12 +1,12 @@
 """What the once-only writes to a record share: their options, the write to each id, and what is shown of it."""
 
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from escrowctl.client.http import SUCCESS
 from escrowctl.commands.read import read_ids
 from escrowctl.commands.several import run_several
+from escrowctl.commands.times import parse_duration
 from escrowctl.commands.writing import ask_on_record, check_currency, note_replayed, read_data, view_rehearsed
 from escrowctl.contract.identifiers import refuse_repeated
 from escrowctl.contract.json import JsonValue, Number, encode
@@ -149,10 +149,8 @@ def _confirmation(
 
 
 def _read_wait(session: Session, operation: Operation, text: str) -> float:
-    """Return seconds from `90s`, `10m` or `2h`; raises EscrowctlError (exit 2) otherwise."""
-    found, done = re.fullmatch(r"([1-9][0-9]{0,5})([smh])", text, re.ASCII), operation.done
-    if not found:
-        raise bad_value(f'--deadline "{text}" is not a duration: write one such as 90s, 10m or 2h.')
+    """Return how many seconds to wait; raises EscrowctlError (exit 2) where no status is known to end the wait."""
+    seconds, done = parse_duration(text, name="--deadline").total_seconds(), operation.done
     if not kind_of(operation.name).proving_statuses(session.service):
         service = session.service
         why = f"is not set in profile {service.profile}" if service.profile else "only a profile can set"
@@ -162,7 +160,7 @@ def _read_wait(session: Session, operation: Operation, text: str) -> float:
             if service.profile
             else command("auth login", "to create a profile", bare=True),
         )
-    return float(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
+    return seconds
 
 
 def _view(resource_id: str, result: "WriteResult") -> View:

@@ -30,7 +30,7 @@ NOUNS: dict[str, tuple[str, dict[str, str]]] = {
             "create": "tx.create.create",
             "get": "read.get_transactions",
             "release": "tx.release.release",
-            "list": "read.list_transactions",
+            "list": "tx.listing.list_transactions",
             "update": "tx.update.update",
         },
     ),

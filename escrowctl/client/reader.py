@@ -107,9 +107,12 @@ class Reader:
             raise reading.denied(document)
         return record
 
-    def read_list(self, operation: Operation, *, decides: bool = False) -> Records:
-        """Return the items of a collection, in any envelope; `decides` and errors as in `read`."""
-        reading = self._ask(operation, None, limit=LIST_LIMIT)
+    def read_list(self, operation: Operation, *, query: str = "", decides: bool = False) -> Records:
+        """Return the items of a collection, in any envelope; `decides` and errors as in `read`.
+
+        `query` asks for another page than the first.
+        """
+        reading = self._ask(operation, None, limit=LIST_LIMIT, query=query)
         document = reading.document()
         if decides:
             reading.require_fresh()

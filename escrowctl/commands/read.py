@@ -1,4 +1,4 @@
-"""`escrowctl tx get`, `tx list` and `user get`: records of the service, one, several by id, or a list."""
+"""`escrowctl tx get` and `user get`: records of the service, one or several by id; and lists."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -7,7 +7,7 @@ from typing import Annotated, TextIO
 import typer
 
 from escrowctl.contract.identifiers import parse_id
-from escrowctl.contract.operations import GET_TRANSACTION, GET_USER, LIST_TRANSACTIONS, Operation
+from escrowctl.contract.operations import GET_TRANSACTION, GET_USER, Operation
 from escrowctl.contract.record import Located, Record, Records, is_another
 from escrowctl.errors import about, bad_value
 from escrowctl.output.view import Listing, View, view_record
@@ -30,23 +30,6 @@ def get_transactions(
       escrowctl tx get tx_7K2M9QHD tx_9QHD7K2M --fields id,status
     """
     show_by_id(session_of(context), GET_TRANSACTION, ids)
-
-
-def list_transactions(context: typer.Context) -> None:
-    """List escrows (the service does not document this call).
-
-    The call was seen in activity listings; its contract is not shown. So the request has no
-    parameters: no filter, no paging. The reply may be one page of several.
-
-    \b
-    Examples:
-      escrowctl tx list
-      escrowctl tx list -q | escrowctl tx get -
-    """
-    session = session_of(context)
-    found = session.reader.read_list(LIST_TRANSACTIONS)
-    session.console.note("observed", "GET /transactions is an undocumented call: the list may be incomplete")
-    show_list(session, found)
 
 
 def get_users(

@@ -1,0 +1,39 @@
+"""Reading a list page by page, as far as its replies lead."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from escrowctl.client.reader import Reader
+from escrowctl.contract.operations import Operation
+from escrowctl.contract.pages import find_next
+from escrowctl.contract.record import Record
+
+
+class Page(NamedTuple):
+    """The items of one page that no page before had.
+
+    `has_more` is what the service says; `leads_on`: the next page can be read.
+    """
+
+    items: list[Record]
+    has_more: bool
+    leads_on: bool
+
+
+def read_pages(reader: Reader, operation: Operation) -> Iterator[Page]:
+    """Yield the pages of a list; each is read when it is asked for. Raises as `Reader.read_list` does.
+
+    A page that leads back to one before it ends the list: the service does not follow what was asked.
+    """
+    query, asked, known = "", {""}, set[str]()
+    while True:
+        found = reader.read_list(operation, query=query)
+        last_id = found.items[-1].located.id if found.items else None
+        has_more, following = find_next(found.document, last_id)
+        leads_on = following is not None and following not in asked
+        yield Page([item for item in found.items if item.located.id not in known], has_more, leads_on)
+        if not leads_on or following is None:
+            return
+        known |= {item.located.id for item in found.items if item.located.id is not None}
+        asked.add(following)
+        query = following

@@ -1,0 +1,90 @@
+"""What the lists of escrows share: filters that apply here and not at the service, and CSV."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from escrowctl.commands.times import parse_moment
+from escrowctl.errors import bad_value
+from escrowctl.output.view import Listing
+from escrowctl.session import Session
+
+StatusOption = Annotated[
+    str | None, typer.Option("--status", metavar="STATUS,...", help="Only these statuses, such as held.")
+]
+SinceOption = Annotated[
+    str | None, typer.Option("--since", metavar="TIME", help="Created then or later: a date, a time, or 7d (ago).")
+]
+ReferenceOption = Annotated[str | None, typer.Option("--reference", metavar="TEXT", help="Only this reference.")]
+CsvOption = Annotated[bool, typer.Option("--csv", help="Print CSV with a header.")]
+
+
+class Filters:
+    """Which escrows to show; `statuses` are case-folded, empty: any. `undated` counts those without a usable time."""
+
+    def __init__(self, statuses: frozenset[str], since: datetime | None, reference: str | None) -> None:
+        self.statuses = statuses
+        self.since = since
+        self.reference = reference
+        self.undated = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.statuses or self.since or self.reference)
+
+    def has_status(self, status: str | None) -> bool:
+        """Whether a status is one of those asked for; case does not matter."""
+        return not self.statuses or (status or "").casefold() in self.statuses
+
+    def is_recent(self, created: str | None) -> bool:
+        """Whether a time of creation is late enough; one that cannot be read is counted, and is not."""
+        if self.since is None:
+            return True
+        moment = read_time(created)
+        self.undated += moment is None
+        return moment is not None and moment >= self.since
+
+    def note_undated(self, session: Session) -> None:
+        """Report how many escrows --since left out because it is not known when they were created."""
+        if self.undated:
+            why = "--since left out escrows without a readable time of creation"
+            session.console.note("undated", f"{why}: {self.undated}", important=True)
+
+
+def check_filters(
+    session: Session, status: str | None, since: str | None, reference: str | None, *, csv: bool
+) -> Filters:
+    """Return the filters; raises EscrowctlError (exit 2) for a bad value, or two formats at once."""
+    if csv and (session.options.json or session.options.quiet or session.options.raw):
+        raise bad_value("--csv cannot be combined with --json, --raw or -q.")
+    now = session.runtime.now()
+    return Filters(
+        frozenset(parse_statuses(status, name="--status")) if status is not None else frozenset(),
+        parse_moment(since, name="--since", now=now) if since is not None else None,
+        reference,
+    )
+
+
+def parse_statuses(text: str, *, name: str) -> list[str]:
+    """Return the statuses of a list with commas, case-folded; raises EscrowctlError (exit 2) for an empty one."""
+    statuses = [one.strip().casefold() for one in text.split(",")]
+    if not all(statuses):
+        raise bad_value(f'{name} "{text}" has an empty status: write one or more, such as held,disputed.')
+    return statuses
+
+
+def read_time(text: str | None) -> datetime | None:
+    """Return the moment that a service's timestamp names, in UTC unless it says otherwise; None for other texts."""
+    try:
+        moment = datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def show_rows(session: Session, listing: Listing, *, csv: bool) -> None:
+    """Show escrows in the format of this run, or as CSV."""
+    if csv:
+        session.console.show_csv(listing)
+    else:
+        session.console.show_listing(listing)

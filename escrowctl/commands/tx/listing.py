@@ -1,0 +1,123 @@
+"""`escrowctl tx list` (undocumented): escrows as the service lists them, page by page where its replies lead on."""
+
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from escrowctl.client.pages import read_pages
+from escrowctl.commands.read import show_list
+from escrowctl.commands.tx.filters import (
+    CsvOption,
+    Filters,
+    ReferenceOption,
+    SinceOption,
+    StatusOption,
+    check_filters,
+    show_rows,
+)
+from escrowctl.commands.tx.register import entries_here
+from escrowctl.contract.operations import CREATE_TRANSACTION, LIST_TRANSACTIONS
+from escrowctl.contract.pages import find_next
+from escrowctl.contract.record import Located, Record
+from escrowctl.errors import ONLY_READ, ErrorCode, EscrowctlError, bad_value, command
+from escrowctl.journal.model import Selection
+from escrowctl.output.view import Listing, view_record
+from escrowctl.session import Session, session_of
+
+_MOST_ITEMS = 100_000
+_PAGE = 500
+
+
+def list_transactions(
+    context: typer.Context,
+    limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Show up to N, from several pages.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Read every page.")] = False,
+    status: StatusOption = None,
+    since: SinceOption = None,
+    reference: ReferenceOption = None,
+    csv: CsvOption = False,
+) -> None:
+    """List escrows, as the service lists them (the service does not document it).
+
+    The call was seen in activity listings; its contract is not shown. Without --limit and --all, one
+    page is read. escrowctl filters what it has read; the service does not.
+
+    \b
+    Examples:
+      escrowctl tx list --all --status held --csv
+      escrowctl tx list --since 7d --json
+    """
+    session = session_of(context)
+    if limit is not None and not 1 <= limit <= _MOST_ITEMS:
+        raise bad_value(f"--limit {limit} is out of range: 1 to {_MOST_ITEMS}.")
+    if everything and limit is not None:
+        raise bad_value("use --limit or --all, not both.")
+    filters = check_filters(session, status, since, reference, csv=csv)
+    if session.options.raw:
+        if limit is not None or everything or filters:
+            raise bad_value("--raw shows one page unchanged: leave out --limit, --all and the filters.")
+        _show_page(session)
+        return
+    views = tuple(view_record(one, raw=False) for one in _read(session, filters, limit, everything=everything))
+    session.remember("transaction", (view.id for view in views))
+    show_rows(session, Listing(Located._fields, views), csv=csv)
+
+
+def _show_page(session: Session) -> None:
+    """Show the first page unchanged."""
+    found = session.reader.read_list(LIST_TRANSACTIONS)
+    _note_undocumented(session, is_cut=find_next(found.document, None).has_more)
+    show_list(session, found)
+
+
+def _read(session: Session, filters: Filters, limit: int | None, *, everything: bool) -> list[Record]:
+    """Return what passes the filters, and note what may be missing.
+
+    Raises `ErrorCode.UNREADABLE_REPLY` where `everything` is asked for and a page does not lead to the next one.
+    """
+    passes = _make_filter(session, filters)
+    items: list[Record] = []
+    has_more = False
+    for page in read_pages(session.reader, LIST_TRANSACTIONS):
+        items += filter(passes, page.items)
+        has_more = page.has_more
+        if everything and has_more and not page.leads_on:
+            raise _lost_track(len(items))
+        if not everything and len(items) >= (limit or 0):
+            break
+    is_cut = has_more or (limit is not None and len(items) > limit)
+    _note_undocumented(session, is_cut=is_cut)
+    filters.note_undated(session)
+    return items[:limit]
+
+
+def _note_undocumented(session: Session, *, is_cut: bool) -> None:
+    lacks = "the service has more escrows than these; --all lists them all" if is_cut else "the list may be incomplete"
+    session.console.note("observed", f"GET /transactions is an undocumented call: {lacks}")
+
+
+def _make_filter(session: Session, filters: Filters) -> Callable[[Record], bool]:
+    """Return what tells whether an escrow is to be shown; its reference is in the profile's field or in the journal."""
+    field = session.service.reference_field
+    named = frozenset[str]()
+    if filters.reference is not None:
+        selection = Selection(_PAGE, operations=(CREATE_TRANSACTION.name,), reference=filters.reference)
+        named = frozenset(one.settlement.result_id or "" for one in entries_here(session, selection))
+
+    def passes(record: Record) -> bool:
+        located, value = record.located, record.value
+        sent = value.get(field) if field is not None and isinstance(value, dict) else None
+        has_reference = filters.reference is None or sent == filters.reference or located.id in named
+        return has_reference and filters.has_status(located.status) and filters.is_recent(located.created)
+
+    return passes
+
+
+def _lost_track(count: int) -> EscrowctlError:
+    return EscrowctlError(
+        ErrorCode.UNREADABLE_REPLY,
+        f"the service has more than the {count} listed, but its reply does not lead to the next page.",
+        effect=ONLY_READ,
+        hint=command("tx list", "to list the first page"),
+    )

@@ -1,0 +1,54 @@
+"""The next page of a list, as far as a reply says how to ask for it.
+
+No interface shows how lists are paged. What is followed is a closed list of usual forms, and only with GET:
+the URL of the next page, a cursor, or "has more" with the id of the last item.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+from urllib.parse import quote
+
+from escrowctl.contract.json import JsonValue
+
+_ENVELOPES = frozenset({"data", "links", "meta", "page", "pageinfo", "paging", "pagination", "result"})
+_QUERY = r"[A-Za-z0-9._~=&%+,:@/-]{1,2000}"
+
+
+class NextPage(NamedTuple):
+    """Whether a list goes on after a page, and the query of the next page (None: it is not known)."""
+
+    has_more: bool
+    query: str | None = None
+
+
+def find_next(document: JsonValue, last_id: str | None) -> NextPage:
+    """Return what a page of a list says about the next one; `last_id` is the id of its last item."""
+    fields = dict(_fields(document))
+    has_more = fields.get("hasmore", fields.get("hasnextpage"))
+    if has_more is False:
+        return NextPage(has_more=False)
+    query = _query_of_url(fields.get("next"))
+    cursor = fields.get("nextcursor")
+    if query is None and isinstance(cursor, str) and cursor:
+        query = f"cursor={quote(cursor, safe='')}"
+    if query is None and has_more is True and last_id is not None:
+        query = f"after={quote(last_id, safe='')}"
+    return NextPage(has_more is True or query is not None, query)
+
+
+def _fields(document: JsonValue) -> Iterator[tuple[str, JsonValue]]:
+    """Yield the fields of a page and of its envelopes by name, without case and marks; the outer ones last."""
+    if isinstance(document, dict):
+        named = {re.sub(r"[_-]", "", name).casefold(): value for name, value in document.items()}
+        for name in sorted(named.keys() & _ENVELOPES):
+            yield from _fields(named[name])
+        yield from named.items()
+
+
+def _query_of_url(url: JsonValue) -> str | None:
+    """Return the query of the next page's URL: the rest of it never decides where the request goes."""
+    if isinstance(url, dict):
+        url = url.get("href")
+    _, _, query = url.partition("?") if isinstance(url, str) else ("", "", "")
+    return query if re.fullmatch(_QUERY, query) else None

@@ -42,7 +42,7 @@ _escrowctl() {
       -p | --profile) skip=profile ;;
       --profile=*) scope=${word#*=} ;;
       --sandbox) scope=@sandbox ;;
-      --profile | -p | --base-url | --config | --timeout | --fields | --color | --amount | --currency | --reference | --reason | --data | --idempotency-key | --allow-duplicate | --expect-amount | --expect-currency | --deadline | --limit | --status | --since | --url | --event | --expect-count | --expect-total | --run-key | --concurrency | --rps | --results | --mode | --api-prefix | --port | --ready-file | --state | --operation | --until | --id | --format) skip=value ;;
+      --profile | -p | --base-url | --config | --timeout | --fields | --color | --amount | --currency | --reference | --reason | --data | --idempotency-key | --allow-duplicate | --expect-amount | --expect-currency | --deadline | --limit | --status | --since | --over | --url | --event | --expect-count | --expect-total | --run-key | --concurrency | --rps | --results | --mode | --api-prefix | --port | --ready-file | --state | --operation | --until | --id | --format) skip=value ;;
       -*) ;;
       *)
         case "${path:+$path }$word" in
@@ -80,6 +80,7 @@ _escrowctl() {
     --limit)  ;;
     --status)  ;;
     --since)  ;;
+    --over)  ;;
     --url)  ;;
     --event)  ;;
     --expect-count)  ;;
@@ -117,7 +118,7 @@ _escrowctl() {
           [[ $cur == -* && -z $only ]] || _escrowctl_cached "$scope/transaction"
           ;;
         'tx list')
-          [[ $only ]] || _escrowctl_offer '--limit --all --status --since --reference --csv --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $only ]] || _escrowctl_offer '--limit --all --status --since --reference --csv --local --refresh --over --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'tx update')
           [[ $only ]] || _escrowctl_offer '--data --yes -y --allow-unreadable --reason --idempotency-key --allow-duplicate --dry-run --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'

@@ -41,7 +41,7 @@ function __escrowctl_at --description 'whether the command line is at this comma
             continue
         end
         switch $word
-            case --profile -p --base-url --config --timeout --fields --color --amount --currency --reference --reason --data --idempotency-key --allow-duplicate --expect-amount --expect-currency --deadline --limit --status --since --url --event --expect-count --expect-total --run-key --concurrency --rps --results --mode --api-prefix --port --ready-file --state --operation --until --id --format
+            case --profile -p --base-url --config --timeout --fields --color --amount --currency --reference --reason --data --idempotency-key --allow-duplicate --expect-amount --expect-currency --deadline --limit --status --since --over --url --event --expect-count --expect-total --run-key --concurrency --rps --results --mode --api-prefix --port --ready-file --state --operation --until --id --format
                 set skip yes
             case '-*'
             case '*'
@@ -173,6 +173,9 @@ complete -c escrowctl -n '__escrowctl_at tx list' -l status -x -d 'Only these st
 complete -c escrowctl -n '__escrowctl_at tx list' -l since -x -d 'Created then or later: a date, a time, or 7d (ago).'
 complete -c escrowctl -n '__escrowctl_at tx list' -l reference -x -d 'Only this reference.'
 complete -c escrowctl -n '__escrowctl_at tx list' -l csv -d 'Print CSV with a header.'
+complete -c escrowctl -n '__escrowctl_at tx list' -l local -d 'Those created or released from here, by the journal.'
+complete -c escrowctl -n '__escrowctl_at tx list' -l refresh -d 'With --local: read each at the service.'
+complete -c escrowctl -n '__escrowctl_at tx list' -l over -x -d 'With --local: held for longer, such as 7d (16).'
 complete -c escrowctl -n '__escrowctl_at tx list' -l profile -s p -x -a '(__escrowctl_cached profile)' -d 'The profile in config.toml to use.'
 complete -c escrowctl -n '__escrowctl_at tx list' -l sandbox -d 'Use the built-in sandbox: no account, no network, no real money.'
 complete -c escrowctl -n '__escrowctl_at tx list' -l base-url -x -d 'The service'\''s base URL.'

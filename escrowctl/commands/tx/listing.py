@@ -16,7 +16,7 @@ from escrowctl.commands.tx.filters import (
     check_filters,
     show_rows,
 )
-from escrowctl.commands.tx.register import entries_here
+from escrowctl.commands.tx.register import entries_here, show_register
 from escrowctl.contract.operations import CREATE_TRANSACTION, LIST_TRANSACTIONS
 from escrowctl.contract.pages import find_next
 from escrowctl.contract.record import Located, Record
@@ -37,23 +37,35 @@ def list_transactions(
     since: SinceOption = None,
     reference: ReferenceOption = None,
     csv: CsvOption = False,
+    local: Annotated[
+        bool, typer.Option("--local", help="Those created or released from here, by the journal.")
+    ] = False,
+    refreshed: Annotated[bool, typer.Option("--refresh", help="With --local: read each at the service.")] = False,
+    over: Annotated[
+        str | None, typer.Option("--over", metavar="TIME", help="With --local: held for longer, such as 7d (16).")
+    ] = None,
 ) -> None:
     """List escrows, as the service lists them (the service does not document it).
 
-    The call was seen in activity listings; its contract is not shown. Without --limit and --all, one
-    page is read. escrowctl filters what it has read; the service does not.
+    Without --limit and --all, one page is read. escrowctl filters what it has read; the service does
+    not. --local asks the journal instead: with --over, it ends with 16 where money is held too long.
 
     \b
     Examples:
       escrowctl tx list --all --status held --csv
-      escrowctl tx list --since 7d --json
+      escrowctl tx list --local --refresh --over 7d
     """
     session = session_of(context)
+    if not local and (refreshed or over is not None):
+        raise bad_value("--refresh and --over need --local.")
     if limit is not None and not 1 <= limit <= _MOST_ITEMS:
         raise bad_value(f"--limit {limit} is out of range: 1 to {_MOST_ITEMS}.")
     if everything and limit is not None:
         raise bad_value("use --limit or --all, not both.")
     filters = check_filters(session, status, since, reference, csv=csv)
+    if local:
+        show_register(session, filters, limit=limit, is_read=refreshed, over=over, csv=csv)
+        return
     if session.options.raw:
         if limit is not None or everything or filters:
             raise bad_value("--raw shows one page unchanged: leave out --limit, --all and the filters.")

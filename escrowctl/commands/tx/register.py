@@ -1,10 +1,59 @@
-"""What this journal knows of the escrows at the service."""
+"""The register: the escrows that were created or released from here, as this journal knows them."""
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
+from escrowctl.commands.times import parse_duration
+from escrowctl.commands.tx.filters import Filters, show_rows
+from escrowctl.config.service import Service
+from escrowctl.contract.identifiers import fold_id
+from escrowctl.contract.json import Document, JsonValue, Number, read_reply
+from escrowctl.contract.operations import CREATE_TRANSACTION, GET_TRANSACTION, RELEASE_TRANSACTION
+from escrowctl.contract.record import is_another, make_record
+from escrowctl.errors import ONLY_READ, ErrorCode, EscrowctlError, command
 from escrowctl.journal.accounts import account_of
-from escrowctl.journal.model import Entry, Selection
+from escrowctl.journal.model import POSSIBLE_STATES, Entry, Selection
+from escrowctl.output.view import Listing, View, flatten
 from escrowctl.session import Session
+from escrowctl.writes.kinds import kind_of
+
+COLUMNS = ("id", "amount", "currency", "status", "created", "released", "reference", "entry")
+"""What the register shows."""
+
+_PAGE = 500
+_UNKNOWN, _ACCEPTED = "unknown", "accepted"
+_ENDS_THE_READING = (ErrorCode.NO_CONNECTION, ErrorCode.NOT_AUTHENTICATED)
+
+
+class Escrow(NamedTuple):
+    """One escrow: the write that created it, if there is one here, and the newest write to it.
+
+    `status` is the last one that the service is known to have reported; "unknown" where a write may have changed
+    it, "accepted" where all that is known is that its release was accepted. `released` is when a release was
+    recorded that a status proves.
+    """
+
+    id: str | None
+    first: Entry
+    last: Entry
+    status: str | None
+    is_held: bool
+    amount: Number | None
+    currency: str | None
+    released: str | None = None
+
+    def is_older_than(self, age: timedelta, now: datetime) -> bool:
+        """Whether more than `age` has passed since it was first written to from here."""
+        return now - datetime.fromisoformat(self.first.sent_at) > age
+
+    def view(self) -> View:
+        """Return its row."""
+        intent = self.first.intent
+        created = self.first.sent_at if intent.operation == CREATE_TRANSACTION.name else None
+        values = (self.amount, self.currency, self.status, created, self.released, intent.reference, self.first.name)
+        named: dict[str, JsonValue] = dict(zip(COLUMNS, (self.id, *values), strict=True))
+        return View(named, self.id, flatten(named), named=named, record=named)
 
 
 def entries_here(session: Session, selection: Selection) -> Iterator[Entry]:
@@ -13,3 +62,135 @@ def entries_here(session: Session, selection: Selection) -> Iterator[Entry]:
     for entry in session.journal_to_read.all(selection):
         if not names.isdisjoint(entry.intent.names) and not account.is_other(entry.intent.account):
             yield entry
+
+
+def show_register(
+    session: Session, filters: Filters, *, limit: int | None, is_read: bool, over: str | None, csv: bool
+) -> None:
+    """Show the escrows that pass the filters; `is_read`: each with what the service says of it now.
+
+    `over`: only those that hold money for longer than this duration. Raises `ErrorCode.CHECK_FAILED` where there
+    are any, and `ErrorCode.SOME_FAILED` where some could not be read.
+    """
+    now, age = session.runtime.now(), parse_duration(over, name="--over") if over is not None else None
+    found = [
+        one
+        for one in _list_escrows(session)
+        if filters.reference in (None, one.first.intent.reference)
+        and filters.is_recent(one.first.sent_at)
+        and (age is None or (one.is_held and one.is_older_than(age, now)))
+    ]
+    unread = 0
+    if is_read:
+        found, unread = _refresh_all(session, found)
+    found = [one for one in found if filters.has_status(one.status) and (age is None or one.is_held)]
+    views = tuple(one.view() for one in found[:limit])
+    show_rows(session, Listing(COLUMNS, views), csv=csv)
+    session.remember("transaction", (view.id for view in views))
+    if over is not None and found:
+        raise _held_too_long(session, found, over, is_read=is_read)
+    if unread:
+        raise EscrowctlError(ErrorCode.SOME_FAILED, f"{unread} of the escrows could not be read.", effect=ONLY_READ)
+
+
+def _refresh_all(session: Session, escrows: list[Escrow]) -> tuple[list[Escrow], int]:
+    """Return the escrows as the service describes them now, and how many it does not describe: these stay as known.
+
+    Raises EscrowctlError where none can be read.
+    """
+    found, unread = [], 0
+    for escrow in escrows:
+        try:
+            found.append(_refresh(session, escrow))
+        except EscrowctlError as error:
+            if error.code in _ENDS_THE_READING:
+                raise
+            session.console.note(
+                "not_read",
+                f"{error.message} The status of {escrow.id} is the last known",
+                word="warning",
+                important=True,
+            )
+            found.append(escrow)
+            unread += 1
+    return found, unread
+
+
+def _held_too_long(session: Session, found: list[Escrow], over: str, *, is_read: bool) -> EscrowctlError:
+    hints = []
+    if not is_read:
+        hints.append(command(f"tx list --local --refresh --over {over}", "to read each at the service"))
+    if not session.service.released:
+        hints.append(command("config set status.released STATUS", "to set which status means released"))
+    count = "1 escrow holds" if len(found) == 1 else f"{len(found)} escrows hold"
+    return EscrowctlError(ErrorCode.CHECK_FAILED, f"{count} money, or may hold it, after {over}.", hint=tuple(hints))
+
+
+def _list_escrows(session: Session) -> list[Escrow]:
+    """Return every escrow that was, or may have been, created or released from here, newest first."""
+    session.journal_to_read.require_complete()
+    kinds = (CREATE_TRANSACTION.name, RELEASE_TRANSACTION.name)
+    writes: dict[str, dict[str, Entry]] = {}
+    for entry in entries_here(session, Selection(_PAGE, states=POSSIBLE_STATES, operations=kinds)):
+        resource_id = entry.intent.resource_id or entry.settlement.result_id
+        key = fold_id(resource_id) if resource_id is not None else f" {entry.name}"
+        writes.setdefault(key, {}).setdefault(entry.intent.operation, entry)
+    escrows = (_make_escrow(session.service, *(found.get(kind) for kind in kinds)) for found in writes.values())
+    return sorted(escrows, key=lambda one: one.first.number, reverse=True)
+
+
+def _refresh(session: Session, escrow: Escrow) -> Escrow:
+    """Return an escrow with what the service says of it now; raises as `Reader.read` does."""
+    if escrow.id is None:
+        return escrow
+    located = session.reader.read(GET_TRANSACTION, escrow.id).located
+    if is_another(escrow.id, located):
+        raise EscrowctlError(ErrorCode.UNREADABLE_REPLY, f"the service answered for {escrow.id} with {located.id}.")
+    if located.status is None:
+        return escrow
+    is_held = _may_hold(session.service, escrow.last, located.status)
+    return escrow._replace(
+        status=located.status,
+        is_held=is_held,
+        released=None if is_held else escrow.released,
+        amount=escrow.amount if located.amount is None else located.amount,
+        currency=located.currency or escrow.currency,
+    )
+
+
+def _make_escrow(service: Service, create: Entry | None, release: Entry | None) -> Escrow:
+    first = create or release
+    assert first is not None, "a group has a write"
+    last = release or first
+    status = _UNKNOWN if first.is_open or last.is_open else _status_of(service, last)
+    is_proven = last.intent.is_once_only and last.settlement.verified and not last.is_open
+    is_held, money = not is_proven and _may_hold(service, last, status), first.intent.money
+    return Escrow(
+        last.intent.resource_id or first.settlement.result_id,
+        first,
+        last,
+        status,
+        is_held,
+        amount=money.amount if money else None,
+        currency=money.currency if money else None,
+        released=last.settled_at if last.intent.is_once_only and not is_held else None,
+    )
+
+
+def _status_of(service: Service, last: Entry) -> str | None:
+    """Return the status that the newest write of an escrow brought."""
+    if last.intent.is_once_only and last.settlement.verified:
+        return last.intent.done
+    reply = read_reply((last.settlement.reply or "").encode())
+    if isinstance(reply, Document):
+        record = make_record(reply.value, pointers=service.pointers, noun=CREATE_TRANSACTION.noun)
+        if record.located.status is not None:
+            return record.located.status
+    return _ACCEPTED if last.intent.is_once_only else None
+
+
+def _may_hold(service: Service, last: Entry, status: str | None) -> bool:
+    """Whether an escrow with this status may hold money: it says neither released nor, before any release, failed."""
+    if kind_of(RELEASE_TRANSACTION.name).is_proven_by(status, service):
+        return False
+    return last.intent.is_once_only or (status or "").casefold() not in service.failed

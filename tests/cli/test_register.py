@@ -1,0 +1,282 @@
+"""`tx list --local`: the escrows created or released from here, by the journal, and which hold money too long."""
+
+import json
+import re
+import socket
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import NOW, Result, Run
+from wire_server import Behave, Seen, WireServer, by_method, hang_up, http_reply
+
+from cli.conftest import Profile
+from cli.replies import json_reply
+
+RELEASED = 'status.released = ["released"]'
+COLUMNS = ["id", "amount", "currency", "status", "created", "released", "reference", "entry"]
+
+
+class Escrows:
+    """A service of escrows; `statuses` is what it says of each, `lost` are ids whose release gets no reply."""
+
+    def __init__(self, lost: tuple[str, ...] = (), *, releases: Behave | None = None) -> None:
+        self.statuses: dict[str, str] = {}
+        self._lost = lost
+        self._releases = releases
+
+    def __call__(self, seen: Seen, connection: socket.socket) -> None:
+        if seen.method == "POST":
+            self._create(seen, connection)
+            return
+        resource_id = seen.target.removesuffix("/release").rpartition("/")[2]
+        if seen.method == "PUT" and resource_id in self._lost:
+            hang_up(seen, connection)
+            return
+        if seen.method == "PUT" and self._releases:
+            self._releases(seen, connection)
+            return
+        if seen.method == "PUT":
+            self.statuses[resource_id] = "released"
+        self._reply(resource_id, connection)
+
+    def _create(self, seen: Seen, connection: socket.socket) -> None:
+        (amount,) = re.findall(rb'"amount":([0-9.]+)', seen.body)
+        if amount == b"13":
+            hang_up(seen, connection)
+        elif amount == b"14":
+            connection.sendall(http_reply("400 Bad Request", b"{}"))
+        else:
+            resource_id = f"tx_{amount.decode()}"
+            self.statuses[resource_id] = "failed" if amount == b"15" else "held"
+            self._reply(resource_id, connection)
+
+    def _reply(self, resource_id: str, connection: socket.socket) -> None:
+        status = self.statuses.get(resource_id)
+        record = {"id": resource_id, "status": status, "amount": int(resource_id[3:]), "currency": "USD"}
+        found = status is not None
+        connection.sendall(http_reply("200 OK" if found else "404 Not Found", json.dumps(record).encode()))
+
+
+def days_later(days: float) -> Callable[[], datetime]:
+    return lambda: NOW + timedelta(days=days)
+
+
+def create(run: Run, amount: int, **keywords: Any) -> Result:
+    words = ("tx", "create", "--amount", str(amount), "--currency", "USD", "--reference", f"order-{amount}")
+    return run(*words, now=lambda: NOW, **keywords)
+
+
+def release(run: Run, *ids: str) -> Result:
+    return run("tx", "release", *ids, "--yes", now=days_later(1))
+
+
+def register(run: Run, *words: str, **keywords: Any) -> Result:
+    keywords.setdefault("now", days_later(2))
+    return run("tx", "list", "--local", *words, **keywords)
+
+
+def statuses(result: Result) -> dict[str | None, str]:
+    return {row["id"]: row["status"] for row in json.loads(result.out)}
+
+
+@pytest.fixture
+def seven(profile: Profile, run: Run) -> tuple[WireServer, Escrows]:
+    """A journal of seven creates: held, released, with an unknown release, failed, unknown, refused; and a release
+    of an escrow from elsewhere.
+    """
+    service = Escrows(lost=("tx_3",))
+    server = profile(RELEASED, behave=service)
+    for amount in (1, 2, 3, 13, 14, 15):
+        create(run, amount)
+    service.statuses["tx_8"] = "held"
+    release(run, "tx_2", "tx_3", "tx_8")
+    server.seen.clear()
+    return server, service
+
+
+def test_register_shows_what_was_created_or_released_from_here(seven: tuple[WireServer, Escrows], run: Run) -> None:
+    result = register(run, "--json")
+
+    assert (result.code, seven[0].seen) == (0, [])
+    rows = [[row[name] for name in COLUMNS] for row in json.loads(result.out)]
+    made, later = "2026-11-21T03:12:44.000Z", "2026-11-22T03:12:44.000Z"
+    assert rows == [
+        ["tx_8", 8, "USD", "released", None, later, None, "j9"],
+        ["tx_15", 15, "USD", "failed", made, None, "order-15", "j6"],
+        [None, 13, "USD", "unknown", made, None, "order-13", "j4"],
+        ["tx_3", 3, "USD", "unknown", made, None, "order-3", "j3"],
+        ["tx_2", 2, "USD", "released", made, later, "order-2", "j2"],
+        ["tx_1", 1, "USD", "held", made, None, "order-1", "j1"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (("--status", "held"), ["tx_1"]),
+        (("--status", "unknown"), ["tx_3"]),
+        (("--reference", "order-2"), ["tx_2"]),
+        (("--since", "2d"), ["tx_8", "tx_15", "tx_3", "tx_2", "tx_1"]),
+        (("--since", "36h"), ["tx_8"]),
+        (("--limit", "2"), ["tx_8", "tx_15"]),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_filters_apply_to_the_register(
+    words: tuple[str, ...], found: list[str], seven: tuple[WireServer, Escrows], run: Run
+) -> None:
+    assert register(run, *words, "-q").out.split() == found
+
+
+@pytest.mark.parametrize(
+    ("days", "over", "code", "found"),
+    [
+        (7, "7d", 0, []),
+        (7.1, "7d", 16, [None, "tx_1", "tx_3"]),
+        (7.1, "8d", 0, []),
+        (7.1, "12h", 16, [None, "tx_1", "tx_3"]),
+    ],
+)
+def test_money_held_for_longer_ends_with_16(
+    days: float, over: str, code: int, found: list[str | None], seven: tuple[WireServer, Escrows], run: Run
+) -> None:
+    result = register(run, "--over", over, "--json", now=days_later(days))
+
+    assert (result.code, sorted(statuses(result), key=str), seven[0].seen) == (code, found, [])
+    if code:
+        assert result.error["code"] == "check_failed"
+
+
+def test_refresh_shows_what_the_service_says_now(seven: tuple[WireServer, Escrows], run: Run) -> None:
+    server, service = seven
+    service.statuses |= {"tx_1": "disputed", "tx_3": "released"}
+
+    result = register(run, "--refresh", "--json")
+
+    assert result.code == 0
+    shown = {"tx_8": "released", "tx_15": "failed", None: "unknown", "tx_3": "released", "tx_2": "released"}
+    assert statuses(result) == shown | {"tx_1": "disputed"}
+    assert (len(server.seen), server.writes) == (5, [])
+
+
+def test_refresh_decides_what_is_held_too_long(seven: tuple[WireServer, Escrows], run: Run) -> None:
+    server, service = seven
+    service.statuses |= {"tx_1": "released", "tx_3": "held"}
+
+    result = register(run, "--over", "1d", "--refresh", "--json", now=days_later(3))
+
+    assert (result.code, statuses(result)) == (16, {None: "unknown", "tx_3": "held"})
+    assert sorted(seen.target[-4:] for seen in server.seen) == ["tx_1", "tx_3"]
+
+
+def test_escrow_that_cannot_be_read_stays_as_it_was_known(seven: tuple[WireServer, Escrows], run: Run) -> None:
+    del seven[1].statuses["tx_1"]
+
+    result = register(run, "--refresh", "--json")
+    too_long = register(run, "--refresh", "--over", "1d", "--status", "held", "--json", now=days_later(3))
+
+    assert (result.code, result.error["code"], statuses(result)["tx_1"]) == (15, "some_failed", "held")
+    assert (too_long.code, statuses(too_long)) == (16, {"tx_3": "held", "tx_1": "held"})
+
+
+def test_reply_about_another_escrow_is_no_status(profile: Profile, run: Run) -> None:
+    service = Escrows()
+    other = json_reply(b'{"id":"tx_99","status":"released"}')
+    profile(RELEASED, behave=by_method(POST=service, GET=other))
+    create(run, 1)
+
+    result = register(run, "--refresh", "--json")
+
+    assert (result.code, statuses(result)) == (15, {"tx_1": "held"})
+    assert "tx_99" in result.err
+
+
+def test_refresh_without_a_connection_shows_nothing(seven: tuple[WireServer, Escrows], run: Run) -> None:
+    seven[0].close()
+
+    result = register(run, "--refresh", "--json")
+
+    assert (result.code, result.out, result.error["code"]) == (11, "", "no_connection")
+
+
+def test_accepted_release_counts_as_held_until_it_is_proven(profile: Profile, run: Run) -> None:
+    service = Escrows(releases=json_reply(b"", "204 No Content"))
+    profile(behave=service)
+    create(run, 1)
+    release(run, "tx_1")
+
+    unproven = register(run, "--over", "1d", "--json", now=days_later(3))
+
+    assert (unproven.code, statuses(unproven)) == (16, {"tx_1": "accepted"})
+    assert "config set status.released" in unproven.error["hint"]
+
+
+def test_escrow_whose_release_failed_still_holds_money(profile: Profile, run: Run) -> None:
+    profile(RELEASED, behave=Escrows(releases=json_reply(b'{"id":"tx_1","status":"failed"}')))
+    create(run, 1)
+    release(run, "tx_1")
+
+    result = register(run, "--over", "1d", "--json", now=days_later(3))
+
+    assert (result.code, statuses(result)) == (16, {"tx_1": "failed"})
+
+
+def test_register_leaves_out_other_services(seven: tuple[WireServer, Escrows], profile: Profile, run: Run) -> None:
+    profile(behave=json_reply(b"{}"))
+
+    result = register(run, "--json")
+
+    assert (result.code, json.loads(result.out)) == (0, [])
+
+
+def test_register_leaves_out_other_accounts(profile: Profile, run: Run, home: Path) -> None:
+    profile('account = "one"', behave=Escrows())
+    create(run, 1)
+    own = register(run, "-q").out
+    config = home / "config.toml"
+    config.write_text(config.read_text().replace("one", "two"))
+    (home / "a.key").write_text("sk_test_of_another_account")
+
+    result = register(run, "--json")
+
+    assert (own, result.code, json.loads(result.out)) == ("tx_1\n", 0, [])
+
+
+def test_register_is_csv_with_its_own_columns(seven: tuple[WireServer, Escrows], run: Run) -> None:
+    result = register(run, "--csv", "--status", "released", "--reference", "order-2")
+
+    made, later = "2026-11-21T03:12:44.000Z", "2026-11-22T03:12:44.000Z"
+    assert result.out == f"{','.join(COLUMNS)}\ntx_2,2,USD,released,{made},{later},order-2,j2\n"
+
+
+def test_register_at_a_terminal_says_how_long_ago(seven: tuple[WireServer, Escrows], run: Run) -> None:
+    result = register(run, "--reference", "order-2", "--fields", "id,created,released,entry", terminal=True)
+
+    assert result.out.splitlines()[1].split() == ["tx_2", "2", "d", "ago", "1", "d", "ago", "j2"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--refresh",), "--refresh and --over need --local."),
+        (("--over", "7d"), "--refresh and --over need --local."),
+        (("--local", "--over", "a week"), '--over "a week" is not a duration'),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_register_options_that_cannot_be_meant_read_nothing(
+    words: tuple[str, ...], sentence: str, seven: tuple[WireServer, Escrows], run: Run
+) -> None:
+    result = run("tx", "list", *words)
+
+    assert (result.code, result.out, seven[0].seen) == (2, "", [])
+    assert sentence in result.err
+
+
+def test_sandbox_has_a_register(run: Run) -> None:
+    made = run("--sandbox", "tx", "create", "--amount", "5", "--currency", "USD", "-q").out
+
+    assert run("--sandbox", "tx", "list", "--local", "-q").out == made

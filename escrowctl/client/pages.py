@@ -21,7 +21,7 @@ class Page(NamedTuple):
 
 
 def read_pages(reader: Reader, operation: Operation) -> Iterator[Page]:
-    """Yield the pages of a list; each is read when it is asked for. Raises as `Reader.read_list` does.
+    """Yield the pages of a list; each is read when the caller takes it. Raises as `Reader.read_list` does.
 
     A page that leads back to one before it ends the list: the service does not follow what was asked.
     """

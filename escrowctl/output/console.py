@@ -77,6 +77,7 @@ class Console:
         self._said: set[str] = set()
         self._widths: tuple[int, ...] = ()
         self._is_csv_begun = False
+        self._is_drawn = False
         for stream in (stdout, stderr):
             if isinstance(stream, TextIOWrapper):
                 # What the terminal's encoding lacks is shown by its code, not by a traceback.
@@ -191,6 +192,7 @@ class Console:
 
     def data(self, text: str) -> None:
         """Write text and a line end to stdout, and flush."""
+        self.erase()
         try:
             self._stdout.write(text + "\n")
             self._stdout.flush()
@@ -218,14 +220,34 @@ class Console:
         """Write a warning on stderr, once a run, under `-q` too."""
         self.note(code, message, word="warning", important=True)
 
+    @property
+    def can_draw(self) -> bool:
+        """Whether a line can be drawn and taken back: stderr is a terminal with a cursor, for a person to read."""
+        options, environ = self._options, self._environ
+        is_for_person = not (options.json or options.quiet or environ.get("CI"))
+        return is_for_person and self._stderr.isatty() and environ.get("TERM", "dumb") != "dumb"
+
     def draw(self, text: str) -> None:
-        """Put a text in the place of the last one that was drawn, on a line of stderr that stays open."""
+        """Put a text in the place of the last one that was drawn, on a line of stderr that stays open.
+
+        Whatever is written next erases it first. Nothing is drawn on a terminal that takes no text now (Ctrl-S):
+        to wait for it would hold up the request that the text is about.
+        """
+        if not _takes_text(self._stderr):
+            return
         try:
             width = os.get_terminal_size(self._stderr.fileno()).columns
         except (OSError, ValueError):
             width = _USUAL_WIDTH
         # A text that fills the line would begin the next one, where nothing takes it back.
-        self._write_error(f"\r{safe(self._starred(text))[: width - 1]}\x1b[K")
+        self._write_to_stderr(f"\r{safe(self._starred(text))[: width - 1]}\x1b[K")
+        self._is_drawn = True
+
+    def erase(self) -> None:
+        """Erase what was drawn, if anything."""
+        if self._is_drawn:
+            self._is_drawn = False
+            self._write_to_stderr("\r\x1b[K")
 
     def trace(self, message: str) -> None:
         """Write what was sent and received, under `-v` and `--debug`."""
@@ -265,6 +287,7 @@ class Console:
         """Drop a stream that cannot take what is left in its buffer: the interpreter's last flush would fail
         too, and end the process with 120 in place of the program's exit code.
         """
+        self.erase()
         for stream in (self._stdout, self._stderr):
             try:
                 stream.flush()
@@ -331,6 +354,10 @@ class Console:
         self._write_error(text + "\n")
 
     def _write_error(self, text: str) -> None:
+        self.erase()
+        self._write_to_stderr(text)
+
+    def _write_to_stderr(self, text: str) -> None:
         # When stderr is closed, there is nowhere left to report that.
         with contextlib.suppress(OSError, ValueError):
             self._stderr.write(text)
@@ -357,6 +384,17 @@ class Console:
             nothing = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nothing, stream.fileno())
             os.close(nothing)
+
+
+def _takes_text(stream: TextIO) -> bool:
+    """Whether a stream takes text without waiting."""
+    import select
+
+    try:
+        return bool(select.select((), (stream.fileno(),), (), 0)[1])
+    except (OSError, ValueError):
+        # It is no file.
+        return True
 
 
 def require_ids(view: "View") -> None:

@@ -28,11 +28,8 @@ class Progress:
         self._rows = rows
         self._size = size
         self._now: Callable[[], float] = session.runtime.monotonic
-        options = session.options
         # What -v prints comes from another process, between two drawings.
-        is_plain = options.json or options.quiet or options.verbose or options.debug
-        has_cursor = session.runtime.environ.get("TERM", "dumb") != "dumb"
-        self._is_drawn = session.runtime.stderr.isatty() and has_cursor and not is_plain
+        self._is_drawn = session.console.can_draw and not (session.options.verbose or session.options.debug)
         self._last = self._now()
         self._seen: list[tuple[float, int]] = [(self._last, 0)]
         self._notes = 0
@@ -84,15 +81,13 @@ class Progress:
     def note_defect(self, name: str, frames: str) -> None:
         """Have a defect reported at the end, once; under --debug with where it was raised."""
         if self._session.options.debug:
-            self.end()
             self._console.report(frames.rstrip())
         if not self._session.defects:
             self._session.defects.append(RuntimeError(f"{name} in the process that sends"))
 
     def end(self) -> None:
         """Remove the bar, and what the terminal shows of a Ctrl-C."""
-        if self._is_drawn:
-            self._console.draw("")
+        self._console.erase()
 
     def _note(self, code: str, text: str) -> None:
         self._notes += 1
@@ -102,7 +97,6 @@ class Progress:
             self._say(code, "more notes on rows are not shown")
 
     def _say(self, code: str, text: str, *, word: str = "note", important: bool = True) -> None:
-        self.end()
         self._console.note(code, text, word=word, important=important)
 
     def _text(self, tally: Tally) -> str:

@@ -86,7 +86,7 @@ def _show_page(session: Session) -> None:
 def _read(session: Session, filters: Filters, limit: int | None, *, everything: bool) -> list[Record]:
     """Return what passes the filters, and note what may be missing.
 
-    Raises `ErrorCode.UNREADABLE_REPLY` where `everything` is asked for and a page does not lead to the next one.
+    Raises `ErrorCode.UNREADABLE_REPLY` where `everything` is wanted and a page does not lead to the next one.
     """
     passes = _make_filter(session, filters)
     items: list[Record] = []

@@ -42,11 +42,11 @@ _escrowctl() {
       -p | --profile) skip=profile ;;
       --profile=*) scope=${word#*=} ;;
       --sandbox) scope=@sandbox ;;
-      --profile | -p | --base-url | --config | --timeout | --fields | --color | --amount | --currency | --reference | --reason | --data | --idempotency-key | --allow-duplicate | --expect-amount | --expect-currency | --deadline | --limit | --status | --since | --over | --url | --event | --expect-count | --expect-total | --run-key | --concurrency | --rps | --results | --mode | --api-prefix | --port | --ready-file | --state | --operation | --until | --id | --format) skip=value ;;
+      --profile | -p | --base-url | --config | --timeout | --fields | --color | --amount | --currency | --reference | --reason | --data | --idempotency-key | --allow-duplicate | --expect-amount | --expect-currency | --deadline | --limit | --status | --since | --over | --for | --fail-on | --interval | --url | --event | --expect-count | --expect-total | --run-key | --concurrency | --rps | --results | --mode | --api-prefix | --port | --ready-file | --state | --operation | --until | --id | --format) skip=value ;;
       -*) ;;
       *)
         case "${path:+$path }$word" in
-          'tx' | 'tx create' | 'tx get' | 'tx release' | 'tx list' | 'tx update' | 'user' | 'user get' | 'webhook' | 'webhook create' | 'webhook list' | 'batch' | 'batch create' | 'batch release' | 'batch resume' | 'batch list' | 'batch show' | 'batch rejects' | 'batch drop' | 'auth' | 'auth login' | 'auth logout' | 'auth status' | 'auth switch' | 'config' | 'config path' | 'config list' | 'config get' | 'config set' | 'config unset' | 'sandbox' | 'sandbox serve' | 'sandbox status' | 'sandbox reset' | 'completion' | 'completion bash' | 'completion zsh' | 'completion fish' | 'completion install' | 'journal' | 'journal list' | 'journal show' | 'journal resolve' | 'journal totals' | 'journal verify' | 'journal export' | 'journal import' | 'api' | 'help') path="${path:+$path }$word" ;;
+          'tx' | 'tx create' | 'tx get' | 'tx release' | 'tx list' | 'tx update' | 'tx wait' | 'tx watch' | 'user' | 'user get' | 'webhook' | 'webhook create' | 'webhook list' | 'batch' | 'batch create' | 'batch release' | 'batch resume' | 'batch list' | 'batch show' | 'batch rejects' | 'batch drop' | 'auth' | 'auth login' | 'auth logout' | 'auth status' | 'auth switch' | 'config' | 'config path' | 'config list' | 'config get' | 'config set' | 'config unset' | 'sandbox' | 'sandbox serve' | 'sandbox status' | 'sandbox reset' | 'completion' | 'completion bash' | 'completion zsh' | 'completion fish' | 'completion install' | 'journal' | 'journal list' | 'journal show' | 'journal resolve' | 'journal totals' | 'journal verify' | 'journal export' | 'journal import' | 'api' | 'help') path="${path:+$path }$word" ;;
         esac
         ;;
     esac
@@ -81,6 +81,9 @@ _escrowctl() {
     --status)  ;;
     --since)  ;;
     --over)  ;;
+    --for)  ;;
+    --fail-on)  ;;
+    --interval)  ;;
     --url)  ;;
     --event)  ;;
     --expect-count)  ;;
@@ -104,7 +107,7 @@ _escrowctl() {
           [[ $only ]] || _escrowctl_offer 'tx user webhook batch auth config sandbox completion journal api help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'tx')
-          [[ $only ]] || _escrowctl_offer 'create get release list update --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $only ]] || _escrowctl_offer 'create get release list update wait watch --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'tx create')
           [[ $only ]] || _escrowctl_offer '--amount --currency --reference --reason --data --idempotency-key --allow-duplicate --dry-run --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
@@ -122,6 +125,14 @@ _escrowctl() {
           ;;
         'tx update')
           [[ $only ]] || _escrowctl_offer '--data --yes -y --allow-unreadable --reason --idempotency-key --allow-duplicate --dry-run --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $cur == -* && -z $only ]] || _escrowctl_cached "$scope/transaction"
+          ;;
+        'tx wait')
+          [[ $only ]] || _escrowctl_offer '--for --fail-on --deadline --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $cur == -* && -z $only ]] || _escrowctl_cached "$scope/transaction"
+          ;;
+        'tx watch')
+          [[ $only ]] || _escrowctl_offer '--interval --deadline --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           [[ $cur == -* && -z $only ]] || _escrowctl_cached "$scope/transaction"
           ;;
         'user')

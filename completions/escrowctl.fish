@@ -41,12 +41,12 @@ function __escrowctl_at --description 'whether the command line is at this comma
             continue
         end
         switch $word
-            case --profile -p --base-url --config --timeout --fields --color --amount --currency --reference --reason --data --idempotency-key --allow-duplicate --expect-amount --expect-currency --deadline --limit --status --since --over --url --event --expect-count --expect-total --run-key --concurrency --rps --results --mode --api-prefix --port --ready-file --state --operation --until --id --format
+            case --profile -p --base-url --config --timeout --fields --color --amount --currency --reference --reason --data --idempotency-key --allow-duplicate --expect-amount --expect-currency --deadline --limit --status --since --over --for --fail-on --interval --url --event --expect-count --expect-total --run-key --concurrency --rps --results --mode --api-prefix --port --ready-file --state --operation --until --id --format
                 set skip yes
             case '-*'
             case '*'
                 set -l longer (string join " " $path $word)
-                if contains -- $longer 'tx' 'tx create' 'tx get' 'tx release' 'tx list' 'tx update' 'user' 'user get' 'webhook' 'webhook create' 'webhook list' 'batch' 'batch create' 'batch release' 'batch resume' 'batch list' 'batch show' 'batch rejects' 'batch drop' 'auth' 'auth login' 'auth logout' 'auth status' 'auth switch' 'config' 'config path' 'config list' 'config get' 'config set' 'config unset' 'sandbox' 'sandbox serve' 'sandbox status' 'sandbox reset' 'completion' 'completion bash' 'completion zsh' 'completion fish' 'completion install' 'journal' 'journal list' 'journal show' 'journal resolve' 'journal totals' 'journal verify' 'journal export' 'journal import' 'api' 'help'
+                if contains -- $longer 'tx' 'tx create' 'tx get' 'tx release' 'tx list' 'tx update' 'tx wait' 'tx watch' 'user' 'user get' 'webhook' 'webhook create' 'webhook list' 'batch' 'batch create' 'batch release' 'batch resume' 'batch list' 'batch show' 'batch rejects' 'batch drop' 'auth' 'auth login' 'auth logout' 'auth status' 'auth switch' 'config' 'config path' 'config list' 'config get' 'config set' 'config unset' 'sandbox' 'sandbox serve' 'sandbox status' 'sandbox reset' 'completion' 'completion bash' 'completion zsh' 'completion fish' 'completion install' 'journal' 'journal list' 'journal show' 'journal resolve' 'journal totals' 'journal verify' 'journal export' 'journal import' 'api' 'help'
                     set path $path $word
                 end
         end
@@ -85,6 +85,8 @@ complete -c escrowctl -n '__escrowctl_at tx' -a get -d 'Show escrows as the serv
 complete -c escrowctl -n '__escrowctl_at tx' -a release -d 'Release the funds of escrows. This cannot be undone.'
 complete -c escrowctl -n '__escrowctl_at tx' -a list -d 'List escrows, as the service lists them (the service does not document it).'
 complete -c escrowctl -n '__escrowctl_at tx' -a update -d 'Update an escrow (the service does not document it).'
+complete -c escrowctl -n '__escrowctl_at tx' -a wait -d 'Wait until each escrow has one of these statuses, and show it.'
+complete -c escrowctl -n '__escrowctl_at tx' -a watch -d 'Show each change of status, until Ctrl-C, or until all escrows are released or failed.'
 complete -c escrowctl -n '__escrowctl_at tx' -l profile -s p -x -a '(__escrowctl_cached profile)' -d 'The profile in config.toml to use.'
 complete -c escrowctl -n '__escrowctl_at tx' -l sandbox -d 'Use the built-in sandbox: no account, no network, no real money.'
 complete -c escrowctl -n '__escrowctl_at tx' -l base-url -x -d 'The service'\''s base URL.'
@@ -214,6 +216,43 @@ complete -c escrowctl -n '__escrowctl_at tx update' -l debug -d 'Print requests 
 complete -c escrowctl -n '__escrowctl_at tx update' -l no-input -d 'Never ask; refuse where a confirmation is needed.'
 complete -c escrowctl -n '__escrowctl_at tx update' -l version -s V -d 'Print the version.'
 complete -c escrowctl -n '__escrowctl_at tx update' -l help -s h -d 'Show this message and exit.'
+complete -c escrowctl -n '__escrowctl_at tx wait' -k -a '(__escrowctl_recent transaction)'
+complete -c escrowctl -n '__escrowctl_at tx wait' -l for -x -d 'Statuses that end it; released: as the profile says.'
+complete -c escrowctl -n '__escrowctl_at tx wait' -l fail-on -x -d 'Statuses that end it with 16.'
+complete -c escrowctl -n '__escrowctl_at tx wait' -l deadline -x -d 'How long: 90s, 10m, 2h (13).'
+complete -c escrowctl -n '__escrowctl_at tx wait' -l profile -s p -x -a '(__escrowctl_cached profile)' -d 'The profile in config.toml to use.'
+complete -c escrowctl -n '__escrowctl_at tx wait' -l sandbox -d 'Use the built-in sandbox: no account, no network, no real money.'
+complete -c escrowctl -n '__escrowctl_at tx wait' -l base-url -x -d 'The service'\''s base URL.'
+complete -c escrowctl -n '__escrowctl_at tx wait' -l config -r -F -d 'Another config file.'
+complete -c escrowctl -n '__escrowctl_at tx wait' -l timeout -x -d 'Seconds for one attempt, in total.'
+complete -c escrowctl -n '__escrowctl_at tx wait' -l json -d 'Print JSON on stdout, and JSON lines on stderr.'
+complete -c escrowctl -n '__escrowctl_at tx wait' -l fields -x -d 'Show these fields only, such as id,status,amount.'
+complete -c escrowctl -n '__escrowctl_at tx wait' -l raw -d 'Show the whole reply as JSON, envelope included.'
+complete -c escrowctl -n '__escrowctl_at tx wait' -l color -x -a 'auto always never' -d 'auto, always or never.'
+complete -c escrowctl -n '__escrowctl_at tx wait' -l quiet -s q -d 'Print ids only, and no notes.'
+complete -c escrowctl -n '__escrowctl_at tx wait' -l verbose -s v -d 'Print a line for each request.'
+complete -c escrowctl -n '__escrowctl_at tx wait' -l debug -d 'Print requests (the key left out), and a traceback for a defect.'
+complete -c escrowctl -n '__escrowctl_at tx wait' -l no-input -d 'Never ask; refuse where a confirmation is needed.'
+complete -c escrowctl -n '__escrowctl_at tx wait' -l version -s V -d 'Print the version.'
+complete -c escrowctl -n '__escrowctl_at tx wait' -l help -s h -d 'Show this message and exit.'
+complete -c escrowctl -n '__escrowctl_at tx watch' -k -a '(__escrowctl_recent transaction)'
+complete -c escrowctl -n '__escrowctl_at tx watch' -l interval -x -d 'How long between two readings.'
+complete -c escrowctl -n '__escrowctl_at tx watch' -l deadline -x -d 'How long in all: 90s, 10m, 2h (13).'
+complete -c escrowctl -n '__escrowctl_at tx watch' -l profile -s p -x -a '(__escrowctl_cached profile)' -d 'The profile in config.toml to use.'
+complete -c escrowctl -n '__escrowctl_at tx watch' -l sandbox -d 'Use the built-in sandbox: no account, no network, no real money.'
+complete -c escrowctl -n '__escrowctl_at tx watch' -l base-url -x -d 'The service'\''s base URL.'
+complete -c escrowctl -n '__escrowctl_at tx watch' -l config -r -F -d 'Another config file.'
+complete -c escrowctl -n '__escrowctl_at tx watch' -l timeout -x -d 'Seconds for one attempt, in total.'
+complete -c escrowctl -n '__escrowctl_at tx watch' -l json -d 'Print JSON on stdout, and JSON lines on stderr.'
+complete -c escrowctl -n '__escrowctl_at tx watch' -l fields -x -d 'Show these fields only, such as id,status,amount.'
+complete -c escrowctl -n '__escrowctl_at tx watch' -l raw -d 'Show the whole reply as JSON, envelope included.'
+complete -c escrowctl -n '__escrowctl_at tx watch' -l color -x -a 'auto always never' -d 'auto, always or never.'
+complete -c escrowctl -n '__escrowctl_at tx watch' -l quiet -s q -d 'Print ids only, and no notes.'
+complete -c escrowctl -n '__escrowctl_at tx watch' -l verbose -s v -d 'Print a line for each request.'
+complete -c escrowctl -n '__escrowctl_at tx watch' -l debug -d 'Print requests (the key left out), and a traceback for a defect.'
+complete -c escrowctl -n '__escrowctl_at tx watch' -l no-input -d 'Never ask; refuse where a confirmation is needed.'
+complete -c escrowctl -n '__escrowctl_at tx watch' -l version -s V -d 'Print the version.'
+complete -c escrowctl -n '__escrowctl_at tx watch' -l help -s h -d 'Show this message and exit.'
 complete -c escrowctl -n '__escrowctl_at user' -a get -d 'Show users as the service describes them.'
 complete -c escrowctl -n '__escrowctl_at user' -l profile -s p -x -a '(__escrowctl_cached profile)' -d 'The profile in config.toml to use.'
 complete -c escrowctl -n '__escrowctl_at user' -l sandbox -d 'Use the built-in sandbox: no account, no network, no real money.'

@@ -32,6 +32,8 @@ NOUNS: dict[str, tuple[str, dict[str, str]]] = {
             "release": "tx.release.release",
             "list": "tx.listing.list_transactions",
             "update": "tx.update.update",
+            "wait": "tx.wait.wait",
+            "watch": "tx.wait.watch",
         },
     ),
     "user": ("Look users up.", {"get": "read.get_users"}),

@@ -48,7 +48,7 @@ class ExitCode(IntEnum):
     READ_FAILED = 10, "a read failed at the service: 5xx, time-out, unreadable reply"
     NO_ANSWER = 11, "no connection, and nothing was sent"
     UNKNOWN = 12, "the outcome of a write, sent now or earlier, is unknown; or its result could not be printed"
-    WAIT_EXPIRED = 13, "--wait ended before the write was confirmed: it was accepted, do not repeat it"
+    WAIT_EXPIRED = 13, "a deadline passed; a release with --wait was accepted but not confirmed: do not repeat it"
     SIGNATURE = 14, "reserved: no command ends with it yet"
     PARTIAL = 15, "several items: some failed, none unknown"
     CHECK_FAILED = 16, "a check failed; or a write was accepted, but not with the expected result: do not repeat it"

@@ -82,7 +82,7 @@ def show_by_id(session: Session, operation: Operation, ids: list[str] | None) ->
     if several:
         from escrowctl.commands.several import run_several  # noqa: PLC0415 - one id does not pay for it
 
-        run_several(session, wanted, lambda one: _line(session, _read(session, operation, one), one))
+        run_several(session, wanted, lambda one: view_of_several(session, _read(session, operation, one), one))
     else:
         record = _read(session, operation, wanted[0])
         session.show(view_record(record, wanted[0], raw=session.options.raw))
@@ -105,6 +105,7 @@ def _read(session: Session, operation: Operation, resource_id: str) -> Record:
     return record
 
 
-def _line(session: Session, record: Record, resource_id: str) -> View:
+def view_of_several(session: Session, record: Record, resource_id: str) -> View:
+    """Return a record that was read as one of several."""
     view = view_record(record, resource_id, raw=session.options.raw)
     return view._replace(document={"id": resource_id, "outcome": "read", "record": view.document}, outcome="read")

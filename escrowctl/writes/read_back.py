@@ -7,6 +7,7 @@ of an update is not documented: it may release the escrow, which only a reading 
 from typing import Protocol
 
 from escrowctl.client.http import Answer
+from escrowctl.client.polling import Pace
 from escrowctl.client.problem import describe_refusal
 from escrowctl.client.reader import Reader
 from escrowctl.config.service import Service
@@ -21,8 +22,6 @@ from escrowctl.writes.inspection import require_expected
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.requests import RecordOptions, WriteRequest, set_pending
 from escrowctl.writes.result import WriteResult, not_recorded, write_failure
-
-_POLL_SECONDS = 2.0
 
 
 class Settling(Protocol):
@@ -49,7 +48,7 @@ class ReadBack:
         runtime: Runtime,
     ) -> None:
         self.resource_id = request.resource_id or ""
-        name, self._verb = request.operation.name, request.operation.verb
+        name, self._verb, self._done = request.operation.name, request.operation.verb, request.operation.done
         self._kind, self._once_only = kind_of(name), request.operation.once_only
         self._options = options
         self._service = service
@@ -172,26 +171,28 @@ class ReadBack:
 
         Raises `ErrorCode.WAIT_EXPIRED`: the write itself was accepted.
         """
-        runtime, seconds = self._runtime, self._options.wait or 0.0
-        end = runtime.monotonic() + seconds
+        seconds = self._options.wait or 0.0
+        pace = Pace(self._runtime, self._signals, seconds)
         while self._verified(after) is not True:
-            if runtime.monotonic() >= end:
+            try:
+                is_over = not pace.wait()
+            except Stopped as stopped:
+                # As in `_read`: that it was accepted is reported first.
+                self._signals.remember(stopped)
+                return after
+            if is_over:
                 raise EscrowctlError(
                     ErrorCode.WAIT_EXPIRED,
                     f"the service accepted the {self._verb} of {self.resource_id} "
                     f"({result.sent.settlement.http_status}), but after {seconds:g} s it is not confirmed: "
                     f"its status is {(after and after.located.status) or 'unknown'}. Do not {self._verb} it again.",
-                    hint=command(f"tx get {self.resource_id}"),
+                    hint=(
+                        command(f"tx get {self.resource_id}", "to check it"),
+                        command(f"tx wait {self.resource_id} --for {self._done}", "to keep waiting"),
+                    ),
                     outcome=Outcome.DONE,
                     facts=result.sent.facts,
                 )
-            try:
-                with self._signals.let_through():
-                    runtime.sleep(_POLL_SECONDS)
-            except Stopped as stopped:
-                # As in `_read`: that it was accepted is reported first.
-                self._signals.remember(stopped)
-                return after
             after, _ = self._read()
         return after
 

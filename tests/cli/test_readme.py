@@ -114,6 +114,8 @@ LINES = {
     "tx release": "ID --yes",
     "tx list": "",
     "tx update": "ID --data {} --yes",
+    "tx wait": "ID --for held",
+    "tx watch": "ID --deadline 1s",
     "user get": "usr_PAYER001",
     "webhook create": "--url https://hooks.example.net/x",
     "webhook list": "",
@@ -180,7 +182,7 @@ def test_command_runs_with_sandbox_unless_the_readme_excludes_it(
     result = run("--sandbox", *command.split(), *words.split())
 
     refuses = command in commands_refusing_sandbox()
-    code = 2 if refuses else {"tx update": 8, "batch resume": 7, "batch drop": 7}.get(command, 0)
+    code = 2 if refuses else {"tx update": 8, "tx watch": 13, "batch resume": 7, "batch drop": 7}.get(command, 0)
     assert (result.code, "leave --sandbox out" in result.err) == (code, refuses), result.err
     assert files_outside_sandbox(home) == before
 

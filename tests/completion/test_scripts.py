@@ -18,7 +18,7 @@ FILES = {"bash": "escrowctl.bash", "zsh": "_escrowctl", "fish": "escrowctl.fish"
 REPLY = {"reply.id", "reply.status", "reply.amount", "reply.currency"}
 CASES = (
     ("escrowctl j", {"journal"}),
-    ("escrowctl tx ", {"create", "get", "release", "list", "update"}),
+    ("escrowctl tx ", {"create", "get", "release", "list", "update", "wait", "watch"}),
     ("escrowctl --sandbox -p acme tx create --am", {"--amount"}),
     ("escrowctl tx create --currency US", {"USD", "USN"}),
     ("escrowctl tx create --reference tx --curr", {"--currency"}),

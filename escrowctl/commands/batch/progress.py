@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from escrowctl.batch.plan import Batch, Outcomes
 from escrowctl.batch.watch import Tally
+from escrowctl.commands.times import describe_duration
 from escrowctl.contract.json import Document, read_reply
 from escrowctl.contract.operations import CREATE_TRANSACTION
 from escrowctl.contract.record import make_record
@@ -102,7 +103,7 @@ class Progress:
     def _text(self, tally: Tally) -> str:
         (start, then), (now, ended) = self._seen[0], self._seen[-1]
         rate = (ended - then) / (now - start) if now > start else 0.0
-        left = f"   {_duration((self._rows - ended) / rate)} left" if rate else ""
+        left = f"   {describe_duration((self._rows - ended) / rate)} left" if rate else ""
         put_off = f"   not sent {tally.not_sent:,}" if tally.not_sent else ""
         counts = f"failed {tally.failed:,}   unknown {tally.unknown:,}{put_off}"
         speed = f"{rate:,.0f}" if rate >= _SLOW else f"{rate:.1f}"
@@ -121,9 +122,3 @@ def _describe(session: Session, entry: Entry) -> str:
     found = entry.record_id
     status = record.located.status if record else None
     return ", ".join(filter(None, (f"id {found}" if found else None, f"status {status}" if status else None)))
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

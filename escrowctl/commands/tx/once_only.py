@@ -148,18 +148,25 @@ def _confirmation(
     return confirm, refused
 
 
-def _read_wait(session: Session, operation: Operation, text: str) -> float:
-    """Return how many seconds to wait; raises EscrowctlError (exit 2) where no status is known to end the wait."""
-    seconds, done = parse_duration(text, name="--deadline").total_seconds(), operation.done
-    if not kind_of(operation.name).proving_statuses(session.service):
-        service = session.service
+def require_proving_statuses(session: Session, operation: Operation, *, needed_by: str) -> frozenset[str]:
+    """Return the statuses that prove a write, case-folded; raises EscrowctlError (exit 2) where none is known."""
+    service, done = session.service, operation.done
+    statuses = kind_of(operation.name).proving_statuses(service)
+    if not statuses:
         why = f"is not set in profile {service.profile}" if service.profile else "only a profile can set"
         raise bad_value(
-            f"--wait needs status.{done}, which {why}.",
+            f"{needed_by} needs status.{done}, which {why}.",
             hint=command(f"config set status.{done} STATUS", "to set it")
             if service.profile
             else command("auth login", "to create a profile", bare=True),
         )
+    return statuses
+
+
+def _read_wait(session: Session, operation: Operation, text: str) -> float:
+    """Return how many seconds to wait; raises EscrowctlError (exit 2) where no status is known to end the wait."""
+    seconds = parse_duration(text, name="--deadline").total_seconds()
+    require_proving_statuses(session, operation, needed_by="--wait")
     return seconds
 
 

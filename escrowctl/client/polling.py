@@ -1,0 +1,51 @@
+"""The pace of reading a record again and again, until it says what is waited for or a deadline has passed."""
+
+from collections.abc import Callable
+
+from escrowctl.runtime import Runtime
+from escrowctl.signals import Signals
+
+POLL_SECONDS = 2.0
+"""Between two readings."""
+
+_TICK_SECONDS = 1.0
+
+
+class Pace:
+    """Waits between readings; `seconds` is how long they may take together (None: for ever), from now on.
+
+    `tick` is called about once a second, with the seconds that have passed.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        signals: Signals,
+        seconds: float | None,
+        *,
+        every: float = POLL_SECONDS,
+        tick: Callable[[float], None] = lambda _seconds: None,
+    ) -> None:
+        self._runtime = runtime
+        self._signals = signals
+        self._seconds = seconds
+        self._every = every
+        self._tick = tick
+        self._start = runtime.monotonic()
+
+    @property
+    def passed(self) -> float:
+        """The seconds since the start."""
+        return self._runtime.monotonic() - self._start
+
+    def wait(self) -> bool:
+        """Wait until the next reading and return True; or return False where the time is over. A signal ends it."""
+        if self._seconds is not None and self.passed >= self._seconds:
+            return False
+        left = self._every
+        while left > 0:
+            with self._signals.let_through():
+                self._runtime.sleep(min(left, _TICK_SECONDS))
+            left -= _TICK_SECONDS
+            self._tick(self.passed)
+        return True

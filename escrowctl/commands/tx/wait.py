@@ -1,0 +1,229 @@
+"""`escrowctl tx wait` and `tx watch`: reading escrows again and again. Nothing is written."""
+
+from collections.abc import Iterator
+from typing import Annotated, NamedTuple
+
+import typer
+
+from escrowctl.client.polling import POLL_SECONDS, Pace
+from escrowctl.commands.read import read_ids, view_of_several
+from escrowctl.commands.times import describe_duration, parse_duration
+from escrowctl.commands.tx.filters import parse_statuses
+from escrowctl.commands.tx.once_only import require_proving_statuses
+from escrowctl.contract.json import JsonValue
+from escrowctl.contract.operations import GET_TRANSACTION, RELEASE_TRANSACTION
+from escrowctl.contract.record import Record, is_another
+from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_value, command
+from escrowctl.output.view import View, flatten, view_record
+from escrowctl.runtime import timestamp
+from escrowctl.session import Session, session_of
+
+_RELEASED = RELEASE_TRANSACTION.done
+_MAY_PASS = (ErrorCode.READ_FAILED, ErrorCode.UNREADABLE_REPLY, ErrorCode.NO_CONNECTION, ErrorCode.RATE_LIMITED)
+"""Why an escrow may be unreadable for a while only."""
+_TOLD_SECONDS = 1.0
+_MOST_NAMED = 5
+
+IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Transaction ids, or - for stdin.")]
+
+
+def wait(
+    context: typer.Context,
+    goals: Annotated[
+        str, typer.Option("--for", metavar="STATUS,...", help="Statuses that end it; released: as the profile says.")
+    ],
+    ids: IdsArgument = None,
+    failures: Annotated[
+        str | None, typer.Option("--fail-on", metavar="STATUS,...", help="Statuses that end it with 16.")
+    ] = None,
+    deadline: Annotated[str, typer.Option("--deadline", metavar="TIME", help="How long: 90s, 10m, 2h (13).")] = "10m",
+) -> None:
+    """Wait until each escrow has one of these statuses, and show it.
+
+    \b
+    Examples:
+      escrowctl tx wait tx_7K2M9QHD --for released --fail-on disputed,refunded
+      escrowctl tx wait tx_7K2M9QHD --for held,released --deadline 2m --json
+    """
+    session = session_of(context)
+    wanted, several = read_ids(ids, session.runtime.stdin)
+    seconds = parse_duration(deadline, name="--deadline").total_seconds()
+    good, bad = _read_goals(session, goals, failures)
+    following = _Following(session, wanted, f"waiting for {goals}", seconds, every=POLL_SECONDS)
+    for change in following.changes():
+        is_reached = change.is_one_of(good)
+        if change.before is not None or not is_reached:
+            session.console.note("status", following.describe(change))
+        if change.is_one_of(bad):
+            raise EscrowctlError(
+                ErrorCode.CHECK_FAILED,
+                f"the status of {change.id} is {change.status}, which --fail-on names.",
+                hint=command(f"tx get {change.id}", "to see it"),
+                facts={"id": change.id, "status": change.status},
+            )
+        if is_reached:
+            following.end(change.id)
+            _show(session, change, several=several)
+    session.remember("transaction", wanted)
+    if following.left:
+        raise _expired(session, following, deadline, goals)
+
+
+def watch(
+    context: typer.Context,
+    ids: IdsArgument = None,
+    interval: Annotated[str, typer.Option("--interval", metavar="TIME", help="How long between two readings.")] = "5s",
+    deadline: Annotated[
+        str | None, typer.Option("--deadline", metavar="TIME", help="How long in all: 90s, 10m, 2h (13).")
+    ] = None,
+) -> None:
+    """Show each change of status, until Ctrl-C, or until all escrows are released or failed.
+
+    Which statuses these are, the profile says.
+
+    \b
+    Examples:
+      escrowctl tx watch tx_7K2M9QHD
+      escrowctl tx watch tx_7K2M9QHD tx_4W8KTN2C --interval 1m --json
+    """
+    session = session_of(context)
+    wanted, _ = read_ids(ids, session.runtime.stdin)
+    every = parse_duration(interval, name="--interval").total_seconds()
+    seconds = parse_duration(deadline, name="--deadline").total_seconds() if deadline is not None else None
+    last = session.service.released | session.service.failed
+    session.remember("transaction", wanted)
+    following = _Following(session, wanted, "watching", seconds, every=every)
+    for change in following.changes():
+        session.console.show_line(change.view(timestamp(session.runtime.now())))
+        if change.is_one_of(last):
+            following.end(change.id)
+    if following.left:
+        raise _expired(session, following, deadline or "", None)
+
+
+class _Change(NamedTuple):
+    """A reading whose status is not that of the reading before (None: there was none)."""
+
+    id: str
+    before: str | None
+    status: str
+    record: Record
+
+    def is_one_of(self, statuses: frozenset[str]) -> bool:
+        """Whether the status is one of these; case does not matter."""
+        return self.status.casefold() in statuses
+
+    def __str__(self) -> str:
+        return f"{self.before} -> {self.status}" if self.before is not None else self.status
+
+    def view(self, at: str) -> View:
+        """Return it as a line of several."""
+        named: dict[str, JsonValue] = {
+            "at": at,
+            "id": self.id,
+            "status_before": self.before,
+            "status_after": self.status,
+        }
+        line = f"{at[11:19]}Z  {self.id}  {self}"
+        return View(named, self.id, flatten(named), line=line, named=named, record=self.record.value)
+
+
+class _Following:
+    """Reads escrows in rounds, until each of them has ended or `seconds` have passed (None: for ever)."""
+
+    def __init__(self, session: Session, ids: list[str], doing: str, seconds: float | None, *, every: float) -> None:
+        session.service.refuse_key(*ids)
+        self.left = list(dict.fromkeys(ids))
+        self.statuses: dict[str, str] = {}
+        self._session = session
+        self._doing = doing
+        self._pace = Pace(session.runtime, session.signals, seconds, every=every, tick=self._draw)
+
+    def changes(self) -> Iterator[_Change]:
+        """Yield each reading that shows another status; raises EscrowctlError where reading on is of no use."""
+        while True:
+            for resource_id in [*self.left]:
+                record = self._read(resource_id)
+                status, before = (record.located.status if record else None), self.statuses.get(resource_id)
+                if record is not None and status is not None and status != before:
+                    self.statuses[resource_id] = status
+                    yield _Change(resource_id, before, status, record)
+            if not self.left or not self._pace.wait():
+                return
+
+    def end(self, resource_id: str) -> None:
+        """Read an escrow no more."""
+        self.left.remove(resource_id)
+
+    def describe(self, change: _Change) -> str:
+        """Return a change as a sentence, with how long it took."""
+        after = f" after {describe_duration(self._pace.passed)}" if change.before is not None else ""
+        return f"{change.id}: {change}{after}"
+
+    def _read(self, resource_id: str) -> Record | None:
+        """Return a record; None, with a note, where it cannot be read now."""
+        try:
+            record = self._session.reader.read(GET_TRANSACTION, resource_id, decides=True)
+        except EscrowctlError as error:
+            if error.code not in _MAY_PASS:
+                raise
+            self._session.console.note("not_read", error.message.removesuffix("."))
+            return None
+        if is_another(resource_id, record.located):
+            why = f"the service answered for {resource_id} with the id {record.located.id}"
+            raise EscrowctlError(ErrorCode.UNREADABLE_REPLY, f"{why}, which may be another escrow.")
+        if record.located.status is None:
+            self._session.console.note("no_status", f"escrowctl finds no status in the record of {resource_id}")
+        return record
+
+    def _draw(self, passed: float) -> None:
+        if passed >= _TOLD_SECONDS and self._session.console.can_draw:
+            one = self.left[0]
+            what = f"{one} ({self.statuses.get(one, '?')})" if len(self.left) == 1 else f"{len(self.left)} escrows"
+            self._session.console.draw(f"{self._doing}: {what}, {describe_duration(passed)}")
+
+
+def _read_goals(session: Session, goals: str, failures: str | None) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the statuses of --for and --fail-on, case-folded."""
+    good = _read_statuses(session, goals, name="--for")
+    bad = _read_statuses(session, failures, name="--fail-on") if failures is not None else frozenset[str]()
+    if good & bad:
+        raise bad_value(f"--for and --fail-on both name {', '.join(sorted(good & bad))}.")
+    return good, bad
+
+
+def _read_statuses(session: Session, text: str, *, name: str) -> frozenset[str]:
+    """Return the statuses; "released" are those that mean it in the profile: raises EscrowctlError without any."""
+    statuses = set(parse_statuses(text, name=name))
+    if _RELEASED in statuses:
+        statuses.remove(_RELEASED)
+        statuses |= require_proving_statuses(session, RELEASE_TRANSACTION, needed_by=f"{name} {_RELEASED}")
+    return frozenset(statuses)
+
+
+def _show(session: Session, change: _Change, *, several: bool) -> None:
+    if several:
+        session.console.show_line(view_of_several(session, change.record, change.id))
+    else:
+        session.show(view_record(change.record, change.id, raw=session.options.raw))
+
+
+def _expired(session: Session, following: _Following, deadline: str, goals: str | None) -> EscrowctlError:
+    """Return the error of a deadline that passed: the status of each escrow, and how to wait for that one."""
+    left, statuses = following.left, following.statuses
+    known = [f"the status of {one} is {statuses.get(one, 'not known')}" for one in left[:_MOST_NAMED]]
+    more = f" and {len(left) - _MOST_NAMED} more" if len(left) > _MOST_NAMED else ""
+    hints: list[Hint] = []
+    found = sorted({statuses[one] for one in left if one in statuses})
+    if goals is not None and found:
+        words = ",".join(found)
+        hints.append(Hint(f"repeat the command with --for {words}", f"if {words} is what you wait for"))
+        if _RELEASED in parse_statuses(goals, name="--for") and session.service.profile is not None:
+            # Which status means it is never suggested: a wrong one would report what did not happen.
+            hints.append(command("config set status.released STATUS,...", "to set which statuses mean released"))
+    return EscrowctlError(
+        ErrorCode.WAIT_EXPIRED,
+        f"the deadline ({deadline}) passed: {', '.join(known)}{more}.",
+        hint=tuple(hints),
+        facts={"statuses": {one: statuses.get(one) for one in left}},
+    )

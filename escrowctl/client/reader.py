@@ -12,7 +12,7 @@ from escrowctl.client.problem import (
     refusal_hint,
     reply_facts,
 )
-from escrowctl.client.retry import Retry, may_read_again
+from escrowctl.client.retry import Retry, after_attempts, may_read_again
 from escrowctl.config.service import LIST_LIMIT, REPLY_LIMIT, Service
 from escrowctl.contract.json import Broken, Defect, JsonValue
 from escrowctl.contract.operations import Operation
@@ -163,7 +163,7 @@ class Reader:
             if not attempts.again(exchange, allowed=may_read_again(exchange)):
                 break
         if exchange.answer is None:
-            raise _no_answer(service, exchange, {"request_id": request_id})
+            raise _no_answer(service, exchange, attempts.count, {"request_id": request_id})
         reading = _Reading(operation, resource_id, request_id, exchange.answer)
         status = exchange.answer.status
         if status in SUCCESS:
@@ -171,7 +171,7 @@ class Reader:
         is_failure = status >= _SERVER_ERROR or status == _REQUEST_TIMEOUT
         raise reading.refuse(
             ErrorCode.READ_FAILED if is_failure else REFUSAL_CODES.get(status, ErrorCode.REFUSED),
-            f"the service replied {describe_refusal(exchange.answer)}",
+            f"the service replied {describe_refusal(exchange.answer)}{after_attempts(attempts.count)}",
             hint=refusal_hint(service, status, exchange.answer),
             outcome=None if is_failure else Outcome.REFUSED,
         )
@@ -182,10 +182,10 @@ def _says_no(*documents: JsonValue, noun: str) -> bool:
     return any(isinstance(document, dict) and looks_like_error(document, noun=noun) for document in documents)
 
 
-def _no_answer(service: Service, exchange: Exchange, facts: dict[str, object]) -> EscrowctlError:
+def _no_answer(service: Service, exchange: Exchange, attempts: int, facts: dict[str, object]) -> EscrowctlError:
     fault = exchange.fault or Fault.BROKEN_OFF
     why = f"{fault.value}{f' ({exchange.detail})' if exchange.detail else ''}"
-    message = f"{service.origin}: {why}."
+    message = f"{service.origin}: {why}{after_attempts(attempts)}."
     if exchange.sent:
         return EscrowctlError(ErrorCode.READ_FAILED, message, effect=ONLY_READ, facts=facts)
     return not_sent(ErrorCode.NO_CONNECTION, message, hint=connection_hint(service, why), facts=facts)

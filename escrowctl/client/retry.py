@@ -22,7 +22,8 @@ LONGEST_ASKED_WAIT = 60.0
 """Seconds. A service that asks for more than this is not waited for: the operator decides."""
 
 _BASE_SECONDS, _MOST_SECONDS = 0.5, 5.0
-_TOLD_SECONDS = 2.0
+_LEAST_TOLD = 1.0
+"""Seconds. Shorter waits are reported as this."""
 _TOKENS, _TOKENS_PER_SUCCESS = 10.0, 0.1
 
 _REQUEST_TIMEOUT, _CONFLICT, _SERVER_ERROR, _NOT_IMPLEMENTED = 408, 409, 500, 501
@@ -57,8 +58,8 @@ class Retry:
             return False
         self._tokens -= 1
         seconds = max(asked or 0.0, self._backoff(attempt))
-        if seconds >= _TOLD_SECONDS:
-            self.report(f"{_what_happened(exchange)}; trying again in {seconds:.0f} s")
+        told = f"retrying in {max(seconds, _LEAST_TOLD):.0f} s, attempt {attempt + 1} of {ATTEMPTS}"
+        self.report(f"{_what_happened(exchange)}; {told}")
         with self._signals.let_through():
             self._runtime.sleep(seconds)
         return True
@@ -73,18 +74,18 @@ class Retry:
 
 
 class Attempts:
-    """How often one request has been sent, and for how long."""
+    """How often one request has been sent (`count`), and for how long."""
 
     def __init__(self, retry: Retry, monotonic: Callable[[], float], seconds: float) -> None:
         self._retry = retry
         self._monotonic = monotonic
         self._left = seconds
-        self._count = 0
+        self.count = 0
         self._start = 0.0
 
     def start(self) -> None:
         """Count an attempt that begins now."""
-        self._count += 1
+        self.count += 1
         self._start = self._monotonic()
 
     def again(self, exchange: Exchange, *, allowed: bool) -> bool:
@@ -94,7 +95,12 @@ class Attempts:
             if exchange.answer is not None and exchange.answer.status < _SERVER_ERROR:
                 self._retry.note_success()
             return False
-        return self._count < ATTEMPTS and self._left > 0 and self._retry.pause(self._count, exchange)
+        return self.count < ATTEMPTS and self._left > 0 and self._retry.pause(self.count, exchange)
+
+
+def after_attempts(count: int) -> str:
+    """Return ` after 3 attempts`; nothing for one."""
+    return f" after {count} attempts" if count > 1 else ""
 
 
 def may_read_again(exchange: Exchange) -> bool:

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from escrowctl.client.http import SUCCESS, Answer
 from escrowctl.client.problem import REDIRECTS, REFUSAL_CODES, connection_hint, redirected, refusal_hint, reply_facts
+from escrowctl.client.retry import after_attempts
 from escrowctl.config.service import Service
 from escrowctl.contract.operations import BY_NAME
 from escrowctl.contract.record import Located, Record
@@ -66,15 +67,16 @@ def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
         case State.NOT_SENT:
             return not_sent(
                 ErrorCode.NO_CONNECTION,
-                f"the {verb} failed: {settlement.detail}.",
+                f"the {verb} failed{after_attempts(entry.attempt)}: {settlement.detail}.",
                 hint=connection_hint(service, settlement.detail),
                 facts=facts,
             )
         case State.REFUSED:
             status = settlement.http_status or 0
+            after = "" if result.replayed else after_attempts(entry.attempt)
             return EscrowctlError(
                 result.code or REFUSAL_CODES.get(status, ErrorCode.REFUSED),
-                f"the service refused the {verb}: {settlement.detail}.",
+                f"the service refused the {verb}{after}: {settlement.detail}.",
                 effect=NOTHING_SENT_NOW if result.replayed else "",
                 hint=throttled_hints(service)
                 if settlement.may_repeat

@@ -369,7 +369,7 @@ def test_create_without_a_connection_is_not_sent_and_is_repeatable(
         error = result.error
         assert (result.code, result.out) == (11, "")
         message, key, request_id = error.pop("message"), error.pop("idempotency_key"), error.pop("request_id")
-        assert message.startswith(f"the create failed: {why}")
+        assert message.startswith(f"the create failed after 3 attempts: {why}")
         assert message.endswith(". Nothing was sent.")
         assert key != request_id
         assert error == {
@@ -399,7 +399,8 @@ def test_release_without_a_connection_stops_at_the_read(run: Run, journal: Journ
     assert error.pop("request_id")
     assert error == {
         "code": "no_connection",
-        "message": f"{url}: no connection could be opened ([Errno 111] Connection refused). The release was not sent.",
+        "message": f"{url}: no connection could be opened ([Errno 111] Connection refused) after 3 attempts. "
+        "The release was not sent.",
         "hint": "check the base URL (from ESCROWCTL_BASE_URL)",
         "http_status": None,
         "outcome": "not_sent",

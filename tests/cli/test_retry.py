@@ -1,5 +1,6 @@
 """Retries: which requests, when, and after which wait; only on proof, and limited."""
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +29,12 @@ def test_read_that_failed_temporarily_is_retried_and_shown(service_and_run: Serv
 
     result = run(*GET, "--json", **Clock().injected)
 
-    assert (result.code, result.json["id"], result.err, len(server.seen)) == (0, "tx_1", "", 3)
+    notes = [json.loads(line)["note"] for line in result.err.splitlines()]
+    assert (result.code, result.json["id"], len(server.seen)) == (0, "tx_1", 3)
+    assert notes == [
+        {"code": "waiting", "message": "the service replied 503; retrying in 1 s, attempt 2 of 3"},
+        {"code": "waiting", "message": "the connection broke before a reply came; retrying in 1 s, attempt 3 of 3"},
+    ]
 
 
 @pytest.mark.parametrize(("chance", "waits"), [(0.0, [0.5, 0.5]), (0.999999, [1.0, 2.0])], ids=["least", "most"])
@@ -106,14 +112,20 @@ def test_wait_follows_retry_after_within_bounds(
     assert (clock.slept, len(server.seen)) == (waits, len(waits) + 1)
 
 
-def test_long_waits_are_reported_and_short_ones_are_not(service_and_run: ServiceAndRun) -> None:
+def test_each_retry_is_reported_with_its_wait(service_and_run: ServiceAndRun) -> None:
     _, run = service_and_run(
         in_turn(json_reply(b"", "429 Later", "Retry-After: 30"), json_reply(b"", "503 Busy"), json_reply(HELD))
     )
 
     result = run(*GET, **Clock().injected)
 
-    assert (result.code, result.err) == (0, "note: the service replied 429; trying again in 30 s\n")
+    assert (result.code, result.err.splitlines()) == (
+        0,
+        [
+            "note: the service replied 429; retrying in 30 s, attempt 2 of 3",
+            "note: the service replied 503; retrying in 1 s, attempt 3 of 3",
+        ],
+    )
 
 
 def test_wait_that_is_too_long_is_reported_instead(service_and_run: ServiceAndRun) -> None:

@@ -127,13 +127,6 @@ class Console:
         else:
             self.data(render_rows(view.row(listing.columns) for view in listing.views))
 
-    def show_csv(self, listing: "Listing") -> None:
-        """Show several views as CSV with a header; a cell never becomes a formula."""
-        if self._options.fields:
-            listing = listing.only(self._options.fields)
-        rows = (view.row(listing.columns) for view in listing.views)
-        self.data("\n".join(render_csv(listing.columns, rows)))
-
     def table_lines(self, listing: "Listing") -> list[str]:
         """Return several views as the lines of a table, to be part of a question."""
         from escrowctl.output import terminal

@@ -1,4 +1,4 @@
-"""What the lists of escrows share: filters that apply here and not at the service, and CSV."""
+"""What the lists of escrows share: filters that apply here and not at the service."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -7,7 +7,6 @@ import typer
 
 from escrowctl.commands.times import parse_moment
 from escrowctl.errors import bad_value
-from escrowctl.output.view import Listing
 from escrowctl.session import Session
 
 StatusOption = Annotated[
@@ -17,7 +16,6 @@ SinceOption = Annotated[
     str | None, typer.Option("--since", metavar="TIME", help="Created then or later: a date, a time, or 7d (ago).")
 ]
 ReferenceOption = Annotated[str | None, typer.Option("--reference", metavar="TEXT", help="Only this reference.")]
-CsvOption = Annotated[bool, typer.Option("--csv", help="Print CSV with a header.")]
 
 
 class Filters:
@@ -51,12 +49,8 @@ class Filters:
             session.console.note("undated", f"{why}: {self.undated}", important=True)
 
 
-def check_filters(
-    session: Session, status: str | None, since: str | None, reference: str | None, *, csv: bool
-) -> Filters:
-    """Return the filters; raises EscrowctlError (exit 2) for a bad value, or two formats at once."""
-    if csv and (session.options.json or session.options.quiet or session.options.raw):
-        raise bad_value("--csv cannot be combined with --json, --raw or -q.")
+def check_filters(session: Session, status: str | None, since: str | None, reference: str | None) -> Filters:
+    """Return the filters; raises EscrowctlError (exit 2) for a bad value."""
     now = session.runtime.now()
     return Filters(
         frozenset(parse_statuses(status, name="--status")) if status is not None else frozenset(),
@@ -80,11 +74,3 @@ def read_time(text: str | None) -> datetime | None:
     except ValueError:
         return None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def show_rows(session: Session, listing: Listing, *, csv: bool) -> None:
-    """Show escrows in the format of this run, or as CSV."""
-    if csv:
-        session.console.show_csv(listing)
-    else:
-        session.console.show_listing(listing)

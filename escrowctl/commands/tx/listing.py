@@ -7,15 +7,7 @@ import typer
 
 from escrowctl.client.pages import read_pages
 from escrowctl.commands.read import show_list
-from escrowctl.commands.tx.filters import (
-    CsvOption,
-    Filters,
-    ReferenceOption,
-    SinceOption,
-    StatusOption,
-    check_filters,
-    show_rows,
-)
+from escrowctl.commands.tx.filters import Filters, ReferenceOption, SinceOption, StatusOption, check_filters
 from escrowctl.commands.tx.register import entries_here, show_register
 from escrowctl.contract.operations import CREATE_TRANSACTION, LIST_TRANSACTIONS
 from escrowctl.contract.pages import find_next
@@ -36,7 +28,6 @@ def list_transactions(
     status: StatusOption = None,
     since: SinceOption = None,
     reference: ReferenceOption = None,
-    csv: CsvOption = False,
     local: Annotated[
         bool, typer.Option("--local", help="Those created or released from here, by the journal.")
     ] = False,
@@ -62,9 +53,9 @@ def list_transactions(
         raise bad_value(f"--limit {limit} is out of range: 1 to {_MOST_ITEMS}.")
     if everything and limit is not None:
         raise bad_value("use --limit or --all, not both.")
-    filters = check_filters(session, status, since, reference, csv=csv)
+    filters = check_filters(session, status, since, reference)
     if local:
-        show_register(session, filters, limit=limit, is_read=refreshed, over=over, csv=csv)
+        show_register(session, filters, limit=limit, is_read=refreshed, over=over)
         return
     if session.options.raw:
         if limit is not None or everything or filters:
@@ -73,7 +64,7 @@ def list_transactions(
         return
     views = tuple(view_record(one, raw=False) for one in _read(session, filters, limit, everything=everything))
     session.remember("transaction", (view.id for view in views))
-    show_rows(session, Listing(Located._fields, views), csv=csv)
+    session.console.show_listing(Listing(Located._fields, views))
 
 
 def _show_page(session: Session) -> None:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from escrowctl.commands.times import parse_duration
-from escrowctl.commands.tx.filters import Filters, show_rows
+from escrowctl.commands.tx.filters import Filters
 from escrowctl.config.service import Service
 from escrowctl.contract.identifiers import fold_id
 from escrowctl.contract.json import Document, JsonValue, Number, read_reply
@@ -64,9 +64,7 @@ def entries_here(session: Session, selection: Selection) -> Iterator[Entry]:
             yield entry
 
 
-def show_register(
-    session: Session, filters: Filters, *, limit: int | None, is_read: bool, over: str | None, csv: bool
-) -> None:
+def show_register(session: Session, filters: Filters, *, limit: int | None, is_read: bool, over: str | None) -> None:
     """Show the escrows that pass the filters; `is_read`: each with what the service says of it now.
 
     `over`: only those that hold money for longer than this duration. Raises `ErrorCode.CHECK_FAILED` where there
@@ -85,7 +83,7 @@ def show_register(
         found, unread = _refresh_all(session, found)
     found = [one for one in found if filters.has_status(one.status) and (age is None or one.is_held)]
     views = tuple(one.view() for one in found[:limit])
-    show_rows(session, Listing(COLUMNS, views), csv=csv)
+    session.console.show_listing(Listing(COLUMNS, views))
     session.remember("transaction", (view.id for view in views))
     if over is not None and found:
         raise _held_too_long(session, found, over, is_read=is_read)

@@ -17,7 +17,7 @@ sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type] # None is 
 import httpcore
 import httpx
 
-from escrowctl.client.http import Answer, Evidence, Exchange, Fault, Headers, Request
+from escrowctl.client.http import Answer, Evidence, Exchange, Fault, Headers, Peer, Request
 from escrowctl.client.transport import NoAddressError, OriginTransport, make_context, make_empty_context
 from escrowctl.config.service import Service
 from escrowctl.contract.json import Defect
@@ -46,6 +46,10 @@ class _Pool(Protocol):
 class Transport(Protocol):
     """What a connection sends its requests over."""
 
+    @property
+    def peer(self) -> Peer | None:
+        """The connection that is open, or how far the last one was opened."""
+
     def prepare(self, evidence: Evidence, seconds: float, *, is_write: bool) -> _Pool:
         """Return what sends the next request, sets `evidence` and takes at most `seconds`."""
 
@@ -72,6 +76,8 @@ class Connection:
         self._monotonic = monotonic
         self._proxy = proxy
         """The URL of the proxy, as it may be shown."""
+        self.last: Exchange | None = None
+        """What came of the last request; None before the first."""
 
     def exchange(self, request: Request, *, evidence: Evidence, seconds: float, limit: int) -> Exchange:
         """Send one request, at most `seconds` in total, and read at most `limit` bytes of its reply.
@@ -96,12 +102,13 @@ class Connection:
                 # A connection that failed on its way through a tunnel would keep the pool's only place.
                 self._transport.close()
                 raise
-            peer = self._describe_peer(response) if self._observe is not None else ""
             answer = self._read_answer(response, limit)
-            exchange = Exchange(evidence.sent, answer=answer.without(key), peer=peer)
+            exchange = Exchange(evidence.sent, answer=answer.without(key), peer=self._transport.peer, proxy=self._proxy)
         except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, httpcore.ProxyError) as error:
             fault, detail = self._describe(error, sent=evidence.sent)
-            exchange = Exchange(evidence.sent, fault=fault, detail=star(detail, key), peer=self._proxy or "")
+            peer = self._transport.peer
+            exchange = Exchange(evidence.sent, fault=fault, detail=star(detail, key), peer=peer, proxy=self._proxy)
+        self.last = exchange
         if self._observe is not None:
             self._observe(request, exchange, self._monotonic() - start)
         return exchange
@@ -109,12 +116,6 @@ class Connection:
     def close(self) -> None:
         """Close the connection, if any."""
         self._transport.close()
-
-    def _describe_peer(self, response: httpcore.Response) -> str:
-        stream = response.extensions.get("network_stream")
-        address = stream.get_extra_info("server_addr") if stream is not None else None
-        parts = [f"{address[0]}:{address[1]}"] if address else []
-        return " ".join([*parts, *([f"(the proxy {self._proxy})"] if self._proxy else [])])
 
     def _describe(self, error: Exception, *, sent: bool) -> tuple[Fault, str]:
         """Return the fault and what is known of it; behind a proxy, a connection that fails is one to the proxy."""
@@ -150,6 +151,8 @@ class Connection:
 
 class InProcessTransport:
     """The sandbox behind the same seam: a WSGI call in this process, with the same evidence."""
+
+    peer: Peer | None = None
 
     def __init__(self, app: "WSGIApplication") -> None:
         self._wsgi = httpx.WSGITransport(app=app)

@@ -6,6 +6,7 @@ identity encoding, so that replies can be read in bounded steps; and a write car
 which has an effect only where the service says so.
 """
 
+from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
@@ -103,17 +104,37 @@ class Answer:
         return Broken(reply.defect, hide_secrets(reply.excerpt)) if isinstance(reply, Broken) else reply
 
 
-class Exchange(NamedTuple):
-    """What came of one request: an answer, or a fault; and whether its bytes may have left.
+class Tls(NamedTuple):
+    """How a connection is encrypted: the version (`TLSv1.3`), and who issued the service's certificate until when."""
 
-    `peer` is the address that replied, and the proxy it was reached by.
+    version: str
+    issuer: str
+    ends: datetime
+
+
+class Peer(NamedTuple):
+    """How far a connection was opened: `address` is the host and port of the service or its proxy.
+
+    `tls` is None before the handshake with the service is complete, and for plain http.
+    """
+
+    address: str
+    tls: Tls | None = None
+
+
+class Exchange(NamedTuple):
+    """What came of one request: an answer, or a fault; whether its bytes may have left, and the connection used.
+
+    `peer` is None where no connection was opened, and for a sandbox in this process. `proxy` is the URL of the
+    proxy that it went through, as it may be shown.
     """
 
     sent: bool
     answer: Answer | None = None
     fault: Fault | None = None
     detail: str = ""
-    peer: str = ""
+    peer: Peer | None = None
+    proxy: str | None = None
 
 
 def make_headers(key: Secret, *, request_id: str, has_body: bool, idempotency_key: str | None = None) -> Headers:

@@ -91,6 +91,11 @@ class Reader:
         self._runtime = runtime
         self._signals = signals
 
+    @property
+    def last(self) -> Exchange | None:
+        """What came of the last request that was sent; None before the first."""
+        return self._connection.last
+
     def read(self, operation: Operation, resource_id: str | None = None, *, decides: bool = False) -> Record:
         """Return one record. `decides`: a write depends on it, so that an answer from a cache does not count.
 

@@ -53,7 +53,7 @@ class Trace:
         self._write(f"{at} {request.method} {request.url} -> {ended}, {seconds * 1000:.0f} ms, sent: {sent}")
         if not self._whole:
             return
-        self._write(f"* attempt {self._count(request)}{f', to {exchange.peer}' if exchange.peer else ''}")
+        self._write(", ".join((f"* attempt {self._count(request)}", *_describe_way(exchange))))
         for name, value in redact_headers(request.headers):
             self._write(f"> {name}: {value}")
         may_hold_secret = _SECRETS_ARE_MADE in request.url
@@ -92,6 +92,11 @@ class Trace:
 
     def _write(self, line: str) -> None:
         self._trace(hide_query(hide_secrets(line)))
+
+
+def _describe_way(exchange: Exchange) -> list[str]:
+    ways = (("to", exchange.peer and exchange.peer.address), ("through the proxy", exchange.proxy))
+    return [f"{how} {where}" for how, where in ways if where]
 
 
 def _describe_end(answer: Answer) -> str:

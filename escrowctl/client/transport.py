@@ -13,12 +13,13 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import httpcore
 
-from escrowctl.client.http import Evidence
+from escrowctl.client.http import Evidence, Peer, Tls
 from escrowctl.errors import bad_config
 
 IDLE_SECONDS = 1.0
@@ -56,6 +57,11 @@ class OriginTransport:
             retries=0,
             network_backend=_WatchedBackend(self._serving, layers=proxy_layers + int(is_https)),
         )
+
+    @property
+    def peer(self) -> Peer | None:
+        """The connection that is open, or how far the last one was opened."""
+        return self._serving.peer
 
     def prepare(self, evidence: Evidence, seconds: float, *, is_write: bool) -> httpcore.ConnectionPool:
         """Return the pool for the next request, which serves `evidence` and may take `seconds` in total.
@@ -103,6 +109,7 @@ class _Serving:
     attempt: _Attempt
 
     def __init__(self) -> None:
+        self.peer: Peer | None = None
         self.start()
 
     def start(self) -> None:
@@ -200,10 +207,23 @@ class _WatchedStream(httpcore.NetworkStream):
     ) -> httpcore.NetworkStream:
         left = self._serving.attempt.left(httpcore.ConnectTimeout)
         stream = self._stream.start_tls(ssl_context, server_hostname, left)
+        if self._layers == 1 and self._serving.peer is not None:
+            self._serving.peer = self._serving.peer._replace(tls=_describe_tls(stream.get_extra_info("ssl_object")))
         return _WatchedStream(stream, self._serving, self._layers - 1)
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
+
+
+def _describe_tls(secured: Any) -> Tls | None:
+    """Return how a verified stream is encrypted; None for one that does not say."""
+    certificate = secured.getpeercert() if secured is not None else None
+    if not certificate:
+        return None
+    names = dict(pair for part in certificate["issuer"] for pair in part)
+    issuer = names.get("organizationName") or names.get("commonName") or ""
+    ends = datetime.fromtimestamp(ssl.cert_time_to_seconds(certificate["notAfter"]), UTC)
+    return Tls(secured.version(), issuer, ends)
 
 
 class NoAddressError(httpcore.ConnectError):
@@ -226,6 +246,7 @@ class _WatchedBackend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
+        self._serving.peer = None
         addresses = _resolve(host, port, self._serving.attempt.left(httpcore.ConnectTimeout))
         failure: Exception = NoAddressError(f"{host} has no address")
         for others, address in zip(reversed(range(len(addresses))), addresses, strict=True):
@@ -235,6 +256,7 @@ class _WatchedBackend(httpcore.NetworkBackend):
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failure = error
                 continue
+            self._serving.peer = Peer(f"[{address}]:{port}" if ":" in address else f"{address}:{port}")
             return _WatchedStream(stream, self._serving, self._layers)
         raise failure
 

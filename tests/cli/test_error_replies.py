@@ -243,7 +243,7 @@ def test_debug_names_the_proxy(run: Run, serve: Serve) -> None:
 
     told = run(*GET, "--debug", environ=environ, sleep=lambda _: None).err
 
-    assert f"* attempt 1, to http://{address}" in told
+    assert f"* attempt 1, to {address}, through the proxy http://{address}" in told
     assert "pass" not in told
 
 

@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import urlsplit
 
-from escrowctl.config.origin import find_network, find_proxy_name
+from escrowctl.config.origin import find_network, find_proxy_name, hide_userinfo
 from escrowctl.config.profiles import SETTINGS, find_default
 from escrowctl.config.settings import Choice, LineValues, Resolver
 from escrowctl.contract.json import JsonValue, as_json
@@ -100,10 +99,7 @@ def _network(choice: Choice, environ: Mapping[str, str]) -> _Found:
     if network.ca_bundle:
         found["ca_bundle"] = str(network.ca_bundle), "ESCROWCTL_CA_BUNDLE"
     if network.proxy:
-        parts = urlsplit(network.proxy)
-        password = f"{STARS}@" if "@" in parts.netloc else ""
-        shown = f"{parts.scheme}://{password}{parts.netloc.rpartition('@')[2]}"
-        found["proxy"] = shown, find_proxy_name(environ) or ""
+        found["proxy"] = hide_userinfo(network.proxy), find_proxy_name(environ) or ""
     return found
 
 

@@ -105,12 +105,19 @@ def find_network(origin: Origin, environ: Mapping[str, str]) -> Network:
 
     Raises EscrowctlError `ErrorCode.BAD_CONFIG` for a CA bundle that does not exist and a proxy that cannot be used.
     """
-    return Network(ca_bundle=_ca_bundle(environ), proxy=_proxy(origin, environ))
+    return Network(ca_bundle=_ca_bundle(environ), proxy=find_proxy(origin, environ))
 
 
 def find_proxy_name(environ: Mapping[str, str]) -> str | None:
     """Return the variable that names a proxy; None where none does."""
     return next((name for name in PROXIES if environ.get(name)), None)
+
+
+def hide_userinfo(proxy: str) -> str:
+    """Return the URL of a proxy with stars for user name and password."""
+    parts = urlsplit(proxy)
+    userinfo = f"{STARS}@" if "@" in parts.netloc else ""
+    return f"{parts.scheme}://{userinfo}{parts.netloc.rpartition('@')[2]}"
 
 
 def _split(text: str, source: str) -> SplitResult:
@@ -177,7 +184,8 @@ def _ca_bundle(environ: Mapping[str, str]) -> Path | None:
     return path
 
 
-def _proxy(origin: Origin, environ: Mapping[str, str]) -> str | None:
+def find_proxy(origin: Origin, environ: Mapping[str, str]) -> str | None:
+    """Return the URL of the proxy to an origin, None where it is reached directly; raises as `find_network`."""
     name = find_proxy_name(environ)
     if name is None or origin.is_loopback or _excepted(origin, environ):
         return None

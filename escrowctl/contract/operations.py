@@ -123,3 +123,6 @@ BY_NAME = {operation.name: operation for operation in OPERATIONS}
 
 DEFAULT_API_PREFIX = "/api/v1"
 """The prefix of section 4's table; section 4's example request says `/v1` (which is canonical: not shown)."""
+
+API_PREFIXES = (DEFAULT_API_PREFIX, "/v1")
+"""Both prefixes of section 4."""

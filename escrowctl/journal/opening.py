@@ -7,9 +7,12 @@ from pathlib import Path
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.signing_secrets import SigningSecrets
 from escrowctl.journal.sqlite.locks import LockFile, ReadLockFile
+from escrowctl.journal.sqlite.schema import VERSION, find_version
 from escrowctl.journal.sqlite.storage import SqliteStorage
 from escrowctl.journal.storage import Locks, Storage
 from escrowctl.runtime import timestamp
+
+_FILE_NAME = "journal.db"
 
 
 def open_journal(folder: Path, *, now: Callable[[], datetime], reading: bool = False) -> Journal:
@@ -21,7 +24,16 @@ def open_journal(folder: Path, *, now: Callable[[], datetime], reading: bool = F
     return Journal(storage, locks, now=now, secrets=SigningSecrets(folder))
 
 
+def find_formats(folder: Path) -> tuple[int, int] | None:
+    """Return the format of the journal in a folder, and today's; None where there is none, or it cannot be read.
+
+    Nothing is changed: `open_journal` migrates an older format.
+    """
+    found = find_version(folder / _FILE_NAME)
+    return (found, VERSION) if found else None
+
+
 def open_storage(folder: Path, *, created_at: str, reading: bool) -> tuple[Storage, Locks]:
     """Return a folder's storage and its locks; raises as `open_journal` does."""
-    storage = SqliteStorage.open(folder / "journal.db", made_at=created_at, reading=reading)
+    storage = SqliteStorage.open(folder / _FILE_NAME, made_at=created_at, reading=reading)
     return storage, (ReadLockFile if reading else LockFile)(folder / "journal.lock")

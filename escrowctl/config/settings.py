@@ -213,17 +213,24 @@ class Resolver:
         if choice.profile_name is None or choice.profile is None:
             return None
         require_trusted(self.config_path)
-        if named := choice.profile.api_key_file:
-            source = f"api_key_file of profile {choice.profile_name}"
-            try:
-                path = self.config_path.parent / Path(named).expanduser()
-            except RuntimeError:
-                raise bad_config(f"{source}: {named} starts with an unknown home folder.") from None
+        if path := self.find_key_file(choice):
+            source = _key_file_source(choice)
             return FoundKey(read_key_file(path, source=source), f"{source} ({path})")
         stored, place = self.credentials.find(choice.profile_name), str(self.credentials.path)
         if stored is None or str(parse_base_url(stored.origin, source=place)) != str(choice.origin):
             return None
         return FoundKey(self.credentials.reveal(stored), "the keyring" if stored.in_keyring else place)
+
+    def find_key_file(self, choice: Choice) -> Path | None:
+        """Return the file that the chosen profile names for its key; None where it names none.
+
+        Raises EscrowctlError `ErrorCode.BAD_CONFIG` for the home folder of an unknown user.
+        """
+        named = choice.profile.api_key_file if choice.profile else None
+        try:
+            return self.config_path.parent / Path(named).expanduser() if named else None
+        except RuntimeError:
+            raise bad_config(f"{_key_file_source(choice)}: {named} starts with an unknown home folder.") from None
 
     def _find_environ_key(self, choice: Choice) -> FoundKey | None:
         """Return the environment's key if the environment gives it for the chosen origin."""
@@ -303,6 +310,10 @@ def refuse_other_service(line: LineValues) -> None:
             raise bad_value(f"--sandbox and {name} contradict each other: leave one out.")
     if line.timeout is not None:
         check_timeout(line.timeout)
+
+
+def _key_file_source(choice: Choice) -> str:
+    return f"api_key_file of profile {choice.profile_name}"
 
 
 def _with_profile(service: Service, profile: "Profile") -> Service:

@@ -218,7 +218,7 @@ class Session:
         except EscrowctlError as error:
             raise self._with_ways_on(error) from error
         self.keep_secret(service.key)
-        service.refuse_key(service.url(""), service.name, service.identity, service.account)
+        service.refuse_key_in_names()
         self.remember_profiles()
         if service.live:
             self.console.note("live", f"{service.name}, {service.origin}", word="live", important=True)

@@ -125,6 +125,10 @@ class Service(NamedTuple):
         if any(holds_key(text, self.key.reveal()) for text in texts if text):
             raise bad_value("the API key appears in the request: remove it.")
 
+    def refuse_key_in_names(self) -> None:
+        """Raise as `refuse_key` where the API key appears in the URL or in a name of the service."""
+        self.refuse_key(self.url(""), self.name, self.identity, self.account)
+
     def is_pending(self, status: str | None) -> bool:
         """Whether this status means that a release is accepted and not done yet; compared case-blind."""
         return status is not None and status.casefold() in self.pending

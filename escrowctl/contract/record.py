@@ -115,7 +115,7 @@ def unwrap(document: JsonValue, *, noun: str, pointers: Pointers | None = None) 
         return document
     fields = _folded(document)
     top = pointers.id if pointers and pointers.id and pointers.id.count("/") == 1 else None
-    if _first_text(fields, _id_names(noun)) is not None or (top and _as_text(resolve_pointer(document, top))):
+    if _first_text(fields, _id_names(noun)) is not None or (top and as_text(resolve_pointer(document, top))):
         return document
     for name in (*_ENVELOPE_NAMES, *_stems(noun)):
         inner = fields.get(name)
@@ -130,7 +130,7 @@ def find_ids(value: JsonValue, *, noun: str) -> Iterator[str]:
     children: Iterable[JsonValue] = value if isinstance(value, list) else ()
     if isinstance(value, dict):
         named = {name: text for name, text in _folded(value).items() if name in _id_names(noun)}
-        yield from (text for text in map(_as_text, named.values()) if text is not None)
+        yield from (text for text in map(as_text, named.values()) if text is not None)
         children = value.values()
     for child in children:
         yield from find_ids(child, noun=noun)
@@ -186,8 +186,8 @@ def locate(
         at(named.currency) if named.currency else fields.get("currency"),
     )
     return Located(
-        id=_as_text(at(named.id)) if named.id else _first_text(fields, _id_names(noun)),
-        status=_as_text(at(named.status)) if named.status else _first_text(fields, _status_names(noun)),
+        id=as_text(at(named.id)) if named.id else _first_text(fields, _id_names(noun)),
+        status=as_text(at(named.status)) if named.status else _first_text(fields, _status_names(noun)),
         amount=amount,
         currency=currency,
         created=_first_text(fields, _CREATED_NAMES),
@@ -207,17 +207,29 @@ def find_id_pointers(record: JsonValue, *, noun: str) -> list[str]:
         return []
     for usual in _id_names(noun):
         for name, value in record.items():
-            if name.casefold() == usual and is_id(_as_text(value)):
+            if name.casefold() == usual and is_id(as_text(value)):
                 return [f"/{_escaped(name)}"]
-    return [*_id_like("", record)]
+    return [pointer for pointer, value in walk(record) if _is_like_an_id(value)]
 
 
-def _id_like(prefix: str, value: JsonValue) -> Iterator[str]:
+def _is_like_an_id(value: JsonValue) -> bool:
+    return isinstance(value, str) and bool(re.fullmatch(_LIKE_AN_ID, value)) and not re.match(_DATE, value)
+
+
+def walk(value: JsonValue, prefix: str = "") -> Iterator[tuple[str, JsonValue]]:
+    """Yield every value in a record that is no object, at any depth, with its JSON Pointer."""
     if isinstance(value, dict):
         for name, inner in value.items():
-            yield from _id_like(f"{prefix}/{_escaped(name)}", inner)
-    elif isinstance(value, str) and re.fullmatch(_LIKE_AN_ID, value) and not re.match(_DATE, value):
-        yield prefix
+            yield from walk(inner, f"{prefix}/{_escaped(name)}")
+    else:
+        yield prefix, value
+
+
+def find_usual(record: JsonValue, field: str, *, noun: str) -> str | None:
+    """Return the JSON Pointer to the usual name under which `locate` finds a field (`id`, `status`, ...), or None."""
+    names = {"id": _id_names, "status": _status_names}.get(field, lambda _: (field,))(noun)
+    spelled = {name.casefold(): name for name in record} if isinstance(record, dict) else {}
+    return next((f"/{_escaped(spelled[name])}" for name in names if name in spelled), None)
 
 
 def _escaped(name: str) -> str:
@@ -265,11 +277,11 @@ def _fails(name: str, value: JsonValue, *, alone: bool, code_is_data: bool) -> b
         case "success" | "ok" | "issuccess":
             return _says_no(value)
         case "status" | "status_code" | "statuscode":
-            text = "false" if value is False else (_as_text(value) or "").casefold()
+            text = "false" if value is False else (as_text(value) or "").casefold()
             is_code = len(text) == 3 and text[0] in "45" and text.isascii() and text.isdigit()
             return text in ("false", "error", "fail") or (is_code and not code_is_data)
         case "code" | "errcode" | "responsecode":
-            return not (code_is_data or value in (None, "") or re.fullmatch(_OK_CODE, _as_text(value) or ""))
+            return not (code_is_data or value in (None, "") or re.fullmatch(_OK_CODE, as_text(value) or ""))
         case _:
             return False
 
@@ -341,10 +353,11 @@ def _folded(record: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 def _first_text(record: dict[str, JsonValue], names: tuple[str, ...]) -> str | None:
-    return next((text for name in names if (text := _as_text(record.get(name))) is not None), None)
+    return next((text for name in names if (text := as_text(record.get(name))) is not None), None)
 
 
-def _as_text(value: JsonValue) -> str | None:
+def as_text(value: JsonValue) -> str | None:
+    """Return a text, or a number as it is written; None for anything else, and for an empty text."""
     if isinstance(value, Number):
         return value.text
     return value if isinstance(value, str) and value else None
@@ -355,10 +368,11 @@ def _money_of(value: JsonValue, currency: JsonValue) -> tuple[Number | None, str
         fields = _folded(value)
         currency = currency or fields.get("currency")
         value = fields.get("value", fields.get("amount"))
-    return _as_number(value), _as_text(currency)
+    return as_amount(value), as_text(currency)
 
 
-def _as_number(value: JsonValue) -> Number | None:
+def as_amount(value: JsonValue) -> Number | None:
+    """Return a number, or one in text as JSON writes it; None for anything else."""
     if isinstance(value, Number):
         return value
     # Decimal accepts more spellings than JSON, and what is read here is printed as a JSON number again.

@@ -1,6 +1,7 @@
 """`escrowctl config`: show every setting with its origin, and change config.toml."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +12,7 @@ from escrowctl.config.editing import ConfigEditor, find
 from escrowctl.config.effective import BUILT_IN, Setting, list_sandbox_settings, list_settings, read_setting
 from escrowctl.config.file import find_config_path, read_profile_names
 from escrowctl.config.origin import parse_base_url
-from escrowctl.config.profiles import is_setting, parse_name, parse_value
+from escrowctl.config.profiles import Value, is_setting, parse_name, parse_value
 from escrowctl.config.settings import check_timeout
 from escrowctl.contract.json import JsonValue, as_json, encode
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command
@@ -117,8 +118,8 @@ def set_value(
     value = parse_value(place, values)
     if place[0] == "profiles" and place[2:] != ("base_url",):
         _require_profile(session, place[1])
-    value = _editor(session).set(place, value)
-    _report(session, f"{'.'.join(place)} = {encode(as_json(value), spaced=True)} in {session.resolver.config_path}")
+    value = open_editor(session).set(place, value)
+    report_saved(session, place, value)
     if place[2:] == ("base_url",):
         _warn_of_key(session, place[1], str(value))
 
@@ -137,7 +138,7 @@ def unset(context: typer.Context, key: _Name) -> None:
         raise bad_value(
             '"profiles" is the table of all profiles: name one, such as profiles.NAME.', hint=command("auth status")
         )
-    editor, place = _editor(session), tuple(key.split("."))
+    editor, place = open_editor(session), tuple(key.split("."))
     # What the file has under its full name can be removed, known or not: it may be a typo.
     if find(editor.read(), place) is None:
         place = _place(session, key)
@@ -210,7 +211,8 @@ def _refuse_sandbox(session: Session) -> None:
         raise bad_value("the sandbox does not use config.toml: leave --sandbox out.")
 
 
-def _editor(session: Session) -> ConfigEditor:
+def open_editor(session: Session) -> ConfigEditor:
+    """Return what changes config.toml; raises EscrowctlError as `KnownKeys.refuse_misplaced`."""
     session.learn_stored_keys()
     session.keys.refuse_misplaced()
     return ConfigEditor(session.resolver.config_path, session.runtime)
@@ -237,6 +239,11 @@ def _warn_of_key(session: Session, name: str, base_url: str) -> None:
             f"{session.program} auth login -p {name}",
             important=True,
         )
+
+
+def report_saved(session: Session, place: Sequence[str], value: Value) -> None:
+    """Report a setting that was changed, by its path in config.toml."""
+    _report(session, f"{'.'.join(place)} = {encode(as_json(value), spaced=True)} in {session.resolver.config_path}")
 
 
 def _report(session: Session, message: str) -> None:

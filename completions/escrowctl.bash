@@ -42,11 +42,11 @@ _escrowctl() {
       -p | --profile) skip=profile ;;
       --profile=*) scope=${word#*=} ;;
       --sandbox) scope=@sandbox ;;
-      --profile | -p | --base-url | --config | --timeout | --fields | --color | --amount | --currency | --reference | --reason | --data | --idempotency-key | --allow-duplicate | --expect-amount | --expect-currency | --deadline | --limit | --status | --since | --over | --for | --fail-on | --interval | --url | --event | --expect-count | --expect-total | --run-key | --concurrency | --rps | --results | --mode | --api-prefix | --port | --ready-file | --state | --operation | --until | --id | --format) skip=value ;;
+      --profile | -p | --base-url | --config | --timeout | --fields | --color | --amount | --currency | --reference | --reason | --data | --idempotency-key | --allow-duplicate | --expect-amount | --expect-currency | --deadline | --url | --event | --expect-count | --expect-total | --run-key | --concurrency | --rps | --results | --mode | --api-prefix | --port | --ready-file | --limit | --state | --operation | --since | --until | --id | --format | --tx) skip=value ;;
       -*) ;;
       *)
         case "${path:+$path }$word" in
-          'tx' | 'tx create' | 'tx get' | 'tx release' | 'tx list' | 'tx update' | 'tx wait' | 'tx watch' | 'user' | 'user get' | 'webhook' | 'webhook create' | 'webhook list' | 'batch' | 'batch create' | 'batch release' | 'batch resume' | 'batch list' | 'batch show' | 'batch rejects' | 'batch drop' | 'auth' | 'auth login' | 'auth logout' | 'auth status' | 'auth switch' | 'config' | 'config path' | 'config list' | 'config get' | 'config set' | 'config unset' | 'sandbox' | 'sandbox serve' | 'sandbox status' | 'sandbox reset' | 'completion' | 'completion bash' | 'completion zsh' | 'completion fish' | 'completion install' | 'journal' | 'journal list' | 'journal show' | 'journal resolve' | 'journal totals' | 'journal verify' | 'journal export' | 'journal import' | 'api' | 'help') path="${path:+$path }$word" ;;
+          'tx' | 'tx create' | 'tx get' | 'tx release' | 'tx list' | 'tx update' | 'user' | 'user get' | 'webhook' | 'webhook create' | 'webhook list' | 'batch' | 'batch create' | 'batch release' | 'batch resume' | 'batch list' | 'batch show' | 'batch rejects' | 'batch drop' | 'auth' | 'auth login' | 'auth logout' | 'auth status' | 'auth switch' | 'config' | 'config path' | 'config list' | 'config get' | 'config set' | 'config unset' | 'sandbox' | 'sandbox serve' | 'sandbox status' | 'sandbox reset' | 'completion' | 'completion bash' | 'completion zsh' | 'completion fish' | 'completion install' | 'journal' | 'journal list' | 'journal show' | 'journal resolve' | 'journal totals' | 'journal verify' | 'journal export' | 'journal import' | 'api' | 'doctor' | 'help') path="${path:+$path }$word" ;;
         esac
         ;;
     esac
@@ -77,13 +77,6 @@ _escrowctl() {
     --expect-amount)  ;;
     --expect-currency) _escrowctl_offer 'AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BMD BND BOB BOV BRL BSD BTN BWP BYN BZD CAD CDF CHE CHF CHW CLF CLP CNY COP COU CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MXV MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD USN UYI UYU UYW UZS VED VES VND VUV WST XAD XAF XCD XCG XOF XPF YER ZAR ZMW ZWG' ;;
     --deadline)  ;;
-    --limit)  ;;
-    --status)  ;;
-    --since)  ;;
-    --over)  ;;
-    --for)  ;;
-    --fail-on)  ;;
-    --interval)  ;;
     --url)  ;;
     --event)  ;;
     --expect-count)  ;;
@@ -96,18 +89,21 @@ _escrowctl() {
     --api-prefix)  ;;
     --port)  ;;
     --ready-file) compopt -o default 2>/dev/null ;;
+    --limit)  ;;
     --state)  ;;
     --operation)  ;;
+    --since)  ;;
     --until)  ;;
     --id)  ;;
     --format)  ;;
+    --tx) _escrowctl_cached transaction ;;
     *)
       case $path in
         '')
-          [[ $only ]] || _escrowctl_offer 'tx user webhook batch auth config sandbox completion journal api help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $only ]] || _escrowctl_offer 'tx user webhook batch auth config sandbox completion journal api doctor help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'tx')
-          [[ $only ]] || _escrowctl_offer 'create get release list update wait watch --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $only ]] || _escrowctl_offer 'create get release list update --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'tx create')
           [[ $only ]] || _escrowctl_offer '--amount --currency --reference --reason --data --idempotency-key --allow-duplicate --dry-run --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
@@ -121,18 +117,10 @@ _escrowctl() {
           [[ $cur == -* && -z $only ]] || _escrowctl_cached "$scope/transaction"
           ;;
         'tx list')
-          [[ $only ]] || _escrowctl_offer '--limit --all --status --since --reference --csv --local --refresh --over --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $only ]] || _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
         'tx update')
           [[ $only ]] || _escrowctl_offer '--data --yes -y --allow-unreadable --reason --idempotency-key --allow-duplicate --dry-run --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
-          [[ $cur == -* && -z $only ]] || _escrowctl_cached "$scope/transaction"
-          ;;
-        'tx wait')
-          [[ $only ]] || _escrowctl_offer '--for --fail-on --deadline --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
-          [[ $cur == -* && -z $only ]] || _escrowctl_cached "$scope/transaction"
-          ;;
-        'tx watch')
-          [[ $only ]] || _escrowctl_offer '--interval --deadline --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           [[ $cur == -* && -z $only ]] || _escrowctl_cached "$scope/transaction"
           ;;
         'user')
@@ -266,8 +254,11 @@ _escrowctl() {
         'api')
           [[ $only ]] || _escrowctl_offer '--data --yes -y --reason --idempotency-key --allow-duplicate --dry-run --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
+        'doctor')
+          [[ $only ]] || _escrowctl_offer '--tx --save --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          ;;
         'help')
-          [[ $only ]] || _escrowctl_offer 'exit-codes environment tx user webhook batch auth config sandbox completion journal api help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          [[ $only ]] || _escrowctl_offer 'exit-codes environment tx user webhook batch auth config sandbox completion journal api doctor help --profile -p --sandbox --base-url --config --timeout --json --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           ;;
       esac
       ;;

@@ -98,7 +98,7 @@ NOUNS: dict[str, tuple[str, dict[str, str]]] = {
 }
 """Noun -> its summary, and its verbs with the function in `escrowctl.commands` that does each."""
 
-_OTHERS = {"api": "api.call", "help": "help.show", "version": "version.show"}
+_OTHERS = {"api": "api.call", "doctor": "doctor.examine", "help": "help.show", "version": "version.show"}
 """Commands without a noun."""
 
 _LISTED_LAST = frozenset({"completion", "help", "version"})

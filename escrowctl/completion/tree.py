@@ -14,7 +14,7 @@ _CHOICES = {
     "--mode": ("test", "live"),
 }
 _FILES = frozenset({"--config", "--ready-file", "--results"})
-_CACHED_VALUES = {"--profile": "profile"}
+_CACHED_VALUES = {"--profile": "profile", "--tx": "transaction"}
 _CACHED_ARGUMENTS = {("tx", "ID"): "transaction", ("user", "ID"): "user", ("auth", "NAME"): "profile"}
 """Where names from the cache are offered: option, or group and argument -> the kind (see `completion.cache`)."""
 

@@ -228,7 +228,8 @@ def walk(value: JsonValue, prefix: str = "") -> Iterator[tuple[str, JsonValue]]:
 def find_usual(record: JsonValue, field: str, *, noun: str) -> str | None:
     """Return the JSON Pointer to the usual name under which `locate` finds a field (`id`, `status`, ...), or None."""
     names = {"id": _id_names, "status": _status_names}.get(field, lambda _: (field,))(noun)
-    spelled = {name.casefold(): name for name in record} if isinstance(record, dict) else {}
+    fields = record.items() if isinstance(record, dict) else ()
+    spelled = {name.casefold(): name for name, value in fields if value is not None}
     return next((f"/{_escaped(spelled[name])}" for name in names if name in spelled), None)
 
 

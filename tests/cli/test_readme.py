@@ -151,6 +151,7 @@ LINES = {
     "journal export": "",
     "journal import": "FILE",
     "api": "GET /transactions",
+    "doctor": "",
 }
 
 
@@ -207,4 +208,4 @@ def files_outside_sandbox(home: Path) -> set[Path]:
 
 
 def test_every_command_is_tried_with_sandbox() -> None:
-    assert set(LINES) == {f"{noun} {verb}" for noun, (_, verbs) in NOUNS.items() for verb in verbs} | {"api"}
+    assert set(LINES) == {f"{noun} {verb}" for noun, (_, verbs) in NOUNS.items() for verb in verbs} | {"api", "doctor"}

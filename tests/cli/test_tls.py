@@ -23,6 +23,8 @@ class TlsServer:
     """Answers one request a connection over TLS; `heads` keeps what arrived inside."""
 
     context: ssl.SSLContext
+    ends_with: bytes = b"}"
+    """How a request ends: a create with its body. Closing earlier would reset the connection."""
     heads: list[bytes] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -38,7 +40,7 @@ class TlsServer:
                 return
             with contextlib.suppress(OSError), self.context.wrap_socket(plain, server_side=True) as connection:
                 head = b""
-                while not head.endswith(b"}"):  # a create's body ends so; closing earlier would reset it
+                while not head.endswith(self.ends_with):
                     head += connection.recv(65536)
                 self.heads.append(head)
                 connection.sendall(http_reply("200 OK", HELD, "Connection: close"))

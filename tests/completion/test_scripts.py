@@ -30,7 +30,7 @@ CASES = (
     (
         "escrowctl help ",
         {*TOPICS, "tx", "user", "webhook", "auth", "config", "sandbox", "completion", "journal"}
-        | {"api", "batch", "help", "version"},
+        | {"api", "batch", "doctor", "help", "version"},
     ),
     ("escrowctl config get p", {"profile", "proxy"}),
     ("escrowctl config set re", {"read_only", "reference_field", "retry_throttled"} | REPLY),

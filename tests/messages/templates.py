@@ -95,7 +95,6 @@ _SOURCE = "names a source in an error; a case prints another source"
 
 NOT_PRINTED = {
     ("commands/writing.py", "a second identical create"): "asked only where it can be asked",
-    ("client/connection.py", "(the proxy"): "needs a proxy that connects; tests/services",
     ("config/file.py", "use a file that you own"): "needs root; tests/cli/test_folders.py",
     ("files.py", "belongs to another user"): "needs root; tests/cli/test_folders.py",
     ("client/transport.py", "the system's trust store"): "needs a machine without certificates",
@@ -132,7 +131,6 @@ NOT_PRINTED = {
     ("config/file.py", "another process"): _OTHER_PROCESS,
     ("config/keys.py", "the base URL from"): _NEVER,
     ("config/service.py", "the API key appears"): "tests/faults/test_misplaced_keys.py",
-    ("config/service.py", "the sandbox's own store"): _SOURCE,
     ("config/settings.py", "--profile {name}"): _SOURCE,
     ("contract/operations.py", "not in the interface"): "data, for programs",
     ("files.py", "something else"): "needs a file of no known kind",

@@ -1,0 +1,28 @@
+"""`escrowctl doctor`: check the set-up and the way to the service, and say what to correct."""
+
+from typing import Annotated
+
+import typer
+
+from escrowctl.session import session_of
+
+
+def examine(
+    context: typer.Context,
+    tx: Annotated[
+        str | None, typer.Option("--tx", metavar="ID", help="Find the fields of this escrow's record.")
+    ] = None,
+    save: Annotated[bool, typer.Option("--save", help="Store what is certain in the profile.")] = False,
+) -> None:
+    """Check config, key, connection, clock and journal (16 where a check fails).
+
+    It only reads; --save changes the profile. -q prints only what is not in order.
+
+    \b
+    Examples:
+      escrowctl -p acme-test doctor
+      escrowctl -p acme-test doctor --tx tx_7K2M9QHD --save
+    """
+    from escrowctl.commands.checkup import check_up  # noqa: PLC0415 - the help of all commands does not pay for it
+
+    check_up(session_of(context), tx, save=save)

@@ -1,0 +1,60 @@
+"""The journal: whether it can be used, what it leaves open, and where it is."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from escrowctl.doctor.finding import Finding, Verdict, fail, skip
+from escrowctl.errors import EscrowctlError, command
+from escrowctl.journal.journal import Journal
+from escrowctl.journal.model import Selection, State
+from escrowctl.journal.opening import find_formats
+from escrowctl.journal.sqlite.mounts import find_unshared_locks
+from escrowctl.journal.storage import head_of
+
+_PAGE = 500
+_MOST_NAMES = 5
+
+
+def check_journal(folder: Path, open_journal: Callable[[], Journal]) -> Iterator[Finding]:
+    """Check the journal in a folder; it is opened to be read, and only in today's format."""
+    formats = find_formats(folder)
+    if formats is not None and formats[0] < formats[1]:
+        older = f"format {formats[0]}: the next command that uses it migrates it to {formats[1]}, and keeps a copy"
+        yield Finding("journal", Verdict.WARNING, f"{folder}: {older}")
+        yield from skip("the journal was not opened", "unknown")
+        return
+    try:
+        journal = open_journal()
+        journal.require_complete()
+        findings = [_describe(journal, formats), _check_unknown(journal)]
+    except EscrowctlError as error:
+        findings = [fail("journal", error), *skip("the journal cannot be used", "unknown")]
+    yield from findings
+
+
+def check_locks(folder: Path) -> Finding:
+    """Check that the journal's locks are shared by everyone who uses its folder."""
+    kind = find_unshared_locks(folder)
+    if kind is None:
+        return Finding("locks", Verdict.OK, f"{folder} is on a mount with shared locks")
+    where = f"{folder} is on a mount of type {kind}, where locks may fail between paths or machines"
+    return Finding("locks", Verdict.WARNING, f"{where}: use it by one path and from one machine")
+
+
+def _describe(journal: Journal, formats: tuple[int, int] | None) -> Finding:
+    storage = journal.storage
+    if not storage.is_there:
+        return Finding("journal", Verdict.SKIPPED, f"there is no {storage.where}: the first write creates it")
+    records = head_of(storage).sequence
+    matches = ", the last one matches journal.head" if records else ""
+    form = f", format {formats[0]}" if formats else ""
+    return Finding("journal", Verdict.OK, f"{storage.where}: id {storage.journal_id}{form}, {records} records{matches}")
+
+
+def _check_unknown(journal: Journal) -> Finding:
+    names = [entry.name for entry in journal.all(Selection(_PAGE, states=(State.UNKNOWN,)))]
+    if not names:
+        return Finding("unknown", Verdict.OK, "no write has an unknown outcome")
+    more = ", ..." if len(names) > _MOST_NAMES else ""
+    count = f"writes with an unknown outcome: {len(names)} ({', '.join(names[:_MOST_NAMES])}{more})"
+    return Finding("unknown", Verdict.WARNING, count, (command(f"journal resolve {names[0]}"),))

@@ -1,0 +1,108 @@
+"""The way to the service: proxy, name, connection, TLS."""
+
+import ipaddress
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from urllib.parse import urlsplit
+
+from escrowctl.client.http import Exchange, Fault, Tls
+from escrowctl.client.problem import connection_hint
+from escrowctl.client.transport import resolve_name
+from escrowctl.config.origin import Origin, find_proxy, find_proxy_name, hide_userinfo
+from escrowctl.config.service import Service
+from escrowctl.doctor.finding import Finding, Verdict, fail, skip
+from escrowctl.errors import EscrowctlError, Hint
+
+_DNS_SECONDS = 10.0
+_FEW_DAYS = 14
+_MOST_ADDRESSES = 3
+
+
+def check_proxy(origin: Origin, environ: Mapping[str, str]) -> Finding:
+    """Check which proxy requests to the service go through."""
+    try:
+        proxy = find_proxy(origin, environ)
+    except EscrowctlError as error:
+        return fail("proxy", error)
+    name = find_proxy_name(environ)
+    if proxy is not None:
+        return Finding("proxy", Verdict.OK, f"{hide_userinfo(proxy)} (from {name})")
+    why = f"; {name} does not apply: {origin.host} is loopback or in NO_PROXY" if name else ""
+    return Finding("proxy", Verdict.OK, f"none{why}")
+
+
+def check_name(origin: Origin, environ: Mapping[str, str], *, monotonic: Callable[[], float]) -> Finding:
+    """Check that the host that is connected to, the proxy's or else the service's, has an address."""
+    try:
+        proxy = find_proxy(origin, environ)
+    except EscrowctlError:
+        return Finding("dns", Verdict.SKIPPED, "the proxy cannot be used")
+    host = (urlsplit(proxy).hostname if proxy else None) or origin.host
+    if _is_address(host):
+        return Finding("dns", Verdict.SKIPPED, f"{host} is an address")
+    try:
+        addresses = resolve_name(host, origin.port, seconds=_DNS_SECONDS, monotonic=monotonic)
+    except OSError as error:
+        hint = Hint(f"getent hosts {shlex.quote(host)}", "check the name, and the DNS servers of this machine")
+        return Finding("dns", Verdict.FAILED, f"{host}: {error.strerror or error}", (hint,))
+    more = ", ..." if len(addresses) > _MOST_ADDRESSES else ""
+    whose = " (the proxy; it resolves the name of the service)" if proxy else ""
+    return Finding("dns", Verdict.OK, f"{host}: {', '.join(addresses[:_MOST_ADDRESSES])}{more}{whose}")
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def check_way(exchange: Exchange, service: Service, *, proxy_name: str | None, now: datetime) -> Iterator[Finding]:
+    """Check how far a request got. `proxy_name` is the variable that names the proxy, None without one."""
+    origin = service.origin
+    if exchange.peer is None:
+        where = f"the proxy from {proxy_name}" if proxy_name else str(origin)
+        hints = _correct_proxy(origin, proxy_name) if proxy_name else (Hint(connection_hint(service)),)
+        yield Finding("tcp", Verdict.FAILED, f"{where}: {_describe_fault(exchange)}", hints)
+        yield from skip("no connection", "tls")
+        return
+    connected = f"connected to {exchange.peer.address}{f' (the proxy from {proxy_name})' if proxy_name else ''}"
+    if exchange.fault is Fault.PROXY:
+        refused = f"{connected}, which refused: {exchange.detail}"
+        yield Finding("tcp", Verdict.FAILED, refused, _correct_proxy(origin, proxy_name))
+        yield from skip("no connection to the service", "tls")
+        return
+    yield Finding("tcp", Verdict.OK, connected)
+    if origin.scheme == "http":
+        yield from skip("plain http, to loopback only", "tls")
+    else:
+        yield _check_tls(exchange, exchange.peer.tls, now)
+
+
+def _check_tls(exchange: Exchange, tls: Tls | None, now: datetime) -> Finding:
+    if tls is None:
+        return Finding("tls", Verdict.FAILED, _describe_fault(exchange), _trust(exchange))
+    days = (tls.ends - now).days
+    ends = f"{tls.ends:%Y-%m-%d}, in {days} days" if days >= 0 else f"{tls.ends:%Y-%m-%d}"
+    verdict = Verdict.OK if days >= _FEW_DAYS else Verdict.WARNING
+    return Finding("tls", verdict, f"{tls.version}, certificate by {tls.issuer}, valid until {ends}")
+
+
+def _trust(exchange: Exchange) -> tuple[Hint, ...]:
+    if "CERTIFICATE_VERIFY_FAILED" not in exchange.detail:
+        return ()
+    return (Hint("export ESCROWCTL_CA_BUNDLE=FILE", "if you trust its issuer, with the issuer's certificate (PEM)"),)
+
+
+def _correct_proxy(origin: Origin, proxy_name: str | None) -> tuple[Hint, ...]:
+    return (
+        Hint(f"export {proxy_name}=http://HOST:PORT", "to use another proxy"),
+        Hint(f"export NO_PROXY={origin.host}", "to reach the service directly"),
+    )
+
+
+def _describe_fault(exchange: Exchange) -> str:
+    fault = (exchange.fault or Fault.BROKEN_OFF).value
+    return f"{fault} ({exchange.detail})" if exchange.detail else fault

@@ -1,0 +1,182 @@
+"""Which fields of an escrow's record hold its id, status, amount and currency."""
+
+import re
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from escrowctl.contract.json import JsonValue, encode
+from escrowctl.contract.money import MINOR_DIGITS, Money
+from escrowctl.contract.operations import CREATE_TRANSACTION, GET_TRANSACTION
+from escrowctl.contract.record import (
+    Pointers,
+    Record,
+    as_amount,
+    as_text,
+    find_usual,
+    is_another,
+    make_record,
+    resolve_pointer,
+    walk,
+)
+from escrowctl.doctor.finding import Finding, Verdict
+from escrowctl.errors import Hint, command
+from escrowctl.journal.model import Entry, State
+
+FIELDS = ("id", "status", "amount", "currency")
+"""What is looked for; the id first, because it decides where the record is in the reply."""
+
+_NOUN = GET_TRANSACTION.noun
+_NAMES = {
+    "status": re.compile(r"(stat(e|us)|phase|stage)[^/]*$", re.IGNORECASE),
+    "amount": re.compile(r"(am(oun)?t|value|sum|total|price)[^/]*$", re.IGNORECASE),
+    "currency": re.compile(r"(cur|ccy)[^/]*$", re.IGNORECASE),
+}
+"""How the JSON Pointers of such fields end."""
+
+_OF_SOMETHING_ELSE = re.compile(r"fee|tax|vat|commission|discount|refund|rate|percent|limit|balance", re.IGNORECASE)
+"""Sums and currencies under such names are not what the escrow holds."""
+
+_MOST_SHOWN = 3
+_MOST_CHARS = 60
+
+
+class Sent(NamedTuple):
+    """What a create sent for the escrow, and the journal entry that says so."""
+
+    entry: str
+    money: Money
+
+
+def find_sent(entries: Sequence[Entry], names: Sequence[str]) -> Sent | None:
+    """Return what was sent for an escrow of the service with these names; None where no one answer is known."""
+    own = [
+        Sent(entry.name, entry.intent.money)
+        for entry in entries
+        if entry.intent.operation == CREATE_TRANSACTION.name
+        and entry.state is State.DONE
+        and entry.intent.money is not None
+        and not set(names).isdisjoint(entry.intent.names)
+    ]
+    return own[0] if len({one.money for one in own}) == 1 else None
+
+
+class Examination:
+    """One record, as read under its id; after `check`, `found` has the pointers that are certain, by field."""
+
+    def __init__(self, record: Record, resource_id: str, pointers: Pointers, sent: Sent | None) -> None:
+        self._document = record.document
+        self._id = resource_id
+        self._pointers = pointers
+        self._sent = sent
+        self.found: dict[str, str] = {}
+
+    def check(self) -> Iterator[Finding]:
+        """Yield a finding for each field."""
+        for field in FIELDS:
+            yield self._check(field)
+
+    def _check(self, field: str) -> Finding:
+        value, pointer = getattr(self._locate().located, field), getattr(self._pointers, field)
+        if value is not None:
+            return self._compare(field, value)
+        candidates = self._candidates(field)
+        if pointer is not None:
+            nothing = f"reply.{field} is {pointer}, but the reply has nothing there"
+            return Finding(field, Verdict.FAILED, nothing, _set(field, candidates) or (_unset(field),))
+        if self._proof(field) is not None and len(candidates) == 1 and self._has_fitting_name(field, candidates[0]):
+            self.found[field] = candidates[0]
+            return Finding(field, Verdict.FOUND, self._explain(field, candidates[0]), _set(field, candidates))
+        return self._leave_open(field, candidates)
+
+    def _leave_open(self, field: str, candidates: list[str]) -> Finding:
+        """Name the candidates; a command only for one whose name fits."""
+        look = command(f"api GET {GET_TRANSACTION.fill(self._id)}", "to see the complete reply")
+        if not candidates:
+            proof = self._proof(field)
+            why = f"no field looks like the {field}" if proof is None else f"no field is {proof}"
+            return Finding(field, Verdict.UNCLEAR, why, (look,))
+        shown = " or ".join(self._shown(one) for one in candidates[:_MOST_SHOWN])
+        fitting = [one for one in candidates if self._has_fitting_name(field, one)]
+        return Finding(field, Verdict.UNCLEAR, shown, _set(field, fitting, f"if it is the {field}") or (look,))
+
+    def _compare(self, field: str, value: object) -> Finding:
+        """Check a field that is located against what it should be, where that is known."""
+        record, proof = self._locate(), self._proof(field)
+        where = getattr(self._pointers, field) or find_usual(record.value, field, noun=_NOUN) or "in the amount:"
+        shown = f"{where} {_cut(str(value))}"
+        if field == "id":
+            if not is_another(self._id, record.located):
+                return Finding(field, Verdict.OK, shown)
+            hints = _set(field, self._candidates(field))
+            return Finding(field, Verdict.FAILED, f"{shown}, but {self._id} was read", hints)
+        if proof is None or self._sent is None:
+            return Finding(field, Verdict.OK, shown)
+        if value == proof:
+            return Finding(field, Verdict.OK, f"{shown}, as sent ({self._sent.entry})")
+        return Finding(field, Verdict.WARNING, f"{shown}, but {proof} was sent ({self._sent.entry})")
+
+    def _locate(self, **changed: str) -> Record:
+        pointers = self._pointers._replace(**self.found)._replace(**changed)
+        return make_record(self._document, pointers=pointers, noun=_NOUN)
+
+    def _proof(self, field: str) -> object:
+        """Return the value that the field must have: the id that was read, or what was sent; None if not known."""
+        if field == "id":
+            return self._id
+        return getattr(self._sent.money, field, None) if self._sent else None
+
+    def _has_fitting_name(self, field: str, pointer: str) -> bool:
+        """Whether a field may be meant by its name; the value of an id is unlike any other."""
+        return field == "id" or _NAMES[field].search(pointer) is not None
+
+    def _candidates(self, field: str) -> list[str]:
+        """Return where the field may be, as JSON Pointers into the record, else into the complete reply."""
+        proof, fits = self._proof(field), self._make_test(field)
+        for place in (self._locate().value, self._document):
+            found = [pointer for pointer, value in walk(place) if pointer and fits(pointer, value)]
+            if proof is not None:
+                # The record may be another part of the reply once the pointer is stored.
+                found = [one for one in found if getattr(self._locate(**{field: one}).located, field) == proof]
+            if found:
+                return found
+        return []
+
+    def _make_test(self, field: str) -> Callable[[str, JsonValue], bool]:
+        """Return whether the value at a pointer may be the field's."""
+        proof = self._proof(field)
+        read: Callable[[JsonValue], object] = as_amount if field == "amount" else as_text
+
+        def test(pointer: str, value: JsonValue) -> bool:
+            if field in ("amount", "currency") and _OF_SOMETHING_ELSE.search(pointer):
+                return False
+            if proof is not None:
+                return read(value) == proof
+            if field == "currency":
+                return isinstance(value, str) and value in MINOR_DIGITS
+            return _NAMES[field].search(pointer) is not None and read(value) is not None
+
+        return test
+
+    def _explain(self, field: str, pointer: str) -> str:
+        if field == "id" or self._sent is None:
+            return f"{pointer}: the value is the id that was read"
+        how = ", equal as numbers" if field == "amount" else ""
+        return f"{self._shown(pointer)}: you sent {self._proof(field)} ({self._sent.entry}){how}"
+
+    def _shown(self, pointer: str) -> str:
+        value = resolve_pointer(self._locate().value, pointer)
+        return f"{pointer} {_cut(encode(resolve_pointer(self._document, pointer) if value is None else value))}"
+
+
+def _set(field: str, candidates: Sequence[str], label: str = "") -> tuple[Hint, ...]:
+    """Return the command that stores the first of the candidates, if there is one."""
+    return tuple(command(f"config set reply.{field} {shlex.quote(pointer)}", label) for pointer in candidates[:1])
+
+
+def _unset(field: str) -> Hint:
+    return command(f"config unset reply.{field}")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MOST_CHARS else f"{text[:_MOST_CHARS]}..."

@@ -1,0 +1,108 @@
+"""Config file, chosen service, key, settings and file modes: everything that is known without the network."""
+
+import contextlib
+import os
+import shlex
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from escrowctl.config.effective import BUILT_IN, Setting
+from escrowctl.config.file import require_trusted
+from escrowctl.config.folders import Folders
+from escrowctl.config.keys import FoundKey
+from escrowctl.config.settings import Choice, Resolver
+from escrowctl.doctor.finding import Finding, Verdict, fail
+from escrowctl.errors import ErrorCode, EscrowctlError, Hint, command
+
+_WAYS_ON = (command("auth login", "with an account"), command("--sandbox doctor", "without an account"))
+
+_CHECKED_APART = frozenset({"profile", "default_profile", "base_url", "api_key", "proxy"})
+
+
+def check_config(resolver: Resolver) -> Finding:
+    """Check that config.toml is valid."""
+    try:
+        path = resolver.config_path
+    except EscrowctlError as error:
+        return fail("config", error)
+    try:
+        config = resolver.config
+    except EscrowctlError as error:
+        edit = (Hint(f"vi {shlex.quote(str(path))}", "correct it"),) if error.code is ErrorCode.BAD_CONFIG else ()
+        return fail("config", error)._replace(hints=error.hints or edit)
+    if config is None:
+        return Finding("config", Verdict.SKIPPED, f"there is no {path}")
+    names = ", ".join(config.profiles) or "none"
+    return Finding("config", Verdict.OK, f"{path} is valid; profiles: {names}")
+
+
+def choose_service(resolver: Resolver) -> tuple[Finding, Choice | None]:
+    """Check which service line, environment and default profile lead to."""
+    try:
+        choice = resolver.choose()
+    except EscrowctlError as error:
+        if error.code is ErrorCode.NOT_CONFIGURED:
+            error.hints = _WAYS_ON
+        return fail("base_url", error), None
+    return Finding("base_url", Verdict.OK, f"{choice.origin.base_url}, {choice.mode} (from {choice.source})"), choice
+
+
+def find_key(resolver: Resolver, choice: Choice) -> tuple[Finding, FoundKey | None]:
+    """Check that there is a key for the service, and that nobody else can read it."""
+    try:
+        found = resolver.find_key(choice)
+    except EscrowctlError as error:
+        return fail("key", error), None
+    return Finding("key", Verdict.OK, f"from {found.source}"), found
+
+
+def check_settings(list_settings: Callable[[], Sequence[Setting]]) -> Finding:
+    """Check where the settings come from, without those that are built in or that have a check of their own."""
+    try:
+        settings = [setting for setting in list_settings() if setting.value is not None]
+    except EscrowctlError as error:
+        return fail("settings", error)
+    by_origin: dict[str, list[str]] = {}
+    for name, _, origin in settings:
+        if name not in _CHECKED_APART and not origin.startswith(BUILT_IN):
+            by_origin.setdefault(origin, []).append(name)
+    parts = [f"{', '.join(names)} from {origin}" for origin, names in by_origin.items()]
+    return Finding("settings", Verdict.OK, "; ".join([*parts, "all others built in" if parts else "all built in"]))
+
+
+def list_files(resolver: Resolver, choice: Choice | None, environ: Mapping[str, str]) -> list[Path]:
+    """Return the config file, the stored keys and the key file of the chosen service, as far as they exist."""
+    found: list[Path | None] = []
+    with contextlib.suppress(EscrowctlError):
+        found += [resolver.config_path, resolver.credentials.path]
+        found.append(resolver.find_key_file(choice) if choice else None)
+    found.append(Path(environ["ESCROWCTL_API_KEY_FILE"]) if environ.get("ESCROWCTL_API_KEY_FILE") else None)
+    return [path for path in found if path is not None and path.exists()]
+
+
+def check_files(resolver: Resolver, folders: Folders, files: Sequence[Path]) -> Iterator[Finding]:
+    """Check who can read the stored keys, and who can change the config file; `find_key` checks the file of a key."""
+    flaws = []
+    for check in (
+        lambda: require_trusted(resolver.config_path),
+        lambda: resolver.credentials.read(),
+        folders.require_safe_home,
+    ):
+        try:
+            check()
+        except EscrowctlError as error:
+            flaws.append(fail("files", error))
+    if flaws:
+        yield from dict.fromkeys(flaws)
+    elif files:
+        yield Finding("files", Verdict.OK, ", ".join(map(_describe, files)))
+    else:
+        yield Finding("files", Verdict.SKIPPED, "no config file, no stored keys, no key file")
+
+
+def _describe(path: Path) -> str:
+    """Return name, mode and owner of a file."""
+    status = path.stat()
+    owner = "yours" if status.st_uid == os.geteuid() else "root's"
+    return f"{path.name} {stat.S_IMODE(status.st_mode):04o} ({owner})"

@@ -1,0 +1,329 @@
+"""`escrowctl doctor`: what is wrong with a set-up is named with its correction, and the rest is still checked."""
+
+import socket
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import internals
+import pytest
+from conftest import KEY, Result, Run, Serve
+from services.service import ExampleService, Reply, ok
+from wire_server import Behave, Seen, answering, http_reply
+
+from cli.conftest import Profile
+from cli.older_journals import write_journal
+from cli.replies import CREATE, break_off, writes_meet
+
+DATE = "Date: Sat, 21 Nov 2026 03:12:44 GMT"
+LISTS = {"GET /webhooks": ok('{"data":[]}'), "GET /transactions": ok('{"data":[]}')}
+CELLS = ("name", "verdict", "finding", "hint")
+NAMES = [
+    *("config", "base_url", "key", "files", "proxy", "settings"),
+    *("dns", "tcp", "tls", "prefix", "access", "clock", "journal", "unknown", "locks"),
+]
+
+
+def service(prefix: str = "/api/v1", routes: Mapping[str, Reply] = LISTS) -> Behave:
+    """Return a service that lists webhooks and transactions under a prefix."""
+    return ExampleService("lists", routes, (), prefix=prefix).behave()
+
+
+def refusing(status: str) -> Behave:
+    return answering(http_reply(status, b'{"detail":"no"}', DATE))
+
+
+def read_checks(result: Result) -> list[dict[str, Any]]:
+    """Return the checks as a pipe shows them, or as `--json` does."""
+    if result.out.startswith("{"):
+        document = result.json
+        assert document["ok"] is (result.code == 0)
+        return list(document["checks"])
+    return [dict(zip(CELLS, line.split("\t"), strict=True)) for line in result.out.splitlines()]
+
+
+def checks(result: Result) -> dict[str, str]:
+    """Return the verdict of each check by its name."""
+    return {one["name"]: one["verdict"] for one in read_checks(result)}
+
+
+def check(result: Result, name: str) -> Any:
+    """Return one check."""
+    (found,) = [one for one in read_checks(result) if one["name"] == name]
+    return found
+
+
+def failed(result: Result) -> list[str]:
+    return [name for name, verdict in checks(result).items() if verdict == "failed"]
+
+
+def files_of(folder: Path) -> dict[Path, tuple[int, bytes]]:
+    return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.rglob("*") if path.is_file()}
+
+
+def test_json_has_the_same_checks_as_a_pipe(profile: Profile, run: Run) -> None:
+    profile(behave=service("/v1"))
+
+    piped, document = run("doctor"), run("doctor", "--json")
+
+    assert [one | {"hint": one["hint"] or ""} for one in read_checks(document)] == read_checks(piped)
+    assert (piped.code, document.code, document.error["exit_code"]) == (16, 16, 16)
+
+
+def test_a_valid_set_up_is_ok_and_nothing_is_changed(profile: Profile, run: Run, home: Path) -> None:
+    server = profile(behave=service())
+    run(*CREATE)
+    before, writes = files_of(home.parent), len(server.writes)
+
+    result = run("doctor", "--json")
+
+    assert (result.code, result.err) == (0, "")
+    assert list(checks(result)) == NAMES
+    assert set(checks(result).values()) <= {"ok", "skipped"}
+    assert [seen.target for seen in server.seen if not seen.is_write] == ["/api/v1/webhooks", "/api/v1/transactions"]
+    assert files_of(home.parent) == before
+    assert len(server.writes) == writes
+
+
+def test_nothing_configured_names_both_ways_on(run: Run, home: Path) -> None:
+    result = run("doctor")
+
+    assert result.code == 16
+    assert failed(result) == ["base_url"]
+    assert list(checks(result)) == NAMES
+    assert "auth login" in check(result, "base_url")["hint"]
+    assert "--sandbox doctor" in check(result, "base_url")["hint"]
+    assert run("doctor", "--json").error["code"] == "check_failed"
+    assert not home.exists()
+
+
+def test_broken_config_file_is_named_and_the_rest_is_checked(
+    write_config: Callable[[str], Path], run: Run, home: Path
+) -> None:
+    path = write_config("default_profile = [\n")
+
+    result = run("doctor")
+
+    assert result.code == 16
+    assert failed(result) == ["config"]
+    assert str(path) in check(result, "config")["finding"]
+    assert {name: checks(result)[name] for name in ("files", "locks")} == {"files": "ok", "locks": "ok"}
+
+
+@pytest.mark.parametrize("name", ["config.toml", "credentials.toml", "a.key"])
+def test_mode_that_lets_others_in_fails_with_its_chmod(name: str, profile: Profile, run: Run, home: Path) -> None:
+    profile(behave=service())
+    (home / name).touch()
+    (home / name).chmod(0o666)
+
+    result = run("doctor")
+
+    assert result.code == 16
+    hints = [one["hint"] for one in read_checks(result) if one["verdict"] == "failed"]
+    assert all(hint.startswith("chmod ") and hint.endswith(f"/{name}") for hint in hints)
+    # Without a key that may be used, nothing is asked.
+    assert checks(result)["access"] == ("ok" if name == "credentials.toml" else "skipped")
+
+
+def test_key_file_is_named_and_the_key_never_shown(profile: Profile, run: Run, home: Path) -> None:
+    profile(behave=answering(http_reply("401 Unauthorized", f'{{"detail":"bad key {KEY}"}}'.encode())))
+
+    results = [run("doctor", *words) for words in ((), ("--json",), ("--debug",), ("--json", "--debug"))]
+
+    assert all(KEY not in result.out + result.err for result in results)
+    assert str(home / "a.key") in check(results[1], "key")["finding"]
+    assert "a.key 0600" in check(results[1], "files")["finding"]
+
+
+@pytest.mark.parametrize(("configured", "right"), [("/api/v1", "/v1"), ("/v1", "/api/v1"), ("/wrong", "/api/v1")])
+def test_wrong_prefix_is_named_saved_and_then_used(configured: str, right: str, profile: Profile, run: Run) -> None:
+    server = profile(f'api_prefix = "{configured}"', behave=service(right))
+
+    looked = run("doctor")
+
+    assert looked.code == 16
+    assert failed(looked) == ["prefix"]
+    assert check(looked, "prefix")["hint"] == f"escrowctl config set api_prefix {right}"
+    assert checks(looked)["access"] == "ok"
+    assert run("webhook", "list").code == 6
+
+    saved = run("doctor", "--save")
+
+    assert saved.code == 0
+    assert checks(saved)["prefix"] == "found"
+    assert (run("webhook", "list", "--json").json, run("config", "get", "api_prefix").out) == ([], f"{right}\n")
+    assert checks(run("doctor"))["prefix"] == "ok"
+    assert not server.writes
+
+
+def test_empty_prefix_that_answers_is_ok(profile: Profile, run: Run) -> None:
+    server = profile('api_prefix = ""', behave=service(""))
+
+    assert checks(run("doctor"))["prefix"] == "ok"
+    assert [seen.target for seen in server.seen] == ["/webhooks", "/transactions"]
+
+
+def test_welcome_page_under_each_prefix_is_no_answer(profile: Profile, run: Run) -> None:
+    profile(behave=answering(http_reply("200 OK", b"<html>Welcome</html>", content_type="text/html")))
+
+    result = run("doctor")
+
+    assert (result.code, failed(result), checks(result)["access"]) == (16, ["prefix"], "skipped")
+    assert "no JSON" in check(result, "prefix")["finding"]
+
+
+def test_prefix_without_a_profile_is_not_saved(serve: Serve, run: Run, home: Path) -> None:
+    environ = {"ESCROWCTL_BASE_URL": serve(service("/v1")).base_url, "ESCROWCTL_API_KEY": KEY}
+
+    result = run("doctor", "--save", environ=environ)
+
+    assert result.code == 16
+    assert "no profile" in result.err
+    assert "--api-prefix /v1" in result.err
+    assert not (home / "config.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "verdict", "hint"),
+    [
+        ("401 Unauthorized", "404 Not Found", "ok", ""),
+        ("401 Unauthorized", "401 Unauthorized", "unclear", ""),
+        ("404 Not Found", "401 Unauthorized", "unclear", "escrowctl config set api_prefix /v1"),
+        ("404 Not Found", "404 Not Found", "failed", "check the base URL (from default profile a)"),
+        ("302 Found", "405 Method Not Allowed", "failed", "check the base URL (from default profile a)"),
+        ("503 Service Unavailable", "404 Not Found", "unclear", ""),
+    ],
+)
+def test_prefix_is_judged_by_both_answers(
+    own: str, other: str, verdict: str, hint: str, profile: Profile, run: Run
+) -> None:
+    def behave(seen: Seen, connection: socket.socket) -> None:
+        refusing(own if seen.target.startswith("/api/") else other)(seen, connection)
+
+    profile(behave=behave)
+
+    result = run("doctor", "--save")
+
+    assert (check(result, "prefix")["verdict"], check(result, "prefix")["hint"]) == (verdict, hint)
+    assert result.code == 16
+    assert "api_prefix" not in run("config", "list", "--json").out.replace('"api_prefix", "value": "/api/v1"', "")
+
+
+@pytest.mark.parametrize(
+    ("webhooks", "transactions", "verdict"),
+    [
+        ("200 OK", "404 Not Found", "ok"),
+        ("200 OK", "403 Forbidden", "ok"),
+        ("403 Forbidden", "200 OK", "warning"),
+        ("403 Forbidden", "403 Forbidden", "failed"),
+        ("401 Unauthorized", "401 Unauthorized", "failed"),
+        ("500 Internal Server Error", "200 OK", "failed"),
+    ],
+)
+def test_access_is_judged_by_the_documented_call_first(
+    webhooks: str, transactions: str, verdict: str, profile: Profile, run: Run
+) -> None:
+    routes = {"GET /webhooks": Reply(webhooks, "[]"), "GET /transactions": Reply(transactions, "[]")}
+    profile(behave=service(routes=routes))
+
+    result = run("doctor")
+
+    access = check(result, "access")
+    assert (result.code, access["verdict"]) == (16 if verdict == "failed" else 0, verdict)
+    assert webhooks[:3] in access["finding"]
+    assert ("auth login" in access["hint"]) is (verdict == "failed" and webhooks.startswith("4"))
+
+
+def test_unknown_outcomes_are_counted_and_the_first_is_named(profile: Profile, run: Run) -> None:
+    profile(behave=writes_meet(break_off, reads=service()))
+    assert run(*CREATE).code == 12
+
+    unknown = check(run("doctor"), "unknown")
+
+    assert (unknown["verdict"], unknown["hint"]) == ("warning", "escrowctl journal resolve j1")
+
+
+def test_damaged_or_older_journal_fails(profile: Profile, run: Run, home: Path) -> None:
+    profile(behave=service())
+    path = home / "state" / "journal.db"
+    run(*CREATE)
+    older = path.read_bytes()
+    run(*CREATE)
+
+    for content in (older, b"no database " * 1000):
+        path.write_bytes(content)
+        result = run("doctor")
+        assert (result.code, failed(result), list(checks(result))) == (16, ["journal"], NAMES)
+        assert "journal verify" in check(result, "journal")["hint"]
+
+
+def test_journal_of_an_older_format_is_not_migrated(profile: Profile, run: Run, home: Path) -> None:
+    profile(behave=service())
+    write_journal(home / "state" / "journal.db", 3)
+    before = files_of(home / "state")
+
+    result = run("doctor")
+
+    assert (result.code, checks(result)["journal"]) == (0, "warning")
+    assert "format 3" in check(result, "journal")["finding"]
+    assert files_of(home / "state") == before
+
+
+def test_mount_without_shared_locks_is_a_warning(
+    profile: Profile, run: Run, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mountinfo").write_text(f"2 1 0:2 / {tmp_path} rw - nfs4 nas:/ rw\n")
+    monkeypatch.setattr(internals.MOUNTINFO, tmp_path / "mountinfo")
+    profile(behave=service())
+
+    result = run("doctor")
+
+    assert (result.code, checks(result)["locks"]) == (0, "warning")
+    assert "nfs4" in check(result, "locks")["finding"]
+
+
+def test_sandbox_is_checked_as_a_service(run: Run, home: Path) -> None:
+    run("--sandbox", *CREATE)
+
+    result = run("--sandbox", "doctor")
+
+    assert result.code == 0
+    assert [checks(result)[name] for name in ("key", "prefix", "access", "journal")] == ["ok"] * 4
+    assert checks(result)["tcp"] == "skipped"
+    assert not (home / "state" / "journal.db").exists()
+
+
+def test_sandbox_with_a_profile_is_a_contradiction(run: Run) -> None:
+    result = run("--sandbox", "-p", "a", "doctor")
+
+    assert (result.code, failed(result), next(iter(checks(result)))) == (16, ["base_url"], "config")
+
+
+def test_relative_home_is_named(run: Run) -> None:
+    result = run("doctor", environ={"ESCROWCTL_HOME": "relative"})
+
+    assert (result.code, failed(result)) == (16, ["config", "files", "journal"])
+
+
+def test_quiet_prints_only_what_is_not_in_order(profile: Profile, run: Run) -> None:
+    profile(behave=service())
+    good = run("doctor", "-q")
+    profile(behave=service("/v1"))
+    bad = run("doctor", "-q")
+
+    assert (good.code, good.out, good.err) == (0, "", "")
+    assert (bad.code, [line.split("\t")[:2] for line in bad.out.splitlines()]) == (16, [["prefix", "failed"]])
+
+
+def test_pipe_gets_four_cells_and_a_terminal_fits_80_columns(
+    profile: Profile, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    profile(behave=service("/v1"))
+
+    piped, shown = run("doctor"), run("doctor", "--color", "never", terminal=True)
+
+    assert {len(line.split("\t")) for line in piped.out.splitlines()} == {4}
+    assert max(map(len, shown.out.splitlines())) <= 80
+    assert "hint: prefix: escrowctl config set api_prefix /v1" in shown.err
+    assert (piped.code, shown.code) == (16, 16)

@@ -1,0 +1,214 @@
+"""`doctor --tx`: which fields hold id, status, amount and currency, what `--save` stores, and what that changes."""
+
+import socket
+from pathlib import Path
+
+import pytest
+from conftest import Run
+from wire_server import Behave, Seen, by_method, http_reply
+
+from cli.conftest import Profile
+from cli.replies import CREATE, json_reply
+from cli.test_doctor import check, checks, failed
+
+ODD = (
+    b'{"escrowNo":"A-10977","escrowState":"AWAITING_DEPOSIT","phase":"OPEN",'
+    b'"value":{"amt":"100.00","ccy":"USD"},"fee":{"amt":100,"ccy":"USD"}}'
+)
+POINTERS = ["reply.id", "reply.status", "reply.amount", "reply.currency"]
+DOCTOR = ("doctor", "--tx", "A-10977")
+
+
+def always(record: bytes, *, released: bytes | None = None) -> Behave:
+    """Return a service that answers everything with this record, from a release on with another."""
+    answers = {"PUT": released or record, "GET": record}
+
+    def put(_seen: Seen, connection: socket.socket) -> None:
+        answers["GET"] = answers["PUT"]
+        connection.sendall(http_reply("200 OK", answers["PUT"]))
+
+    return by_method(
+        GET=lambda _seen, connection: connection.sendall(http_reply("200 OK", answers["GET"])),
+        POST=json_reply(record),
+        PUT=put,
+    )
+
+
+def pointers(run: Run) -> dict[str, str | None]:
+    """Return the reply's pointers in the profile."""
+    settings = {one["setting"]: one["value"] for one in run("config", "list", "--json").json}
+    return {name.removeprefix("reply."): settings[name] for name in POINTERS if settings[name]}
+
+
+def test_unknown_names_are_found_saved_and_then_used(profile: Profile, run: Run, home: Path) -> None:
+    server = profile(behave=always(ODD, released=ODD.replace(b"AWAITING_DEPOSIT", b"PAID")))
+    assert run(*CREATE).code == 12
+
+    first = run(*DOCTOR, "--save")
+
+    assert first.code == 0
+    assert [checks(first)[name] for name in ("id", "status", "amount", "currency")] == ["found", *["unclear"] * 3]
+    assert pointers(run) == {"id": "/escrowNo"}
+    assert run("journal", "resolve", "j1").code == 0
+
+    second = run(*DOCTOR, "--save")
+
+    assert second.code == 0
+    assert [checks(second)[name] for name in ("id", "status", "amount", "currency")] == [
+        "ok",
+        "unclear",
+        "found",
+        "found",
+    ]
+    assert "/value/amt" in check(second, "amount")["finding"]
+    assert "100 (j1), equal as numbers" in check(second, "amount")["finding"]
+    assert '/escrowState "AWAITING_DEPOSIT" or /phase "OPEN"' in check(second, "status")["finding"]
+    assert check(second, "status")["hint"].endswith("escrowctl config set reply.status /escrowState")
+    assert pointers(run) == {"id": "/escrowNo", "amount": "/value/amt", "currency": "/value/ccy"}
+
+    expected = ("--expect-amount", "100", "--expect-currency", "USD")
+    assert run("tx", "release", "A-10977", "--yes", "--expect-amount", "99").code == 3
+    assert run("tx", "release", "A-10977", "--yes", *expected).code in (0, 16)
+    assert [seen.method for seen in server.writes] == ["POST", "PUT"]
+
+
+def test_usual_names_are_named_and_nothing_is_saved(profile: Profile, run: Run) -> None:
+    profile(behave=always(b'{"data":{"Id":"A-10977","state":"held","amount":{"value":100,"currency":"USD"}}}'))
+    run(*CREATE)
+
+    result = run(*DOCTOR, "--save")
+
+    assert result.code == 0
+    assert [check(result, name)["finding"] for name in ("id", "status", "amount", "currency")] == [
+        "/Id A-10977",
+        "/state held",
+        "/amount 100, as sent (j1)",
+        "in the amount: USD, as sent (j1)",
+    ]
+    assert "nothing new" in result.err
+    assert pointers(run) == {}
+
+
+def test_pointers_are_those_that_the_next_reading_follows(profile: Profile, run: Run) -> None:
+    profile(
+        'reply.id = "/no"', behave=always(b'{"no":"A-10977","data":{"state":"held","amt":100,"ccy":"USD"},"page":1}')
+    )
+    assert run(*CREATE).code == 0
+
+    result = run(*DOCTOR, "--save")
+
+    assert (result.code, pointers(run)["amount"]) == (0, "/data/amt")
+    assert run("tx", "get", "A-10977", "--fields", "amount,currency", "--json").json == {
+        "amount": 100,
+        "currency": "USD",
+    }
+
+
+@pytest.mark.parametrize(
+    ("record", "amount"),
+    [
+        pytest.param(b'{"id":"A-10977","total":100,"sum":100}', "unclear", id="two that are equal"),
+        pytest.param(b'{"id":"A-10977","total":10000,"version":100}', "unclear", id="an equal one of another name"),
+        pytest.param(b'{"id":"A-10977","total":10000,"fee_value":100}', "unclear", id="an equal one of a fee"),
+        pytest.param(b'{"id":"A-10977","worth":10000}', "unclear", id="none that is equal"),
+        pytest.param(b'{"id":"A-10977","amount":10000}', "warning", id="another one under the usual name"),
+    ],
+)
+def test_amount_in_doubt_is_not_saved(record: bytes, amount: str, profile: Profile, run: Run) -> None:
+    profile(behave=always(record))
+    run(*CREATE)
+
+    result = run(*DOCTOR, "--save")
+
+    assert (result.code, checks(result)["amount"], pointers(run)) == (0, amount, {})
+
+
+def test_amount_that_another_service_was_sent_proves_nothing(profile: Profile, run: Run) -> None:
+    profile(behave=always(ODD.replace(b"escrowNo", b"id")))
+    run(*CREATE)
+    profile(behave=always(ODD.replace(b"escrowNo", b"id")))
+
+    assert checks(run(*DOCTOR))["amount"] == "unclear"
+
+
+def test_pointer_that_leads_nowhere_fails(profile: Profile, run: Run) -> None:
+    profile('reply.id = "/number"', 'reply.status = "/gone"', behave=always(ODD))
+
+    result = run(*DOCTOR)
+
+    assert (result.code, failed(result)) == (16, ["id", "status"])
+    assert check(result, "id")["hint"] == "escrowctl config set reply.id /escrowNo"
+
+
+def test_record_of_another_id_fails(profile: Profile, run: Run) -> None:
+    profile(behave=always(b'{"id":"tx_9","status":"held","amount":1,"currency":"USD"}'))
+
+    result = run(*DOCTOR, "--save")
+
+    assert (result.code, failed(result), pointers(run)) == (16, ["id"], {})
+
+
+def test_pointer_without_another_candidate_is_to_be_unset(profile: Profile, run: Run) -> None:
+    profile('reply.amount = "/gone"', behave=always(b'{"id":"A-10977","status":"held"}'))
+
+    assert check(run(*DOCTOR), "amount")["hint"] == "escrowctl config unset reply.amount"
+
+
+def test_field_is_offered_only_under_a_fitting_name(profile: Profile, run: Run) -> None:
+    profile(behave=always(b'{"id":"A-10977","worth":100,"sum":7,"unit":"USD"}'))
+    first = run(*DOCTOR)
+    run(*CREATE)
+    second = run(*DOCTOR)
+
+    assert [check(first, name)["finding"] for name in ("amount", "currency")] == ["/sum 7", '/unit "USD"']
+    assert [check(second, name)["finding"] for name in ("amount", "currency")] == ["/worth 100", '/unit "USD"']
+    offers = [check(result, name)["hint"] for result in (first, second) for name in ("amount", "currency")]
+    assert [("config set" in offer) for offer in offers] == [True, False, False, False]
+
+
+@pytest.mark.parametrize("record", [b"[]", b'"A-10977"', b"{}"])
+def test_reply_without_a_record_has_no_fields(record: bytes, profile: Profile, run: Run) -> None:
+    profile(behave=always(record))
+
+    result = run(*DOCTOR, "--save")
+
+    assert set(checks(result).values()) >= {"unclear"}
+    assert pointers(run) == {}
+
+
+def test_unknown_id_fails_the_record(run: Run) -> None:
+    result = run("--sandbox", *DOCTOR, "--save")
+
+    assert (result.code, failed(result)) == (16, ["record"])
+    assert "no profile" in result.err
+
+
+def test_found_prefix_is_used_for_the_record(profile: Profile, run: Run) -> None:
+    def behave(seen: Seen, connection: socket.socket) -> None:
+        status = "200 OK" if seen.target.startswith("/v1/") else "404 Not Found"
+        connection.sendall(http_reply(status, ODD))
+
+    profile(behave=behave)
+
+    result = run(*DOCTOR, "--save")
+
+    assert (result.code, checks(result)["prefix"], checks(result)["id"]) == (0, "found", "found")
+    assert (pointers(run), run("config", "get", "api_prefix").out) == ({"id": "/escrowNo"}, "/v1\n")
+
+
+def test_file_that_cannot_be_changed_fails_and_shows_the_findings(profile: Profile, run: Run, home: Path) -> None:
+    profile(behave=always(ODD))
+    text = (home / "config.toml").read_text()
+    # In the place of the file that is written first.
+    (home / ".config.toml.new").mkdir()
+
+    result = run(*DOCTOR, "--save")
+
+    assert (result.code, failed(result)) == (16, ["save"])
+    assert checks(result)["id"] == "found"
+    assert (home / "config.toml").read_text() == text
+
+
+@pytest.mark.parametrize("resource_id", ["", "null", "a/b"])
+def test_id_that_is_none_is_a_usage_error(resource_id: str, run: Run) -> None:
+    assert run("doctor", "--tx", resource_id).code == 2

@@ -134,3 +134,14 @@ def ago(earlier: str, now: datetime) -> str:
     size, unit = next(((size, unit) for size, unit in _UNITS if abs(seconds) >= size), (1, "s"))
     length = f"{abs(seconds) // size} {unit}"
     return f"in {length}" if seconds < 0 else f"{length} ago"
+
+
+def takes_text(stream: TextIO) -> bool:
+    """Whether a stream takes text without waiting."""
+    import select  # noqa: PLC0415 - for what is drawn
+
+    try:
+        return bool(select.select((), (stream.fileno(),), (), 0)[1])
+    except (OSError, ValueError):
+        # It is no file.
+        return True

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Invocation, Outcome, command
 from escrowctl.options import SharedOptions
-from escrowctl.output.console import Console, require_ids, why_unprinted
+from escrowctl.output.console import Console, why_unprinted
 from escrowctl.runtime import Runtime, timestamp
 from escrowctl.signals import Signals
 
@@ -85,7 +85,7 @@ class Session:
         read, has none.
         """
         if done is None and view.whole and self.options.quiet and not self.options.fields and view.items != ():
-            require_ids(view)
+            view.require_ids()
         with self.accounting_for(done):
             self.console.show(view)
 

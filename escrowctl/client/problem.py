@@ -102,16 +102,16 @@ def redirected(service: Service) -> str:
     return f"is the base URL right? It came from {service.url_source}; escrowctl does not follow redirects"
 
 
-def connection_hint(service: Service, why: str) -> Hints:
+def connection_hint(service: Service, why: str) -> Hint:
     """Return what to check where no connection could be opened; `why` is what the exchange said."""
     if Fault.PROXY.value in why:
-        return f"check the proxy, or list {service.origin.host} in NO_PROXY if it needs none"
+        return Hint(f"check the proxy, or list {service.origin.host} in NO_PROXY if it needs none")
     if _UNTRUSTED in why:
         return Hint(
             "set ESCROWCTL_CA_BUNDLE to a file with the certificate of its issuer",
             f"if you trust the certificate of {service.origin.host}",
         )
-    return f"check the base URL (from {service.url_source})"
+    return Hint(f"check the base URL (from {service.url_source})")
 
 
 def _message_of(answer: Answer) -> str:

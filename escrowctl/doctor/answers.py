@@ -117,7 +117,7 @@ def check_prefix(service: Service, probes: Sequence[Probe], others: Sequence[Pro
     if own.answered is Answered.DENIED and _are_absent(others):
         return Finding("prefix", Verdict.OK, f"{name} answers"), None
     if best.answered is Answered.ABSENT:
-        return Finding("prefix", Verdict.FAILED, _describe([own, *others]), (Hint(connection_hint(service)),)), None
+        return Finding("prefix", Verdict.FAILED, _describe([own, *others]), (connection_hint(service, ""),)), None
     hints = () if own.answered is Answered.DENIED else _set(service, best.prefix)
     both = f"{_describe([own, *others])}: which prefix is right shows once the key is accepted"
     return Finding("prefix", Verdict.UNCLEAR, both, hints), None

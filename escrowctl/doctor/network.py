@@ -64,7 +64,9 @@ def check_way(exchange: Exchange, service: Service, *, proxy_name: str | None, n
     origin = service.origin
     if exchange.peer is None:
         where = f"the proxy from {proxy_name}" if proxy_name else str(origin)
-        hints = _correct_proxy(origin, proxy_name) if proxy_name else (Hint(connection_hint(service)),)
+        hints = (
+            _correct_proxy(origin, proxy_name) if proxy_name else (connection_hint(service, _describe_fault(exchange)),)
+        )
         yield Finding("tcp", Verdict.FAILED, f"{where}: {_describe_fault(exchange)}", hints)
         yield from skip("no connection", "tls")
         return

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TextIO, TypedDict
 
 from escrowctl.errors import ErrorCode, EscrowctlError, Invocation
 from escrowctl.output.plain import render_csv, render_rows, safe
+from escrowctl.runtime import takes_text
 
 # Formats are loaded by whoever shows something: help and usage errors do not pay for them.
 if TYPE_CHECKING:
@@ -226,7 +227,7 @@ class Console:
         Whatever is written next erases it first. Nothing is drawn on a terminal that takes no text now (Ctrl-S):
         to wait for it would hold up the request that the text is about.
         """
-        if not _takes_text(self._stderr):
+        if not takes_text(self._stderr):
             return
         try:
             width = os.get_terminal_size(self._stderr.fileno()).columns
@@ -377,25 +378,6 @@ class Console:
             nothing = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nothing, stream.fileno())
             os.close(nothing)
-
-
-def _takes_text(stream: TextIO) -> bool:
-    """Whether a stream takes text without waiting."""
-    import select
-
-    try:
-        return bool(select.select((), (stream.fileno(),), (), 0)[1])
-    except (OSError, ValueError):
-        # It is no file.
-        return True
-
-
-def require_ids(view: "View") -> None:
-    """Raise EscrowctlError (exit 2) where `-q` asks for ids, and nothing that was read has one."""
-    if not view.ids:
-        raise EscrowctlError(
-            ErrorCode.BAD_VALUE, "-q prints ids, and no field of this reply is known to be an id: leave -q out."
-        )
 
 
 def why_unprinted(error: Exception) -> str:

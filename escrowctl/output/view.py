@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.contract.record import Record, resolve_pointer
+from escrowctl.errors import ErrorCode, EscrowctlError
 from escrowctl.output.plain import safe
 
 _MOST_NAME_CHARS = 200
@@ -40,6 +41,13 @@ class View(NamedTuple):
         """What `-q` prints: the id, or those of the items where it has none itself."""
         views = (self,) if self.id is not None else self.items or ()
         return tuple(view.id for view in views if view.id is not None)
+
+    def require_ids(self) -> None:
+        """Raise EscrowctlError (exit 2) where `-q` asks for ids, and nothing that was read has one."""
+        if not self.ids:
+            raise EscrowctlError(
+                ErrorCode.BAD_VALUE, "-q prints ids, and no field of this reply is known to be an id: leave -q out."
+            )
 
     def holds(self, names: tuple[str, ...]) -> bool:
         """Whether any of the JSON Pointers among these names points to something in the record itself."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import typer
 
-    from escrowctl.client.connection import Connection
+    from escrowctl.client.connection import Connection, DrawWait
     from escrowctl.client.http import Exchange, Request
     from escrowctl.client.reader import Reader
     from escrowctl.client.retry import Retry
@@ -237,7 +237,7 @@ class Session:
         from escrowctl.client.reader import Reader
 
         self.keep_secret(service.key)
-        with closing(self.opener(service)()) as connection:
+        with closing(self.opener(service, self.console.draw_wait)()) as connection:
             yield Reader(service, connection, self._retry, self.runtime, self.signals)
 
     @cached_property
@@ -311,7 +311,7 @@ class Session:
 
     @cached_property
     def _connection(self) -> "Connection":
-        return self.opener(self.service)()
+        return self.opener(self.service, self.console.draw_wait)()
 
     def guard_live_writes(self) -> None:
         """Refuse (17) a live write of a job whose journal has no history; warn where its locks may not be shared."""
@@ -361,15 +361,15 @@ class Session:
         served_at = getattr(sandbox, "base_url", None)
         return describe_sandbox(self.line.timeout, identity=sandbox.identity, key=sandbox.key, served_at=served_at)
 
-    def opener(self, service: "Service") -> "Callable[[], Connection]":
-        """Return what opens connections to a service, each for one thread."""
+    def opener(self, service: "Service", draw: "DrawWait | None" = None) -> "Callable[[], Connection]":
+        """Return what opens connections to a service, each for one thread; `draw` where only one works."""
         from escrowctl.client.connection import connect, connect_in_process, make_service_context
 
         app = getattr(self._sandbox, "app", None) if service.sandbox else None
         if app is not None:
             return lambda: connect_in_process(app, observe=self._observe)
         context = make_service_context(service)
-        return lambda: connect(service, context, monotonic=self.runtime.monotonic, observe=self._observe)
+        return partial(connect, service, context, monotonic=self.runtime.monotonic, observe=self._observe, draw=draw)
 
     @property
     def is_in_process(self) -> bool:
@@ -377,6 +377,7 @@ class Session:
         return self.service.sandbox and getattr(self._sandbox, "app", None) is not None
 
     def _observe(self, request: "Request", exchange: "Exchange", seconds: float) -> None:
+        self.console.erase()
         if self.options.verbose or self.options.debug:
             self._trace.show(request, exchange, seconds)
         if exchange.answer is not None and exchange.answer.announces_end:

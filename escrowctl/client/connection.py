@@ -9,7 +9,7 @@ import sys
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Protocol
 
 # httpx imports its own command line where click is installed (+40 ms); None stops that import.
@@ -35,6 +35,9 @@ _PLACE_IN_OPENSSL = re.compile(r" \(_ssl\.c:[0-9]+\)")
 
 Observer = Callable[[Request, Exchange, float], None]
 """Called with each exchange, and the seconds it took."""
+
+DrawWait = Callable[[str, float], None]
+"""Called during a wait, with what is waited for, and the seconds so far."""
 
 
 class _Pool(Protocol):
@@ -193,11 +196,17 @@ def connect(
     *,
     monotonic: Callable[[], float] = time.monotonic,
     observe: Observer | None = None,
+    draw: DrawWait | None = None,
 ) -> Connection:
-    """Return a connection to a real service, through its proxy if it has one; it is opened by the first request."""
+    """Return a connection to a real service, through its proxy if it has one; it is opened by the first request.
+
+    `draw` is called several times a second during a wait for a reply or for the host's address, with the
+    seconds since the attempt began.
+    """
     is_https = service.origin.scheme == "https"
     proxy = _proxy(service.network.proxy, context)
-    transport = OriginTransport(is_https=is_https, context=context, proxy=proxy, monotonic=monotonic)
+    on_wait = partial(draw, f"waiting for {service.origin}") if draw is not None else None
+    transport = OriginTransport(is_https=is_https, context=context, proxy=proxy, monotonic=monotonic, on_wait=on_wait)
     return Connection(
         transport, observe, monotonic=monotonic, proxy=bytes(proxy.url).decode().rstrip("/") if proxy else None
     )

@@ -42,10 +42,17 @@ class OriginTransport:
     """httpcore's pool for one origin and one thread; what it sends and receives is watched."""
 
     def __init__(
-        self, *, is_https: bool, context: ssl.SSLContext, proxy: httpcore.Proxy | None, monotonic: Callable[[], float]
+        self,
+        *,
+        is_https: bool,
+        context: ssl.SSLContext,
+        proxy: httpcore.Proxy | None,
+        monotonic: Callable[[], float],
+        on_wait: Callable[[float], None] | None = None,
     ) -> None:
         self._serving = _Serving()
         self._monotonic = monotonic
+        self._on_wait = on_wait
         self._is_reusable = True
         self._served_write = False
         proxy_layers = 1 if proxy and proxy.url.scheme == b"https" else 0
@@ -75,7 +82,7 @@ class OriginTransport:
         self._is_reusable = False
         self._served_write = is_write
         self._serving.start()
-        self._serving.attempt = _Attempt(evidence, seconds, self._monotonic)
+        self._serving.attempt = _Attempt(evidence, seconds, self._monotonic, self._on_wait)
         return self._pool
 
     def note_end(self, response: httpcore.Response) -> None:
@@ -90,10 +97,18 @@ class OriginTransport:
 class _Attempt:
     """What the streams of one attempt share: its evidence, and the moment it must be over."""
 
-    def __init__(self, evidence: Evidence, seconds: float, monotonic: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        evidence: Evidence,
+        seconds: float,
+        monotonic: Callable[[], float],
+        on_wait: Callable[[float], None] | None,
+    ) -> None:
         self.evidence = evidence
         self._monotonic = monotonic
-        self._end = monotonic() + seconds
+        self._on_wait = on_wait
+        self._start = monotonic()
+        self._end = self._start + seconds
 
     def left(self, expired: type[Exception]) -> float:
         """Return the seconds left; raises `expired` when there are none."""
@@ -101,6 +116,12 @@ class _Attempt:
         if seconds <= 0:
             raise expired("the deadline passed")
         return seconds
+
+    def note_wait(self) -> None:
+        """Report for how long the attempt has taken; whatever fails there says nothing about the request."""
+        with contextlib.suppress(Exception):
+            if self._on_wait is not None:
+                self._on_wait(self._monotonic() - self._start)
 
 
 class _Serving:
@@ -178,6 +199,7 @@ class _WatchedStream(httpcore.NetworkStream):
             try:
                 chunk = self._stream.read(max_bytes, min(left, _LONGEST_WAIT))
             except httpcore.ReadTimeout:
+                self._serving.attempt.note_wait()
                 continue
             self._serving.count(chunk)
             return chunk
@@ -247,7 +269,8 @@ class _WatchedBackend(httpcore.NetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
         self._serving.peer = None
-        addresses = _resolve(host, port, self._serving.attempt.left(httpcore.ConnectTimeout))
+        attempt = self._serving.attempt
+        addresses = _resolve(host, port, attempt.left(httpcore.ConnectTimeout), attempt.note_wait)
         failure: Exception = NoAddressError(f"{host} has no address")
         for others, address in zip(reversed(range(len(addresses))), addresses, strict=True):
             seconds = share_of(self._serving.attempt.left(httpcore.ConnectTimeout), others=others)
@@ -266,8 +289,15 @@ def share_of(seconds: float, *, others: int) -> float:
     return min(seconds / (others + 1), _ADDRESS_SECONDS) if others else seconds
 
 
-def resolve_name(host: str, port: int, *, seconds: float, monotonic: Callable[[], float] = time.monotonic) -> list[str]:
-    """Return a host's addresses, each once, in the system's order.
+def resolve_name(
+    host: str,
+    port: int,
+    *,
+    seconds: float,
+    monotonic: Callable[[], float] = time.monotonic,
+    note_wait: Callable[[], None] = lambda: None,
+) -> list[str]:
+    """Return a host's addresses, each once, in the system's order; `note_wait` is called now and then meanwhile.
 
     Raises OSError where it has none, and TimeoutError where the answer takes longer than `seconds`.
     """
@@ -285,6 +315,8 @@ def resolve_name(host: str, port: int, *, seconds: float, monotonic: Callable[[]
     end = monotonic() + seconds
     while thread.is_alive() and monotonic() < end:
         thread.join(min(_LONGEST_WAIT, seconds))
+        if thread.is_alive():
+            note_wait()
     if thread.is_alive():
         raise TimeoutError(f"{host} was not resolved in time")
     if failed:
@@ -292,9 +324,9 @@ def resolve_name(host: str, port: int, *, seconds: float, monotonic: Callable[[]
     return list(dict.fromkeys(found))
 
 
-def _resolve(host: str, port: int, seconds: float) -> list[str]:
+def _resolve(host: str, port: int, seconds: float, note_wait: Callable[[], None]) -> list[str]:
     try:
-        return resolve_name(host, port, seconds=seconds)
+        return resolve_name(host, port, seconds=seconds, note_wait=note_wait)
     except TimeoutError as error:
         raise httpcore.ConnectTimeout(str(error)) from error
     except OSError as error:

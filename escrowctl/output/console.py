@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, TextIO, TypedDict
 
 from escrowctl.errors import ErrorCode, EscrowctlError, Invocation
 from escrowctl.output.plain import render_csv, render_rows, safe
-from escrowctl.runtime import takes_text
 
 # Formats are loaded by whoever shows something: help and usage errors do not pay for them.
 if TYPE_CHECKING:
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from escrowctl.contract.json import JsonValue
+    from escrowctl.output.drawn_line import DrawnLine
     from escrowctl.output.view import Listing, View
 
     class OutputOptions(Protocol):
@@ -38,8 +38,9 @@ if TYPE_CHECKING:
         raw: bool
 
 
-_USUAL_WIDTH = 80
 _MIN_WIDTH = 40
+_SHOWN_SECONDS = 1.0
+"""A wait that takes longer is drawn."""
 _RED, _RESET = "\x1b[1;31m", "\x1b[0m"
 
 
@@ -78,7 +79,7 @@ class Console:
         self._said: set[str] = set()
         self._widths: tuple[int, ...] = ()
         self._is_csv_begun = False
-        self._is_drawn = False
+        self._line: DrawnLine | None = None
         for stream in (stdout, stderr):
             if isinstance(stream, TextIOWrapper):
                 # What the terminal's encoding lacks is shown by its code, not by a traceback.
@@ -186,7 +187,7 @@ class Console:
 
     def data(self, text: str) -> None:
         """Write text and a line end to stdout, and flush."""
-        self.erase()
+        self._make_room()
         try:
             self._stdout.write(text + "\n")
             self._stdout.flush()
@@ -217,31 +218,26 @@ class Console:
     @property
     def can_draw(self) -> bool:
         """Whether a line can be drawn and taken back: stderr is a terminal with a cursor, for a person to read."""
-        options, environ = self._options, self._environ
-        is_for_person = not (options.json or options.quiet or environ.get("CI"))
-        return is_for_person and self._stderr.isatty() and environ.get("TERM", "dumb") != "dumb"
+        is_for_program = self._options.json or self._options.quiet or self._environ.get("CI")
+        return not is_for_program and self._stderr.isatty() and self._environ.get("TERM", "dumb") != "dumb"
+
+    def draw_wait(self, text: str, seconds: float) -> None:
+        """Draw what is waited for, and for how long so far; not a wait of less than a second."""
+        if seconds >= _SHOWN_SECONDS and self.can_draw:
+            self.draw(f"{text}  {seconds:.0f} s")
 
     def draw(self, text: str) -> None:
-        """Put a text in the place of the last one that was drawn, on a line of stderr that stays open.
+        """Put a text in the place of the last one that was drawn; whatever is written next erases it."""
+        if self._line is None:
+            from escrowctl.output.drawn_line import DrawnLine
 
-        Whatever is written next erases it first. Nothing is drawn on a terminal that takes no text now (Ctrl-S):
-        to wait for it would hold up the request that the text is about.
-        """
-        if not takes_text(self._stderr):
-            return
-        try:
-            width = os.get_terminal_size(self._stderr.fileno()).columns
-        except (OSError, ValueError):
-            width = _USUAL_WIDTH
-        # A text that fills the line would begin the next one, where nothing takes it back.
-        self._write_to_stderr(f"\r{safe(self._starred(text))[: width - 1]}\x1b[K")
-        self._is_drawn = True
+            self._line = DrawnLine(self._stderr)
+        self._line.draw(safe(self._starred(text)))
 
     def erase(self) -> None:
-        """Erase what was drawn, if anything."""
-        if self._is_drawn:
-            self._is_drawn = False
-            self._write_to_stderr("\r\x1b[K")
+        """Erase what is drawn, if anything, as soon as the terminal takes text."""
+        if self._line is not None:
+            self._line.erase()
 
     def trace(self, message: str) -> None:
         """Write what was sent and received, under `-v` and `--debug`."""
@@ -281,7 +277,7 @@ class Console:
         """Drop a stream that cannot take what is left in its buffer: the interpreter's last flush would fail
         too, and end the process with 120 in place of the program's exit code.
         """
-        self.erase()
+        self._make_room()
         for stream in (self._stdout, self._stderr):
             try:
                 stream.flush()
@@ -347,11 +343,12 @@ class Console:
     def _say(self, text: str) -> None:
         self._write_error(text + "\n")
 
-    def _write_error(self, text: str) -> None:
-        self.erase()
-        self._write_to_stderr(text)
+    def _make_room(self) -> None:
+        if self._line is not None:
+            self._line.make_room()
 
-    def _write_to_stderr(self, text: str) -> None:
+    def _write_error(self, text: str) -> None:
+        self._make_room()
         # When stderr is closed, there is nowhere left to report that.
         with contextlib.suppress(OSError, ValueError):
             self._stderr.write(text)

@@ -260,7 +260,7 @@ def test_wait_draws_a_line_at_a_terminal_and_erases_it(
     result = run_tx(*line, terminal=True, environ={"TERM": "xterm"} | environ)
     piped = run_tx(*line, environ={"TERM": "xterm"} | environ)
 
-    assert ("\rwaiting for held: tx_1 (queued), 1 s\x1b[K" in result.err) == is_drawn
+    assert ("\rwaiting for held: tx_1 (queued)  1 s\x1b[K" in result.err) == is_drawn
     assert ("4 s\x1b[K\r\x1b[Knote: tx_1: queued -> held" in result.err) == is_drawn
     assert "\x1b" not in piped.err
 

@@ -168,6 +168,7 @@ NOT_PRINTED = {
     ("commands/batch/overlap.py", "journal show"): "needs an unknown entry of another API key",
     ("commands/batch/progress.py", "   not sent"): "needs a long run with rows that are not sent",
     ("commands/times.py", "{...} min"): "needs a long run",
+    ("client/connection.py", "waiting for"): "drawn and erased; tests/e2e/test_waiting.py",
     ("commands/tx/wait.py", "waiting for"): "drawn and erased; tests/cli/test_waiting.py",
     ("commands/tx/wait.py", "{left} escrows"): "drawn and erased; tests/cli/test_waiting.py",
     ("commands/batch/progress.py", "{name} in the process"): "for the crash report",

@@ -18,9 +18,11 @@ CHUNKED = CHUNKED_HEAD + b'4\r\n{"id\r\n9\r\n":"tx_1"}\r\n0\r\n\r\n'
 
 
 @contextmanager
-def connected(server: WireServer) -> Iterator[Callable[[str], bytes]]:
+def connected(server: WireServer, on_wait: Callable[[float], None] | None = None) -> Iterator[Callable[[str], bytes]]:
     """Yield what sends a request by its method on one connection of escrowctl, and returns the reply's body."""
-    transport = OriginTransport(is_https=False, context=make_empty_context(), proxy=None, monotonic=time.monotonic)
+    transport = OriginTransport(
+        is_https=False, context=make_empty_context(), proxy=None, monotonic=time.monotonic, on_wait=on_wait
+    )
     connection = Connection(transport)
 
     def send(method: str) -> bytes:
@@ -90,3 +92,24 @@ def test_connection_whose_chunks_are_too_many_to_store_is_closed() -> None:
 
 def test_idle_connection_is_closed_after_a_second() -> None:
     assert count_connections(REPLY, "POST POST", pause=IDLE_SECONDS + 0.1) == 2
+
+
+def test_failure_to_report_a_wait_does_not_disturb_the_request() -> None:
+    waits: list[float] = []
+
+    def fail(seconds: float) -> None:
+        waits.append(seconds)
+        raise RuntimeError("the terminal is gone")
+
+    def behave(_seen: object, connection: socket.socket) -> None:
+        time.sleep(0.5)
+        connection.sendall(REPLY)
+
+    server = WireServer(behave)
+    try:
+        with connected(server, on_wait=fail) as send:
+            assert send("POST") == b'{"id":"tx_1"}'
+    finally:
+        server.close()
+    assert (len(waits), len(server.seen)) == (2, 1)
+    assert 0.2 <= waits[0] < waits[1] < 0.5

@@ -21,7 +21,6 @@ from escrowctl.session import Session, session_of
 _RELEASED = RELEASE_TRANSACTION.done
 _MAY_PASS = (ErrorCode.READ_FAILED, ErrorCode.UNREADABLE_REPLY, ErrorCode.NO_CONNECTION, ErrorCode.RATE_LIMITED)
 """Why an escrow may be unreadable for a while only."""
-_TOLD_SECONDS = 1.0
 _MOST_NAMED = 5
 
 IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Transaction ids, or - for stdin.")]
@@ -177,10 +176,9 @@ class _Following:
         return record
 
     def _draw(self, passed: float) -> None:
-        if passed >= _TOLD_SECONDS and self._session.console.can_draw:
-            one = self.left[0]
-            what = f"{one} ({self.statuses.get(one, '?')})" if len(self.left) == 1 else f"{len(self.left)} escrows"
-            self._session.console.draw(f"{self._doing}: {what}, {describe_duration(passed)}")
+        one = self.left[0]
+        what = f"{one} ({self.statuses.get(one, '?')})" if len(self.left) == 1 else f"{len(self.left)} escrows"
+        self._session.console.draw_wait(f"{self._doing}: {what}", passed)
 
 
 def _read_goals(session: Session, goals: str, failures: str | None) -> tuple[frozenset[str], frozenset[str]]:

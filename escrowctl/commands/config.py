@@ -35,8 +35,8 @@ def path(context: typer.Context) -> None:
     session = session_of(context)
     paths = find_paths(session)
     shown = {**paths, "journal_id": _journal_id(session, Path(paths["journal"]))}
-    fields = tuple((name, _text(value)) for name, value in shown.items())
-    session.show(View(dict(shown), paths["config"], fields))
+    texts: JsonValue = {name: _text(value) for name, value in shown.items()}
+    session.show(View(dict(shown), paths["config"], texts))
 
 
 def find_paths(session: Session) -> dict[str, str]:

@@ -10,7 +10,7 @@ from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK, UP
 from escrowctl.contract.paths import Call, parse_call
 from escrowctl.contract.record import find_items, locate, unwrap
 from escrowctl.errors import bad_value
-from escrowctl.output.view import View, flatten
+from escrowctl.output.view import View
 from escrowctl.session import Session
 from escrowctl.writes.requests import RecordOptions, WriteOptions, WriteRequest, request_call, request_create_of
 
@@ -125,7 +125,7 @@ def _view(document: JsonValue, *, noun: str) -> View:
     items = _items(record, noun=noun) if view.id is None and view.named["amount"] is None else None
     return view._replace(
         document=document,
-        fields=flatten(document),
+        shown=document,
         whole=True,
         items=None if items is None else tuple(_view_record(item, noun=noun) for item in items),
     )
@@ -133,7 +133,7 @@ def _view(document: JsonValue, *, noun: str) -> View:
 
 def _view_record(record: JsonValue, *, noun: str) -> View:
     located = locate(record, noun=noun)
-    return View(record, located.id, flatten(record), named=located._asdict(), record=record)
+    return View(record, located.id, record, named=located._asdict(), record=record)
 
 
 def _items(record: JsonValue, *, noun: str) -> list[JsonValue] | None:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from escrowctl.contract.json import JsonValue, as_json, encode
+from escrowctl.contract.json import JsonValue, Number, as_json, encode
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.errors import ErrorCode, ExitCode, bad_value
 from escrowctl.options import YesOption
-from escrowctl.output.view import View, flatten
+from escrowctl.output.view import View
 from escrowctl.session import Session, session_of
 
 if TYPE_CHECKING:
@@ -112,21 +112,18 @@ def _run(session: Session, server: "SandboxServer") -> bool:
     return ended is ErrorCode.INTERRUPTED
 
 
-def _served_document(served: "ServedSandbox") -> JsonValue:
-    return as_json(
-        {
-            "base_url": served.base_url,
-            "api_prefix": DEFAULT_API_PREFIX,
-            "key": served.key,
-            "openapi": f"{served.base_url}/openapi.json",
-            "pid": served.pid,
-        }
-    )
+def _served_document(served: "ServedSandbox") -> dict[str, JsonValue]:
+    return {
+        "base_url": served.base_url,
+        "api_prefix": DEFAULT_API_PREFIX,
+        "key": served.key,
+        "openapi": f"{served.base_url}/openapi.json",
+        "pid": Number(str(served.pid)),
+    }
 
 
-def _show_served(session: Session, served: "ServedSandbox", document: JsonValue) -> None:
-    fields = (*flatten(document), ("store", str(session.sandbox_folder)))
-    session.show(View(document, served.base_url, fields))
+def _show_served(session: Session, served: "ServedSandbox", document: dict[str, JsonValue]) -> None:
+    session.show(View(document, served.base_url, {**document, "store": str(session.sandbox_folder)}))
     session.console.note("sandbox", "built in, no real money; press Ctrl-C to stop it", word="sandbox")
     session.console.note(
         "next",
@@ -147,7 +144,7 @@ def _status_view(session: Session) -> View:
     served = find_server(session.sandbox_folder)
     at, pid = (served.base_url, served.pid) if served else (None, None)
     document = as_json({"store": str(session.sandbox_folder), "served_at": at, "pid": pid, **found})
-    return View(document, str(found["identity"]), flatten(document))
+    return View(document, str(found["identity"]), document)
 
 
 def _refuse_elsewhere(session: Session) -> None:

@@ -22,7 +22,7 @@ def show(context: typer.Context) -> None:
     from escrowctl.commands.config import find_paths  # noqa: PLC0415
     from escrowctl.contract.json import JsonValue, Number  # noqa: PLC0415
     from escrowctl.journal.sqlite.schema import VERSION as JOURNAL_FORMAT  # noqa: PLC0415
-    from escrowctl.output.view import View, text_of  # noqa: PLC0415
+    from escrowctl.output.view import View  # noqa: PLC0415
 
     session = session_of(context)
     paths = find_paths(session)
@@ -33,4 +33,4 @@ def show(context: typer.Context) -> None:
         **{name: paths[name] for name in ("config", "journal", "cache")},
         "journal_format": Number(str(JOURNAL_FORMAT)),
     }
-    session.show(View(found, __version__, tuple((name, text_of(value)) for name, value in found.items())))
+    session.show(View(found, __version__, found))

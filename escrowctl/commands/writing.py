@@ -137,7 +137,7 @@ def view_rehearsed(session: Session, request: "WriteRequest") -> View:
     if known is not None:
         note_replayed(session, known)
         name = known.sent.name
-        return View({"dry_run": True, "replays": name}, None, (("replays", name),), named={"id": request.resource_id})
+        return View({"dry_run": True, "replays": name}, None, {"replays": name}, named={"id": request.resource_id})
     if session.service.caps and request.is_capped and request.money is None:
         session.console.note("caps", "the caps were not checked: for that, escrowctl reads the amount from the service")
     session.console.note("dry_run", "dry run: every check on this machine passed. This would be sent; nothing was sent")
@@ -151,8 +151,8 @@ def view_rehearsed(session: Session, request: "WriteRequest") -> View:
         "headers": dict(headers),
         "body": body,
     }
-    fields = (("method", outgoing.method), ("url", outgoing.url), *headers, ("body", body or ""))
-    return View(document, id=None, fields=fields, named={"id": request.resource_id, "url": outgoing.url})
+    shown: JsonValue = {"method": outgoing.method, "url": outgoing.url, **dict(headers), "body": body or ""}
+    return View(document, None, shown, named={"id": request.resource_id, "url": outgoing.url})
 
 
 def ask_on_record(session: Session, operation: Operation, body: str | None, *, yes: bool) -> "Confirm":

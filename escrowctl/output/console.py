@@ -296,9 +296,9 @@ class Console:
         elif view.line is not None:
             self.data(safe(view.line))
         else:
-            from escrowctl.output import terminal
+            from escrowctl.output.outline import render_fields
 
-            self.data(terminal.render_fields(view, **self._terminal()))
+            self.data(render_fields(view, **self._terminal()))
 
     def _show_document(self, document: "JsonValue") -> None:
         """Write JSON; for a person, one value a line."""

@@ -9,8 +9,9 @@ from datetime import datetime
 from io import StringIO
 from typing import NamedTuple
 
+from escrowctl.contract.json import JsonValue
 from escrowctl.output.plain import safe
-from escrowctl.output.view import Listing, View
+from escrowctl.output.view import Listing, View, text_of
 from escrowctl.runtime import ago
 
 _WHOLE = frozenset({"id", "entry"})
@@ -27,7 +28,7 @@ GAP = 2
 _LEAST_IMPORTANT = ("profile", "reference", "created", "sent", "events", "operation")
 """What goes first where there is no room; what is not among these stays, and so does what tells rows apart."""
 
-_COMFORT, _NARROWEST = 24, 8
+_COMFORT, NARROWEST = 24, 8
 """How wide a column must be for it to be read without effort, and at all."""
 
 _LONGEST_CODE = 8
@@ -53,23 +54,6 @@ class Column(NamedTuple):
         return max(*map(measure, self.header.split()), cells if self.whole else min(cells, wanted))
 
 
-def render_fields(view: View, *, now: datetime, width: int, color: bool) -> str:
-    """Return one record as two columns, long values folded, the id never cut; times say how long ago they were."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True, style="bold" if color else "")
-    table.add_column(overflow="fold")
-    for name, value in view.fields:
-        when = _relative(value, now)
-        shown = f"{value}   {when}" if when else safe(value)
-        table.add_row(Text(safe(name)), Text(shown, no_wrap=value == view.id))
-    names = max((measure(safe(name)) for name, _ in view.fields), default=0)
-    needed = names + 2 + measure(safe(view.id or ""))
-    return _print(table, width=max(width, needed, names + GAP + _NARROWEST), color=color)
-
-
 def render_listing(listing: Listing, *, now: datetime, width: int, color: bool) -> tuple[str, tuple[str, ...]]:
     """Return a table with a header, and the names of the columns that there was no room for.
 
@@ -77,12 +61,18 @@ def render_listing(listing: Listing, *, now: datetime, width: int, color: bool) 
     are shown as how long ago they were. Columns that were chosen are all
     shown. A terminal too narrow for the ids gets longer lines: a complete id can be copied.
     """
+    everything = [
+        make_column(name, [read_out(view.named.get(name)) for view in listing.views], now) for name in listing.columns
+    ]
+    columns, hidden = (everything, ()) if listing.chosen else fit(everything, width, _keys(everything, listing.keys))
+    return render_table(columns, width, color=color), hidden
+
+
+def render_table(columns: list[Column], width: int, *, color: bool) -> str:
+    """Return a table with a header, wider than `width` where nothing could be folded any further."""
     from rich.table import Table
     from rich.text import Text
 
-    cells_of = zip(*(view.row(listing.columns) for view in listing.views), strict=True)
-    everything = [_column(name, list(cells), now) for name, cells in zip(listing.columns, cells_of, strict=True)]
-    columns, hidden = (everything, ()) if listing.chosen else fit(everything, width, _keys(everything, listing.keys))
     widths = share(columns, width)
     table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="bold" if color else "")
     for column, cells in zip(columns, widths, strict=True):
@@ -90,7 +80,7 @@ def render_listing(listing: Listing, *, now: datetime, width: int, color: bool) 
         table.add_column(header, width=cells, overflow="fold")
     for row in zip(*(_placed(column, cells) for column, cells in zip(columns, widths, strict=True)), strict=True):
         table.add_row(*(Text(cell, no_wrap=column.whole) for column, cell in zip(columns, row, strict=True)))
-    return _print(table, width=max(width, sum(widths) + GAP * len(widths)), color=color), hidden
+    return print_block(table, width=max(width, sum(widths) + GAP * len(widths)), color=color)
 
 
 def render_row(view: View, widths: tuple[int, ...], now: datetime, *, color: bool) -> tuple[str, str, tuple[int, ...]]:
@@ -98,7 +88,7 @@ def render_row(view: View, widths: tuple[int, ...], now: datetime, *, color: boo
     row, and the widths for the next. A cell that is wider than the first row's pushes the others aside.
     """
     names = tuple(view.named)
-    cells = [_prepare(name, [cell], now)[0] for name, cell in zip(names, view.row(names), strict=True)]
+    cells = [_prepare(name, [read_out(view.named[name])], now)[0] for name in names]
     if widths:
         return "", _pad(cells, widths), widths
     widths = tuple(max(measure(name), measure(cell)) for name, cell in zip(names, cells, strict=True))
@@ -106,12 +96,20 @@ def render_row(view: View, widths: tuple[int, ...], now: datetime, *, color: boo
     return f"\x1b[1m{header}\x1b[0m" if color else header, _pad(cells, widths), widths
 
 
+def read_out(value: JsonValue) -> str:
+    """Return a value as a person reads it: an array of plain values with commas, the rest as `text_of` has it."""
+    if isinstance(value, list) and value and not any(isinstance(item, dict | list) for item in value):
+        return ", ".join(text_of(item) for item in value)
+    return text_of(value)
+
+
 def _pad(cells: list[str], widths: tuple[int, ...]) -> str:
     padded = [cell + " " * (width - measure(cell)) for cell, width in zip(cells, widths, strict=True)]
     return (" " * GAP).join(padded).rstrip()
 
 
-def _column(name: str, cells: list[str], now: datetime) -> Column:
+def make_column(name: str, cells: list[str], now: datetime) -> Column:
+    """Return a column with its cells in the form that is easiest to read."""
     shown = tuple(_prepare(name, cells, now))
     return Column(name, _header(name), shown, whole=name in _WHOLE | _AMOUNTS | _TIMES)
 
@@ -130,7 +128,7 @@ def _placed(column: Column, width: int) -> Iterator[str]:
 def _prepare(name: str, cells: list[str], now: datetime) -> list[str]:
     """Return a column's cells in the form that is easiest to read; other values stay unchanged."""
     if name in _TIMES:
-        return [_relative(cell, now) or safe(cell) for cell in cells]
+        return [relative(cell, now) or safe(cell) for cell in cells]
     if name in _AMOUNTS:
         return _align([safe(cell) for cell in cells])
     return [safe(cell) for cell in cells]
@@ -146,7 +144,7 @@ def _align(amounts: list[str]) -> list[str]:
     ]
 
 
-def _relative(text: str, now: datetime) -> str | None:
+def relative(text: str, now: datetime) -> str | None:
     """Return how long ago a timestamp was, or None for any other text."""
     if not _TIMESTAMP.fullmatch(text):
         return None
@@ -157,7 +155,8 @@ def _relative(text: str, now: datetime) -> str | None:
         return None
 
 
-def _print(table: object, *, width: int, color: bool) -> str:
+def print_block(block: object, *, width: int, color: bool) -> str:
+    """Return what rich prints of a renderable, without spaces at the ends of lines."""
     from rich.console import Console
 
     target = StringIO()
@@ -172,7 +171,7 @@ def _print(table: object, *, width: int, color: bool) -> str:
         emoji=False,
         legacy_windows=False,
     )
-    console.print(table)
+    console.print(block)
     return "\n".join(line.rstrip() for line in target.getvalue().splitlines())
 
 
@@ -181,11 +180,11 @@ def fit(columns: list[Column], width: int, keys: Container[str]) -> tuple[list[C
 
     Before anything goes, the currency is put behind the amount.
     """
-    if _needed(columns, _COMFORT) > width:
+    if needed(columns, _COMFORT) > width:
         columns = _with_currency_behind_amount(columns)
     hidden = []
     for name in _LEAST_IMPORTANT:
-        if _needed(columns, _COMFORT) > width and name not in keys and any(column.name == name for column in columns):
+        if needed(columns, _COMFORT) > width and name not in keys and any(column.name == name for column in columns):
             columns = [column for column in columns if column.name != name]
             hidden.append(name)
     return columns, tuple(hidden)
@@ -205,7 +204,7 @@ def share(columns: list[Column], width: int) -> list[int]:
 
     Together they are wider than `width` where nothing could be folded any further.
     """
-    floor = _COMFORT if _needed(columns, _COMFORT) <= width else _NARROWEST
+    floor = _COMFORT if needed(columns, _COMFORT) <= width else NARROWEST
     widths = [column.at_least(floor) for column in columns]
     spare = width - _sum(widths)
     while spare > 0:
@@ -225,7 +224,8 @@ def measure(text: str) -> int:
     return cell_len(text)
 
 
-def _needed(columns: list[Column], floor: int) -> int:
+def needed(columns: list[Column], floor: int) -> int:
+    """Return how wide columns are together where those that fold are at least `floor` wide, if their cells are."""
     return _sum(column.at_least(floor) for column in columns)
 
 

@@ -19,22 +19,31 @@ _PLAIN_KEY = re.compile(r'[^\s."\\](?:[^."\\]*[^\s."\\])?')
 class View(NamedTuple):
     """One record, or another result, to show.
 
-    `document` is what `--json` prints; `id` what `-q` prints (None: it is not known); `fields`
-    are the name and value lines of a pipe and a terminal. `line`, if given, takes their place on a
+    `document` is what `--json` prints; `id` what `-q` prints (None: it is not known); `shown` is the
+    object whose names and values a pipe and a terminal show. `line`, if given, takes its place on a
     terminal. `named` are the fields that columns and `--fields` go by; `record` is what the JSON
     Pointers of `--fields` point into, and `outcome` is added to a line of several. `whole`: a
-    document of any shape, which is JSON in every format; `items` are what is in it where it is a list.
+    document of any shape, which is JSON unless a table or CSV is asked for; `items` are what is in it
+    where it is a list. `chosen`: `named` has what `--fields` names, each a line.
     """
 
     document: JsonValue
     id: str | None
-    fields: tuple[tuple[str, str], ...] = ()
+    shown: JsonValue = None
     line: str | None = None
     named: Mapping[str, JsonValue] = MappingProxyType({})
     record: JsonValue = None
     outcome: str | None = None
     whole: bool = False
     items: "tuple[View, ...] | None" = None
+    chosen: bool = False
+
+    @property
+    def fields(self) -> tuple[tuple[str, str], ...]:
+        """The names and texts that a pipe shows."""
+        if self.chosen:
+            return tuple((name, text_of(value)) for name, value in self.named.items())
+        return flatten(self.shown)
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -57,12 +66,7 @@ class View(NamedTuple):
         """Return the view of these fields alone, null where there is no such field."""
         chosen = {name: self._find(name) for name in names}
         outcome = {"outcome": self.outcome} if self.outcome is not None else {}
-        return View(
-            document={**outcome, **chosen},
-            id=self.id,
-            fields=tuple((name, text_of(value)) for name, value in chosen.items()),
-            named=chosen,
-        )
+        return View(document={**outcome, **chosen}, id=self.id, shown=chosen, named=chosen, chosen=True)
 
     def row(self, columns: tuple[str, ...]) -> tuple[str, ...]:
         """Return the cells under these columns."""
@@ -97,12 +101,13 @@ def view_record(record: Record, resource_id: str | None = None, *, raw: bool) ->
     """Return the view of a record: the service's own document (`raw`: in its envelope), and the located fields."""
     named = record.located._replace(id=record.located.id or resource_id)
     document = record.document if raw else record.value
-    return View(document, named.id, flatten(document), named=named._asdict(), record=record.value)
+    return View(document, named.id, document, named=named._asdict(), record=record.value)
 
 
 def flatten(value: JsonValue) -> tuple[tuple[str, str], ...]:
     """Return a record as dotted names and texts, in the record's order; nothing is left out.
 
+    Arrays of objects have numbers in their names, from 0; other arrays are JSON.
     No two places have the same name: a key that could be taken for another, or for several (empty,
     with a dot, with what does not print), is quoted, as JSON text.
     """
@@ -123,11 +128,21 @@ def text_of(value: JsonValue) -> str:
 
 
 def _walk(prefix: str, value: JsonValue) -> Iterator[tuple[str, str]]:
-    if isinstance(value, dict) and value and len(prefix) <= _MOST_NAME_CHARS:
-        for key, item in value.items():
-            yield from _walk(f"{prefix}.{_name(key)}" if prefix else _name(key), item)
+    items = list_items(value) if len(prefix) <= _MOST_NAME_CHARS else []
+    if items:
+        for name, item in items:
+            yield from _walk(f"{prefix}.{name}" if prefix else name, item)
     else:
         yield prefix or "value", text_of(value)
+
+
+def list_items(value: JsonValue) -> list[tuple[str, JsonValue]]:
+    """Return what an object holds, by name (quoted if needed), or an array of objects, by number; else nothing."""
+    if isinstance(value, dict):
+        return [(_name(key), item) for key, item in value.items()]
+    if isinstance(value, list) and all(isinstance(item, dict) and item for item in value):
+        return [(str(number), item) for number, item in enumerate(value)]
+    return []
 
 
 def _name(key: str) -> str:

@@ -180,3 +180,85 @@ def test_two_forms_of_output_are_refused(form: str, other: str, run: Run) -> Non
 
     assert [(result.code, result.out) for result in results] == [(2, "")] * 2
     assert all("cannot be combined" in result.err for result in results)
+
+
+NESTED = b"""{"id":"tx_1","amount":{"value":"1.50","currency":"EUR"},"tags":["a","b, c"],"none":[],
+ "legs":[{"to":"usr_1","amount":"1.5"},{"to":"usr_2","amount":"100","fee":2}],
+ "parties":[{"name":"Ann","roles":[{"role":"payer"}]}]}"""
+
+
+def test_nested_record_is_indented_lines_and_tables_at_a_terminal(service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(json_reply(NESTED))
+
+    shown = run("tx", "get", "tx_1", "--color", "never", terminal=True).out
+
+    assert shown.splitlines() == [
+        "id          tx_1",
+        "amount",
+        "  value     1.50",
+        "  currency  EUR",
+        "tags        a, b, c",
+        "none        []",
+        "legs",
+        "  to     amount  fee",
+        "  usr_1     1.5",
+        "  usr_2   100    2",
+        "parties",
+        "  0",
+        "    name    Ann",
+        "    roles",
+        "      role",
+        "      payer",
+    ]
+
+
+def test_nested_record_has_a_line_for_each_value_in_a_pipe(service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(json_reply(NESTED))
+
+    assert run("tx", "get", "tx_1").out.splitlines()[3:] == [
+        'tags\t["a","b, c"]',
+        "none\t[]",
+        "legs.0.to\tusr_1",
+        "legs.0.amount\t1.5",
+        "legs.1.to\tusr_2",
+        "legs.1.amount\t100",
+        "legs.1.fee\t2",
+        "parties.0.name\tAnn",
+        "parties.0.roles.0.role\tpayer",
+    ]
+    assert run("tx", "get", "tx_1", "--json").json["legs"][1] == {"to": "usr_2", "amount": "100", "fee": 2}
+
+
+@pytest.mark.parametrize("words", [("journal", "show", "j1"), ("sandbox", "status")])
+def test_own_records_show_no_json_of_arrays_at_a_terminal(words: tuple[str, ...], run: Run) -> None:
+    assert run("--sandbox", *CREATE).code == 0
+
+    shown = run("--sandbox", *words, terminal=True).out
+
+    assert "[{" not in shown
+    assert ("attempt 1" in shown) or ("held" in shown)
+
+
+def test_table_with_too_many_columns_becomes_lines(
+    service_and_run: ServiceAndRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = ",".join(f'"column_{number}":"{number}"' for number in range(30))
+    _server, run = service_and_run(json_reply(f'{{"id":"x","rows":[{{{cells}}}]}}'.encode()))
+    columns_at(80, monkeypatch)
+
+    lines = run("tx", "get", "x", "--color", "never", terminal=True).out.splitlines()
+
+    assert (lines[3].split(), len(lines), max(map(len, lines)) <= 80) == (["column_0", "0"], 33, True)
+
+
+def test_array_of_words_in_a_list_is_words_at_a_terminal(service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(json_reply(b'[{"id":"wh_1","url":"https://a.example","events":["a.b","c.d"]}]'))
+
+    assert "a.b, c.d" in run("webhook", "list", terminal=True).out
+    assert '["a.b","c.d"]' in run("webhook", "list").out
+
+
+def test_deep_record_is_shown(service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(json_reply(b'{"a":' * 20 + b'"end"' + b"}" * 20))
+
+    assert '"end"' in run("tx", "get", "x", terminal=True).out

@@ -28,7 +28,8 @@ UNUSED_BY_ONE_READ = (
         "escrowctl.contract.money",
         "escrowctl.contract.paths",
     ),
-    *("escrowctl.output.errors", "escrowctl.output.terminal", "escrowctl.client.trace", "escrowctl.prompt"),
+    *("escrowctl.output.errors", "escrowctl.output.terminal", "escrowctl.output.outline"),
+    *("escrowctl.client.trace", "escrowctl.prompt"),
     *("escrowctl.journal", "escrowctl.sandbox", "escrowctl.writes"),
 )
 UNUSED_BY_A_CREATE = (

@@ -43,8 +43,8 @@ from escrowctl.contract.operations import (
 )
 from escrowctl.contract.record import make_record
 from escrowctl.errors import EscrowctlError, Outcome
-from escrowctl.output import plain, terminal
-from escrowctl.output.view import Listing, View, flatten
+from escrowctl.output import outline, plain, terminal
+from escrowctl.output.view import Listing, View
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
 from escrowctl.writes import outcome
@@ -367,14 +367,14 @@ def examine_read(wire: Connection, operation: Operation, *, to_terminal: bool) -
 def view_of(value: Any) -> View:
     located = make_record(value, pointers=SERVICE.pointers, noun="transaction").located
     named = {"id": located.id, "status": located.status, "amount": located.amount, "currency": located.currency}
-    return View(value, located.id, flatten(value), named={**named, "created": located.created})
+    return View(value, located.id, value, named={**named, "created": located.created})
 
 
 def show(value: Any, *, to_terminal: bool) -> None:
     view = view_of(value)
     plain.render_rows(view.fields)
     if to_terminal and len(view.fields) < 300:
-        terminal.render_fields(view, now=NOW, width=100, color=False)
+        outline.render_fields(view, now=NOW, width=100, color=False)
 
 
 # A strict reader that shares nothing with ours

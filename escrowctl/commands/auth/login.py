@@ -237,13 +237,9 @@ def _report(session: Session, account: Account, *, store: str, checked: bool, ma
         "key_store": store,
         "checked": checked,
     }
-    fields = (
-        ("profile", account.name),
-        ("base_url", account.origin.base_url),
-        ("mode", account.mode),
-        ("key", f"stored in {store}, {'accepted by the service' if checked else 'not checked'}"),
-    )
-    session.show(View(document, account.name, fields))
+    key = f"stored in {store}, {'accepted by the service' if checked else 'not checked'}"
+    shown = {name: document[name] for name in ("profile", "base_url", "mode")}
+    session.show(View(document, account.name, {**shown, "key": key}))
     if made_default:
         session.console.note("default", f"{account.name} is now the default profile: commands without -p use it")
     note_variables(session)

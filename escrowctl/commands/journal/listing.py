@@ -12,7 +12,7 @@ from escrowctl.errors import EscrowctlError, bad_value
 from escrowctl.journal.fields import view
 from escrowctl.journal.model import Entry, Selection, State, parse_entry_name
 from escrowctl.journal.totals import Group, Sums, add_up
-from escrowctl.output.view import Listing, View, flatten
+from escrowctl.output.view import Listing, View
 from escrowctl.runtime import timestamp
 from escrowctl.session import Session, session_of
 
@@ -150,7 +150,7 @@ def view_row(entry: Entry) -> View:
 def view_entry(entry: Entry) -> View:
     """Return an entry with everything that is kept of it."""
     document = _document(entry)
-    return View(document, entry.name, flatten(document), named=document, record=document)
+    return View(document, entry.name, document, named=document, record=document)
 
 
 def view_resolved(entry: Entry) -> View:
@@ -158,7 +158,7 @@ def view_resolved(entry: Entry) -> View:
     document, money = _document(entry), entry.intent.money
     parts = (entry.name, entry.intent.verb, str(money or ""), entry.record_id or "", describe_state(entry))
     line = "   ".join(part for part in parts if part)
-    return View(document, entry.name, flatten(document), line=line, named=_named(entry), record=document)
+    return View(document, entry.name, document, line=line, named=_named(entry), record=document)
 
 
 def describe_state(entry: Entry) -> str:

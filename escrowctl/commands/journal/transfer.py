@@ -19,7 +19,7 @@ from escrowctl.journal.storage import ACCEPT_HEAD, head_of
 from escrowctl.journal.transfer import merge, read_archive, restore, write_archive
 from escrowctl.journal.verification import Verification, verify
 from escrowctl.output.plain import render_csv
-from escrowctl.output.view import View, flatten
+from escrowctl.output.view import View
 from escrowctl.runtime import timestamp
 from escrowctl.session import Session, session_of
 
@@ -48,7 +48,7 @@ def init(context: typer.Context) -> None:
     document = {"journal_id": journal.journal_id, "path": journal.storage.where, "created": not exists}
     if exists:
         session.console.note("exists", "this journal exists already; it was not changed")
-    session.show(View(as_json(document), journal.journal_id, flatten(as_json(document))))
+    session.show(View(as_json(document), journal.journal_id, as_json(document)))
 
 
 def verify_journal(
@@ -83,7 +83,7 @@ def verify_journal(
     document = as_json({"journal_id": storage.journal_id, "sound": True, **counts, "head": found.head.digest})
     if head is not None:
         session.console.note("head", f"the journal matches the head in {_name(head)}")
-    session.show(View(document, storage.journal_id, flatten(document)))
+    session.show(View(document, storage.journal_id, document))
 
 
 def _not_as_written(found: Verification, path: str) -> EscrowctlError:
@@ -167,7 +167,7 @@ def import_file(
     taken = restore(journal.storage, archive) if whole else merge(journal.storage, archive, at=at)
     document = as_json({"journal_id": archive.journal_id, **taken._asdict()})
     done = f"{taken.added} added, {taken.updated} updated, {taken.known} already known"
-    session.show(View(document, archive.journal_id, flatten(document), line=f"{archive.journal_id}   {done}"))
+    session.show(View(document, archive.journal_id, document, line=f"{archive.journal_id}   {done}"))
     if whole:
         session.console.note(
             "restored",

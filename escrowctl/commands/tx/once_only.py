@@ -13,7 +13,7 @@ from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.contract.money import Money, parse_amount
 from escrowctl.contract.operations import Operation
 from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, about, bad_value, command
-from escrowctl.output.view import View, flatten
+from escrowctl.output.view import View
 from escrowctl.prompt import confirmation_needed
 from escrowctl.session import Session
 from escrowctl.writes.kinds import kind_of
@@ -114,7 +114,7 @@ def _rehearse_each(
             if error.code is not ErrorCode.ALREADY_DONE or not how.skip_done:
                 raise
             session.console.note(f"already_{operation.done}", f"{error.message} It would be skipped")
-            return View({"id": resource_id, "dry_run": True}, resource_id, (("id", resource_id),))
+            return View({"id": resource_id, "dry_run": True}, resource_id, {"id": resource_id})
 
     if several:
         run_several(session, ids, view)
@@ -185,14 +185,14 @@ def _view(resource_id: str, result: "WriteResult") -> View:
     }
     before, after = result.status_before or "?", result.status_after or "?"
     line = f"{resource_id}   {before} -> {after}   {_how_verified(result)}"
-    return View(document, resource_id, flatten(document), line=line, named={"id": resource_id, **read}, record=document)
+    return View(document, resource_id, document, line=line, named={"id": resource_id, **read}, record=document)
 
 
 def _as_line(view: View) -> View:
     """Return the view of one of several, with its outcome."""
     assert isinstance(view.document, dict)
     document = {"id": view.id, "outcome": "done", **view.document}
-    return view._replace(document=document, fields=flatten(document), record=document, outcome="done")
+    return view._replace(document=document, shown=document, record=document, outcome="done")
 
 
 def _how_verified(result: "WriteResult") -> str:

@@ -14,7 +14,7 @@ from escrowctl.contract.record import is_another, make_record
 from escrowctl.errors import ONLY_READ, ErrorCode, EscrowctlError, command
 from escrowctl.journal.accounts import account_of
 from escrowctl.journal.model import POSSIBLE_STATES, Entry, Selection
-from escrowctl.output.view import Listing, View, flatten
+from escrowctl.output.view import Listing, View
 from escrowctl.session import Session
 from escrowctl.writes.kinds import kind_of
 
@@ -53,7 +53,7 @@ class Escrow(NamedTuple):
         created = self.first.sent_at if intent.operation == CREATE_TRANSACTION.name else None
         values = (self.amount, self.currency, self.status, created, self.released, intent.reference, self.first.name)
         named: dict[str, JsonValue] = dict(zip(COLUMNS, (self.id, *values), strict=True))
-        return View(named, self.id, flatten(named), named=named, record=named)
+        return View(named, self.id, named, named=named, record=named)
 
 
 def entries_here(session: Session, selection: Selection) -> Iterator[Entry]:

@@ -107,5 +107,5 @@ def _view(session: Session, resource_id: str, result: "WriteResult") -> View:
     """Return the record in the reply; where the reply was empty, as it reads now."""
     record = result.record or result.after
     if record is None:
-        return View({"id": resource_id}, resource_id, fields=(("id", resource_id),))
+        return View({"id": resource_id}, resource_id, {"id": resource_id})
     return view_record(record, resource_id, raw=session.options.raw)

@@ -14,7 +14,7 @@ from escrowctl.contract.json import JsonValue
 from escrowctl.contract.operations import GET_TRANSACTION, RELEASE_TRANSACTION
 from escrowctl.contract.record import Record, is_another
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_value, command
-from escrowctl.output.view import View, flatten, view_record
+from escrowctl.output.view import View, view_record
 from escrowctl.runtime import timestamp
 from escrowctl.session import Session, session_of
 
@@ -124,7 +124,7 @@ class _Change(NamedTuple):
             "status_after": self.status,
         }
         line = f"{at[11:19]}Z  {self.id}  {self}"
-        return View(named, self.id, flatten(named), line=line, named=named, record=self.record.value)
+        return View(named, self.id, named, line=line, named=named, record=self.record.value)
 
 
 class _Following:

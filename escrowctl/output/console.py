@@ -124,8 +124,8 @@ class Console:
             if hidden:
                 names = " and ".join(filter(None, [", ".join(hidden[:-1]), hidden[-1]]))
                 width = terminal_state["width"]
-                lacking = f"the terminal ({width} characters wide) has no room for these columns: {names}"
-                self.note("hidden", f"{lacking}. Use --fields or --json")
+                lacking = f"a line of {width} characters has no room for these columns: {names}"
+                self.note("hidden", f"{lacking}. Use --fields, --csv or --json")
         else:
             self.data(render_rows(view.row(listing.columns) for view in listing.views))
 

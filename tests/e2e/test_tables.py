@@ -106,8 +106,8 @@ def wide(program: Program, serve: Serve, resource_id: str = "tx_7K2M9QHD") -> Pr
         (
             80,
             "ENTRY SENT OPERATION STATE AMOUNT ID",
-            "note: the terminal (80 characters wide) has no room for these columns: profile and reference. "
-            "Use --fields or --json",
+            "note: a line of 80 characters has no room for these columns: profile and reference. "
+            "Use --fields, --csv or --json",
         ),
         (100, "ENTRY SENT OPERATION STATE AMOUNT ID REFERENCE PROFILE", None),
         (120, " ".join(COLUMNS), None),

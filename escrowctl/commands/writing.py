@@ -128,7 +128,8 @@ def rehearse(session: Session, request: "WriteRequest") -> None:
 
     Raises EscrowctlError as the write would.
     """
-    session.show(view_rehearsed(session, request))
+    # Its fields are not those of a record: --fields does not choose among them.
+    session.show(view_rehearsed(session, request)._replace(named={}))
 
 
 def view_rehearsed(session: Session, request: "WriteRequest") -> View:

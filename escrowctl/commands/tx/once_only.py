@@ -109,7 +109,8 @@ def _rehearse_each(
     def view(resource_id: str) -> View:
         request = request_once_only(operation, resource_id, how.body, options)
         try:
-            return view_rehearsed(session, request._replace(money=money))
+            with about(resource_id):
+                return view_rehearsed(session, request._replace(money=money))
         except EscrowctlError as error:
             if error.code is not ErrorCode.ALREADY_DONE or not how.skip_done:
                 raise

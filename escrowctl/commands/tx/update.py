@@ -67,7 +67,8 @@ def update_one(
         return request_update(resource_id, body, options, found=found, operation=operation)
 
     if dry_run:
-        rehearse(session, request_for(None))
+        with about(resource_id):
+            rehearse(session, request_for(None))
         return
     session.service.refuse_key(*request_for(None).texts)
     session.console.note("observed", "PUT /transactions/:id is an undocumented call: its effect is not known")

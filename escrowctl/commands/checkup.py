@@ -76,7 +76,7 @@ class _Checkup:
     def why_not_saved(self) -> str:
         """Why there was nothing to save."""
         if self._session.options.sandbox or self._choice is None or self._choice.profile_name is None:
-            return "nothing is saved: no profile is in use to save it in; escrowctl auth login creates one"
+            return f"nothing is saved: no profile is in use; {self._session.program} auth login creates one"
         return "nothing is saved: nothing new is certain"
 
     def save(self, findings: list[Finding]) -> dict[str, str]:
@@ -119,7 +119,7 @@ class _Checkup:
             yield finding
             yield from self._check_choice(self._choice) if self._choice else skip("no service is known", "key")
         files = settings.list_files(resolver, self._choice, environ)
-        yield from settings.check_files(resolver, self._session.folders, files)
+        yield from settings.check_files(resolver, files)
         if self._choice is None:
             yield from skip("no service is known", "proxy", "settings")
             return
@@ -172,7 +172,8 @@ class _Checkup:
             yield fail("tls", probe.error)
         elif probe.exchange is not None:
             proxy = find_proxy_name(self._session.runtime.environ) if service.network.proxy else None
-            yield from network.check_way(probe.exchange, service, proxy_name=proxy, now=probe.at)
+            hints = probe.error.hints if probe.error else ()
+            yield from network.check_way(probe.exchange, service, proxy_name=proxy, hints=hints, now=probe.at)
 
     def _check_answers(self, service: "Service", probes: list[answers.Probe], *, reached: bool) -> Iterator[Finding]:
         if not reached:
@@ -212,7 +213,6 @@ class _Checkup:
             yield from skip("the service was not reached", *FIELDS)
             return
         try:
-            service.refuse_key(resource_id)
             with self._session.open_reader(service) as reader:
                 record = reader.read(GET_TRANSACTION, resource_id)
             entries = self._session.journal_to_read.find_created([resource_id]) if self._has_journal else []
@@ -226,33 +226,35 @@ class _Checkup:
 
 
 def _show(session: Session, findings: Sequence[Finding]) -> None:
-    """Show the findings; at a terminal their hints are separate lines, which can be copied."""
+    """Show the findings; those of a table have their hints as separate lines, which can be copied."""
     options = session.options
     shown = [one for one in findings if not (options.quiet and one.verdict in _IN_ORDER)]
     views = tuple(_view(session, one) for one in shown)
     checks: list[JsonValue] = [view.document for view in views]
     # -q decides what is shown; it is not a matter of ids.
     options.quiet = False
-    at_terminal = session.runtime.stdout.isatty() and not options.json
-    if shown or options.json:
+    has_cells = options.json or options.raw or options.csv or not session.runtime.stdout.isatty()
+    is_table = options.table or not has_cells
+    if shown or options.json or options.raw:
         document: JsonValue = {"checks": checks, "ok": not _failed(findings)}
-        session.console.show_listing(Listing(_COLUMNS if at_terminal else (*_COLUMNS, "hint"), views, document))
-    for one in shown if at_terminal else ():
+        session.console.show_listing(Listing(_COLUMNS if is_table else (*_COLUMNS, "hint"), views, document))
+    for one in shown if is_table else ():
         if one.verdict is not Verdict.FAILED:
             for hint in hint_lines(tuple(_labelled(one)), session.invocation):
                 session.console.note("hint", hint, word="hint")
 
 
 def _view(session: Session, finding: Finding) -> View:
-    hint = "\n".join(hint_lines(finding.hints, session.invocation)) or None
+    # Each alone: hints that are lines together are aligned.
+    hints = [line for hint in finding.hints for line in hint_lines((hint,), session.invocation)]
     star = session.keys.star
     document: dict[str, JsonValue] = {
         "name": finding.name,
         "verdict": finding.verdict.value,
         "finding": star(finding.finding),
-        "hint": star(hint),
+        "hint": star("\n".join(hints) or None),
     }
-    named = {"check": finding.name, **document, "hint": star(hint.replace("\n", "; ")) if hint else None}
+    named = {"check": finding.name, **document, "hint": star("; ".join(hints))}
     return View(document, finding.name, named=named, record=document)
 
 

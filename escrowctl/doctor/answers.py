@@ -191,11 +191,11 @@ def _advise(service: Service, error: EscrowctlError) -> tuple[Hint, ...]:
         return () if error.hints or request is None else (Hint(f"ask the service's support about request {request}"),)
     if service.profile is None:
         return ()
-    return (Hint(f"escrowctl auth login -p {service.profile}", "to store another key"),)
+    return (command(f"auth login -p {service.profile}", "to store another key", bare=True),)
 
 
 def _set(service: Service, prefix: str) -> tuple[Hint, ...]:
     if service.profile is not None:
         return (command(f"config set api_prefix {prefix}"),)
-    url = service.origin.base_url
-    return (Hint(f"escrowctl auth login --base-url {url} --api-prefix {prefix}", "only a profile has a prefix"),)
+    line = f"auth login --base-url {service.origin.base_url} --api-prefix {prefix}"
+    return (command(line, "only a profile has a prefix", bare=True),)

@@ -7,7 +7,6 @@ from datetime import datetime
 from urllib.parse import urlsplit
 
 from escrowctl.client.http import Exchange, Fault, Tls
-from escrowctl.client.problem import connection_hint
 from escrowctl.client.transport import resolve_name
 from escrowctl.config.origin import Origin, find_proxy, find_proxy_name, hide_userinfo
 from escrowctl.config.service import Service
@@ -59,50 +58,39 @@ def _is_address(host: str) -> bool:
     return True
 
 
-def check_way(exchange: Exchange, service: Service, *, proxy_name: str | None, now: datetime) -> Iterator[Finding]:
-    """Check how far a request got. `proxy_name` is the variable that names the proxy, None without one."""
-    origin = service.origin
-    if exchange.peer is None:
-        where = f"the proxy from {proxy_name}" if proxy_name else str(origin)
-        hints = (
-            _correct_proxy(origin, proxy_name) if proxy_name else (connection_hint(service, _describe_fault(exchange)),)
-        )
+def check_way(
+    exchange: Exchange, service: Service, *, proxy_name: str | None, hints: tuple[Hint, ...], now: datetime
+) -> Iterator[Finding]:
+    """Check how far a request got.
+
+    `proxy_name` is the variable that names the proxy, None without one; `hints` say what to do where it failed.
+    """
+    peer = exchange.peer
+    if peer is None:
+        where = f"the proxy from {proxy_name}" if proxy_name else str(service.origin)
         yield Finding("tcp", Verdict.FAILED, f"{where}: {_describe_fault(exchange)}", hints)
         yield from skip("no connection", "tls")
         return
-    connected = f"connected to {exchange.peer.address}{f' (the proxy from {proxy_name})' if proxy_name else ''}"
+    connected = f"connected to {peer.address}{f' (the proxy from {proxy_name})' if proxy_name else ''}"
     if exchange.fault is Fault.PROXY:
-        refused = f"{connected}, which refused: {exchange.detail}"
-        yield Finding("tcp", Verdict.FAILED, refused, _correct_proxy(origin, proxy_name))
+        why = exchange.detail.removeprefix(f"{exchange.proxy}: ")
+        yield Finding("tcp", Verdict.FAILED, f"{connected}, which refused: {why}", hints)
         yield from skip("no connection to the service", "tls")
         return
     yield Finding("tcp", Verdict.OK, connected)
-    if origin.scheme == "http":
+    if service.origin.scheme == "http":
         yield from skip("plain http, to loopback only", "tls")
+    elif peer.tls is None:
+        yield Finding("tls", Verdict.FAILED, _describe_fault(exchange), hints)
     else:
-        yield _check_tls(exchange, exchange.peer.tls, now)
+        yield _check_certificate(peer.tls, now)
 
 
-def _check_tls(exchange: Exchange, tls: Tls | None, now: datetime) -> Finding:
-    if tls is None:
-        return Finding("tls", Verdict.FAILED, _describe_fault(exchange), _trust(exchange))
+def _check_certificate(tls: Tls, now: datetime) -> Finding:
     days = (tls.ends - now).days
     ends = f"{tls.ends:%Y-%m-%d}, in {days} days" if days >= 0 else f"{tls.ends:%Y-%m-%d}"
     verdict = Verdict.OK if days >= _FEW_DAYS else Verdict.WARNING
     return Finding("tls", verdict, f"{tls.version}, certificate by {tls.issuer}, valid until {ends}")
-
-
-def _trust(exchange: Exchange) -> tuple[Hint, ...]:
-    if "CERTIFICATE_VERIFY_FAILED" not in exchange.detail:
-        return ()
-    return (Hint("export ESCROWCTL_CA_BUNDLE=FILE", "if you trust its issuer, with the issuer's certificate (PEM)"),)
-
-
-def _correct_proxy(origin: Origin, proxy_name: str | None) -> tuple[Hint, ...]:
-    return (
-        Hint(f"export {proxy_name}=http://HOST:PORT", "to use another proxy"),
-        Hint(f"export NO_PROXY={origin.host}", "to reach the service directly"),
-    )
 
 
 def _describe_fault(exchange: Exchange) -> str:

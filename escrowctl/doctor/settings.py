@@ -9,13 +9,15 @@ from pathlib import Path
 
 from escrowctl.config.effective import BUILT_IN, Setting
 from escrowctl.config.file import require_trusted
-from escrowctl.config.folders import Folders
 from escrowctl.config.keys import FoundKey
 from escrowctl.config.settings import Choice, Resolver
 from escrowctl.doctor.finding import Finding, Verdict, fail
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, command
 
-_WAYS_ON = (command("auth login", "with an account"), command("--sandbox doctor", "without an account"))
+_WAYS_ON = (
+    command("auth login", "with an account", bare=True),
+    command("--sandbox doctor", "without an account", bare=True),
+)
 
 _CHECKED_APART = frozenset({"profile", "default_profile", "base_url", "api_key", "proxy"})
 
@@ -81,14 +83,10 @@ def list_files(resolver: Resolver, choice: Choice | None, environ: Mapping[str, 
     return [path for path in found if path is not None and path.exists()]
 
 
-def check_files(resolver: Resolver, folders: Folders, files: Sequence[Path]) -> Iterator[Finding]:
+def check_files(resolver: Resolver, files: Sequence[Path]) -> Iterator[Finding]:
     """Check who can read the stored keys, and who can change the config file; `find_key` checks the file of a key."""
     flaws = []
-    for check in (
-        lambda: require_trusted(resolver.config_path),
-        lambda: resolver.credentials.read(),
-        folders.require_safe_home,
-    ):
+    for check in (lambda: require_trusted(resolver.config_path), lambda: resolver.credentials.read()):
         try:
             check()
         except EscrowctlError as error:

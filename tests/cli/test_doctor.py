@@ -30,7 +30,7 @@ def service(prefix: str = "/api/v1", routes: Mapping[str, Reply] = LISTS) -> Beh
 
 
 def refusing(status: str) -> Behave:
-    return answering(http_reply(status, b'{"detail":"no"}', DATE))
+    return answering(http_reply(status, b'{"detail":"no"}'))
 
 
 def read_checks(result: Result) -> list[dict[str, Any]]:
@@ -121,6 +121,7 @@ def test_mode_that_lets_others_in_fails_with_its_chmod(name: str, profile: Profi
     assert result.code == 16
     hints = [one["hint"] for one in read_checks(result) if one["verdict"] == "failed"]
     assert all(hint.startswith("chmod ") and hint.endswith(f"/{name}") for hint in hints)
+    assert ("files" in failed(result)) is (name != "a.key")
     # Without a key that may be used, nothing is asked.
     assert checks(result)["access"] == ("ok" if name == "credentials.toml" else "skipped")
 
@@ -133,6 +134,28 @@ def test_key_file_is_named_and_the_key_never_shown(profile: Profile, run: Run, h
     assert all(KEY not in result.out + result.err for result in results)
     assert str(home / "a.key") in check(results[1], "key")["finding"]
     assert "a.key 0600" in check(results[1], "files")["finding"]
+
+
+def test_key_that_is_a_profile_s_name_is_hidden(profile: Profile, run: Run) -> None:
+    profile(f'[profiles.{KEY}]\nbase_url = "https://escrow.example.com"', behave=service())
+
+    result = run("doctor")
+
+    assert result.code == 0
+    assert KEY not in result.out + result.err
+    assert "profiles: a, ***" in check(result, "config")["finding"]
+
+
+@pytest.mark.parametrize(("line", "words"), [(f'account = "{KEY}"', ()), ("", ("--tx", KEY))])
+def test_key_where_it_does_not_belong_is_refused_and_not_sent(
+    line: str, words: tuple[str, ...], profile: Profile, run: Run
+) -> None:
+    server = profile(line, behave=service())
+
+    result = run("doctor", *words)
+
+    assert (result.code, result.out, server.seen) == (2, "", [])
+    assert KEY not in result.err
 
 
 @pytest.mark.parametrize(("configured", "right"), [("/api/v1", "/v1"), ("/v1", "/api/v1"), ("/wrong", "/api/v1")])
@@ -324,6 +347,8 @@ def test_pipe_gets_four_cells_and_a_terminal_fits_80_columns(
     piped, shown = run("doctor"), run("doctor", "--color", "never", terminal=True)
 
     assert {len(line.split("\t")) for line in piped.out.splitlines()} == {4}
+    assert run("doctor", "--csv", terminal=True).out.splitlines()[0] == "check,verdict,finding,hint"
+    assert run("doctor", "--table").err == shown.err
     assert max(map(len, shown.out.splitlines())) <= 80
     assert "hint: prefix: escrowctl config set api_prefix /v1" in shown.err
     assert (piped.code, shown.code) == (16, 16)

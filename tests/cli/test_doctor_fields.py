@@ -73,7 +73,11 @@ def test_unknown_names_are_found_saved_and_then_used(profile: Profile, run: Run,
 
 
 def test_usual_names_are_named_and_nothing_is_saved(profile: Profile, run: Run) -> None:
-    profile(behave=always(b'{"data":{"Id":"A-10977","state":"held","amount":{"value":100,"currency":"USD"}}}'))
+    profile(
+        behave=always(
+            b'{"data":{"Id":"A-10977","tx_status":null,"state":"held","amount":{"value":100,"currency":"USD"}}}'
+        )
+    )
     run(*CREATE)
 
     result = run(*DOCTOR, "--save")
@@ -102,6 +106,23 @@ def test_pointers_are_those_that_the_next_reading_follows(profile: Profile, run:
         "amount": 100,
         "currency": "USD",
     }
+
+
+def test_pointers_are_relative_to_the_record_in_its_envelope(profile: Profile, run: Run) -> None:
+    profile(behave=always(b'{"data":{"id":"A-10977","status":"held","amt":100,"ccy":"USD"}}'))
+    run(*CREATE)
+
+    run(*DOCTOR, "--save")
+
+    assert pointers(run) == {"amount": "/amt", "currency": "/ccy"}
+
+
+def test_pointer_that_a_reading_would_follow_elsewhere_is_not_saved(profile: Profile, run: Run) -> None:
+    profile(behave=always(b'{"meta":{"ref":"A-10977"},"data":{"meta":{"ref":"B-1"},"status":"held"}}'))
+
+    result = run(*DOCTOR, "--save")
+
+    assert (checks(result)["id"], pointers(run)) == ("unclear", {})
 
 
 @pytest.mark.parametrize(

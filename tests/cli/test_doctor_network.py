@@ -1,5 +1,6 @@
 """`escrowctl doctor` and the way to the service: clock, name, connection, proxy, certificate."""
 
+import socket
 import ssl
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 import trustme
 from conftest import KEY, NOW, Run, Serve
-from wire_server import Behave, answering, http_reply, say_nothing
+from wire_server import Behave, Seen, answering, http_reply, say_nothing
 
 from cli.conftest import Profile
 from cli.replies import break_off
@@ -58,6 +59,16 @@ def test_closed_port_is_named(serve: Serve, run: Run) -> None:
     assert "ESCROWCTL_BASE_URL" in check(result, "tcp")["hint"]
 
 
+def test_last_of_several_attempts_counts(profile: Profile, run: Run) -> None:
+    def close_and_break_off(seen: Seen, connection: socket.socket) -> None:
+        server.close()
+        break_off(seen, connection)
+
+    server = profile(behave=close_and_break_off)
+
+    assert failed(run("doctor")) == ["tcp"]
+
+
 @pytest.mark.parametrize("behave", [break_off, say_nothing])
 def test_service_that_accepts_and_does_not_answer_fails_access(behave: Behave, profile: Profile, run: Run) -> None:
     profile(behave=behave)
@@ -85,7 +96,7 @@ def test_refusing_proxy_is_named_without_its_password(proxy: dict[str, str], run
     assert "http://***@127.0.0.1" in check(result, "proxy")["finding"]
     assert "HTTPS_PROXY" in check(result, "tcp")["finding"]
     assert "403" in check(result, "tcp")["finding"]
-    assert "NO_PROXY=escrow.example.com" in check(result, "tcp")["hint"]
+    assert "escrow.example.com in NO_PROXY" in check(result, "tcp")["hint"]
     assert "s3cr3t" not in result.out + result.err
 
 
@@ -142,6 +153,22 @@ def test_certificate_is_described_or_refused(issuer: str, days: int, verdict: st
     else:
         assert (result.code, server.heads) == (16, [])
         assert "ESCROWCTL_CA_BUNDLE" in tls["hint"]
+
+
+def test_certificate_of_a_proxy_is_not_that_of_the_service(run: Run, tmp_path: Path) -> None:
+    authority, bundle = trustme.CA(), tmp_path / "ca.pem"
+    authority.cert_pem.write_to_path(str(bundle))
+    # It accepts the tunnel and then sends no TLS.
+    proxy = tls_service(authority, datetime.now(UTC) + timedelta(days=90))
+    environ = {"ESCROWCTL_BASE_URL": "https://escrow.example.com", "ESCROWCTL_API_KEY": KEY}
+
+    result = run(
+        "doctor",
+        environ={**environ, "HTTPS_PROXY": f"https://localhost:{proxy.port}", "ESCROWCTL_CA_BUNDLE": str(bundle)},
+    )
+
+    proxy.listener.close()
+    assert (result.code, failed(result)) == (16, ["tls"])
 
 
 def test_ca_bundle_that_is_none_is_named(run: Run, tmp_path: Path) -> None:

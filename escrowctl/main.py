@@ -143,6 +143,8 @@ def _fail(session: "Session", error: "EscrowctlError") -> int:
     with contextlib.suppress(Exception):
         session.learn_stored_keys()
     _note_defects(session)
+    if entry := error.facts.get("entry"):
+        session.names.add_in_journal("entry", [str(entry)])
     session.console.error(_without_sent(error, session.command), session.invocation)
     return error.exit_code
 

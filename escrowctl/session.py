@@ -4,7 +4,7 @@ Nothing costly is imported or opened until a command asks for it.
 """
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -25,10 +25,12 @@ if TYPE_CHECKING:
     from escrowctl.client.reader import Reader
     from escrowctl.client.retry import Retry
     from escrowctl.client.trace import Trace
+    from escrowctl.completion.cache import Names
     from escrowctl.config.folders import Folders
     from escrowctl.config.keys import KnownKeys, Secret
     from escrowctl.config.service import Service
     from escrowctl.config.settings import LineValues, Resolver
+    from escrowctl.contract.json import JsonValue
     from escrowctl.journal.journal import Journal
     from escrowctl.journal.model import Entry
     from escrowctl.output.view import View
@@ -127,24 +129,23 @@ class Session:
             for config in {named, folder / CONFIG_NAME}:
                 self.keys.learn_files(config, self.resolver.credentials.path)
 
-    def remember(self, kind: str, ids: "Iterable[str | None]") -> None:
-        """Store ids (`transaction`, `user`) for the shells to offer at TAB; it never fails a command."""
-        from escrowctl.completion.cache import DEFAULT, SANDBOX, remember_ids
+    @cached_property
+    def names(self) -> "Names":
+        """What the shells offer at TAB."""
+        from escrowctl.completion.cache import Names
 
-        options = self.options
-        if options.base_url is None:
-            named = options.profile or self.runtime.environ.get("ESCROWCTL_PROFILE") or DEFAULT
-            with suppress(EscrowctlError):
-                remember_ids(self.folders.cache, SANDBOX if options.sandbox else named, kind, ids)
+        return Names(lambda: self.folders.cache, sandbox=self.options.sandbox)
 
-    def remember_profiles(self) -> None:
-        """Store the names of the profiles for the shells to offer at TAB; only those of the default config file."""
-        from escrowctl.completion.cache import remember_profiles
+    def remember(self, kind: str, found: "Mapping[str | None, JsonValue]") -> None:
+        """Store ids (`transaction`, `user`) and their statuses, where these are known, for the shells to offer."""
+        if self.options.base_url is None:
+            self.names.add_ids(kind, found, self.service)
 
+    def remember_profiles(self, *, default: str | None = None) -> None:
+        """Store the profiles of the default config file for the shells to offer, and which of them is the default."""
         with suppress(EscrowctlError):
-            config = self.resolver.config
-            if config is not None and self.options.config is None:
-                remember_profiles(self.folders.cache, config.profiles)
+            if (config := self.resolver.config) is not None and self.options.config is None:
+                self.names.set_profiles(config.profiles, default or config.default_profile)
 
     def next_step(self, command: str) -> None:
         """Suggest the command that usually follows."""

@@ -83,17 +83,18 @@ def show_by_id(session: Session, operation: Operation, ids: list[str] | None) ->
         from escrowctl.commands.several import run_several  # noqa: PLC0415 - one id does not pay for it
 
         run_several(session, wanted, lambda one: view_of_several(session, _read(session, operation, one), one))
+        session.remember(operation.noun, dict.fromkeys(wanted))
     else:
-        record = _read(session, operation, wanted[0])
-        session.show(view_record(record, wanted[0], raw=session.options.raw))
-    session.remember(operation.noun, wanted)
+        view = view_record(_read(session, operation, wanted[0]), wanted[0], raw=session.options.raw)
+        session.show(view)
+        session.remember(operation.noun, {wanted[0]: view.named["status"]})
 
 
 def show_list(session: Session, found: Records) -> None:
     """Show a list: an array of the items as they came, or the located fields in fixed columns."""
     views = tuple(view_record(record, raw=session.options.raw) for record in found.items)
     session.console.show_listing(Listing(Located._fields, views, found.document if session.options.raw else None))
-    session.remember("transaction", (view.id for view in views))
+    session.remember("transaction", {view.id: view.named["status"] for view in views})
 
 
 def _read(session: Session, operation: Operation, resource_id: str) -> Record:

@@ -1,8 +1,11 @@
-"""Names that the shells offer at TAB: recent ids by profile, and the profiles.
+"""Names that the shells offer at TAB: recent ids by profile, the profiles, entries and batches of the journal.
 
     <cache>/complete/profile                   the profiles of config.toml
-    <cache>/complete/<profile>/transaction     ids seen under `-p <profile>`, newest first
-    <cache>/complete/@default/..., @sandbox/...   without -p, with --sandbox
+    <cache>/complete/default                   the default one: a line without -p uses its ids
+    <cache>/complete/<profile>/transaction     ids seen in that profile, newest first
+    <cache>/complete/<profile>/unreleased      those of them that were not reported as released
+    <cache>/complete/@default/..., @sandbox/...   without a profile, with --sandbox
+    <cache>/complete/@default/entry, batch     names in the journal, which is one for all profiles
 
 The shells read these files themselves and start nothing. The names may come from a service, so only
 letters, digits, `_` and `-` are stored, and no `-` in front, where it would make an option of the
@@ -13,40 +16,66 @@ fail a command or make it wait.
 import contextlib
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
 from escrowctl.config.folders import make_private_folder
+from escrowctl.config.service import Service
 from escrowctl.errors import EscrowctlError
 from escrowctl.files import open_regular, replace_file
 
 MAX_NAMES = 500
 DEFAULT = "@default"
 SANDBOX = "@sandbox"
+IN_JOURNAL = frozenset({"entry", "batch"})
+"""Kinds whose names are those of the journal, whatever the profile is."""
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,127}", re.ASCII)
 _SCOPE = re.compile(r"[A-Za-z0-9_-]{1,64}|@default|@sandbox", re.ASCII)
 _MAX_BYTES = MAX_NAMES * 129
 
 
-def remember_ids(cache: Path, scope: str, kind: str, ids: Iterable[str | None]) -> None:
-    """Put ids (`transaction` or `user`) first in a scope: a profile's name, `@default` or `@sandbox`."""
-    if _SCOPE.fullmatch(scope):
-        path = cache / "complete" / scope / kind
-        _write(path, [one for one in ids if one is not None], _read(path))
+class Names:
+    """What one run adds to the names that are offered; it never fails a command.
 
+    `find_folder` returns the cache folder, or raises EscrowctlError; `sandbox`: the run is the sandbox's.
+    """
 
-def remember_profiles(cache: Path, names: Iterable[str]) -> None:
-    """Store the names of the profiles, and no others."""
-    _write(cache / "complete" / "profile", sorted(names), [], known=_read(cache / "complete" / "profile"))
+    def __init__(self, find_folder: Callable[[], Path], *, sandbox: bool) -> None:
+        self._find_folder = find_folder
+        self._sandbox = sandbox
 
+    def add_ids(self, kind: str, found: Mapping[str | None, object], service: Service) -> None:
+        """Put ids (`transaction`, `user`) first, those of `found`; it has the status of each, None where not known."""
+        scope = SANDBOX if self._sandbox else service.profile or DEFAULT
+        self._add(scope, kind, found)
+        if kind == "transaction":
+            released = {one for one, status in found.items() if str(status).casefold() in service.released}
+            self._add(scope, "unreleased", found, without=released)
 
-def _write(path: Path, first: list[str], then: list[str], *, known: list[str] | None = None) -> None:
-    names = [name for name in dict.fromkeys((*first, *then)) if _NAME.fullmatch(name)][:MAX_NAMES]
-    if names == (then if known is None else known):
-        return
-    with contextlib.suppress(OSError, EscrowctlError):
-        make_private_folder(path.parent)
-        replace_file(path, "".join(f"{name}\n" for name in names).encode("ascii"))
+    def add_in_journal(self, kind: str, names: Iterable[str | None]) -> None:
+        """Put names of the journal (`entry`, `batch`) first."""
+        self._add(SANDBOX if self._sandbox else DEFAULT, kind, names)
+
+    def set_profiles(self, names: Iterable[str], default: str | None) -> None:
+        """Store the names of the profiles, and no others, and which is the default."""
+        self._write("profile", lambda _known: sorted(names))
+        self._write("default", lambda _known: [] if default is None else [default])
+
+    def _add(self, scope: str, kind: str, names: Iterable[str | None], *, without: Collection[str | None] = ()) -> None:
+        if _SCOPE.fullmatch(scope):
+            self._write(
+                f"{scope}/{kind}",
+                lambda known: [name for name in (*names, *known) if name is not None and name not in without],
+            )
+
+    def _write(self, name: str, choose: Callable[[list[str]], list[str]]) -> None:
+        with contextlib.suppress(OSError, EscrowctlError):
+            path = self._find_folder() / "complete" / name
+            known = _read(path)
+            names = [one for one in dict.fromkeys(choose(known)) if _NAME.fullmatch(one)][:MAX_NAMES]
+            if names != known:
+                make_private_folder(path.parent)
+                replace_file(path, "".join(f"{one}\n" for one in names).encode("ascii"))
 
 
 def _read(path: Path) -> list[str]:

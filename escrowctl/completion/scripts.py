@@ -3,6 +3,7 @@
 All words in them are the program's: none is ever expanded.
 """
 
+from escrowctl.completion.cache import IN_JOURNAL
 from escrowctl.completion.tree import Flag, Node
 
 _BASH = """\
@@ -14,10 +15,14 @@ _escrowctl_offer() {
     [[ $word == "$cur"* ]] && COMPREPLY+=("$start$word")
   done
 }
-_escrowctl_cached() {
-  local file=${ESCROWCTL_HOME:+$ESCROWCTL_HOME/cache} line lines
+_escrowctl_find() {
+  file=${ESCROWCTL_HOME:+$ESCROWCTL_HOME/cache}
 @FILE@
-  [[ -f $file && -r $file && -O $file ]] || return
+  [[ -f $file && -r $file && -O $file ]]
+}
+_escrowctl_cached() {
+  local file line lines
+  _escrowctl_find "$1" || return
   mapfile -t -n 500 lines <"$file"
   for line in "${lines[@]}"; do
     [[ $line == "$cur"* && $line == [!-]* && $line != *[!A-Za-z0-9_-]* ]] || continue
@@ -26,7 +31,7 @@ _escrowctl_cached() {
 }
 _escrowctl() {
   local cur=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD - 1]} start= path= skip= only= word i
-  local scope=${ESCROWCTL_PROFILE:-@default} LC_ALL=C IFS=$' \\t\\n'
+  local scope=${ESCROWCTL_PROFILE:-@default} file LC_ALL=C IFS=$' \\t\\n'
   COMPREPLY=()
   for ((i = 1; i < COMP_CWORD; i++)); do
     word=${COMP_WORDS[i]}
@@ -49,6 +54,7 @@ _escrowctl() {
         ;;
     esac
   done
+  [[ $scope == @default && -z $ESCROWCTL_BASE_URL ]] && _escrowctl_find default && read -r -n 64 scope <"$file"
   [[ $scope =~ ^@?[A-Za-z0-9_-]+$ ]] || scope=@default
   if [[ $cur == = ]]; then
     cur=
@@ -74,13 +80,17 @@ _ZSH = """\
 #compdef escrowctl
 # zsh completion for escrowctl: static, made by `escrowctl completion zsh`.
 @NOTE@
+_escrowctl_find() {
+  file=${ESCROWCTL_HOME:+$ESCROWCTL_HOME/cache}
+@FILE@
+  [[ -f $file && -r $file && -O $file ]]
+}
 _escrowctl_cached() {
   setopt local_options extended_glob
-  local file=${ESCROWCTL_HOME:+$ESCROWCTL_HOME/cache} line
+  local file line
   local -a names
   integer n=0
-@FILE@
-  [[ -f $file && -r $file && -O $file ]] || return 1
+  _escrowctl_find "$1" || return 1
   while (( n++ < 500 )) && IFS= read -r line; do
     (( ${#line} <= 128 )) && [[ $line == [A-Za-z0-9_][A-Za-z0-9_-]# ]] && names+=("$line")
   done <"$file"
@@ -88,7 +98,7 @@ _escrowctl_cached() {
 }
 _escrowctl() {
   setopt local_options extended_glob
-  local path_ skip word i only option=${words[CURRENT - 1]} scope=${ESCROWCTL_PROFILE:-@default}
+  local path_ skip word i only file option=${words[CURRENT - 1]} scope=${ESCROWCTL_PROFILE:-@default}
   local -a commands flags
   for ((i = 2; i < CURRENT; i++)); do
     word=${words[i]}
@@ -106,6 +116,7 @@ _escrowctl() {
         esac ;;
     esac
   done
+  [[ $scope == @default && -z $ESCROWCTL_BASE_URL ]] && _escrowctl_find default && IFS= read -r scope <"$file"
   [[ $scope == (@|)[A-Za-z0-9_-]## ]] || scope=@default
   if [[ $PREFIX == --*=* ]]; then
     option=${PREFIX%%=*}
@@ -139,7 +150,7 @@ function __escrowctl_cached --description 'names of a kind from the cache'
     set file $file/complete/$argv[1]
     test -f $file -a -r $file; or return
     set -l names (string match -r '^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}$' <$file)
-    printf '%s\\n' $names[1..500]
+    test -n "$names[1]"; and printf '%s\\n' $names[1..500]
 end
 function __escrowctl_recent --description 'ids seen at the service of the command line'
     set -l scope @default
@@ -160,7 +171,15 @@ function __escrowctl_recent --description 'ids seen at the service of the comman
                 set scope @sandbox
         end
     end
-    string match -qr '^@?[A-Za-z0-9_-]+$' -- "$scope"; or return
+    if test "$scope" = @default -a -z "$ESCROWCTL_BASE_URL"
+        set scope (__escrowctl_cached default) @default
+    end
+    string match -qr '^@?[A-Za-z0-9_-]+$' -- "$scope[1]"; or return
+    __escrowctl_cached $scope[1]/$argv[1]
+end
+function __escrowctl_in_journal --description 'names in the journal of the command line'
+    set -l scope @default
+    contains -- --sandbox (commandline -opc); and set scope @sandbox
     __escrowctl_cached $scope/$argv[1]
 end
 function __escrowctl_at --description 'whether the command line is at this command'
@@ -213,7 +232,8 @@ _VALUES = {
     # Readline completes file names itself.
     "bash": ("compopt -o default 2>/dev/null", "_escrowctl_cached {}", "_escrowctl_offer '{}'", ""),
     "zsh": ("_files; return", "_escrowctl_cached {}; return", "compadd -- {}; return", "return"),
-    "fish": (" -r -F", " -x -a '(__escrowctl_cached {})'", " -x -a '{}'", " -x"),
+    # A tab and no description: fish would put the option's own next to each value.
+    "fish": (" -r -F", " -x -a '({})\\t'", " -x -a '{{{}}}\\t'", " -x"),
 }
 """How a shell offers the values of an option: files, names from the cache, a closed list, nothing."""
 
@@ -242,20 +262,28 @@ def _value(shell: str, flag: Flag) -> str:
     if flag.is_file:
         return files
     if flag.cached:
-        return cached.format(flag.cached)
-    return choices.format(" ".join(flag.choices)) if flag.choices else nothing
+        return cached.format(_reader(flag.cached) if shell == "fish" else _place(flag.cached))
+    between = "," if shell == "fish" else " "
+    return choices.format(between.join(flag.choices)) if flag.choices else nothing
 
 
 def _command_in_bash(node: Node) -> list[str]:
-    words = " ".join([name for name, _ in node.words] + [name for flag in node.flags for name in flag.names])
+    words = " ".join(name for name, _ in node.words)
+    flags = " ".join(name for flag in node.flags for name in flag.names)
     # Readline completes file names only where nothing else is offered.
-    offered = "[[ $only || $cur != -* ]]" if node.takes_file else "[[ $only ]]"
-    lines = [f"        {_quoted(node.name)})", f"          {offered} || _escrowctl_offer {_quoted(words)}"]
-    if node.takes_file:
-        lines.append(f"          [[ $cur == -* && -z $only ]] || {_VALUES['bash'][0]}")
-    if node.cached:
-        lines.append(f"          [[ $cur == -* && -z $only ]] || _escrowctl_cached {_place(node.cached)}")
-    return [*lines, "          ;;"]
+    offers = [
+        *([f"_escrowctl_offer {_quoted(words)}"] if words else []),
+        *([_VALUES["bash"][0]] if node.takes_file else []),
+        *([f"_escrowctl_cached {_place(node.cached)}"] if node.cached else []),
+    ]
+    return [
+        f"        {_quoted(node.name)})",
+        "          if [[ $cur == -* && -z $only ]]; then",
+        f"            _escrowctl_offer {_quoted(flags)}",
+        *(["          else", *(f"            {line}" for line in offers)] if offers else []),
+        "          fi",
+        "          ;;",
+    ]
 
 
 def _command_in_zsh(node: Node) -> list[str]:
@@ -276,8 +304,7 @@ def _command_in_fish(node: Node) -> list[str]:
     condition = f"complete -c escrowctl -n {_quoted(' '.join(('__escrowctl_at', *node.path)))}"
     lines = [f"{condition} -a {name} -d {_quoted(_escaped(summary))}" for name, summary in node.words]
     if node.cached:
-        reader = "__escrowctl_cached" if node.cached == "profile" else "__escrowctl_recent"
-        lines.append(f"{condition} -k -a '({reader} {node.cached})'")
+        lines.append(f"{condition} -k -a '({_reader(node.cached)})'")
     if node.takes_file:
         lines.append(f"{condition} -F")
     for flag in node.flags:
@@ -289,7 +316,15 @@ def _command_in_fish(node: Node) -> list[str]:
 
 def _place(kind: str) -> str:
     """Return where bash and zsh read the names of a kind; `$scope` is the profile's folder."""
+    if kind in IN_JOURNAL:
+        return f'"${{scope/#[^@]*/@default}}/{kind}"'
     return kind if kind == "profile" else f'"$scope/{kind}"'
+
+
+def _reader(kind: str) -> str:
+    """Return how fish reads the names of a kind."""
+    name = "in_journal" if kind in IN_JOURNAL else "cached" if kind == "profile" else "recent"
+    return f"__escrowctl_{name} {kind}"
 
 
 def _escaped(text: str) -> str:

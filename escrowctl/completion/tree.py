@@ -5,18 +5,30 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from escrowctl.contract.money import MINOR_DIGITS
+from escrowctl.journal.model import State
 from escrowctl.topics.topic import TOPICS
 
 _CHOICES = {
+    "--event": ("transaction.created", "transaction.released"),
+    "--format": ("jsonl", "csv"),
+    "--operation": ("create", "release", "update", "webhook", "call"),
+    "--state": tuple(State),
     "--color": ("auto", "always", "never"),
     "--currency": tuple(sorted(MINOR_DIGITS)),
     "--expect-currency": tuple(sorted(MINOR_DIGITS)),
     "--mode": ("test", "live"),
 }
 _FILES = frozenset({"--config", "--ready-file", "--results"})
-_CACHED_VALUES = {"--profile": "profile", "--tx": "transaction"}
-_CACHED_ARGUMENTS = {("tx", "ID"): "transaction", ("user", "ID"): "user", ("auth", "NAME"): "profile"}
-"""Where names from the cache are offered: option, or group and argument -> the kind (see `completion.cache`)."""
+_CACHED_VALUES = {"--profile": "profile", "--allow-duplicate": "entry", "--tx": "transaction"}
+_CACHED_ARGUMENTS = {
+    ("tx release", "ID"): "unreleased",
+    ("tx", "ID"): "transaction",
+    ("user", "ID"): "user",
+    ("auth", "NAME"): "profile",
+    ("journal", "ENTRY"): "entry",
+    ("batch", "NAME"): "batch",
+}
+"""Where names from the cache are offered: option, or command or group and argument -> the kind (`completion.cache`)."""
 
 _SHELLS = (("bash", "bash 4 and newer"), ("zsh", "zsh 5"), ("fish", "fish 3"))
 
@@ -69,7 +81,7 @@ def _walk(command: Any, path: tuple[str, ...], parent: Any) -> Iterator[Node]:
     children = {name: command.get_command(context, name) for name in getattr(command, "commands", {})}
     parameters = command.get_params(context)
     arguments = [(one.metavar, one.help) for one in parameters if one.param_type_name == "argument"]
-    places = [(path[0], metavar.strip("[].")) for metavar, _ in arguments]
+    places = [(" ".join(path[:count]), metavar.strip("[].")) for metavar, _ in arguments for count in (2, 1)]
     yield Node(
         path=path,
         summary=_first_sentence(command.help),

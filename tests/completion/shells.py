@@ -23,8 +23,13 @@ def needs(program: str) -> str:
 
 def offer(shell: str, line: str, environ: Mapping[str, str]) -> set[str]:
     """Return what TAB offers at the end of a line, options left out unless one was begun."""
-    found = _ASK[shell](line, {"PATH": "/usr/bin:/bin", "TERM": "dumb", **environ})
+    found = offer_all(shell, line, environ)
     return {word for word in found if not word.startswith("-") or line.rpartition(" ")[2].startswith("-")}
+
+
+def offer_all(shell: str, line: str, environ: Mapping[str, str]) -> set[str]:
+    """Return what TAB offers at the end of a line."""
+    return _ASK[shell](line, {"PATH": "/usr/bin:/bin", "TERM": "dumb", **environ})
 
 
 def bash_script(line: str) -> str:

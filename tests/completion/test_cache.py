@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Run, ServiceAndRun
-from wire_server import Behave, answering, http_reply
+from wire_server import Behave, answering, hang_up, http_reply
 
 from completion.shells import bash_script, needs, offer
 
@@ -16,13 +16,26 @@ SHELLS = ("bash", "zsh", "fish")
 KEPT = {
     "profile": "acme\nacme-live\nother\n",
     "@default/transaction": "tx_D1\ntx_D2\n",
+    "@default/unreleased": "tx_D2\n",
     "@default/user": "usr_1\n",
+    "@default/entry": "j12\nj7\n",
+    "@default/batch": "b3\n",
     "acme/transaction": "tx_A1\ntx_A2\nx_A3\n",
+    "acme/unreleased": "tx_A2\n",
     "@sandbox/transaction": "tx_S1\n",
+    "@sandbox/entry": "j1\n",
 }
 CASES: tuple[tuple[str, set[str]], ...] = (
     ("escrowctl tx get ", {"tx_D1", "tx_D2"}),
-    ("escrowctl tx release x_9 ", {"tx_D1", "tx_D2"}),
+    ("escrowctl tx release x_9 ", {"tx_D2"}),
+    ("escrowctl -p acme tx release ", {"tx_A2"}),
+    ("escrowctl --sandbox tx release ", set()),
+    ("escrowctl journal resolve ", {"j12", "j7"}),
+    ("escrowctl -p acme journal show j1", {"j12"}),
+    ("escrowctl --sandbox journal show ", {"j1"}),
+    ("escrowctl tx create --allow-duplicate ", {"j12", "j7"}),
+    ("escrowctl batch resume ", {"b3"}),
+    ("escrowctl --sandbox batch resume ", set()),
     ("escrowctl -p acme tx get tx_", {"tx_A1", "tx_A2"}),
     ("escrowctl tx get --profile=acme x", {"x_A3"}),
     ("escrowctl --sandbox tx update ", {"tx_S1"}),
@@ -55,6 +68,20 @@ def environ_with(cache: Path) -> dict[str, str]:
 @pytest.mark.parametrize(("line", "expected"), CASES, ids=[line for line, _ in CASES])
 def test_names_are_offered_for_matching_options(shell: str, line: str, expected: set[str], cache: Path) -> None:
     assert offer(shell, line, environ_with(cache)) == expected
+
+
+@pytest.mark.representative("bash", "fish")
+@pytest.mark.parametrize("shell", SHELLS)
+def test_line_without_a_profile_offers_the_ids_of_the_default_one(shell: str, cache: Path) -> None:
+    environ = environ_with(cache)
+    (cache / "default").write_text("acme\n")
+
+    assert offer(shell, "escrowctl tx get tx_", environ) == {"tx_A1", "tx_A2"}
+    assert offer(shell, "escrowctl journal resolve j1", environ) == {"j12"}
+    assert offer(shell, "escrowctl --sandbox tx get ", environ) == {"tx_S1"}
+    assert offer(shell, "escrowctl tx get ", {**environ, "ESCROWCTL_PROFILE": "other"}) == set()
+    job = {**environ, "ESCROWCTL_BASE_URL": "https://escrow.example.com"}
+    assert offer(shell, "escrowctl tx get ", job) == {"tx_D1", "tx_D2"}
 
 
 @pytest.mark.parametrize("shell", ["bash", "fish"])
@@ -95,6 +122,7 @@ HOSTILE = (
 def test_commands_planted_in_the_cache_are_not_run(shell: str, line: str, cache: Path, tmp_path: Path) -> None:
     (cache / "@default" / "transaction").write_text(HOSTILE)
     (cache / "profile").write_text(HOSTILE)
+    (cache / "default").write_text("$(touch X)\n")
     before = sorted(path.name for path in tmp_path.iterdir())
 
     assert offer(shell, line, environ_with(cache)) == {"tx_GOOD"}
@@ -170,8 +198,63 @@ def test_ids_are_stored_newest_first_without_repeats_and_private(
     assert (folder / "@default" / "transaction").read_text() == "tx_5\ntx_6\ntx_1\ntx_2\n"
     assert (folder / "@default" / "user").read_text() == "usr_1\n"
     assert (folder / "@sandbox" / "transaction").read_text() == made
+    assert (folder / "@sandbox" / "unreleased").read_text() == made
     modes = {stat.filemode(path.stat().st_mode) for path in (folder, *folder.rglob("*"))}
     assert modes == {"drwx------", "-rw-------"}
+
+
+def test_released_escrows_are_not_offered_to_release(home: Path, run: Run) -> None:
+    def stored(kind: str) -> list[str]:
+        return (home / "cache" / "complete" / "@sandbox" / kind).read_text().split()
+
+    made = [
+        run("--sandbox", "tx", "create", "--amount", "1", "--currency", "USD", "-q").out.strip() for _number in range(3)
+    ]
+    assert run("--sandbox", "tx", "release", made[0], "--yes").code == 0
+    assert stored("unreleased") == [made[2], made[1]]
+    assert run("--sandbox", "tx", "release", *made[1:], "--yes").code == 0
+    assert stored("unreleased") == []
+    assert run("--sandbox", "tx", "get", made[0]).code == 0
+    assert run("--sandbox", "tx", "list").code == 0
+
+    assert stored("unreleased") == []
+    assert set(stored("transaction")) >= set(made)
+
+
+def test_entries_and_batches_are_stored_apart_for_the_sandbox(
+    home: Path, run: Run, service_and_run: ServiceAndRun, tmp_path: Path
+) -> None:
+    folder = home / "cache" / "complete"
+    _server, there_run = service_and_run(hang_up)
+    rows = tmp_path / "rows.csv"
+    rows.write_text("amount,currency\n5,USD\n")
+
+    assert there_run("tx", "create", "--amount", "1", "--currency", "USD").code == 12
+    assert run("--sandbox", "batch", "create", str(rows), "--yes").code == 0
+    assert run("--sandbox", "journal", "list").code == 0
+
+    assert (folder / "@default" / "entry").read_text() == "j1\n"
+    assert not (folder / "@default" / "batch").exists()
+    assert (folder / "@sandbox" / "batch").read_text() == "b1\n"
+    assert (folder / "@sandbox" / "entry").read_text() == "j1\n"
+
+
+def test_default_profile_is_stored_and_follows_a_switch(home: Path, service_and_run: ServiceAndRun, run: Run) -> None:
+    server, _there_run = service_and_run(answering(http_reply("200 OK", b'{"id":"tx_1"}')))
+    home.mkdir(parents=True)
+    profiles = "".join(
+        f'[profiles.{name}]\nbase_url = "{server.base_url}"\napi_key_file = "key"\n' for name in ("a", "b")
+    )
+    (home / "key").write_text("sk_test_0123456789")
+    (home / "key").chmod(0o600)
+    (home / "config.toml").write_text(f'default_profile = "a"\n{profiles}')
+    default = home / "cache" / "complete" / "default"
+
+    assert run("tx", "get", "tx_1").code == 0
+    assert default.read_text() == "a\n"
+    assert (home / "cache" / "complete" / "a" / "transaction").read_text() == "tx_1\n"
+    assert run("auth", "switch", "b").code == 0
+    assert default.read_text() == "b\n"
 
 
 def test_only_plain_ids_are_stored_in_the_cache(home: Path, service_and_run: ServiceAndRun) -> None:

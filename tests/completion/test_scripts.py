@@ -1,6 +1,7 @@
 """The scripts in completions/: up to date, and run in their shells."""
 
 import contextlib
+import subprocess
 from pathlib import Path
 
 import internals
@@ -8,15 +9,17 @@ import pexpect
 import pytest
 from conftest import Run
 
-from completion.shells import needs, offer, start_zsh
+from completion.shells import needs, offer, offer_all, start_zsh
+from escrowctl.app import make_tree
 from escrowctl.commands.completion import SHELLS
+from escrowctl.completion.tree import read_tree
 from escrowctl.topics.topic import TOPICS
 
 FOLDER = Path(__file__).parents[2] / "completions"
 FILES = {"bash": "escrowctl.bash", "zsh": "_escrowctl", "fish": "escrowctl.fish"}
 
 REPLY = {"reply.id", "reply.status", "reply.amount", "reply.currency"}
-CASES = (
+CASES: tuple[tuple[str, set[str]], ...] = (
     ("escrowctl j", {"journal"}),
     ("escrowctl tx ", {"create", "get", "release", "list", "update", "wait", "watch"}),
     ("escrowctl --sandbox -p acme tx create --am", {"--amount"}),
@@ -32,6 +35,10 @@ CASES = (
         {*TOPICS, "tx", "user", "webhook", "auth", "config", "sandbox", "completion", "journal"}
         | {"api", "batch", "doctor", "help", "version"},
     ),
+    ("escrowctl journal list --state in", {"in_flight"}),
+    ("escrowctl journal totals ", set()),
+    ("escrowctl journal list --operation ", {"create", "release", "update", "webhook", "call"}),
+    ("escrowctl webhook create --event transaction.r", {"transaction.released"}),
     ("escrowctl config get p", {"profile", "proxy"}),
     ("escrowctl config set re", {"read_only", "reference_field", "retry_throttled"} | REPLY),
     ("escrowctl config unset de", {"default_profile"}),
@@ -45,6 +52,31 @@ def test_stored_script_matches_the_command_tree(run: Run, shell: str) -> None:
 
 def test_offered_shells_are_the_existing_ones() -> None:
     assert [name for name, _ in internals.read(internals.COMPLETED_SHELLS)] == list(SHELLS)
+
+
+def test_offered_operations_are_those_of_journal_list(run: Run) -> None:
+    (node,) = [node for node in read_tree(make_tree()) if node.name == "journal list"]
+    offered = {flag.names[0]: flag.choices for flag in node.flags}["--operation"]
+
+    assert f"Only this: {', '.join(offered)}." in run("journal", "list", "--help").out
+
+
+@pytest.mark.parametrize("line", ["escrowctl ", "escrowctl tx ", "escrowctl tx create ", "escrowctl help "])
+def test_bash_offers_options_only_after_a_dash(line: str, tmp_path: Path) -> None:
+    offered = offer_all("bash", line, {"HOME": str(tmp_path)})
+
+    assert [word for word in offered if word.startswith("-")] == []
+    assert "--json" in offer_all("bash", f"{line}-", {"HOME": str(tmp_path)})
+
+
+def test_fish_shows_the_help_of_an_option_once(tmp_path: Path) -> None:
+    script = f"source '{FOLDER}/escrowctl.fish'; complete -C 'escrowctl tx create --cur'; complete -C '{{}}'"
+    command = [needs("fish"), "--no-config", "-c", script.format("escrowctl tx create --currency U")]
+
+    lines = subprocess.run(command, env={"HOME": str(tmp_path)}, capture_output=True, text=True, check=True).stdout
+
+    assert "--currency\tAn ISO 4217 code, such as USD.\n" in lines
+    assert "\nUSD\n" in lines
 
 
 @pytest.mark.representative("*-bash", "*-fish", "escrowctl tx -zsh", "escrowctl tx create --currency US-zsh")

@@ -14,9 +14,7 @@ from typing import NamedTuple
 PRODUCT = Path(__file__).parents[2] / "escrowctl"
 
 NO_MODULES = {
-    "completion/bash.py": "a shell script",
-    "completion/fish.py": "a shell script",
-    "completion/zsh.py": "a shell script",
+    "completion/scripts.py": "shell scripts",
     "sandbox/openapi*.py": "the sandbox's OpenAPI document",
     "sandbox/app.py": "bodies of the sandbox's replies (tests/sandbox)",
     "sandbox/commits.py": "bodies of the sandbox's replies (tests/sandbox)",
@@ -36,12 +34,6 @@ NO_MODULES = {
 
 NO_MESSAGES = {
     ("client/problem.py", "not found"): "what a message is compared with",
-    ("completion/scripts.py", "# bash completion"): "a script",
-    ("completion/scripts.py", "#compdef"): "a script",
-    ("completion/scripts.py", "# fish completion"): "a script",
-    ("completion/scripts.py", "_escrowctl"): "a line of a script",
-    ("completion/scripts.py", "compadd"): "a line of a script",
-    ("completion/scripts.py", " -x -a"): "a line of a script",
     ("config/credentials.py", "escrowctl {"): "the service's name in the keyring",
     ("contract/json.py", "bool | str"): "a type",
     ("contract/json.py", "Unterminated"): "a part of json's own sentence, to recognise it",
@@ -71,6 +63,7 @@ NO_MESSAGES = {
     ("app.py", "Print or install completion"): "--help",
     ("app.py", "List the writes sent"): "--help",
     ("options.py", "Shared options ("): "--help",
+    ("completion/tree.py", "tx release"): "the name of a command",
     ("app.py", "auth switch"): "the name of a command",
     ("app.py", "auth logout"): "the name of a command",
     ("app.py", "journal {"): "the name of a command",

@@ -119,6 +119,7 @@ def switch(
     choice = resolver.choose_profile(wanted if wanted is not None else _ask_for_name(session))
     assert choice.profile_name is not None, "it was chosen by name"
     ConfigEditor(resolver.config_path, session.runtime).set(("default_profile",), choice.profile_name)
+    session.remember_profiles(default=choice.profile_name)
     session.console.note(
         "saved", f"{choice.profile_name} is now the default profile, {choice.mode}, {choice.origin}", word="saved"
     )

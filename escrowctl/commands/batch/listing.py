@@ -43,6 +43,7 @@ def list_all(context: typer.Context) -> None:
         }
         views.append(View(document, batch.name, named=document | more))
     session.console.show_listing(Listing(_COLUMNS, tuple(views)))
+    session.names.add_in_journal("batch", [view.id for view in reversed(views)])
 
 
 def _state_of(session: Session, batch: Batch, *, left: int) -> str:

@@ -283,6 +283,7 @@ def _resume(session: Session, batch: Batch, how: How, *, skips_done: bool = Fals
 def _send(session: Session, batch: Batch, how: How, count: int) -> None:
     """Run a batch, and show what became of it."""
     runtime, service = session.runtime, session.service
+    session.names.add_in_journal("batch", [batch.name])
     connect, is_here = session.opener(service), session.is_in_process
     progress = Progress(session, batch, rows=count, size=how.size)
     crew = Crew(lambda: Worker(service, connect, runtime), min(how.size, count), in_process=is_here)

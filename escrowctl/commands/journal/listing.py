@@ -77,6 +77,7 @@ def list_entries(
     selection = _select(session, limit, states, operation, since, until, reference, resource_id)
     entries = session.journal_to_read.select(selection)
     session.console.show_listing(Listing(COLUMNS, tuple(view_row(entry) for entry in entries)))
+    session.names.add_in_journal("entry", [entry.name for entry in entries])
     if len(entries) == limit:
         session.console.note(
             "more", f"only the newest {limit} are shown; a larger --limit shows older ones, if there are any"

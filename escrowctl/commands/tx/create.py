@@ -56,7 +56,7 @@ def create(
     with session.signals.held():
         result = session.pipeline.run(request)
         view = view_record(record_of(result), raw=session.options.raw)
-        session.remember("transaction", (view.id,))
+        session.remember("transaction", {view.id: view.named["status"]})
         show_created(session, result, view)
         if view.id is not None and session.service.sandbox:
             session.next_step(f"tx release {view.id}")

@@ -85,6 +85,7 @@ def write_each(
                 lambda found: request_once_only(operation, resource_id, how.body, options, found=found), confirm, how
             )
         _note_result(session, operation, resource_id, result)
+        session.remember("transaction", {resource_id: result.status_after})
         return _view(resource_id, result)
 
     if several:
@@ -96,7 +97,6 @@ def write_each(
         session.show(
             view, done=f"the service accepted the {operation.verb} of {ids[0]} ({view.document['http_status']})"
         )
-        session.remember("transaction", ids)
 
 
 def _rehearse_each(

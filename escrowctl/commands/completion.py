@@ -71,10 +71,13 @@ def install(
     environ = session.runtime.environ
     name = shell if shell is not None else Path(environ.get("SHELL", "")).name
     if name not in SHELLS:
-        raise bad_value(f'there is no completion for "{name}": name one of {", ".join(SHELLS)}.')
+        source = "" if shell is not None else " (from $SHELL)"
+        raise bad_value(f'there is no completion for "{name}"{source}: name one of {", ".join(SHELLS)}.')
     path = _place(name, environ)
     _write(path, _render(context, name), force=force)
     session.console.page(str(path))
+    if shell is None:
+        session.console.note("shell", f"{name}, from $SHELL; for another shell: escrowctl completion install SHELL")
     session.console.note("installed", _how_to_use(name, path))
 
 

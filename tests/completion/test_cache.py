@@ -342,6 +342,8 @@ def test_install_writes_its_own_file_and_no_other(run: Run, tmp_path: Path, shel
     again = run("completion", "install", environ=environ, without=HIDDEN)
 
     assert (named.code, again.code, named.out) == (0, 0, f"{user / place}\n")
+    assert "from $SHELL" not in named.err
+    assert again.err.startswith(f"note: {shell}, from $SHELL; for another shell: escrowctl completion install ")
     files = {str(path.relative_to(user)): path.read_text() for path in user.rglob("*") if path.is_file()}
     assert files == {f".{shell}rc": "mine\n", place: run("completion", shell).out}
     if shell == "zsh":
@@ -386,5 +388,6 @@ def test_a_shell_that_is_not_known_is_named(run: Run, words: tuple[str, ...], sh
     name = words[0] if words else Path(shell).name
     assert (result.code, result.err) == (
         2,
-        f'error: there is no completion for "{name}": name one of bash, zsh, fish.\n',
+        f'error: there is no completion for "{name}"{" (from $SHELL)" if not words else ""}: '
+        "name one of bash, zsh, fish.\n",
     )

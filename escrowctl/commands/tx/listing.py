@@ -63,7 +63,7 @@ def list_transactions(
         _show_page(session)
         return
     views = tuple(view_record(one, raw=False) for one in _read(session, filters, limit, everything=everything))
-    session.remember("transaction", (view.id for view in views))
+    session.remember("transaction", {view.id: view.named["status"] for view in views})
     session.console.show_listing(Listing(Located._fields, views))
 
 

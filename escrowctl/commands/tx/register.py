@@ -84,7 +84,7 @@ def show_register(session: Session, filters: Filters, *, limit: int | None, is_r
     found = [one for one in found if filters.has_status(one.status) and (age is None or one.is_held)]
     views = tuple(one.view() for one in found[:limit])
     session.console.show_listing(Listing(COLUMNS, views))
-    session.remember("transaction", (view.id for view in views))
+    session.remember("transaction", {view.id: view.named["status"] for view in views})
     if over is not None and found:
         raise _held_too_long(session, found, over, is_read=is_read)
     if unread:

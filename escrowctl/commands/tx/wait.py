@@ -63,7 +63,7 @@ def wait(
         if is_reached:
             following.end(change.id)
             _show(session, change, several=several)
-    session.remember("transaction", wanted)
+    session.remember("transaction", dict.fromkeys(wanted))
     if following.left:
         raise _expired(session, following, deadline, goals)
 
@@ -90,7 +90,7 @@ def watch(
     every = parse_duration(interval, name="--interval").total_seconds()
     seconds = parse_duration(deadline, name="--deadline").total_seconds() if deadline is not None else None
     last = session.service.released | session.service.failed
-    session.remember("transaction", wanted)
+    session.remember("transaction", dict.fromkeys(wanted))
     following = _Following(session, wanted, "watching", seconds, every=every)
     for change in following.changes():
         session.console.show_line(change.view(timestamp(session.runtime.now())))

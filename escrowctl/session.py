@@ -350,8 +350,7 @@ class Session:
         from escrowctl.sandbox.ownership import find_server
         from escrowctl.sandbox.service import open_sandbox
 
-        served = find_server(self.sandbox_folder)
-        return served or open_sandbox(self.sandbox_folder, now=self.runtime.now)
+        return find_server(self.sandbox_folder) or open_sandbox(self.sandbox_folder, now=self.runtime.now)
 
     def _sandbox_service(self) -> "Service":
         from escrowctl.config.service import describe_sandbox

@@ -14,9 +14,10 @@ def examine(
     ] = None,
     save: Annotated[bool, typer.Option("--save", help="Store what is certain in the profile.")] = False,
 ) -> None:
-    """Check config, key, connection, clock and journal (16 where a check fails).
+    """Check config, key, connection, clock and journal.
 
-    It only reads; --save changes the profile. -q prints only what is not in order.
+    It only reads; --save changes the profile. If a check fails, the exit code is 16.
+    -q prints only what is not in order.
 
     \b
     Examples:

@@ -67,8 +67,9 @@ def check_way(
     """
     peer = exchange.peer
     if peer is None:
-        where = f"the proxy from {proxy_name}" if proxy_name else str(service.origin)
-        yield Finding("tcp", Verdict.FAILED, f"{where}: {_describe_fault(exchange)}", hints)
+        at_proxy = f"no connection to the proxy from {proxy_name} ({exchange.detail})"
+        why = at_proxy if proxy_name else f"{service.origin}: {_describe_fault(exchange)}"
+        yield Finding("tcp", Verdict.FAILED, why, hints)
         yield from skip("no connection", "tls")
         return
     connected = f"connected to {peer.address}{f' (the proxy from {proxy_name})' if proxy_name else ''}"

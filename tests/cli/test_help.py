@@ -15,7 +15,7 @@ COMMANDS = [node for node in NODES if node.path and not any(other.path[:-1] == n
 GROUPS = [node for node in NODES if node not in COMMANDS]
 SHARED = {f"--{name.replace('_', '-')}" for name in vars(SharedOptions()) if name != "given"} | {"--help"}
 MOST_LINES, MEDIAN_LINES, COLUMNS = 24, 16, 80
-ORDER = "tx user webhook batch journal auth config sandbox api completion help version"
+ORDER = "tx user webhook batch journal auth config sandbox api doctor completion help version"
 
 
 @pytest.fixture

@@ -57,6 +57,7 @@ def _but(option: str) -> tuple[str, ...]:
 def _in_arguments() -> dict[str, Place]:
     return {
         "an id": Place(("tx", "get", "KEY")),
+        "doctor --tx": Place(("doctor", "--tx", "KEY")),
         "an id among others": Place(("tx", "get", "tx_1", "KEY")),
         "an id on standard input": Place(("tx", "get", "-"), stdin="tx_1\nKEY\n"),
         "an id to release": Place(("tx", "release", "KEY", "--yes")),

@@ -125,11 +125,8 @@ def _served_document(served: "ServedSandbox") -> dict[str, JsonValue]:
 def _show_served(session: Session, served: "ServedSandbox", document: dict[str, JsonValue]) -> None:
     session.show(View(document, served.base_url, {**document, "store": str(session.sandbox_folder)}))
     session.console.note("sandbox", "built in, no real money; press Ctrl-C to stop it", word="sandbox")
-    session.console.note(
-        "next",
-        f"export ESCROWCTL_BASE_URL={served.base_url} ESCROWCTL_API_KEY={served.key}    or: escrowctl --sandbox ...",
-        word="next",
-    )
+    export = f"export ESCROWCTL_BASE_URL={served.base_url} ESCROWCTL_API_KEY={served.key}"
+    session.console.note("next", f"{export}    or: {session.program} --sandbox ...", word="next")
 
 
 def _status_view(session: Session) -> View:

@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from escrowctl.app import NOUNS
 from messages.snapshot import CASES, Printed, Record, Row, choose_cases, printed_by, read_rows, shortened, write_rows
 from messages.templates import NO_MESSAGES, NOT_PRINTED, Template, list_templates
 
@@ -66,6 +67,18 @@ def rows(request: pytest.FixtureRequest) -> tuple[Row, ...]:
 
 def test_each_template_has_one_row_in_the_order_of_the_source(rows: tuple[Row, ...]) -> None:
     assert [row.template for row in rows] == list(list_templates())
+
+
+def test_no_message_names_a_command_without_the_way_to_the_program() -> None:
+    """`Hint` and `session.program` put the program before a command, as it was called."""
+    commands = "|".join([*NOUNS, "api", "doctor", "version", "-p", "--"])
+    literal = re.compile(rf"(?<!`)\bescrowctl ({commands})")
+
+    assert [
+        template
+        for template in list_templates()
+        if literal.search(template.text) and not template.module.startswith(("app.py", "options.py", "topics/"))
+    ] == []
 
 
 @pytest.mark.thorough  # runs the cases once more: 16 s of the two minutes

@@ -202,6 +202,7 @@ def test_signal_after_a_release_was_received_reports_unknown(
         "request_id": entry["request_id"],
         "outcome": "unknown",
         "exit_code": 12,
+        "id": "tx_1",
         "entry": "j1",
         "idempotency_key": server.writes[0].header("Idempotency-Key"),
         "sent_at": entry["sent_at"],

@@ -241,5 +241,5 @@ ExpectCurrencyOption = Annotated[
 DeadlineOption = Annotated[str, typer.Option("--deadline", metavar="TIME", help="How long --wait waits: 90s, 10m.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Check all that needs no service, print the request; send nothing.")
+    bool, typer.Option("--dry-run", help="Make the local checks, print the request; send nothing.")
 ]

@@ -307,7 +307,7 @@ def test_accepted_is_not_called_released(service_and_run: ServiceAndRun) -> None
 
     assert again.code == 7
     assert again.error["message"].startswith("the service already accepted the release of tx_1 ")
-    assert "does not report it as released yet." in again.error["message"]
+    assert "the journal has it as accepted, not as confirmed." in again.error["message"]
 
 
 def test_skip_released_refuses_while_the_record_is_not_released(

@@ -236,7 +236,7 @@ def test_second_create_with_the_id_of_the_first_warns(service_and_run: ServiceAn
     first, second = run(*CREATE), run(*CREATE)
 
     assert (first.code, second.code, first.err) == (0, 0, "")
-    assert second.err.startswith("warning: the service replied with tx_1, the id of j1: ")
+    assert "warning: the service replied with tx_1, the id of j1: " in second.err
 
 
 def test_decision_does_not_overturn_what_another_process_verified_meanwhile(profile: Profile, run: Run) -> None:

@@ -32,7 +32,7 @@ _MAX_LINE = 128 * 1024 * 1024
 
 
 def init(context: typer.Context) -> None:
-    """Create the journal, and print its id; one that exists stays as it is.
+    """Create the journal if there is none, and print its id.
 
     Once for a CI job, on a disk that stays. The job sets ESCROWCTL_JOURNAL_ID to this id: with any other journal,
     and with none, its live writes fail (exit 17).

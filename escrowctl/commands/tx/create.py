@@ -36,8 +36,8 @@ def create(
     """Create an escrow.
 
     It is sent once. If no reply comes, its outcome is unknown (12), and an identical create is
-    refused until that one is resolved. On a live service, escrowctl asks before it repeats one that
-    was done in the last 15 minutes; scripts say --yes, or better --reference.
+    refused until that one is resolved. Before one of the last 15 minutes is repeated on a live
+    service, escrowctl asks.
 
     \b
     Examples:

@@ -36,7 +36,7 @@ def list_transactions(
         str | None, typer.Option("--over", metavar="TIME", help="With --local: held for longer, such as 7d (16).")
     ] = None,
 ) -> None:
-    """List escrows, as the service lists them (the service does not document it).
+    """List escrows (the service does not document this call).
 
     Without --limit and --all, one page is read. escrowctl filters what it has read; the service does
     not. --local asks the journal instead: with --over, it ends with 16 where money is held too long.

@@ -40,7 +40,7 @@ def release(
     dry_run: DryRunOption = False,
 ) -> None:
     """Release the funds of escrows. This cannot be undone. You confirm by typing the id, of several
-    their number; afterwards the escrow is read again: accepted is not yet released.
+    their number. Afterwards the escrow is read again.
 
     \b
     Examples:

@@ -141,7 +141,7 @@ def command(words: str, label: str = "", *, bare: bool = False) -> Hint:
 
 
 class Invocation(NamedTuple):
-    """How commands to paste start: the program as it was called, and the options that lead to this service."""
+    """How commands to paste start: the program as called, and the options that lead to this service."""
 
     program: str
     options: str = ""

@@ -77,7 +77,9 @@ def install(
     _write(path, _render(context, name), force=force)
     session.console.page(str(path))
     if shell is None:
-        session.console.note("shell", f"{name}, from $SHELL; for another shell: escrowctl completion install SHELL")
+        session.console.note(
+            "shell", f"{name}, from $SHELL; for another shell: {session.program} completion install SHELL"
+        )
     session.console.note("installed", _how_to_use(name, path))
 
 

@@ -33,6 +33,7 @@ NO_MODULES = {
 """Modules without messages, each with what their texts are."""
 
 NO_MESSAGES = {
+    ("contract/operations.py", "the service does not document it"): "a value that is never shown",
     ("client/problem.py", "not found"): "what a message is compared with",
     ("config/credentials.py", "escrowctl {"): "the service's name in the keyring",
     ("contract/json.py", "bool | str"): "a type",

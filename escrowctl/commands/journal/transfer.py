@@ -119,7 +119,7 @@ def export(
     context: typer.Context,
     head: Annotated[bool, typer.Option("--head", help="Only the chain's head, to store elsewhere.")] = False,
 ) -> None:
-    """Print the journal as JSON lines to import, or as CSV (--csv) for a spreadsheet.
+    """Print the journal as JSON lines to import, or as CSV.
 
     \b
     Examples:

@@ -39,8 +39,7 @@ def release(
     allow_duplicate: AllowDuplicateOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Release the funds of escrows. This cannot be undone. You confirm by typing the id, of several
-    their number. Afterwards the escrow is read again.
+    """Release the funds, which cannot be undone. You confirm by typing the id.
 
     \b
     Examples:

@@ -76,9 +76,9 @@ def watch(
         str | None, typer.Option("--deadline", metavar="TIME", help="How long in all: 90s, 10m, 2h (13).")
     ] = None,
 ) -> None:
-    """Show each change of status, until Ctrl-C, or until all escrows are released or failed.
+    """Show each change of status, until Ctrl-C.
 
-    Which statuses these are, the profile says.
+    It also ends when every escrow is released or failed; the profile says which statuses these are.
 
     \b
     Examples:

@@ -4,7 +4,7 @@ import json
 import re
 import socket
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,9 @@ from conftest import NOW, Result, Run
 from wire_server import Behave, Seen, WireServer, by_method, hang_up, http_reply
 
 from cli.conftest import Profile
-from cli.replies import json_reply
+from cli.replies import CREATE, HELD, in_turn, json_reply, writes_meet
 
+DONE = b'{"id":"tx_1","status":"released","amount":100,"currency":"USD"}'
 RELEASED = 'status.released = ["released"]'
 COLUMNS = ["id", "amount", "currency", "status", "created", "released", "reference", "entry"]
 
@@ -280,3 +281,37 @@ def test_sandbox_has_a_register(run: Run) -> None:
     made = run("--sandbox", "tx", "create", "--amount", "5", "--currency", "USD", "-q").out
 
     assert run("--sandbox", "tx", "list", "--local", "-q").out == made
+
+
+def test_release_reply_that_claims_it_is_no_proof(profile: Profile, run: Run) -> None:
+    profile('status.released = ["released"]', behave=writes_meet(json_reply(DONE)))
+
+    assert run("tx", "release", "tx_1", "--yes").code == 16
+    (row,) = run("tx", "list", "--local", "--json").json
+
+    assert (row["status"], row["released"]) == ("accepted", None)
+    assert run("tx", "list", "--local", "--over", "1s", now=lambda: datetime(2030, 1, 1, tzinfo=UTC)).code == 16
+
+
+def test_ids_that_differ_in_case_are_two_rows(profile: Profile, run: Run) -> None:
+    reads = in_turn(json_reply(HELD), json_reply(DONE))
+    behave = by_method(GET=reads, POST=json_reply(HELD.replace(b"tx_1", b"TX_1")), PUT=json_reply(DONE))
+    profile('status.released = ["released"]', behave=behave)
+    run(*CREATE)
+    run("tx", "release", "tx_1", "--yes", "--allow-duplicate", "j1")
+
+    rows = {row["id"]: row["status"] for row in run("tx", "list", "--local", "--json").json}
+
+    assert rows == {"TX_1": "held", "tx_1": "released"}
+
+
+def test_writes_of_another_api_key_are_no_claim(profile: Profile, run: Run, home: Path) -> None:
+    reads = in_turn(json_reply(HELD), json_reply(DONE))
+    profile('status.released = ["released"]', behave=writes_meet(json_reply(DONE), reads=reads))
+    assert run("tx", "release", "tx_1", "--yes").code == 0
+    for path in home.glob("*.key"):
+        path.write_text("sk_test_of_another_account")
+
+    (row,) = run("tx", "list", "--local", "--json").json
+
+    assert (row["id"], row["status"], row["released"]) == ("tx_1", "unknown", None)

@@ -7,7 +7,6 @@ from typing import NamedTuple
 from escrowctl.commands.times import parse_duration
 from escrowctl.commands.tx.filters import Filters
 from escrowctl.config.service import Service
-from escrowctl.contract.identifiers import fold_id
 from escrowctl.contract.json import Document, JsonValue, Number, read_reply
 from escrowctl.contract.operations import CREATE_TRANSACTION, GET_TRANSACTION, RELEASE_TRANSACTION
 from escrowctl.contract.record import is_another, make_record
@@ -31,7 +30,7 @@ class Escrow(NamedTuple):
 
     `status` is the last one that the service is known to have reported; "unknown" where a write may have changed
     it, "accepted" where all that is known is that its release was accepted. `released` is when a release was
-    recorded that a status proves.
+    recorded that a status proves. `is_own`: its writes were sent under this run's account.
     """
 
     id: str | None
@@ -42,6 +41,7 @@ class Escrow(NamedTuple):
     amount: Number | None
     currency: str | None
     released: str | None = None
+    is_own: bool = True
 
     def is_older_than(self, age: timedelta, now: datetime) -> bool:
         """Whether more than `age` has passed since it was first written to from here."""
@@ -131,7 +131,7 @@ def _list_escrows(session: Session) -> list[Escrow]:
     writes: dict[str, dict[str, Entry]] = {}
     for entry in entries_here(session, Selection(_PAGE, states=POSSIBLE_STATES, operations=kinds)):
         resource_id = entry.intent.resource_id or entry.settlement.result_id
-        key = fold_id(resource_id) if resource_id is not None else f" {entry.name}"
+        key = resource_id if resource_id is not None else f" {entry.name}"
         writes.setdefault(key, {}).setdefault(entry.intent.operation, entry)
     escrows = (_make_escrow(session.service, *(found.get(kind) for kind in kinds)) for found in writes.values())
     return sorted(escrows, key=lambda one: one.first.number, reverse=True)
@@ -139,7 +139,7 @@ def _list_escrows(session: Session) -> list[Escrow]:
 
 def _refresh(session: Session, escrow: Escrow) -> Escrow:
     """Return an escrow with what the service says of it now; raises as `Reader.read` does."""
-    if escrow.id is None:
+    if escrow.id is None or not escrow.is_own:
         return escrow
     located = session.reader.read(GET_TRANSACTION, escrow.id).located
     if is_another(escrow.id, located):
@@ -160,8 +160,12 @@ def _make_escrow(service: Service, create: Entry | None, release: Entry | None) 
     first = create or release
     assert first is not None, "a group has a write"
     last = release or first
-    status = _UNKNOWN if first.is_open or last.is_open else _status_of(service, last)
-    is_proven = last.intent.is_once_only and last.settlement.verified and not last.is_open
+    # What another API key did is no claim of this one: those ids may be another account's.
+    account = account_of(service)
+    is_own = account.is_same(first.intent.account) and account.is_same(last.intent.account)
+    is_open = first.is_open or last.is_open or not is_own
+    status = _UNKNOWN if is_open else _status_of(service, last)
+    is_proven = last.intent.is_once_only and last.settlement.verified and not is_open
     is_held, money = not is_proven and _may_hold(service, last, status), first.intent.money
     return Escrow(
         last.intent.resource_id or first.settlement.result_id,
@@ -171,7 +175,8 @@ def _make_escrow(service: Service, create: Entry | None, release: Entry | None) 
         is_held,
         amount=money.amount if money else None,
         currency=money.currency if money else None,
-        released=last.settled_at if last.intent.is_once_only and not is_held else None,
+        released=last.settled_at if is_proven else None,
+        is_own=is_own,
     )
 
 
@@ -180,11 +185,17 @@ def _status_of(service: Service, last: Entry) -> str | None:
     if last.intent.is_once_only and last.settlement.verified:
         return last.intent.done
     reply = read_reply((last.settlement.reply or "").encode())
+    status = None
     if isinstance(reply, Document):
-        record = make_record(reply.value, pointers=service.pointers, noun=CREATE_TRANSACTION.noun)
-        if record.located.status is not None:
-            return record.located.status
-    return _ACCEPTED if last.intent.is_once_only else None
+        located = make_record(reply.value, pointers=service.pointers, noun=CREATE_TRANSACTION.noun).located
+        status = (
+            None if is_another(last.intent.resource_id or last.settlement.result_id or "", located) else located.status
+        )
+    if not last.intent.is_once_only:
+        return status
+    # That it is released, only a reading shows.
+    is_claim = status is None or kind_of(last.intent.operation).is_proven_by(status, service)
+    return _ACCEPTED if is_claim else status
 
 
 def _may_hold(service: Service, last: Entry, status: str | None) -> bool:

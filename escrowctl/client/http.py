@@ -31,12 +31,16 @@ Headers = tuple[tuple[str, str], ...]
 
 
 class Request(NamedTuple):
-    """One request as it goes out. `headers` holds the key: never print it unredacted."""
+    """One request as it goes out. `headers` holds the key: never print it unredacted.
+
+    `may_hold_secret`: its body, or the reply's, may have a secret under any name.
+    """
 
     method: str
     url: str
     headers: Headers
     body: bytes | None = None
+    may_hold_secret: bool = False
 
 
 class Evidence:

@@ -42,7 +42,7 @@ class Pace:
         """Wait until the next reading and return True; or return False where the time is over. A signal ends it."""
         if self._seconds is not None and self.passed >= self._seconds:
             return False
-        left = self._every
+        left = self._every if self._seconds is None else min(self._every, self._seconds - self.passed)
         while left > 0:
             with self._signals.let_through():
                 self._runtime.sleep(min(left, _TICK_SECONDS))

@@ -6,7 +6,7 @@ from itertools import islice
 from escrowctl.client.http import Answer, Fault
 from escrowctl.config.service import Service
 from escrowctl.contract.json import Document, JsonValue, Number, excerpt_of
-from escrowctl.contract.redaction import hide_query, hide_secrets, hide_unknown, hide_values
+from escrowctl.contract.redaction import hide_in_text, hide_unknown, hide_values
 from escrowctl.errors import ErrorCode, Hint, Hints, command
 
 _MOST_CHARS, _MOST_SENTENCES, _MOST_HEADER_CHARS = 1000, 50, 200
@@ -51,7 +51,7 @@ def describe_refusal(answer: Answer) -> str:
     """
     message, place, asked = _message_of(answer), answer.header("location"), answer.header("retry-after")
     if answer.status in REDIRECTS and place:
-        says = f', a redirect to "{hide_query(place[:_MOST_HEADER_CHARS])}"'
+        says = f', a redirect to "{hide_in_text(place[:_MOST_HEADER_CHARS])}"'
     else:
         says = f' "{message}"' if message else ""
     return f"{answer.status}{says}" + (f" (Retry-After: {asked[:_MOST_HEADER_CHARS]})" if asked else "")
@@ -78,7 +78,7 @@ def reply_facts(answer: Answer, own_id: str, *, may_hold_secret: bool = False) -
         facts["body"] = hide_unknown(document) if may_hold_secret else hide_values(document)
     elif answer.body.strip() and not may_hold_secret:
         text = answer.body[:_MOST_TEXT_BYTES].decode("utf-8", errors="replace")
-        facts["body"] = hide_query(hide_secrets(text))
+        facts["body"] = hide_in_text(text)
     found = next((name for name in _request_ids(answer) if name != own_id), None)
     return facts | ({"service_request_id": found} if found else {})
 
@@ -123,7 +123,7 @@ def _message_of(answer: Answer) -> str:
 def _one_line(text: str) -> str:
     """Return a service's text as a message or the journal may quote it."""
     line = " ".join(text.split())
-    return hide_secrets(line if len(line) <= _MOST_CHARS else f"{line[:_MOST_CHARS]} ...")
+    return hide_in_text(line if len(line) <= _MOST_CHARS else f"{line[:_MOST_CHARS]} ...")
 
 
 def _says_what(answer: Answer) -> bool:

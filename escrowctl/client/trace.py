@@ -13,13 +13,11 @@ from datetime import UTC, datetime, timedelta
 from escrowctl.client.http import Answer, Exchange, Request, redact_headers
 from escrowctl.client.retry import parse_date
 from escrowctl.contract.json import Document, Reply, encode, read_reply
-from escrowctl.contract.redaction import hide_query, hide_secrets, hide_unknown, hide_values
+from escrowctl.contract.redaction import hide_in_text, hide_unknown, hide_values
 from escrowctl.runtime import timestamp
 
 _MAX_BODY_CHARS = 64 * 1024
 _STRUCTURED_DATE = re.compile(r"@(-?[0-9]{1,12})", re.ASCII)
-_SECRETS_ARE_MADE = "/webhooks"
-"""In the path of calls whose bodies may hold a signing secret under any name."""
 
 
 class Trace:
@@ -56,7 +54,7 @@ class Trace:
         self._write(", ".join((f"* attempt {self._count(request)}", *_describe_way(exchange))))
         for name, value in redact_headers(request.headers):
             self._write(f"> {name}: {value}")
-        may_hold_secret = _SECRETS_ARE_MADE in request.url
+        may_hold_secret = request.may_hold_secret
         if request.body is not None:
             self._show_body(">", read_reply(request.body), request.body, may_hold_secret=may_hold_secret)
         if answer:
@@ -91,7 +89,7 @@ class Trace:
             self._warn(f"the service says that {request.method} {request.url} {ends}")
 
     def _write(self, line: str) -> None:
-        self._trace(hide_query(hide_secrets(line)))
+        self._trace(hide_in_text(line))
 
 
 def _describe_way(exchange: Exchange) -> list[str]:

@@ -79,6 +79,7 @@ _PRIVATE_NAMES = (
 _NAME = rf"[\w-]{{0,64}}?(?:{'|'.join(_PRIVATE_NAMES).replace(' ', '[_-]?')})[\w-]{{0,64}}"
 _SIGNING = r"whsec(?:_|%5[Ff]|&#95;|&#[xX]5[Ff];|&lowbar;|\\u005[Ff])[^\s\"'<>]+"
 _NAMED_VALUE = rf"""(?i)({_NAME}\\*["']\s*:\s*\\*["'])(?:[^"'\\]|\\[^"'])+|(\b{_NAME}=)[^\s"'<>&;]+"""
+_USERINFO = r"(\b[a-z][a-z0-9+.-]*://)[^\s/@\"'<>]+@"
 _QUERY_VALUE = r"([?&][\w.~%\[\]-]+=)[^\s\"'<>&#]+"
 
 
@@ -237,12 +238,19 @@ def hide_query(text: str) -> str:
     return re.sub(_QUERY_VALUE, rf"\1{STARS}", text) if "=" in text else text
 
 
+def hide_in_text(text: str) -> str:
+    """Return a text with stars for all that may be secret in it: see `hide_secrets` and `hide_query`; and for the
+    user and password in URLs.
+    """
+    return re.sub(_USERINFO, rf"\1{STARS}@", hide_query(hide_secrets(text))) if text.strip() else text
+
+
 def hide_values(value: JsonValue) -> JsonValue:
     """Return a document with stars for values under names like those of secrets.
 
     In any text, signing secrets and the values in the queries of URLs become stars.
     """
-    return _cover(value, "", lambda _text: STARS, lambda text: hide_query(_hide_signing(text)))
+    return _cover(value, "", lambda _text: STARS, hide_in_text)
 
 
 def hash_values(value: JsonValue) -> JsonValue:

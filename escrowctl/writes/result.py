@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from escrowctl.client.http import SUCCESS, Answer
+from escrowctl.client.http import Answer
 from escrowctl.client.problem import REDIRECTS, REFUSAL_CODES, connection_hint, redirected, refusal_hint, reply_facts
 from escrowctl.client.retry import after_attempts
 from escrowctl.config.service import Service
@@ -104,10 +104,10 @@ def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
 
 
 def _facts_of_reply(entry: Entry, answer: Answer) -> dict[str, object]:
-    """Return the facts of a reply to a write; one that may have made a secret is not shown as it is."""
+    """Return the facts of a reply to a write; one that may hold a secret, made or returned, is not shown as it is."""
     operation = BY_NAME.get(entry.intent.operation)
-    is_open = operation is not None and not operation.is_confidential
-    return reply_facts(answer, entry.request_id, may_hold_secret=not is_open and answer.status in SUCCESS)
+    is_known = operation is not None and not operation.is_confidential
+    return reply_facts(answer, entry.request_id, may_hold_secret=not is_known)
 
 
 def not_recorded(entry: Entry, settlement: Settlement, error: EscrowctlError) -> EscrowctlError:

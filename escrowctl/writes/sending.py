@@ -48,7 +48,7 @@ class Sender:
             has_body=body is not None,
             idempotency_key=intent.idempotency_key,
         )
-        outgoing = Request(intent.method, intent.url, headers, body)
+        outgoing = Request(intent.method, intent.url, headers, body, request.operation.is_confidential)
         seconds = self._service.write_timeout
         return self._connection.exchange(outgoing, evidence=evidence, seconds=seconds, limit=REPLY_LIMIT)
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Hints, Stopped, not_sent
 from escrowctl.options import SharedOptions
-from escrowctl.runtime import Runtime, without_echo
+from escrowctl.runtime import Runtime, forget_typed, without_echo
 from escrowctl.signals import Signals
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ class Prompt:
         """
         if absent := self.obstacle:
             raise confirmation_needed(f"{why}, but {absent}", "--yes")
+        # What was typed before the question is no answer to it.
+        forget_typed(self._runtime.stdin)
         try:
             answer = self._ask(lines).strip()
         except Stopped as stopped:

@@ -145,3 +145,11 @@ def takes_text(stream: TextIO) -> bool:
     except (OSError, ValueError):
         # It is no file.
         return True
+
+
+def forget_typed(stdin: TextIO) -> None:
+    """Drop what was typed into a terminal and not read yet; a stream that is no terminal keeps what it has."""
+    import termios  # noqa: PLC0415 - for those who are asked
+
+    with suppress(OSError, ValueError, termios.error):
+        termios.tcflush(stdin.fileno(), termios.TCIFLUSH)

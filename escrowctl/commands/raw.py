@@ -1,9 +1,11 @@
 """Calls typed by hand: the path decides which operation it is, and the reply is shown as JSON."""
 
+from collections.abc import Callable
+
 from escrowctl.commands.tx.once_only import write_each
 from escrowctl.commands.tx.update import update_one
 from escrowctl.commands.webhook import register
-from escrowctl.commands.writing import check_currency, note_replayed, read_data, rehearse
+from escrowctl.commands.writing import check_currency, confirm_repetition, note_replayed, read_data, rehearse
 from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.contract.money import check_minor_digits, parse_amount
 from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK, UPDATE_TRANSACTION, Access, Operation
@@ -46,7 +48,8 @@ def _write(session: Session, call: Call, body: JsonValue, options: WriteOptions,
     match operation.name:
         case CREATE_TRANSACTION.name:
             _check_creation(session, _require_body(body))
-            _run(session, request_create_of(body, options, operation=operation), dry_run=dry_run)
+            request = request_create_of(body, options, operation=operation)
+            _run(session, request, lambda: confirm_repetition(session, request, yes=yes), dry_run=dry_run)
         case CREATE_WEBHOOK.name:
             register(session, _require_body(body), options, dry_run=dry_run, operation=operation)
         case UPDATE_TRANSACTION.name:
@@ -103,12 +106,12 @@ def _confirm_raw(session: Session, operation: Operation, body: JsonValue) -> Non
     )
 
 
-def _run(session: Session, request: WriteRequest, *, dry_run: bool) -> None:
+def _run(session: Session, request: WriteRequest, confirm: Callable[[], None] = lambda: None, *, dry_run: bool) -> None:
     if dry_run:
         rehearse(session, request)
         return
     with session.signals.held():
-        result = session.pipeline.run(request)
+        result = session.pipeline.run(request, confirm)
         note_replayed(session, result)
         entry = result.sent
         view = _view(result.record.document if result.record else None, noun=request.operation.noun)

@@ -11,9 +11,10 @@ from escrowctl.contract.json import Broken, Defect, JsonValue, read_reply
 from escrowctl.contract.money import Money, check_minor_digits, may_be_listed, parse_amount, parse_currency
 from escrowctl.contract.operations import Operation
 from escrowctl.contract.record import Located, Record, describe_money
+from escrowctl.contract.redaction import hide_in_text
 from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Outcome, bad_value, command
 from escrowctl.files import NotRegularError, TooLargeError, read_regular
-from escrowctl.journal.model import parse_entry_name
+from escrowctl.journal.model import State, parse_entry_name
 from escrowctl.output.view import View
 from escrowctl.runtime import ago
 from escrowctl.session import Session
@@ -134,8 +135,12 @@ def rehearse(session: Session, request: "WriteRequest") -> None:
 
 def view_rehearsed(session: Session, request: "WriteRequest") -> View:
     """Return what a request would send, without the key: method, URL, headers, body; raises as `rehearse` does."""
+    from escrowctl.writes.result import write_failure  # noqa: PLC0415 - help does not pay for HTTP
+
     known = session.writer.rehearse(request)
     if known is not None:
+        if known.sent.state is not State.DONE:
+            raise write_failure(session.service, known)
         note_replayed(session, known)
         name = known.sent.name
         return View({"dry_run": True, "replays": name}, None, {"replays": name}, named={"id": request.resource_id})
@@ -144,7 +149,7 @@ def view_rehearsed(session: Session, request: "WriteRequest") -> View:
     session.console.note("dry_run", "dry run: every check on this machine passed. This would be sent; nothing was sent")
     outgoing = session.writer.preview(request, placeholder=_MADE_WHEN_SENT)
     headers = redact_headers(outgoing.headers)
-    body = outgoing.body.decode() if outgoing.body is not None else None
+    body = hide_in_text(outgoing.body.decode()) if outgoing.body is not None else None
     document: JsonValue = {
         "dry_run": True,
         "method": outgoing.method,

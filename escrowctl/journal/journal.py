@@ -33,7 +33,7 @@ from escrowctl.runtime import timestamp
 _T = TypeVar("_T")
 
 _POLL_SECONDS = 0.05
-_MOST_LATELY = 200
+_MOST_LATELY = 10_000
 _LONG_SILENCE = timedelta(days=400)
 
 

@@ -4,13 +4,16 @@ import os
 import pwd
 
 from escrowctl.config.service import Service
+from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION
 from escrowctl.errors import ErrorCode, Hint, command, not_sent
 from escrowctl.journal.accounts import account_of
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import Intent, Selection
+from escrowctl.journal.model import POSSIBLE_STATES, Intent, Selection
 from escrowctl.writes.requests import WriteRequest
 
-_PAGE = Selection(100)
+_LIVE_WRITES = Selection(100, states=POSSIBLE_STATES, operations=(CREATE_TRANSACTION.name, RELEASE_TRANSACTION.name))
+"""What a history is made of: what moved money, or may have."""
+
 _USER_VARIABLES = ("LOGNAME", "USER", "LNAME", "USERNAME")
 """As getpass.getuser() has them, in its order; importing getpass would import termios."""
 
@@ -65,7 +68,7 @@ def require_history(service: Service, journal: Journal) -> None:
     A runner that begins with an empty disk has lost the guards: what it paid before, it would pay again.
     """
     require_writable(service, journal)
-    if service.journal_pins or any(set(entry.intent.names) & set(service.names) for entry in journal.all(_PAGE)):
+    if service.journal_pins or any(set(entry.intent.names) & set(service.names) for entry in journal.all(_LIVE_WRITES)):
         return
     raise not_sent(
         ErrorCode.JOURNAL_UNUSABLE,

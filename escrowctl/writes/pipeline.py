@@ -38,8 +38,8 @@ class Pipeline:
         self._signals = signals
         self._runtime = runtime
 
-    def run(self, request: WriteRequest) -> WriteResult:
-        """Carry out a write that no record is read for, once.
+    def run(self, request: WriteRequest, confirm: Callable[[], None] = lambda: None) -> WriteResult:
+        """Carry out a write that no record is read for, once; `confirm` is called when no identical one is on its way.
 
         Raises EscrowctlError: `OUTCOME_UNKNOWN` where its outcome is or was unknown, `NO_CONNECTION` where
         nothing was sent, and the refusal's own code otherwise.
@@ -47,6 +47,7 @@ class Pipeline:
         kind = kind_of(request.operation.name)
         # Identical requests wait for each other: the second must see what became of the first.
         with self._writer.exclusive(request):
+            confirm()
             result = self._writer.perform(request)
             if kind.needs_id and result.sent.state is State.UNKNOWN and not result.replayed:
                 result = read_accepted(result, self._service, self._reader, self._writer.journal, self._signals)

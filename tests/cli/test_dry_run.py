@@ -4,7 +4,7 @@ import json
 
 import pytest
 from conftest import Run
-from wire_server import Behave
+from wire_server import Behave, hang_up
 
 from cli.conftest import Profile
 from cli.replies import CREATE, HELD, RELEASE, RELEASED, in_turn, json_reply, writes_meet
@@ -128,3 +128,31 @@ def test_dry_run_of_several_releases_counts_those_that_would_fail(profile: Profi
     lines = [json.loads(line) for line in rehearsed.out.splitlines()]
     assert (rehearsed.code, len(server.seen)) == (15, sent)
     assert [line.get("outcome") for line in lines] == ["not_sent", None]
+
+
+@pytest.mark.parametrize(
+    ("behave", "code", "error"),
+    [(hang_up, 12, "outcome_unknown"), (json_reply(b"{}", "422 No"), 8, "refused")],
+    ids=["unknown", "refused"],
+)
+@pytest.mark.parametrize("line", [CREATE, RELEASE, UPDATE, RAW], ids=names)
+def test_rehearsed_repetition_of_what_is_not_done_ends_as_the_write_would(
+    line: tuple[str, ...], behave: Behave, code: int, error: str, profile: Profile, run: Run
+) -> None:
+    server = profile(behave=writes_meet(behave))
+    again = (*line, "--idempotency-key", "k1")
+    assert run(*again).code == code
+    sent = len(server.seen)
+
+    rehearsed = run(*again, "--dry-run", "--json")
+
+    assert (rehearsed.code, rehearsed.error["code"], rehearsed.out) == (code, error, "")
+    assert len(server.seen) == sent
+
+
+def test_dry_run_prints_no_secret(profile: Profile, run: Run) -> None:
+    profile()
+
+    rehearsed = run(*WEBHOOK, "--data", '{"secret":"whsec_TOPSECRETVALUE12345"}', "--dry-run", "--json")
+
+    assert (rehearsed.code, "TOPSECRET" in rehearsed.out + rehearsed.err) == (0, False)

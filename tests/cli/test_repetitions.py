@@ -1,13 +1,23 @@
 """A create that was done a moment ago, entries that must be named, and ids that are given or returned twice."""
 
 import json
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
+from itertools import count
+from typing import Any
 
 import pytest
+from batch.conftest import WriteRows, rows
 from conftest import NOW, Run
+from wire_server import Seen, http_reply
 
 from cli.conftest import Profile
 from cli.replies import CREATE, HELD, RELEASE, RELEASED, in_turn, json_reply, writes_meet
+from escrowctl.journal.journal import Journal
+
+__all__ = ["rows"]
 
 LATER = NOW + timedelta(minutes=14)
 TOO_LATE = NOW + timedelta(minutes=16)
@@ -140,3 +150,47 @@ def test_resending_warns_of_what_was_created_otherwise(profile: Profile, run: Ru
     result = run("journal", "resolve", "j1", "--resend", "--yes", "--reason", "ticket 17")
 
     assert (result.code, "its currency is EUR (USD was sent)" in result.err) == (16, True)
+
+
+def test_raw_create_asks_before_it_repeats(live: Run) -> None:
+    line = ("api", "POST", "/transactions", "--data", '{"amount":100,"currency":"USD"}')
+
+    result = live(*line, terminal=True, stdin="no\n", now=lambda: LATER)
+
+    assert (result.code, "an identical create (100 USD)" in result.err) == (3, True)
+
+
+def test_many_other_creates_do_not_hide_an_identical_one(profile: Profile, run: Run, rows: WriteRows) -> None:
+    numbers = count(1)
+
+    def create(seen: Seen, connection: socket.socket) -> None:
+        record = json.loads(seen.body) | {"id": f"tx_{next(numbers)}", "status": "held"}
+        connection.sendall(http_reply("200 OK", json.dumps(record).encode()))
+
+    profile('mode = "live"', behave=create)
+    assert run(*CREATE, now=lambda: NOW).code == 0
+    assert run("batch", "create", str(rows(205, first=2)), "--yes", now=lambda: LATER).code == 0
+
+    result = run(*CREATE, terminal=True, stdin="no\n", now=lambda: LATER)
+
+    assert (result.code, "(j1, tx_1)" in result.err) == (3, True)
+
+
+def test_question_is_asked_after_the_wait_for_an_identical_create(
+    profile: Profile, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profile('mode = "live"', behave=json_reply(HELD))
+    real = Journal.exclusive
+
+    @contextmanager
+    def exclusive(self: Journal, *given: Any, **named: Any) -> Iterator[bool]:
+        # While this command waits for the lock, another one creates the same escrow.
+        monkeypatch.setattr(Journal, "exclusive", real)
+        assert run(*CREATE, now=lambda: NOW).code == 0
+        with real(self, *given, **named):
+            yield True
+
+    monkeypatch.setattr(Journal, "exclusive", exclusive)
+    result = run(*CREATE, terminal=True, stdin="no\n", now=lambda: LATER)
+
+    assert (result.code, "an identical create" in result.err) == (3, True)

@@ -229,7 +229,9 @@ TEXT_ERRORS = ExampleService(
     expected=(
         Expected(CREATE, 5, "", 'error: the service refused the create: 403 "scope missing: escrow.write".'),
         Expected("tx get tx_2", 6, "", 'error: get transaction tx_2: the service replied 404 "no such route".'),
-        Expected("tx list", 10, "", 'error: list transactions: the service replied 500 "boom \\u{1b}[2J".'),
+        Expected(
+            "tx list", 10, "", 'error: list transactions: the service replied 500 "boom \\u{1b}[2J" after 3 attempts.'
+        ),
         Expected(
             "tx update tx_1 --data '{}' --yes", 7, "", 'error: the service refused the update: 409 "locked by a job".'
         ),

@@ -52,9 +52,8 @@ def create(
     if dry_run:
         rehearse(session, request)
         return
-    confirm_repetition(session, request, yes=yes)
     with session.signals.held():
-        result = session.pipeline.run(request)
+        result = session.pipeline.run(request, lambda: confirm_repetition(session, request, yes=yes))
         view = view_record(record_of(result), raw=session.options.raw)
         session.remember("transaction", {view.id: view.named["status"]})
         show_created(session, result, view)

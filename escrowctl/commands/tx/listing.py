@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from escrowctl.client.pages import read_pages
 from escrowctl.commands.read import show_list
 from escrowctl.commands.tx.filters import Filters, ReferenceOption, SinceOption, StatusOption, check_filters
 from escrowctl.commands.tx.register import entries_here, show_register
@@ -79,6 +78,8 @@ def _read(session: Session, filters: Filters, limit: int | None, *, everything: 
 
     Raises `ErrorCode.UNREADABLE_REPLY` where `everything` is wanted and a page does not lead to the next one.
     """
+    from escrowctl.client.pages import read_pages  # noqa: PLC0415 - help does not pay for HTTP
+
     passes = _make_filter(session, filters)
     items: list[Record] = []
     has_more = False

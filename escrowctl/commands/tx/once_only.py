@@ -114,7 +114,9 @@ def _rehearse_each(
         except EscrowctlError as error:
             if error.code is not ErrorCode.ALREADY_DONE or not how.skip_done:
                 raise
-            session.console.note(f"already_{operation.done}", f"{error.message} It would be skipped")
+            session.console.note(
+                f"already_{operation.done}", f"{error.message} It would be skipped if the service reports that"
+            )
             return View({"id": resource_id, "dry_run": True}, resource_id, {"id": resource_id})
 
     if several:

@@ -203,7 +203,7 @@ def confirm_repetition(session: Session, request: "WriteRequest", *, yes: bool) 
     names = ", ".join(filter(None, (done.name, done.settlement.result_id)))
     sentence = f"an identical create ({done.intent.money}) was done {when} ({names})"
     if yes or not session.service.live or session.prompt.obstacle is not None:
-        session.console.note("identical", sentence)
+        session.console.note("identical", sentence, important=session.service.live)
         return
     session.prompt.confirm(
         [f"  {sentence}", "To create another one, type yes:"],

@@ -194,3 +194,9 @@ def test_question_is_asked_after_the_wait_for_an_identical_create(
     result = run(*CREATE, terminal=True, stdin="no\n", now=lambda: LATER)
 
     assert (result.code, "an identical create" in result.err) == (3, True)
+
+
+def test_note_of_an_identical_create_survives_quiet(live: Run) -> None:
+    result = live(*CREATE, "-q", now=lambda: LATER)
+
+    assert (result.code, "an identical create (100 USD)" in result.err) == (0, True)

@@ -210,3 +210,11 @@ def test_sandbox_lists_all_its_pages(run: Run) -> None:
     page, everything = (run("--sandbox", "tx", "list", *words, "-q").out.split() for words in ((), ("--all",)))
 
     assert (len(page), len(everything), len(set(everything))) == (50, 52, 52)
+
+
+def test_note_of_further_pages_survives_quiet(service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(paged("has_more"))
+
+    result = run("tx", "list", "-q")
+
+    assert (result.code, "--all lists them all" in result.err) == (0, True)

@@ -98,7 +98,8 @@ def _read(session: Session, filters: Filters, limit: int | None, *, everything: 
 
 def _note_undocumented(session: Session, *, is_cut: bool) -> None:
     lacks = "the service has more escrows than these; --all lists them all" if is_cut else "the list may be incomplete"
-    session.console.note("observed", f"GET /transactions is an undocumented call: {lacks}")
+    # A sum or a list made of ids alone must not be taken for complete.
+    session.console.note("observed", f"GET /transactions is an undocumented call: {lacks}", important=is_cut)
 
 
 def _make_filter(session: Session, filters: Filters) -> Callable[[Record], bool]:

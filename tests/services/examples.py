@@ -243,7 +243,7 @@ TEXT_ERRORS = ExampleService(
             "",
             'the service refused the webhook creation: 429 "slow down".',
         ),
-        Expected("webhook list", 10, "", 'error: list webhooks: the service replied 503 "<h1>Sorry</h1>".'),
+        Expected("webhook list", 10, "", 'error: list webhooks: the service replied 503 "Sorry" after 3 attempts.'),
         Expected("api GET /nothing", 6, "", 'the service replied 404 "no such route".'),
     ),
 )

@@ -230,7 +230,9 @@ def star_value(value: JsonValue, key: str) -> JsonValue:
 
 def hide_secrets(text: str) -> str:
     """Return a short text with stars for signing secrets, and for values under names like those of secrets."""
-    return re.sub(_NAMED_VALUE, rf"\1\2{STARS}", _hide_signing(text))
+    text = _hide_signing(text)
+    # Without one of these there is nothing to find: most texts of most replies.
+    return re.sub(_NAMED_VALUE, rf"\1\2{STARS}", text) if any(mark in text for mark in "=\"'") else text
 
 
 def hide_query(text: str) -> str:
@@ -242,7 +244,8 @@ def hide_in_text(text: str) -> str:
     """Return a text with stars for all that may be secret in it: see `hide_secrets` and `hide_query`; and for the
     user and password in URLs.
     """
-    return re.sub(_USERINFO, rf"\1{STARS}@", hide_query(hide_secrets(text))) if text.strip() else text
+    text = hide_query(hide_secrets(text))
+    return re.sub(_USERINFO, rf"\1{STARS}@", text) if "@" in text else text
 
 
 def hide_values(value: JsonValue) -> JsonValue:

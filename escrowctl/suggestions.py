@@ -24,7 +24,7 @@ _VERBS = (
     ("unset", "delete", "remove", "rm", "drop"),
     ("serve", "start", "run"),
 )
-"""Verbs that mean the same: a word stands for the verb of its first group that the noun has."""
+"""Verbs that mean the same: a word means the verb of its first group that the noun has."""
 
 _ARGUMENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,39}", re.ASCII)
 """An argument that a suggestion may repeat."""

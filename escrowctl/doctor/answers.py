@@ -7,7 +7,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from escrowctl.client.http import Exchange
-from escrowctl.client.problem import connection_hint
+from escrowctl.client.problem import REDIRECTS, connection_hint
 from escrowctl.client.reader import Reader
 from escrowctl.client.retry import parse_date
 from escrowctl.config.origin import ends_in
@@ -19,7 +19,7 @@ from escrowctl.errors import ErrorCode, EscrowctlError, Hint, command
 OpenReader = Callable[[Service], AbstractContextManager[Reader]]
 
 _CLOCK_SECONDS = 60
-_NO_SUCH_PATH, _REDIRECTS = frozenset({404, 405, 410}), range(300, 400)
+_NO_SUCH_PATH = frozenset({404, 405, 410})
 
 
 class Answered(Enum):
@@ -51,7 +51,7 @@ class Probe(NamedTuple):
             case ErrorCode.NOT_FOUND | ErrorCode.REDIRECTED | ErrorCode.UNREADABLE_REPLY:
                 return Answered.ABSENT
             case _:
-                is_absent = self.status in _NO_SUCH_PATH or self.status in _REDIRECTS
+                is_absent = self.status in _NO_SUCH_PATH or self.status in REDIRECTS
                 return Answered.ABSENT if is_absent else Answered.FAILED
 
     @property

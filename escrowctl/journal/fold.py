@@ -104,8 +104,8 @@ def build(row: Row, links: Iterable[tuple[Link, str]]) -> Folded:
 def duplicate_keys(entry: Entry) -> frozenset[int]:
     """Return the keys under which an entry guards against new writes, in its state now.
 
-    By its idempotency key always. By its reference while it happened or may have happened. Without one by
-    its fingerprint: while it is open, and for ever for a release that is done, for an identical create or
+    By its idempotency key always. By its reference while it happened or may have happened. By its
+    fingerprint while it is open, and for ever for a release that is done, for an identical create or
     update may be meant once the first is known.
     """
     is_open, is_done = entry.state in OPEN_STATES, entry.state is State.DONE
@@ -140,8 +140,8 @@ def _keys(intent: Intent, *, key: bool = False, fingerprint: bool = False, refer
     """
     # The kinds' names are part of stored keys since format 1: "likeness" is the fingerprint.
     found = [_key("key", intent.idempotency_key)] if key else []
-    # With a reference, an identical write is one with the same reference: thousands of rows may have one amount.
-    if fingerprint and not (intent.has_no_id and intent.reference is not None):
+    # A row of a batch is known by its reference alone: thousands may have one amount.
+    if fingerprint and not (intent.batch is not None and intent.has_no_id and intent.reference is not None):
         given = [fold_id(one) if intent.is_once_only else one for one in intent.fingerprints]
         place = 0 if intent.is_once_only else _SHORT_LIVED
         found += [place | _key("likeness", intent.operation, one) for one in given]

@@ -6,7 +6,6 @@ from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple
 
-from escrowctl.contract.identifiers import fold_reference
 from escrowctl.contract.money import Money
 from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK
 from escrowctl.errors import (
@@ -118,8 +117,8 @@ def check_identical(identical: list[Entry], intent: Intent, *, now: datetime) ->
 
     A once-only write that is done is refused (`ErrorCode.ALREADY_DONE`), one in flight elsewhere is
     `ErrorCode.BUSY`; one that is unknown refuses an identical one (`ErrorCode.EARLIER_UNKNOWN`) until it
-    is settled, or an allowed duplicate without a reference. Any other write may be identical to one that
-    is done: the same amount twice is legitimate. Once-only writes to ids that differ only in case or
+    is settled, or an allowed duplicate. Any other write may be identical to one that is done: the same
+    amount twice is legitimate. Once-only writes to ids that differ only in case or
     Unicode form refuse each other (`ErrorCode.CONFLICT`), unless they are allowed duplicates.
     """
     for entry in identical:
@@ -131,17 +130,18 @@ def check_identical(identical: list[Entry], intent: Intent, *, now: datetime) ->
         elif entry.state is State.DONE and intent.is_once_only:
             raise _already_done(entry, intent, now)
         elif entry.state is State.UNKNOWN and (intent.is_once_only or entry.number not in intent.allowed_duplicates):
-            may_repeat = not intent.is_once_only and intent.reference is None
+            may_repeat = not intent.is_once_only
             unknown = sorted(other.number for other in identical if may_repeat and other.state is State.UNKNOWN)
             raise _earlier_unknown(entry, _name(entry), now, needed=unknown)
 
 
 def _find_identical(entries: list[Entry], intent: Intent, keys: frozenset[int]) -> list[Entry]:
-    """Return the entries of the same body or id; of what has no id, those under the same reference."""
+    """Return the entries of the same body or id; two creates that both have a reference are known by these alone.
+
+    A reference does not leave this machine: a create with one may be the one without it, typed again.
+    """
     found = [entry for entry in entries if keys & duplicate_keys(entry)]
-    if not intent.has_no_id:
-        return found
-    return [entry for entry in found if _folded_reference(entry.intent) == _folded_reference(intent)]
+    return [entry for entry in found if intent.reference is None or entry.intent.reference is None]
 
 
 def check_reference(under_reference: list[Entry], intent: Intent, *, now: datetime) -> None:
@@ -330,8 +330,10 @@ def _already_done(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError
 
 
 def _name(entry: Entry) -> str:
-    verb = entry.intent.verb
-    return f"the {verb} of {entry.intent.resource_id}" if entry.intent.is_once_only else f"an identical {verb}"
+    intent = entry.intent
+    if intent.is_once_only:
+        return f"the {intent.verb} of {intent.resource_id}"
+    return f"an identical {intent.verb}" + (f' under the reference "{intent.reference}"' if intent.reference else "")
 
 
 def _earlier_unknown(entry: Entry, like: str, now: datetime, *, needed: list[int]) -> EscrowctlError:
@@ -363,10 +365,6 @@ def _capped(intent: Intent, sentence: str, *, hint: Hints = ()) -> EscrowctlErro
 
 def _created(entry: Entry) -> str:
     return entry.settlement.result_id or f"an earlier {entry.intent.verb}"
-
-
-def _folded_reference(intent: Intent) -> str | None:
-    return None if intent.reference is None else fold_reference(intent.reference)
 
 
 def _refusal(code: ErrorCode, sentence: str, entry: Entry, *, hint: Hints = ()) -> EscrowctlError:

@@ -202,8 +202,9 @@ def test_nothing_goes_out_while_the_service_asks_to_wait(verb: str, start: Start
     result = run(verb, path, *RUN, "--concurrency", "4", sleep=time.sleep)
 
     assert (result.code, counts_of(result)) == (0, (40, 0, 0, 0)), result.err
-    # The connection that was refused is free at once, and may send one more before the others hear of it.
-    assert len([moment for moment in moments if 0 < moment - moments[12] < 0.9]) <= 1
+    # Those on their way arrive, and the free connection may send one more before the others hear of it; otherwise
+    # each of four would send every 50 ms.
+    assert len([moment for moment in moments if 0 < moment - moments[12] < 0.9]) <= 4
     assert set(service.applied.values()) == {1}
 
 

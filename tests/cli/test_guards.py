@@ -42,7 +42,7 @@ def test_an_equal_amount_in_another_spelling_is_the_same_create(amount: str, ser
 def test_another_amount_currency_or_reference_is_another_create(service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(in_turn(hang_up, held))
 
-    run(*CREATE)
+    run(*CREATE, "--reference", "one")
     others = [
         run("tx", "create", "--amount", "101", "--currency", "USD"),
         run("tx", "create", "--amount", "100", "--currency", "EUR"),
@@ -52,6 +52,25 @@ def test_another_amount_currency_or_reference_is_another_create(service_and_run:
 
     assert [other.code for other in others] == [0, 0, 0, 0]
     assert len(server.writes) == 5
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [((), ("--reference", "order-1")), (("--reference", "order-1"), ())],
+    ids=["first without", "first with"],
+)
+def test_unknown_create_typed_again_with_or_without_its_reference_is_refused(
+    first: tuple[str, ...], second: tuple[str, ...], service_and_run: ServiceAndRun
+) -> None:
+    """A reference stays on this machine: the service would see the same request."""
+    server, run = service_and_run(in_turn(hang_up, held))
+
+    run(*CREATE, *first)
+    refused = run(*CREATE, *second, "--json")
+    allowed = run(*CREATE, *second, "--allow-duplicate", "j1")
+
+    assert (refused.code, refused.error["entry"], allowed.code, len(server.writes)) == (12, "j1", 0, 2)
+    assert "--allow-duplicate j1" in refused.error["hint"]
 
 
 def test_create_is_sent_with_allow_duplicate_of_the_entry(service_and_run: ServiceAndRun, journal: Journal) -> None:

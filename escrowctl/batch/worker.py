@@ -14,7 +14,7 @@ from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
 from escrowctl.journal.model import Entry, Settlement, State, settled_by_reading
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
-from escrowctl.writes.create import list_all_differences, prove
+from escrowctl.writes.create import prove
 from escrowctl.writes.inspection import inspect_for
 from escrowctl.writes.outcome import judge_stored
 from escrowctl.writes.read_back import ReadBack
@@ -108,10 +108,10 @@ class Worker:
         if found.may_go_again and not job.is_last:
             return found
         settled = entry._replace(settlement=judged.settlement)
-        result = WriteResult(settled, judged.record, judged.code, answer=answer, before=job.before)
         if job.request.operation.once_only:
+            result = WriteResult(settled, judged.record, judged.code, answer=answer, before=job.before)
             return self._read_back(job, found, result)
-        return self._check_created(found, result)
+        return self._settle_accepted(found, settled)
 
     def _send(self, entry: Entry, request: WriteRequest) -> Exchange:
         evidence = Evidence()
@@ -138,19 +138,11 @@ class Worker:
                 settlement = settlement._replace(remark=remark)
         return found._replace(settlement=settlement)
 
-    def _check_created(self, found: Finding, result: WriteResult) -> Finding:
-        """Compare what was created with what was sent; a create that was only accepted (202) is read first."""
-        entry, record = result.sent, result.record
-        if entry.state is State.UNKNOWN:
-            judged = judge_stored(self._service, entry)
-            proof = prove(entry, judged, self._reader) if judged and judged.result_id else None
-            if proof is None:
-                return found
-            entry, record = entry._replace(settlement=proof.settlement), proof.record or record
-        if entry.state is not State.DONE or record is None:
-            return found._replace(settlement=entry.settlement)
-        remark = " and ".join(list_all_differences(self._service, record.located, entry.intent.money))
-        return found._replace(settlement=entry.settlement._replace(remark=remark or None))
+    def _settle_accepted(self, found: Finding, entry: Entry) -> Finding:
+        """Read a create that was only accepted (202)."""
+        judged = judge_stored(self._service, entry) if entry.state is State.UNKNOWN else None
+        proof = prove(entry, judged, self._service, self._reader) if judged and judged.result_id else None
+        return found._replace(settlement=proof.settlement) if proof else found
 
 
 class Draft:

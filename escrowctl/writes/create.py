@@ -13,10 +13,10 @@ from typing import NamedTuple
 from escrowctl.client.reader import Reader
 from escrowctl.config.service import Service
 from escrowctl.contract.identifiers import parse_id
-from escrowctl.contract.json import Document, JsonValue, encode, read_reply
+from escrowctl.contract.json import JsonValue, encode
 from escrowctl.contract.money import Money
 from escrowctl.contract.operations import CREATE_TRANSACTION, GET_TRANSACTION
-from escrowctl.contract.record import Located, Record, describe, find_id_pointers, is_another, make_record
+from escrowctl.contract.record import Located, Record, describe, find_id_pointers, is_another
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped, command, not_sent
 from escrowctl.journal.accounts import Account, account_of
 from escrowctl.journal.journal import Journal
@@ -45,7 +45,7 @@ def conclude_create(result: WriteResult, service: Service, journal: Journal) -> 
         return result._replace(record=result.record or _stored_record(entry))
     return result._replace(
         record=_reply_with_id(result) or _stored_record(entry),
-        failure=find_difference(service, entry),
+        failure=find_difference(entry),
         earlier=_find_earlier(service, journal, entry),
     )
 
@@ -80,7 +80,7 @@ def settle_by_reply(
     if (other := find_creator(journal, entry, made, account_of(service))) is not None:
         report(f"the stored reply has the id {made}, which {other.name} created")
         return None
-    proof = prove(entry, judged, reader, report)
+    proof = prove(entry, judged, service, reader, report)
     return WriteResult(journal.settle_later(entry, proof.settlement), proof.record) if proof is not None else None
 
 
@@ -91,16 +91,21 @@ class Proof(NamedTuple):
     record: Record | None = None
 
 
-def prove(entry: Entry, judged: Judgement, reader: Reader, report: Report = lambda _: None) -> Proof | None:
+def prove(
+    entry: Entry, judged: Judgement, service: Service, reader: Reader, report: Report = lambda _: None
+) -> Proof | None:
     """Return what the stored reply of a create proves, which names an id; that of a 202 is read first."""
     assert judged.result_id is not None, "it names an id"
     settlement = entry.settlement._replace(outcome=Outcome.DONE, result_id=judged.result_id)
     if judged.outcome is Outcome.DONE:
-        return Proof(settlement._replace(detail=FOUND_IN_REPLY))
+        remark = describe_differences(service, judged.record, entry.intent.money)
+        return Proof(settlement._replace(detail=FOUND_IN_REPLY, remark=remark))
     if (record := _read_created(judged.result_id, reader, report)) is None:
         return None
     detail = f"{settlement.http_status}; the service then reported {record.located.status or judged.result_id}"
-    return Proof(settlement._replace(detail=detail, reply=encode(record.document), verified=True), record)
+    remark = describe_differences(service, record, entry.intent.money)
+    reply = encode(record.document)
+    return Proof(settlement._replace(detail=detail, reply=reply, verified=True, remark=remark), record)
 
 
 def find_creator(journal: Journal, entry: Entry, resource_id: str, account: Account) -> Entry | None:
@@ -128,20 +133,14 @@ def is_beside(entry: Entry, other: Entry, account: Account | None = None) -> boo
     )
 
 
-def find_difference(service: Service, entry: Entry) -> EscrowctlError | None:
-    """Return the error (`CHECK_FAILED`) of a create whose record differs from what was sent; None where it equals it.
-
-    Its stored record has a failed status or other money.
-    """
-    made = entry.settlement.result_id
-    if made is None or entry.intent.operation != CREATE_TRANSACTION.name:
-        return None
-    differences = _list_differences(service, entry)
-    if not differences:
+def find_difference(entry: Entry) -> EscrowctlError | None:
+    """Return the error (`CHECK_FAILED`) of a create whose record differs from what was sent; None where it does not."""
+    made, remark = entry.settlement.result_id, entry.settlement.remark
+    if made is None or remark is None or entry.intent.operation != CREATE_TRANSACTION.name:
         return None
     return EscrowctlError(
         ErrorCode.CHECK_FAILED,
-        f"the service created {made}, but {' and '.join(differences)}. Do not repeat the create.",
+        f"the service created {made}, but {remark}. Do not repeat the create.",
         hint=command(f"tx get {shlex.quote(made)}"),
         outcome=Outcome.DONE,
         facts=entry.facts,
@@ -158,18 +157,14 @@ def _find_earlier(service: Service, journal: Journal, entry: Entry) -> Entry | N
     return None
 
 
-def _list_differences(service: Service, entry: Entry) -> list[str]:
-    reply = read_reply((entry.settlement.reply or "").encode())
-    if not isinstance(reply, Document):
-        return []
-    found = make_record(reply.value, pointers=service.pointers, noun=CREATE_TRANSACTION.noun).located
-    return list_all_differences(service, found, entry.intent.money)
-
-
-def list_all_differences(service: Service, found: Located, sent: Money | None) -> list[str]:
-    """Return how a record that was created differs from what was sent, and whether its status says that it failed."""
-    is_failed = found.status is not None and found.status.casefold() in service.failed
-    return [*([f"its status is {found.status}"] if is_failed else []), *list_differences(found, sent)]
+def describe_differences(service: Service, record: Record | None, sent: Money | None) -> str | None:
+    """Return how a record that was created differs from what was sent, or that its status says that it failed."""
+    if record is None:
+        return None
+    status = record.located.status
+    is_failed = status is not None and status.casefold() in service.failed
+    differences = [*([f"its status is {status}"] if is_failed else []), *list_differences(record.located, sent)]
+    return " and ".join(differences) or None
 
 
 def list_differences(found: Located, sent: Money | None) -> list[str]:

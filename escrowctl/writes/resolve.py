@@ -17,7 +17,7 @@ from escrowctl.contract.record import Located, Record, describe, describe_money,
 from escrowctl.errors import NOTHING_RECORDED, ErrorCode, EscrowctlError, Hint, Outcome, bad_value, not_sent
 from escrowctl.journal.accounts import account_of
 from escrowctl.journal.model import DECIDED_APPLIED, Entry, OperatorDecision, Selection, Settlement
-from escrowctl.writes.create import find_creator, find_done, list_differences, settle_by_reply
+from escrowctl.writes.create import describe_differences, find_creator, find_done, list_differences, settle_by_reply
 from escrowctl.writes.inspection import inspect
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.requests import WriteRequest, request_again
@@ -87,9 +87,8 @@ class Resolver:
         about, verified = resource_id or intent.resource_id, False
         if about is not None and not allow_unreadable and intent.operation != CREATE_WEBHOOK.name:
             verified = self._require_as_sent(entry, about)
-        settlement = entry.settlement._replace(
-            outcome=Outcome.DONE, detail=DECIDED_APPLIED, result_id=resource_id, reply=None, verified=verified
-        )
+        status = entry.settlement.http_status
+        settlement = Settlement(Outcome.DONE, DECIDED_APPLIED, status, result_id=resource_id, verified=verified)
         return self._journal.decide(entry, settlement, decision)
 
     def record_not_applied(self, entry: Entry, decision: OperatorDecision, *, allow_unreadable: bool) -> Entry:
@@ -236,11 +235,13 @@ class Resolver:
         read = f"{found.located.id} contains the idempotency key of this {entry.intent.verb}"
         self._report(f"the record {read} ({describe(found.located)})")
         detail, made = f"{read} (found in the list)", found.located.id
-        # A list of webhooks may show their secrets.
-        reply = None if entry.intent.operation == CREATE_WEBHOOK.name else encode(found.document)
         settlement = entry.settlement._replace(
-            outcome=Outcome.DONE, detail=detail, result_id=made, reply=reply, verified=True
+            outcome=Outcome.DONE, detail=detail, result_id=made, reply=None, verified=True
         )
+        # A list of webhooks may show their secrets.
+        if entry.intent.operation == CREATE_TRANSACTION.name:
+            remark = describe_differences(self._service, found, entry.intent.money)
+            settlement = settlement._replace(reply=encode(found.document), remark=remark)
         return self._journal.settle_later(entry, settlement)
 
     def _fits(self, entry: Entry, item: Record) -> bool:

@@ -8,10 +8,12 @@ from escrowctl.client.http import Evidence, Exchange, Fault, Request, make_heade
 from escrowctl.client.retry import may_write_again
 from escrowctl.config.service import REPLY_LIMIT, Service
 from escrowctl.contract.json import encode
+from escrowctl.contract.operations import CREATE_TRANSACTION
 from escrowctl.contract.record import Record
 from escrowctl.contract.redaction import hide_values, redact
 from escrowctl.errors import ErrorCode, Outcome
 from escrowctl.journal.model import Entry, Settlement
+from escrowctl.writes.create import describe_differences
 from escrowctl.writes.outcome import Judgement, describe_sent, judge_write
 from escrowctl.writes.requests import WriteRequest
 
@@ -72,9 +74,11 @@ class Sender:
         return may_write_again(exchange, refused_for_now=service.repeats_throttled, deduplicated=service.deduplicates)
 
     def _make_settlement(self, request: WriteRequest, judged: Judgement, exchange: Exchange) -> Settlement:
-        record, result_id = judged.record, None
+        record, result_id, remark = judged.record, None, None
         if judged.outcome is Outcome.DONE:
             result_id = judged.result_id or (record.located.id if record else None)
+            if request.operation.name == CREATE_TRANSACTION.name:
+                remark = describe_differences(self._service, record, request.money)
         is_timeout = exchange.fault is Fault.TIMEOUT
         return Settlement(
             outcome=judged.outcome,
@@ -83,6 +87,7 @@ class Sender:
             result_id=result_id,
             reply=self._redact_reply(request, record) if record else None,
             may_repeat=judged.may_repeat,
+            remark=remark,
         )
 
     def _redact_reply(self, request: WriteRequest, record: Record) -> str:

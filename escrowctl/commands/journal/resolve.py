@@ -115,7 +115,7 @@ def resolve(
             standing = stopped.standing or unchanged
             raise Stopped(stopped.code, standing) from None
         session.show(view_resolved(settled), done=f"the journal now records {settled.name} as {_words(settled)}")
-        _require_as_sent(session, settled)
+        _require_as_sent(settled)
 
 
 def _words(entry: Entry) -> str:
@@ -180,11 +180,11 @@ def _still_unconfirmed(entry: Entry, sentence: str) -> EscrowctlError:
     )
 
 
-def _require_as_sent(session: Session, entry: Entry) -> None:
+def _require_as_sent(entry: Entry) -> None:
     """Raise EscrowctlError `CHECK_FAILED` where the created record differs from what was sent."""
     from escrowctl.writes.create import find_difference
 
-    difference = find_difference(session.service, entry)
+    difference = find_difference(entry)
     if difference is not None:
         raise difference
 

@@ -4,9 +4,13 @@ from collections.abc import Callable
 
 from escrowctl.client.reader import Reader
 from escrowctl.config.service import Service
-from escrowctl.contract.operations import GET_TRANSACTION
-from escrowctl.contract.record import Located, describe, is_another
+from escrowctl.contract.operations import CREATE_TRANSACTION, GET_TRANSACTION
+from escrowctl.contract.record import Located, describe, describe_money, is_another
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, command, not_sent
+from escrowctl.journal.accounts import account_of
+from escrowctl.journal.journal import Journal
+from escrowctl.journal.model import Selection, State
+from escrowctl.writes.create import list_differences
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.requests import RecordOptions, WriteRequest
 
@@ -14,6 +18,7 @@ Confirm = Callable[[str, Located | None], bool]
 """Asks for confirmation with the id and the record as read; returns whether a question was asked (and time
 passed); raises EscrowctlError where it is not confirmed."""
 
+_PAGE = 10
 _WITHOUT_CHECK = Hint("repeat the command with --allow-unreadable", "to send it without reading the escrow first")
 
 
@@ -52,6 +57,35 @@ def inspect_for(
     if found is not None and is_done and not may_be_done:
         raise not_sent(ErrorCode.ALREADY_DONE, f"{resource_id} is already {found.status}.")
     return found
+
+
+def require_as_created(
+    journal: Journal, service: Service, resource_id: str, found: Located, options: RecordOptions
+) -> None:
+    """Raise `ErrorCode.EXPECTATION_FAILED` where an escrow has other money than any create from here gave it.
+
+    What the options expect instead is compared elsewhere.
+    """
+    account = account_of(service)
+    selection = Selection(_PAGE, states=(State.DONE,), operations=(CREATE_TRANSACTION.name,), result_id=resource_id)
+    created = [
+        entry
+        for entry in journal.all(selection)
+        if set(entry.intent.names) & set(service.names) and not account.is_other(entry.intent.account)
+    ]
+    amount = None if options.expected_amount is not None else found.amount
+    currency = None if options.expected_currency is not None else found.currency
+    compared = found._replace(amount=amount, currency=currency)
+    if created and all(list_differences(compared, entry.intent.money) for entry in created):
+        first, now = created[-1], describe_money(found)
+        known = {"amount": found.amount, "currency": found.currency}
+        expected = " ".join(f"--expect-{name} {value}" for name, value in known.items() if value is not None)
+        raise not_sent(
+            ErrorCode.EXPECTATION_FAILED,
+            f"{first.name} created {resource_id} with {first.intent.money}, but the service now reports {now}.",
+            hint=Hint(f"repeat the command with {expected}", f"if {now} is right"),
+            facts={"expected": str(first.intent.money), "found": now, "entry": first.name},
+        )
 
 
 def require_unchanged(resource_id: str, before: Located | None, now: Located | None) -> None:

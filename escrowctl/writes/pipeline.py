@@ -117,9 +117,12 @@ class Pipeline:
             return None
 
     def _inspect(self, request: WriteRequest, options: RecordOptions) -> Located | None:
-        from escrowctl.writes.inspection import inspect_for  # noqa: PLC0415 - as above
+        from escrowctl.writes.inspection import inspect_for, require_as_created  # noqa: PLC0415 - as above
 
-        return inspect_for(self._reader, self._service, request, options)
+        found = inspect_for(self._reader, self._service, request, options)
+        if found is not None and request.operation.once_only:
+            require_as_created(self._writer.journal, self._service, request.resource_id or "", found, options)
+        return found
 
     def _require_done(self, result: WriteResult) -> WriteResult:
         if result.sent.state is not State.DONE:

@@ -97,7 +97,7 @@ _escrowctl() {
     --concurrency)  ;;
     --rps)  ;;
     --results) compopt -o default 2>/dev/null ;;
-    --state) _escrowctl_offer 'in_flight done refused unknown not_sent not_applied' ;;
+    --state) _escrowctl_offer 'in_flight done refused unknown not_sent not_applied unconfirmed' ;;
     --operation) _escrowctl_offer 'create release update webhook call' ;;
     --until)  ;;
     --id)  ;;

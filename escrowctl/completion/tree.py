@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from escrowctl.contract.money import MINOR_DIGITS
-from escrowctl.journal.model import State
+from escrowctl.journal.model import UNCONFIRMED, State
 from escrowctl.topics.topic import TOPICS
 
 _CHOICES = {
     "--event": ("transaction.created", "transaction.released"),
     "--format": ("jsonl", "csv"),
     "--operation": ("create", "release", "update", "webhook", "call"),
-    "--state": tuple(State),
+    "--state": (*State, UNCONFIRMED),
     "--color": ("auto", "always", "never"),
     "--currency": tuple(sorted(MINOR_DIGITS)),
     "--expect-currency": tuple(sorted(MINOR_DIGITS)),

@@ -219,7 +219,7 @@ def view(entry: Entry, *, whole: bool) -> dict[str, JsonValue]:
         if field.name == "resource_id":
             document["id"] = entry.record_id
         elif field.listed or (whole and field.shown):
-            value = _read(entry, field.attribute.split("."))
+            value = entry.shown_state if field.name == "state" else _read(entry, field.attribute.split("."))
             document[field.name] = Number(str(value)) if isinstance(value, int) else value
     if entry.state is State.NOT_SENT:
         document["sent_at"] = None

@@ -56,6 +56,9 @@ class State(StrEnum):
     NOT_APPLIED = "not_applied"
 
 
+UNCONFIRMED = "unconfirmed"
+"""Shown in the place of "done" where what was done is not known to be what was asked for."""
+
 OPEN_STATES = (State.UNKNOWN, State.IN_FLIGHT)
 """The write may have happened, or may yet happen."""
 
@@ -211,6 +214,18 @@ class Entry(NamedTuple):
     def state(self) -> State:
         """What is known of the last attempt."""
         return self.settlement.state
+
+    @property
+    def shown_state(self) -> str:
+        """The state as lists and sums have it: one that is done may be unconfirmed."""
+        return UNCONFIRMED if self.is_unconfirmed else self.state.value
+
+    @property
+    def is_unconfirmed(self) -> bool:
+        """Whether it is done, but otherwise than asked, or accepted while no reading or operator confirmed it."""
+        settlement = self.settlement
+        is_confirmed = settlement.verified or settlement.detail == DECIDED_APPLIED or not self.intent.is_once_only
+        return self.state is State.DONE and (settlement.remark is not None or not is_confirmed)
 
     @property
     def record_id(self) -> str | None:

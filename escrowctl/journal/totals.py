@@ -1,4 +1,4 @@
-"""What was written here, added up by month, profile, operation and currency."""
+"""What was written here, added up by month, profile, operation, currency and state."""
 
 from collections.abc import Iterable
 from decimal import Decimal
@@ -9,21 +9,23 @@ from escrowctl.journal.model import Entry, State
 
 
 class Group(NamedTuple):
-    """What entries are added up by; `month` as 2026-11, in UTC, of the last sending."""
+    """What entries are added up by.
+
+    `month` as 2026-11, in UTC, of the last sending; `state` as `Entry.shown_state`, one in flight as unknown.
+    """
 
     month: str
     profile: str
     operation: str
     currency: str
+    state: str
 
 
 class Sums(NamedTuple):
-    """How many writes are done and how many may be, and what they add up to, exactly."""
+    """How many writes there are, and what they add up to, exactly."""
 
-    done: int = 0
-    done_amount: Decimal = Decimal(0)
-    unknown: int = 0
-    unknown_amount: Decimal = Decimal(0)
+    writes: int = 0
+    amount: Decimal = Decimal(0)
 
 
 def add_up(entries: Iterable[Entry]) -> dict[Group, Sums]:
@@ -32,12 +34,10 @@ def add_up(entries: Iterable[Entry]) -> dict[Group, Sums]:
     for entry in entries:
         if not (entry.is_open or entry.state is State.DONE):
             continue
-        money = entry.intent.money
-        group = Group(entry.sent_at[:7], entry.intent.profile, entry.intent.operation, money.currency if money else "")
-        done, done_amount, unknown, unknown_amount = found.get(group, Sums())
-        amount = money.amount if money else Decimal(0)
-        if entry.is_open:
-            found[group] = Sums(done, done_amount, unknown + 1, sum_exactly((unknown_amount, amount)))
-        else:
-            found[group] = Sums(done + 1, sum_exactly((done_amount, amount)), unknown, unknown_amount)
+        intent, money = entry.intent, entry.intent.money
+        state = State.UNKNOWN.value if entry.is_open else entry.shown_state
+        group = Group(entry.sent_at[:7], intent.profile, intent.operation, money.currency if money else "", state)
+        known = found.get(group, Sums())
+        amount = sum_exactly((known.amount, money.amount)) if money else known.amount
+        found[group] = Sums(known.writes + 1, amount)
     return dict(sorted(found.items()))

@@ -11,7 +11,7 @@ from conftest import Run, ServiceAndRun
 from wire_server import Behave, Seen, answering, by_method, http_reply
 
 from cli.conftest import Journal, Profile
-from cli.replies import CREATE, HELD, in_turn, json_reply
+from cli.replies import CREATE, HELD, RELEASE, in_turn, json_reply
 
 KEYED = (*CREATE, "--idempotency-key", "order-8841-key")
 WEBHOOK = ("webhook", "create", "--url", "https://hooks.example.net/x")
@@ -132,7 +132,7 @@ def test_create_with_another_record_prints_its_id_and_fails(
     assert again.json in (json.loads(record), json.loads(record).get("data"))
     error = again.error
     assert (error["code"], error["outcome"], error["id"], error["exit_code"]) == ("check_failed", "done", "tx_1", 16)
-    assert journal() == [("create_transaction", "done")]
+    assert journal() == [("create_transaction", "unconfirmed")]
 
 
 def test_id_from_the_service_is_quoted_in_the_hint(service_and_run: ServiceAndRun) -> None:
@@ -170,7 +170,7 @@ def test_resolve_fails_when_the_record_differs_from_the_request(profile: Profile
 
     result = run("journal", "resolve", "j1", "--json")
 
-    assert (result.code, result.json["state"], result.error["code"]) == (16, "done", "check_failed")
+    assert (result.code, result.json["state"], result.error["code"]) == (16, "unconfirmed", "check_failed")
 
 
 # Webhooks move no money
@@ -242,3 +242,25 @@ def test_list_with_a_code_next_to_its_items_is_read(service_and_run: ServiceAndR
     _server, run = service_and_run(json_reply(b'{"code":"SUCCESS","msg":"ok","data":[{"id":"tx_1"}]}'))
 
     assert run("tx", "list", "-q").out == "tx_1\n"
+
+
+@pytest.mark.parametrize(
+    ("now", "passes"),
+    [
+        (b'{"id":"tx_1","status":"held","amount":1000,"currency":"USD"}', "--expect-amount 1000 --expect-currency USD"),
+        (b'{"id":"tx_1","status":"held","amount":100,"currency":"EUR"}', "--expect-amount 100 --expect-currency EUR"),
+    ],
+    ids=["amount", "currency"],
+)
+def test_release_of_what_was_created_here_with_other_money_is_refused(
+    service_and_run: ServiceAndRun, now: bytes, passes: str
+) -> None:
+    server, run = service_and_run(by_method(POST=json_reply(HELD), GET=json_reply(now), PUT=json_reply(b"")))
+    run(*CREATE)
+
+    refused = run(*RELEASE, "--json")
+    expected = run(*RELEASE, *passes.split())
+
+    assert (refused.code, refused.error["code"], refused.error["expected"]) == (3, "expectation_failed", "100 USD")
+    assert passes in refused.error["hint"]
+    assert (expected.code, [seen.method for seen in server.writes]) == (0, ["POST", "PUT"])

@@ -90,7 +90,7 @@ def test_release_whose_record_does_not_show_it_ends_with_16(
     assert ("config set status.pending" in result.error["hint"]) == (status != "held")
     assert "status.released" not in result.error["hint"]
     assert (again.code, again.error["code"], len(server.writes)) == (7, "already_done", 1)
-    assert journal() == [("release_transaction", "done")]
+    assert journal() == [("release_transaction", "unconfirmed")]
 
 
 @pytest.mark.parametrize("status", ["pending", "PROCESSING", "in_progress"])

@@ -100,7 +100,7 @@ def test_intent_overwritten_by_another_path_is_recorded_again(two_paths: Any, ho
     assert [(entry["entry"], entry["state"], str(entry["amount"])) for entry in listed] == [
         ("j3", "done", "100"),
         ("j2", "done", "7"),
-        ("j1", "done", "100"),
+        ("j1", "unconfirmed", "100"),
     ]
     assert line("journal", "verify").code == 0
 

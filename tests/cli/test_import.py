@@ -298,7 +298,7 @@ def test_forged_but_valid_chain_is_imported(run: Run, tmp_path: Path) -> None:
     path.write_text(forge((1, "intent", INTENT), (1, "verdict", DONE)))
 
     assert run("journal", "import", str(path)).code == 0
-    assert run("journal", "list", "--json").json[0]["state"] == "done"
+    assert run("journal", "list", "--json").json[0]["state"] == "unconfirmed"
 
 
 @pytest.mark.parametrize(

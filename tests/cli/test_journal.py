@@ -25,7 +25,7 @@ from cli.replies import CREATE, HELD, RELEASE, held, in_turn, json_reply, writes
 DAY = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
-TOTALS = ("month", "profile", "operation", "currency", "done", "done_amount", "unknown", "unknown_amount")
+TOTALS = ("month", "profile", "operation", "currency", "state", "writes", "amount")
 
 
 def create(amount: str, currency: str = "USD", *options: str) -> tuple[str, ...]:
@@ -42,7 +42,7 @@ def journal_of_six(service_and_run: ServiceAndRun) -> tuple[WireServer, Run]:
     lines = (
         create("100.50"),
         create("0.50", "USD", "--reference", "order-1"),
-        RELEASE,
+        (*RELEASE, "--expect-amount", "100"),
         create("7", "EUR"),
         create("8", "EUR"),
         ("tx", "update", "tx_1", "--data", '{"n":1}', "--yes"),
@@ -64,7 +64,8 @@ def journal_of_six(service_and_run: ServiceAndRun) -> tuple[WireServer, Run]:
         ((), ["j6", "j5", "j4", "j3", "j2", "j1"]),
         (("--unknown",), ["j6", "j5"]),
         (("--state", "refused"), ["j4"]),
-        (("--state", "done"), ["j3", "j2", "j1"]),
+        (("--state", "done"), ["j2", "j1"]),
+        (("--state", "unconfirmed"), ["j3"]),
         (("--state", "unknown"), ["j6", "j5"]),
         (("--operation", "create"), ["j5", "j4", "j2", "j1"]),
         (("--operation", "release"), ["j3"]),
@@ -94,7 +95,10 @@ def test_list_shows_the_selected_entries(
     [
         (("--since", "yesterday"), '--since "yesterday" is not a time'),
         (("--until", "2026-13-01"), '--until "2026-13-01" is not a time'),
-        (("--state", "lost"), '--state "lost" is not one of in_flight, done, refused, unknown, not_sent, not_applied.'),
+        (
+            ("--state", "lost"),
+            '--state "lost" is not one of in_flight, done, refused, unknown, not_sent, not_applied, unconfirmed.',
+        ),
         (("--operation", "pay"), '--operation "pay" is not one of create, release, update, webhook, call.'),
         (("--unknown", "--state", "done"), "--unknown or --state"),
         (("--limit", "0"), "--limit 0 is out of range: 1 to 10000."),
@@ -218,7 +222,7 @@ def test_journal_is_valid_while_it_is_written(run: Run, home: Path) -> None:
 # Sums
 
 
-def test_totals_are_exact_and_keep_done_and_unknown_apart(journal_of_six: tuple[WireServer, Run]) -> None:
+def test_totals_are_exact_and_keep_states_apart(journal_of_six: tuple[WireServer, Run]) -> None:
     _, run = journal_of_six
 
     result = run("journal", "totals", "--json", now=lambda: DAY)
@@ -227,14 +231,14 @@ def test_totals_are_exact_and_keep_done_and_unknown_apart(journal_of_six: tuple[
     assert [tuple(row.values()) for row in result.json] == [
         (*same.values(), *row)
         for row in (
-            ("create", "EUR", 0, 0, 1, 8),
-            ("create", "USD", 2, 101, 0, 0),
-            ("release", "USD", 1, 100, 0, 0),
-            ("update", "", 0, None, 1, None),
+            ("create", "EUR", "unknown", 1, 8),
+            ("create", "USD", "done", 2, 101),
+            ("release", "USD", "unconfirmed", 1, 100),
+            ("update", "", "unknown", 1, None),
         )
     ]
     assert tuple(result.json[0]) == TOTALS
-    assert '"done_amount": 101.00,' in result.out
+    assert '"amount": 101.00}' in result.out
     note = json.loads(result.err)["note"]
     assert (note["code"], note["message"].split()[0]) == ("coverage", "5")
 
@@ -244,7 +248,7 @@ def test_sums_beyond_the_digits_of_a_decimal_context_are_exact(service_and_run: 
     run(*create("98765432109876543210987654321098.01"))
     run(*create("0.01"))
 
-    assert '"done_amount": 98765432109876543210987654321098.02' in run("journal", "totals", "--json").out
+    assert '"amount": 98765432109876543210987654321098.02' in run("journal", "totals", "--json").out
 
 
 # The chain
@@ -586,7 +590,7 @@ def test_journal_of_format_1_is_migrated_and_blocks_duplicates(
     assert journal() == [
         ("create_transaction", "done"),
         ("create_transaction", "unknown"),
-        ("release_transaction", "done"),
+        ("release_transaction", "unconfirmed"),
     ]
     codes = [run(*line).code for line in (RELEASE, create("2500", "EUR"), create("3", "EUR"))]
     assert (codes, len(server.writes)) == ([7, 12, 0], 1)

@@ -466,7 +466,7 @@ def test_accepted_release_without_known_status_is_done_not_confirmed(
         }
     ]
     assert [seen.method for seen in server.seen] == ["GET", "PUT", "GET"]
-    assert journal() == [("release_transaction", "done")]
+    assert journal() == [("release_transaction", "unconfirmed")]
 
 
 def test_unknown_release_is_reported_with_the_commands_to_settle_it(service_and_run: ServiceAndRun) -> None:

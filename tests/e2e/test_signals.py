@@ -238,7 +238,7 @@ def test_signal_during_the_read_back_reports_the_release_first(program: Program,
             "verified": None,
         },
     )
-    assert there.journal() == [("release_transaction", "done")]
+    assert there.journal() == [("release_transaction", "unconfirmed")]
 
 
 def test_ctrl_c_held_down_is_still_unknown(program: Program, serve: Serve) -> None:
@@ -371,7 +371,7 @@ def test_signal_during_the_read_back_of_several_releases_no_other(program: Progr
     process.send_signal(signal.SIGINT)
     ended = finish(process)
     assert [seen.target for seen in server.writes] == [FIRST]
-    assert there.journal() == [("release_transaction", "done")]
+    assert there.journal() == [("release_transaction", "unconfirmed")]
     assert ended.code == 130
     assert [json.loads(line) for line in ended.out.splitlines()] == [
         {

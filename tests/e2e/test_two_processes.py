@@ -31,7 +31,7 @@ def test_eight_hands_release_once(program: Program, serve: Serve) -> None:
 
     assert Counter((result.code, result.out) for result in ended) == {(0, "tx_1\n"): 1, (7, ""): HANDS - 1}
     assert [(seen.method, seen.target) for seen in server.writes] == [("PUT", "/api/v1/transactions/tx_1/release")]
-    assert there.journal() == [("release_transaction", "done")]
+    assert there.journal() == [("release_transaction", "unconfirmed")]
 
 
 @pytest.mark.thorough

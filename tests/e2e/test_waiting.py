@@ -137,4 +137,4 @@ def test_release_waits_are_drawn_without_disturbing_the_release(program: Program
     code, shown = there.terminal("tx", "release", "tx_1", "--yes").finish()
 
     assert (code, shown.count("  1 s\x1b[K") >= 3, len(server.writes)) == (0, True, 1)
-    assert there.journal() == [("release_transaction", "done")]
+    assert there.journal() == [("release_transaction", "unconfirmed")]

@@ -1,6 +1,6 @@
 """`escrowctl journal list|show|totals`: what was written from here, and what became of it."""
 
-from decimal import Decimal
+from itertools import islice
 from typing import Annotated
 
 import typer
@@ -10,7 +10,7 @@ from escrowctl.contract.json import JsonValue, Number
 from escrowctl.contract.operations import BY_NAME, OPERATIONS, Access
 from escrowctl.errors import EscrowctlError, bad_value
 from escrowctl.journal.fields import view
-from escrowctl.journal.model import Entry, Selection, State, parse_entry_name
+from escrowctl.journal.model import OPEN_STATES, UNCONFIRMED, Entry, Selection, State, parse_entry_name
 from escrowctl.journal.totals import Group, Sums, add_up
 from escrowctl.output.view import Listing, View
 from escrowctl.runtime import timestamp
@@ -29,15 +29,17 @@ SHEET = (
 
 _MAX_ENTRIES = 10_000
 _PAGE = 1000
-_GROUP = ("month", "profile", "operation", "currency")
-_TOTALS = (*_GROUP, "done", "done_amount", "unknown", "unknown_amount")
+_GROUP = ("month", "profile", "operation", "currency", "state")
+_TOTALS = (*_GROUP, "writes", "amount")
 _OPERATIONS = {
     one.verb if one.noun == "transaction" else one.noun: (one.name,) for one in OPERATIONS if one.access is Access.WRITE
 } | {"call": ("call_post", "call_put", "call_patch", "call_delete")}
 _DECIDED = ("applied", "not applied")
 """How the details of operators' decisions begin, in journals of any age."""
 
-StateOption = Annotated[str | None, typer.Option("--state", metavar="STATE", help=f"Only {', '.join(State)}.")]
+_STATES = (*State, UNCONFIRMED)
+
+StateOption = Annotated[str | None, typer.Option("--state", metavar="STATE", help=f"Only {', '.join(_STATES)}.")]
 OperationOption = Annotated[
     str | None, typer.Option("--operation", metavar="WORD", help=f"Only this: {', '.join(_OPERATIONS)}.")
 ]
@@ -72,10 +74,12 @@ def list_entries(
         raise bad_value(f"--limit {limit} is out of range: 1 to {_MAX_ENTRIES}.")
     if unknown and state is not None:
         raise bad_value("use --unknown or --state, not both.")
-    states = ["unknown", "in_flight"] if unknown else [state] if state is not None else []
+    wanted = OPEN_STATES if unknown else (_parse_state(state),) if state is not None else ()
     session.journal_to_read.require_complete()
-    selection = _select(session, limit, states, operation, since, until, reference, resource_id)
-    entries = session.journal_to_read.select(selection)
+    stored = tuple(State.DONE if one == UNCONFIRMED else State(one) for one in wanted)
+    selection = _select(session, min(limit, _PAGE), stored, operation, since, until, reference, resource_id)
+    found = (one for one in session.journal_to_read.all(selection) if not wanted or one.shown_state in wanted)
+    entries = list(islice(found, limit))
     session.console.show_listing(Listing(COLUMNS, tuple(view_row(entry) for entry in entries)))
     session.names.add_in_journal("entry", [entry.name for entry in entries])
     if len(entries) == limit:
@@ -99,10 +103,10 @@ def show(
 
 
 def totals(context: typer.Context, since: SinceOption = None, until: UntilOption = None) -> None:
-    """Add up the writes by month, profile, operation and currency.
+    """Add up the writes by month, profile, operation and state.
 
-    Done and unknown writes are added up apart. Refused writes, and writes that were not sent, do
-    not count.
+    unconfirmed: accepted, but no reading has shown it, or done otherwise than asked. Refused writes,
+    and writes that were not sent, do not count.
 
     \b
     Examples:
@@ -111,11 +115,11 @@ def totals(context: typer.Context, since: SinceOption = None, until: UntilOption
     """
     session = session_of(context)
     session.journal_to_read.require_complete()
-    selection = _select(session, _PAGE, [], None, since, until, None, None)
+    selection = _select(session, _PAGE, (), None, since, until, None, None)
     sums = add_up(session.journal_to_read.all(selection))
     views = tuple(_row(group, found) for group, found in sums.items())
     session.console.show_listing(Listing(_TOTALS, views, keys=_GROUP))
-    count = sum(found.done + found.unknown for found in sums.values())
+    count = sum(found.writes for found in sums.values())
     noun = "write" if count == 1 else "writes"
     span = f"from {selection.since or 'the start'} until {selection.until or 'now'}"
     session.console.note(
@@ -130,16 +134,11 @@ def _row(group: Group, sums: Sums) -> View:
         "profile": group.profile,
         "operation": known.verb if known else group.operation.replace("_", " "),
         "currency": group.currency,
-        "done": Number(str(sums.done)),
-        "done_amount": _amount(group, sums.done_amount),
-        "unknown": Number(str(sums.unknown)),
-        "unknown_amount": _amount(group, sums.unknown_amount),
+        "state": group.state,
+        "writes": Number(str(sums.writes)),
+        "amount": Number(f"{sums.amount:f}") if group.currency else None,
     }
     return View(named, group.month, named=named, record=named)
-
-
-def _amount(group: Group, amount: Decimal) -> Number | None:
-    return Number(f"{amount:f}") if group.currency else None
 
 
 def view_row(entry: Entry) -> View:
@@ -177,7 +176,7 @@ def _named(entry: Entry) -> dict[str, JsonValue]:
         entry.name,
         entry.sent_at if entry.state is not State.NOT_SENT else None,
         intent.verb,
-        entry.state.value,
+        entry.shown_state,
         money.amount if money else None,
         money.currency if money else None,
         entry.record_id,
@@ -195,7 +194,7 @@ def _document(entry: Entry) -> dict[str, JsonValue]:
 def _select(
     session: Session,
     limit: int,
-    states: list[str],
+    states: tuple[State, ...],
     operation: str | None,
     since: str | None,
     until: str | None,
@@ -206,7 +205,7 @@ def _select(
     now = session.runtime.now()
     return Selection(
         limit=limit,
-        states=tuple(_state(state) for state in states),
+        states=states,
         profile=_profile(session),
         operations=_operations(operation) if operation is not None else (),
         since=timestamp(parse_moment(since, name="--since", now=now)) if since is not None else None,
@@ -227,11 +226,10 @@ def _profile(session: Session) -> str | None:
     return name
 
 
-def _state(word: str) -> State:
-    try:
-        return State(word)
-    except ValueError:
-        raise _not_one("--state", word, list(State)) from None
+def _parse_state(word: str) -> str:
+    if word not in _STATES:
+        raise _not_one("--state", word, list(_STATES))
+    return word
 
 
 def _operations(word: str) -> tuple[str, ...]:

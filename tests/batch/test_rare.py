@@ -366,9 +366,12 @@ def test_unfinished_file_is_rehearsed_and_confirmed(start: Start, rows: WriteRow
         run("create", path, "--dry-run").code,
         run("resume", "b1").code,
         run("resume", "b1", "--yes", "--expect-count", "9").code,
+        # The file is expected, or what is left of it.
+        run("create", path, "--dry-run", "--expect-count", "5", "--expect-total", "EUR=510").code,
+        run("resume", "b1", "--dry-run", "--expect-count", "5").code,
     ]
 
-    assert (codes, len(service.received)) == ([0, 3, 3], sent)
+    assert (codes, len(service.received)) == ([0, 3, 3, 0, 3], sent)
 
 
 def test_rows_without_amounts_have_no_total(start: Start, rows: WriteRows) -> None:

@@ -193,7 +193,7 @@ def _start(session: Session, kind: RowKind, file: str, how: How, chosen: Chosen)
             if same is None:
                 _start_new(session, checked, file, how, chosen)
             else:
-                _resume(session, same, how, skips_done=chosen.skip_done)
+                _resume(session, same, how, file=checked, skips_done=chosen.skip_done)
 
 
 def _start_new(session: Session, checked: CheckedFile, file: str, how: How, chosen: Chosen) -> None:
@@ -209,7 +209,8 @@ def _start_new(session: Session, checked: CheckedFile, file: str, how: How, chos
 
     sums = _sums_without(checked, left_out)
     count = sum(one.rows for one in sums.values())
-    how.require_expected(count, sums)
+    # What is expected is the file, whatever of it is done: the same line then resumes it too.
+    how.require_expected(checked.rows, checked.sums)
     if not count:
         session.console.note("all_done", f"done already: {count_rows(checked.rows)}. Nothing was sent")
         return
@@ -239,7 +240,10 @@ def _start_new(session: Session, checked: CheckedFile, file: str, how: How, chos
         _send(session, stored, how, count)
 
 
-def _resume(session: Session, batch: Batch, how: How, *, skips_done: bool = False) -> None:
+def _resume(
+    session: Session, batch: Batch, how: How, *, file: CheckedFile | None = None, skips_done: bool = False
+) -> None:
+    """Send what a batch has not sent; where it is resumed by its `file`, the file is what is expected."""
     service = session.service
     if not batch.digest or batch.dropped:
         why = "was dropped" if batch.dropped else "is not in this journal any more"
@@ -267,7 +271,7 @@ def _resume(session: Session, batch: Batch, how: How, *, skips_done: bool = Fals
             session.console.note("all_done", f"done already: {count_rows(batch.rows)}. Nothing was sent")
             return
         raise finished_before(session, summary)
-    how.require_expected(count, sums)
+    how.require_expected(*((file.rows, file.sums) if file is not None else (count, sums)))
     when = ago(batch.made_at, session.runtime.now())
     lines = [f"{batch.name}, created {when} from {batch.source}; to send: {count_rows(count)}", *_sum_lines(sums)]
     if unsent.unknown:

@@ -48,10 +48,10 @@ class How(NamedTuple):
     dry_run: bool
 
     def require_expected(self, count: int, sums: dict[str, Sum]) -> None:
-        """Raise `ErrorCode.EXPECTATION_FAILED` where what would be sent is not what is expected."""
+        """Raise `ErrorCode.EXPECTATION_FAILED` where these rows are not what is expected."""
         if self.expected is not None and self.expected != count:
             raise not_sent(
-                ErrorCode.EXPECTATION_FAILED, f"--expect-count {self.expected}, but {count_rows(count)} would be sent."
+                ErrorCode.EXPECTATION_FAILED, f"--expect-count {self.expected}, but there are {count_rows(count)}."
             )
         if not self.totals:
             return
@@ -68,8 +68,7 @@ class How(NamedTuple):
             if found != wanted:
                 raise not_sent(
                     ErrorCode.EXPECTATION_FAILED,
-                    f"--expect-total {currency}={wanted}, but the rows that would be sent add up to "
-                    f"{found:f} {currency}.",
+                    f"--expect-total {currency}={wanted}, but the rows add up to {found:f} {currency}.",
                 )
 
 

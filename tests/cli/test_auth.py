@@ -714,6 +714,15 @@ def test_logout_removes_one_key_and_lists_the_rest(
     assert run("auth", "logout", "-p", "orphan").code == 0
 
 
+@pytest.mark.usefixtures("accounts")
+def test_logout_of_all_leaves_no_key_behind(run: Run, home: Path) -> None:
+    codes = [run("auth", "logout", *words).code for words in (("--all", "-p", "b"), ("--all",), ("--all",))]
+
+    assert codes == [2, 0, 0]
+    assert "sk_test" not in (home / "credentials.toml").read_text()
+    assert run("-p", "b", "tx", "get", "tx_1").code == 4
+
+
 def test_switch_sets_the_default_profile(run: Run, accounts: tuple[WireServer, WireServer], home: Path) -> None:
     b = accounts[1].base_url
 

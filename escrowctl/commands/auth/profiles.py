@@ -70,20 +70,41 @@ def status(
         )
 
 
-def logout(context: typer.Context) -> None:
+def logout(
+    context: typer.Context,
+    everything: Annotated[bool, typer.Option("--all", help="Remove the keys of all profiles.")] = False,
+) -> None:
     """Remove a stored key; the profile remains.
 
     \b
     Examples:
       escrowctl auth logout -p acme-test
-      escrowctl auth logout
+      escrowctl auth logout --all
     """
     session = session_of(context)
     refuse_sandbox(session)
     resolver = session.resolver
-    name = resolver.profile_name()
-    if name is None:
-        raise bad_value("no profile is chosen: name one with -p NAME.", hint=f"{session.program} auth status")
+    if everything:
+        names = resolver.credentials.names()
+        if session.options.profile is not None:
+            raise bad_value("--all removes the keys of all profiles: leave out -p.")
+        if not names:
+            session.console.note("no_key", "no key is stored, so none was removed")
+    else:
+        name = resolver.profile_name()
+        if name is None:
+            raise bad_value("no profile is chosen: name one with -p NAME.", hint=f"{session.program} auth status")
+        names = (name,)
+    for name in names:
+        _remove_key(session, name)
+    left = [variable for variable in KEYS if variable in session.runtime.environ]
+    if left:
+        session.console.note("key_left", f"{', '.join(left)} is still set in the environment")
+
+
+def _remove_key(session: Session, name: str) -> None:
+    """Remove the stored key of a profile, and note where it has another one."""
+    resolver = session.resolver
     stored = resolver.credentials.find(name)
     profile = resolver.config.profiles.get(name) if resolver.config else None
     if stored is None and profile is None:
@@ -96,9 +117,6 @@ def logout(context: typer.Context) -> None:
         session.console.note("removed", f"the key of profile {name} for {stored.origin}, from {where}", word="removed")
     if profile is not None and profile.api_key_file is not None:
         session.console.note("key_left", f"profile {name} still reads its key from {profile.api_key_file}")
-    left = [variable for variable in KEYS if variable in session.runtime.environ]
-    if left:
-        session.console.note("key_left", f"{', '.join(left)} is still set in the environment")
 
 
 def switch(

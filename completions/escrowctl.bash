@@ -319,7 +319,7 @@ _escrowctl() {
           ;;
         'auth logout')
           if [[ $cur == -* && -z $only ]]; then
-            _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+            _escrowctl_offer '--all --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           fi
           ;;
         'auth status')

@@ -192,8 +192,7 @@ class SharedCommand(_Sharing, TyperCommand):
 
     def collect_usage_pieces(self, _ctx: Any) -> list[str]:
         """Return what follows the command's name; an argument is optional where its metavar has brackets."""
-        options = [one for one in self.params if one.param_type_name == "option"]
-        return (["[OPTIONS]"] if options else []) + [str(one.metavar) for one in self.params if one not in options]
+        return ["[OPTIONS]", *(str(one.metavar) for one in self.params if one.param_type_name == "argument")]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write its own arguments and options as one list, and where the shared options are."""

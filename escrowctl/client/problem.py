@@ -5,7 +5,7 @@ from itertools import islice
 
 from escrowctl.client.http import Answer, Fault
 from escrowctl.config.service import Service
-from escrowctl.contract.json import Document, JsonValue, Number, excerpt_of
+from escrowctl.contract.json import Document, JsonValue, Number, excerpt_of, is_html
 from escrowctl.contract.redaction import hide_in_text, hide_unknown, hide_values
 from escrowctl.errors import ErrorCode, Hint, Hints, command
 
@@ -89,8 +89,7 @@ def refusal_hint(service: Service, status: int, answer: Answer | None = None) ->
         case 401:
             return f"the key came from {service.key_source}: check that it is the key for {service.origin}"
         case 404 if not service.sandbox and answer is not None and not _says_what(answer):
-            doubt = f"if every id gives 404, the API prefix ({service.api_prefix or '/'}) may be wrong"
-            return command("config set api_prefix /PREFIX", doubt) if service.profile else doubt
+            return command("doctor", f"if every id gives 404, to check the API prefix ({service.api_prefix or '/'})")
         case _ if status in REDIRECTS:
             return redirected(service)
         case _:
@@ -100,6 +99,11 @@ def refusal_hint(service: Service, status: int, answer: Answer | None = None) ->
 def redirected(service: Service) -> str:
     """Return what to check where the service named another place."""
     return f"is the base URL right? It came from {service.url_source}; escrowctl does not follow redirects"
+
+
+def is_web_page(answer: Answer) -> bool:
+    """Whether a reply is what a browser expects: HTML."""
+    return not isinstance(answer.reply, Document) and is_html(answer.body)
 
 
 def connection_hint(service: Service, why: str) -> Hint:

@@ -268,12 +268,21 @@ def _holds_too_many(body: bytes) -> bool:
     return body.count(b",") >= MAX_VALUES or body.count(b"{") + body.count(b"[") > MAX_VALUES
 
 
+def is_html(body: bytes) -> bool:
+    """Whether a body starts as a web page does."""
+    return _HTML_START.match(_head_of(body)) is not None
+
+
+def _head_of(body: bytes) -> str:
+    return body[:_MOST_HEAD].decode("utf-8", errors="replace").strip()
+
+
 def excerpt_of(body: bytes, limit: int = 200) -> str:
     """Return the first characters of a body, for a person; pass them through `output.plain.safe` before printing.
 
     Of HTML, those of its text.
     """
-    text = body[:_MOST_HEAD].decode("utf-8", errors="replace").strip()
+    text = _head_of(body)
     if _HTML_START.match(text):
         import html  # noqa: PLC0415 - slow, and for HTML only
 

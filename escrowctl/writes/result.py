@@ -2,8 +2,16 @@
 
 from typing import NamedTuple
 
-from escrowctl.client.http import Answer
-from escrowctl.client.problem import REDIRECTS, REFUSAL_CODES, connection_hint, redirected, refusal_hint, reply_facts
+from escrowctl.client.http import SUCCESS, Answer
+from escrowctl.client.problem import (
+    REDIRECTS,
+    REFUSAL_CODES,
+    connection_hint,
+    is_web_page,
+    redirected,
+    refusal_hint,
+    reply_facts,
+)
 from escrowctl.client.retry import after_attempts
 from escrowctl.config.service import Service
 from escrowctl.contract.operations import BY_NAME
@@ -96,7 +104,7 @@ def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
                 effect=NOTHING_SENT_NOW if result.replayed else _how_often(entry),
                 hint=(
                     command(f"journal resolve {entry.name}", f"resolve {entry.name} before you repeat the {verb}"),
-                    *_redirect_hint(service, settlement),
+                    *_address_hint(service, settlement, result.answer),
                 ),
                 outcome=Outcome.UNKNOWN,
                 facts=facts | ({"deduplicates": True} if service.deduplicates else {}),
@@ -135,9 +143,14 @@ def throttled_hints(service: Service) -> tuple[Hint, ...]:
     return (command("config set retry_throttled true", f"{goal}, {unprocessed}"),)
 
 
-def _redirect_hint(service: Service, settlement: Settlement) -> tuple[Hint, ...]:
-    status = settlement.http_status or 0
-    return (Hint(redirected(service)),) if status in REDIRECTS else ()
+def _address_hint(service: Service, settlement: Settlement, answer: Answer | None) -> tuple[Hint, ...]:
+    """Return what to check where the reply looks like that of another place than the API."""
+    status = settlement.http_status
+    if status in REDIRECTS:
+        return (Hint(redirected(service)),)
+    if answer is not None and status in SUCCESS and not service.sandbox and is_web_page(answer):
+        return (command("doctor", "the reply is a web page: to check base URL and API prefix"),)
+    return ()
 
 
 def _how_often(entry: Entry) -> str:

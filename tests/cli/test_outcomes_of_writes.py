@@ -132,18 +132,23 @@ UNKNOWN_CREATES = (
     Unknown("null", json_reply(b"null"), NO_ID, 200, None),
 )
 
+A_WEB_PAGE = "the reply is a web page: to check base URL and API prefix:"
 IS_IT_RIGHT = "\nis the base URL right? It came from ESCROWCTL_BASE_URL; escrowctl does not follow redirects"
 
 
 def unknown_error(server: WireServer, case: Unknown, *, creates: bool) -> dict[str, Any]:
     """Return the error, without its message, that an unknown write must print: all that a log needs to settle it."""
     place = "/api/v1/transactions" if creates else "/api/v1/transactions/tx_1/release"
-    is_redirect = case.status in range(300, 400)
-    gap, redirect = ("  ", IS_IT_RIGHT) if is_redirect else (" ", "")
+    is_redirect, is_page = case.status in range(300, 400), case.name == "HTML"
+    resolve = f"resolve j1 before you repeat the {'create' if creates else 'release'}:"
+    if is_page:
+        hint = f"{resolve:<{len(A_WEB_PAGE)}}  escrowctl journal resolve j1\n{A_WEB_PAGE}  escrowctl doctor"
+    else:
+        gap, redirect = ("  ", IS_IT_RIGHT) if is_redirect else (" ", "")
+        hint = f"{resolve}{gap}escrowctl journal resolve j1{redirect}"
     return {
         "code": "outcome_unknown",
-        "hint": f"resolve j1 before you repeat the {'create' if creates else 'release'}:{gap}"
-        f"escrowctl journal resolve j1{redirect}",
+        "hint": hint,
         "http_status": case.status,
         "request_id": "a-uuid",
         "outcome": "unknown",

@@ -62,10 +62,12 @@ def test_a_read_that_was_refused_ends_by_its_status(
     assert journal() == []
 
 
-def test_not_found_in_a_profile_names_its_api_prefix(profile: Profile, run: Run) -> None:
+def test_not_found_that_says_nothing_leads_to_the_check_of_the_api_prefix(profile: Profile, run: Run) -> None:
     profile(behave=json_reply(b"", "404 Not Found"))
 
-    assert "escrowctl config set api_prefix /PREFIX" in run(*GET, "--json").error["hint"]
+    hint = run(*GET, "--json").error["hint"]
+    assert "(/api/v1)" in hint
+    assert hint.endswith("escrowctl doctor")
 
 
 @pytest.mark.parametrize(

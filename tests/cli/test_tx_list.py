@@ -218,3 +218,11 @@ def test_note_of_further_pages_survives_quiet(service_and_run: ServiceAndRun) ->
     result = run("tx", "list", "-q")
 
     assert (result.code, "--all lists them all" in result.err) == (0, True)
+
+
+def test_filter_says_that_it_searched_one_page(service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(paged("has_more"))
+
+    notes = [run("tx", "list", "--status", "held", "-q", *words).err for words in ((), ("--all",))]
+
+    assert ["--all searches them all" in note for note in notes] == [True, False]

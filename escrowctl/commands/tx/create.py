@@ -24,7 +24,7 @@ def create(
     amount: Annotated[str, typer.Option(metavar="AMOUNT", help="The amount, sent exactly as typed.")],
     currency: Annotated[str, typer.Option(metavar="CODE", help="An ISO 4217 code, such as USD.")],
     reference: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Your own name for it, unique per service.")
+        str | None, typer.Option(metavar="TEXT", help="Your own name for it, kept here; unique.")
     ] = None,
     reason: ReasonOption = None,
     data: DataOption = None,

@@ -91,13 +91,19 @@ def _read(session: Session, filters: Filters, limit: int | None, *, everything: 
         if not everything and len(items) >= (limit or 0):
             break
     is_cut = has_more or (limit is not None and len(items) > limit)
-    _note_undocumented(session, is_cut=is_cut)
+    _note_undocumented(session, is_cut=is_cut, searched=bool(filters))
     filters.note_undated(session)
     return items[:limit]
 
 
-def _note_undocumented(session: Session, *, is_cut: bool) -> None:
-    lacks = "the service has more escrows than these; --all lists them all" if is_cut else "the list may be incomplete"
+def _note_undocumented(session: Session, *, is_cut: bool, searched: bool = False) -> None:
+    lacks = (
+        "the list may be incomplete"
+        if not is_cut
+        else "escrowctl searched only the newest; --all searches them all"
+        if searched
+        else "the service has more escrows than these; --all lists them all"
+    )
     # A sum or a list made of ids alone must not be taken for complete.
     session.console.note("observed", f"GET /transactions is an undocumented call: {lacks}", important=is_cut)
 

@@ -238,8 +238,13 @@ def _why_open(session: Session, operation: Operation, resource_id: str, result: 
     if status == result.status_before:
         return f"the status is still {status}; to check again: {session.invocation} tx get {resource_id}"
     why = f"the status is now {status}, and status.{operation.done} does not name it"
-    if result.status_before is None or session.service.profile is None or session.service.is_pending(status):
+    if session.service.profile is None:
+        return f"{why}; only a profile can ({session.program} auth login)"
+    if result.status_before is None or session.service.is_pending(status):
         return why
+    # Which status proves it is never filled in: a wrong one would report what did not happen.
     return (
-        f"{why}; if {status} means that the {operation.verb} is in progress: {session.invocation} {set_pending(status)}"
+        f"{why}. If {status} means that the {operation.verb} is in progress: "
+        f"{session.invocation} {set_pending(status)}. "
+        f"The status that ends it: {session.invocation} config set status.{operation.done} STATUS"
     )

@@ -36,7 +36,7 @@ def test_unknown_command_suggests_the_line_that_was_meant(typed: str, meant: str
     assert run(*meant.split()[1:], "--help").code == 0
 
 
-@pytest.mark.parametrize("typed", ["frobnicate", "tx frobnicate"])
+@pytest.mark.parametrize("typed", ["frobnicate", "tx frobnicate", "webhook secret"])
 def test_word_that_is_near_nothing_leads_to_help(typed: str, run: Run) -> None:
     result = run(*typed.split())
 

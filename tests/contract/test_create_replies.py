@@ -40,7 +40,11 @@ def ends(service_and_run: ServiceAndRun, replies: tuple[CreateReply, ...]) -> di
 
 def right_ends(replies: tuple[CreateReply, ...]) -> dict[str, End]:
     return {
-        reply.source: (reply.code, f"{reply.made}\n" if reply.made else "", "done" if reply.made else "unknown")
+        reply.source: (
+            reply.code,
+            f"{reply.made}\n" if reply.made else "",
+            "unknown" if not reply.made else "done" if reply.code == 0 else "unconfirmed",
+        )
         for reply in replies
     }
 

@@ -17,6 +17,7 @@ from wire_server import WireServer
 SECONDS = 30
 """How long any one process of these tests may take before the test fails."""
 
+_BASH = ("bash", "--norc", "--noprofile", "-c")
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -54,50 +55,29 @@ class Program:
 
     def start(self, *words: str, **streams: Any) -> "subprocess.Popen[str]":
         """Start a command line; stdin is empty unless given."""
-        piped = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        command = [str(find_script()), *words]
-        return subprocess.Popen(command, env=self.environ, text=True, encoding="utf-8", **(piped | streams))
+        return self._open([str(find_script()), *words], **streams)
 
     def bash(self, line: str) -> Result:
         """Run a line of bash with the script on its PATH."""
-        process = subprocess.Popen(
-            ["bash", "--norc", "--noprofile", "-c", line],
-            env=self.environ,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-        )
-        return _result(process, "")
+        return _result(self._open([*_BASH, line]), "")
 
     def python(self, code: str, *words: str) -> Result:
         """Run Python code with the script's interpreter, `words` being its command line."""
-        command = [sys.executable, "-c", code, *words]
-        return _result(
-            subprocess.Popen(
-                command,
-                env=self.environ,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                encoding="utf-8",
-            ),
-            "",
-        )
+        return _result(self._open([sys.executable, "-c", code, *words]), "")
 
     def terminal(self, *words: str, columns: int = 100) -> "Terminal":
         """Start a command line at a new terminal, that many columns wide."""
+        return self._open_terminal([str(find_script()), *words], columns)
+
+    def _open(self, command: list[str], **streams: Any) -> "subprocess.Popen[str]":
+        piped = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        return subprocess.Popen(command, env=self.environ, text=True, encoding="utf-8", **(piped | streams))
+
+    def _open_terminal(self, command: list[str], columns: int) -> "Terminal":
+        program, *words = command
+        environ = dict(self.environ)
         return Terminal(
-            pexpect.spawn(
-                str(find_script()),
-                list(words),
-                env=dict(self.environ),
-                dimensions=(45, columns),
-                encoding="utf-8",
-                timeout=SECONDS,
-            )
+            pexpect.spawn(program, words, env=environ, dimensions=(45, columns), encoding="utf-8", timeout=SECONDS)
         )
 
     def journal(self, *options: str) -> list[tuple[str, str]]:
@@ -116,19 +96,24 @@ class Terminal:
     """A process at a pseudo-terminal: what it shows is stdout and stderr together, as a person sees it."""
 
     process: Any
+    _shown: str = ""
+
+    def wait_for(self, text: str) -> None:
+        """Wait until a text is shown."""
+        self.process.expect_exact(text)
+        self._shown += self.process.before + text
 
     def answer(self, prompt: str, text: str) -> None:
         """Wait for the prompt, then type."""
-        self.process.expect_exact(prompt)
-        self._before = self.process.before + prompt
+        self.wait_for(prompt)
         self.process.send(text)
 
     def finish(self) -> tuple[int, str]:
         """Wait for the end and return the exit code and everything shown, colours included."""
         self.process.expect(pexpect.EOF)
         self.process.close()
-        shown = getattr(self, "_before", "") + self.process.before
-        return (self.process.exitstatus if self.process.exitstatus is not None else -self.process.signalstatus), shown
+        code = self.process.exitstatus
+        return (-self.process.signalstatus if code is None else code), self._shown + self.process.before
 
 
 def finish(process: "subprocess.Popen[str]") -> Result:

@@ -36,13 +36,10 @@ def server(serve: Serve) -> WireServer:
 
 def answer_all(terminal: Terminal, *answers: str) -> tuple[int, str]:
     """Type each answer at its mark, and return the exit code and all that was shown."""
-    shown = ""
     for answer in answers:
-        terminal.process.expect_exact("> ")
-        shown += terminal.process.before + "> "
-        terminal.process.send(answer)
-    code, rest = terminal.finish()
-    return code, plain(shown + rest.removeprefix(getattr(terminal, "_before", "")))
+        terminal.answer("> ", answer)
+    code, shown = terminal.finish()
+    return code, plain(shown)
 
 
 def test_a_conversation_asks_checks_each_answer_and_shows_no_key(program: Program, server: WireServer) -> None:

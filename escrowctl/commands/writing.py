@@ -178,7 +178,7 @@ def ask_on_record(session: Session, operation: Operation, body: str | None, *, y
         goal = f"{verb} {amount}" if kind.types_amount else f"send the {verb}"
         session.prompt.confirm(
             [
-                _describe_target(session, resource_id, found),
+                *_describe_target(session, resource_id, found),
                 *([f"  PUT {body}"] if body is not None else []),
                 f"{kind.warning} To {goal}, type {word}:",
             ],
@@ -255,12 +255,12 @@ def note_replayed(session: Session, result: "WriteResult") -> None:
     )
 
 
-def _describe_target(session: Session, resource_id: str, found: Located | None) -> str:
-    """Return the line that shows what is about to be written to."""
+def _describe_target(session: Session, resource_id: str, found: Located | None) -> list[str]:
+    """Return the lines that show what is about to be written to, and where it is."""
     service = session.service
     amount = describe_money(found) or "unknown"
     line = f"  id {resource_id}   amount {amount}   status {(found.status if found else None) or 'unknown'}"
-    return line if service.sandbox else f"{line}   profile {service.name}   host {service.origin}"
+    return [line] if service.sandbox else [line, f"  profile {service.name}   host {service.origin}"]
 
 
 def _note_missing_id(session: Session, result: "WriteResult") -> None:

@@ -511,7 +511,7 @@ def test_a_release_asks_for_the_id(answer: str, code: int, service_and_run: Serv
     result = run("tx", "release", "tx_1", terminal=True, stdin=answer)
 
     assert (result.code, len(server.writes)) == (code, 1 if code == 0 else 0)
-    assert "id tx_1   amount 100 USD   status held   profile 127.0.0.1   host http://127.0.0.1" in result.err
+    assert "  id tx_1   amount 100 USD   status held\n  profile 127.0.0.1   host http://127.0.0.1:" in result.err
 
 
 @pytest.mark.parametrize(("answer", "code"), [("100\n", 16), ("tx_1\n", 3), ("100.00\n", 3)])

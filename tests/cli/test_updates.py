@@ -36,7 +36,8 @@ def test_update_is_confirmed_by_id_and_the_record_read_again(service_and_run: Se
 
     assert (typed.code, other.code) == (0, 3)
     assert typed.err == OBSERVED + (
-        f"  id tx_1   amount 100 USD   status held   profile 127.0.0.1   host {server.base_url}\n"
+        "  id tx_1   amount 100 USD   status held\n"
+        f"  profile 127.0.0.1   host {server.base_url}\n"
         '  PUT {"note":"checked","n":1.50}\n'
         "The service does not document what an update does. It may release the escrow. "
         "To send the update, type tx_1:\n> "

@@ -221,7 +221,7 @@ def _confirm_resend(session: Session, entry: Entry, chosen: _Chosen) -> bool:
         [
             f"  {entry.name}   {entry.intent.verb}   {money or entry.intent.resource_id or entry.intent.url}"
             f"   sent {entry.sent_at}",
-            f"If {entry.name} is sent again, the service may {kind_of(entry.intent.operation).twice}. "
+            f"If {entry.name} is sent again, the service may {kind_of(entry.intent.operation).twice}.",
             f"To send it again, type {word}:",
         ],
         word,

@@ -111,6 +111,9 @@ class Terminal:
     def finish(self) -> tuple[int, str]:
         """Wait for the end and return the exit code and everything shown, colours included."""
         self.process.expect(pexpect.EOF)
+        self.process.wait()
+        # It has ended: close() would only sleep.
+        self.process.delayafterclose = 0
         self.process.close()
         code = self.process.exitstatus
         return (-self.process.signalstatus if code is None else code), self._shown + self.process.before

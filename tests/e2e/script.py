@@ -57,9 +57,9 @@ class Program:
         """Start a command line; stdin is empty unless given."""
         return self._open([str(find_script()), *words], **streams)
 
-    def bash(self, line: str) -> Result:
+    def bash(self, line: str, **streams: Any) -> Result:
         """Run a line of bash with the script on its PATH."""
-        return _result(self._open([*_BASH, line]), "")
+        return _result(self._open([*_BASH, line], **streams), "")
 
     def python(self, code: str, *words: str) -> Result:
         """Run Python code with the script's interpreter, `words` being its command line."""
@@ -69,16 +69,18 @@ class Program:
         """Start a command line at a new terminal, that many columns wide."""
         return self._open_terminal([str(find_script()), *words], columns)
 
+    def bash_terminal(self, line: str, columns: int) -> "Terminal":
+        """Start a line of bash, with the script on its PATH, at a new terminal and in HOME."""
+        return self._open_terminal([*_BASH, line], columns, cwd=self.environ["HOME"])
+
     def _open(self, command: list[str], **streams: Any) -> "subprocess.Popen[str]":
         piped = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         return subprocess.Popen(command, env=self.environ, text=True, encoding="utf-8", **(piped | streams))
 
-    def _open_terminal(self, command: list[str], columns: int) -> "Terminal":
+    def _open_terminal(self, command: list[str], columns: int, **place: str) -> "Terminal":
         program, *words = command
-        environ = dict(self.environ)
-        return Terminal(
-            pexpect.spawn(program, words, env=environ, dimensions=(45, columns), encoding="utf-8", timeout=SECONDS)
-        )
+        how = {"env": dict(self.environ), "dimensions": (45, columns), "encoding": "utf-8", "timeout": SECONDS}
+        return Terminal(pexpect.spawn(program, words, **how, **place))
 
     def journal(self, *options: str) -> list[tuple[str, str]]:
         """Return (operation, state) of every journal entry, oldest first."""

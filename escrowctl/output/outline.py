@@ -19,7 +19,7 @@ from escrowctl.output.terminal import (
     relative,
     render_table,
 )
-from escrowctl.output.view import View, list_items, text_of
+from escrowctl.output.view import View, list_items
 
 _Items = list[tuple[str, JsonValue]]
 _INDENT = 2
@@ -77,9 +77,7 @@ def _columns(value: JsonValue, now: datetime) -> list[Column]:
     if any(isinstance(cell, dict | list) for row in rows for cell in row.values()):
         return []
     names = dict.fromkeys(name for row in rows for name in row)
-    return [
-        make_column(name, [text_of(row.get(name)) for row in rows], now)._replace(header=safe(name)) for name in names
-    ]
+    return [make_column(name, [row.get(name) for row in rows], now)._replace(header=safe(name)) for name in names]
 
 
 def _text(value: JsonValue, now: datetime) -> str:

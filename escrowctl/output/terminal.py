@@ -9,7 +9,7 @@ from datetime import datetime
 from io import StringIO
 from typing import NamedTuple
 
-from escrowctl.contract.json import JsonValue
+from escrowctl.contract.json import JsonValue, Number
 from escrowctl.output.plain import safe
 from escrowctl.output.view import Listing, View, text_of
 from escrowctl.runtime import ago
@@ -36,12 +36,13 @@ _LONGEST_CODE = 8
 
 
 class Column(NamedTuple):
-    """A column as it would be shown if there were room; `whole`: its cells are never folded."""
+    """A column as it would be shown if there were room; `whole`: its cells are never folded; `right`: at the right."""
 
     name: str
     header: str
     cells: tuple[str, ...]
     whole: bool
+    right: bool
 
     @property
     def widest(self) -> int:
@@ -61,9 +62,7 @@ def render_listing(listing: Listing, *, now: datetime, width: int, color: bool) 
     are shown as how long ago they were. Columns that were chosen are all
     shown. A terminal too narrow for the ids gets longer lines: a complete id can be copied.
     """
-    everything = [
-        make_column(name, [read_out(view.named.get(name)) for view in listing.views], now) for name in listing.columns
-    ]
+    everything = [make_column(name, [view.named.get(name) for view in listing.views], now) for name in listing.columns]
     columns, hidden = (everything, ()) if listing.chosen else fit(everything, width, _keys(everything, listing.keys))
     return render_table(columns, width, color=color), hidden
 
@@ -76,7 +75,7 @@ def render_table(columns: list[Column], width: int, *, color: bool) -> str:
     widths = share(columns, width)
     table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="bold" if color else "")
     for column, cells in zip(columns, widths, strict=True):
-        header = Text(column.header, justify="right" if column.name in _AMOUNTS else "left")
+        header = Text(column.header, justify="right" if column.right else "left")
         table.add_column(header, width=cells, overflow="fold")
     for row in zip(*(_placed(column, cells) for column, cells in zip(columns, widths, strict=True)), strict=True):
         table.add_row(*(Text(cell, no_wrap=column.whole) for column, cell in zip(columns, row, strict=True)))
@@ -108,10 +107,12 @@ def _pad(cells: list[str], widths: tuple[int, ...]) -> str:
     return (" " * GAP).join(padded).rstrip()
 
 
-def make_column(name: str, cells: list[str], now: datetime) -> Column:
-    """Return a column with its cells in the form that is easiest to read."""
-    shown = tuple(_prepare(name, cells, now))
-    return Column(name, _header(name), shown, whole=name in _WHOLE | _AMOUNTS | _TIMES)
+def make_column(name: str, values: list[JsonValue], now: datetime) -> Column:
+    """Return a column with its cells in the form that is easiest to read: amounts, counts and sums at the right."""
+    right = name in _AMOUNTS or (name not in _WHOLE and all(isinstance(value, Number) for value in values))
+    cells = _prepare(name, [read_out(value) for value in values], now)
+    shown = tuple(_align(cells) if right else cells)
+    return Column(name, _header(name), shown, whole=right or name in _WHOLE | _TIMES, right=right)
 
 
 def _header(name: str) -> str:
@@ -120,17 +121,15 @@ def _header(name: str) -> str:
 
 
 def _placed(column: Column, width: int) -> Iterator[str]:
-    """Yield a column's cells where they are in its width: amounts at the right."""
+    """Yield a column's cells where they are in its width."""
     for cell in column.cells:
-        yield " " * (width - measure(cell)) + cell if column.name in _AMOUNTS else cell
+        yield " " * (width - measure(cell)) + cell if column.right else cell
 
 
 def _prepare(name: str, cells: list[str], now: datetime) -> list[str]:
     """Return a column's cells in the form that is easiest to read; other values stay unchanged."""
     if name in _TIMES:
         return [relative(cell, now) or safe(cell) for cell in cells]
-    if name in _AMOUNTS:
-        return _align([safe(cell) for cell in cells])
     return [safe(cell) for cell in cells]
 
 
@@ -244,5 +243,6 @@ def _with_currency_behind_amount(columns: list[Column]) -> list[Column]:
         amount.header,
         tuple(f"{money} {code}".rstrip() for money, code in zip(amount.cells, currency.cells, strict=True)),
         whole=True,
+        right=True,
     )
     return [both if column is amount else column for column in columns if column is not currency]

@@ -63,6 +63,21 @@ def test_points_of_all_amounts_are_below_each_other(profile: Profile, run: Run) 
     assert None not in ends
 
 
+def test_counts_and_sums_of_a_batch_end_below_each_other(run: Run, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.csv"
+    rows.write_text("reference,amount,currency\nA-1,100.50,EUR\nA-2,7,USD\n")
+
+    table = run("--sandbox", "batch", "create", str(rows), "--yes", "--color", "never", terminal=True).out
+
+    assert table.splitlines() == [
+        "OUTCOME   ROWS     EUR  USD",
+        "done         2  100.50    7",
+        "failed       0    0       0",
+        "unknown      0    0       0",
+        "not sent     0    0       0",
+    ]
+
+
 def hint_of(called: tuple[str, ...], folder: Path, run: Run, *words: str) -> str:
     return run(*(words or CREATE), called=called, environ={"PATH": str(folder)}).err.splitlines()[1]
 

@@ -258,7 +258,8 @@ class Console:
         if self._options.json:
             self._say(_json(error_document(error, invocation)))
             return
-        first, *others = error_lines(error, invocation, raw=self._options.raw)
+        width = self._width if self._stderr.isatty() else None
+        first, *others = error_lines(error, invocation, raw=self._options.raw, width=width)
         word, _, rest = first.partition(":")
         colored = f"{_RED}{word}:{_RESET}{rest}" if self._colors(self._stderr) else first
         self._say("\n".join([colored, *others]))
@@ -355,8 +356,11 @@ class Console:
             self._stderr.flush()
 
     def _terminal(self) -> "_Terminal":
-        width = max(shutil.get_terminal_size().columns, _MIN_WIDTH)
-        return {"now": self._now(), "width": width, "color": self._colors(self._stdout)}
+        return {"now": self._now(), "width": self._width, "color": self._colors(self._stdout)}
+
+    @property
+    def _width(self) -> int:
+        return max(shutil.get_terminal_size().columns, _MIN_WIDTH)
 
     def _colors(self, stream: TextIO) -> bool:
         """`--color`, then NO_COLOR (no-color.org), then FORCE_COLOR, then the terminal."""

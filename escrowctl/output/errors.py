@@ -6,31 +6,42 @@ from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Invocation
 from escrowctl.output.plain import safe
 
 _MAX_REPLY_CHARS = 1000
+_INDENT = 6
+"""The cells before a hint: `hint: `, or as many spaces."""
 
 
-def error_lines(error: EscrowctlError, invocation: Invocation, *, raw: bool) -> list[str]:
+def error_lines(error: EscrowctlError, invocation: Invocation, *, raw: bool, width: int | None) -> list[str]:
     """Return the lines for a person: class word and sentence, the facts of an unknown, the hints.
 
-    `raw`: the body of the service's reply is shown, all of it.
+    `raw`: the body of the service's reply is shown, all of it. `width`: of the terminal; None where there is none.
     """
     is_unknown = error.code is ErrorCode.OUTCOME_UNKNOWN
     lines = [f"{'unknown' if is_unknown else 'error'}: {safe(_sentences(error))}"]
     facts = [*_reply_lines(error, raw=raw, short=is_unknown), *(_unknown_block(error) if is_unknown else ())]
     lines += [f"  {safe(line)}" for line in facts]
-    hints = hint_lines(error.hints, invocation)
-    return lines + [f"{'      ' if number else 'hint: '}{safe(hint)}" for number, hint in enumerate(hints)]
+    hints = hint_lines(error.hints, invocation, width=width)
+    return lines + [f"{' ' * _INDENT if number else 'hint: '}{safe(hint)}" for number, hint in enumerate(hints)]
 
 
-def hint_lines(hints: tuple[Hint, ...], invocation: Invocation) -> list[str]:
-    """Return hints as lines; what follows the labels of several is aligned."""
+def hint_lines(hints: tuple[Hint, ...], invocation: Invocation, *, width: int | None = None) -> list[str]:
+    """Return hints as lines; what follows the labels of several is aligned.
+
+    If one is too long for a terminal of that `width`, each begins on the line below its label: the terminal would
+    break the command, which is to be copied, in the middle of a word.
+    """
+    pairs = [(hint.label, _text_of(hint, invocation)) for hint in hints]
     gap = "  " if len(hints) > 1 else " "
-    width = max((len(hint.label) for hint in hints), default=0) + 1
-    lines = []
-    for hint in hints:
-        start = invocation.program if hint.bare else invocation
-        text = f"{start} {hint.text}" if hint.is_command else hint.text
-        lines.append(f"{hint.label + ':':<{width}}{gap}{text}" if hint.label else text)
-    return lines
+    labels = max((len(label) for label, _ in pairs), default=0) + 1
+    lines = [f"{label + ':':<{labels}}{gap}{text}" if label else text for label, text in pairs]
+    if width is None or all(_INDENT + len(line) <= width for line in lines):
+        return lines
+    step = "  " if all(_INDENT + 2 + len(text) <= width for label, text in pairs if label) else ""
+    return [line for label, text in pairs for line in ((f"{label}:", f"{step}{text}") if label else (text,))]
+
+
+def _text_of(hint: Hint, invocation: Invocation) -> str:
+    start = invocation.program if hint.bare else invocation
+    return f"{start} {hint.text}" if hint.is_command else hint.text
 
 
 def star_error(error: EscrowctlError, key: str) -> EscrowctlError:

@@ -78,6 +78,20 @@ def test_counts_and_sums_of_a_batch_end_below_each_other(run: Run, tmp_path: Pat
     ]
 
 
+@pytest.mark.parametrize(("width", "indent"), [(80, 8), (64, 6)])
+def test_hints_too_wide_for_a_terminal_are_below_their_labels(
+    width: int, indent: int, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns_at(width, monkeypatch)
+    create = "escrowctl --sandbox tx create --amount 100 --currency USD"
+
+    shown, piped = (run(*CREATE, terminal=terminal).err.splitlines()[1:] for terminal in (True, False))
+
+    labels = ["hint: with an account:", "      without an account:"]
+    assert piped == [f"{labels[0]}     escrowctl auth login", f"{labels[1]}  {create}"]
+    assert shown == [labels[0], " " * indent + "escrowctl auth login", labels[1], " " * indent + create]
+
+
 def hint_of(called: tuple[str, ...], folder: Path, run: Run, *words: str) -> str:
     return run(*(words or CREATE), called=called, environ={"PATH": str(folder)}).err.splitlines()[1]
 

@@ -221,8 +221,9 @@ def _start_new(session: Session, checked: CheckedFile, file: str, how: How, chos
         session.journal, checked, session.service, source=source, sums=sums, run_key=chosen.run_key, now=now
     )
     verb = checked.kind.operation.verb
+    written = ", amounts as written in the file" if any(sums) else ""
     lines = [
-        f"{batch.name}, new: {verb} {count_escrows(count)}, amounts as written in the file",
+        f"{batch.name}, new: {verb} {count_escrows(count)}{written}",
         *_sum_lines(sums),
         *([f"  left out, because done already: {count_rows(len(left_out))}"] if left_out else []),
         *([f"  created before, and created again: {count_rows(len(repeats))}"] if repeats else []),

@@ -212,6 +212,7 @@ def test_signal_in_the_last_row_leaves_nothing_to_resume(start: Start, rows: Wri
     assert (result.code, counts_of(result), "resume" in result.err) == (130, (3, 0, 0, 0), False)
 
 
+@pytest.mark.thorough
 def test_results_of_a_running_batch_name_each_row_once(
     start: Start, rows: WriteRows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -121,6 +121,7 @@ def test_refused_key_alone_is_asked_for_again(program: Program, server: WireServ
     assert "accepted by the service" in shown
 
 
+@pytest.mark.thorough
 def test_switch_offers_profiles_in_the_order_of_status(program: Program, server: WireServer) -> None:
     for name in ("b", "a", "c"):
         program.run("auth", "login", "--base-url", server.base_url, "--mode", "test", "-p", name, stdin=KEY)

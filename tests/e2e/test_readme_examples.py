@@ -290,6 +290,7 @@ def test_the_ci_job_creates_and_releases_once_however_often_it_runs(escrows: Esc
     assert json.loads(done[0].stdout)["id"] == "tx_1"
 
 
+@pytest.mark.representative("create unknown", "release refused")
 @pytest.mark.parametrize(
     ("method", "failure", "codes"),
     [

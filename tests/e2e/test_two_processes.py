@@ -14,6 +14,7 @@ HELD = b'{"id":"tx_1","status":"held","amount":100,"currency":"USD"}'
 HANDS = 8
 
 
+@pytest.mark.thorough
 def test_eight_hands_release_once(program: Program, serve: Serve) -> None:
     """No process sends before all eight have read the record as held; the answer comes when the first has sent."""
     all_have_read = threading.Barrier(HANDS)

@@ -28,8 +28,8 @@ def damages(home: Path) -> Iterator[Damages]:
             made.close()
 
 
-@pytest.mark.representative("20")
-@pytest.mark.parametrize("count", [20, 120])
+@pytest.mark.representative("10")
+@pytest.mark.parametrize("count", [10, 120])
 def test_truncated_journal_prevents_second_writes(damages: Damages, count: int) -> None:
     cuts = list(damages.cuts())
     pages = [cut for cut in cuts if cut.name == "journal.db" and cut.offset % 4096 in (0, 1, 4095)]
@@ -100,6 +100,7 @@ def test_changed_total_frees_no_cap(damages: Damages) -> None:
     assert len(changes) == 4
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("time_limit")
 @pytest.mark.parametrize(
     ("variant", "kinds"), [("believes_the_file", {"SENT_TWICE", "BROKE"}), ("trusts_one_total", {"SENT_TWICE"})]

@@ -193,6 +193,7 @@ def test_read_only_disk_allows_reads_and_sends_no_write(disk: Disk, harness: Har
     assert [harness.run(line).code for line in (CREATE[0], RELEASE[0])] == [0, 0]
 
 
+@pytest.mark.thorough
 def test_home_that_cannot_be_created_sends_nothing(disk: Disk, harness: Harness) -> None:
     harness.home = disk.path / "home"
     before = list(harness.fake_service.applied)

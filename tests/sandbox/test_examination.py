@@ -43,7 +43,7 @@ def test_sandbox_matches_its_openapi_document_in_a_long_run(sandbox: Sandbox, tm
     assert_nothing_found(examine(sandbox, tmp_path / "run", *LONG, seed=draw_seed()), sandbox, requests=5_000)
 
 
-@pytest.mark.representative("a 200 where the document says 400")
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", list(FAULTS)[:4])
 def test_examination_finds_a_broken_sandbox(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest

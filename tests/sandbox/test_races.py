@@ -62,6 +62,7 @@ def test_release_by_sixteen_threads_is_200_once_in_1000_rounds(sandbox: Sandbox,
     assert [(balance.consistent, balance.hold) for balance in balances(sandbox)] == [(True, 0)]
 
 
+@pytest.mark.thorough
 def test_release_by_eight_processes_is_200_once(
     sandbox: Sandbox, client: httpx.Client, folder: Path, start: Start
 ) -> None:

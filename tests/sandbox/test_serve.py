@@ -401,6 +401,7 @@ def test_reset_empties_the_sandbox_and_changes_its_identity(program: Program) ->
     assert program.run("--sandbox", "tx", "get", one, "--json").code == 6
 
 
+@pytest.mark.thorough
 def test_reset_at_a_terminal_needs_the_typed_word(program: Program) -> None:
     assert program.run(*CREATE).code == 0
     declined, typed = (program.terminal("sandbox", "reset") for _ in range(2))
@@ -435,7 +436,7 @@ def send_slowly(connections: list[socket.socket], ended: threading.Event) -> Non
                 connection.sendall(b"x")
 
 
-@pytest.mark.representative("GET*")
+@pytest.mark.thorough
 @pytest.mark.parametrize("first", [b"", b"GET / HTTP/1.1\r\nX: ", b"POST / HTTP/1.1\r\nContent-Length: 999\r\n\r\n"])
 def test_hundreds_of_slow_connections_block_no_other_client(served: Served, first: bytes) -> None:
     ended = threading.Event()

@@ -36,7 +36,7 @@ def run_suite(folder: Path, body: str, *options: str) -> subprocess.CompletedPro
     )
 
 
-@pytest.mark.representative("single")
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("body", "options", "by_fixture", "by_run"),
     [

@@ -186,6 +186,19 @@ class EscrowctlError(Exception):
         return self.code.exit_code
 
 
+class OutputClosedError(Exception):
+    """Whoever read stdout has gone (a closed pipe): no error, but nothing more can be shown."""
+
+
+def why_unprinted(error: Exception) -> str:
+    """Return why something could not be printed, as a sentence."""
+    if isinstance(error, EscrowctlError):
+        return error.message
+    if isinstance(error, OutputClosedError):
+        return "the output was closed."
+    return f"internal error in escrowctl ({type(error).__name__})."
+
+
 @contextmanager
 def about(resource_id: str) -> Iterator[None]:
     """Add the id of the record that a command is about to the facts of each failure inside."""

@@ -64,8 +64,7 @@ def _run(words: "Sequence[str]", runtime: "Runtime | None") -> int:
 
 def _dispatch(words: "Sequence[str]", session: "Session") -> int:
     """Run the command and turn what it raises into output and an exit code."""
-    from escrowctl.errors import ErrorCode, EscrowctlError, ExitCode, Stopped
-    from escrowctl.output.console import OutputClosedError
+    from escrowctl.errors import ErrorCode, EscrowctlError, ExitCode, OutputClosedError, Stopped
 
     try:
         _look_at_keys(session)

@@ -9,9 +9,9 @@ from contextlib import closing, contextmanager, suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Invocation, Outcome, command
+from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Invocation, Outcome, command, why_unprinted
 from escrowctl.options import SharedOptions
-from escrowctl.output.console import Console, why_unprinted
+from escrowctl.output.console import Console
 from escrowctl.runtime import Runtime, timestamp
 from escrowctl.signals import Signals
 

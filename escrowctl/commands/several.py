@@ -2,8 +2,7 @@
 
 from collections.abc import Callable
 
-from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped
-from escrowctl.output.console import OutputClosedError
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, OutputClosedError, Stopped
 from escrowctl.output.errors import error_document
 from escrowctl.output.view import View
 from escrowctl.session import Session

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, TextIO, TypedDict
 
-from escrowctl.errors import ErrorCode, EscrowctlError, Invocation
+from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Invocation, OutputClosedError
 from escrowctl.output.plain import render_csv, render_rows, safe
 
 # Formats are loaded by whoever shows something: help and usage errors do not pay for them.
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 
 _MIN_WIDTH = 40
+_PLAIN = Invocation("escrowctl")
 _SHOWN_SECONDS = 1.0
 """A wait that takes longer is drawn."""
 _RED, _RESET = "\x1b[1;31m", "\x1b[0m"
@@ -48,10 +49,6 @@ class _Terminal(TypedDict):
     now: "datetime"
     width: int
     color: bool
-
-
-class OutputClosedError(Exception):
-    """Whoever read stdout has gone (a closed pipe): no error, but nothing more can be shown."""
 
 
 class Console:
@@ -200,16 +197,22 @@ class Console:
                 ErrorCode.OUTPUT_UNUSABLE, f"the output could not be written: {error.strerror or error}."
             ) from error
 
-    def note(self, code: str, message: str, *, word: str = "note", important: bool = False) -> None:
-        """Write a note on stderr, once a run; `-q` hides all but what is important."""
+    def note(
+        self,
+        code: str,
+        message: str,
+        *,
+        word: str = "note",
+        important: bool = False,
+        hints: tuple[Hint, ...] = (),
+        invocation: Invocation = _PLAIN,
+    ) -> None:
+        """Write a note on stderr, once a run, with hints as of an error; `-q` hides all but what is important."""
         message = self._starred(message)
         if (self._options.quiet and not important) or message in self._said:
             return
         self._said.add(message)
-        if self._options.json:
-            self._say_note(code, message)
-        else:
-            self._say(f"{word}: {safe(message)}")
+        self._say_note(code, message, word=word, hints=hints, invocation=invocation)
 
     def warn(self, code: str, message: str) -> None:
         """Write a warning on stderr, once a run, under `-q` too."""
@@ -243,11 +246,7 @@ class Console:
         """Write what was sent and received, under `-v` and `--debug`."""
         if not (self._options.verbose or self._options.debug):
             return
-        message = self._starred(message)
-        if self._options.json:
-            self._say_note("trace", message)
-        else:
-            self._say(safe(message))
+        self._say_note("trace", self._starred(message))
 
     def error(self, error: EscrowctlError, invocation: Invocation) -> None:
         """Write what went wrong, and what to type next; a hint's command starts with `invocation`."""
@@ -258,8 +257,7 @@ class Console:
         if self._options.json:
             self._say(_json(error_document(error, invocation)))
             return
-        width = self._width if self._stderr.isatty() else None
-        first, *others = error_lines(error, invocation, raw=self._options.raw, width=width)
+        first, *others = error_lines(error, invocation, raw=self._options.raw, width=self._error_width)
         word, _, rest = first.partition(":")
         colored = f"{_RED}{word}:{_RESET}{rest}" if self._colors(self._stderr) else first
         self._say("\n".join([colored, *others]))
@@ -275,9 +273,7 @@ class Console:
         self._write_error("> ")
 
     def close(self) -> None:
-        """Drop a stream that cannot take what is left in its buffer: the interpreter's last flush would fail
-        too, and end the process with 120 in place of the program's exit code.
-        """
+        """Drop a stream that cannot take its buffer: the interpreter's last flush would end the process with 120."""
         self._make_room()
         for stream in (self._stdout, self._stderr):
             try:
@@ -336,10 +332,23 @@ class Console:
             text = star(text, key)
         return text
 
-    def _say_note(self, code: str, message: str) -> None:
-        from escrowctl.output.errors import note_document
+    def _say_note(
+        self, code: str, message: str, *, word: str = "", hints: tuple[Hint, ...] = (), invocation: Invocation = _PLAIN
+    ) -> None:
+        if not (self._options.json or hints):
+            self._say(f"{word}: {safe(message)}" if word else safe(message))
+            return
+        from escrowctl.output.errors import marked_hints, note_document
 
-        self._say(_json(note_document(code, message)))
+        hints = tuple(hint._replace(text=self._starred(hint.text)) for hint in hints)
+        if self._options.json:
+            self._say(_json(note_document(code, message, hints, invocation)))
+        else:
+            self._say("\n".join([f"{word}: {safe(message)}", *marked_hints(hints, invocation, self._error_width)]))
+
+    @property
+    def _error_width(self) -> int | None:
+        return self._width if self._stderr.isatty() else None
 
     def _say(self, text: str) -> None:
         self._write_error(text + "\n")
@@ -379,15 +388,6 @@ class Console:
             nothing = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nothing, stream.fileno())
             os.close(nothing)
-
-
-def why_unprinted(error: Exception) -> str:
-    """Return why something could not be printed, as a sentence."""
-    if isinstance(error, EscrowctlError):
-        return error.message
-    if isinstance(error, OutputClosedError):
-        return "the output was closed."
-    return f"internal error in escrowctl ({type(error).__name__})."
 
 
 def _json(document: "JsonValue", *, indent: int | None = None) -> str:

@@ -19,8 +19,13 @@ def error_lines(error: EscrowctlError, invocation: Invocation, *, raw: bool, wid
     lines = [f"{'unknown' if is_unknown else 'error'}: {safe(_sentences(error))}"]
     facts = [*_reply_lines(error, raw=raw, short=is_unknown), *(_unknown_block(error) if is_unknown else ())]
     lines += [f"  {safe(line)}" for line in facts]
-    hints = hint_lines(error.hints, invocation, width=width)
-    return lines + [f"{' ' * _INDENT if number else 'hint: '}{safe(hint)}" for number, hint in enumerate(hints)]
+    return lines + marked_hints(error.hints, invocation, width)
+
+
+def marked_hints(hints: tuple[Hint, ...], invocation: Invocation, width: int | None) -> list[str]:
+    """Return hints as the lines below a sentence, for a person; `width` as in `error_lines`."""
+    lines = hint_lines(hints, invocation, width=width)
+    return [f"{' ' * _INDENT if number else 'hint: '}{safe(line)}" for number, line in enumerate(lines)]
 
 
 def hint_lines(hints: tuple[Hint, ...], invocation: Invocation, *, width: int | None = None) -> list[str]:
@@ -61,7 +66,7 @@ def error_document(error: EscrowctlError, invocation: Invocation) -> dict[str, J
     body: dict[str, object] = {
         "code": error.code.value,
         "message": _sentences(error),
-        "hint": "\n".join(hint_lines(error.hints, invocation)) or None,
+        "hint": _hint_of(error.hints, invocation),
         "http_status": None,
         "request_id": None,
         "outcome": error.outcome.value if error.outcome else None,
@@ -74,9 +79,14 @@ def _sentences(error: EscrowctlError) -> str:
     return f"{error.message} {error.effect}".strip()
 
 
-def note_document(code: str, message: str) -> JsonValue:
+def note_document(code: str, message: str, hints: tuple[Hint, ...], invocation: Invocation) -> JsonValue:
     """Return `{"note": {...}}`, the form of every other stderr line under `--json`."""
-    return {"note": {"code": code, "message": message}}
+    hint = _hint_of(hints, invocation)
+    return {"note": {"code": code, "message": message, **({"hint": hint} if hint else {})}}
+
+
+def _hint_of(hints: tuple[Hint, ...], invocation: Invocation) -> str | None:
+    return "\n".join(hint_lines(hints, invocation)) or None
 
 
 def _reply_lines(error: EscrowctlError, *, raw: bool, short: bool) -> list[str]:
@@ -90,7 +100,7 @@ def _reply_lines(error: EscrowctlError, *, raw: bool, short: bool) -> list[str]:
         reply = encode(as_json(body))
         is_cut = not raw and len(reply) > _MAX_REPLY_CHARS
         lines.append(f"reply            {reply[:_MAX_REPLY_CHARS]}..." if is_cut else f"reply            {reply}")
-    return lines + ([f"service's id     {own}  (of this request; quote it to the service's support)"] if own else [])
+    return lines + ([f"service's id     {own}  (its request id, for the service's support)"] if own else [])
 
 
 def _unknown_block(error: EscrowctlError) -> list[str]:

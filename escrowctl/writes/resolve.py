@@ -34,10 +34,14 @@ Report = Callable[[str], None]
 
 
 class Finding(NamedTuple):
-    """What a reading showed: the current entry, and a sentence where that settles nothing."""
+    """What a reading showed: the current entry, and a sentence where that settles nothing.
+
+    `likely` is the id of the one record that matches a create, which proves nothing.
+    """
 
     entry: Entry
     sentence: str = ""
+    likely: str | None = None
 
     @property
     def is_settled(self) -> bool:
@@ -216,7 +220,8 @@ class Resolver:
         more = f" and {len(fitting) - _MAX_FOUND} more" if len(fitting) > _MAX_FOUND else ""
         verb = "matches" if len(fitting) == 1 else "match"
         how = "URL" if entry.intent.operation == CREATE_WEBHOOK.name else "amount"
-        return Finding(entry, f"{names}{more} {verb} the request, but an equal {how} proves nothing.")
+        likely = fitting[0].located.id if len(fitting) == 1 else None
+        return Finding(entry, f"{names}{more} {verb} the request, but an equal {how} proves nothing.", likely)
 
     def _made_by(self, entry: Entry, items: Sequence[Record]) -> Record | None:
         """Return the one record that carries this create's idempotency key and equals what was sent.

@@ -465,8 +465,8 @@ def test_accepted_release_without_known_status_is_done_not_confirmed(
         {
             "note": {
                 "code": "not_confirmed",
-                "message": "the release of tx_1 was accepted, but is not confirmed: the status is still held; "
-                "to check again: escrowctl tx get tx_1",
+                "message": "the release of tx_1 was accepted, but is not confirmed: the status is still held",
+                "hint": "to check again: escrowctl tx get tx_1",
             }
         }
     ]

@@ -82,7 +82,7 @@ def test_create_stays_unknown_when_only_its_amount_is_found(
         f"  idempotency key  {KEY}  (this service is not known to deduplicate by it)\n"
         f"  entry            j1   request id {KEY}\n"
         "hint: ask the service's support (quote the idempotency key, time and request id). Then record the answer:\n"
-        f"      {'it exists:':<54}escrowctl journal resolve j1 --applied --id ID --reason TEXT\n"
+        f"      {'it exists:':<54}escrowctl journal resolve j1 --applied --id tx_88F2 --reason TEXT\n"
         f"      {'it does not exist:':<54}escrowctl journal resolve j1 --not-applied --reason TEXT\n"
         "      or resend j1 (the service may hold the money twice):  "
         "escrowctl journal resolve j1 --resend --reason TEXT\n"

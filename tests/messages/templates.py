@@ -100,7 +100,7 @@ NOT_PRINTED = {
     ("journal/*", "record {sequence} was changed"): "a damaged journal; tests/faults/test_damage.py",
     ("journal/*", "a newer escrowctl has"): "needs a newer version; tests/unit/test_journal.py",
     ("journal/*", "its two copies of the totals"): "a damaged journal; tests/faults/test_damage.py",
-    ("output/console.py", "the output was closed."): "needs a closed pipe; tests/e2e/test_streams.py",
+    ("errors.py", "the output was closed."): "needs a closed pipe; tests/e2e/test_streams.py",
     ("client/http.py", "the request cannot"): _NEVER,
     ("client/http.py", "escrowctl failed before"): "needs a defect between first byte and reply",
     ("client/transport.py", "{host} has no address"): "needs a resolver that returns nothing",

@@ -111,7 +111,7 @@ INTEGERS = ExampleService(
             0,
             '{"id": "41", "http_status": 200, "reply": null, "status_before": "1", "status_after": "4", '
             '"verified": null}\n',
-            "If 4 means that the release is in progress: escrowctl -p p config set status.pending 4",
+            "if 4 means that the release is in progress:  escrowctl -p p config set status.pending 4",
         ),
         Expected("user get 7 --json", 0, '{"id": 7, "balance": 12345678901234567890.10}\n'),
         Expected("webhook create --url https://x.example -q", 0, "3\n"),

@@ -12,10 +12,19 @@ from escrowctl.batch.plan import KEY_REFUSED, Batch, Outcomes, Summary, outcome_
 from escrowctl.batch.results import write_results
 from escrowctl.batch.watch import Ending, Tally
 from escrowctl.contract.json import JsonValue, Number
-from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Hint, Outcome, Stopped, command, not_sent
+from escrowctl.errors import (
+    NOTHING_SENT_NOW,
+    ErrorCode,
+    EscrowctlError,
+    Hint,
+    Outcome,
+    OutputClosedError,
+    Stopped,
+    command,
+    not_sent,
+)
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import OPEN_STATES, Entry, Selection, State
-from escrowctl.output.console import OutputClosedError
 from escrowctl.output.view import Listing, View
 from escrowctl.runtime import ago
 from escrowctl.session import Session

@@ -28,7 +28,7 @@ from escrowctl.writes.kinds import kind_of
 
 if TYPE_CHECKING:
     from escrowctl.journal.model import OperatorDecision
-    from escrowctl.writes.resolve import Resolver
+    from escrowctl.writes.resolve import Finding, Resolver
 
 
 class _Chosen(NamedTuple):
@@ -123,7 +123,7 @@ def _words(entry: Entry) -> str:
 
 
 def _settle(session: Session, entry: Entry, chosen: _Chosen) -> Entry:
-    from escrowctl.writes.resolve import Resolver
+    from escrowctl.writes.resolve import Finding, Resolver
 
     resolution = Resolver(
         session.service,
@@ -145,11 +145,11 @@ def _settle(session: Session, entry: Entry, chosen: _Chosen) -> Entry:
     finding = None if chosen.allow_unreadable else resolution.look(entry, resend=chosen.resend)
     if finding is not None and finding.is_settled:
         return finding.entry
-    sentence = finding.sentence if finding else "nothing was read."
+    finding = finding or Finding(entry, "nothing was read.")
     if entry.state is State.DONE:
-        raise _still_unconfirmed(entry, sentence)
+        raise _still_unconfirmed(entry, finding.sentence)
     if not chosen.resend:
-        raise _still_unknown(entry, sentence)
+        raise _still_unknown(finding)
     asked = _confirm_resend(session, entry, chosen)
     return _resend(session, resolution, entry, chosen, asked=asked)
 
@@ -266,7 +266,7 @@ def _require_own_service(session: Session, entry: Entry, chosen: _Chosen) -> Non
             hint=(
                 _way_there(session, entry),
                 command(
-                    f"{resolve} --applied{_id_of(entry)}{rest}",
+                    f"{resolve} --applied{_id_option(entry)}{rest}",
                     "to record it as applied, without checking at the service",
                 ),
                 command(
@@ -291,20 +291,21 @@ def _way_there(session: Session, entry: Entry) -> str | Hint:
     )
 
 
-def _id_of(entry: Entry) -> str:
+def _id_option(entry: Entry, known: str | None = None) -> str:
     """Return the option with the id of the created escrow, which --applied needs for a create."""
-    return " --id ID" if kind_of(entry.intent.operation).needs_id else ""
+    return f" --id {shlex.quote(known or 'ID')}" if kind_of(entry.intent.operation).needs_id else ""
 
 
-def _still_unknown(entry: Entry, sentence: str) -> EscrowctlError:
+def _still_unknown(finding: "Finding") -> EscrowctlError:
+    entry = finding.entry
     kind, resolve = kind_of(entry.intent.operation), f"journal resolve {entry.name}"
     was, was_not = kind.answers
     return EscrowctlError(
         ErrorCode.OUTCOME_UNKNOWN,
-        f"the outcome of {entry.name} is still unknown: {sentence}",
+        f"the outcome of {entry.name} is still unknown: {finding.sentence}",
         hint=(
             "ask the service's support (quote the idempotency key, time and request id). Then record the answer:",
-            command(f"{resolve} --applied{_id_of(entry)} --reason TEXT", was),
+            command(f"{resolve} --applied{_id_option(entry, finding.likely)} --reason TEXT", was),
             command(f"{resolve} --not-applied --reason TEXT", was_not),
             command(f"{resolve} --resend --reason TEXT", f"or resend {entry.name} (the service may {kind.twice})"),
         ),

@@ -12,7 +12,7 @@ from escrowctl.contract.identifiers import refuse_repeated
 from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.contract.money import Money, parse_amount
 from escrowctl.contract.operations import Operation
-from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, about, bad_value, command
+from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Hint, about, bad_value, command
 from escrowctl.output.view import View
 from escrowctl.prompt import confirmation_needed
 from escrowctl.session import Session
@@ -224,27 +224,29 @@ def _note_result(session: Session, operation: Operation, resource_id: str, resul
         note(f"{done}_despite_refusal", f"{how}, but now reports it as {result.status_after}")
     elif result.verified is False:
         how = f"the {verb} of {resource_id} was accepted, but is not confirmed yet: the status is {result.status_after}"
-        note(f"not_yet_{done}", f"{how}; to check again: {session.invocation} tx get {resource_id}")
+        hint = command(f"tx get {resource_id}", "to check again")
+        note(f"not_yet_{done}", how, hints=(hint,), invocation=session.invocation)
     elif result.verified is None and not entry.settlement.verified:
-        why = _why_open(session, operation, resource_id, result)
-        note("not_confirmed", f"the {verb} of {resource_id} was accepted, but is not confirmed: {why}")
+        why, hints = _why_open(session, operation, resource_id, result)
+        how = f"the {verb} of {resource_id} was accepted, but is not confirmed: {why}"
+        note("not_confirmed", how, hints=hints, invocation=session.invocation)
 
 
-def _why_open(session: Session, operation: Operation, resource_id: str, result: "WriteResult") -> str:
+def _why_open(
+    session: Session, operation: Operation, resource_id: str, result: "WriteResult"
+) -> tuple[str, tuple[Hint, ...]]:
     """Return why escrowctl cannot confirm it, and how to set what its status means."""
-    status = result.status_after
+    status, done = result.status_after, operation.done
+    again = command(f"tx get {resource_id}", "to check again")
     if status is None:
-        return f"escrowctl could not read the escrow afterwards; to check: {session.invocation} tx get {resource_id}"
+        return "escrowctl could not read the escrow afterwards", (again,)
     if status == result.status_before:
-        return f"the status is still {status}; to check again: {session.invocation} tx get {resource_id}"
-    why = f"the status is now {status}, and status.{operation.done} does not name it"
+        return f"the status is still {status}", (again,)
+    why = f"the status is now {status}, and status.{done} does not name it"
     if session.service.profile is None:
-        return f"{why}; only a profile can ({session.program} auth login)"
-    if result.status_before is None or session.service.is_pending(status):
-        return why
+        return why, (command("auth login", f"to set status.{done}, first create a profile", bare=True),)
     # Which status proves it is never filled in: a wrong one would report what did not happen.
-    return (
-        f"{why}. If {status} means that the {operation.verb} is in progress: "
-        f"{session.invocation} {set_pending(status)}. "
-        f"The status that ends it: {session.invocation} config set status.{operation.done} STATUS"
-    )
+    name = command(f"config set status.{done} STATUS", f"to set which status means {done}")
+    if result.status_before is None or session.service.is_pending(status):
+        return why, (name,)
+    return why, (command(set_pending(status), f"if {status} means that the {operation.verb} is in progress"), name)

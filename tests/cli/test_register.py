@@ -149,6 +149,7 @@ def test_money_held_for_longer_ends_with_16(
     assert (result.code, sorted(statuses(result), key=str), seven[0].seen) == (code, found, [])
     if code:
         assert result.error["code"] == "check_failed"
+        assert result.error["hint"].endswith("escrowctl journal list --unknown")
 
 
 def test_refresh_shows_what_the_service_says_now(seven: tuple[WireServer, Escrows], run: Run) -> None:

@@ -120,6 +120,8 @@ def _held_too_long(session: Session, found: list[Escrow], over: str, *, is_read:
         hints.append(command(f"tx list --local --refresh --over {over}", "to read each at the service"))
     if not session.service.released:
         hints.append(command("config set status.released STATUS", "to set which status means released"))
+    if any(one.status == _UNKNOWN for one in found):
+        hints.append(command("journal list --unknown", "to see the writes whose outcome is unknown"))
     count = "1 escrow holds" if len(found) == 1 else f"{len(found)} escrows hold"
     return EscrowctlError(ErrorCode.CHECK_FAILED, f"{count} money, or may hold it, after {over}.", hint=tuple(hints))
 

@@ -20,6 +20,7 @@ from types import MappingProxyType
 from escrowctl.errors import EscrowctlError
 from escrowctl.sandbox.ownership import private_file, private_folder, unusable
 from escrowctl.sandbox.records import add_user, draw_id, seeded_users, timestamp
+from escrowctl.sandbox.schema import APPLICATION_ID, STEPS
 
 FILE_NAME = "sandbox.db"
 TIMEOUT_SECONDS = 10.0
@@ -38,88 +39,6 @@ REASONS: Mapping[int, str] = MappingProxyType(
 )
 
 BEYOND_REPAIR = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
-
-APPLICATION_ID = 0x65736372
-"""SQLite's header field for the owner of a file ("escr" in ASCII)."""
-
-VERSION_1: tuple[str, ...] = (
-    """
-    CREATE TABLE sandbox (
-      only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
-      identity TEXT NOT NULL,
-      api_key TEXT NOT NULL
-    ) STRICT
-    """,
-    """
-    CREATE TABLE users (
-      id TEXT PRIMARY KEY,
-      name TEXT NOT NULL,
-      email TEXT NOT NULL,
-      status TEXT NOT NULL,
-      created_at TEXT NOT NULL
-    ) STRICT
-    """,
-    """
-    CREATE TABLE transactions (
-      position INTEGER PRIMARY KEY,
-      id TEXT NOT NULL UNIQUE,
-      status TEXT NOT NULL,
-      amount TEXT NOT NULL,
-      currency TEXT NOT NULL,
-      payer TEXT NOT NULL REFERENCES users (id),
-      payee TEXT NOT NULL REFERENCES users (id),
-      extra TEXT NOT NULL,
-      created_at TEXT NOT NULL,
-      updated_at TEXT NOT NULL
-    ) STRICT
-    """,
-    """
-    CREATE TABLE ledger_entries (
-      entry INTEGER PRIMARY KEY,
-      transaction_id TEXT NOT NULL REFERENCES transactions (id),
-      move TEXT NOT NULL,
-      account TEXT NOT NULL,
-      currency TEXT NOT NULL,
-      units INTEGER NOT NULL CHECK (units <> 0),
-      posted_at TEXT NOT NULL,
-      UNIQUE (transaction_id, move, account)
-    ) STRICT
-    """,
-    # Money leaves a hold once, by any move, including later ones.
-    """
-    CREATE UNIQUE INDEX a_hold_is_left_once ON ledger_entries (transaction_id)
-      WHERE account = 'hold' AND units < 0
-    """,
-    """
-    CREATE TRIGGER ledger_entries_are_never_updated BEFORE UPDATE ON ledger_entries
-      BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END
-    """,
-    """
-    CREATE TRIGGER ledger_entries_are_never_deleted BEFORE DELETE ON ledger_entries
-      BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END
-    """,
-)
-
-VERSION_2: tuple[str, ...] = (
-    """
-    CREATE TABLE webhook_endpoints (
-      position INTEGER PRIMARY KEY,
-      id TEXT NOT NULL UNIQUE,
-      url TEXT NOT NULL,
-      events TEXT,
-      description TEXT,
-      status TEXT NOT NULL,
-      secret TEXT NOT NULL,
-      extra TEXT NOT NULL,
-      created_at TEXT NOT NULL
-    ) STRICT
-    """,
-)
-
-STEPS: tuple[tuple[str, ...], ...] = (VERSION_1, VERSION_2)
-"""`STEPS[n]` brings a store from version n (`PRAGMA user_version`) to n + 1. A step is never edited once released."""
-
-NEWEST_VERSION = len(STEPS)
 
 
 def primary_code(error: sqlite3.Error) -> int:
@@ -265,7 +184,7 @@ def _connect(path: Path, *, now: Callable[[], datetime], timeout: float, alone: 
 def _migrate(connection: sqlite3.Connection, path: Path, *, now: Callable[[], datetime]) -> None:
     with committed(connection, "BEGIN DEFERRED"):
         found = _version(connection, path)
-    if found == NEWEST_VERSION:
+    if found == len(STEPS):
         return
     with committed(connection, "BEGIN IMMEDIATE"):
         # Read again: another process may have migrated it since the first read.
@@ -275,7 +194,7 @@ def _migrate(connection: sqlite3.Connection, path: Path, *, now: Callable[[], da
                 connection.execute(statement)
         if found == 0:
             _seed(connection, at=timestamp(now()))
-        connection.execute(f"PRAGMA user_version = {NEWEST_VERSION}")
+        connection.execute(f"PRAGMA user_version = {len(STEPS)}")
 
 
 def _version(connection: sqlite3.Connection, path: Path) -> int:
@@ -285,8 +204,8 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     if owner != APPLICATION_ID and (owner, version, tables) != (0, 0, 0):
         raise unusable(path, REASONS[sqlite3.SQLITE_NOTADB])
-    if version > NEWEST_VERSION:
-        known = f"its format is {version}, but this escrowctl reads formats up to {NEWEST_VERSION}"
+    if version > len(STEPS):
+        known = f"its format is {version}, but this escrowctl reads formats up to {len(STEPS)}"
         raise unusable(path, f"a newer escrowctl created it ({known})")
     return int(version)
 

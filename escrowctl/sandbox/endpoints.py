@@ -1,7 +1,6 @@
 """Webhook endpoints: the operations create and list, their records, their SQL, and the events they can get.
 
-Nothing is delivered yet: an endpoint is stored, with all that a delivery will need. INTERFACE.md
-sections 2, 4 and 6 show no fields of an endpoint, no body for its creation and no kinds of event.
+INTERFACE.md sections 2, 4 and 6 show no fields of an endpoint, no body for its creation and no kinds of event.
 The sandbox's own choice: `url`, required; `events`, a list of kinds, every kind if not given;
 `description`, a short text; any other field is stored as sent, unless only the service may set it.
 
@@ -18,12 +17,12 @@ import re
 import secrets
 import sqlite3
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
 
 from escrowctl.sandbox.bodies import JsonObject, JsonValue, read_stored, write_json
+from escrowctl.sandbox.clock import Clock
 from escrowctl.sandbox.http import Call, Field, no_such_start, read_fields, read_page
 from escrowctl.sandbox.records import timestamp
 from escrowctl.sandbox.store import Store
@@ -66,7 +65,9 @@ class EventKind(StrEnum):
     """What can happen to a transaction, named as Standard Webhooks names events: a noun and a past participle."""
 
     TRANSACTION_CREATED = "transaction.created"
+    TRANSACTION_UPDATED = "transaction.updated"
     TRANSACTION_RELEASED = "transaction.released"
+    TRANSACTION_EXPIRED = "transaction.expired"
 
 
 EVENTS_RULE = f"events must be a list of one or more of {', '.join(EventKind)}, none twice."
@@ -76,6 +77,7 @@ class EndpointStatus(StrEnum):
     """Whether events are sent to an endpoint."""
 
     ENABLED = "enabled"
+    DISABLED = "disabled"
 
 
 class Endpoint(NamedTuple):
@@ -160,9 +162,9 @@ FIELDS: Mapping[str, Field] = MappingProxyType(
 class Webhooks:
     """Answers for webhook endpoints. Every answer follows its commit; refusals are `ProblemError`s."""
 
-    def __init__(self, store: Store, *, now: Callable[[], datetime], draw_id: Callable[[str], str]) -> None:
+    def __init__(self, store: Store, *, clock: Clock, draw_id: Callable[[str], str]) -> None:
         self._store = store
-        self._now = now
+        self._clock = clock
         self._draw_id = draw_id
 
     def create(self, call: Call) -> JsonObject:
@@ -180,7 +182,7 @@ class Webhooks:
                     id=self._draw_id("wh"),
                     status=EndpointStatus.ENABLED,
                     secret=draw_secret(),
-                    created_at=timestamp(self._now()),
+                    created_at=timestamp(self._clock.read(connection)),
                     **requested,
                 )
                 if add_endpoint(connection, endpoint):

@@ -9,8 +9,9 @@ from escrowctl.sandbox.bodies import MAX_DEPTH, TYPE_PREFIX, JsonObject, NumberT
 from escrowctl.sandbox.endpoints import MAX_DESCRIPTION_LENGTH, MAX_URL_LENGTH, URL_PATTERN, EndpointStatus, EventKind
 from escrowctl.sandbox.endpoints import RESERVED_FIELDS as SET_ON_ENDPOINTS
 from escrowctl.sandbox.http import MAX_LIMIT, REQUEST_ID
-from escrowctl.sandbox.records import DEFAULT_PAYEE, DEFAULT_PAYER, ID_ALPHABET, ID_LENGTH, State
+from escrowctl.sandbox.records import DEFAULT_PAYEE, DEFAULT_PAYER, ID_ALPHABET, ID_LENGTH, TIMES, State
 from escrowctl.sandbox.records import RESERVED_FIELDS as SET_ON_TRANSACTIONS
+from escrowctl.sandbox.transactions import DURATION
 
 AMOUNT: JsonObject = {
     "type": "number",
@@ -29,6 +30,14 @@ TIME: JsonObject = {
     "pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$",
     "description": "RFC 3339, in UTC, to the millisecond.",
 }
+
+DURATION_SCHEMA: JsonObject = {
+    "type": "string",
+    "pattern": f"^{DURATION.pattern}$",
+    "description": "In the sandbox's time: expires_in returns the money to the payer, auto_release_in releases it.",
+}
+
+MOMENTS = tuple(field for field, _ in TIMES.values())
 
 REQUEST_ID_SCHEMA: JsonObject = {"type": "string", "pattern": f"^{REQUEST_ID.pattern}$"}
 
@@ -128,9 +137,10 @@ SCHEMAS: JsonObject = {
             "currency": CURRENCY,
             "payer": {**USER_ID, "default": DEFAULT_PAYER},
             "payee": {**USER_ID, "default": DEFAULT_PAYEE},
+            **dict.fromkeys(TIMES, DURATION_SCHEMA),
             **dict.fromkeys(sorted(SET_ON_TRANSACTIONS), False),
         },
-        *("payer", "payee", *SET_ON_TRANSACTIONS),
+        *("payer", "payee", *TIMES, *SET_ON_TRANSACTIONS),
         others=True,
     ),
     "Transaction": _object(
@@ -141,9 +151,11 @@ SCHEMAS: JsonObject = {
             "currency": CURRENCY,
             "payer": id_schema("usr"),
             "payee": id_schema("usr"),
+            **dict.fromkeys(MOMENTS, TIME),
             "created_at": TIME,
             "updated_at": TIME,
         },
+        *MOMENTS,
         others=True,
     ),
     "TransactionPage": _page("Transaction"),

@@ -24,10 +24,11 @@ DEFAULT_PAYEE = "usr_PAYEE001"
 
 
 class State(StrEnum):
-    """Where a transaction's money is: in escrow, or with the payee for good."""
+    """Where a transaction's money is: in escrow, or for good with the payee or with the payer again."""
 
     HELD = "held"
     RELEASED = "released"
+    EXPIRED = "expired"
 
 
 class Move(StrEnum):
@@ -35,6 +36,7 @@ class Move(StrEnum):
 
     CREATE = "create"
     RELEASE = "release"
+    EXPIRE = "expire"
 
 
 class Transition(NamedTuple):
@@ -52,6 +54,7 @@ TRANSITIONS: Mapping[Move, Transition] = MappingProxyType(
     {
         Move.CREATE: Transition(None, State.HELD, ("payer:{payer}", HOLD)),
         Move.RELEASE: Transition(State.HELD, State.RELEASED, (HOLD, "payee:{payee}")),
+        Move.EXPIRE: Transition(State.HELD, State.EXPIRED, (HOLD, "payer:{payer}")),
     }
 )
 
@@ -127,7 +130,15 @@ class Transaction(NamedTuple):
         }
 
 
-RESERVED_FIELDS = frozenset({"id", "status", "created_at", "updated_at"})
+TIMES: Mapping[str, tuple[str, Move]] = MappingProxyType(
+    {"expires_in": ("expires_at", Move.EXPIRE), "auto_release_in": ("auto_release_at", Move.RELEASE)}
+)
+"""Field of a create that holds a duration -> field of the record that holds the moment, and the move that happens then.
+
+Where both are given, the earlier moment decides, and the first of these where they are equal.
+"""
+
+RESERVED_FIELDS = frozenset({"id", "status", "created_at", "updated_at", *(field for field, _ in TIMES.values())})
 """Fields of the record that only the service may set."""
 
 INSERT = """

@@ -77,5 +77,61 @@ VERSION_2: tuple[str, ...] = (
     """,
 )
 
-STEPS: tuple[tuple[str, ...], ...] = (VERSION_1, VERSION_2)
+VERSION_3: tuple[str, ...] = (
+    "ALTER TABLE sandbox ADD COLUMN clock_ahead_ms INTEGER NOT NULL DEFAULT 0",
+    # The secret before the last rotation signs too, until then.
+    "ALTER TABLE webhook_endpoints ADD COLUMN previous_secret TEXT",
+    "ALTER TABLE webhook_endpoints ADD COLUMN previous_until TEXT",
+    "ALTER TABLE webhook_endpoints ADD COLUMN failing_since TEXT",
+    "ALTER TABLE webhook_endpoints ADD COLUMN paused_until TEXT",
+    # What happens to a transaction by itself; the row goes when it has happened, or cannot happen any more.
+    """
+    CREATE TABLE timers (
+      position INTEGER PRIMARY KEY,
+      due_at TEXT NOT NULL,
+      transaction_id TEXT NOT NULL REFERENCES transactions (id),
+      move TEXT NOT NULL
+    ) STRICT
+    """,
+    "CREATE INDEX timers_by_time ON timers (due_at)",
+    """
+    CREATE TABLE events (
+      position INTEGER PRIMARY KEY,
+      id TEXT NOT NULL UNIQUE,
+      kind TEXT NOT NULL,
+      transaction_id TEXT NOT NULL REFERENCES transactions (id),
+      sequence INTEGER NOT NULL,
+      triggered INTEGER NOT NULL,
+      body TEXT NOT NULL,
+      created_at TEXT NOT NULL,
+      UNIQUE (transaction_id, sequence)
+    ) STRICT
+    """,
+    # `failures` since the first attempt or the last replay; only what is waiting has a next attempt.
+    """
+    CREATE TABLE deliveries (
+      position INTEGER PRIMARY KEY,
+      event INTEGER NOT NULL REFERENCES events (position),
+      endpoint_id TEXT NOT NULL REFERENCES webhook_endpoints (id),
+      state TEXT NOT NULL,
+      failures INTEGER NOT NULL DEFAULT 0,
+      next_attempt_at TEXT,
+      UNIQUE (event, endpoint_id)
+    ) STRICT
+    """,
+    "CREATE INDEX deliveries_by_time ON deliveries (next_attempt_at) WHERE next_attempt_at IS NOT NULL",
+    """
+    CREATE TABLE delivery_attempts (
+      position INTEGER PRIMARY KEY,
+      delivery INTEGER NOT NULL REFERENCES deliveries (position),
+      attempted_at TEXT NOT NULL,
+      status INTEGER,
+      error TEXT,
+      milliseconds INTEGER NOT NULL
+    ) STRICT
+    """,
+    "CREATE INDEX attempts_by_delivery ON delivery_attempts (delivery)",
+)
+
+STEPS: tuple[tuple[str, ...], ...] = (VERSION_1, VERSION_2, VERSION_3)
 """`STEPS[n]` brings a store from version n (`PRAGMA user_version`) to n + 1. A step is never edited once released."""

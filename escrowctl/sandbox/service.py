@@ -18,9 +18,11 @@ from escrowctl.contract.operations import (
     UPDATE_TRANSACTION,
 )
 from escrowctl.sandbox.bodies import JsonObject
+from escrowctl.sandbox.clock import Clock
 from escrowctl.sandbox.endpoints import Webhooks
-from escrowctl.sandbox.http import OPENAPI_PATH, STATUS_PATH, App, Call, build_app
+from escrowctl.sandbox.http import OPENAPI_PATH, STATUS_PATH, App, Call, Handler, build_app
 from escrowctl.sandbox.ledger import DECIMALS, check_ledger
+from escrowctl.sandbox.moves import fire_due
 from escrowctl.sandbox.ownership import Claim, claim_store
 from escrowctl.sandbox.records import Move, draw_id
 from escrowctl.sandbox.store import FILE_NAME, Store, has_write_ahead_log, open_store
@@ -44,8 +46,10 @@ class Sandbox:
         claim: Claim | None = None,
         draw_id: Callable[[str], str] = draw_id,
     ) -> None:
-        transactions = Transactions(store, now=now, draw_id=draw_id)
-        webhooks = Webhooks(store, now=now, draw_id=draw_id)
+        self.clock = clock = Clock(now)
+        self._draw_id = draw_id
+        transactions = Transactions(store, clock=clock, draw_id=draw_id)
+        webhooks = Webhooks(store, clock=clock, draw_id=draw_id)
         handlers = {
             CREATE_TRANSACTION: transactions.create,
             GET_TRANSACTION: transactions.get,
@@ -61,7 +65,8 @@ class Sandbox:
         self.identity = store.identity
         self.key = store.key
         more = {OPENAPI_PATH: _openapi_document, STATUS_PATH: lambda _call: self.describe()}
-        self.app: App = build_app(handlers, more, key=store.key, log=_quiet_log())
+        timely = {operation: self._after_what_is_due(handler) for operation, handler in handlers.items()}
+        self.app: App = build_app(timely, more, key=store.key, log=_quiet_log())
 
     def describe(self) -> JsonObject:
         """Return `{"identity", "transactions": {status: count}, "users", "webhooks", "ledger": [...]}`.
@@ -71,6 +76,15 @@ class Sandbox:
         """
         with self.store.reading() as connection:
             return {"identity": self.identity, **_statistics(connection)}
+
+    def _after_what_is_due(self, handler: Handler) -> Handler:
+        """Return the handler behind the moves whose moment has come: no call sees them outstanding."""
+
+        def answer(call: Call) -> JsonObject:
+            fire_due(self.store, self.clock, draw_id=self._draw_id)
+            return handler(call)
+
+        return answer
 
     def close(self) -> None:
         """Close the store; a second call does nothing."""

@@ -50,14 +50,14 @@ class Store:
     """One connection to the store; transactions of a store with one user can share a commit.
 
     Shared with other processes: rollback journal (TRUNCATE), synchronous EXTRA, any number of
-    threads. Alone: write-ahead log, synchronous FULL, group commit, one thread. Committed data
+    threads. Alone: write-ahead log, synchronous FULL, group commit by one thread. Committed data
     survives a crash in both. `identity` and `key` were drawn when the file was created.
     """
 
     def __init__(self, connection: sqlite3.Connection, *, identity: str, key: str, alone: bool) -> None:
         self._connection = connection
         self._alone = alone
-        self._turn = threading.Lock()
+        self._turn = threading.RLock()
         self._grouped = False
         self.identity = identity
         self.key = key
@@ -77,17 +77,18 @@ class Store:
 
     @contextmanager
     def group(self) -> Iterator[None]:
-        """Make all transactions of the block durable when it ends.
+        """Make all transactions of the block durable when it ends; those of other threads wait for its end.
 
         Raise sqlite3.Error, with nothing changed by any of them, where that fails.
         """
-        self._grouped = True
-        try:
-            with committed(self._connection, "BEGIN IMMEDIATE"):
-                yield
-                self._require_group()
-        finally:
-            self._grouped = False
+        with self._turn:
+            self._grouped = True
+            try:
+                with committed(self._connection, "BEGIN IMMEDIATE"):
+                    yield
+                    self._require_group()
+            finally:
+                self._grouped = False
 
     def close(self) -> None:
         """Close the file, once no thread uses it; a second call does nothing."""
@@ -213,7 +214,7 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
 def _seed(connection: sqlite3.Connection, *, at: str) -> None:
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     key = f"sk_sandbox_{secrets.token_hex(16)}"
-    connection.execute("INSERT INTO sandbox VALUES (1, ?, ?)", (draw_id("sbx"), key))
+    connection.execute("INSERT INTO sandbox (only_row, identity, api_key) VALUES (1, ?, ?)", (draw_id("sbx"), key))
     for user in seeded_users(created_at=at):
         add_user(connection, user)
 

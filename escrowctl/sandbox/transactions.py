@@ -2,8 +2,9 @@
 
 INTERFACE.md section 2 does not show which fields a create needs, their bounds, units and values. The
 sandbox's own choice: `amount` a JSON number above 0, at most 14 digits before the point and 4 after
-it, no exponent; `currency` any three capital letters; `payer` and `payee` ids of users, optional; any
-other field is stored as sent, unless only the service may set it.
+it, no exponent; `currency` any three capital letters; `payer` and `payee` ids of users, optional;
+`expires_in` (the payer gets the money back) and `auto_release_in` durations of the sandbox's time, optional;
+any other field is stored as sent, unless only the service may set it.
 
 An `Idempotency-Key` header is accepted and has no effect: the published interface promises
 nothing about one, so an identical create makes a second transaction.
@@ -11,12 +12,11 @@ nothing about one, so an identical create makes a second transaction.
 
 import re
 import sqlite3
-from collections.abc import Callable, Mapping
-from datetime import datetime
+from collections.abc import Mapping
+from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, NoReturn
 
-from escrowctl.sandbox import ledger
 from escrowctl.sandbox.bodies import (
     Flaw,
     JsonObject,
@@ -27,18 +27,21 @@ from escrowctl.sandbox.bodies import (
     flawed,
     no_record,
 )
+from escrowctl.sandbox.clock import Clock, later
 from escrowctl.sandbox.http import Call, Field, no_such_start, read_fields, read_page
+from escrowctl.sandbox.moves import add_timer, carry_out, record_move
+from escrowctl.sandbox.outbox import DrawId
 from escrowctl.sandbox.records import (
     DEFAULT_PAYEE,
     DEFAULT_PAYER,
     RESERVED_FIELDS,
+    TIMES,
     TRANSITIONS,
     Move,
     Transaction,
     add_transaction,
     find_transaction,
     find_user,
-    move_transaction,
     newest_transactions,
     timestamp,
 )
@@ -46,6 +49,9 @@ from escrowctl.sandbox.store import Store
 
 AMOUNT = re.compile(r"(?=.*[1-9])(?:0|[1-9][0-9]{0,13})(?:\.[0-9]{1,4})?")
 CURRENCY = re.compile(r"[A-Z]{3}")
+
+DURATION = re.compile(r"[1-9][0-9]{0,3}[smhd]")
+UNITS = MappingProxyType({"s": 1, "m": 60, "h": 3600, "d": 86_400})
 
 AMOUNT_RULE = (
     "amount must be a number above 0, not a string, with at most 14 digits before the point,"
@@ -65,12 +71,21 @@ def _is_text(value: JsonValue) -> bool:
     return isinstance(value, str)
 
 
+def _is_duration(value: JsonValue) -> bool:
+    return isinstance(value, str) and DURATION.fullmatch(value) is not None
+
+
+def _duration(name: str) -> Field:
+    return Field(_is_duration, f"{name} must be a duration, such as 90s, 10m, 2h or 7d.")
+
+
 FIELDS: Mapping[str, Field] = MappingProxyType(
     {
         "amount": Field(_is_amount, AMOUNT_RULE, required=True),
         "currency": Field(_is_currency, "currency must be three capital letters.", required=True),
         "payer": Field(_is_text, "payer must be the id of a user.", DEFAULT_PAYER),
         "payee": Field(_is_text, "payee must be the id of a user.", DEFAULT_PAYEE),
+        **{name: _duration(name) for name in TIMES},
     }
 )
 """The fields of a create."""
@@ -79,9 +94,9 @@ FIELDS: Mapping[str, Field] = MappingProxyType(
 class Transactions:
     """Answers for transactions and their users. Every answer follows its commit; refusals are `ProblemError`s."""
 
-    def __init__(self, store: Store, *, now: Callable[[], datetime], draw_id: Callable[[str], str]) -> None:
+    def __init__(self, store: Store, *, clock: Clock, draw_id: DrawId) -> None:
         self._store = store
-        self._now = now
+        self._clock = clock
         self._draw_id = draw_id
 
     def create(self, call: Call) -> JsonObject:
@@ -89,8 +104,12 @@ class Transactions:
         requested = read_fields(call.json_object(), FIELDS, reserved=RESERVED_FIELDS)
         with self._store.writing() as connection:
             _require_users(connection, requested)
-            transaction = self._add(connection, {**requested, "amount": requested["amount"].text})
-            ledger.post(connection, transaction, move=Move.CREATE, at=transaction.created_at)
+            at = timestamp(self._clock.read(connection))
+            moments = _take_moments(requested, at=at)
+            transaction = self._add(connection, {**requested, "amount": requested["amount"].text}, at=at)
+            for move, due_at in moments.items():
+                add_timer(connection, transaction.id, move, due_at=due_at)
+            record_move(connection, transaction, Move.CREATE, at=at, draw_id=self._draw_id)
         return transaction.document()
 
     def get(self, call: Call) -> JsonObject:
@@ -130,13 +149,12 @@ class Transactions:
         """
         call.ignore_body()
         with self._store.writing() as connection:
-            at = timestamp(self._now())
-            moved = move_transaction(connection, call.resource_id, move=move, at=at)
+            at = timestamp(self._clock.read(connection))
+            moved = carry_out(connection, call.resource_id, move, at=at, draw_id=self._draw_id)
             if moved is None:
                 state, before = _require(connection, call.resource_id).status, TRANSITIONS[move].before
                 sentence = f"Transaction {call.resource_id} is {state}; {move} is possible only from {before}."
                 raise ProblemError(ProblemKind.MOVE_REFUSED, sentence)
-            ledger.post(connection, moved, move=move, at=at)
         return moved.document()
 
     def get_user(self, call: Call) -> JsonObject:
@@ -147,14 +165,23 @@ class Transactions:
             raise no_record("user", call.resource_id)
         return user.document()
 
-    def _add(self, connection: sqlite3.Connection, requested: Mapping[str, Any]) -> Transaction:
-        at = timestamp(self._now())
+    def _add(self, connection: sqlite3.Connection, requested: Mapping[str, Any], *, at: str) -> Transaction:
         while True:
             transaction = Transaction(
                 id=self._draw_id("tx"), status=TRANSITIONS[Move.CREATE].after, created_at=at, updated_at=at, **requested
             )
             if add_transaction(connection, transaction):
                 return transaction
+
+
+def _take_moments(requested: dict[str, Any], *, at: str) -> Mapping[Move, str]:
+    """Take the durations out of what was requested, and put the moments into its other fields."""
+    moments: dict[Move, str] = {}
+    for name, (field, move) in TIMES.items():
+        if (duration := requested.pop(name)) is not None:
+            moments[move] = later(at, timedelta(seconds=int(duration[:-1]) * UNITS[duration[-1]]))
+            requested["extra"] = {**requested["extra"], field: moments[move]}
+    return moments
 
 
 def _require(connection: sqlite3.Connection, transaction_id: str) -> Transaction:

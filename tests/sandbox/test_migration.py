@@ -9,27 +9,32 @@ from pathlib import Path
 import httpx
 import pytest
 
-from escrowctl.sandbox import store
+from escrowctl.sandbox import schema
 from escrowctl.sandbox.ledger import Balance
 from escrowctl.sandbox.service import Sandbox, open_sandbox
 from escrowctl.sandbox.store import open_store
 from sandbox.conftest import balances
 
-VERSION_1 = Path(__file__).with_name("stores") / "version_1.sql"
+STORES = Path(__file__).with_name("stores")
 
 Now = Callable[[], datetime]
 Connect = Callable[[Sandbox], httpx.Client]
 
 
-@pytest.fixture
-def old_store(folder: Path) -> Path:
-    """The path of a store of version 1."""
+def restore(folder: Path, version: int) -> Path:
+    """Make a store from the dump of a version, and return its path."""
     folder.mkdir(mode=0o700, parents=True)
     path = folder / "sandbox.db"
     path.touch(mode=0o600)
     with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(VERSION_1.read_text())
+        connection.executescript((STORES / f"version_{version}.sql").read_text())
     return path
+
+
+@pytest.fixture
+def old_store(folder: Path) -> Path:
+    """The path of a store of version 1."""
+    return restore(folder, 1)
 
 
 def look(path: Path, query: str) -> list[tuple[object, ...]]:
@@ -70,7 +75,20 @@ def test_store_of_version_1_gains_webhooks_and_still_works(old_store: Path, now:
     assert client.put("/transactions/tx_90A1B2C3/release").status_code == 409
     assert all(balance.consistent for balance in balances(sandbox))
     sandbox.close()
-    assert look(old_store, "PRAGMA user_version") == [(2,)]
+    assert look(old_store, "PRAGMA user_version") == [(3,)]
+
+
+def test_endpoints_of_a_store_of_version_2_get_the_events_from_now_on(folder: Path, now: Now, connect: Connect) -> None:
+    path = restore(folder, 2)
+    sandbox = open_sandbox(folder, now=now)
+
+    connect(sandbox).put("/transactions/tx_7K2M9QHD/release")
+    connect(sandbox).post("/transactions", json={"amount": 1, "currency": "USD"})
+
+    sandbox.close()
+    expected = [("transaction.released", "wh_0000000A"), ("transaction.released", "wh_0000000B")]
+    joined = "SELECT kind, endpoint_id FROM events JOIN deliveries ON event = events.position ORDER BY events.position"
+    assert look(path, joined) == [*expected, ("transaction.created", "wh_0000000A")]
 
 
 def test_migrated_store_equals_a_new_store(old_store: Path, tmp_path: Path, now: Now) -> None:
@@ -87,9 +105,9 @@ def test_migrated_store_equals_a_new_store(old_store: Path, tmp_path: Path, now:
 def test_failed_migration_leaves_the_old_store_unchanged(
     old_store: Path, now: Now, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broken = (*store.STEPS[1], "CREATE TABLE users (twice)")
+    broken = (*schema.STEPS[1], "CREATE TABLE users (twice)")
     with monkeypatch.context() as patched:
-        patched.setattr(store, "STEPS", (store.STEPS[0], broken))
+        patched.setattr("escrowctl.sandbox.store.STEPS", (schema.STEPS[0], broken))
         with pytest.raises(Exception, match="already exists"):
             open_store(old_store.parent, now=now)
 

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from escrowctl.sandbox.records import draw_id
 from escrowctl.sandbox.service import Sandbox, open_sandbox
 from escrowctl.sandbox.store import open_store
 from sandbox.conftest import balances
@@ -236,7 +237,9 @@ def test_duplicate_id_is_drawn_again(
     folder: Path, now: Callable[[], datetime], connect: Callable[[Sandbox], httpx.Client]
 ) -> None:
     drawn = iter(["tx_0000000A", "tx_0000000A", "tx_0000000A", "tx_0000000B"])
-    sandbox = Sandbox(open_store(folder, now=now), now=now, draw_id=lambda _prefix: next(drawn))
+    sandbox = Sandbox(
+        open_store(folder, now=now), now=now, draw_id=lambda prefix: next(drawn) if prefix == "tx" else draw_id(prefix)
+    )
     client = connect(sandbox)
 
     ids = [client.post("/transactions", json={"amount": 1, "currency": "USD"}).json()["id"] for _ in "12"]

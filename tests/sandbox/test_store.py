@@ -89,7 +89,7 @@ def test_store_is_durable_and_shared_by_its_settings(folder: Path, now: Now) -> 
         return internals.store_connection(store).execute(f"PRAGMA {name}").fetchone()[0]
 
     names = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout", "user_version")
-    assert [setting(name) for name in names] == ["truncate", 3, 1, 10_000, 2]
+    assert [setting(name) for name in names] == ["truncate", 3, 1, 10_000, 3]
     tables = internals.store_connection(store).execute(
         "SELECT name, strict FROM pragma_table_list WHERE schema = 'main'"
     )
@@ -99,6 +99,10 @@ def test_store_is_durable_and_shared_by_its_settings(folder: Path, now: Now) -> 
         ("transactions", 1),
         ("ledger_entries", 1),
         ("webhook_endpoints", 1),
+        ("timers", 1),
+        ("events", 1),
+        ("deliveries", 1),
+        ("delivery_attempts", 1),
     }
     store.close()
 
@@ -199,7 +203,7 @@ def test_store_of_a_newer_version_is_refused_and_unchanged(folder: Path, store_f
     error = refusal(folder, now)
 
     assert error.message.endswith(
-        ": a newer escrowctl created it (its format is 7, but this escrowctl reads formats up to 2)."
+        ": a newer escrowctl created it (its format is 7, but this escrowctl reads formats up to 3)."
     )
     assert store_file.read_bytes() == content
 

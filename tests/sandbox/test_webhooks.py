@@ -29,7 +29,8 @@ URL_FLAW = {
 }
 EVENTS_FLAW = {
     "pointer": "#/events",
-    "detail": "events must be a list of one or more of transaction.created, transaction.released, none twice.",
+    "detail": "events must be a list of one or more of transaction.created, transaction.updated,"
+    " transaction.released, transaction.expired, none twice.",
 }
 
 
@@ -81,7 +82,8 @@ def test_secret_is_shown_once_and_stored(client: httpx.Client, folder: Path) -> 
 def test_endpoint_without_events_gets_every_kind(client: httpx.Client, folder: Path) -> None:
     all_of_them, one = create(client).json(), create(client, events=["transaction.created"]).json()
 
-    assert all_of_them["events"] == ["transaction.created", "transaction.released"]
+    every = ["transaction.created", "transaction.updated", "transaction.released", "transaction.expired"]
+    assert all_of_them["events"] == every
     assert one["events"] == ["transaction.created"]
     with closing(sqlite3.connect(folder / "sandbox.db")) as store:
         kept = store.execute("SELECT events FROM webhook_endpoints ORDER BY position").fetchall()

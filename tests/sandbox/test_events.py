@@ -1,0 +1,211 @@
+"""Events: one for each change, in the same database transaction, numbered per transaction, for whom it is meant."""
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from escrowctl.sandbox import outbox
+from escrowctl.sandbox.service import Sandbox, open_sandbox
+from sandbox.conftest import balances
+
+START = datetime(2026, 11, 21, 3, 12, 44, tzinfo=UTC)
+
+
+class Time:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.passed = timedelta(0)
+
+    def __call__(self) -> datetime:
+        return START + self.passed
+
+    def pass_by(self, **duration: int) -> None:
+        self.passed += timedelta(**duration)
+
+
+@pytest.fixture
+def time() -> Time:
+    return Time()
+
+
+@pytest.fixture
+def sandbox(folder: Path, time: Time) -> Iterator[Sandbox]:
+    opened = open_sandbox(folder, now=time)
+    yield opened
+    opened.close()
+
+
+def rows(sandbox: Sandbox, query: str) -> list[tuple[Any, ...]]:
+    with sandbox.store.reading() as connection:
+        return [tuple(row) for row in connection.execute(query)]
+
+
+def bodies(sandbox: Sandbox) -> list[Any]:
+    return [json.loads(body) for (body,) in rows(sandbox, "SELECT body FROM events ORDER BY position")]
+
+
+def kinds(sandbox: Sandbox) -> list[tuple[Any, ...]]:
+    return rows(sandbox, "SELECT transaction_id, sequence, kind FROM events ORDER BY position")
+
+
+def create(client: httpx.Client, **fields: object) -> Any:
+    reply = client.post("/transactions", json={"amount": 12.50, "currency": "USD", **fields})
+    assert reply.status_code == 200, reply.text
+    return reply.json()
+
+
+def test_each_change_has_an_event_with_the_record_as_it_was(sandbox: Sandbox, client: httpx.Client, time: Time) -> None:
+    made = create(client, reference="A-1")
+    time.pass_by(minutes=1)
+    released = client.put(f"/transactions/{made['id']}/release").json()
+
+    assert bodies(sandbox) == [
+        {"type": "transaction.created", "timestamp": made["created_at"], "sequence": 1, "data": made},
+        {"type": "transaction.released", "timestamp": released["updated_at"], "sequence": 2, "data": released},
+    ]
+
+
+def test_refused_call_has_no_event(sandbox: Sandbox, client: httpx.Client) -> None:
+    made = create(client)
+    client.put(f"/transactions/{made['id']}/release")
+    before = kinds(sandbox)
+
+    assert client.put(f"/transactions/{made['id']}/release").status_code == 409
+    assert client.post("/transactions", json={"amount": 0, "currency": "USD"}).status_code == 400
+    assert client.put(f"/transactions/{made['id']}", json={}).status_code == 400
+    assert kinds(sandbox) == before
+
+
+def test_change_and_event_are_stored_together_or_not_at_all(
+    sandbox: Sandbox, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = create(client)
+    monkeypatch.setattr(outbox, "ADD_DELIVERIES", "INSERT INTO missing VALUES (1)")
+
+    assert client.put(f"/transactions/{made['id']}/release").status_code == 500
+
+    assert client.get(f"/transactions/{made['id']}").json() == made
+    assert kinds(sandbox) == [(made["id"], 1, "transaction.created")]
+
+
+def test_events_of_each_transaction_are_numbered_from_one(sandbox: Sandbox, client: httpx.Client) -> None:
+    one, other = create(client)["id"], create(client)["id"]
+    for transaction_id in (other, one):
+        client.put(f"/transactions/{transaction_id}/release")
+
+    assert [(name, sequence) for name, sequence, _ in kinds(sandbox)] == [(one, 1), (other, 1), (other, 2), (one, 2)]
+
+
+def test_event_waits_for_each_enabled_endpoint_that_wants_its_kind(sandbox: Sandbox, client: httpx.Client) -> None:
+    url = "http://127.0.0.1:3000/hooks"
+    every, releases, off = (
+        client.post("/webhooks", json={"url": url, **events}).json()["id"]
+        for events in ({}, {"events": ["transaction.released"]}, {})
+    )
+    with sandbox.store.writing() as connection:
+        connection.execute("UPDATE webhook_endpoints SET status = 'disabled' WHERE id = ?", (off,))
+    made = create(client)
+    client.put(f"/transactions/{made['id']}/release")
+    client.post("/webhooks", json={"url": url})
+
+    joined = "SELECT kind, endpoint_id, state FROM events JOIN deliveries ON event = events.position"
+    assert rows(sandbox, f"{joined} ORDER BY deliveries.position") == [
+        ("transaction.created", every, "waiting"),
+        ("transaction.released", every, "waiting"),
+        ("transaction.released", releases, "waiting"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("field", "moment", "status", "kind"),
+    [
+        ("expires_in", "expires_at", "expired", "transaction.expired"),
+        ("auto_release_in", "auto_release_at", "released", "transaction.released"),
+    ],
+)
+def test_held_money_moves_by_itself_at_its_moment(
+    sandbox: Sandbox, client: httpx.Client, time: Time, field: str, moment: str, status: str, kind: str
+) -> None:
+    made = create(client, **{field: "90m"})
+    assert made[moment] == "2026-11-21T04:42:44.000Z"
+    time.pass_by(minutes=89)
+    assert client.get(f"/transactions/{made['id']}").json() == made
+
+    time.pass_by(minutes=5)
+
+    moved = client.get(f"/transactions/{made['id']}").json()
+    assert moved == {**made, "status": status, "updated_at": made[moment]}
+    assert bodies(sandbox)[1:] == [{"type": kind, "timestamp": made[moment], "sequence": 2, "data": moved}]
+    assert [(balance.consistent, balance.hold) for balance in balances(sandbox)] == [(True, 0)]
+
+
+def test_release_after_the_expiry_is_409(sandbox: Sandbox, client: httpx.Client, time: Time) -> None:
+    made = create(client, expires_in="1h")
+    time.pass_by(hours=1)
+
+    reply = client.put(f"/transactions/{made['id']}/release")
+
+    expected = f"Transaction {made['id']} is expired; release is possible only from held."
+    assert (reply.status_code, reply.json()["detail"]) == (409, expected)
+
+
+@pytest.mark.parametrize(
+    ("times", "status"),
+    [
+        ({"expires_in": "2h", "auto_release_in": "1h"}, "released"),
+        ({"expires_in": "1h", "auto_release_in": "2h"}, "expired"),
+        ({"auto_release_in": "1h", "expires_in": "1h"}, "expired"),
+    ],
+)
+def test_earlier_moment_decides(client: httpx.Client, time: Time, times: dict[str, str], status: str) -> None:
+    made = create(client, **times)
+    time.pass_by(days=1)
+
+    assert client.get(f"/transactions/{made['id']}").json()["status"] == status
+
+
+def test_released_money_does_not_expire(sandbox: Sandbox, client: httpx.Client, time: Time) -> None:
+    made = create(client, expires_in="1h")
+    client.put(f"/transactions/{made['id']}/release")
+    time.pass_by(days=1)
+
+    assert client.get(f"/transactions/{made['id']}").json()["status"] == "released"
+    assert [kind for _, _, kind in kinds(sandbox)] == ["transaction.created", "transaction.released"]
+
+
+@pytest.mark.parametrize("value", ["", "1", "0d", "1w", "1.5h", "-1d", "10000d", " 1d", 7, None, True, ["1d"]])
+def test_duration_of_another_form_is_400(client: httpx.Client, value: object) -> None:
+    reply = client.post("/transactions", json={"amount": 1, "currency": "USD", "expires_in": value})
+
+    assert reply.status_code == 400
+    assert reply.json()["errors"] == [
+        {"pointer": "#/expires_in", "detail": "expires_in must be a duration, such as 90s, 10m, 2h or 7d."}
+    ]
+
+
+def test_duplicate_event_id_is_drawn_again(
+    folder: Path, time: Time, connect: Callable[[Sandbox], httpx.Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = iter(["tx_0000000A", "msg_0000000A", "tx_0000000B", "msg_0000000A", "msg_0000000B"])
+    with_store = open_sandbox(folder, now=time)
+    sandbox = Sandbox(with_store.store, now=time, draw_id=lambda _prefix: next(drawn))
+    for _ in "12":
+        create(connect(sandbox))
+
+    assert rows(sandbox, "SELECT id FROM events ORDER BY position") == [("msg_0000000A",), ("msg_0000000B",)]
+    with_store.close()
+
+
+def test_event_is_never_numbered_twice(sandbox: Sandbox, client: httpx.Client) -> None:
+    create(client)
+    with pytest.raises(sqlite3.IntegrityError), sandbox.store.writing() as connection:
+        connection.execute(
+            "INSERT INTO events SELECT 9, 'msg_9', kind, transaction_id, 1, 0, body, created_at FROM events"
+        )

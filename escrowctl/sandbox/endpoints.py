@@ -11,10 +11,8 @@ path, a query. Not allowed: userinfo (a password would be stored and listed) and
 never sent). A name in other letters has its ASCII form (RFC 5891, `xn--...`).
 """
 
-import base64
 import json
 import re
-import secrets
 import sqlite3
 from collections.abc import Callable, Mapping
 from enum import StrEnum
@@ -25,9 +23,9 @@ from escrowctl.sandbox.bodies import JsonObject, JsonValue, read_stored, write_j
 from escrowctl.sandbox.clock import Clock
 from escrowctl.sandbox.http import Call, Field, no_such_start, read_fields, read_page
 from escrowctl.sandbox.records import timestamp
+from escrowctl.sandbox.signing import draw_secret
 from escrowctl.sandbox.store import Store
 
-SECRET_BYTES = 32
 MAX_DESCRIPTION_LENGTH = 500
 MAX_URL_LENGTH = 2048
 
@@ -193,15 +191,10 @@ class Webhooks:
         """Return one page of the records, newest first, without their secrets."""
         page = read_page(call)
         with self._store.reading() as connection:
-            if page.after is not None and not has_endpoint(connection, page.after):
+            if page.after is not None and find_endpoint(connection, page.after) is None:
                 raise no_such_start("webhook endpoint", page.after)
             found = newest_endpoints(connection, after=page.after, count=page.rows_to_read)
         return page.envelope([endpoint.document() for endpoint in found])
-
-
-def draw_secret() -> str:
-    """Return a new signing secret: `whsec_` and 32 random bytes in base64 (Standard Webhooks: 24 to 64 bytes)."""
-    return "whsec_" + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
 
 
 def add_endpoint(connection: sqlite3.Connection, endpoint: Endpoint) -> bool:
@@ -211,9 +204,10 @@ def add_endpoint(connection: sqlite3.Connection, endpoint: Endpoint) -> bool:
     return connection.execute(INSERT, values).rowcount == 1
 
 
-def has_endpoint(connection: sqlite3.Connection, endpoint_id: str) -> bool:
-    """Whether an endpoint has this id."""
-    return connection.execute("SELECT 1 FROM webhook_endpoints WHERE id = ?", (endpoint_id,)).fetchone() is not None
+def find_endpoint(connection: sqlite3.Connection, endpoint_id: str) -> Endpoint | None:
+    """Read one endpoint, or None."""
+    row = connection.execute("SELECT * FROM webhook_endpoints WHERE id = ?", (endpoint_id,)).fetchone()
+    return _endpoint(row) if row else None
 
 
 def newest_endpoints(connection: sqlite3.Connection, *, after: str | None, count: int) -> list[Endpoint]:

@@ -229,11 +229,11 @@ class Middleware:
 
 
 def build_app(
-    handlers: Mapping[Operation, Handler], more: Mapping[str, Handler], *, key: str, log: logging.Logger
+    handlers: Mapping[Operation, Handler], more: Mapping[str, Mapping[str, Handler]], *, key: str, log: logging.Logger
 ) -> App:
     """Build the WSGI app. An operation without a handler has no route: 404.
 
-    `more` answers GET at paths that are not part of the interface. Only `log` gets the exception
+    `more` answers at paths that are not part of the interface, by method. Only `log` gets the exception
     behind a 500; the client gets the status.
     """
     app = falcon.App(request_type=SandboxRequest, response_type=falcon.Response, middleware=[Middleware(key=key)])
@@ -244,8 +244,8 @@ def build_app(
             by_path.setdefault(operation.path, {})[operation.method] = action
     for path, actions in by_path.items():
         app.add_route(DEFAULT_API_PREFIX + path, Resource(actions))
-    for path, handler in more.items():
-        app.add_route(path, Resource({"GET": (handler, SUCCESS)}))
+    for path, by_method in more.items():
+        app.add_route(path, Resource({method: (handler, SUCCESS) for method, handler in by_method.items()}))
     app.add_error_handler((Exception, falcon.HTTPError), _error_answer(log))
     return app
 

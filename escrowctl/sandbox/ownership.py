@@ -23,6 +23,7 @@ from escrowctl.errors import ErrorCode, EscrowctlError, command, not_sent
 from escrowctl.files import PRIVATE, NotRegularError, make_file, make_folder, open_regular, replace_file
 
 LOCK_NAME = "sandbox.lock"
+DELIVERY_LOCK_NAME = "deliveries.lock"
 TIMEOUT_SECONDS = 10.0
 _POLL_SECONDS = 0.02
 _LOOPBACK_URL = re.compile(r"http://127\.0\.0\.1:[1-9][0-9]{0,4}", re.ASCII)
@@ -60,6 +61,15 @@ class Claim:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._handle, 0)
 
+    @contextmanager
+    def delivering(self, timeout: float) -> Iterator[bool]:
+        """Wait for the turn to deliver events, which one process has at a time; False: it did not come."""
+        handle = _open_lock(self._path.parent, DELIVERY_LOCK_NAME)
+        try:
+            yield _wait_for_lock(handle, timeout)
+        finally:
+            os.close(handle)
+
     def release(self) -> None:
         """Unlock the store; a second call does nothing."""
         if self._handle is not None:
@@ -73,7 +83,7 @@ def claim_store(folder: Path, *, alone: bool = False, timeout: float = TIMEOUT_S
     It waits for commands, and for a server that starts or ends. Raises `ErrorCode.BUSY` where a server
     has the store, or after `timeout` seconds.
     """
-    handle = _open_lock(folder)
+    handle = _open_lock(folder, LOCK_NAME)
     end = time.monotonic() + timeout
     try:
         while not _lock(handle, fcntl.LOCK_EX if alone else fcntl.LOCK_SH):
@@ -92,7 +102,7 @@ def claim_store(folder: Path, *, alone: bool = False, timeout: float = TIMEOUT_S
 
 def find_server(folder: Path) -> ServedSandbox | None:
     """Return the server that has the store now, or None; it does not wait."""
-    handle = _open_lock(folder)
+    handle = _open_lock(folder, LOCK_NAME)
     try:
         return None if _lock(handle, fcntl.LOCK_SH) else _parse(os.pread(handle, _MAX_BYTES, 0))
     finally:
@@ -103,9 +113,9 @@ def _busy(reason: str) -> EscrowctlError:
     return not_sent(ErrorCode.BUSY, f"{reason}.", hint=command("sandbox status", bare=True))
 
 
-def _open_lock(folder: Path) -> int:
+def _open_lock(folder: Path, name: str) -> int:
     private_folder(folder)
-    path = folder / LOCK_NAME
+    path = folder / name
     private_file(path)
     try:
         return open_regular(path, os.O_RDWR)
@@ -128,6 +138,15 @@ def _lock(handle: int, kind: int) -> bool:
         fcntl.flock(handle, kind | fcntl.LOCK_NB)
     except OSError:
         return False
+    return True
+
+
+def _wait_for_lock(handle: int, timeout: float) -> bool:
+    end = time.monotonic() + timeout
+    while not _lock(handle, fcntl.LOCK_EX):
+        if time.monotonic() > end:
+            return False
+        time.sleep(_POLL_SECONDS)
     return True
 
 

@@ -1,11 +1,15 @@
 """One folder, one sandbox: opened for commands or for a server, emptied, and described in numbers."""
 
+import contextlib
 import logging
+import secrets
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from escrowctl.contract.operations import (
     CREATE_TRANSACTION,
@@ -17,8 +21,11 @@ from escrowctl.contract.operations import (
     RELEASE_TRANSACTION,
     UPDATE_TRANSACTION,
 )
+from escrowctl.errors import EscrowctlError
 from escrowctl.sandbox.bodies import JsonObject
 from escrowctl.sandbox.clock import Clock
+from escrowctl.sandbox.courier import Courier
+from escrowctl.sandbox.delivery_calls import DeliveryCalls
 from escrowctl.sandbox.endpoints import Webhooks
 from escrowctl.sandbox.http import OPENAPI_PATH, STATUS_PATH, App, Call, Handler, build_app
 from escrowctl.sandbox.ledger import DECIMALS, check_ledger
@@ -28,14 +35,26 @@ from escrowctl.sandbox.records import Move, draw_id
 from escrowctl.sandbox.store import FILE_NAME, Store, has_write_ahead_log, open_store
 from escrowctl.sandbox.transactions import Transactions
 
+if TYPE_CHECKING:
+    from escrowctl.sandbox.dialling import Dialler, Network
+
+_COMMAND_SECONDS = 1.0
+"""At the end of a command: to wait for the turn, to begin attempts, and for one attempt."""
+
+_BY_STATE = "SELECT state, count(*) FROM deliveries GROUP BY state ORDER BY state"
 _BY_STATUS = "SELECT status, count(*) FROM transactions GROUP BY status ORDER BY status"
+
+
+def _draw_chance() -> float:
+    return secrets.randbits(53) / 2**53
 
 
 class Sandbox:
     """An escrow service on one store: `app` is the WSGI callable, safe for several threads.
 
     `identity` (`sbx_...`) and `key` (`sk_sandbox_...`) belong to the store and never change. `claim`
-    is the lock on its folder, None where the caller needs none.
+    is the lock on its folder, None where the caller needs none. Events are delivered to this machine, and to
+    the `allowed` address ranges.
     """
 
     def __init__(
@@ -45,6 +64,8 @@ class Sandbox:
         now: Callable[[], datetime],
         claim: Claim | None = None,
         draw_id: Callable[[str], str] = draw_id,
+        chance: Callable[[], float] = _draw_chance,
+        allowed: "Sequence[Network]" = (),
     ) -> None:
         self.clock = clock = Clock(now)
         self._draw_id = draw_id
@@ -60,16 +81,23 @@ class Sandbox:
             CREATE_WEBHOOK: webhooks.create,
             LIST_WEBHOOKS: webhooks.list_newest,
         }
+        self._allowed = allowed
         self.store = store
         self.claim = claim
         self.identity = store.identity
         self.key = store.key
-        more = {OPENAPI_PATH: _openapi_document, STATUS_PATH: lambda _call: self.describe()}
+        self._courier = Courier(store, clock, self._make_dialler, draw_id=draw_id, chance=chance)
+        more: dict[str, Mapping[str, Handler]] = {
+            OPENAPI_PATH: {"GET": _openapi_document},
+            STATUS_PATH: {"GET": lambda _call: self.describe()},
+            **DeliveryCalls(store, clock, self._courier, draw_id=draw_id, arrive=self._arrive).handlers,
+        }
         timely = {operation: self._after_what_is_due(handler) for operation, handler in handlers.items()}
         self.app: App = build_app(timely, more, key=store.key, log=_quiet_log())
 
     def describe(self) -> JsonObject:
-        """Return `{"identity", "transactions": {status: count}, "users", "webhooks", "ledger": [...]}`.
+        """Return `{"identity", "transactions": {status: count}, "users", "webhooks", "deliveries": {state: count},
+        "ledger": [...]}`.
 
         A line of the ledger is `{"currency", "held", "sound"}`: `held` in the currency's main unit,
         `sound` whether its entries sum to zero and agree with the records.
@@ -85,6 +113,28 @@ class Sandbox:
             return handler(call)
 
         return answer
+
+    def deliver(self) -> None:
+        """Deliver the events that are due, for about a second; what waits longer stays in the store.
+
+        A process that has the store alone uses `delivering` instead.
+        """
+        with contextlib.suppress(sqlite3.Error, EscrowctlError), contextlib.ExitStack() as ending:
+            if self.claim is None or ending.enter_context(self.claim.delivering(_COMMAND_SECONDS)):
+                self._courier.work(seconds=_COMMAND_SECONDS, attempt_seconds=_COMMAND_SECONDS)
+
+    def _arrive(self) -> None:
+        with contextlib.nullcontext() if self.claim is None else self.claim.delivering(_COMMAND_SECONDS):
+            self._courier.work()
+
+    def delivering(self) -> AbstractContextManager[None]:
+        """Deliver events in the background for the length of the block."""
+        return self._courier.working()
+
+    def _make_dialler(self) -> "Dialler":
+        from escrowctl.sandbox.dialling import Dialler  # noqa: PLC0415 - for those who have anything to deliver
+
+        return Dialler(self._allowed)
 
     def close(self) -> None:
         """Close the store; a second call does nothing."""
@@ -109,9 +159,9 @@ def open_sandbox(folder: Path, *, now: Callable[[], datetime]) -> Sandbox:
     return _open(folder, claim, now=now)
 
 
-def open_sandbox_alone(folder: Path, *, now: Callable[[], datetime]) -> Sandbox:
+def open_sandbox_alone(folder: Path, *, now: Callable[[], datetime], allowed: "Sequence[Network]" = ()) -> Sandbox:
     """Open the sandbox for a server: no other process has it until `close`. Raises as `open_sandbox`."""
-    return _open(folder, claim_store(folder, alone=True), now=now, alone=True)
+    return _open(folder, claim_store(folder, alone=True), now=now, alone=True, allowed=allowed)
 
 
 def empty_sandbox(folder: Path) -> None:
@@ -127,9 +177,11 @@ def empty_sandbox(folder: Path) -> None:
         claim.release()
 
 
-def _open(folder: Path, claim: Claim, *, now: Callable[[], datetime], alone: bool = False) -> Sandbox:
+def _open(
+    folder: Path, claim: Claim, *, now: Callable[[], datetime], alone: bool = False, allowed: "Sequence[Network]" = ()
+) -> Sandbox:
     try:
-        return Sandbox(open_store(folder, now=now, alone=alone), now=now, claim=claim)
+        return Sandbox(open_store(folder, now=now, alone=alone), now=now, claim=claim, allowed=allowed)
     except BaseException:
         claim.release()
         raise
@@ -142,6 +194,7 @@ def _statistics(connection: sqlite3.Connection) -> JsonObject:
         "transactions": dict(connection.execute(_BY_STATUS).fetchall()),
         "users": users,
         "webhooks": webhooks,
+        "deliveries": dict(connection.execute(_BY_STATE).fetchall()),
         "ledger": [
             {
                 "currency": balance.currency,

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -36,11 +37,35 @@ def balances(sandbox: Sandbox) -> tuple[Balance, ...]:
         return check_ledger(connection)
 
 
+def rows(sandbox: Sandbox, query: str) -> list[tuple[Any, ...]]:
+    """Return what a query finds in the store."""
+    with sandbox.store.reading() as connection:
+        return [tuple(row) for row in connection.execute(query)]
+
+
 @pytest.fixture
 def now() -> Callable[[], datetime]:
     """A clock that advances one second at every call, from 2026-11-21T03:12:44Z."""
     start, looks = datetime(2026, 11, 21, 3, 12, 44, tzinfo=UTC), iter(range(1_000_000))
     return lambda: start + timedelta(seconds=next(looks))
+
+
+class Time:
+    """A clock that a test moves, from 2026-11-21T03:12:44Z."""
+
+    def __init__(self) -> None:
+        self.passed = timedelta(0)
+
+    def __call__(self) -> datetime:
+        return datetime(2026, 11, 21, 3, 12, 44, tzinfo=UTC) + self.passed
+
+    def pass_by(self, **duration: int) -> None:
+        self.passed += timedelta(**duration)
+
+
+@pytest.fixture
+def time() -> Time:
+    return Time()
 
 
 @pytest.fixture

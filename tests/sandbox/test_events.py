@@ -3,7 +3,6 @@
 import json
 import sqlite3
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,27 +11,7 @@ import pytest
 
 from escrowctl.sandbox import outbox
 from escrowctl.sandbox.service import Sandbox, open_sandbox
-from sandbox.conftest import balances
-
-START = datetime(2026, 11, 21, 3, 12, 44, tzinfo=UTC)
-
-
-class Time:
-    """A clock that a test moves."""
-
-    def __init__(self) -> None:
-        self.passed = timedelta(0)
-
-    def __call__(self) -> datetime:
-        return START + self.passed
-
-    def pass_by(self, **duration: int) -> None:
-        self.passed += timedelta(**duration)
-
-
-@pytest.fixture
-def time() -> Time:
-    return Time()
+from sandbox.conftest import Time, balances, rows
 
 
 @pytest.fixture
@@ -40,11 +19,6 @@ def sandbox(folder: Path, time: Time) -> Iterator[Sandbox]:
     opened = open_sandbox(folder, now=time)
     yield opened
     opened.close()
-
-
-def rows(sandbox: Sandbox, query: str) -> list[tuple[Any, ...]]:
-    with sandbox.store.reading() as connection:
-        return [tuple(row) for row in connection.execute(query)]
 
 
 def bodies(sandbox: Sandbox) -> list[Any]:

@@ -1,0 +1,161 @@
+"""Delivers what waits in the store, and lets happen what is due, in the order of the moments.
+
+An event is delivered at least once: the store learns of an attempt after it was made, and a process that
+is killed in between leaves the delivery waiting. Every attempt has the event's id, which receivers
+deduplicate by. Its `webhook-timestamp` is this machine's time and not the sandbox's: receivers compare it with theirs.
+
+Nothing is sent inside a database transaction. A receiver may call the sandbox before it replies.
+"""
+
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from escrowctl.sandbox.clock import Clock, later
+from escrowctl.sandbox.deliveries import Delivery, first_delivery, settle
+from escrowctl.sandbox.moves import Timer, fire, first_timer
+from escrowctl.sandbox.outbox import DrawId
+from escrowctl.sandbox.records import timestamp
+from escrowctl.sandbox.schedule import Attempt, read_retry_after
+from escrowctl.sandbox.signing import make_headers
+from escrowctl.sandbox.store import Store
+
+if TYPE_CHECKING:
+    from escrowctl.sandbox.dialling import Dialler
+
+ATTEMPT_SECONDS = 15.0
+"""For one attempt (Standard Webhooks: 15 to 30)."""
+
+_LOOK_SECONDS = 0.05
+_PATIENCE_SECONDS = 1.0
+"""After an error of the store; and at the end, for the attempt that is being made."""
+
+
+class _Job(NamedTuple):
+    """What is due first: a timer or a delivery, and when it happens in the sandbox's time."""
+
+    at: str
+    what: Timer | Delivery
+
+
+class Courier:
+    """Works in one thread at a time. `chance` draws from 0 to 1, for the jitter."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        dialler: "Callable[[], Dialler]",
+        *,
+        draw_id: DrawId,
+        chance: Callable[[], float],
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._make_dialler = dialler
+        self._dialler: Dialler | None = None
+        self._draw_id = draw_id
+        self._chance = chance
+        self._monotonic = monotonic
+        self._stopping = threading.Event()
+        self.is_in_background = False
+        self.target: str | None = None
+        """How far the sandbox's clock is being advanced; None when it is there."""
+
+    def advance(self, duration: timedelta) -> None:
+        """Advance the clock: `work` lets everything happen that is due until then, and arrives."""
+        with self._store.reading() as connection:
+            now = timestamp(self._clock.read(connection))
+        self.target = later(self.target or now, duration)
+
+    def work(self, *, seconds: float | None = None, attempt_seconds: float = ATTEMPT_SECONDS) -> None:
+        """Do what is due, one after the other, until nothing is; begin nothing after so many seconds.
+
+        Raises sqlite3.Error where the store cannot be read or written; nothing is lost by that.
+        """
+        end = None if seconds is None else self._monotonic() + seconds
+        while not self._stopping.is_set() and (end is None or self._monotonic() < end):
+            if (job := self._next()) is None:
+                return
+            self._do(job, seconds=attempt_seconds)
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Work in the background for the length of the block; an attempt that takes long is cut at its end."""
+        thread = threading.Thread(target=self._work_on, name="courier", daemon=True)
+        self.is_in_background = True
+        thread.start()
+        try:
+            yield
+        finally:
+            self._stopping.set()
+            thread.join(_PATIENCE_SECONDS)
+            if thread.is_alive() and self._dialler is not None:
+                self._dialler.cut()
+                thread.join(_PATIENCE_SECONDS)
+
+    def _work_on(self) -> None:
+        while not self._stopping.wait(_LOOK_SECONDS):
+            try:
+                self.work()
+            except sqlite3.Error:
+                # The disk may be full: what waits is in the store, and is tried again.
+                self._stopping.wait(_PATIENCE_SECONDS)
+
+    def _next(self) -> _Job | None:
+        """Return what is due; arrive where the clock is advanced, and nothing is due before that."""
+        with self._store.reading() as connection:
+            now = timestamp(self._clock.read(connection))
+            found = [one for one in (first_timer(connection), first_delivery(connection)) if one is not None]
+        target = self.target
+        first = min(found, key=lambda one: one.due_at, default=None)
+        if first is not None and first.due_at <= (target or now):
+            return _Job(max(first.due_at, now), first)
+        if target is not None:
+            self._move_clock(target)
+            # Not if another advance has come since.
+            self.target = None if self.target == target else self.target
+        return None
+
+    def _do(self, job: _Job, *, seconds: float) -> None:
+        if self.target is not None:
+            self._move_clock(job.at)
+        if isinstance(job.what, Timer):
+            with self._store.writing() as connection:
+                fire(connection, job.what, draw_id=self._draw_id)
+            return
+        attempt = self._attempt(job.what, at=job.at, seconds=seconds)
+        if self._stopping.is_set() and attempt.error is not None:
+            # It may have been cut: no fault of the receiver.
+            return
+        with self._store.writing() as connection:
+            settle(connection, job.what, attempt, at=job.at, chance=self._chance())
+
+    def _attempt(self, delivery: Delivery, *, at: str, seconds: float) -> Attempt:
+        from escrowctl.sandbox.dialling import DialError  # noqa: PLC0415 - few commands have anything to deliver
+
+        dialler = self._dialler = self._dialler or self._make_dialler()
+        body, now, start = delivery.body.encode(), self._clock.machine_time(), self._monotonic()
+        signed = make_headers(
+            delivery.secrets(at=at), message_id=delivery.message_id, timestamp=int(now.timestamp()), body=body
+        )
+        headers = {"Content-Type": "application/json", "User-Agent": "escrowctl-sandbox", **signed}
+
+        def milliseconds() -> int:
+            return round((self._monotonic() - start) * 1000)
+
+        try:
+            reply = dialler.post(delivery.url, headers, body, seconds=seconds)
+        except DialError as error:
+            return Attempt(milliseconds(), error=str(error), timed_out=error.timed_out)
+        retry_after = read_retry_after(reply.retry_after, now=now)
+        return Attempt(milliseconds(), status=reply.status, retry_after=retry_after)
+
+    def _move_clock(self, moment: str) -> None:
+        with self._store.writing() as connection:
+            self._clock.move_to(connection, moment)

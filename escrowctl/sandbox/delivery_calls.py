@@ -1,0 +1,238 @@
+"""Calls for the operator of the sandbox, not part of the interface: deliveries, events, endpoints, and the clock.
+
+GET  /sandbox/deliveries?state=dead&limit=50    newest first
+POST /sandbox/events                            {"event", "transaction"}: send one, and change nothing
+GET  /sandbox/events/{id}                       with its deliveries, and every attempt
+POST /sandbox/events/{id}/replay
+GET  /sandbox/webhooks/{id}
+PUT  /sandbox/webhooks/{id}                     {"status": "enabled" | "disabled"}
+POST /sandbox/webhooks/{id}/rotate              the new secret is in this reply only
+GET  /sandbox/clock
+POST /sandbox/clock                             {"advance_seconds"}
+"""
+
+import re
+import sqlite3
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+
+from escrowctl.sandbox import deliveries
+from escrowctl.sandbox.bodies import (
+    JsonObject,
+    JsonValue,
+    NumberToken,
+    ProblemError,
+    ProblemKind,
+    flawed,
+    no_record,
+    parameter_flaw,
+    read_stored,
+)
+from escrowctl.sandbox.clock import Clock
+from escrowctl.sandbox.courier import Courier
+from escrowctl.sandbox.endpoints import EndpointStatus, EventKind, find_endpoint
+from escrowctl.sandbox.http import Call, Field, Handler, read_fields
+from escrowctl.sandbox.outbox import DrawId, add_event
+from escrowctl.sandbox.records import find_transaction, timestamp
+from escrowctl.sandbox.store import Store
+
+LIMIT = re.compile(r"[1-9][0-9]{0,2}|1000")
+SECONDS = re.compile(r"[1-9][0-9]{0,8}")
+LONGEST_ADVANCE = 3650 * 86_400
+STATES = ("waiting", "delivered", "dead", "disabled")
+"""`disabled`: it waits, but its endpoint is disabled."""
+
+_DELIVERIES = """
+    SELECT * FROM (
+      SELECT e.id, e.kind AS event, e.transaction_id AS "transaction", e.sequence, e.triggered,
+        d.endpoint_id AS endpoint, w.url,
+        CASE WHEN d.state = 'waiting' AND w.status = 'disabled' THEN 'disabled' ELSE d.state END AS state,
+        (SELECT count(*) FROM delivery_attempts WHERE delivery = d.position) AS attempts,
+        d.next_attempt_at AS next_attempt, last.status AS last_status, last.error AS last_error, d.position
+      FROM deliveries d JOIN events e ON e.position = d.event JOIN webhook_endpoints w ON w.id = d.endpoint_id
+      LEFT JOIN delivery_attempts last
+        ON last.position = (SELECT max(position) FROM delivery_attempts WHERE delivery = d.position)
+    )
+    WHERE (:state IS NULL OR state = :state) AND (:event IS NULL OR id = :event)
+    ORDER BY position DESC LIMIT :limit
+"""
+
+_ATTEMPTS = """
+    SELECT attempted_at AS at, status, error, milliseconds FROM delivery_attempts WHERE delivery = ? ORDER BY position
+"""
+
+_ENDPOINT_STATE = """
+    SELECT failing_since, paused_until, previous_until AS previous_secret_until FROM webhook_endpoints WHERE id = ?
+"""
+
+
+class DeliveryCalls:
+    """Answers these calls; refusals are `ProblemError`s. `arrive` does all that is due until the advanced time."""
+
+    def __init__(
+        self, store: Store, clock: Clock, courier: Courier, *, draw_id: DrawId, arrive: Callable[[], None]
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._courier = courier
+        self._arrive = arrive
+        self._draw_id = draw_id
+
+    @property
+    def handlers(self) -> Mapping[str, Mapping[str, Handler]]:
+        """Path -> method -> what answers it."""
+        return {
+            "/sandbox/deliveries": {"GET": self.list_newest},
+            "/sandbox/events": {"POST": self.trigger},
+            "/sandbox/events/{id}": {"GET": self.get_event},
+            "/sandbox/events/{id}/replay": {"POST": self.replay},
+            "/sandbox/webhooks/{id}": {"GET": self.get_endpoint, "PUT": self.switch},
+            "/sandbox/webhooks/{id}/rotate": {"POST": self.rotate},
+            "/sandbox/clock": {"GET": self.get_clock, "POST": self.advance},
+        }
+
+    def list_newest(self, call: Call) -> JsonObject:
+        """Return `{"data": [delivery, ...], "has_more"}`, newest first."""
+        parameters = call.parameters("state", "limit")
+        state, limit = parameters.get("state"), parameters.get("limit", "50")
+        if state is not None and state not in STATES:
+            raise flawed(parameter_flaw("state", f"state must be one of {', '.join(STATES)}."))
+        if not LIMIT.fullmatch(limit):
+            raise flawed(parameter_flaw("limit", "limit must be a whole number from 1 to 1000."))
+        with self._store.reading() as connection:
+            found = _list(connection, state=state, limit=int(limit) + 1)
+        listed = [{name: value for name, value in one.items() if name != "position"} for one in found[: int(limit)]]
+        return {"data": listed, "has_more": len(found) > int(limit)}
+
+    def trigger(self, call: Call) -> JsonObject:
+        """Write an event of a kind about a transaction as it is, and return it; 404 if there is no transaction."""
+        requested = read_fields(call.json_object(), _TRIGGER_FIELDS, reserved=())
+        with self._store.writing() as connection:
+            transaction = find_transaction(connection, requested["transaction"])
+            if transaction is None:
+                raise no_record("transaction", requested["transaction"])
+            at = timestamp(self._clock.read(connection))
+            kind = EventKind(requested["event"])
+            event_id = add_event(connection, kind, transaction, at=at, draw_id=self._draw_id, triggered=True)
+            return _event(connection, event_id)
+
+    def get_event(self, call: Call) -> JsonObject:
+        """Return an event, its deliveries and their attempts; 404 if there is none."""
+        with self._store.reading() as connection:
+            return _event(connection, call.resource_id)
+
+    def replay(self, call: Call) -> JsonObject:
+        """Start the deliveries of an event again, the dead ones too, and return it; 409 if it has none."""
+        call.ignore_body()
+        with self._store.writing() as connection:
+            _event(connection, call.resource_id)
+            at = timestamp(self._clock.read(connection))
+            if not deliveries.replay(connection, call.resource_id, at=at):
+                sentence = f"No endpoint was to get event {call.resource_id}: there is nothing to send again."
+                raise ProblemError(ProblemKind.MOVE_REFUSED, sentence)
+            return _event(connection, call.resource_id)
+
+    def get_endpoint(self, call: Call) -> JsonObject:
+        """Return an endpoint, without its secret; 404 if there is none."""
+        with self._store.reading() as connection:
+            return _endpoint(connection, call.resource_id)
+
+    def switch(self, call: Call) -> JsonObject:
+        """Enable an endpoint, which then gets what waits for it, or disable it."""
+        requested = read_fields(call.json_object(), _SWITCH_FIELDS, reserved=())
+        with self._store.writing() as connection:
+            _endpoint(connection, call.resource_id)
+            if requested["status"] == EndpointStatus.ENABLED:
+                deliveries.enable(connection, call.resource_id, at=timestamp(self._clock.read(connection)))
+            else:
+                deliveries.disable(connection, call.resource_id)
+            return _endpoint(connection, call.resource_id)
+
+    def rotate(self, call: Call) -> JsonObject:
+        """Give an endpoint a new secret, and return it with the endpoint; the one before signs for another day."""
+        call.ignore_body()
+        with self._store.writing() as connection:
+            _endpoint(connection, call.resource_id)
+            at = timestamp(self._clock.read(connection))
+            secret = deliveries.rotate(connection, call.resource_id, at=at)
+            return {**_endpoint(connection, call.resource_id), "secret": secret}
+
+    def get_clock(self, _call: Call) -> JsonObject:
+        """Return `{"now", "ahead_seconds", "advancing_to"}`; the last is null unless events are still being sent."""
+        with self._store.reading() as connection:
+            ahead = self._clock.ahead(connection)
+            now = timestamp(self._clock.machine_time() + ahead)
+        return {"now": now, "ahead_seconds": round(ahead.total_seconds()), "advancing_to": self._courier.target}
+
+    def advance(self, call: Call) -> JsonObject:
+        """Advance the clock. In-process all that is due has happened at the answer; a server begins with it."""
+        requested = read_fields(call.json_object(), _CLOCK_FIELDS, reserved=())
+        self._courier.advance(timedelta(seconds=int(requested["advance_seconds"].text)))
+        if not self._courier.is_in_background:
+            self._arrive()
+        return self.get_clock(call)
+
+
+def _is_kind(value: JsonValue) -> bool:
+    return isinstance(value, str) and value in set(EventKind)
+
+
+def _is_status(value: JsonValue) -> bool:
+    return isinstance(value, str) and value in set(EndpointStatus)
+
+
+def _is_advance(value: JsonValue) -> bool:
+    if not isinstance(value, NumberToken) or not SECONDS.fullmatch(value.text):
+        return False
+    return int(value.text) <= LONGEST_ADVANCE
+
+
+_TRIGGER_FIELDS = {
+    "event": Field(_is_kind, f"event must be one of {', '.join(EventKind)}.", required=True),
+    "transaction": Field(lambda value: isinstance(value, str), "transaction must be an id.", required=True),
+}
+
+_SWITCH_FIELDS = {"status": Field(_is_status, f"status must be one of {', '.join(EndpointStatus)}.", required=True)}
+
+_CLOCK_FIELDS = {
+    "advance_seconds": Field(
+        _is_advance, f"advance_seconds must be a whole number from 1 to {LONGEST_ADVANCE}.", required=True
+    )
+}
+
+
+def _list(
+    connection: sqlite3.Connection, *, state: str | None = None, event: str | None = None, limit: int = -1
+) -> list[dict[str, JsonValue]]:
+    rows = connection.execute(_DELIVERIES, {"state": state, "event": event, "limit": limit})
+    return [{**dict(row), "triggered": bool(row["triggered"])} for row in rows]
+
+
+def _event(connection: sqlite3.Connection, event_id: str) -> JsonObject:
+    row = connection.execute("SELECT * FROM events WHERE id = ?", (event_id,)).fetchone()
+    if row is None:
+        raise no_record("event", event_id)
+    about = ("id", "event", "transaction", "sequence", "triggered")
+    listed = []
+    for one in reversed(_list(connection, event=event_id)):
+        attempts = [dict(attempt) for attempt in connection.execute(_ATTEMPTS, (one["position"],))]
+        shown = {name: value for name, value in one.items() if name not in (*about, "attempts", "position")}
+        listed.append({**shown, "attempts": attempts})
+    return {
+        "id": row["id"],
+        "event": row["kind"],
+        "transaction": row["transaction_id"],
+        "sequence": row["sequence"],
+        "triggered": bool(row["triggered"]),
+        "created_at": row["created_at"],
+        "body": read_stored(row["body"]),
+        "deliveries": listed,
+    }
+
+
+def _endpoint(connection: sqlite3.Connection, endpoint_id: str) -> JsonObject:
+    endpoint = find_endpoint(connection, endpoint_id)
+    if endpoint is None:
+        raise no_record("webhook endpoint", endpoint_id)
+    row = connection.execute(_ENDPOINT_STATE, (endpoint_id,)).fetchone()
+    return {**endpoint.document(), **dict(row)}

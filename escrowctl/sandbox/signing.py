@@ -1,0 +1,26 @@
+"""Signatures of Standard Webhooks 1.0.0 (symmetric: HMAC-SHA256, identifier `v1`), as a sender makes them."""
+
+import base64
+import hmac
+import secrets
+
+PREFIX = "whsec_"
+SECRET_BYTES = 32
+
+
+def draw_secret() -> str:
+    """Return a new signing secret: `whsec_` and 32 random bytes in base64 (the standard: 24 to 64 bytes)."""
+    return PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
+
+
+def sign(secret: str, *, message_id: str, timestamp: int, body: bytes) -> str:
+    """Return `v1,` and the signature in base64 of `id.timestamp.body`; the timestamp is in seconds since 1970."""
+    key = base64.b64decode(secret.removeprefix(PREFIX))
+    digest = hmac.digest(key, f"{message_id}.{timestamp}.".encode() + body, "sha256")
+    return "v1," + base64.b64encode(digest).decode()
+
+
+def make_headers(signing_secrets: list[str], *, message_id: str, timestamp: int, body: bytes) -> dict[str, str]:
+    """Return the headers of one attempt, with one signature for each secret: two after a rotation."""
+    signatures = [sign(secret, message_id=message_id, timestamp=timestamp, body=body) for secret in signing_secrets]
+    return {"webhook-id": message_id, "webhook-timestamp": str(timestamp), "webhook-signature": " ".join(signatures)}

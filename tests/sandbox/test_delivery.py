@@ -1,0 +1,471 @@
+"""Deliveries: signed, attempted on the standard's schedule, paused, dead, replayed; real sockets, a clock that is set.
+
+The schedule and the meaning of each status are those of Standard Webhooks 1.0.0, "Operational considerations".
+"""
+
+import base64
+import hashlib
+import hmac
+import socket
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from conftest import Serve
+from wire_server import Behave, Seen, WireServer, answering, hang_up, http_reply
+
+from escrowctl.sandbox.service import Sandbox
+from escrowctl.sandbox.store import open_store
+from sandbox.conftest import Time, rows
+
+OK, FAILED = http_reply("200 OK"), http_reply("500 Internal Server Error")
+NO_CONTENT = b"HTTP/1.1 204 No Content\r\n\r\n"
+SCHEDULE = (0, 5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400)
+CHANCE = 0.5
+
+
+@pytest.fixture
+def sandbox(folder: Path, time: Time) -> Iterator[Sandbox]:
+    opened = Sandbox(open_store(folder, now=time), now=time, chance=lambda: CHANCE)
+    yield opened
+    opened.close()
+
+
+class Shop:
+    """A receiver, its endpoint, and the calls that the tests make."""
+
+    def __init__(self, sandbox: Sandbox, client: httpx.Client, server: WireServer) -> None:
+        self.client = client
+        # These calls are not in the OpenAPI document, which `client` compares every answer with.
+        headers = {"Authorization": f"Bearer {sandbox.key}"}
+        self.operator = httpx.Client(transport=httpx.WSGITransport(app=sandbox.app), headers=headers)
+        self.server = server
+        made = client.post("/webhooks", json={"url": f"{server.base_url}/hooks?a=1"}).json()
+        self.endpoint, self.secret = made["id"], made["secret"]
+
+    @property
+    def seen(self) -> list[Seen]:
+        return self.server.seen
+
+    @property
+    def ids(self) -> list[str | None]:
+        return [seen.header("webhook-id") for seen in self.seen]
+
+    def create(self, **fields: object) -> Any:
+        return self.client.post("/transactions", json={"amount": 100, "currency": "USD", **fields}).json()
+
+    def call(self, method: str, path: str, **body: object) -> Any:
+        reply = self.operator.request(method, f"http://sandbox.invalid/sandbox{path}", json=body or None)
+        assert reply.status_code == 200, reply.text
+        return reply.json()
+
+    def advance(self, **duration: int) -> Any:
+        return self.call("POST", "/clock", advance_seconds=int(timedelta(**duration).total_seconds()))
+
+    @property
+    def deliveries(self) -> list[Any]:
+        listed: list[Any] = self.call("GET", "/deliveries")["data"]
+        return listed[::-1]
+
+    @property
+    def states(self) -> list[str]:
+        return [one["state"] for one in self.deliveries]
+
+    @property
+    def status(self) -> str:
+        return str(self.call("GET", f"/webhooks/{self.endpoint}")["status"])
+
+
+Open = Callable[[Behave], Shop]
+
+
+@pytest.fixture
+def shop(sandbox: Sandbox, client: httpx.Client, serve: Serve) -> Open:
+    """Start a receiver and register it."""
+    return lambda behave: Shop(sandbox, client, serve(behave))
+
+
+def statuses(*numbers: int) -> Behave:
+    """Reply with these statuses in turn, the last one for ever."""
+    return answering(*(http_reply(f"{number} X") if number != 204 else NO_CONTENT for number in numbers))
+
+
+def signature(secret: str, seen: Seen) -> str:
+    """Sign what was received, as the specification says it: nothing here comes from the sandbox."""
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    content = f"{seen.header('webhook-id')}.{seen.header('webhook-timestamp')}.".encode() + seen.body
+    return "v1," + base64.b64encode(hmac.new(key, content, hashlib.sha256).digest()).decode()
+
+
+def moments(sandbox: Sandbox) -> list[datetime]:
+    found = rows(sandbox, "SELECT attempted_at FROM delivery_attempts ORDER BY position")
+    return [datetime.fromisoformat(moment) for (moment,) in found]
+
+
+def waits(sandbox: Sandbox) -> list[float]:
+    """Return the seconds from the end of each attempt to the next one."""
+    attempted = moments(sandbox)
+    took = rows(sandbox, "SELECT milliseconds FROM delivery_attempts ORDER BY position")
+    ends = [at + timedelta(milliseconds=one) for at, (one,) in zip(attempted, took, strict=True)]
+    return [(after - end).total_seconds() for end, after in zip(ends, attempted[1:], strict=False)]
+
+
+def test_event_is_sent_signed_with_the_stored_body(sandbox: Sandbox, shop: Open, time: Time) -> None:
+    there = shop(statuses(200))
+    made = there.create(reference="A-1")
+
+    sandbox.deliver()
+
+    (seen,) = there.seen
+    ((event_id, body),) = rows(sandbox, "SELECT id, body FROM events")
+    assert (seen.method, seen.target, seen.header("host")) == ("POST", "/hooks?a=1", f"127.0.0.1:{there.server.port}")
+    assert (seen.body.decode(), seen.header("content-type")) == (body, "application/json")
+    assert made["id"] in body
+    assert (seen.header("webhook-id"), seen.header("webhook-timestamp")) == (event_id, f"{time().timestamp():.0f}")
+    assert seen.header("webhook-signature") == signature(there.secret, seen)
+    assert there.states == ["delivered"]
+
+
+def test_delivered_event_is_not_sent_again(sandbox: Sandbox, shop: Open) -> None:
+    there = shop(statuses(200))
+    there.create()
+    sandbox.deliver()
+
+    there.advance(days=30)
+    sandbox.deliver()
+
+    assert len(there.seen) == 1
+
+
+def test_failing_delivery_follows_the_schedule_and_ends_dead(sandbox: Sandbox, shop: Open) -> None:
+    there = shop(statuses(500))
+    there.create()
+
+    there.advance(days=4)
+
+    assert waits(sandbox) == pytest.approx([seconds * (1 + 0.1 * CHANCE) for seconds in SCHEDULE[1:]], abs=0.002)
+    assert (set(there.ids), len(there.seen)) == ({there.deliveries[0]["id"]}, 10)
+    found = there.deliveries[0]
+    assert (found["state"], found["attempts"], found["next_attempt"], found["last_status"]) == ("dead", 10, None, 500)
+    assert there.advance(days=30)["advancing_to"] is None
+    assert len(there.seen) == 10
+
+
+def test_retry_has_the_time_of_the_machine_and_a_new_signature(sandbox: Sandbox, shop: Open, time: Time) -> None:
+    there = shop(statuses(500, 200))
+    there.create()
+    sandbox.deliver()
+    time.pass_by(seconds=6)
+
+    sandbox.deliver()
+
+    first, second = there.seen
+    assert (second.body, second.header("webhook-id")) == (first.body, first.header("webhook-id"))
+    stamps = [int(seen.header("webhook-timestamp") or 0) for seen in there.seen]
+    assert (stamps[1] - stamps[0], stamps[1]) == (6, int(time().timestamp()))
+    assert second.header("webhook-signature") == signature(there.secret, second) != first.header("webhook-signature")
+
+
+def test_advanced_clock_does_not_change_what_receivers_compare_with_theirs(
+    sandbox: Sandbox, shop: Open, time: Time
+) -> None:
+    there = shop(statuses(200))
+    there.advance(days=7)
+    there.create()
+
+    sandbox.deliver()
+
+    assert there.seen[0].header("webhook-timestamp") == f"{time().timestamp():.0f}"
+    assert b'"timestamp":"2026-11-28T03:12:44' in there.seen[0].body
+
+
+@pytest.mark.parametrize(
+    ("status", "state"),
+    [
+        *((status, "delivered") for status in (200, 201, 204, 299)),
+        *((status, "waiting") for status in (300, 304, 400, 401, 404, 422, 429, 500, 502, 503, 504)),
+        (410, "disabled"),
+    ],
+)
+def test_only_a_2xx_is_a_success(sandbox: Sandbox, shop: Open, status: int, state: str) -> None:
+    there = shop(statuses(status))
+    there.create()
+    sandbox.deliver()
+
+    assert [(one["state"], one["last_status"]) for one in there.deliveries] == [(state, status)]
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_redirect_is_a_failure_and_not_followed(sandbox: Sandbox, shop: Open, serve: Serve, status: int) -> None:
+    elsewhere = serve(answering(OK))
+    there = shop(answering(http_reply(f"{status} X", b"", f"Location: {elsewhere.base_url}/x")))
+    there.create()
+
+    sandbox.deliver()
+
+    assert (there.states, len(there.seen), elsewhere.seen) == (["waiting"], 1, [])
+
+
+@pytest.mark.parametrize(
+    ("behave", "error"),
+    [
+        (hang_up, "the connection broke before a reply came"),
+        (answering(b"hello\r\n\r\n"), "the reply is not HTTP"),
+        (answering(b"HTTP/1.1 abc X\r\n\r\n"), "the reply is not HTTP"),
+    ],
+    ids=["closed", "no HTTP", "no status"],
+)
+def test_missing_reply_is_a_failure_with_its_reason(sandbox: Sandbox, shop: Open, behave: Behave, error: str) -> None:
+    there = shop(behave)
+    there.create()
+    sandbox.deliver()
+
+    assert [(one["state"], one["last_status"], one["last_error"]) for one in there.deliveries] == [
+        ("waiting", None, error)
+    ]
+
+
+def test_receiver_that_does_not_listen_is_tried_again(sandbox: Sandbox, shop: Open) -> None:
+    there = shop(statuses(200))
+    there.server.close()
+    there.create()
+    sandbox.deliver()
+
+    assert [(one["state"], one["last_error"]) for one in there.deliveries] == [("waiting", "connection refused")]
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("1", 5.25),
+        ("120", 120),
+        ("Sat, 21 Nov 2026 03:22:44 GMT", 600),
+        ("Sat, 21 Nov 2026 03:00:00 GMT", 5.25),
+        ("999999999999", 86_400),
+        ("Sun, 01 Jan 2090 00:00:00 GMT", 86_400),
+        ("soon", 5.25),
+        ("-7", 5.25),
+        ("", 5.25),
+    ],
+)
+def test_retry_after_is_obeyed_for_up_to_a_day(sandbox: Sandbox, shop: Open, header: str, seconds: float) -> None:
+    there = shop(answering(http_reply("503 X", b"", f"Retry-After: {header}"), OK))
+    there.create()
+
+    there.advance(days=2)
+
+    assert waits(sandbox) == pytest.approx([seconds], abs=0.002)
+    assert there.states == ["delivered"]
+
+
+@pytest.mark.parametrize(("status", "attempted"), [(429, 1), (502, 1), (504, 1), (500, 3), (503, 3)])
+def test_overloaded_receiver_gets_nothing_until_its_retry(
+    sandbox: Sandbox, shop: Open, status: int, attempted: int
+) -> None:
+    there = shop(statuses(status, 200))
+    for _ in "123":
+        there.create()
+    sandbox.deliver()
+    assert len(there.seen) == attempted
+
+    there.create()
+    sandbox.deliver()
+    assert len(there.seen) == attempted + (attempted == 3)
+
+    there.advance(seconds=6)
+    assert there.states == ["delivered"] * 4
+
+
+def test_gone_receiver_is_disabled_and_gets_what_waits_when_enabled(sandbox: Sandbox, shop: Open) -> None:
+    there = shop(statuses(410, 200))
+    first, second = there.create(), there.create()
+    sandbox.deliver()
+    there.create()
+    there.advance(days=10)
+    assert (there.status, there.states, len(there.seen)) == ("disabled", ["disabled"] * 2, 1)
+
+    assert there.call("PUT", f"/webhooks/{there.endpoint}", status="enabled")["status"] == "enabled"
+    sandbox.deliver()
+
+    assert there.states == ["delivered"] * 2
+    assert [one["transaction"] for one in there.deliveries] == [first["id"], second["id"]]
+
+
+def test_disabled_endpoint_gets_nothing_and_is_no_failure(sandbox: Sandbox, shop: Open) -> None:
+    there = shop(statuses(200))
+    there.create()
+    there.call("PUT", f"/webhooks/{there.endpoint}", status="disabled")
+    there.create()
+
+    there.advance(days=10)
+
+    assert (there.seen, there.states) == ([], ["disabled"])
+
+
+def test_endpoint_that_fails_for_five_days_is_disabled(sandbox: Sandbox, shop: Open) -> None:
+    there = shop(statuses(500))
+    there.create()
+    there.advance(days=4)
+    assert there.status == "enabled"
+    there.create()
+
+    there.advance(days=2)
+
+    assert (there.status, there.states) == ("disabled", ["dead", "disabled"])
+
+
+def test_success_ends_a_time_of_failures(sandbox: Sandbox, shop: Open) -> None:
+    there = shop(statuses(*[500] * 9, 200, 500))
+    there.create()
+    there.advance(days=4)
+    assert there.states == ["delivered"]
+    there.create()
+    there.advance(days=2)
+
+    assert there.status == "enabled"
+
+
+def test_replay_of_a_dead_delivery_starts_the_schedule_again(sandbox: Sandbox, shop: Open) -> None:
+    there = shop(statuses(*[500] * 11, 200))
+    there.create()
+    there.advance(days=4)
+    (dead,) = there.deliveries
+
+    replayed = there.call("POST", f"/events/{dead['id']}/replay")
+    assert [one["state"] for one in replayed["deliveries"]] == ["waiting"]
+    there.advance(seconds=6)
+
+    assert there.states == ["delivered"]
+    assert set(there.ids) == {dead["id"]}
+    log = there.call("GET", f"/events/{dead['id']}")["deliveries"][0]["attempts"]
+    assert [attempt["status"] for attempt in log] == [500] * 11 + [200]
+
+
+def test_replay_of_a_delivered_event_sends_it_once_more(sandbox: Sandbox, shop: Open) -> None:
+    there = shop(statuses(200))
+    there.create()
+    sandbox.deliver()
+
+    there.call("POST", f"/events/{there.ids[0]}/replay")
+    sandbox.deliver()
+
+    assert (len(there.seen), len(set(there.ids)), there.states) == (2, 1, ["delivered"])
+
+
+def test_rotated_secret_signs_next_to_the_one_before_for_a_day(sandbox: Sandbox, shop: Open) -> None:
+    there = shop(statuses(200))
+    rotated = there.call("POST", f"/webhooks/{there.endpoint}/rotate")
+    there.create()
+    there.advance(days=1)
+    there.create()
+    sandbox.deliver()
+
+    both, new = there.seen
+    secrets = rotated["secret"], there.secret
+    assert secrets[0] != secrets[1]
+    assert (both.header("webhook-signature") or "").split() == [signature(secret, both) for secret in secrets]
+    assert new.header("webhook-signature") == signature(rotated["secret"], new)
+    assert "whsec" not in there.client.get("/webhooks").text
+    assert "secret" not in there.call("GET", f"/webhooks/{there.endpoint}")
+
+
+def test_what_is_due_happens_in_order_each_at_its_own_time(sandbox: Sandbox, shop: Open) -> None:
+    there = shop(statuses(500, 200))
+    made = [
+        there.create(**times)["id"]
+        for times in ({"auto_release_in": "2h"}, {"expires_in": "1h"}, {"expires_in": "30d"})
+    ]
+
+    there.advance(days=7)
+
+    query = "SELECT transaction_id, kind, created_at FROM events ORDER BY position"
+    created = "2026-11-21T03:12:44.000Z"
+    assert rows(sandbox, query) == [
+        *((name, "transaction.created", created) for name in made),
+        (made[1], "transaction.expired", "2026-11-21T04:12:44.000Z"),
+        (made[0], "transaction.released", "2026-11-21T05:12:44.000Z"),
+    ]
+    after = [(at - moments(sandbox)[0]).total_seconds() for at in moments(sandbox)]
+    assert after == pytest.approx([0, 0, 0, 5.25, 3600, 7200], abs=0.02)
+    clock = there.call("GET", "/clock")
+    assert clock["ahead_seconds"] == timedelta(days=7).total_seconds()
+    assert clock["now"].startswith("2026-11-28T03:12:44.0")
+
+
+def test_clock_of_a_store_is_the_same_for_the_next_process(
+    sandbox: Sandbox, shop: Open, folder: Path, time: Time
+) -> None:
+    there = shop(statuses(200))
+    there.advance(hours=36)
+    with open_store(folder, now=time).reading() as connection:
+        assert sandbox.clock.read(connection) == time() + timedelta(hours=36)
+
+
+def test_triggered_event_changes_nothing_and_is_marked(sandbox: Sandbox, shop: Open) -> None:
+    there = shop(statuses(200))
+    made = there.create()
+
+    event = there.call("POST", "/events", event="transaction.released", transaction=made["id"])
+    sandbox.deliver()
+
+    assert (event["triggered"], event["sequence"], event["body"]["data"]) == (True, 2, made)
+    assert [(one["event"], one["triggered"]) for one in there.deliveries] == [
+        ("transaction.created", False),
+        ("transaction.released", True),
+    ]
+    assert there.client.get(f"/transactions/{made['id']}").json() == made
+    assert b"triggered" not in there.seen[1].body
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("POST", "/events", {"event": "transaction.released", "transaction": "tx_00000000"}, 404),
+        ("POST", "/events", {"event": "transaction.lost", "transaction": "tx_00000000"}, 400),
+        ("POST", "/events", {"event": "transaction.released"}, 400),
+        ("POST", "/events/msg_00000000/replay", None, 404),
+        ("GET", "/events/msg_00000000", None, 404),
+        ("GET", "/webhooks/wh_00000000", None, 404),
+        ("PUT", "/webhooks/wh_00000000", {"status": "enabled"}, 404),
+        ("PUT", "/webhooks/wh_00000000", {"status": "on"}, 400),
+        ("POST", "/webhooks/wh_00000000/rotate", None, 404),
+        ("GET", "/deliveries?state=lost", None, 400),
+        ("GET", "/deliveries?limit=1001", None, 400),
+        ("GET", "/deliveries?after=1", None, 400),
+        *(("POST", "/clock", {"advance_seconds": value}, 400) for value in (0, -1, "1", 1.5, None, 10**10)),
+    ],
+)
+def test_call_that_cannot_be_carried_out_is_refused(
+    client: httpx.Client, method: str, path: str, body: object, status: int
+) -> None:
+    reply = client.request(method, f"http://sandbox.invalid/sandbox{path}", json=body)
+
+    assert (reply.status_code, reply.headers["content-type"]) == (status, "application/problem+json")
+
+
+def test_replay_of_an_event_that_no_endpoint_wanted_is_409(sandbox: Sandbox, client: httpx.Client) -> None:
+    client.post("/transactions", json={"amount": 1, "currency": "USD"})
+    ((event_id,),) = rows(sandbox, "SELECT id FROM events")
+
+    reply = client.post(f"http://sandbox.invalid/sandbox/events/{event_id}/replay")
+
+    assert reply.status_code == 409
+
+
+def test_receiver_may_call_the_sandbox_before_it_replies(sandbox: Sandbox, client: httpx.Client, serve: Serve) -> None:
+    read: list[int] = []
+
+    def fetch_first(seen: Seen, connection: socket.socket) -> None:
+        transaction = seen.body.decode().partition('"data":{"id":"')[2][:11]
+        read.append(client.put(f"/transactions/{transaction}/release").status_code)
+        connection.sendall(OK)
+
+    there = Shop(sandbox, client, serve(fetch_first))
+    there.create()
+    sandbox.deliver()
+
+    assert read[0] == 200
+    assert there.states == ["delivered"] * 2

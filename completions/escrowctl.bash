@@ -46,11 +46,11 @@ _escrowctl() {
       -p | --profile) skip=profile ;;
       --profile=*) scope=${word#*=} ;;
       --sandbox) scope=@sandbox ;;
-      --profile | -p | --base-url | --config | --timeout | --fields | --color | --amount | --currency | --reference | --reason | --data | --idempotency-key | --allow-duplicate | --expect-amount | --expect-currency | --deadline | --limit | --status | --since | --over | --for | --fail-on | --interval | --url | --event | --expect-count | --expect-total | --run-key | --concurrency | --rps | --results | --state | --operation | --until | --id | --mode | --api-prefix | --port | --ready-file | --tx) skip=value ;;
+      --profile | -p | --base-url | --config | --timeout | --fields | --color | --amount | --currency | --reference | --reason | --data | --idempotency-key | --allow-duplicate | --expect-amount | --expect-currency | --deadline | --limit | --status | --since | --over | --for | --fail-on | --interval | --url | --event | --expect-count | --expect-total | --run-key | --concurrency | --rps | --results | --state | --operation | --until | --id | --mode | --api-prefix | --port | --ready-file | --allow-cidr | --tx) skip=value ;;
       -*) ;;
       *)
         case "${path:+$path }$word" in
-          'tx' | 'tx create' | 'tx get' | 'tx release' | 'tx list' | 'tx update' | 'tx wait' | 'tx watch' | 'user' | 'user get' | 'webhook' | 'webhook create' | 'webhook list' | 'batch' | 'batch create' | 'batch release' | 'batch resume' | 'batch list' | 'batch show' | 'batch rejects' | 'batch drop' | 'journal' | 'journal list' | 'journal show' | 'journal resolve' | 'journal totals' | 'journal verify' | 'journal init' | 'journal export' | 'journal import' | 'auth' | 'auth login' | 'auth logout' | 'auth status' | 'auth switch' | 'config' | 'config path' | 'config list' | 'config get' | 'config set' | 'config unset' | 'sandbox' | 'sandbox serve' | 'sandbox status' | 'sandbox reset' | 'api' | 'doctor' | 'completion' | 'completion bash' | 'completion zsh' | 'completion fish' | 'completion install' | 'help' | 'version') path="${path:+$path }$word" ;;
+          'tx' | 'tx create' | 'tx get' | 'tx release' | 'tx list' | 'tx update' | 'tx wait' | 'tx watch' | 'user' | 'user get' | 'webhook' | 'webhook create' | 'webhook list' | 'batch' | 'batch create' | 'batch release' | 'batch resume' | 'batch list' | 'batch show' | 'batch rejects' | 'batch drop' | 'journal' | 'journal list' | 'journal show' | 'journal resolve' | 'journal totals' | 'journal verify' | 'journal init' | 'journal export' | 'journal import' | 'auth' | 'auth login' | 'auth logout' | 'auth status' | 'auth switch' | 'config' | 'config path' | 'config list' | 'config get' | 'config set' | 'config unset' | 'sandbox' | 'sandbox serve' | 'sandbox status' | 'sandbox reset' | 'sandbox clock' | 'sandbox trigger' | 'sandbox deliveries' | 'sandbox webhook' | 'api' | 'doctor' | 'completion' | 'completion bash' | 'completion zsh' | 'completion fish' | 'completion install' | 'help' | 'version') path="${path:+$path }$word" ;;
         esac
         ;;
     esac
@@ -90,7 +90,7 @@ _escrowctl() {
     --fail-on)  ;;
     --interval)  ;;
     --url)  ;;
-    --event) _escrowctl_offer 'transaction.created transaction.released' ;;
+    --event) _escrowctl_offer 'transaction.created transaction.updated transaction.released transaction.expired' ;;
     --expect-count)  ;;
     --expect-total)  ;;
     --run-key)  ;;
@@ -105,6 +105,7 @@ _escrowctl() {
     --api-prefix)  ;;
     --port)  ;;
     --ready-file) compopt -o default 2>/dev/null ;;
+    --allow-cidr)  ;;
     --tx) _escrowctl_cached "$scope/transaction" ;;
     *)
       case $path in
@@ -376,12 +377,12 @@ _escrowctl() {
           if [[ $cur == -* && -z $only ]]; then
             _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           else
-            _escrowctl_offer 'serve status reset'
+            _escrowctl_offer 'serve status reset clock trigger deliveries webhook'
           fi
           ;;
         'sandbox serve')
           if [[ $cur == -* && -z $only ]]; then
-            _escrowctl_offer '--port --ready-file --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+            _escrowctl_offer '--port --ready-file --allow-cidr --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           fi
           ;;
         'sandbox status')
@@ -392,6 +393,28 @@ _escrowctl() {
         'sandbox reset')
           if [[ $cur == -* && -z $only ]]; then
             _escrowctl_offer '--yes -y --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          fi
+          ;;
+        'sandbox clock')
+          if [[ $cur == -* && -z $only ]]; then
+            _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          fi
+          ;;
+        'sandbox trigger')
+          if [[ $cur == -* && -z $only ]]; then
+            _escrowctl_offer '--id --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          else
+            _escrowctl_offer 'transaction.created transaction.updated transaction.released transaction.expired'
+          fi
+          ;;
+        'sandbox deliveries')
+          if [[ $cur == -* && -z $only ]]; then
+            _escrowctl_offer '--replay --undelivered --limit --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          fi
+          ;;
+        'sandbox webhook')
+          if [[ $cur == -* && -z $only ]]; then
+            _escrowctl_offer '--enable --disable --rotate --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           fi
           ;;
         'api')

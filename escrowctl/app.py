@@ -84,7 +84,15 @@ NOUNS: dict[str, tuple[str, dict[str, str]]] = {
     ),
     "sandbox": (
         "Serve, inspect and empty the built-in sandbox.",
-        {"serve": "sandbox.serve", "status": "sandbox.status", "reset": "sandbox.reset"},
+        {
+            "serve": "sandbox.serve",
+            "status": "sandbox.status",
+            "reset": "sandbox.reset",
+            "clock": "deliveries.clock",
+            "trigger": "deliveries.trigger",
+            "deliveries": "deliveries.deliveries",
+            "webhook": "deliveries.webhook",
+        },
     ),
     "completion": (
         "Print or install completion scripts for shells.",

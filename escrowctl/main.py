@@ -50,7 +50,9 @@ def _run(words: "Sequence[str]", runtime: "Runtime | None") -> int:
     session.words = tuple(words)
     with session.signals.installed(for_good=runtime is None):
         try:
-            return _dispatch(words, session)
+            code = _dispatch(words, session)
+            _deliver_events(session)
+            return code
         except Stopped as stopped:
             # A second signal, while the first was being reported.
             return stopped.code.exit_code
@@ -97,6 +99,15 @@ def _look_at_keys(session: "Session") -> None:
     if environ.get("ESCROWCTL_API_KEY") or environ.get("ESCROWCTL_API_KEY_FILE"):
         session.keys.learn_environment()
         session.keys.refuse_misplaced()
+
+
+def _deliver_events(session: "Session") -> None:
+    """Deliver the sandbox's events; the command is over, and nothing of that changes how it ended."""
+    try:
+        session.deliver_events()
+    except Exception as error:
+        session.defects.append(error)
+        _note_defects(session)
 
 
 def _report_defect(session: "Session", error: Exception) -> int:

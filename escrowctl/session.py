@@ -297,6 +297,12 @@ class Session:
             )
         return found
 
+    def deliver_events(self) -> None:
+        """Deliver what a sandbox in this process has to send; it takes a few seconds at most."""
+        deliver = getattr(self.__dict__.get("_sandbox"), "deliver", None)
+        if deliver is not None:
+            deliver()
+
     def close(self) -> None:
         """Close what was opened."""
         for name in ("_connection", "journal", "journal_to_read", "_sandbox", "console"):

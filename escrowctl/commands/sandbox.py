@@ -15,6 +15,7 @@ from escrowctl.output.view import View
 from escrowctl.session import Session, session_of
 
 if TYPE_CHECKING:
+    from escrowctl.sandbox.dialling import Network
     from escrowctl.sandbox.ownership import ServedSandbox
     from escrowctl.sandbox.server import SandboxServer
 
@@ -28,21 +29,27 @@ def serve(
     ready_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Written (0600) when it can be called; gone at the end.")
     ] = None,
+    allow_cidr: Annotated[
+        list[str] | None,
+        typer.Option("--allow-cidr", metavar="RANGE", help="Send events there too, not only to this machine."),
+    ] = None,
 ) -> None:
-    """Serve the sandbox over HTTP on this machine, for other programs.
+    """Serve the sandbox on this machine, and deliver its events.
 
-    It is the store of --sandbox; while it is served, --sandbox commands talk to the server. Ctrl-C
-    or SIGTERM ends it, and what was begun is answered first.
+    Other programs call it over HTTP. It is the store of --sandbox; while it is served, --sandbox
+    commands talk to the server. Ctrl-C or SIGTERM ends it, and what was begun is answered first.
 
     \b
     Examples:
       escrowctl sandbox serve
       escrowctl sandbox serve --port 0 --ready-file ready.json --json
+      escrowctl sandbox serve --allow-cidr 10.1.0.0/16
     """
     session = session_of(context)
-    _refuse_elsewhere(session)
+    refuse_elsewhere(session)
     if not 0 <= port <= _MAX_PORT:
         raise bad_value(f"--port {port} is out of range: 0 to {_MAX_PORT}.")
+    allowed = [_read_range(text) for text in allow_cidr or ()]
     from escrowctl.sandbox import server as serving  # noqa: PLC0415 - for those who serve
     from escrowctl.sandbox.ownership import ServedSandbox  # noqa: PLC0415
     from escrowctl.sandbox.service import open_sandbox_alone  # noqa: PLC0415
@@ -51,7 +58,7 @@ def serve(
         ready_file = ready_file.absolute()
         serving.refuse_other_file(ready_file)
     with session.signals.held(), contextlib.ExitStack() as ending:
-        sandbox = open_sandbox_alone(session.sandbox_folder, now=session.runtime.now)
+        sandbox = open_sandbox_alone(session.sandbox_folder, now=session.runtime.now, allowed=allowed)
         ending.callback(sandbox.close)
         server = serving.SandboxServer(sandbox.app, port=port, group=sandbox.store.group)
         ending.callback(server.close)
@@ -62,14 +69,15 @@ def serve(
         if ready_file is not None:
             ending.enter_context(serving.ready_file(ready_file, encode(document) + "\n"))
         _show_served(session, served, document)
-        interrupted = _run(session, server)
+        with sandbox.delivering():
+            interrupted = _run(session, server)
     if interrupted:
         session.console.note("stopped", "stopped", word="sandbox")
         raise typer.Exit(ExitCode.INTERRUPTED)
 
 
 def status(context: typer.Context) -> None:
-    """Show the sandbox's records, its ledger, and whether it is served.
+    """Show the records and the ledger, and whether it is served.
 
     \b
     Examples:
@@ -77,7 +85,7 @@ def status(context: typer.Context) -> None:
       escrowctl sandbox status --json
     """
     session = session_of(context)
-    _refuse_elsewhere(session)
+    refuse_elsewhere(session)
     session.show(_status_view(session))
 
 
@@ -90,7 +98,7 @@ def reset(context: typer.Context, yes: YesOption = False) -> None:
       escrowctl sandbox reset --yes
     """
     session = session_of(context)
-    _refuse_elsewhere(session)
+    refuse_elsewhere(session)
     from escrowctl.sandbox.service import empty_sandbox  # noqa: PLC0415 - for those who need it
 
     if not yes:
@@ -102,6 +110,15 @@ def reset(context: typer.Context, yes: YesOption = False) -> None:
             "reset", "the sandbox is empty now and has a new identity and a new API key", word="sandbox"
         )
         session.show(_status_view(session))
+
+
+def _read_range(text: str) -> "Network":
+    from ipaddress import ip_network  # noqa: PLC0415 - for those who allow one
+
+    try:
+        return ip_network(text, strict=False)
+    except ValueError:
+        raise bad_value(f'--allow-cidr "{text}" is not an address range: write one such as 10.1.0.0/16.') from None
 
 
 def _run(session: Session, server: "SandboxServer") -> bool:
@@ -144,7 +161,8 @@ def _status_view(session: Session) -> View:
     return View(document, str(found["identity"]), document)
 
 
-def _refuse_elsewhere(session: Session) -> None:
+def refuse_elsewhere(session: Session) -> None:
+    """Raise EscrowctlError (exit 2) where the line names another service."""
     options = session.options
     for name, value in (("--profile", options.profile), ("--base-url", options.base_url)):
         if value is not None:

@@ -8,8 +8,16 @@ from escrowctl.contract.money import MINOR_DIGITS
 from escrowctl.journal.model import UNCONFIRMED, State
 from escrowctl.topics.topic import TOPICS
 
+_EVENTS = (
+    ("transaction.created", "money is held"),
+    ("transaction.updated", "anything else changed"),
+    ("transaction.released", "the payee has the money"),
+    ("transaction.expired", "the payer has the money again"),
+)
+"""The kinds of events of the sandbox; another service may have others."""
+
 _CHOICES = {
-    "--event": ("transaction.created", "transaction.released"),
+    "--event": tuple(name for name, _ in _EVENTS),
     "--format": ("jsonl", "csv"),
     "--operation": ("create", "release", "update", "webhook", "call"),
     "--state": (*State, UNCONFIRMED),
@@ -104,6 +112,8 @@ def _arguments(path: tuple[str, ...], parent: Any) -> tuple[tuple[str, str], ...
     match path:
         case ("completion", "install"):
             return _SHELLS
+        case ("sandbox", "trigger"):
+            return _EVENTS
         case ("help",):
             commands = {name: _first_sentence(child.help) for name, child in parent.commands.items()}
             return tuple((commands | TOPICS).items())

@@ -1,6 +1,6 @@
 """Calls for the operator of the sandbox, not part of the interface: deliveries, events, endpoints, and the clock.
 
-GET  /sandbox/deliveries?state=dead&limit=50    newest first
+GET  /sandbox/deliveries?undelivered=true&limit=50    newest first
 POST /sandbox/events                            {"event", "transaction"}: send one, and change nothing
 GET  /sandbox/events/{id}                       with its deliveries, and every attempt
 POST /sandbox/events/{id}/replay
@@ -39,8 +39,6 @@ from escrowctl.sandbox.store import Store
 LIMIT = re.compile(r"[1-9][0-9]{0,2}|1000")
 SECONDS = re.compile(r"[1-9][0-9]{0,8}")
 LONGEST_ADVANCE = 3650 * 86_400
-STATES = ("waiting", "delivered", "dead", "disabled")
-"""`disabled`: it waits, but its endpoint is disabled."""
 
 _DELIVERIES = """
     SELECT * FROM (
@@ -53,7 +51,7 @@ _DELIVERIES = """
       LEFT JOIN delivery_attempts last
         ON last.position = (SELECT max(position) FROM delivery_attempts WHERE delivery = d.position)
     )
-    WHERE (:state IS NULL OR state = :state) AND (:event IS NULL OR id = :event)
+    WHERE NOT (:undelivered AND state = 'delivered') AND (:event IS NULL OR id = :event)
     ORDER BY position DESC LIMIT :limit
 """
 
@@ -92,17 +90,21 @@ class DeliveryCalls:
         }
 
     def list_newest(self, call: Call) -> JsonObject:
-        """Return `{"data": [delivery, ...], "has_more"}`, newest first."""
-        parameters = call.parameters("state", "limit")
-        state, limit = parameters.get("state"), parameters.get("limit", "50")
-        if state is not None and state not in STATES:
-            raise flawed(parameter_flaw("state", f"state must be one of {', '.join(STATES)}."))
+        """Return `{"data": [delivery, ...], "has_more", "ahead_seconds"}`, newest first.
+
+        The state `disabled` is that of a delivery that waits, but for an endpoint that is disabled.
+        """
+        parameters = call.parameters("undelivered", "limit")
+        undelivered, limit = parameters.get("undelivered", "false"), parameters.get("limit", "50")
+        if undelivered not in ("true", "false"):
+            raise flawed(parameter_flaw("undelivered", "undelivered must be true or false."))
         if not LIMIT.fullmatch(limit):
             raise flawed(parameter_flaw("limit", "limit must be a whole number from 1 to 1000."))
         with self._store.reading() as connection:
-            found = _list(connection, state=state, limit=int(limit) + 1)
+            found = _list(connection, undelivered=undelivered == "true", limit=int(limit) + 1)
+            ahead = round(self._clock.ahead(connection).total_seconds())
         listed = [{name: value for name, value in one.items() if name != "position"} for one in found[: int(limit)]]
-        return {"data": listed, "has_more": len(found) > int(limit)}
+        return {"data": listed, "has_more": len(found) > int(limit), "ahead_seconds": ahead}
 
     def trigger(self, call: Call) -> JsonObject:
         """Write an event of a kind about a transaction as it is, and return it; 404 if there is no transaction."""
@@ -202,9 +204,9 @@ _CLOCK_FIELDS = {
 
 
 def _list(
-    connection: sqlite3.Connection, *, state: str | None = None, event: str | None = None, limit: int = -1
+    connection: sqlite3.Connection, *, undelivered: bool = False, event: str | None = None, limit: int = -1
 ) -> list[dict[str, JsonValue]]:
-    rows = connection.execute(_DELIVERIES, {"state": state, "event": event, "limit": limit})
+    rows = connection.execute(_DELIVERIES, {"undelivered": undelivered, "event": event, "limit": limit})
     return [{**dict(row), "triggered": bool(row["triggered"])} for row in rows]
 
 

@@ -118,6 +118,10 @@ LINES = {
     "sandbox serve": "--port 0",
     "sandbox status": "",
     "sandbox reset": "--yes",
+    "sandbox clock": "",
+    "sandbox trigger": "transaction.released --id ID",
+    "sandbox deliveries": "",
+    "sandbox webhook": "wh_00000000",
     "completion bash": "",
     "completion zsh": "",
     "completion fish": "",
@@ -163,7 +167,11 @@ def test_command_runs_with_sandbox_unless_the_readme_excludes_it(
     result = run("--sandbox", *command.split(), *words.split())
 
     refuses = command in commands_refusing_sandbox()
-    code = 2 if refuses else {"tx update": 8, "tx watch": 13, "batch resume": 7, "batch drop": 7}.get(command, 0)
+    code = (
+        2
+        if refuses
+        else {"tx update": 8, "tx watch": 13, "batch resume": 7, "batch drop": 7, "sandbox webhook": 6}.get(command, 0)
+    )
     assert (result.code, "leave --sandbox out" in result.err) == (code, refuses), result.err
     assert files_outside_sandbox(home) == before
 

@@ -186,6 +186,7 @@ _DISTINCT = (
     (r"\btx_[0-9A-Z]{8}\b", "tx_7K2M9QHD"),
     (r"\busr_[0-9A-Z]{8}\b", "usr_7K2M9QHD"),
     (r"\bwh_[0-9A-Z]{8}\b", "wh_7K2M9QHD"),
+    (r"\bmsg_[0-9A-Z]{8}\b", "msg_7K2M9QHD"),
 )
 
 

@@ -432,7 +432,7 @@ def test_triggered_event_changes_nothing_and_is_marked(sandbox: Sandbox, shop: O
         ("PUT", "/webhooks/wh_00000000", {"status": "enabled"}, 404),
         ("PUT", "/webhooks/wh_00000000", {"status": "on"}, 400),
         ("POST", "/webhooks/wh_00000000/rotate", None, 404),
-        ("GET", "/deliveries?state=lost", None, 400),
+        ("GET", "/deliveries?undelivered=1", None, 400),
         ("GET", "/deliveries?limit=1001", None, 400),
         ("GET", "/deliveries?after=1", None, 400),
         *(("POST", "/clock", {"advance_seconds": value}, 400) for value in (0, -1, "1", 1.5, None, 10**10)),

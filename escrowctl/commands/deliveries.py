@@ -1,0 +1,204 @@
+"""`escrowctl sandbox deliveries|webhook|trigger|clock`: the events that the sandbox sends, and its time."""
+
+from datetime import datetime, timedelta
+from typing import Annotated
+
+import typer
+
+from escrowctl.commands.sandbox import refuse_elsewhere
+from escrowctl.commands.sandbox_calls import administer
+from escrowctl.commands.times import parse_duration
+from escrowctl.contract.json import JsonValue, Number, as_json
+from escrowctl.errors import bad_value, command
+from escrowctl.output.view import Listing, View
+from escrowctl.runtime import timestamp
+from escrowctl.session import Session, session_of
+
+_COLUMNS = ("id", "event", "endpoint", "state", "tries", "next", "last")
+_MAX_LIMIT = 1000
+_MOST = timedelta(days=3650)
+_LOOK_SECONDS = 0.1
+
+
+def deliveries(
+    context: typer.Context,
+    event_id: Annotated[
+        str | None, typer.Argument(metavar="[EVENT_ID]", help="Show this event: its body and every attempt.")
+    ] = None,
+    replay: Annotated[bool, typer.Option("--replay", help="Send the event again, with the same id.")] = False,
+    undelivered: Annotated[bool, typer.Option("--undelivered", help="Only what is not delivered.")] = False,
+    limit: Annotated[int, typer.Option(metavar="N", help="How many, newest first.")] = 50,
+) -> None:
+    """List the events that are sent to endpoints, newest first.
+
+    A delivery is waiting, delivered, or dead after ten failures; disabled: it waits, but its endpoint
+    is disabled. "last" is the status of the last reply. "next" is by this machine's clock.
+
+    \b
+    Examples:
+      escrowctl sandbox deliveries --undelivered
+      escrowctl sandbox deliveries msg_7K2M9QHD --replay
+    """
+    session = session_of(context)
+    refuse_elsewhere(session)
+    if not 1 <= limit <= _MAX_LIMIT:
+        raise bad_value(f"--limit {limit} is out of range: 1 to {_MAX_LIMIT}.")
+    if event_id is not None:
+        _show_event(session, event_id, replay=replay)
+        return
+    if replay:
+        raise bad_value("--replay needs the id of an event.", hint=command("sandbox deliveries", bare=True))
+    query = f"?limit={limit}" + ("&undelivered=true" if undelivered else "")
+    found = administer(session, "GET", f"/sandbox/deliveries{query}")
+    _show_list(session, found)
+    if found["has_more"]:
+        session.console.note("more", f"only the newest {limit} are shown; a larger --limit shows older ones")
+
+
+def webhook(
+    context: typer.Context,
+    endpoint_id: Annotated[str, typer.Argument(metavar="ID", help="An endpoint of the sandbox.")],
+    enable: Annotated[bool, typer.Option("--enable", help="Send to it again, and at once what waits for it.")] = False,
+    disable: Annotated[bool, typer.Option("--disable", help="Send nothing more to it.")] = False,
+    rotate: Annotated[bool, typer.Option("--rotate", help="Give it a new secret, shown once.")] = False,
+) -> None:
+    """Show an endpoint, switch it on or off, or rotate its secret.
+
+    After a rotation events have two signatures for a day: by the new secret and by the one before.
+    An endpoint is disabled by a reply of 410, and after five days without a success.
+
+    \b
+    Examples:
+      escrowctl sandbox webhook wh_7K2M9QHD --enable
+      escrowctl sandbox webhook wh_7K2M9QHD --rotate
+    """
+    session = session_of(context)
+    refuse_elsewhere(session)
+    if enable + disable + rotate > 1:
+        raise bad_value("use one of --enable, --disable and --rotate.")
+    path = f"/sandbox/webhooks/{_part(endpoint_id, 'webhook')}"
+    if rotate:
+        found = administer(session, "POST", f"{path}/rotate")
+    elif enable or disable:
+        found = administer(session, "PUT", path, {"status": "enabled" if enable else "disabled"})
+    else:
+        found = administer(session, "GET", path)
+    session.show(View(found, endpoint_id, found), done=f"the secret of {endpoint_id} was rotated" if rotate else None)
+
+
+def trigger(
+    context: typer.Context,
+    event: Annotated[str, typer.Argument(metavar="EVENT", help="A kind, such as transaction.released.")],
+    resource_id: Annotated[str, typer.Option("--id", metavar="ID", help="The escrow that the event is about.")],
+) -> None:
+    """Send an event about an escrow that does not change.
+
+    Endpoints get what a real change would send them, with the escrow as it is; sandbox deliveries
+    shows it as triggered.
+
+    \b
+    Examples:
+      escrowctl sandbox trigger transaction.released --id tx_7K2M9QHD
+      escrowctl sandbox trigger transaction.updated --id tx_7K2M9QHD --json
+    """
+    session = session_of(context)
+    refuse_elsewhere(session)
+    found = administer(session, "POST", "/sandbox/events", {"event": event, "transaction": resource_id})
+    _show_sent(session, found)
+
+
+def clock(
+    context: typer.Context,
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="[advance TIME]", help="How far: 90s, 10m, 2h, 7d.")
+    ] = None,
+) -> None:
+    """Show or advance the sandbox's time.
+
+    What is due until then happens first: escrows expire and are released by themselves, and failed
+    deliveries are attempted again, in the order of their times. The clock never goes back; sandbox
+    reset sets it right.
+
+    \b
+    Examples:
+      escrowctl sandbox clock
+      escrowctl sandbox clock advance 7d
+    """
+    session = session_of(context)
+    refuse_elsewhere(session)
+    match words or []:
+        case []:
+            found = administer(session, "GET", "/sandbox/clock")
+        case ["advance", text]:
+            duration = parse_duration(text, name="advance")
+            if duration > _MOST:
+                raise bad_value(f"advance {text} is out of range: at most {_MOST.days}d.")
+            found = _advance(session, int(duration.total_seconds()))
+        case _:
+            raise bad_value("sandbox clock takes nothing, or advance and a time, such as: advance 7d.")
+    shown = {name: value for name, value in found.items() if name != "advancing_to"}
+    session.show(View(as_json(shown), str(found["now"]), as_json(shown)))
+
+
+def _advance(session: Session, seconds: int) -> dict[str, JsonValue]:
+    """Advance the clock and return it when everything has happened: a server sends events while it answers."""
+    found = administer(session, "POST", "/sandbox/clock", {"advance_seconds": Number(str(seconds))})
+    while found["advancing_to"] is not None:
+        session.runtime.sleep(_LOOK_SECONDS)
+        found = administer(session, "GET", "/sandbox/clock")
+    return found
+
+
+def _show_event(session: Session, event_id: str, *, replay: bool) -> None:
+    path = f"/sandbox/events/{_part(event_id, 'event')}"
+    if replay:
+        _show_sent(session, administer(session, "POST", f"{path}/replay"))
+        return
+    found = administer(session, "GET", path)
+    session.show(View(found, event_id, found))
+
+
+def _show_sent(session: Session, event: dict[str, JsonValue]) -> None:
+    """Show an event that is on its way, in one line for a person, and where to read what becomes of it."""
+    event_id, sent = str(event["id"]), _items(event["deliveries"])
+    disabled = [str(one["endpoint"]) for one in sent if one["state"] == "disabled"]
+    line = f"{event_id}   {event['event']}   {event['transaction']}"
+    session.show(View(event, event_id, event, line=f"{line}   {_where(len(sent) - len(disabled), disabled)}"))
+    if sent:
+        following = f"webhook {disabled[0]} --enable" if disabled else f"deliveries {event_id}"
+        session.console.note("next", f"{session.program} sandbox {following}", word="next")
+
+
+def _where(count: int, disabled: list[str]) -> str:
+    """Return where an event is on its way to, and which endpoints it waits for."""
+    found = [f"on its way to {count} endpoint{'s' if count > 1 else ''}"] if count else []
+    found += [f"waits: {name} is disabled" for name in disabled]
+    return ", ".join(found) or "no endpoint gets it"
+
+
+def _show_list(session: Session, found: dict[str, JsonValue]) -> None:
+    ahead = timedelta(seconds=float(str(getattr(found["ahead_seconds"], "text", 0))))
+    items = _items(found["data"])
+    views = tuple(View(item, str(item["id"]), named=_name_columns(item, ahead)) for item in items)
+    session.console.show_listing(Listing(_COLUMNS, views, keys=("id", "endpoint")))
+    if triggered := dict.fromkeys(str(item["id"]) for item in items if item["triggered"]):
+        session.console.note("triggered", f"triggered, without a change: {', '.join(triggered)}")
+
+
+def _name_columns(item: dict[str, JsonValue], ahead: timedelta) -> dict[str, JsonValue]:
+    tried, status, due = item["attempts"], item["last_status"], item["next_attempt"]
+    last = "none" if status is None and item["last_error"] is not None else status
+    following = timestamp(datetime.fromisoformat(due) - ahead) if isinstance(due, str) else None
+    return {**item, "tries": tried, "next": following, "last": last}
+
+
+def _items(value: JsonValue) -> list[dict[str, JsonValue]]:
+    assert isinstance(value, list), "the sandbox's own document"
+    return [item for item in value if isinstance(item, dict)]
+
+
+def _part(typed: str, noun: str) -> str:
+    """Return an id as a part of a path; raises EscrowctlError (exit 2) for what cannot be one."""
+    from escrowctl.contract.identifiers import parse_id  # noqa: PLC0415 - for those who type one
+
+    return parse_id(typed, noun=noun)

@@ -1,0 +1,45 @@
+"""Calls about the sandbox itself, for the commands of its operator."""
+
+from typing import TYPE_CHECKING
+
+from escrowctl.contract.json import JsonValue, encode
+from escrowctl.errors import ErrorCode, EscrowctlError
+from escrowctl.session import Session
+
+if TYPE_CHECKING:
+    from escrowctl.client.http import Answer
+
+
+def administer(session: Session, method: str, path: str, body: JsonValue = None) -> dict[str, JsonValue]:
+    """Make a call about the sandbox itself, in-process or to its server, and return the reply.
+
+    It is no write of the interface: no journal, no guard. Raises EscrowctlError by the status of a refusal, and
+    `ErrorCode.NO_CONNECTION` where the server is gone.
+    """
+    from escrowctl.client.http import SUCCESS, Evidence, Request, make_headers  # noqa: PLC0415 - for those who ask
+    from escrowctl.config.service import LIST_LIMIT  # noqa: PLC0415
+
+    session.options.sandbox = True
+    service = session.service._replace(api_prefix="")
+    content = encode(body).encode() if body is not None else None
+    headers = make_headers(service.key, request_id=session.runtime.new_uuid(), has_body=content is not None)
+    request = Request(method, service.url(path), headers, content)
+    connection = session.opener(service)()
+    try:
+        exchange = connection.exchange(request, evidence=Evidence(), seconds=service.read_timeout, limit=LIST_LIMIT)
+    finally:
+        connection.close()
+    if exchange.answer is None:
+        raise EscrowctlError(ErrorCode.NO_CONNECTION, f"the sandbox did not answer: {exchange.fault}.")
+    if exchange.answer.status not in SUCCESS:
+        raise _refused(exchange.answer)
+    found = getattr(exchange.answer.reply, "value", None)
+    assert isinstance(found, dict), "the sandbox's own document"
+    return found
+
+
+def _refused(answer: "Answer") -> EscrowctlError:
+    from escrowctl.client.problem import REFUSAL_CODES  # noqa: PLC0415 - for refusals
+
+    detail = str(getattr(answer.reply, "value", {}).get("detail") or f"the sandbox replied {answer.status}.")
+    return EscrowctlError(REFUSAL_CODES.get(answer.status, ErrorCode.BAD_VALUE), detail[:1].lower() + detail[1:])

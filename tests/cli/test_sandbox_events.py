@@ -1,0 +1,287 @@
+"""`sandbox deliveries|webhook|trigger|clock`, and what a --sandbox command delivers at its end."""
+
+import re
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Run, Serve
+from wire_server import Behave, Seen, WireServer, answering, http_reply, say_nothing
+
+OK, FAILED = http_reply("200 OK"), http_reply("500 X")
+CREATE = ("--sandbox", "tx", "create", "--amount", "100", "--currency", "USD", "-q")
+
+Register = Callable[[Behave], tuple[WireServer, str]]
+
+
+@pytest.fixture
+def register(run: Run, serve: Serve) -> Register:
+    """Start a receiver, register it, and return it with its endpoint's id."""
+
+    def start(behave: Behave) -> tuple[WireServer, str]:
+        server = serve(behave)
+        made = run("--sandbox", "webhook", "create", "--url", f"{server.base_url}/hooks", "-q")
+        assert made.code == 0, made.err
+        return server, made.out.strip()
+
+    return start
+
+
+def create(run: Run, *words: str) -> str:
+    made = run(*CREATE, *words)
+    assert made.code == 0, made.err
+    return made.out.strip()
+
+
+def test_command_delivers_its_event_after_its_output(run: Run, register: Register) -> None:
+    class Stdout:
+        """Notes what was received before each write."""
+
+        def __init__(self) -> None:
+            self.seen: list[int] = []
+
+        def write(self, _text: str) -> int:
+            self.seen.append(len(server.seen))
+            return 0
+
+        def flush(self) -> None: ...
+        def isatty(self) -> bool:
+            return False
+
+    server, _ = register(answering(OK))
+    stdout = Stdout()
+    result = run(*CREATE, stdout=stdout)
+
+    assert (result.code, set(stdout.seen), len(server.seen)) == (0, {0}, 1)
+    assert b'"type":"transaction.created"' in server.seen[0].body
+
+
+def test_command_that_fails_delivers_too(run: Run, register: Register) -> None:
+    server, endpoint = register(answering(OK))
+    run("sandbox", "webhook", endpoint, "--disable")
+    escrow = create(run)
+    run("--sandbox", "tx", "release", escrow, "--yes")
+    run("sandbox", "webhook", endpoint, "--enable")
+    assert run("--sandbox", "tx", "get", "tx_00000000").code == 6
+    run("sandbox", "trigger", "transaction.released", "--id", escrow)
+
+    assert [seen.header("webhook-id") for seen in server.seen] == [run("sandbox", "deliveries", "-q").out.strip()]
+
+
+def test_receiver_that_never_replies_does_not_hang_a_command(run: Run, register: Register) -> None:
+    register(say_nothing)
+    start = time.monotonic()
+    create(run)
+
+    assert time.monotonic() - start < 3
+    (found,) = run("sandbox", "deliveries", "--json").json
+    assert (found["state"], found["attempts"], found["last_error"]) == ("waiting", 1, "no reply within 1 s")
+    again = time.monotonic()
+    create(run)
+    assert time.monotonic() - again < 1, "the endpoint gets nothing for a while"
+
+
+def test_deliveries_are_listed_newest_first(run: Run, register: Register) -> None:
+    _, endpoint = register(answering(OK, FAILED))
+    escrow = create(run)
+    run("--sandbox", "tx", "release", escrow, "--yes")
+
+    listed = run("sandbox", "deliveries")
+    documents = run("sandbox", "deliveries", "--json").json
+
+    rows = [line.split("\t") for line in listed.out.splitlines()]
+    assert [row[1:5] + row[6:] for row in rows] == [
+        ["transaction.released", endpoint, "waiting", "1", "500"],
+        ["transaction.created", endpoint, "delivered", "1", "200"],
+    ]
+    assert [(one["id"], one["transaction"], one["sequence"], one["triggered"]) for one in documents] == [
+        (rows[0][0], escrow, 2, False),
+        (rows[1][0], escrow, 1, False),
+    ]
+    assert run("sandbox", "deliveries", "--undelivered", "-q").out.split() == [rows[0][0]]
+
+
+def test_list_that_is_longer_than_its_limit_says_so(run: Run, register: Register) -> None:
+    register(answering(OK))
+    for _ in "12":
+        create(run)
+
+    assert "only the newest 1 are shown" in run("sandbox", "deliveries", "--limit", "1").err
+    assert "only the newest" not in run("sandbox", "deliveries", "--limit", "2").err
+
+
+def test_list_fits_a_terminal_of_80_columns(run: Run, register: Register) -> None:
+    register(answering(OK, FAILED))
+    escrow = create(run)
+    run("--sandbox", "tx", "release", escrow, "--yes")
+
+    listed = run("sandbox", "deliveries", terminal=True, environ={"COLUMNS": "80", "NO_COLOR": "1"})
+
+    header, *rows = listed.out.splitlines()
+    assert header.split() == ["ID", "EVENT", "ENDPOINT", "STATE", "TRIES", "NEXT", "LAST"]
+    assert [len(line) <= 80 for line in rows] == [True, True]
+    assert re.search(r" in [345] s +500$", rows[0]), rows[0]
+
+
+def test_event_is_shown_with_its_body_and_every_attempt(run: Run, register: Register) -> None:
+    register(answering(FAILED, OK))
+    escrow = create(run)
+    name = run("sandbox", "deliveries", "-q").out.strip()
+    run("sandbox", "clock", "advance", "10s")
+
+    event = run("sandbox", "deliveries", name, "--json").json
+
+    assert (event["event"], event["body"]["data"]["id"], event["body"]["sequence"]) == (
+        "transaction.created",
+        escrow,
+        1,
+    )
+    assert [attempt["status"] for attempt in event["deliveries"][0]["attempts"]] == [500, 200]
+
+
+def test_replay_sends_the_same_event_again(run: Run, register: Register) -> None:
+    server, _ = register(answering(OK))
+    create(run)
+    name = run("sandbox", "deliveries", "-q").out.strip()
+
+    replayed = run("sandbox", "deliveries", name, "--replay", terminal=True)
+
+    assert re.search(
+        rf"^{name}   transaction\.created   tx_\w+   on its way to 1 endpoint$", replayed.out, re.MULTILINE
+    )
+    assert f"next: escrowctl sandbox deliveries {name}" in replayed.err
+    first, second = server.seen
+    assert (first.body, first.header("webhook-id")) == (second.body, second.header("webhook-id")) == (second.body, name)
+
+
+def test_replay_at_a_disabled_endpoint_says_what_it_waits_for(run: Run, register: Register) -> None:
+    server, endpoint = register(answering(OK))
+    create(run)
+    name = run("sandbox", "deliveries", "-q").out.strip()
+    assert run("sandbox", "webhook", endpoint, "--disable", "--json").json["status"] == "disabled"
+
+    replayed = run("sandbox", "deliveries", name, "--replay", terminal=True)
+
+    assert replayed.out.endswith(f"   waits: {endpoint} is disabled\n")
+    assert replayed.err.endswith(f"next: escrowctl sandbox webhook {endpoint} --enable\n")
+    assert [line.split("\t")[3] for line in run("sandbox", "deliveries").out.splitlines()] == ["disabled"]
+    assert len(server.seen) == 1
+    run("sandbox", "webhook", endpoint, "--enable")
+    assert len(server.seen) == 2
+
+
+def test_triggered_event_is_marked_and_changes_nothing(run: Run, register: Register) -> None:
+    server, _ = register(answering(OK))
+    escrow = create(run)
+
+    result = run("sandbox", "trigger", "transaction.released", "--id", escrow, "--json")
+
+    assert (result.code, result.json["triggered"], result.json["sequence"]) == (0, True, 2)
+    assert len(server.seen) == 2
+    assert f"triggered, without a change: {result.json['id']}" in run("sandbox", "deliveries").err
+    assert run("--sandbox", "tx", "get", escrow, "--json").json["status"] == "held"
+
+
+def test_event_that_no_endpoint_gets_is_no_error(run: Run, home: Path) -> None:
+    escrow = create(run)
+
+    result = run("sandbox", "trigger", "transaction.updated", "--id", escrow, terminal=True)
+
+    assert result.code == 0
+    assert result.out.endswith("no endpoint gets it\n")
+    assert run("sandbox", "deliveries", terminal=True).err.endswith("note: none\n")
+
+
+def test_rotated_secret_is_shown_once(run: Run, register: Register) -> None:
+    _, endpoint = register(answering(OK))
+
+    rotated = run("sandbox", "webhook", endpoint, "--rotate", "--json").json
+
+    assert rotated["secret"].startswith("whsec_")
+    assert rotated["secret"] not in run("sandbox", "webhook", endpoint).out
+
+
+def test_clock_is_shown_and_advanced(run: Run, register: Register) -> None:
+    register(answering(OK))
+    escrow = create(run, "--data", '{"expires_in":"2h"}')
+    before = run("sandbox", "clock", "--json").json
+
+    after = run("sandbox", "clock", "advance", "3h", "--json").json
+
+    assert (before["ahead_seconds"], after["ahead_seconds"]) == (0, 10_800)
+    assert after.keys() == before.keys() == {"now", "ahead_seconds"}
+    assert run("--sandbox", "tx", "get", escrow, "--json").json["status"] == "expired"
+    assert [line.split("\t")[1] for line in run("sandbox", "deliveries").out.splitlines()] == [
+        "transaction.expired",
+        "transaction.created",
+    ]
+    listed = run("sandbox", "deliveries", "--json").json
+    assert {one["state"] for one in listed} == {"delivered"}
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("deliveries --limit 0", 2),
+        ("deliveries --limit 1001", 2),
+        ("deliveries --replay", 2),
+        ("deliveries a/b", 2),
+        ("deliveries msg_00000000", 6),
+        ("deliveries msg_00000000 --replay", 6),
+        ("webhook wh_00000000", 6),
+        ("webhook wh_00000000 --enable --disable", 2),
+        ("trigger transaction.lost --id tx_00000000", 2),
+        ("trigger transaction.released --id tx_00000000", 6),
+        ("trigger transaction.released", 2),
+        ("clock advance", 2),
+        ("clock advance 1w", 2),
+        ("clock advance 3651d", 2),
+        ("clock back 7d", 2),
+        ("serve --allow-cidr here", 2),
+        ("-p test deliveries", 2),
+    ],
+)
+def test_line_that_cannot_be_carried_out_is_refused(run: Run, words: str, code: int) -> None:
+    result = run("sandbox", *words.split())
+
+    assert (result.code, result.out) == (code, "")
+
+
+def test_replay_of_an_event_for_no_endpoint_is_a_conflict(run: Run, home: Path) -> None:
+    name = run("sandbox", "trigger", "transaction.updated", "--id", create(run), "-q").out.strip()
+
+    result = run("sandbox", "deliveries", name, "--replay", "--json")
+
+    assert (result.code, result.error["code"]) == (7, "conflict")
+
+
+def test_defect_of_a_delivery_does_not_change_how_the_command_ends(
+    run: Run, register: Register, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(answering(OK))
+    monkeypatch.setattr("escrowctl.sandbox.courier.make_headers", lambda *_, **__: 1 / 0)
+
+    result = run(*CREATE)
+
+    assert result.code == 0
+    assert result.out.startswith("tx_")
+    assert "escrowctl continued after an internal error (ZeroDivisionError)" in result.err
+
+
+def test_sandbox_that_is_only_read_delivers_what_is_due(run: Run, register: Register) -> None:
+    slow: list[float] = []
+
+    def fail_once(_seen: Seen, connection: socket.socket) -> None:
+        connection.sendall(FAILED if not slow else OK)
+        slow.append(0)
+
+    server, endpoint = register(fail_once)
+    create(run)
+    run("sandbox", "webhook", endpoint, "--disable")
+    run("sandbox", "webhook", endpoint, "--enable")
+
+    run("--sandbox", "tx", "list")
+
+    assert len(server.seen) == 2

@@ -1,16 +1,19 @@
 """`sandbox serve` with a fault: the first argument names the fault, the rest is the command line.
 
-It proves that the harness of `test_serve_kills.py` reports each fault.
+It proves that the harnesses of `test_serve_kills.py` and `test_delivery_kills.py` report each fault.
 """
 
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from escrowctl.main import main
-from escrowctl.sandbox import ledger, store
+from escrowctl.sandbox import courier, ledger, moves, store
+from escrowctl.sandbox.deliveries import Delivery
 from escrowctl.sandbox.records import HOLD, Move, Transaction
+from escrowctl.sandbox.schedule import Attempt
 
 
 def answers_before_the_commit() -> None:
@@ -46,9 +49,34 @@ def forgets_half_of_a_release() -> None:
     ledger.post = half  # that is the fault
 
 
+def settles_before_it_sends() -> None:
+    """Record each delivery as done, and then send it, whatever the receiver replies."""
+    attempt = courier.Courier._attempt
+
+    def early(self: courier.Courier, delivery: Delivery, *, at: str, seconds: float) -> Attempt:
+        attempt(self, delivery, at=at, seconds=seconds)
+        return Attempt(0, status=200)
+
+    courier.Courier._attempt = early  # type: ignore[method-assign] # that is the fault
+
+
+def forgets_an_event() -> None:
+    """Write no event for one change in fifty."""
+    add = vars(moves)["add_event"]
+    seen = [0]
+
+    def forget(*arguments: Any, **keywords: Any) -> str:
+        seen[0] += 1
+        return str(add(*arguments, **keywords)) if seen[0] % 50 else ""
+
+    vars(moves)["add_event"] = forget  # that is the fault
+
+
 FAULTS: dict[str, Callable[[], None]] = {
     "answers before the commit": answers_before_the_commit,
     "forgets half of a release": forgets_half_of_a_release,
+    "settles before it sends": settles_before_it_sends,
+    "forgets an event": forgets_an_event,
 }
 
 if __name__ == "__main__":

@@ -93,8 +93,8 @@ def trigger(
 ) -> None:
     """Send an event about an escrow that does not change.
 
-    Endpoints get what a real change would send them, with the escrow as it is; sandbox deliveries
-    shows it as triggered.
+    Endpoints get what a real change would send them, with the escrow's present state; sandbox
+    deliveries shows it as triggered.
 
     \b
     Examples:

@@ -84,6 +84,10 @@ class Courier:
                 return
             self._do(job, seconds=attempt_seconds)
 
+    def has_work(self) -> bool:
+        """Whether anything is due now; raises sqlite3.Error as `work` does."""
+        return self._next() is not None
+
     @contextmanager
     def working(self) -> Iterator[None]:
         """Work in the background for the length of the block; an attempt that takes long is cut at its end."""

@@ -107,7 +107,7 @@ class DeliveryCalls:
         return {"data": listed, "has_more": len(found) > int(limit), "ahead_seconds": ahead}
 
     def trigger(self, call: Call) -> JsonObject:
-        """Write an event of a kind about a transaction as it is, and return it; 404 if there is no transaction."""
+        """Write an event about a transaction in its present state, and return it; 404 if there is none."""
         requested = read_fields(call.json_object(), _TRIGGER_FIELDS, reserved=())
         with self._store.writing() as connection:
             transaction = find_transaction(connection, requested["transaction"])

@@ -32,7 +32,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class Reply(NamedTuple):
-    """The status and one header of a reply; its body is nobody's concern."""
+    """The status and one header of a reply; its body is not used."""
 
     status: int
     retry_after: str | None

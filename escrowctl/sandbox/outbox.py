@@ -61,7 +61,7 @@ def add_event(
     draw_id: DrawId,
     triggered: bool = False,
 ) -> str:
-    """Write an event about a transaction as it is now, and a delivery for each endpoint; return the event's id.
+    """Write an event about a transaction in this state, and a delivery for each endpoint; return the event's id.
 
     The body is that of Standard Webhooks: `type`, `timestamp`, `data` (the record), and `sequence`.
     """

@@ -120,6 +120,8 @@ class Sandbox:
         A process that has the store alone uses `delivering` instead.
         """
         with contextlib.suppress(sqlite3.Error, EscrowctlError), contextlib.ExitStack() as ending:
+            if not self._courier.has_work():
+                return
             if self.claim is None or ending.enter_context(self.claim.delivering(_COMMAND_SECONDS)):
                 self._courier.work(seconds=_COMMAND_SECONDS, attempt_seconds=_COMMAND_SECONDS)
 

@@ -163,7 +163,7 @@ def test_next_address_is_dialled_where_the_first_does_not_listen(serve: Serve) -
 
 @pytest.fixture
 def secure_port() -> Iterator[int]:
-    """A TLS server that nobody trusts."""
+    """A TLS server with a certificate that is not trusted."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trustme.CA().issue_cert("localhost").configure_cert(context)
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:

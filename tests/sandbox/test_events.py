@@ -1,4 +1,4 @@
-"""Events: one for each change, in the same database transaction, numbered per transaction, for whom it is meant."""
+"""Events: one for each change, in the same database transaction, for the endpoints that want its kind."""
 
 import json
 import sqlite3

@@ -1,0 +1,102 @@
+"""`sandbox serve` delivers in the background, keeps what it could not deliver, and ends without waiting for it."""
+
+import json
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from conftest import Serve
+from e2e.script import Program, clean_environment
+from wire_server import answering, http_reply, say_nothing
+
+from sandbox.serving import Served, serving
+from sandbox.test_delivery_kills import ask
+
+BODY = '{"amount":1,"currency":"USD"}'
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Program:
+    return Program(clean_environment(tmp_path / "home"))
+
+
+def wait_for_state(served: Served, state: str) -> None:
+    end = time.monotonic() + 10
+    while {one["state"] for one in ask(served, "GET", "/deliveries")["data"]} != {state}:
+        assert time.monotonic() < end, ask(served, "GET", "/deliveries")
+        time.sleep(0.01)
+
+
+def test_server_delivers_advances_its_clock_and_ends_while_a_receiver_is_silent(
+    program: Program, tmp_path: Path, serve: Serve
+) -> None:
+    good, silent = serve(answering(http_reply("500 X"), http_reply("200 OK"))), serve(say_nothing)
+    with serving(program, tmp_path) as served:
+        served.call("POST", "/webhooks", json.dumps({"url": good.base_url}))
+        _, made = served.call("POST", "/transactions", '{"amount":1,"currency":"USD","expires_in":"7d"}')
+        advanced = program.run("sandbox", "clock", "advance", "8d", "--json")
+        listed = program.run("sandbox", "deliveries")
+
+        assert advanced.json["ahead_seconds"] == 8 * 86_400
+        assert [line.split("\t")[1:5:2] for line in listed.out.splitlines()] == [
+            ["transaction.expired", "delivered"],
+            ["transaction.created", "delivered"],
+        ]
+        assert served.call("GET", f"/transactions/{made['id']}")[1]["status"] == "expired"
+
+        served.call("POST", "/webhooks", json.dumps({"url": silent.base_url}))
+        served.call("POST", "/transactions", BODY)
+        while not silent.seen:
+            time.sleep(0.01)
+        start = time.monotonic()
+        assert served.end(signal.SIGTERM) == 0
+        assert time.monotonic() - start < 4
+
+    counts = program.run("sandbox", "status", "--json").json["deliveries"]
+    assert counts == {"delivered": 3, "waiting": 1}
+
+
+@pytest.mark.thorough
+def test_receiver_that_hangs_does_not_keep_callers_waiting(program: Program, tmp_path: Path, serve: Serve) -> None:
+    silent = serve(say_nothing)
+    with serving(program, tmp_path) as served:
+        served.call("POST", "/webhooks", json.dumps({"url": silent.base_url}))
+        start = time.monotonic()
+        for _ in range(20):
+            served.call("POST", "/transactions", BODY)
+
+        assert time.monotonic() - start < 2
+        assert len(silent.seen) <= 1
+
+
+@pytest.mark.thorough
+def test_commands_at_the_same_time_deliver_each_event_once(program: Program, serve: Serve) -> None:
+    server = serve(answering(http_reply("200 OK")))
+    program.run("--sandbox", "webhook", "create", "--url", server.base_url)
+    line = ("--sandbox", "tx", "create", "--amount", "1", "--currency", "USD", "-q", "--reference")
+    threads = [threading.Thread(target=program.run, args=(*line, f"A-{number}")) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    program.run("sandbox", "status")
+
+    ids = [seen.header("webhook-id") for seen in server.seen]
+    assert (len(ids), len(set(ids))) == (6, 6)
+
+
+@pytest.mark.thorough
+def test_allowed_range_is_for_the_server_alone(program: Program, tmp_path: Path) -> None:
+    """A range that only documentation uses (RFC 5737): nothing answers there."""
+    with serving(program, tmp_path, "--allow-cidr", "192.0.2.0/24") as served:
+        for host in ("192.0.3.1", "10.0.0.1"):
+            served.call("POST", "/webhooks", json.dumps({"url": f"http://{host}/"}))
+        served.call("POST", "/transactions", BODY)
+        wait_for_state(served, "waiting")
+        time.sleep(0.2)
+        errors = {one["last_error"] for one in ask(served, "GET", "/deliveries")["data"]}
+
+    allow = "is not on this machine: allow it with sandbox serve --allow-cidr"
+    assert errors == {f"192.0.3.1 {allow}", f"10.0.0.1 {allow}"}

@@ -58,6 +58,7 @@ def test_command_delivers_its_event_after_its_output(run: Run, register: Registe
     assert b'"type":"transaction.created"' in server.seen[0].body
 
 
+@pytest.mark.thorough
 def test_command_that_fails_delivers_too(run: Run, register: Register) -> None:
     server, endpoint = register(answering(OK))
     run("sandbox", "webhook", endpoint, "--disable")
@@ -103,6 +104,7 @@ def test_deliveries_are_listed_newest_first(run: Run, register: Register) -> Non
     assert run("sandbox", "deliveries", "--undelivered", "-q").out.split() == [rows[0][0]]
 
 
+@pytest.mark.thorough
 def test_list_that_is_longer_than_its_limit_says_so(run: Run, register: Register) -> None:
     register(answering(OK))
     for _ in "12":
@@ -125,6 +127,7 @@ def test_list_fits_a_terminal_of_80_columns(run: Run, register: Register) -> Non
     assert re.search(r" in [345] s +500$", rows[0]), rows[0]
 
 
+@pytest.mark.thorough
 def test_event_is_shown_with_its_body_and_every_attempt(run: Run, register: Register) -> None:
     register(answering(FAILED, OK))
     escrow = create(run)
@@ -141,6 +144,7 @@ def test_event_is_shown_with_its_body_and_every_attempt(run: Run, register: Regi
     assert [attempt["status"] for attempt in event["deliveries"][0]["attempts"]] == [500, 200]
 
 
+@pytest.mark.thorough
 def test_replay_sends_the_same_event_again(run: Run, register: Register) -> None:
     server, _ = register(answering(OK))
     create(run)
@@ -156,6 +160,7 @@ def test_replay_sends_the_same_event_again(run: Run, register: Register) -> None
     assert (first.body, first.header("webhook-id")) == (second.body, second.header("webhook-id")) == (second.body, name)
 
 
+@pytest.mark.thorough
 def test_replay_at_a_disabled_endpoint_says_what_it_waits_for(run: Run, register: Register) -> None:
     server, endpoint = register(answering(OK))
     create(run)
@@ -184,6 +189,7 @@ def test_triggered_event_is_marked_and_changes_nothing(run: Run, register: Regis
     assert run("--sandbox", "tx", "get", escrow, "--json").json["status"] == "held"
 
 
+@pytest.mark.thorough
 def test_event_that_no_endpoint_gets_is_no_error(run: Run, home: Path) -> None:
     escrow = create(run)
 
@@ -194,6 +200,7 @@ def test_event_that_no_endpoint_gets_is_no_error(run: Run, home: Path) -> None:
     assert run("sandbox", "deliveries", terminal=True).err.endswith("note: none\n")
 
 
+@pytest.mark.thorough
 def test_rotated_secret_is_shown_once(run: Run, register: Register) -> None:
     _, endpoint = register(answering(OK))
 
@@ -221,6 +228,7 @@ def test_clock_is_shown_and_advanced(run: Run, register: Register) -> None:
     assert {one["state"] for one in listed} == {"delivered"}
 
 
+@pytest.mark.representative("deliveries msg_00000000-6", "clock back 7d-2")
 @pytest.mark.parametrize(
     ("words", "code"),
     [
@@ -249,6 +257,7 @@ def test_line_that_cannot_be_carried_out_is_refused(run: Run, words: str, code: 
     assert (result.code, result.out) == (code, "")
 
 
+@pytest.mark.thorough
 def test_replay_of_an_event_for_no_endpoint_is_a_conflict(run: Run, home: Path) -> None:
     name = run("sandbox", "trigger", "transaction.updated", "--id", create(run), "-q").out.strip()
 
@@ -270,6 +279,7 @@ def test_defect_of_a_delivery_does_not_change_how_the_command_ends(
     assert "escrowctl continued after an internal error (ZeroDivisionError)" in result.err
 
 
+@pytest.mark.thorough
 def test_sandbox_that_is_only_read_delivers_what_is_due(run: Run, register: Register) -> None:
     slow: list[float] = []
 

@@ -85,20 +85,17 @@ def answer(listener: socket.socket) -> None:
         connection.close()
 
 
-def deliver_to(target: str, folder: Path) -> dict[str, Any]:
-    """Register the target and deliver one event to it: the status of the registration, the error, and the dialled."""
+def deliver_to(target: str, sandbox: Sandbox, client: httpx.Client) -> dict[str, Any]:
+    """Register the target and deliver one event to it: whether it was registered, what was dialled, how it ended."""
     given["target"] = target
-    allowed = [ipaddress.ip_network(one) for one in given.get("allowed", [])]
-    now = datetime.now(UTC)
-    sandbox = Sandbox(open_store(folder, now=lambda: now), now=lambda: now, allowed=allowed)
-    headers = {"Authorization": f"Bearer {sandbox.key}"}
-    with httpx.Client(transport=httpx.WSGITransport(app=sandbox.app), headers=headers) as client:
-        made = client.post("http://x/api/v1/webhooks", json={"url": target})
-        client.post("http://x/api/v1/transactions", json={"amount": 1, "currency": "USD"})
-        dialled.clear()
-        sandbox.deliver()
-        (found,) = client.get("http://x/sandbox/deliveries").json()["data"] or [{}]
-    sandbox.close()
+    made = client.post("http://x/api/v1/webhooks", json={"url": target})
+    created = client.post("http://x/api/v1/transactions", json={"amount": 1, "currency": "USD"}).json()
+    dialled.clear()
+    sandbox.deliver()
+    listed = client.get("http://x/sandbox/deliveries?limit=1").json()["data"]
+    found: dict[str, Any] = next((one for one in listed if one["transaction"] == created["id"]), {})
+    if made.status_code == 201:
+        client.put(f"http://x/sandbox/webhooks/{made.json()['id']}", json={"status": "disabled"})
     return {
         "registered": made.status_code == 201,
         "dialled": [*dialled],
@@ -114,11 +111,15 @@ def main() -> None:
     sys.addaudithook(watch)
     FAULTS[sys.argv[1]]()
     port = listener.getsockname()[1]
+    allowed = [ipaddress.ip_network(one) for one in given.get("allowed", [])]
+    now = datetime.now(UTC)
     with tempfile.TemporaryDirectory() as folder:
-        results = [
-            deliver_to(target.replace("PORT", str(port)), Path(folder) / f"{number}" / "s")
-            for number, target in enumerate(given["targets"])
-        ]
+        store = open_store(Path(folder) / "s", now=lambda: now, alone=True)
+        sandbox = Sandbox(store, now=lambda: now, allowed=allowed)
+        headers = {"Authorization": f"Bearer {sandbox.key}"}
+        with httpx.Client(transport=httpx.WSGITransport(app=sandbox.app), headers=headers) as client:
+            results = [deliver_to(one.replace("PORT", str(port)), sandbox, client) for one in given["targets"]]
+        sandbox.close()
     print(json.dumps(results))
 
 

@@ -129,6 +129,7 @@ def test_event_is_sent_signed_with_the_stored_body(sandbox: Sandbox, shop: Open,
     assert there.states == ["delivered"]
 
 
+@pytest.mark.thorough
 def test_delivered_event_is_not_sent_again(sandbox: Sandbox, shop: Open) -> None:
     there = shop(statuses(200))
     there.create()
@@ -182,6 +183,7 @@ def test_advanced_clock_does_not_change_what_receivers_compare_with_theirs(
     assert b'"timestamp":"2026-11-28T03:12:44' in there.seen[0].body
 
 
+@pytest.mark.representative("299-*", "300-*", "500-*", "410-*")
 @pytest.mark.parametrize(
     ("status", "state"),
     [
@@ -198,6 +200,7 @@ def test_only_a_2xx_is_a_success(sandbox: Sandbox, shop: Open, status: int, stat
     assert [(one["state"], one["last_status"]) for one in there.deliveries] == [(state, status)]
 
 
+@pytest.mark.representative("302")
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_redirect_is_a_failure_and_not_followed(sandbox: Sandbox, shop: Open, serve: Serve, status: int) -> None:
     elsewhere = serve(answering(OK))
@@ -209,6 +212,7 @@ def test_redirect_is_a_failure_and_not_followed(sandbox: Sandbox, shop: Open, se
     assert (there.states, len(there.seen), elsewhere.seen) == (["waiting"], 1, [])
 
 
+@pytest.mark.representative("closed")
 @pytest.mark.parametrize(
     ("behave", "error"),
     [
@@ -237,6 +241,7 @@ def test_receiver_that_does_not_listen_is_tried_again(sandbox: Sandbox, shop: Op
     assert [(one["state"], one["last_error"]) for one in there.deliveries] == [("waiting", "connection refused")]
 
 
+@pytest.mark.representative("120-*", "Sat, 21 Nov 2026 03:22:44*", "soon-*")
 @pytest.mark.parametrize(
     ("header", "seconds"),
     [
@@ -261,6 +266,7 @@ def test_retry_after_is_obeyed_for_up_to_a_day(sandbox: Sandbox, shop: Open, hea
     assert there.states == ["delivered"]
 
 
+@pytest.mark.representative("429-*", "500-*")
 @pytest.mark.parametrize(("status", "attempted"), [(429, 1), (502, 1), (504, 1), (500, 3), (503, 3)])
 def test_overloaded_receiver_gets_nothing_until_its_retry(
     sandbox: Sandbox, shop: Open, status: int, attempted: int
@@ -294,6 +300,7 @@ def test_gone_receiver_is_disabled_and_gets_what_waits_when_enabled(sandbox: San
     assert [one["transaction"] for one in there.deliveries] == [first["id"], second["id"]]
 
 
+@pytest.mark.thorough
 def test_disabled_endpoint_gets_nothing_and_is_no_failure(sandbox: Sandbox, shop: Open) -> None:
     there = shop(statuses(200))
     there.create()
@@ -317,6 +324,7 @@ def test_endpoint_that_fails_for_five_days_is_disabled(sandbox: Sandbox, shop: O
     assert (there.status, there.states) == ("disabled", ["dead", "disabled"])
 
 
+@pytest.mark.thorough
 def test_success_ends_a_time_of_failures(sandbox: Sandbox, shop: Open) -> None:
     there = shop(statuses(*[500] * 9, 200, 500))
     there.create()
@@ -344,6 +352,7 @@ def test_replay_of_a_dead_delivery_starts_the_schedule_again(sandbox: Sandbox, s
     assert [attempt["status"] for attempt in log] == [500] * 11 + [200]
 
 
+@pytest.mark.thorough
 def test_replay_of_a_delivered_event_sends_it_once_more(sandbox: Sandbox, shop: Open) -> None:
     there = shop(statuses(200))
     there.create()
@@ -420,6 +429,7 @@ def test_triggered_event_changes_nothing_and_is_marked(sandbox: Sandbox, shop: O
     assert b"triggered" not in there.seen[1].body
 
 
+@pytest.mark.representative("POST-/events-body0*", "POST-/clock-body12*")
 @pytest.mark.parametrize(
     ("method", "path", "body", "status"),
     [

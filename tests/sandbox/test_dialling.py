@@ -89,6 +89,7 @@ def test_no_target_is_dialled_outside_this_machine() -> None:
     assert [(host, one) for host, one in zip(REFUSED, others, strict=True) if one["dialled"] or one["status"]] == []
 
 
+@pytest.mark.thorough
 def test_refusal_names_the_address_and_the_way_to_allow_it() -> None:
     first, second, third = deliver("10.1", "two-faced.example", "nowhere.example")
 
@@ -98,13 +99,14 @@ def test_refusal_names_the_address_and_the_way_to_allow_it() -> None:
     assert third["error"] == "nowhere.example has no address"
 
 
+@pytest.mark.thorough
 def test_allowed_range_is_dialled_and_no_other() -> None:
     results = deliver("10.0.0.1", "two-faced.example", "11.0.0.1", "[::ffff:a00:1]", allowed=("10.0.0.0/8", "::/0"))
 
     assert [one["dialled"] for one in results] == [["10.0.0.1"], ["127.0.0.9", "10.0.0.1"], [], ["10.0.0.1"]]
 
 
-@pytest.mark.representative("twice")
+@pytest.mark.thorough
 @pytest.mark.parametrize("fault", ["first only", "twice", "redirects"])
 def test_harness_sees_a_dialler_with_a_fault(fault: str) -> None:
     host = {"first only": "two-faced.example", "twice": "rebinding.example", "redirects": "127.0.0.1"}[fault]
@@ -127,6 +129,7 @@ def flood(_seen: Seen, connection: socket.socket) -> None:
         connection.sendall(b"x" * 65536)
 
 
+@pytest.mark.representative("dripping")
 @pytest.mark.parametrize("behave", [say_nothing, drip], ids=["silent", "dripping"])
 def test_attempt_ends_in_time(serve: Serve, behave: Behave) -> None:
     start = time.monotonic()
@@ -144,6 +147,7 @@ def test_little_of_a_reply_is_read(serve: Serve) -> None:
     assert time.monotonic() - start < 0.9
 
 
+@pytest.mark.thorough
 def test_name_that_is_not_resolved_in_time_ends_the_attempt() -> None:
     def resolve(_host: str, _port: int) -> list[str]:
         time.sleep(0.5)
@@ -177,6 +181,7 @@ def secure_port() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
+@pytest.mark.thorough
 def test_certificate_that_is_not_trusted_is_refused(secure_port: int) -> None:
     with pytest.raises(DialError, match="the TLS handshake failed"):
         Dialler().post(f"https://localhost:{secure_port}/", {}, b"{}", seconds=5)

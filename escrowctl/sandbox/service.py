@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from escrowctl.contract.operations import (
     CREATE_TRANSACTION,
@@ -37,6 +38,8 @@ from escrowctl.sandbox.transactions import Transactions
 
 if TYPE_CHECKING:
     from escrowctl.sandbox.dialling import Dialler, Network
+
+_Key = TypeVar("_Key")
 
 _COMMAND_SECONDS = 1.0
 """At the end of a command: to wait for the turn, to begin attempts, and for one attempt."""
@@ -87,13 +90,13 @@ class Sandbox:
         self.identity = store.identity
         self.key = store.key
         self._courier = Courier(store, clock, self._make_dialler, draw_id=draw_id, chance=chance)
-        more: dict[str, Mapping[str, Handler]] = {
-            OPENAPI_PATH: {"GET": _openapi_document},
+        calls: dict[str, Mapping[str, Handler]] = {
             STATUS_PATH: {"GET": lambda _call: self.describe()},
             **DeliveryCalls(store, clock, self._courier, draw_id=draw_id, arrive=self._arrive).handlers,
         }
-        timely = {operation: self._after_what_is_due(handler) for operation, handler in handlers.items()}
-        self.app: App = build_app(timely, more, key=store.key, log=_quiet_log())
+        more = {path: self._after_what_is_due(by_method) for path, by_method in calls.items()}
+        more[OPENAPI_PATH] = {"GET": _openapi_document}
+        self.app: App = build_app(self._after_what_is_due(handlers), more, key=store.key, log=_quiet_log())
 
     def describe(self) -> JsonObject:
         """Return `{"identity", "transactions": {status: count}, "users", "webhooks", "deliveries": {state: count},
@@ -105,14 +108,14 @@ class Sandbox:
         with self.store.reading() as connection:
             return {"identity": self.identity, **_statistics(connection)}
 
-    def _after_what_is_due(self, handler: Handler) -> Handler:
-        """Return the handler behind the moves whose moment has come: no call sees them outstanding."""
+    def _after_what_is_due(self, handlers: Mapping[_Key, Handler]) -> dict[_Key, Handler]:
+        """Return the handlers behind the moves whose moment has come: no call sees them outstanding."""
 
-        def answer(call: Call) -> JsonObject:
+        def answer(handler: Handler, call: Call) -> JsonObject:
             fire_due(self.store, self.clock, draw_id=self._draw_id)
             return handler(call)
 
-        return answer
+        return {key: partial(answer, handler) for key, handler in handlers.items()}
 
     def deliver(self) -> None:
         """Deliver the events that are due, for about a second; what waits longer stays in the store.
@@ -126,8 +129,12 @@ class Sandbox:
                 self._courier.work(seconds=_COMMAND_SECONDS, attempt_seconds=_COMMAND_SECONDS)
 
     def _arrive(self) -> None:
-        with contextlib.nullcontext() if self.claim is None else self.claim.delivering(_COMMAND_SECONDS):
-            self._courier.work()
+        try:
+            with contextlib.nullcontext() if self.claim is None else self.claim.delivering(_COMMAND_SECONDS):
+                self._courier.work()
+        finally:
+            # Where Ctrl-C stopped it: what follows does not go on with it.
+            self._courier.target = None
 
     def delivering(self) -> AbstractContextManager[None]:
         """Deliver events in the background for the length of the block."""

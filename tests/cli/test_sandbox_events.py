@@ -72,16 +72,15 @@ def test_command_that_fails_delivers_too(run: Run, register: Register) -> None:
 
 
 def test_receiver_that_never_replies_does_not_hang_a_command(run: Run, register: Register) -> None:
-    register(say_nothing)
+    server, _ = register(say_nothing)
     start = time.monotonic()
     create(run)
 
-    assert time.monotonic() - start < 3
+    assert time.monotonic() - start < 8
     (found,) = run("sandbox", "deliveries", "--json").json
     assert (found["state"], found["attempts"], found["last_error"]) == ("waiting", 1, "no reply within 1 s")
-    again = time.monotonic()
     create(run)
-    assert time.monotonic() - again < 1, "the endpoint gets nothing for a while"
+    assert len(server.seen) == 1, "the endpoint gets nothing for a while"
 
 
 def test_deliveries_are_listed_newest_first(run: Run, register: Register) -> None:

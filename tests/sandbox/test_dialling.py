@@ -122,13 +122,6 @@ def drip(_seen: Seen, connection: socket.socket) -> None:
         time.sleep(0.01)
 
 
-def flood(_seen: Seen, connection: socket.socket) -> None:
-    """Send a body that never ends."""
-    connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
-    for _ in range(10_000):
-        connection.sendall(b"x" * 65536)
-
-
 @pytest.mark.representative("dripping")
 @pytest.mark.parametrize("behave", [say_nothing, drip], ids=["silent", "dripping"])
 def test_attempt_ends_in_time(serve: Serve, behave: Behave) -> None:
@@ -137,14 +130,20 @@ def test_attempt_ends_in_time(serve: Serve, behave: Behave) -> None:
         Dialler().post(f"{serve(behave).base_url}/", {}, b"{}", seconds=0.1)
 
     assert raised.value.timed_out
-    assert time.monotonic() - start < 1
+    assert time.monotonic() - start < 2
 
 
 def test_little_of_a_reply_is_read(serve: Serve) -> None:
-    start = time.monotonic()
+    sent: list[int] = []
+
+    def flood(_seen: Seen, connection: socket.socket) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+        while len(sent) < 10_000:
+            connection.sendall(b"x" * 65536)
+            sent.append(65536)
 
     assert Dialler().post(f"{serve(flood).base_url}/", {}, b"{}", seconds=5).status == 200
-    assert time.monotonic() - start < 0.9
+    assert sum(sent) < 50_000_000, "only what the buffers of both sockets hold"
 
 
 @pytest.mark.thorough

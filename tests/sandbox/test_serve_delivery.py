@@ -41,7 +41,7 @@ def test_server_delivers_in_the_background_and_ends_while_a_receiver_is_silent(
             time.sleep(0.01)
         start = time.monotonic()
         assert served.end(signal.SIGTERM) == 0
-        assert time.monotonic() - start < 4
+        assert time.monotonic() - start < 10
 
     counts = program.run("sandbox", "status", "--json").json["deliveries"]
     assert counts == {"delivered": 1, "waiting": 1}

@@ -132,6 +132,7 @@ def openapi_document() -> JsonObject:
         "servers": [{"url": "/"}],
         "security": [{"key": []}],
         "paths": {**paths, OPENAPI_PATH: {"get": _openapi_operation()}},
+        "webhooks": {"event": {"post": _event_operation()}},
         "components": {
             "schemas": SCHEMAS,
             "headers": {REQUEST_ID_HEADER: {"required": True, "schema": REQUEST_ID_SCHEMA}},
@@ -181,6 +182,23 @@ def _openapi_operation() -> JsonObject:
         "tags": ["sandbox"],
         "security": [],
         "responses": {f"{SUCCESS}": _response("This document", JSON_TYPE, schema), **_problem_responses(ANY_CALL)},
+    }
+
+
+def _event_operation() -> JsonObject:
+    """What the sandbox sends to an endpoint: Standard Webhooks 1.0.0."""
+    names = ("webhook-id", "webhook-timestamp", "webhook-signature")
+    headers: list[JsonObject] = [
+        {"name": name, "in": "header", "required": True, "schema": {"type": "string"}} for name in names
+    ]
+    return {
+        "operationId": "receive_event",
+        "summary": "An event, signed as in Standard Webhooks; it may come more than once, with the same webhook-id",
+        "tags": ["webhook"],
+        "security": [],
+        "parameters": headers,
+        "requestBody": {"required": True, "content": {JSON_TYPE: {"schema": schema_ref("Event")}}},
+        "responses": {"2XX": {"description": "Delivered. With any other reply it is sent again later."}},
     }
 
 

@@ -176,6 +176,14 @@ SCHEMAS: JsonObject = {
     "CreatedWebhook": _object({**WEBHOOK, "secret": SECRET}, "description", others=True),
     "Webhook": _object(WEBHOOK, "description", "secret", others=True),
     "WebhookPage": _page("Webhook"),
+    "Event": _object(
+        {
+            "type": schema_ref("EventKind"),
+            "timestamp": TIME,
+            "sequence": {"type": "integer", "minimum": 1, "description": "Counts the events of one transaction."},
+            "data": schema_ref("Transaction"),
+        }
+    ),
     "EventKind": {"type": "string", "enum": list(EventKind)},
     "AnyObject": {"type": "object", "description": "It has no effect."},
     "Flaw": {

@@ -19,6 +19,7 @@ from wire_server import Behave, Seen, WireServer, answering, hang_up, http_reply
 
 from escrowctl.sandbox.service import Sandbox
 from escrowctl.sandbox.store import open_store
+from sandbox.conformance import Judge, exact, fetch_document
 from sandbox.conftest import Time, rows
 
 OK, FAILED = http_reply("200 OK"), http_reply("500 Internal Server Error")
@@ -127,6 +128,20 @@ def test_event_is_sent_signed_with_the_stored_body(sandbox: Sandbox, shop: Open,
     assert (seen.header("webhook-id"), seen.header("webhook-timestamp")) == (event_id, f"{time().timestamp():.0f}")
     assert seen.header("webhook-signature") == signature(there.secret, seen)
     assert there.states == ["delivered"]
+
+
+def test_body_and_headers_are_those_of_the_document(sandbox: Sandbox, shop: Open) -> None:
+    document = fetch_document(sandbox)
+    (described,) = (item["post"] for item in document["webhooks"].values())
+    there = shop(statuses(200))
+    made = there.create(expires_in="7d", reference="A-1")
+    there.client.put(f"/transactions/{made['id']}/release")
+    sandbox.deliver()
+
+    schema = described["requestBody"]["content"]["application/json"]["schema"]
+    for seen in there.seen:
+        assert Judge(document).schema_flaws(schema, exact(seen.body), place="body") == []
+        assert [name["name"] for name in described["parameters"] if not seen.header(name["name"])] == []
 
 
 @pytest.mark.thorough

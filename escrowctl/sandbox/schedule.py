@@ -79,6 +79,6 @@ def read_retry_after(value: str | None, *, now: datetime) -> timedelta:
 
     try:
         moment = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return timedelta(0)
     return min(max(moment.replace(tzinfo=moment.tzinfo or UTC) - now, timedelta(0)), LONGEST_RETRY_AFTER)

@@ -267,6 +267,8 @@ def test_receiver_that_does_not_listen_is_tried_again(sandbox: Sandbox, shop: Op
         ("999999999999", 86_400),
         ("Sun, 01 Jan 2090 00:00:00 GMT", 86_400),
         ("soon", 5.25),
+        ("Sat, 21 Nov 99999999999999999999 00:00:00 GMT", 5.25),
+        ("Sat, 21 Nov 2026 03:22:44 +99999999999", 5.25),
         ("-7", 5.25),
         ("", 5.25),
     ],

@@ -496,3 +496,21 @@ def test_receiver_may_call_the_sandbox_before_it_replies(sandbox: Sandbox, clien
 
     assert read[0] == 200
     assert there.states == ["delivered"] * 2
+
+
+def test_call_of_a_receiver_while_the_clock_advances_has_the_time_of_its_event(
+    sandbox: Sandbox, client: httpx.Client, serve: Serve
+) -> None:
+    made: list[Any] = []
+
+    def create_another(seen: Seen, connection: socket.socket) -> None:
+        if b'"type":"transaction.expired"' in seen.body:
+            made.append(client.post("/transactions", json={"amount": 1, "currency": "USD"}).json())
+        connection.sendall(OK)
+
+    there = Shop(sandbox, client, serve(create_another))
+    there.create(expires_in="1h")
+
+    there.advance(days=7)
+
+    assert [one["created_at"][:19] for one in made] == ["2026-11-21T04:12:44"]

@@ -147,6 +147,15 @@ def test_little_of_a_reply_is_read(serve: Serve) -> None:
 
 
 @pytest.mark.thorough
+def test_body_that_does_not_come_is_not_waited_for(serve: Serve) -> None:
+    promise = answering(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n")
+    start = time.monotonic()
+
+    assert Dialler().post(f"{serve(promise).base_url}/", {}, b"{}", seconds=15).status == 200
+    assert time.monotonic() - start < 8
+
+
+@pytest.mark.thorough
 def test_name_that_is_not_resolved_in_time_ends_the_attempt() -> None:
     def resolve(_host: str, _port: int) -> list[str]:
         time.sleep(0.5)

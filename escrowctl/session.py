@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from escrowctl.config.settings import LineValues, Resolver
     from escrowctl.contract.json import JsonValue
     from escrowctl.journal.journal import Journal
-    from escrowctl.journal.model import Entry
     from escrowctl.output.view import View
     from escrowctl.prompt import Prompt
     from escrowctl.sandbox.ownership import ServedSandbox
@@ -285,17 +284,6 @@ class Session:
     def journal_to_read(self) -> "Journal":
         """The same journal to read only: nothing is created, and it may be on a read-only disk."""
         return self._open_journal(reading=True)
-
-    def find_entry(self, number: int, *, reading: bool = False) -> "Entry":
-        """Return a journal entry with its history; raises EscrowctlError `not_found` (6) where there is none."""
-        journal = self.journal_to_read if reading else self.journal
-        found = journal.find(number)
-        if found is None:
-            journal.require_complete()
-            raise EscrowctlError(
-                ErrorCode.NOT_FOUND, f"there is no entry j{number} in this journal.", hint=command("journal list")
-            )
-        return found
 
     def deliver_events(self) -> None:
         """Deliver what a sandbox in this process has to send; it takes a few seconds at most."""

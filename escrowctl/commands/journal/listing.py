@@ -8,7 +8,7 @@ import typer
 from escrowctl.commands.times import parse_moment
 from escrowctl.contract.json import JsonValue, Number
 from escrowctl.contract.operations import BY_NAME, OPERATIONS, Access
-from escrowctl.errors import EscrowctlError, bad_value
+from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command
 from escrowctl.journal.fields import view
 from escrowctl.journal.model import OPEN_STATES, UNCONFIRMED, Entry, Selection, State, parse_entry_name
 from escrowctl.journal.totals import Group, Sums, add_up
@@ -99,7 +99,7 @@ def show(
       escrowctl journal show j12 --json
     """
     session = session_of(context)
-    session.show(view_entry(session.find_entry(parse_entry_name(entry), reading=True)))
+    session.show(view_entry(find_entry(session, parse_entry_name(entry), reading=True)))
 
 
 def totals(context: typer.Context, since: SinceOption = None, until: UntilOption = None) -> None:
@@ -139,6 +139,18 @@ def _row(group: Group, sums: Sums) -> View:
         "amount": Number(f"{sums.amount:f}") if group.currency else None,
     }
     return View(named, group.month, named=named, record=named)
+
+
+def find_entry(session: Session, number: int, *, reading: bool = False) -> Entry:
+    """Return a journal entry with its history; raises EscrowctlError `not_found` (6) where there is none."""
+    journal = session.journal_to_read if reading else session.journal
+    found = journal.find(number)
+    if found is None:
+        journal.require_complete()
+        raise EscrowctlError(
+            ErrorCode.NOT_FOUND, f"there is no entry j{number} in this journal.", hint=command("journal list")
+        )
+    return found
 
 
 def view_row(entry: Entry) -> View:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from escrowctl.commands.journal.listing import describe_state, view_resolved
+from escrowctl.commands.journal.listing import describe_state, find_entry, view_resolved
 from escrowctl.commands.writing import check_text
 from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.operations import CREATE_TRANSACTION
@@ -100,7 +100,7 @@ def resolve(
     made = parse_id(resource_id) if resource_id is not None else None
     chosen = _Chosen(applied, not_applied, resend, made, check_text(reason, name="--reason"), allow_unreadable, yes)
     chosen.check()
-    found = session.find_entry(parse_entry_name(entry))
+    found = find_entry(session, parse_entry_name(entry))
     if not _is_open(found, chosen):
         _show_settled(session, found, chosen)
         return

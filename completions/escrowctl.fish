@@ -627,7 +627,7 @@ complete -c escrowctl -n '__escrowctl_at journal resolve' -l not-applied -d 'Rec
 complete -c escrowctl -n '__escrowctl_at journal resolve' -l resend -d 'Send it once more, under the same idempotency key.'
 complete -c escrowctl -n '__escrowctl_at journal resolve' -l reason -x -d 'Why; stored in the journal.'
 complete -c escrowctl -n '__escrowctl_at journal resolve' -l allow-unreadable -d 'Record the decision without reading first.'
-complete -c escrowctl -n '__escrowctl_at journal resolve' -l yes -d 'Send it again without being asked.'
+complete -c escrowctl -n '__escrowctl_at journal resolve' -l yes -d 'Do not ask.'
 complete -c escrowctl -n '__escrowctl_at journal resolve' -l profile -s p -x -a '(__escrowctl_cached profile)\t' -d 'The profile in config.toml to use.'
 complete -c escrowctl -n '__escrowctl_at journal resolve' -l sandbox -d 'Use the built-in sandbox: no network, no real money.'
 complete -c escrowctl -n '__escrowctl_at journal resolve' -l base-url -x -d 'The service'\''s base URL.'

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Hints, Stopped, not_sent
+from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Stopped, not_sent
 from escrowctl.options import SharedOptions
 from escrowctl.runtime import Runtime, forget_typed, without_echo
 from escrowctl.signals import Signals
@@ -15,11 +15,10 @@ _MAX_ECHO = 80
 """How many characters of a wrong answer are shown again."""
 
 
-def confirmation_needed(why: str, flag: str) -> EscrowctlError:
+def confirmation_needed(why: str, flag: str, hint: str = "") -> EscrowctlError:
     """Return the error of a write that cannot be confirmed here: `CONFIRMATION_NEEDED`; `flag` confirms it."""
-    return not_sent(
-        ErrorCode.CONFIRMATION_NEEDED, f"{why}.", hint=f"to confirm without a question: repeat the command with {flag}"
-    )
+    confirm = f"to confirm without a question: repeat the command with {flag}"
+    return not_sent(ErrorCode.CONFIRMATION_NEEDED, f"{why}.", hint=(confirm, hint))
 
 
 class Prompt:
@@ -43,14 +42,14 @@ class Prompt:
             return "the variable CI is set"
         return None if runtime.stdin.isatty() and runtime.stderr.isatty() else "there is no terminal"
 
-    def confirm(self, lines: list[str], word: str, *, why: str, declined: str, hint: Hints = ()) -> None:
+    def confirm(self, lines: list[str], word: str, *, why: str, declined: str, hint: str = "") -> None:
         """Show what is to be done and have `word` typed.
 
-        Raises EscrowctlError (exit 3): `declined`, with the `hint`, saying what was typed if it was anything, or
+        Raises EscrowctlError (exit 3), with the `hint`: `declined`, saying what was typed if it was anything, or
         `confirmation_needed` where no question can be asked.
         """
         if absent := self.obstacle:
-            raise confirmation_needed(f"{why}, but {absent}", "--yes")
+            raise confirmation_needed(f"{why}, but {absent}", "--yes", hint)
         # What was typed before the question is no answer to it.
         forget_typed(self._runtime.stdin)
         try:

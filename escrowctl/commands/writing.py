@@ -191,10 +191,11 @@ def ask_on_record(session: Session, operation: Operation, body: str | None, *, y
     return confirm
 
 
-def confirm_repetition(session: Session, request: "WriteRequest", *, yes: bool) -> None:
-    """Ask before a create is repeated that was done a short while ago; where it cannot be asked, a note says so.
+def confirm_repetition(session: Session, request: "WriteRequest", *, yes: bool, rehearsed: bool = False) -> None:
+    """Ask before a create is repeated that was done a short while ago; on a test service, a note says so.
 
-    Raises EscrowctlError `DECLINED`. Only on a live service is it asked.
+    Raises EscrowctlError `DECLINED`, and `CONFIRMATION_NEEDED` where it cannot be asked. `rehearsed`: it is not asked
+    where it could be.
     """
     done = session.writer.find_done_lately(request)
     if done is None or done.number in request.options.allowed_duplicates:
@@ -202,13 +203,13 @@ def confirm_repetition(session: Session, request: "WriteRequest", *, yes: bool) 
     when = ago(done.settled_at or done.sent_at, session.runtime.now())
     names = ", ".join(filter(None, (done.name, done.settlement.result_id)))
     sentence = f"an identical create ({done.intent.money}) was done {when} ({names})"
-    if yes or not session.service.live or session.prompt.obstacle is not None:
+    if yes or not session.service.live or (rehearsed and session.prompt.obstacle is None):
         session.console.note("identical", sentence, important=session.service.live)
         return
     session.prompt.confirm(
         [f"  {sentence}", "To create another one, type yes:"],
         "yes",
-        why="a second identical create needs confirmation",
+        why=f"{sentence}; another one needs confirmation",
         declined="no second escrow was created",
         hint="give each escrow its own --reference: then escrowctl knows which one is meant",
     )

@@ -95,16 +95,24 @@ class Resolver:
         settlement = Settlement(Outcome.DONE, DECIDED_APPLIED, status, result_id=resource_id, verified=verified)
         return self._journal.decide(entry, settlement, decision)
 
-    def record_not_applied(self, entry: Entry, decision: OperatorDecision, *, allow_unreadable: bool) -> Entry:
+    def record_not_applied(
+        self, entry: Entry, decision: OperatorDecision, *, allow_unreadable: bool, confirm: Callable[[list[str]], None]
+    ) -> Entry:
         """Record that a write was not applied, an unknown one or one that no reading verified as done.
 
-        The same line may then be sent again. Raises EscrowctlError: `EXPECTATION_FAILED` where the record's status is
-        a proof, what a create made can be read, or a record contains the idempotency key of a create; as a read does
-        where that cannot be read.
+        The same line may then be sent again; `confirm` is called first with what speaks against it, as sentences.
+        Raises EscrowctlError: `EXPECTATION_FAILED` where the record's status is a proof, what a create made can be
+        read, or a record contains the idempotency key or the reference of a create; as a read does where that cannot
+        be read; and as `confirm` does.
         """
-        proof = None if allow_unreadable else self._find_proof(entry)
-        if proof is not None:
-            raise _contradicted(f"--not-applied is refused: {proof}")
+        doubts = [f"earlier: {entry.history[-1].detail}"] if entry.settlement.detail == DECIDED_APPLIED else []
+        if not allow_unreadable:
+            proof, matches = self._find_proof(entry)
+            if proof is not None:
+                raise _contradicted(f"--not-applied is refused: {proof}")
+            doubts += [f"{one.located.id} matches: {describe(one.located)}{_when(one)}" for one in matches]
+        if doubts:
+            confirm(doubts)
         settlement = Settlement(Outcome.UNKNOWN, DECIDED_NOT_APPLIED, not_applied=True)
         return self._journal.decide(entry, settlement, decision)
 
@@ -211,7 +219,7 @@ class Resolver:
             return Finding(entry, f"the service does not show whether the {entry.intent.verb} was applied.")
         if (made := self._made_by(entry, items)) is not None:
             return Finding(self._settle_as_made(entry, made))
-        fitting = [item for item in items if self._fits(entry, item)]
+        fitting = self._find_matches(entry, items)
         for item in fitting[:_MAX_FOUND]:
             self._report(f"{item.located.id}: {describe(item.located)}" + _when(item))
         if not fitting:
@@ -249,6 +257,11 @@ class Resolver:
             settlement = settlement._replace(reply=encode(found.document), remark=remark)
         return self._journal.settle_later(entry, settlement)
 
+    def _find_matches(self, entry: Entry, items: Sequence[Record]) -> list[Record]:
+        """Return the records that a create may have made: none that another entry made."""
+        fitting = [item for item in items if self._fits(entry, item)]
+        return [one for one in fitting if one.located.id is None or self._find_creator(entry, one.located.id) is None]
+
     def _fits(self, entry: Entry, item: Record) -> bool:
         """Whether a record could be what a create made: an escrow by its money, an endpoint by its URL."""
         if entry.intent.operation != CREATE_WEBHOOK.name:
@@ -267,8 +280,8 @@ class Resolver:
     def _find_creator(self, entry: Entry, resource_id: str) -> Entry | None:
         return find_creator(self._journal, entry, resource_id, account_of(self._service))
 
-    def _find_proof(self, entry: Entry) -> str | None:
-        """Return the sentence of a reading which shows that a write was applied; None: nothing shows it.
+    def _find_proof(self, entry: Entry) -> tuple[str | None, list[Record]]:
+        """Return the sentence of a reading which shows that a write was applied, and the records that it may have made.
 
         Raises EscrowctlError, as a reading does, where nothing could be read.
         """
@@ -279,19 +292,22 @@ class Resolver:
             located = self._require_readable(resource_id)
             self._report(f"{resource_id}: {describe(located)}")
             is_proven = kind.is_proven_by(located.status, self._service)
-            return f"the service reports {resource_id} as {located.status}." if is_proven else None
+            return f"the service reports {resource_id} as {located.status}." if is_proven else None, []
         if (made := entry.settlement.result_id) is not None and intent.operation == CREATE_TRANSACTION.name:
-            return f"{made} exists ({describe(self._require_readable(made))})."
+            return f"{made} exists ({describe(self._require_readable(made))}).", []
         if (listing := kind.listing) is None:
-            return None
+            return None, []
         try:
             items = self._list(listing)
         except EscrowctlError as error:
             raise _unreadable(f"GET {listing.path}", error) from error
-        carrying = [item for item in items if _carries(item.value, intent.idempotency_key)]
-        if not carrying:
-            return None
-        return f"{carrying[0].located.id or 'a record'} contains the idempotency key of {entry.name}."
+        named = {"idempotency key": intent.idempotency_key}
+        if self._service.reference_field is not None and intent.reference is not None:
+            named["reference"] = intent.reference
+        for what, text in named.items():
+            if (found := next((item for item in items if _carries(item.value, text)), None)) is not None:
+                return f"{found.located.id or 'a record'} contains the {what} of {entry.name}.", []
+        return None, self._find_matches(entry, items)
 
     def _refuse_taken(self, entry: Entry, resource_id: str) -> None:
         other = self._find_creator(entry, resource_id) if entry.intent.has_no_id else None

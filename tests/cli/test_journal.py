@@ -690,7 +690,7 @@ def test_live_write_in_ci_needs_a_journal_that_knows_an_earlier_one(profile: Pro
     assert [result.code for result in refused] == [17, 17, 17, 17, 6]
     assert {result.error["code"] for result in refused[:4]} == {"journal_unusable"}
     assert server.seen == []
-    assert (run(*CREATE).code, run(*CREATE, environ={"CI": "true"}).code) == (0, 0)
+    assert (run(*CREATE).code, run(*CREATE, "--yes", environ={"CI": "true"}).code) == (0, 0)
 
 
 def test_refusal_in_ci_creates_nothing(profile: Profile, run: Run, home: Path) -> None:

@@ -29,7 +29,7 @@ def on_nfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_live_write_warns_of_a_mount_without_shared_locks(profile: Profile, run: Run, home: Path) -> None:
     server = profile('mode = "live"')
 
-    results = [run(*line) for line in (CREATE, (*CREATE, "-q"), GET)]
+    results = [run(*line) for line in (CREATE, (*CREATE, "-q", "--yes"), GET)]
 
     warning = WARNING.format(folder=home / "state", kind="nfs4")
     assert [(result.code, result.err.count(warning)) for result in results] == [(0, 1), (0, 1), (0, 0)]

@@ -44,13 +44,23 @@ def test_identical_create_on_a_live_service_is_asked_about(live: Run) -> None:
 
 @pytest.mark.parametrize(
     ("words", "how"),
-    [(("--yes",), {"terminal": True}), (("--json",), {"terminal": True}), ((), {})],
-    ids=["--yes", "--json", "a pipe"],
+    [(("--json",), {"terminal": True}), ((), {}), (("--dry-run",), {})],
+    ids=["--json", "a pipe", "rehearsed"],
 )
-def test_identical_create_that_cannot_be_asked_about_is_noted(
+def test_identical_create_that_cannot_be_asked_about_is_refused(
     words: tuple[str, ...], how: dict[str, object], live: Run
 ) -> None:
     result = live(*CREATE, *words, **how, now=lambda: LATER)
+
+    assert (result.code, result.out) == (3, "")
+    assert "an identical create (100 USD) was done 14 min ago (j1, tx_1)" in result.err
+    assert ("--yes" in result.err, "--reference" in result.err) == (True, True)
+    assert len(live("journal", "list", "--json").json) == 1
+
+
+@pytest.mark.parametrize("words", [("--yes",), ("--dry-run",)], ids=["--yes", "rehearsed"])
+def test_identical_create_that_may_be_sent_is_noted(words: tuple[str, ...], live: Run) -> None:
+    result = live(*CREATE, *words, terminal=True, now=lambda: LATER)
 
     assert (result.code, "an identical create (100 USD) was done 14 min ago (j1, tx_1)" in result.err) == (0, True)
 
@@ -197,6 +207,6 @@ def test_question_is_asked_after_the_wait_for_an_identical_create(
 
 
 def test_note_of_an_identical_create_survives_quiet(live: Run) -> None:
-    result = live(*CREATE, "-q", now=lambda: LATER)
+    result = live(*CREATE, "-q", "--yes", now=lambda: LATER)
 
     assert (result.code, "an identical create (100 USD)" in result.err) == (0, True)

@@ -816,9 +816,46 @@ def test_release_recorded_as_applied_without_proof_may_be_overturned(
     assert run(*RELEASE).code == 12
 
     applied = run("journal", "resolve", "j1", "--applied", *options, *WHY)
-    overturned = run("journal", "resolve", "j1", "--not-applied", "--allow-unreadable", *WHY)
+    asked, overturned = (
+        run("journal", "resolve", "j1", "--not-applied", "--allow-unreadable", *WHY, *words)
+        for words in ((), ("--yes",))
+    )
 
-    assert (applied.code, overturned.code) == (0, 0)
+    assert (applied.code, asked.code, overturned.code) == (0, 3, 0)
+    assert "found: earlier: applied" in asked.err
+
+
+def test_not_applied_is_confirmed_where_an_escrow_matches_and_can_be_put_right(
+    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
+) -> None:
+    server, run = unknown_write(CREATE, by_path(listed=listing(item("tx_88F2")), one=json_reply(HELD)))
+    line = ("journal", "resolve", "j1", "--not-applied", *WHY)
+
+    refused, confirmed = run(*line), run(*line, stdin="j1\n", terminal=True)
+    after = journal()
+    corrected = run("journal", "resolve", "j1", "--applied", "--id", "tx_1", *WHY)
+
+    assert (refused.code, confirmed.code, corrected.code, server.writes) == (3, 0, 0, [])
+    assert "found: tx_88F2 matches: held 100 USD" in refused.err
+    assert (after, journal()) == ([("create_transaction", "not_applied")], [("create_transaction", "done")])
+
+
+def test_not_applied_is_refused_where_the_service_has_the_reference(profile: Profile, run: Run) -> None:
+    listed = json_reply(b'[{"id":"tx_9","status":"held","amount":100,"currency":"USD","reference":"order-7"}]')
+    profile('reference_field = "reference"', behave=by_method(GET=listed, POST=hang_up))
+    run(*CREATE, "--reference", "order-7")
+
+    result = run("journal", "resolve", "j1", "--not-applied", "--yes", *WHY)
+
+    assert (result.code, "tx_9 contains the reference of j1" in result.err) == (3, True)
+
+
+def test_escrow_that_another_entry_created_matches_no_unknown_create(service_and_run: ServiceAndRun) -> None:
+    behave = by_path(listed=listing(item("tx_1")), one=json_reply(HELD))
+    _, run = service_and_run(by_method(GET=behave, POST=in_turn(json_reply(HELD), hang_up)))
+    assert [run(*CREATE).code, run(*CREATE).code] == [0, 12]
+
+    assert "nothing in the list matches" in run("journal", "resolve", "j2").err
 
 
 @pytest.mark.parametrize("amount", ["100", "100.00"])

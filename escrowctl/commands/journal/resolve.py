@@ -83,7 +83,7 @@ def resolve(
     allow_unreadable: Annotated[
         bool, typer.Option("--allow-unreadable", help="Record the decision without reading first.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Send it again without being asked.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Resolve a write whose outcome is unknown.
 
@@ -141,7 +141,12 @@ def _settle(session: Session, entry: Entry, chosen: _Chosen) -> Entry:
             return resolution.record_applied(
                 entry, decision, resource_id=chosen.resource_id, allow_unreadable=unreadable
             )
-        return resolution.record_not_applied(entry, decision, allow_unreadable=unreadable)
+        return resolution.record_not_applied(
+            entry,
+            decision,
+            allow_unreadable=unreadable,
+            confirm=lambda doubts: _confirm_not_applied(session, entry, doubts, yes=chosen.yes),
+        )
     finding = None if chosen.allow_unreadable else resolution.look(entry, resend=chosen.resend)
     if finding is not None and finding.is_settled:
         return finding.entry
@@ -155,10 +160,13 @@ def _settle(session: Session, entry: Entry, chosen: _Chosen) -> Entry:
 
 
 def _is_open(entry: Entry, chosen: _Chosen) -> bool:
-    """Whether there is something to settle: an unknown outcome, or a done one that no reading has verified.
+    """Whether there is something to settle: an unknown outcome, a decision, or a done one that no reading has verified.
 
     Such a once-only write is read again; `--not-applied` overturns any.
     """
+    if entry.state is State.NOT_APPLIED:
+        # Towards "applied", a wrong decision can be put right: that sends nothing.
+        return chosen.applied
     if entry.state is not State.DONE or entry.settlement.verified:
         return entry.state is State.UNKNOWN
     return chosen.not_applied or (not chosen.is_given and entry.intent.is_once_only)
@@ -209,6 +217,21 @@ def _decision(chosen: _Chosen) -> "OperatorDecision":
 
     assert chosen.reason is not None, "checked with the line"
     return OperatorDecision(operator_name(), chosen.reason)
+
+
+def _confirm_not_applied(session: Session, entry: Entry, doubts: list[str], *, yes: bool) -> None:
+    """Ask for consent without --yes, where something speaks against the decision."""
+    for doubt in doubts:
+        session.console.note("doubt", doubt, word="found", important=True)
+    if yes:
+        return
+    verb = entry.intent.verb
+    session.prompt.confirm(
+        [f"As not applied, the same {verb} can be sent again. To record that, type {entry.name}:"],
+        entry.name,
+        why=f"something speaks against --not-applied for {entry.name}, so it needs confirmation",
+        declined=f"{entry.name} is still recorded as {_words(entry)}",
+    )
 
 
 def _confirm_resend(session: Session, entry: Entry, chosen: _Chosen) -> bool:

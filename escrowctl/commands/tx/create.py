@@ -50,6 +50,7 @@ def create(
     options = check_options(idempotency_key, reason, allow_duplicate, reference=reference)
     request = request_create(money, session.service, added, options)
     if dry_run:
+        confirm_repetition(session, request, yes=yes, rehearsed=True)
         rehearse(session, request)
         return
     with session.signals.held():

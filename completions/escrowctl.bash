@@ -46,11 +46,11 @@ _escrowctl() {
       -p | --profile) skip=profile ;;
       --profile=*) scope=${word#*=} ;;
       --sandbox) scope=@sandbox ;;
-      --profile | -p | --base-url | --config | --timeout | --fields | --color | --amount | --currency | --reference | --reason | --data | --idempotency-key | --allow-duplicate | --expect-amount | --expect-currency | --deadline | --limit | --status | --since | --over | --for | --fail-on | --interval | --url | --event | --expect-count | --expect-total | --run-key | --concurrency | --rps | --results | --state | --operation | --until | --id | --mode | --api-prefix | --port | --ready-file | --allow-cidr | --tx) skip=value ;;
+      --profile | -p | --base-url | --config | --timeout | --fields | --color | --amount | --currency | --reference | --reason | --data | --idempotency-key | --allow-duplicate | --expect-amount | --expect-currency | --deadline | --limit | --status | --since | --over | --for | --fail-on | --interval | --url | --event | --expect-count | --expect-total | --run-key | --concurrency | --rps | --results | --state | --operation | --until | --id | --mode | --api-prefix | --port | --ready-file | --set | --allow-cidr | --seed | --tx) skip=value ;;
       -*) ;;
       *)
         case "${path:+$path }$word" in
-          'tx' | 'tx create' | 'tx get' | 'tx release' | 'tx list' | 'tx update' | 'tx wait' | 'tx watch' | 'user' | 'user get' | 'webhook' | 'webhook create' | 'webhook list' | 'batch' | 'batch create' | 'batch release' | 'batch resume' | 'batch list' | 'batch show' | 'batch rejects' | 'batch drop' | 'journal' | 'journal list' | 'journal show' | 'journal resolve' | 'journal totals' | 'journal verify' | 'journal init' | 'journal export' | 'journal import' | 'auth' | 'auth login' | 'auth logout' | 'auth status' | 'auth switch' | 'config' | 'config path' | 'config list' | 'config get' | 'config set' | 'config unset' | 'sandbox' | 'sandbox serve' | 'sandbox status' | 'sandbox reset' | 'sandbox clock' | 'sandbox trigger' | 'sandbox deliveries' | 'sandbox webhook' | 'api' | 'doctor' | 'completion' | 'completion bash' | 'completion zsh' | 'completion fish' | 'completion install' | 'help' | 'version') path="${path:+$path }$word" ;;
+          'tx' | 'tx create' | 'tx get' | 'tx release' | 'tx list' | 'tx update' | 'tx wait' | 'tx watch' | 'user' | 'user get' | 'webhook' | 'webhook create' | 'webhook list' | 'batch' | 'batch create' | 'batch release' | 'batch resume' | 'batch list' | 'batch show' | 'batch rejects' | 'batch drop' | 'journal' | 'journal list' | 'journal show' | 'journal resolve' | 'journal totals' | 'journal verify' | 'journal init' | 'journal export' | 'journal import' | 'auth' | 'auth login' | 'auth logout' | 'auth status' | 'auth switch' | 'config' | 'config path' | 'config list' | 'config get' | 'config set' | 'config unset' | 'sandbox' | 'sandbox serve' | 'sandbox status' | 'sandbox reset' | 'sandbox set' | 'sandbox magic' | 'sandbox move' | 'sandbox ledger' | 'sandbox play' | 'sandbox clock' | 'sandbox trigger' | 'sandbox deliveries' | 'sandbox webhook' | 'api' | 'doctor' | 'completion' | 'completion bash' | 'completion zsh' | 'completion fish' | 'completion install' | 'help' | 'version') path="${path:+$path }$word" ;;
         esac
         ;;
     esac
@@ -105,7 +105,9 @@ _escrowctl() {
     --api-prefix)  ;;
     --port)  ;;
     --ready-file) compopt -o default 2>/dev/null ;;
+    --set)  ;;
     --allow-cidr)  ;;
+    --seed)  ;;
     --tx) _escrowctl_cached "$scope/transaction" ;;
     *)
       case $path in
@@ -377,12 +379,12 @@ _escrowctl() {
           if [[ $cur == -* && -z $only ]]; then
             _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           else
-            _escrowctl_offer 'serve status reset clock trigger deliveries webhook'
+            _escrowctl_offer 'serve status reset set magic move ledger play clock trigger deliveries webhook'
           fi
           ;;
         'sandbox serve')
           if [[ $cur == -* && -z $only ]]; then
-            _escrowctl_offer '--port --ready-file --allow-cidr --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+            _escrowctl_offer '--port --ready-file --set --allow-cidr --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           fi
           ;;
         'sandbox status')
@@ -392,7 +394,32 @@ _escrowctl() {
           ;;
         'sandbox reset')
           if [[ $cur == -* && -z $only ]]; then
-            _escrowctl_offer '--yes -y --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+            _escrowctl_offer '--yes -y --seed --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          fi
+          ;;
+        'sandbox set')
+          if [[ $cur == -* && -z $only ]]; then
+            _escrowctl_offer '--clear --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          fi
+          ;;
+        'sandbox magic')
+          if [[ $cur == -* && -z $only ]]; then
+            _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          fi
+          ;;
+        'sandbox move')
+          if [[ $cur == -* && -z $only ]]; then
+            _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          fi
+          ;;
+        'sandbox ledger')
+          if [[ $cur == -* && -z $only ]]; then
+            _escrowctl_offer '--check --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          fi
+          ;;
+        'sandbox play')
+          if [[ $cur == -* && -z $only ]]; then
+            _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           fi
           ;;
         'sandbox clock')

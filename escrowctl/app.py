@@ -83,11 +83,16 @@ NOUNS: dict[str, tuple[str, dict[str, str]]] = {
         },
     ),
     "sandbox": (
-        "Serve, inspect and empty the built-in sandbox.",
+        "Serve, inspect and empty the built-in sandbox; set faults.",
         {
             "serve": "sandbox.serve",
             "status": "sandbox.status",
             "reset": "sandbox.reset",
+            "set": "rehearsal.set_values",
+            "magic": "rehearsal.magic",
+            "move": "rehearsal.move",
+            "ledger": "rehearsal.ledger",
+            "play": "playing.play",
             "clock": "deliveries.clock",
             "trigger": "deliveries.trigger",
             "deliveries": "deliveries.deliveries",

@@ -25,12 +25,15 @@ from escrowctl.contract.operations import READING_METHODS
 from escrowctl.contract.redaction import star
 
 if TYPE_CHECKING:
-    from wsgiref.types import WSGIApplication
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 _KEPT = 16 * 1024
 """Bytes. A body may be as large as the list limit; what is shown of a broken one is its first line."""
 
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS
+_CLOSED_EARLY = "Server disconnected without sending a response."
+"""What httpcore says of a connection that was closed."""
+
 _PLACE_IN_OPENSSL = re.compile(r" \(_ssl\.c:[0-9]+\)")
 
 Observer = Callable[[Request, Exchange, float], None]
@@ -153,17 +156,25 @@ class Connection:
 
 
 class InProcessTransport:
-    """The sandbox behind the same seam: a WSGI call in this process, with the same evidence."""
+    """The sandbox behind the same seam: a WSGI call in this process, with the same evidence.
+
+    An application that raises ConnectionError has closed or reset the connection, before its reply or within;
+    one that yields empty chunks is not ready yet (PEP 3333), and the attempt ends at its deadline.
+    """
 
     peer: Peer | None = None
 
-    def __init__(self, app: "WSGIApplication") -> None:
-        self._wsgi = httpx.WSGITransport(app=app)
+    def __init__(self, app: "WSGIApplication", monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._app = app
+        self._monotonic = monotonic
+        self._wsgi = httpx.WSGITransport(app=self._call)
         self._evidence = Evidence()
+        self._end = 0.0
 
-    def prepare(self, evidence: Evidence, seconds: float, *, is_write: bool) -> "InProcessTransport":  # noqa: ARG002 - a call cannot be cut off
-        """Return itself for the next request, which serves `evidence`."""
+    def prepare(self, evidence: Evidence, seconds: float, *, is_write: bool) -> "InProcessTransport":  # noqa: ARG002 - there is no connection to choose
+        """Return itself for the next request, which serves `evidence` and may take `seconds`."""
         self._evidence = evidence
+        self._end = self._monotonic() + seconds
         return self
 
     def handle_request(self, request: httpcore.Request) -> httpcore.Response:
@@ -176,6 +187,18 @@ class InProcessTransport:
         )
         assert isinstance(found.stream, Iterable)
         return httpcore.Response(found.status_code, headers=found.headers.raw, content=found.stream)
+
+    def _call(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterator[bytes]:
+        """Call the application, and raise what httpcore raises where a socket ends in the same way."""
+        try:
+            for chunk in self._app(environ, start_response):
+                yield chunk
+                if not chunk and self._monotonic() >= self._end:
+                    raise httpcore.ReadTimeout("the deadline passed")
+        except ConnectionResetError as error:
+            raise httpcore.ReadError(str(error)) from error
+        except ConnectionError as error:
+            raise httpcore.RemoteProtocolError(_CLOSED_EARLY) from error
 
     def note_end(self, response: httpcore.Response) -> None:
         """Do nothing: a call leaves no connection."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _MAX_PORT = 65_535
 _DEFAULT_PORT = 4650
+_MAX_SEED = 999_999_999
 
 
 def serve(
@@ -28,6 +29,9 @@ def serve(
     port: Annotated[int, typer.Option(metavar="N", help="The port on 127.0.0.1; 0: any free one.")] = (_DEFAULT_PORT),
     ready_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Written (0600) when it can be called; gone at the end.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Set this first, as sandbox set does.")
     ] = None,
     allow_cidr: Annotated[
         list[str] | None,
@@ -43,6 +47,7 @@ def serve(
     Examples:
       escrowctl sandbox serve
       escrowctl sandbox serve --port 0 --ready-file ready.json --json
+      escrowctl sandbox serve --set fault.create=drop-reply,1x
       escrowctl sandbox serve --allow-cidr 10.1.0.0/16
     """
     session = session_of(context)
@@ -53,13 +58,16 @@ def serve(
     from escrowctl.sandbox import server as serving  # noqa: PLC0415 - for those who serve
     from escrowctl.sandbox.ownership import ServedSandbox  # noqa: PLC0415
     from escrowctl.sandbox.service import open_sandbox_alone  # noqa: PLC0415
+    from escrowctl.sandbox.settings import read_texts  # noqa: PLC0415
 
+    texts = read_texts(settings or [])
     if ready_file is not None:
         ready_file = ready_file.absolute()
         serving.refuse_other_file(ready_file)
     with session.signals.held(), contextlib.ExitStack() as ending:
         sandbox = open_sandbox_alone(session.sandbox_folder, now=session.runtime.now, allowed=allowed)
         ending.callback(sandbox.close)
+        sandbox.rehearsal.change(texts)
         server = serving.SandboxServer(sandbox.app, port=port, group=sandbox.store.group)
         ending.callback(server.close)
         served = ServedSandbox(server.base_url, sandbox.key, sandbox.identity, os.getpid())
@@ -89,23 +97,31 @@ def status(context: typer.Context) -> None:
     session.show(_status_view(session))
 
 
-def reset(context: typer.Context, yes: YesOption = False) -> None:
-    """Empty the sandbox; it gets a new identity and a new key.
+def reset(
+    context: typer.Context,
+    yes: YesOption = False,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="Draw ids and chances from this number: each time the same.")
+    ] = None,
+) -> None:
+    """Empty the sandbox; it gets a new identity and a new key. Nothing is set any more.
 
     \b
     Examples:
       escrowctl sandbox reset
-      escrowctl sandbox reset --yes
+      escrowctl sandbox reset --yes --seed 7
     """
     session = session_of(context)
     refuse_elsewhere(session)
+    if seed is not None and not 0 <= seed <= _MAX_SEED:
+        raise bad_value(f"--seed {seed} is out of range: 0 to {_MAX_SEED}.")
     from escrowctl.sandbox.service import empty_sandbox  # noqa: PLC0415 - for those who need it
 
     if not yes:
         lines = [f"  {session.sandbox_folder}", "This deletes every escrow in the sandbox. To continue, type reset:"]
         session.prompt.confirm(lines, "reset", why="sandbox reset needs confirmation", declined="nothing was deleted")
     with session.signals.held():
-        empty_sandbox(session.sandbox_folder)
+        empty_sandbox(session.sandbox_folder, now=session.runtime.now, seed=seed)
         session.console.note(
             "reset", "the sandbox is empty now and has a new identity and a new API key", word="sandbox"
         )
@@ -157,8 +173,15 @@ def _status_view(session: Session) -> View:
     assert isinstance(found, dict), "the sandbox's own document"
     served = find_server(session.sandbox_folder)
     at, pid = (served.base_url, served.pid) if served else (None, None)
-    document = as_json({"store": str(session.sandbox_folder), "served_at": at, "pid": pid, **found})
-    return View(document, str(found["identity"]), document)
+    document = {"store": str(session.sandbox_folder), "served_at": at, "pid": pid, **found}
+    # Each under the name by which it is set: fault.create, variant.prefix.
+    shown = {name: value for name, value in document.items() if name != "settings"}
+    settings = found["settings"]
+    assert isinstance(settings, dict), "as above"
+    for kind in ("fault", "variant"):
+        if one := {name.partition(".")[2]: value for name, value in settings.items() if name.startswith(kind)}:
+            shown[kind] = as_json(one)
+    return View(as_json(document), str(found["identity"]), as_json(shown))
 
 
 def refuse_elsewhere(session: Session) -> None:

@@ -55,6 +55,12 @@ OPENAPI_PATH = "/openapi.json"
 
 
 STATUS_PATH = "/sandbox/status"
+SETTINGS_PATH = "/sandbox/settings"
+MOVES_PATH = "/sandbox/moves"
+LEDGER_PATH = "/sandbox/ledger"
+
+RECOGNISED_KEY = "escrowctl.idempotency_key"
+"""Where the WSGI environment has the Idempotency-Key that the sandbox is to recognise."""
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 100
@@ -83,6 +89,8 @@ class Call(NamedTuple):
     query: str
     content_type: str
     body: bytes
+    idempotency_key: str = ""
+    """The key of a write, where the sandbox is set to recognise it."""
 
     def json_object(self) -> JsonObject:
         """The body as a JSON object; 415 or 400 otherwise.
@@ -234,7 +242,7 @@ def build_app(
     """Build the WSGI app. An operation without a handler has no route: 404.
 
     `more` answers at paths that are not part of the interface, by method. Only `log` gets the exception
-    behind a 500; the client gets the status.
+    behind a 500; the client gets the status. A ConnectionError of a handler is not answered: it leaves the app.
     """
     app = falcon.App(request_type=SandboxRequest, response_type=falcon.Response, middleware=[Middleware(key=key)])
     by_path: dict[str, dict[str, tuple[Handler, int]]] = {}
@@ -262,6 +270,8 @@ def no_such_path(request: falcon.Request) -> ProblemError:
 
 def _error_answer(log: logging.Logger) -> Callable[..., None]:
     def answer(request: SandboxRequest, response: falcon.Response, error: Exception, _params: dict[str, Any]) -> None:
+        if isinstance(error, ConnectionError):
+            raise error
         problem = _as_problem(request, error)
         if problem.kind is ProblemKind.INTERNAL:
             log.error("request %s failed", request.request_id, exc_info=error)
@@ -291,7 +301,8 @@ def _as_problem(request: SandboxRequest, error: Exception) -> ProblemError:
 
 def _responder(handler: Handler, status: int) -> Callable[..., None]:
     def respond(request: SandboxRequest, response: falcon.Response, **path: str) -> None:
-        call = Call(path.get("id", ""), request.query_string, request.content_type or "", _read_body(request))
+        content_type, key = request.content_type or "", request.env.get(RECOGNISED_KEY, "")
+        call = Call(path.get("id", ""), request.query_string, content_type, _read_body(request), key)
         response.text = write_json(handler(call))
         response.status = status
         response.content_type = JSON_TYPE

@@ -6,9 +6,11 @@ what was paid in; that of a hold is never negative.
 """
 
 import sqlite3
+from decimal import Decimal
 from typing import NamedTuple
 
-from escrowctl.sandbox.records import HOLD, TRANSITIONS, Move, State, Transaction
+from escrowctl.sandbox.bodies import JsonObject, NumberToken
+from escrowctl.sandbox.records import HOLD, IN_ESCROW, TRANSITIONS, Move, Transaction
 
 DECIMALS = 4
 
@@ -20,6 +22,8 @@ SUMS = """
     WHERE :account IS NULL OR account = :account
     GROUP BY currency
 """
+
+_HELD = f"SELECT currency, amount FROM transactions WHERE status IN ({','.join('?' * len(IN_ESCROW))})"  # noqa: S608
 
 INSERT = """
     INSERT INTO ledger_entries (transaction_id, move, account, currency, units, posted_at)
@@ -34,11 +38,13 @@ def units(amount: str) -> int:
 
 
 def post(connection: sqlite3.Connection, transaction: Transaction, *, move: Move, at: str) -> None:
-    """Write both entries of one move.
+    """Write both entries of one move; none where it moves no money.
 
     Raise sqlite3.IntegrityError if this move, or another that leaves the hold, was already posted.
     """
     accounts = TRANSITIONS[move].accounts
+    if accounts is None:
+        return
     gives, takes = (account.format(payer=transaction.payer, payee=transaction.payee) for account in accounts)
     amount = units(transaction.amount)
     connection.executemany(
@@ -54,7 +60,7 @@ class Balance(NamedTuple):
     """One currency, in units of a ten-thousandth.
 
     `total` is the sum of all entries; `hold` that of the hold account; `held` the sum of the
-    amounts of all transactions in the state held.
+    amounts of all transactions whose money is in escrow.
     """
 
     currency: str
@@ -86,7 +92,44 @@ def _sums(connection: sqlite3.Connection, *, account: str | None) -> dict[str, i
 
 def _held(connection: sqlite3.Connection) -> dict[str, int]:
     held: dict[str, int] = {}
-    rows = connection.execute("SELECT currency, amount FROM transactions WHERE status = ?", (State.HELD,))
+    rows = connection.execute(_HELD, IN_ESCROW)
     for currency, amount in rows:
         held[currency] = held.get(currency, 0) + units(amount)
     return held
+
+
+def write_amount(number: int) -> NumberToken:
+    """125000 -> `12.5`, as it is written in JSON."""
+    return NumberToken(f"{Decimal(number).scaleb(-DECIMALS).normalize():f}")
+
+
+def describe_ledger(connection: sqlite3.Connection) -> JsonObject:
+    """Return `{"entries": [...], "currencies": [...]}`, the oldest entry first; call it inside one read transaction.
+
+    An entry is `{"entry", "transaction", "move", "account", "currency", "amount", "posted_at"}`; a currency
+    `{"currency", "entries", "sum", "held", "sound"}`. Amounts are numbers in the currency's main unit.
+    """
+    entries = [
+        {
+            "entry": row["entry"],
+            "transaction": row["transaction_id"],
+            "move": row["move"],
+            "account": row["account"],
+            "currency": row["currency"],
+            "amount": write_amount(row["units"]),
+            "posted_at": row["posted_at"],
+        }
+        for row in connection.execute("SELECT * FROM ledger_entries ORDER BY entry")
+    ]
+    counts = dict(connection.execute("SELECT currency, count(*) FROM ledger_entries GROUP BY currency").fetchall())
+    currencies = [
+        {
+            "currency": one.currency,
+            "entries": counts.get(one.currency, 0),
+            "sum": write_amount(one.total),
+            "held": write_amount(one.held),
+            "sound": one.consistent,
+        }
+        for one in check_ledger(connection)
+    ]
+    return {"entries": entries, "currencies": currencies}

@@ -68,6 +68,7 @@ DESCRIPTIONS: Mapping[Operation, Description] = MappingProxyType(
             answers="Transaction",
             takes="NewTransaction",
             body_required=True,
+            problems=(ProblemKind.NO_FUNDS, ProblemKind.KEY_REUSED, ProblemKind.THROTTLED),
             example={"amount": 100, "currency": "USD"},
             links=(
                 (GET_TRANSACTION, "id"),
@@ -81,7 +82,7 @@ DESCRIPTIONS: Mapping[Operation, Description] = MappingProxyType(
             "Release funds from escrow, once",
             answers="Transaction",
             takes="AnyObject",
-            problems=(ProblemKind.MOVE_REFUSED,),
+            problems=(ProblemKind.MOVE_REFUSED, ProblemKind.KEY_REUSED),
             links=((GET_TRANSACTION, "id"), (RELEASE_TRANSACTION, "id")),
         ),
         LIST_TRANSACTIONS: Description("List transactions", answers="TransactionPage"),
@@ -108,6 +109,7 @@ HEADERS: Mapping[ProblemKind, tuple[str, JsonObject]] = MappingProxyType(
     {
         ProblemKind.UNAUTHENTICATED: ("WWW-Authenticate", {"type": "string", "const": "Bearer"}),
         ProblemKind.METHOD_NOT_ALLOWED: ("Allow", {"type": "string", "pattern": "^[A-Z]+(, [A-Z]+)*$"}),
+        ProblemKind.THROTTLED: ("Retry-After", {"type": "string", "const": "1"}),
         ProblemKind.STORE_BUSY: ("Retry-After", {"type": "string", "const": "1"}),
     }
 )

@@ -9,7 +9,7 @@ from escrowctl.sandbox.bodies import MAX_DEPTH, TYPE_PREFIX, JsonObject, NumberT
 from escrowctl.sandbox.endpoints import MAX_DESCRIPTION_LENGTH, MAX_URL_LENGTH, URL_PATTERN, EndpointStatus, EventKind
 from escrowctl.sandbox.endpoints import RESERVED_FIELDS as SET_ON_ENDPOINTS
 from escrowctl.sandbox.http import MAX_LIMIT, REQUEST_ID
-from escrowctl.sandbox.records import DEFAULT_PAYEE, DEFAULT_PAYER, ID_ALPHABET, ID_LENGTH, TIMES, State
+from escrowctl.sandbox.records import DEFAULT_PAYEE, DEFAULT_PAYER, ID_LENGTH, TIMES, State
 from escrowctl.sandbox.records import RESERVED_FIELDS as SET_ON_TRANSACTIONS
 from escrowctl.sandbox.transactions import DURATION
 
@@ -50,8 +50,8 @@ def schema_ref(name: str) -> JsonObject:
 
 
 def id_schema(prefix: str) -> JsonObject:
-    """The schema of an id, such as `tx_` and eight letters or digits."""
-    return {"type": "string", "pattern": f"^{prefix}_[{ID_ALPHABET}]{{{ID_LENGTH}}}$"}
+    """The schema of an id, such as `tx_` and eight letters or digits; magic ids have any letters."""
+    return {"type": "string", "pattern": f"^{prefix}_[0-9A-Z]{{{ID_LENGTH}}}$"}
 
 
 def problem_name(kind: ProblemKind) -> str:

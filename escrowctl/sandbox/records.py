@@ -27,15 +27,28 @@ class State(StrEnum):
     """Where a transaction's money is: in escrow, or for good with the payee or with the payer again."""
 
     HELD = "held"
+    RELEASING = "releasing"
+    DISPUTED = "disputed"
     RELEASED = "released"
+    REFUNDED = "refunded"
     EXPIRED = "expired"
 
 
+IN_ESCROW = (State.HELD, State.RELEASING, State.DISPUTED)
+"""The states in which the hold still has the money."""
+
+
 class Move(StrEnum):
-    """An operation on a transaction that moves its full amount, once."""
+    """What changes the state of a transaction; where money moves, it is the full amount."""
 
     CREATE = "create"
     RELEASE = "release"
+    QUEUE = "queue"
+    PAY_OUT = "pay_out"
+    DISPUTE = "dispute"
+    SETTLE = "settle"
+    REFUND = "refund"
+    AWARD = "award"
     EXPIRE = "expire"
 
 
@@ -44,8 +57,8 @@ class Transition(NamedTuple):
 
     before: State | None
     after: State
-    accounts: tuple[str, str]
-    """The accounts of the ledger: the one that gives, the one that takes."""
+    accounts: tuple[str, str] | None = None
+    """The accounts of the ledger: the one that gives, the one that takes; None where no money moves."""
 
 
 HOLD = "hold"
@@ -54,9 +67,21 @@ TRANSITIONS: Mapping[Move, Transition] = MappingProxyType(
     {
         Move.CREATE: Transition(None, State.HELD, ("payer:{payer}", HOLD)),
         Move.RELEASE: Transition(State.HELD, State.RELEASED, (HOLD, "payee:{payee}")),
+        Move.QUEUE: Transition(State.HELD, State.RELEASING),
+        Move.PAY_OUT: Transition(State.RELEASING, State.RELEASED, (HOLD, "payee:{payee}")),
+        Move.DISPUTE: Transition(State.HELD, State.DISPUTED),
+        Move.SETTLE: Transition(State.DISPUTED, State.HELD),
+        Move.REFUND: Transition(State.HELD, State.REFUNDED, (HOLD, "payer:{payer}")),
+        Move.AWARD: Transition(State.DISPUTED, State.REFUNDED, (HOLD, "payer:{payer}")),
         Move.EXPIRE: Transition(State.HELD, State.EXPIRED, (HOLD, "payer:{payer}")),
     }
 )
+
+
+def find_move(before: State, after: State) -> Move | None:
+    """Return the move from one state to another; None where it is not possible."""
+    edges = {(one.before, one.after): move for move, one in TRANSITIONS.items()}
+    return edges.get((before, after))
 
 
 def draw_id(prefix: str) -> str:

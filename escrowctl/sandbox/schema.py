@@ -133,5 +133,19 @@ VERSION_3: tuple[str, ...] = (
     "CREATE INDEX attempts_by_delivery ON delivery_attempts (delivery)",
 )
 
-STEPS: tuple[tuple[str, ...], ...] = (VERSION_1, VERSION_2, VERSION_3)
+VERSION_4: tuple[str, ...] = (
+    "CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT",
+    # One row where ids and chances are drawn from a seed: how many draws there were.
+    """
+    CREATE TABLE seed (
+      only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
+      seed INTEGER NOT NULL,
+      draws INTEGER NOT NULL DEFAULT 0
+    ) STRICT
+    """,
+    # What was answered to a write with an Idempotency-Key, for the variant that recognises one.
+    "CREATE TABLE replies (key TEXT PRIMARY KEY, request TEXT NOT NULL, reply TEXT NOT NULL) STRICT",
+)
+
+STEPS: tuple[tuple[str, ...], ...] = (VERSION_1, VERSION_2, VERSION_3, VERSION_4)
 """`STEPS[n]` brings a store from version n (`PRAGMA user_version`) to n + 1. A step is never edited once released."""

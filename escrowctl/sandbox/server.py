@@ -13,6 +13,7 @@ import logging
 import os
 import socket
 import sqlite3
+import struct
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -26,6 +27,7 @@ from waitress.server import create_server
 from escrowctl.errors import ErrorCode, bad_value, not_sent
 from escrowctl.files import read_regular
 from escrowctl.sandbox.bodies import PROBLEM_TYPE, write_json
+from escrowctl.sandbox.faults import LateAnswer
 from escrowctl.sandbox.http import MAX_BODY_BYTES
 from escrowctl.sandbox.ownership import write_private
 
@@ -60,11 +62,13 @@ class SandboxServer:
         self._group = group
         self._arrived = _Arrived()
         self._limits = _ConnectionLimits()
+        self._held = _HeldAnswers()
+        self._answering: Any = None
         self._map: dict[int, Any] = {}
         self._socket = _listen(port)
         self.base_url = f"http://{HOST}:{self._socket.getsockname()[1]}"
         self._server = create_server(
-            _refuse_other_hosts(app),
+            _refuse_other_hosts(self._carry(app)),
             map=self._map,
             sockets=[self._socket],
             _dispatcher=self._arrived,
@@ -74,6 +78,8 @@ class SandboxServer:
             max_request_body_size=2 * MAX_BODY_BYTES,
             ident=None,
             clear_untrusted_proxy_headers=True,
+            # An application that raises OSError closes its connection, without a reply if none has begun.
+            log_socket_errors=False,
             backlog=128,
         )
 
@@ -94,19 +100,66 @@ class SandboxServer:
         self._socket.close()
 
     def _turn(self, seconds: float) -> None:
-        wasyncore.loop(timeout=seconds, map=self._map, count=1, use_poll=True)
-        self._limits.enforce(self._server.active_channels.values(), crowded=len(self._map) >= _MAX_CONNECTIONS)
+        wasyncore.loop(timeout=self._held.until_next(seconds), map=self._map, count=1, use_poll=True)
+        self._held.release()
+        others = [one for one in self._server.active_channels.values() if not self._held.holds(one)]
+        self._limits.enforce(others, crowded=len(self._map) >= _MAX_CONNECTIONS)
         arrived = self._arrived.take()
         if not arrived:
             return
         try:
             with self._group():
-                for channel in arrived:
-                    channel.service()
+                for self._answering in arrived:
+                    self._answering.service()
         except sqlite3.Error:
             # None of it is stored. The prepared answers are false, and no true one can be given: close.
             for channel in arrived:
                 channel.handle_close()
+
+    def _carry(self, app: "WSGIApplication") -> "WSGIApplication":
+        """Return the application with its faults carried out on the connection that is being answered."""
+
+        def carried(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+            try:
+                answer = app(environ, start_response)
+            except ConnectionResetError:
+                # Closing such a socket sends a reset (socket(7), SO_LINGER).
+                no_time = struct.pack("ii", 1, 0)
+                self._answering.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, no_time)
+                raise
+            if isinstance(answer, LateAnswer):
+                self._held.hold(self._answering, answer.seconds)
+                return answer.chunks
+            return answer
+
+        return carried
+
+
+class _HeldAnswers:
+    """Answers that wait until their moment: their connections are not written to before."""
+
+    def __init__(self) -> None:
+        self._until: dict[Any, float] = {}
+
+    def hold(self, channel: Any, seconds: float) -> None:
+        """Hold back what a connection has to send."""
+        self._until[channel] = time.monotonic() + seconds
+        channel.writable = lambda: False
+
+    def holds(self, channel: Any) -> bool:
+        """Whether a connection is held back."""
+        return channel in self._until
+
+    def until_next(self, seconds: float) -> float:
+        """Return how long to wait for the next moment, at most `seconds`."""
+        first = min(self._until.values(), default=None)
+        return seconds if first is None else max(0.0, min(seconds, first - time.monotonic()))
+
+    def release(self) -> None:
+        """Let the connections be written to whose moment has come."""
+        now = time.monotonic()
+        for channel in [one for one, until in self._until.items() if until <= now]:
+            del self._until[channel], channel.writable
 
 
 class _Arrived:

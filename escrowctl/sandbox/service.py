@@ -7,7 +7,6 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -23,16 +22,20 @@ from escrowctl.contract.operations import (
     UPDATE_TRANSACTION,
 )
 from escrowctl.errors import EscrowctlError
+from escrowctl.sandbox.administration import Administration
 from escrowctl.sandbox.bodies import JsonObject
 from escrowctl.sandbox.clock import Clock
 from escrowctl.sandbox.courier import Courier
 from escrowctl.sandbox.delivery_calls import DeliveryCalls
 from escrowctl.sandbox.endpoints import Webhooks
-from escrowctl.sandbox.http import OPENAPI_PATH, STATUS_PATH, App, Call, Handler, build_app
-from escrowctl.sandbox.ledger import DECIMALS, check_ledger
+from escrowctl.sandbox.faults import Rehearsed
+from escrowctl.sandbox.http import OPENAPI_PATH, STATUS_PATH, Call, Handler, build_app
+from escrowctl.sandbox.ledger import check_ledger, write_amount
 from escrowctl.sandbox.moves import fire_due
 from escrowctl.sandbox.ownership import Claim, claim_store
-from escrowctl.sandbox.records import Move, draw_id
+from escrowctl.sandbox.records import Move
+from escrowctl.sandbox.rehearsal import Rehearsal
+from escrowctl.sandbox.seed import Ids, plant
 from escrowctl.sandbox.store import FILE_NAME, Store, has_write_ahead_log, open_store
 from escrowctl.sandbox.transactions import Transactions
 
@@ -66,12 +69,13 @@ class Sandbox:
         *,
         now: Callable[[], datetime],
         claim: Claim | None = None,
-        draw_id: Callable[[str], str] = draw_id,
+        draw_id: Callable[[str], str] | None = None,
         chance: Callable[[], float] = _draw_chance,
         allowed: "Sequence[Network]" = (),
     ) -> None:
         self.clock = clock = Clock(now)
-        self._draw_id = draw_id
+        self._draw_id = draw_id = draw_id or Ids(store).draw
+        self.rehearsal = Rehearsal(store)
         transactions = Transactions(store, clock=clock, draw_id=draw_id)
         webhooks = Webhooks(store, clock=clock, draw_id=draw_id)
         handlers = {
@@ -93,20 +97,23 @@ class Sandbox:
         calls: dict[str, Mapping[str, Handler]] = {
             STATUS_PATH: {"GET": lambda _call: self.describe()},
             **DeliveryCalls(store, clock, self._courier, draw_id=draw_id, arrive=self._arrive).handlers,
+            **Administration(store, self.rehearsal, clock=clock, draw_id=draw_id).handlers,
         }
         more = {path: self._after_what_is_due(by_method) for path, by_method in calls.items()}
         more[OPENAPI_PATH] = {"GET": _openapi_document}
-        self.app: App = build_app(self._after_what_is_due(handlers), more, key=store.key, log=_quiet_log())
+        app = build_app(self._after_what_is_due(handlers), more, key=store.key, log=_quiet_log())
+        self.app = Rehearsed(app, self.rehearsal)
 
     def describe(self) -> JsonObject:
-        """Return `{"identity", "transactions": {status: count}, "users", "webhooks", "deliveries": {state: count},
-        "ledger": [...]}`.
+        """Return `{"identity", "settings", "transactions": {status: count}, "users", "webhooks",
+        "deliveries": {state: count}, "ledger": [...]}`.
 
         A line of the ledger is `{"currency", "held", "sound"}`: `held` in the currency's main unit,
         `sound` whether its entries sum to zero and agree with the records.
         """
+        settings = self.rehearsal.current().texts()
         with self.store.reading() as connection:
-            return {"identity": self.identity, **_statistics(connection)}
+            return {"identity": self.identity, "settings": settings, **_statistics(connection)}
 
     def _after_what_is_due(self, handlers: Mapping[_Key, Handler]) -> dict[_Key, Handler]:
         """Return the handlers behind the moves whose moment has come: no call sees them outstanding."""
@@ -173,8 +180,8 @@ def open_sandbox_alone(folder: Path, *, now: Callable[[], datetime], allowed: "S
     return _open(folder, claim_store(folder, alone=True), now=now, alone=True, allowed=allowed)
 
 
-def empty_sandbox(folder: Path) -> None:
-    """Remove the store; the next command creates a new one, with another identity and key.
+def empty_sandbox(folder: Path, *, now: Callable[[], datetime], seed: int | None = None) -> None:
+    """Replace the store by a new one, with another identity and key; with a `seed`, ids and chances follow from it.
 
     Raises `ErrorCode.BUSY` while another process has it.
     """
@@ -182,8 +189,15 @@ def empty_sandbox(folder: Path) -> None:
     try:
         for ending in ("", "-journal", "-wal", "-shm"):
             (folder / f"{FILE_NAME}{ending}").unlink(missing_ok=True)
-    finally:
+    except BaseException:
         claim.release()
+        raise
+    with (
+        contextlib.closing(_open(folder, claim, now=now, alone=True)) as sandbox,
+        sandbox.store.writing() as connection,
+    ):
+        if seed is not None:
+            plant(connection, seed)
 
 
 def _open(
@@ -205,11 +219,7 @@ def _statistics(connection: sqlite3.Connection) -> JsonObject:
         "webhooks": webhooks,
         "deliveries": dict(connection.execute(_BY_STATE).fetchall()),
         "ledger": [
-            {
-                "currency": balance.currency,
-                "held": f"{Decimal(balance.held).scaleb(-DECIMALS).normalize():f}",
-                "sound": balance.consistent,
-            }
+            {"currency": balance.currency, "held": write_amount(balance.held).text, "sound": balance.consistent}
             for balance in check_ledger(connection)
         ],
     }

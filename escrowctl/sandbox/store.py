@@ -75,6 +75,18 @@ class Store:
         """One read transaction: every query in the block sees the same moment."""
         return self._transaction("BEGIN DEFERRED")
 
+    def inside(self) -> sqlite3.Connection:
+        """The connection, for code inside of a `writing` block that was not handed it."""
+        return self._connection
+
+    def version(self) -> int:
+        """A number that changes when another connection has changed the store; 0 where there is no other."""
+        if self._alone:
+            return 0
+        with self._turn:
+            (found,) = self._connection.execute("PRAGMA data_version").fetchone()
+        return int(found)
+
     @contextmanager
     def group(self) -> Iterator[None]:
         """Make all transactions of the block durable when it ends; those of other threads wait for its end.

@@ -6,8 +6,8 @@ it, no exponent; `currency` any three capital letters; `payer` and `payee` ids o
 `expires_in` (the payer gets the money back) and `auto_release_in` durations of the sandbox's time, optional;
 any other field is stored as sent, unless only the service may set it.
 
-An `Idempotency-Key` header is accepted and has no effect: the published interface promises
-nothing about one, so an identical create makes a second transaction.
+An `Idempotency-Key` header is accepted and has no effect, unless the variant `idempotent` is on: the published
+interface promises nothing about one, so an identical create makes a second transaction.
 """
 
 import re
@@ -29,6 +29,8 @@ from escrowctl.sandbox.bodies import (
 )
 from escrowctl.sandbox.clock import Clock, later
 from escrowctl.sandbox.http import Call, Field, no_such_start, read_fields, read_page
+from escrowctl.sandbox.idempotency import add_reply, find_reply
+from escrowctl.sandbox.magic import QUEUED, UNANSWERED, find_magic, refuse_amount
 from escrowctl.sandbox.moves import add_timer, carry_out, record_move
 from escrowctl.sandbox.outbox import DrawId
 from escrowctl.sandbox.records import (
@@ -102,20 +104,27 @@ class Transactions:
     def create(self, call: Call) -> JsonObject:
         """Hold the money of a new transaction, and return its record; 400 for a flawed body."""
         requested = read_fields(call.json_object(), FIELDS, reserved=RESERVED_FIELDS)
+        amount = requested["amount"].text
+        refuse_amount(amount)
         with self._store.writing() as connection:
+            if (earlier := find_reply(connection, call)) is not None:
+                return earlier
             _require_users(connection, requested)
             at = timestamp(self._clock.read(connection))
             moments = _take_moments(requested, at=at)
-            transaction = self._add(connection, {**requested, "amount": requested["amount"].text}, at=at)
-            for move, due_at in moments.items():
-                add_timer(connection, transaction.id, move, due_at=due_at)
+            transaction = self._add(connection, {**requested, "amount": amount}, at=at)
+            for one, due_at in moments.items():
+                add_timer(connection, transaction.id, one, due_at=due_at)
             record_move(connection, transaction, Move.CREATE, at=at, draw_id=self._draw_id)
+            add_reply(connection, call, transaction.document())
+        if amount == UNANSWERED:
+            raise ConnectionAbortedError(f"the amount {amount} is never answered")
         return transaction.document()
 
     def get(self, call: Call) -> JsonObject:
         """Return one record; 404 if there is none."""
         with self._store.reading() as connection:
-            return _require(connection, call.resource_id).document()
+            return require_transaction(connection, call.resource_id).document()
 
     def list_newest(self, call: Call) -> JsonObject:
         """Return one page of the records, newest first. Observed, not published."""
@@ -135,7 +144,7 @@ class Transactions:
         """
         call.ignore_body()
         with self._store.reading() as connection:
-            _require(connection, call.resource_id)
+            require_transaction(connection, call.resource_id)
         raise ProblemError(
             ProblemKind.UPDATE_NOT_SHOWN,
             f"Transaction {call.resource_id} was not changed: the published interface shows no update.",
@@ -149,12 +158,18 @@ class Transactions:
         """
         call.ignore_body()
         with self._store.writing() as connection:
+            if (earlier := find_reply(connection, call)) is not None:
+                return earlier
+            found = require_transaction(connection, call.resource_id)
+            if move is Move.RELEASE and found.amount == QUEUED:
+                move = Move.QUEUE
             at = timestamp(self._clock.read(connection))
             moved = carry_out(connection, call.resource_id, move, at=at, draw_id=self._draw_id)
             if moved is None:
-                state, before = _require(connection, call.resource_id).status, TRANSITIONS[move].before
-                sentence = f"Transaction {call.resource_id} is {state}; {move} is possible only from {before}."
+                before = TRANSITIONS[move].before
+                sentence = f"Transaction {found.id} is {found.status}; {move} is possible only from {before}."
                 raise ProblemError(ProblemKind.MOVE_REFUSED, sentence)
+            add_reply(connection, call, moved.document())
         return moved.document()
 
     def get_user(self, call: Call) -> JsonObject:
@@ -184,8 +199,9 @@ def _take_moments(requested: dict[str, Any], *, at: str) -> Mapping[Move, str]:
     return moments
 
 
-def _require(connection: sqlite3.Connection, transaction_id: str) -> Transaction:
-    transaction = find_transaction(connection, transaction_id)
+def require_transaction(connection: sqlite3.Connection, transaction_id: str) -> Transaction:
+    """Read a transaction, or the record of a magic id; 404 if there is none."""
+    transaction = find_transaction(connection, transaction_id) or find_magic(transaction_id)
     if transaction is None:
         raise no_record("transaction", transaction_id)
     return transaction

@@ -3,15 +3,22 @@
 import contextlib
 import http.client
 import json
+import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from e2e.script import Program
+
+from escrowctl.sandbox.ownership import ServedSandbox
+from escrowctl.sandbox.server import SandboxServer
+from escrowctl.sandbox.service import open_sandbox_alone
 
 SECONDS = 30
 BROKEN = Path(__file__).with_name("broken_server.py")
@@ -68,6 +75,30 @@ def serving(program: Program, folder: Path, *words: str, broken: str = "") -> It
     finally:
         process.kill()
         process.communicate()
+
+
+@contextlib.contextmanager
+def serving_here(home: Path, **settings: str) -> Iterator[ServedSandbox]:
+    """Serve the sandbox of a home from a thread of this process: `--sandbox` talks to it over sockets.
+
+    `settings` are variants by name.
+    """
+    sandbox = open_sandbox_alone(home / "state" / "sandbox", now=lambda: datetime.now(UTC))
+    sandbox.rehearsal.change({f"variant.{name}": value for name, value in settings.items()})
+    server = SandboxServer(sandbox.app, port=0, group=sandbox.store.group)
+    stopping = threading.Event()
+    thread = threading.Thread(target=server.run, args=(stopping.is_set,))
+    served = ServedSandbox(server.base_url, sandbox.key, sandbox.identity, os.getpid())
+    assert sandbox.claim is not None, "it was opened with one"
+    try:
+        with sandbox.claim.announced(served):
+            thread.start()
+            yield served
+            stopping.set()
+            thread.join()
+    finally:
+        server.close()
+        sandbox.close()
 
 
 _PIPES: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}

@@ -21,11 +21,11 @@ BODY = b'{"amount": 100.00, "currency": "USD"}'
 JSON = {"Content-Type": "application/json"}
 
 STATUSES = {
-    "POST /api/v1/transactions": "200 400 401 413 415 500 503",
+    "POST /api/v1/transactions": "200 400 401 402 413 415 422 429 500 503",
     "GET /api/v1/transactions": "200 400 401 413 500 503",
     "GET /api/v1/transactions/{id}": "200 400 401 404 405 413 500 503",
     "PUT /api/v1/transactions/{id}": "400 401 404 405 413 415 500 503",
-    "PUT /api/v1/transactions/{id}/release": "200 400 401 404 405 409 413 415 500 503",
+    "PUT /api/v1/transactions/{id}/release": "200 400 401 404 405 409 413 415 422 500 503",
     "GET /api/v1/users/{id}": "200 400 401 404 405 413 500 503",
     "POST /api/v1/webhooks": "201 400 401 413 415 500 503",
     "GET /api/v1/webhooks": "200 400 401 413 500 503",
@@ -170,19 +170,23 @@ def test_schema_of_a_problem_fixes_its_type_and_status(document: dict[str, Any])
         "BadRequestProblem": (400, "urn:escrowctl:sandbox:bad-request"),
         "UpdateNotShownProblem": (400, "urn:escrowctl:sandbox:update-not-shown"),
         "UnauthenticatedProblem": (401, "urn:escrowctl:sandbox:unauthenticated"),
+        "NoFundsProblem": (402, "urn:escrowctl:sandbox:no-funds"),
         "NotFoundProblem": (404, "urn:escrowctl:sandbox:not-found"),
         "NoSuchPathProblem": (404, "urn:escrowctl:sandbox:no-such-path"),
         "MethodNotAllowedProblem": (405, "urn:escrowctl:sandbox:method-not-allowed"),
         "MoveRefusedProblem": (409, "urn:escrowctl:sandbox:move-refused"),
         "TooLargeProblem": (413, "urn:escrowctl:sandbox:too-large"),
         "NotJsonTypeProblem": (415, "urn:escrowctl:sandbox:not-json-type"),
+        "KeyReusedProblem": (422, "urn:escrowctl:sandbox:key-reused"),
+        "ThrottledProblem": (429, "urn:escrowctl:sandbox:throttled"),
         "InternalProblem": (500, "urn:escrowctl:sandbox:internal"),
         "StoreBusyProblem": (503, "urn:escrowctl:sandbox:store-busy"),
     }
 
 
 @pytest.mark.parametrize(
-    ("status", "header"), [("401", "WWW-Authenticate"), ("405", "Allow"), ("503", "Retry-After"), ("404", None)]
+    ("status", "header"),
+    [("401", "WWW-Authenticate"), ("405", "Allow"), ("429", "Retry-After"), ("503", "Retry-After"), ("404", None)],
 )
 def test_document_lists_the_headers_of_a_refusal(document: dict[str, Any], status: str, header: str | None) -> None:
     headers = document["components"]["responses"][status]["headers"]

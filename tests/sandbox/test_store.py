@@ -18,6 +18,7 @@ import internals
 import pytest
 
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, ExitCode, Hint, Outcome
+from escrowctl.sandbox.schema import STEPS
 from escrowctl.sandbox.service import open_sandbox
 from escrowctl.sandbox.store import open_store
 
@@ -89,7 +90,7 @@ def test_store_is_durable_and_shared_by_its_settings(folder: Path, now: Now) -> 
         return internals.store_connection(store).execute(f"PRAGMA {name}").fetchone()[0]
 
     names = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout", "user_version")
-    assert [setting(name) for name in names] == ["truncate", 3, 1, 10_000, 3]
+    assert [setting(name) for name in names] == ["truncate", 3, 1, 10_000, len(STEPS)]
     tables = internals.store_connection(store).execute(
         "SELECT name, strict FROM pragma_table_list WHERE schema = 'main'"
     )
@@ -99,6 +100,9 @@ def test_store_is_durable_and_shared_by_its_settings(folder: Path, now: Now) -> 
         ("transactions", 1),
         ("ledger_entries", 1),
         ("webhook_endpoints", 1),
+        ("settings", 1),
+        ("seed", 1),
+        ("replies", 1),
         ("timers", 1),
         ("events", 1),
         ("deliveries", 1),
@@ -203,7 +207,7 @@ def test_store_of_a_newer_version_is_refused_and_unchanged(folder: Path, store_f
     error = refusal(folder, now)
 
     assert error.message.endswith(
-        ": a newer escrowctl created it (its format is 7, but this escrowctl reads formats up to 3)."
+        f": a newer escrowctl created it (its format is 7, but this escrowctl reads formats up to {len(STEPS)})."
     )
     assert store_file.read_bytes() == content
 

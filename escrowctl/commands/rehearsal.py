@@ -1,0 +1,185 @@
+"""`escrowctl sandbox set|magic|move|ledger`: what goes wrong in the sandbox, and what is in it."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from escrowctl.commands.sandbox import refuse_elsewhere
+from escrowctl.contract.json import JsonValue, as_json, encode
+from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command
+from escrowctl.output.view import Listing, View
+from escrowctl.session import Session, session_of
+
+if TYPE_CHECKING:
+    from escrowctl.client.http import Answer
+
+_ENTRY = ("entry", "transaction", "move", "account", "currency", "amount", "posted_at")
+_SUM = ("currency", "entries", "sum", "held", "sound")
+_MAGIC = ("kind", "value", "outcome")
+
+
+def set_values(
+    context: typer.Context,
+    values: Annotated[list[str] | None, typer.Argument(metavar="[NAME=VALUE...]", help="What to set.")] = None,
+    clear: Annotated[bool, typer.Option("--clear", help="First remove everything that is set.")] = False,
+) -> None:
+    """Set faults and variants of the sandbox, and show what is set.
+
+    fault.OPERATION=drop-reply, latency:2s, 429:5s, 500, bad-json, truncated or reset; with ,3x for
+    the next three requests, with ,20% for one in five; off removes it. The operations and the
+    variants: escrowctl help sandbox.
+
+    \b
+    Examples:
+      escrowctl sandbox set fault.create=drop-reply,1x
+      escrowctl sandbox set variant.fields=camel fault.release=latency:2s
+      escrowctl sandbox set --clear
+    """
+    session = session_of(context)
+    refuse_elsewhere(session)
+    from escrowctl.sandbox.settings import read_texts  # noqa: PLC0415 - for those who set
+
+    texts = read_texts(values or [])
+    found: JsonValue = None
+    if clear:
+        found = administer(session, "DELETE", "/sandbox/settings")
+    if texts:
+        found = administer(session, "PUT", "/sandbox/settings", as_json(texts))
+    if found is None:
+        raise bad_value("nothing to set: give NAME=VALUE, such as fault.create=drop-reply, or --clear.")
+    assert isinstance(found, dict), "the sandbox's own document"
+    views = tuple(View({name: value}, name, named={"name": name, "value": value}) for name, value in found.items())
+    session.console.show_listing(Listing(("name", "value"), views, document=found))
+
+
+def magic(context: typer.Context) -> None:
+    """List the amounts and ids with a fixed outcome in the sandbox.
+
+    \b
+    Examples:
+      escrowctl sandbox magic
+      escrowctl sandbox magic --json
+    """
+    session = session_of(context)
+    refuse_elsewhere(session)
+    from escrowctl.sandbox.magic import MAGIC_AMOUNTS, MAGIC_IDS  # noqa: PLC0415 - for those who ask
+
+    rows = [("amount", amount, outcome) for amount, outcome in MAGIC_AMOUNTS.items()]
+    rows += [("id", name, f"reads as {state}, 100 USD; cannot be moved") for name, state in MAGIC_IDS.items()]
+    found: list[dict[str, JsonValue]] = [dict(zip(_MAGIC, row, strict=True)) for row in rows]
+    views = tuple(View(one, str(one["value"]), named=one) for one in found)
+    session.console.show_listing(Listing(_MAGIC, views, keys=("kind", "value")))
+
+
+def move(
+    context: typer.Context,
+    transaction_id: Annotated[str, typer.Argument(metavar="ID", help="An escrow of the sandbox.")],
+    status: Annotated[
+        str, typer.Argument(metavar="STATUS", help="held, releasing, disputed, released, refunded or expired.")
+    ],
+) -> None:
+    """Move an escrow of the sandbox to another status.
+
+    Only moves that the states allow: held to any other; releasing to
+    released; disputed to held or refunded. The ledger moves with it; the journal does not know of it.
+
+    \b
+    Examples:
+      escrowctl sandbox move tx_7K2M9QHD disputed
+      escrowctl sandbox move tx_7K2M9QHD refunded --json
+    """
+    session = session_of(context)
+    refuse_elsewhere(session)
+    body = as_json({"id": transaction_id, "status": status})
+    found = administer(session, "POST", "/sandbox/moves", body)
+    assert isinstance(found, dict), "the sandbox's own document"
+    before, after = found["status_before"], found["status"]
+    session.show(View(found, transaction_id, found, line=f"{transaction_id}   {before} -> {after}", named=found))
+
+
+def ledger(
+    context: typer.Context,
+    check: Annotated[
+        bool, typer.Option("--check", help="Show the sums alone; 16 where one is not zero, or a record disagrees.")
+    ] = False,
+) -> None:
+    """Show the sandbox's ledger: its entries, and sums per currency.
+
+    Each move has two entries, which add up to zero. --check also compares the hold with the records.
+
+    \b
+    Examples:
+      escrowctl sandbox ledger
+      escrowctl sandbox ledger --check --json
+    """
+    session = session_of(context)
+    refuse_elsewhere(session)
+    found = administer(session, "GET", "/sandbox/ledger")
+    assert isinstance(found, dict), "the sandbox's own document"
+    sums = _rows(found["currencies"])
+    if check:
+        session.console.show_listing(Listing(_SUM, tuple(View(one, None, named=one) for one in sums)))
+        _require_sound(sums)
+        return
+    views = tuple(View(one, str(one["transaction"]), named=one) for one in _rows(found["entries"]))
+    session.console.show_listing(Listing(_ENTRY, views, document=found, keys=("entry", "account")))
+    for one in sums:
+        text = {name: encode(value) for name, value in one.items()}
+        count = f"{text['entries']} entries, sum {text['sum']}, held {text['held']}"
+        session.console.note("sum", f"{one['currency']}: {count}", word="ledger")
+
+
+def administer(session: Session, method: str, path: str, body: JsonValue = None) -> JsonValue:
+    """Make a call about the sandbox itself, in-process or to its server, and return the reply.
+
+    It is no write of the interface: no journal, no guard. Raises EscrowctlError by the status of a refusal, and
+    `ErrorCode.NO_CONNECTION` where the server is gone.
+    """
+    from escrowctl.client.http import SUCCESS, Evidence, Request, make_headers  # noqa: PLC0415 - for those who ask
+    from escrowctl.config.service import LIST_LIMIT  # noqa: PLC0415
+
+    session.options.sandbox = True
+    service = session.service._replace(api_prefix="")
+    content = encode(body).encode() if body is not None else None
+    headers = make_headers(service.key, request_id=session.runtime.new_uuid(), has_body=content is not None)
+    connection = session.opener(service)()
+    try:
+        exchange = connection.exchange(
+            Request(method, service.url(path), headers, content),
+            evidence=Evidence(),
+            seconds=service.read_timeout,
+            limit=LIST_LIMIT,
+        )
+    finally:
+        connection.close()
+    if exchange.answer is None:
+        raise EscrowctlError(ErrorCode.NO_CONNECTION, f"the sandbox did not reply: {exchange.fault}.")
+    if exchange.answer.status not in SUCCESS:
+        raise _refused(exchange.answer)
+    reply = exchange.answer.reply
+    return getattr(reply, "value", None)
+
+
+def _refused(answer: "Answer") -> EscrowctlError:
+    from escrowctl.client.problem import REFUSAL_CODES, describe_document  # noqa: PLC0415 - for refusals
+
+    why = describe_document(getattr(answer.reply, "value", None)) or str(answer.status)
+    code = REFUSAL_CODES.get(answer.status, ErrorCode.BAD_VALUE)
+    hint = command("tx list", "to see the escrows") if code is ErrorCode.NOT_FOUND else ()
+    return EscrowctlError(code, f"{why}.", hint=hint)
+
+
+def _rows(value: JsonValue) -> list[dict[str, JsonValue]]:
+    assert isinstance(value, list), "the sandbox's own document"
+    return [one for one in value if isinstance(one, dict)]
+
+
+def _require_sound(sums: list[dict[str, JsonValue]]) -> None:
+    wrong = [str(one["currency"]) for one in sums if one["sound"] is not True]
+    if wrong:
+        raise EscrowctlError(
+            ErrorCode.CHECK_FAILED,
+            f"the ledger does not add up in {', '.join(wrong)}: money was created or lost.",
+            hint=command("sandbox ledger", "to see the entries", bare=True),
+            facts={"currencies": wrong},
+        )

@@ -1,0 +1,101 @@
+"""Faults of a rehearsal, around the sandbox's application: what breaks the connection, and what breaks the reply.
+
+A WSGI application cannot close a connection. It raises ConnectionAbortedError where the connection is closed
+without a reply or in the middle of one, and ConnectionResetError where it is reset; a `LateAnswer` is ready
+later. The server does so with the socket, and the client's in-process transport ends as with a socket. What
+a request did is stored before, except for a reset and a 429.
+"""
+
+import errno
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from escrowctl.sandbox.bodies import ProblemKind
+from escrowctl.sandbox.rehearsal import Rehearsal
+from escrowctl.sandbox.settings import OPERATION_WORDS, Fault, FaultKind, Settings
+from escrowctl.sandbox.variants import ask, call_route, problem_answer, shape_answer
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+_STEP_SECONDS = 0.1
+
+
+class LateAnswer:
+    """The chunks of an answer that is ready after `seconds`.
+
+    Who iterates it waits, and gets an empty chunk now and then (PEP 3333: not ready yet). A server that has
+    other clients takes `chunks` and holds them back.
+    """
+
+    def __init__(self, chunks: Iterable[bytes], seconds: float, sleep: Callable[[float], None] = time.sleep) -> None:
+        self.chunks = chunks
+        self.seconds = seconds
+        self._sleep = sleep
+
+    def __iter__(self) -> Iterator[bytes]:
+        for _ in range(round(self.seconds / _STEP_SECONDS)):
+            self._sleep(_STEP_SECONDS)
+            yield b""
+        yield from self.chunks
+
+
+class Rehearsed:
+    """The application with what is set for a rehearsal; with nothing set, the application."""
+
+    def __init__(self, app: "WSGIApplication", rehearsal: Rehearsal) -> None:
+        self._app = app
+        self._rehearsal = rehearsal
+
+    def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+        """Answer one request; raises ConnectionAbortedError and ConnectionResetError as the module says."""
+        try:
+            settings = self._rehearsal.current()
+            if not any(settings):
+                return self._app(environ, start_response)
+            called, operation = call_route(environ, settings)
+            word = next((word for word, one in OPERATION_WORDS.items() if one is operation), "")
+            fault = self._rehearsal.take_fault(word)
+        except sqlite3.Error:
+            # The application meets the same store, and says so.
+            return self._app(environ, start_response)
+        return self._answer(called, start_response, settings, fault)
+
+    def _answer(
+        self, environ: "WSGIEnvironment", start_response: "StartResponse", settings: Settings, fault: Fault | None
+    ) -> Iterable[bytes]:
+        kind = fault.kind if fault is not None else None
+        if kind is FaultKind.RESET:
+            raise _lost(ConnectionResetError, errno.ECONNRESET)
+        if fault is not None and kind is FaultKind.THROTTLED:
+            answer = problem_answer(ProblemKind.THROTTLED, {"Retry-After": f"{fault.seconds:.0f}"})
+        else:
+            answer = ask(self._app, environ)
+        if kind is FaultKind.DROP_REPLY:
+            raise _lost(ConnectionAbortedError, errno.ECONNABORTED)
+        if kind is FaultKind.FAILED:
+            answer = problem_answer(ProblemKind.INTERNAL, {})
+        answer = shape_answer(answer, environ, settings)
+        chunks: Iterable[bytes] = [answer.body]
+        match kind:
+            case FaultKind.BAD_JSON:
+                answer = answer.with_body(b"{" + answer.body)
+                chunks = [answer.body]
+            case FaultKind.TRUNCATED:
+                chunks = _half(answer.body)
+            case FaultKind.LATENCY if fault is not None:
+                chunks = LateAnswer(chunks, fault.seconds)
+        start_response(answer.status, answer.headers)
+        return chunks
+
+
+def _half(body: bytes) -> Iterator[bytes]:
+    yield body[: len(body) // 2]
+    raise _lost(ConnectionAbortedError, errno.ECONNABORTED)
+
+
+def _lost(error: type[ConnectionError], number: int) -> ConnectionError:
+    return error(number, os.strerror(number))

@@ -1,0 +1,62 @@
+"""Amounts and ids with a fixed outcome: no setting is needed, and no record is changed by them.
+
+An amount counts as it is written: 4.29 does, 4.290 does not. Its digits are those of the HTTP status.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from escrowctl.sandbox.bodies import ProblemError, ProblemKind
+from escrowctl.sandbox.records import DEFAULT_PAYEE, DEFAULT_PAYER, State, Transaction
+
+UNANSWERED = "5.04"
+QUEUED = "2.02"
+
+
+class _Refusal(NamedTuple):
+    kind: ProblemKind
+    detail: str
+    retry_after: str | None = None
+
+
+_REFUSALS: Mapping[str, _Refusal] = MappingProxyType(
+    {
+        "4.02": _Refusal(ProblemKind.NO_FUNDS, "The amount 4.02 is refused in every sandbox."),
+        "4.29": _Refusal(ProblemKind.THROTTLED, "The amount 4.29 is throttled in every sandbox.", "1"),
+        "5.03": _Refusal(ProblemKind.STORE_BUSY, "The amount 5.03 is never created in a sandbox.", "1"),
+    }
+)
+
+MAGIC_AMOUNTS: Mapping[str, str] = MappingProxyType(
+    {
+        QUEUED: "created; its release is accepted, and releasing until: sandbox move ID released",
+        "4.02": "402: not created, the payer has too little money",
+        "4.29": "429 with Retry-After: 1, not created",
+        "5.03": "503, not created",
+        UNANSWERED: "created, but the connection is closed without a reply",
+    }
+)
+"""Amount of a create -> its outcome."""
+
+MAGIC_IDS: Mapping[str, State] = MappingProxyType(
+    {f"tx_{state.upper()}": state for state in (State.DISPUTED, State.REFUNDED, State.RELEASED)}
+)
+"""Id -> the state in which reading it finds 100 USD; it is in no list and no ledger, and cannot be moved."""
+
+_LONG_AGO = "2026-01-01T00:00:00.000Z"
+
+
+def refuse_amount(amount: str) -> None:
+    """Raise the problem that the amount of a create stands for, if any."""
+    if refusal := _REFUSALS.get(amount):
+        headers = {"Retry-After": refusal.retry_after} if refusal.retry_after else {}
+        raise ProblemError(refusal.kind, refusal.detail, headers=headers)
+
+
+def find_magic(transaction_id: str) -> Transaction | None:
+    """Return the record of a magic id, or None."""
+    state = MAGIC_IDS.get(transaction_id)
+    if state is None:
+        return None
+    return Transaction(transaction_id, state, "100", "USD", DEFAULT_PAYER, DEFAULT_PAYEE, {}, _LONG_AGO, _LONG_AGO)

@@ -1,0 +1,178 @@
+"""Variants of what the interface leaves open: the same service, as another one might look on the wire.
+
+Each variant changes paths, statuses and bodies around the application, which knows nothing of it. The OpenAPI
+document describes the sandbox without variants.
+"""
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+from escrowctl.contract.operations import (
+    CREATE_TRANSACTION,
+    DEFAULT_API_PREFIX,
+    OPERATIONS,
+    RELEASE_TRANSACTION,
+    Operation,
+)
+from escrowctl.sandbox.bodies import (
+    PROBLEM_TYPE,
+    JsonObject,
+    JsonValue,
+    ProblemError,
+    ProblemKind,
+    read_stored,
+    write_json,
+)
+from escrowctl.sandbox.http import RECOGNISED_KEY
+from escrowctl.sandbox.settings import Settings
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIApplication, WSGIEnvironment
+
+_JSON_TYPE = "application/json"
+_OPERATION = "escrowctl.operation"
+_NOWHERE = "/-"
+
+_CAMEL: Mapping[str, str] = MappingProxyType(
+    {"created_at": "createdAt", "updated_at": "updatedAt", "has_more": "hasMore"}
+)
+_FOREIGN: Mapping[str, str] = MappingProxyType(
+    {
+        "id": "escrowNo",
+        "status": "escrowState",
+        "created_at": "openedOn",
+        "updated_at": "changedOn",
+        "data": "escrows",
+        "has_more": "more",
+    }
+)
+_PHRASES: Mapping[int, str] = MappingProxyType({429: "Too Many Requests", 500: "Internal Server Error"})
+
+
+class Answer(NamedTuple):
+    """One complete answer: the status line without the version, the headers, the body."""
+
+    status: str
+    headers: list[tuple[str, str]]
+    body: bytes
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the request was carried out."""
+        return self.status.startswith("2")
+
+    def with_body(self, body: bytes, *, content_type: str | None = None) -> "Answer":
+        """Return it with another body, its length and its type."""
+        replaced = {"content-length"} | ({"content-type"} if content_type else set())
+        headers = [one for one in self.headers if one[0].lower() not in replaced]
+        headers += [("Content-Type", content_type)] if content_type else []
+        return Answer(self.status, [*headers, ("Content-Length", str(len(body)))], body)
+
+
+def ask(app: "WSGIApplication", environ: "WSGIEnvironment") -> Answer:
+    """Call an application, and return its complete answer."""
+    started: list[tuple[str, list[tuple[str, str]]]] = []
+
+    def start(status: str, headers: list[tuple[str, str]], _error: object = None) -> object:
+        started.append((status, headers))
+        return lambda _chunk: None
+
+    body = b"".join(app(environ, start))  # type: ignore[arg-type] # the sandbox calls nothing with the result
+    return Answer(*started[-1], body)
+
+
+def call_route(environ: "WSGIEnvironment", settings: Settings) -> "tuple[WSGIEnvironment, Operation | None]":
+    """Return the request under the sandbox's own prefix, and the operation that it asks for."""
+    path, prefix = environ["PATH_INFO"], settings.variant("prefix")
+    if path.startswith(f"{prefix}/"):
+        path = DEFAULT_API_PREFIX + path.removeprefix(prefix)
+    elif path.startswith(f"{DEFAULT_API_PREFIX}/"):
+        path = _NOWHERE + path
+    operation = _operation_of(environ["REQUEST_METHOD"], path.removeprefix(DEFAULT_API_PREFIX))
+    key = environ.get("HTTP_IDEMPOTENCY_KEY", "") if settings.variant("idempotent") == "on" else ""
+    return {**environ, "PATH_INFO": path, _OPERATION: operation, RECOGNISED_KEY: key}, operation
+
+
+def problem_answer(kind: ProblemKind, headers: Mapping[str, str]) -> Answer:
+    """Return the answer of a fault, as a problem of the sandbox."""
+    detail = "This reply is a fault that was set for a rehearsal."
+    document = ProblemError(kind, detail).document(request_id="rehearsal")
+    answer = Answer(f"{kind.status} {_PHRASES[kind.status]}", list(headers.items()), b"")
+    return answer.with_body(write_json(document).encode(), content_type=PROBLEM_TYPE)
+
+
+def shape_answer(answer: Answer, environ: "WSGIEnvironment", settings: Settings) -> Answer:
+    """Return an answer of the interface as the variants have it; what is not of the interface stays."""
+    operation: Operation | None = environ[_OPERATION]
+    if operation is None:
+        return answer
+    if not answer.is_success:
+        return _shape_error(answer, settings.variant("errors"))
+    if operation is RELEASE_TRANSACTION and settings.variant("release") == "empty":
+        return Answer("204 No Content", [one for one in answer.headers if not one[0].startswith("Content-")], b"")
+    if operation is CREATE_TRANSACTION and settings.variant("created") == "201":
+        answer = answer._replace(status="201 Created")
+    return _shape_fields(answer, operation, settings.variant("fields"))
+
+
+def _operation_of(method: str, path: str) -> Operation | None:
+    return next(
+        (
+            operation
+            for operation in OPERATIONS
+            if operation.method == method and re.fullmatch(operation.path.replace("{id}", "[^/]+"), path)
+        ),
+        None,
+    )
+
+
+def _shape_error(answer: Answer, shape: str) -> Answer:
+    document = read_stored(answer.body.decode())
+    kind, detail = str(document["type"]).rpartition(":")[2], document["detail"]
+    match shape:
+        case "object":
+            body = write_json({"error": {"code": kind, "message": detail}})
+        case "message":
+            body = write_json({"message": detail})
+        case "text":
+            return answer.with_body(f"{detail}\n".encode(), content_type="text/plain; charset=utf-8")
+        case _:
+            return answer
+    return answer.with_body(body.encode(), content_type=_JSON_TYPE)
+
+
+def _shape_fields(answer: Answer, operation: Operation, shape: str) -> Answer:
+    if shape == "plain":
+        return answer
+    document = read_stored(answer.body.decode())
+    shaped: JsonValue
+    match shape:
+        case "camel":
+            shaped = _rename(document, {**_CAMEL, "id": f"{operation.noun}Id"})
+        case "foreign" if operation.noun == "transaction":
+            shaped = _join_amount(_rename(document, _FOREIGN))
+        case "envelope" if "data" not in document:
+            shaped = {"data": document, "meta": {"version": "1"}}
+        case _:
+            return answer
+    return answer.with_body(write_json(shaped).encode())
+
+
+def _rename(document: JsonObject, names: Mapping[str, str]) -> JsonObject:
+    """Return an object, or each record of a list, with other names."""
+    return {
+        names.get(name, name): [_rename(one, names) if isinstance(one, Mapping) else one for one in value]
+        if name == "data" and isinstance(value, list)
+        else value
+        for name, value in document.items()
+    }
+
+
+def _join_amount(document: JsonObject) -> JsonObject:
+    """Return a foreign record, or each of a list, with amount and currency in an object of their own."""
+    if isinstance(records := document.get("escrows"), list):
+        return {**document, "escrows": [_join_amount(one) if isinstance(one, Mapping) else one for one in records]}
+    rest = {name: value for name, value in document.items() if name not in ("amount", "currency")}
+    return {**rest, "value": {"amt": document["amount"], "ccy": document["currency"]}}

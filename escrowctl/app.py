@@ -37,7 +37,10 @@ NOUNS: dict[str, tuple[str, dict[str, str]]] = {
         },
     ),
     "user": ("Look users up.", {"get": "read.get_users"}),
-    "webhook": ("Register and list webhook endpoints.", {"create": "webhook.create", "list": "webhook.list_webhooks"}),
+    "webhook": (
+        "Register and list webhook endpoints.",
+        {"create": "webhook.endpoints.create", "list": "webhook.endpoints.list_webhooks"},
+    ),
     "batch": (
         "Send files of creates and releases, and resume them.",
         {

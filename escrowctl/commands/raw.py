@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from escrowctl.commands.tx.once_only import write_each
 from escrowctl.commands.tx.update import update_one
-from escrowctl.commands.webhook import register
+from escrowctl.commands.webhook.endpoints import register
 from escrowctl.commands.writing import check_currency, confirm_repetition, note_replayed, read_data, rehearse
 from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.contract.money import check_minor_digits, parse_amount

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _MAX_PORT = 65_535
 _DEFAULT_PORT = 4650
 _MAX_SEED = 999_999_999
+_READY_KEYS = frozenset({"base_url", "api_prefix", "key", "openapi", "pid"})
 
 
 def serve(
@@ -55,27 +56,28 @@ def serve(
     if not 0 <= port <= _MAX_PORT:
         raise bad_value(f"--port {port} is out of range: 0 to {_MAX_PORT}.")
     allowed = [_read_range(text) for text in allow_cidr or ()]
-    from escrowctl.sandbox import server as serving  # noqa: PLC0415 - for those who serve
+    from escrowctl.ready_file import announced_in, refuse_other_file  # noqa: PLC0415 - for those who serve
     from escrowctl.sandbox.ownership import ServedSandbox  # noqa: PLC0415
+    from escrowctl.sandbox.server import SandboxServer  # noqa: PLC0415
     from escrowctl.sandbox.service import open_sandbox_alone  # noqa: PLC0415
     from escrowctl.sandbox.settings import read_texts  # noqa: PLC0415
 
     texts = read_texts(settings or [])
     if ready_file is not None:
         ready_file = ready_file.absolute()
-        serving.refuse_other_file(ready_file)
+        refuse_other_file(ready_file, keys=_READY_KEYS)
     with session.signals.held(), contextlib.ExitStack() as ending:
         sandbox = open_sandbox_alone(session.sandbox_folder, now=session.runtime.now, allowed=allowed)
         ending.callback(sandbox.close)
         sandbox.rehearsal.change(texts)
-        server = serving.SandboxServer(sandbox.app, port=port, group=sandbox.store.group)
+        server = SandboxServer(sandbox.app, port=port, group=sandbox.store.group)
         ending.callback(server.close)
         served = ServedSandbox(server.base_url, sandbox.key, sandbox.identity, os.getpid())
         assert sandbox.claim is not None, "it was opened with one"
         ending.enter_context(sandbox.claim.announced(served))
         document = _served_document(served)
         if ready_file is not None:
-            ending.enter_context(serving.ready_file(ready_file, encode(document) + "\n"))
+            ending.enter_context(announced_in(ready_file, encode(document) + "\n"))
         _show_served(session, served, document)
         with sandbox.delivering():
             interrupted = _run(session, server)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from escrowctl.errors import ErrorCode, EscrowctlError, command, not_sent
-from escrowctl.files import PRIVATE, NotRegularError, make_file, make_folder, open_regular, replace_file
+from escrowctl.files import PRIVATE, NotRegularError, make_file, make_folder, open_regular
 
 LOCK_NAME = "sandbox.lock"
 DELIVERY_LOCK_NAME = "deliveries.lock"
@@ -200,17 +200,6 @@ def private_file(path: Path) -> None:
         _require_private(path, mode=PRIVATE)
     except OSError as error:
         raise unusable(path, error.strerror or "it cannot be opened") from error
-
-
-def write_private(path: Path, text: str) -> None:
-    """Write a file, 0600, and put it in the place of an older one in one step.
-
-    Raises `ErrorCode.STATE_UNUSABLE` if that fails.
-    """
-    try:
-        replace_file(path, text.encode())
-    except OSError as error:
-        raise unusable(path, error.strerror or "it cannot be written", hint=()) from error
 
 
 def _require_private(path: Path, *, mode: int) -> None:

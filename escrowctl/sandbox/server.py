@@ -1,4 +1,4 @@
-"""The sandbox over real HTTP: waitress on loopback, its connection limits, and the ready file.
+"""The sandbox over real HTTP: waitress on loopback, and its connection limits.
 
 waitress reads and writes the sockets; requests that have arrived are answered in this thread, one
 after the other, and sent after the one commit that contains them all.
@@ -7,8 +7,6 @@ A page in a browser can reach loopback under its own host name (DNS rebinding, C
 similar), so the Host header must be a name of this machine.
 """
 
-import contextlib
-import json
 import logging
 import os
 import socket
@@ -16,29 +14,24 @@ import sqlite3
 import struct
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from waitress import wasyncore
 from waitress.server import create_server
 
-from escrowctl.errors import ErrorCode, bad_value, not_sent
-from escrowctl.files import read_regular
+from escrowctl.errors import ErrorCode, not_sent
 from escrowctl.sandbox.bodies import PROBLEM_TYPE, write_json
 from escrowctl.sandbox.faults import LateAnswer
 from escrowctl.sandbox.http import MAX_BODY_BYTES
-from escrowctl.sandbox.ownership import write_private
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 HOST = "127.0.0.1"
-READY_KEYS = frozenset({"base_url", "api_prefix", "key", "openapi", "pid"})
 
 _HOST_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
-_MAX_READY_BYTES = 4096
 _POLL_SECONDS = 0.2
 _SHUTDOWN_SECONDS = 5.0
 _MAX_CONNECTIONS = 200
@@ -216,43 +209,6 @@ class _ConnectionLimits:
         activity = channel.request if channel.request is not None else "answer" if answering else None
         before, since = self._since.get(channel, (None, now))
         return activity, since if before is activity else now
-
-
-def refuse_other_file(path: Path) -> None:
-    """Raise `ErrorCode.BAD_VALUE` where something other than an older ready file exists at the path."""
-    if os.path.lexists(path) and not _is_ready_file(_read(path)):
-        raise bad_value(f"--ready-file {path} exists and is not a ready file of escrowctl: name another file.")
-
-
-@contextlib.contextmanager
-def ready_file(path: Path, text: str) -> Iterator[None]:
-    """Write the file for the length of the block; delete it only if its content has not changed.
-
-    Raises `ErrorCode.STATE_UNUSABLE` if it cannot be written.
-    """
-    write_private(path, text)
-    try:
-        yield
-    finally:
-        if _read(path) == text.encode():
-            with contextlib.suppress(OSError):
-                path.unlink()
-
-
-def _read(path: Path) -> bytes:
-    """Return the content of a file; empty for a link, for anything unreadable and for anything large."""
-    try:
-        return read_regular(path, limit=_MAX_READY_BYTES, follow=False)[0]
-    except OSError:
-        return b""
-
-
-def _is_ready_file(content: bytes) -> bool:
-    try:
-        document = json.loads(content)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(document, dict) and document.keys() == READY_KEYS
 
 
 def _listen(port: int) -> socket.socket:

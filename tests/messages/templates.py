@@ -157,6 +157,7 @@ NOT_PRINTED = {
     ("journal/*", "the export "): "needs a copied journal that went on",
     ("sandbox/*", ""): _SERVED,
     ("commands/playing.py", "the step reported"): "needs a scenario that fails late; tests/sandbox/test_scenarios.py",
+    ("ready_file.py", ""): _SERVED,
     ("runtime.py", "this terminal would show"): "needs a terminal that cannot hide its echo",
     ("writes/create.py", "journal show {name}"): "needs a create settled without an id",
     ("batch/run.py", "another process works on"): "needs a row whose entry is taken over while it is sent",

@@ -1,0 +1,54 @@
+"""The file by which a server of escrowctl tells other programs that it can be called, and where."""
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from escrowctl.errors import ErrorCode, bad_value, not_sent
+from escrowctl.files import read_regular, replace_file
+
+_MAX_BYTES = 4096
+
+
+def refuse_other_file(path: Path, *, keys: frozenset[str]) -> None:
+    """Raise `ErrorCode.BAD_VALUE` where something other than an older ready file, an object with these keys, exists."""
+    if os.path.lexists(path) and not _is_ready_file(_read(path), keys):
+        raise bad_value(f"--ready-file {path} exists and is not a ready file of escrowctl: name another file.")
+
+
+@contextlib.contextmanager
+def announced_in(path: Path, text: str) -> Iterator[None]:
+    """Write the file, 0600, for the length of the block; delete it only if its content has not changed.
+
+    Raises `ErrorCode.STATE_UNUSABLE` if it cannot be written.
+    """
+    try:
+        replace_file(path, text.encode())
+    except OSError as error:
+        raise not_sent(
+            ErrorCode.STATE_UNUSABLE, f"the ready file {path} cannot be written: {error.strerror or error}."
+        ) from error
+    try:
+        yield
+    finally:
+        if _read(path) == text.encode():
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+def _read(path: Path) -> bytes:
+    """Return the content of a file; empty for a link, for anything unreadable and for anything large."""
+    try:
+        return read_regular(path, limit=_MAX_BYTES, follow=False)[0]
+    except OSError:
+        return b""
+
+
+def _is_ready_file(content: bytes, keys: frozenset[str]) -> bool:
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(document, dict) and document.keys() == keys

@@ -46,11 +46,11 @@ _escrowctl() {
       -p | --profile) skip=profile ;;
       --profile=*) scope=${word#*=} ;;
       --sandbox) scope=@sandbox ;;
-      --profile | -p | --base-url | --config | --timeout | --fields | --color | --amount | --currency | --reference | --reason | --data | --idempotency-key | --allow-duplicate | --expect-amount | --expect-currency | --deadline | --limit | --status | --since | --over | --for | --fail-on | --interval | --url | --event | --expect-count | --expect-total | --run-key | --concurrency | --rps | --results | --state | --operation | --until | --id | --mode | --api-prefix | --port | --ready-file | --set | --allow-cidr | --seed | --tx) skip=value ;;
+      --profile | -p | --base-url | --config | --timeout | --fields | --color | --amount | --currency | --reference | --reason | --data | --idempotency-key | --allow-duplicate | --expect-amount | --expect-currency | --deadline | --limit | --status | --since | --over | --for | --fail-on | --interval | --url | --event | --port | --forward-to | --secret-file | --ready-file | --header | -H | --tolerance | --expect-count | --expect-total | --run-key | --concurrency | --rps | --results | --state | --operation | --until | --id | --mode | --api-prefix | --set | --allow-cidr | --seed | --tx) skip=value ;;
       -*) ;;
       *)
         case "${path:+$path }$word" in
-          'tx' | 'tx create' | 'tx get' | 'tx release' | 'tx list' | 'tx update' | 'tx wait' | 'tx watch' | 'user' | 'user get' | 'webhook' | 'webhook create' | 'webhook list' | 'batch' | 'batch create' | 'batch release' | 'batch resume' | 'batch list' | 'batch show' | 'batch rejects' | 'batch drop' | 'journal' | 'journal list' | 'journal show' | 'journal resolve' | 'journal totals' | 'journal verify' | 'journal init' | 'journal export' | 'journal import' | 'auth' | 'auth login' | 'auth logout' | 'auth status' | 'auth switch' | 'config' | 'config path' | 'config list' | 'config get' | 'config set' | 'config unset' | 'sandbox' | 'sandbox serve' | 'sandbox status' | 'sandbox reset' | 'sandbox set' | 'sandbox magic' | 'sandbox move' | 'sandbox ledger' | 'sandbox play' | 'sandbox clock' | 'sandbox trigger' | 'sandbox deliveries' | 'sandbox webhook' | 'api' | 'doctor' | 'completion' | 'completion bash' | 'completion zsh' | 'completion fish' | 'completion install' | 'help' | 'version') path="${path:+$path }$word" ;;
+          'tx' | 'tx create' | 'tx get' | 'tx release' | 'tx list' | 'tx update' | 'tx wait' | 'tx watch' | 'user' | 'user get' | 'webhook' | 'webhook create' | 'webhook list' | 'webhook listen' | 'webhook verify' | 'webhook replay' | 'batch' | 'batch create' | 'batch release' | 'batch resume' | 'batch list' | 'batch show' | 'batch rejects' | 'batch drop' | 'journal' | 'journal list' | 'journal show' | 'journal resolve' | 'journal totals' | 'journal verify' | 'journal init' | 'journal export' | 'journal import' | 'auth' | 'auth login' | 'auth logout' | 'auth status' | 'auth switch' | 'config' | 'config path' | 'config list' | 'config get' | 'config set' | 'config unset' | 'sandbox' | 'sandbox serve' | 'sandbox status' | 'sandbox reset' | 'sandbox set' | 'sandbox magic' | 'sandbox move' | 'sandbox ledger' | 'sandbox play' | 'sandbox clock' | 'sandbox trigger' | 'sandbox deliveries' | 'sandbox webhook' | 'api' | 'doctor' | 'completion' | 'completion bash' | 'completion zsh' | 'completion fish' | 'completion install' | 'help' | 'version') path="${path:+$path }$word" ;;
         esac
         ;;
     esac
@@ -91,6 +91,12 @@ _escrowctl() {
     --interval)  ;;
     --url)  ;;
     --event) _escrowctl_offer 'transaction.created transaction.updated transaction.released transaction.expired' ;;
+    --port)  ;;
+    --forward-to)  ;;
+    --secret-file) compopt -o default 2>/dev/null ;;
+    --ready-file) compopt -o default 2>/dev/null ;;
+    --header | -H)  ;;
+    --tolerance)  ;;
     --expect-count)  ;;
     --expect-total)  ;;
     --run-key)  ;;
@@ -103,8 +109,6 @@ _escrowctl() {
     --id)  ;;
     --mode) _escrowctl_offer 'test live' ;;
     --api-prefix)  ;;
-    --port)  ;;
-    --ready-file) compopt -o default 2>/dev/null ;;
     --set)  ;;
     --allow-cidr)  ;;
     --seed)  ;;
@@ -188,7 +192,7 @@ _escrowctl() {
           if [[ $cur == -* && -z $only ]]; then
             _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           else
-            _escrowctl_offer 'create list'
+            _escrowctl_offer 'create list listen verify replay'
           fi
           ;;
         'webhook create')
@@ -199,6 +203,21 @@ _escrowctl() {
         'webhook list')
           if [[ $cur == -* && -z $only ]]; then
             _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          fi
+          ;;
+        'webhook listen')
+          if [[ $cur == -* && -z $only ]]; then
+            _escrowctl_offer '--port --forward-to --unverified --register --url --yes -y --secret-file --print-secret --ready-file --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          fi
+          ;;
+        'webhook verify')
+          if [[ $cur == -* && -z $only ]]; then
+            _escrowctl_offer '--header -H --event --tolerance --secret-file --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          fi
+          ;;
+        'webhook replay')
+          if [[ $cur == -* && -z $only ]]; then
+            _escrowctl_offer '--forward-to --since --failed --duplicate --sign --unverified --secret-file --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           fi
           ;;
         'batch')
@@ -358,21 +377,21 @@ _escrowctl() {
           if [[ $cur == -* && -z $only ]]; then
             _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           else
-            _escrowctl_offer 'default_profile base_url mode api_prefix api_key_file read_only timeout status.released status.pending status.failed reply.id reply.status reply.amount reply.currency webhook.url_field webhook.events_field reference_field currencies idempotency retry_throttled account service_id journal_id profile ca_bundle proxy'
+            _escrowctl_offer 'default_profile base_url mode api_prefix api_key_file read_only timeout status.released status.pending status.failed reply.id reply.status reply.amount reply.currency webhook.url_field webhook.events_field webhook.scheme webhook.signature_header reference_field currencies idempotency retry_throttled account service_id journal_id profile ca_bundle proxy'
           fi
           ;;
         'config set')
           if [[ $cur == -* && -z $only ]]; then
             _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           else
-            _escrowctl_offer 'default_profile base_url mode api_prefix api_key_file read_only timeout status.released status.pending status.failed reply.id reply.status reply.amount reply.currency webhook.url_field webhook.events_field reference_field currencies idempotency retry_throttled account service_id journal_id'
+            _escrowctl_offer 'default_profile base_url mode api_prefix api_key_file read_only timeout status.released status.pending status.failed reply.id reply.status reply.amount reply.currency webhook.url_field webhook.events_field webhook.scheme webhook.signature_header reference_field currencies idempotency retry_throttled account service_id journal_id'
           fi
           ;;
         'config unset')
           if [[ $cur == -* && -z $only ]]; then
             _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           else
-            _escrowctl_offer 'default_profile base_url mode api_prefix api_key_file read_only timeout status.released status.pending status.failed reply.id reply.status reply.amount reply.currency webhook.url_field webhook.events_field reference_field currencies idempotency retry_throttled account service_id journal_id'
+            _escrowctl_offer 'default_profile base_url mode api_prefix api_key_file read_only timeout status.released status.pending status.failed reply.id reply.status reply.amount reply.currency webhook.url_field webhook.events_field webhook.scheme webhook.signature_header reference_field currencies idempotency retry_throttled account service_id journal_id'
           fi
           ;;
         'sandbox')
@@ -487,7 +506,7 @@ _escrowctl() {
           if [[ $cur == -* && -z $only ]]; then
             _escrowctl_offer '--profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           else
-            _escrowctl_offer 'tx user webhook batch journal auth config sandbox api doctor completion help version options settings environment output exit-codes money-safety contract'
+            _escrowctl_offer 'tx user webhook batch journal auth config sandbox api doctor completion help version options settings environment output exit-codes money-safety webhooks contract'
           fi
           ;;
         'version')

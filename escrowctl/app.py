@@ -38,8 +38,14 @@ NOUNS: dict[str, tuple[str, dict[str, str]]] = {
     ),
     "user": ("Look users up.", {"get": "read.get_users"}),
     "webhook": (
-        "Register and list webhook endpoints.",
-        {"create": "webhook.endpoints.create", "list": "webhook.endpoints.list_webhooks"},
+        "Register endpoints; receive, check and repeat events.",
+        {
+            "create": "webhook.endpoints.create",
+            "list": "webhook.endpoints.list_webhooks",
+            "listen": "webhook.listen.listen",
+            "verify": "webhook.verify.verify",
+            "replay": "webhook.replay.replay",
+        },
     ),
     "batch": (
         "Send files of creates and releases, and resume them.",
@@ -121,7 +127,7 @@ _LISTED_LAST = frozenset({"completion", "help", "version"})
 """The commands about the program itself; before them, commands are listed in the order of use."""
 
 LOCAL = (
-    *("help", "version", "config", "completion", "sandbox", "auth switch", "auth logout"),
+    *("help", "version", "config", "completion", "sandbox", "auth switch", "auth logout", "webhook verify"),
     *("batch list", "batch show", "batch rejects", "batch drop"),
     *(f"journal {verb}" for verb in NOUNS["journal"][1] if verb != "resolve"),
 )
@@ -220,11 +226,10 @@ def list_words() -> frozenset[str]:
     return frozenset(flags | {word for node in nodes for word in node.path})
 
 
-def run(argv: Sequence[str], session: Session) -> None:
-    """Parse the line and run its command.
+def run(argv: Sequence[str], session: Session) -> int:
+    """Parse the line, run its command, and return the code that a signal ends it with on purpose, else `OK`.
 
-    Raises EscrowctlError (exit 2) for what cannot be parsed, KeyboardInterrupt where a command that
-    Ctrl-C ends on purpose returned `INTERRUPTED`, and what the command raises.
+    Raises EscrowctlError (exit 2) for what cannot be parsed, and what the command raises.
     """
     tree = make_tree()
     # Where _ESCROWCTL_COMPLETE is set, Typer would print its completion instead. No variable has this name.
@@ -235,8 +240,7 @@ def run(argv: Sequence[str], session: Session) -> None:
         )
     except typer.TyperException as error:
         raise _as_expected(error, argv, session.program) from error
-    if ended == ExitCode.INTERRUPTED:
-        raise KeyboardInterrupt
+    return ended if isinstance(ended, int) else ExitCode.OK
 
 
 def _no_such_command(group: list[str], words: list[str]) -> EscrowctlError:

@@ -49,7 +49,7 @@ class ExitCode(IntEnum):
     NO_ANSWER = 11, "no connection, and nothing was sent"
     UNKNOWN = 12, "the outcome of a write, sent now or earlier, is unknown; or its result could not be printed"
     WAIT_EXPIRED = 13, "a deadline passed; a release with --wait was accepted but not confirmed: do not repeat it"
-    SIGNATURE = 14, "reserved: no command ends with it yet"
+    SIGNATURE = 14, "invalid signature, or an event was not forwarded"
     PARTIAL = 15, "several items: some failed, none unknown"
     CHECK_FAILED = 16, "a check failed; or a write was accepted, but not with the expected result: do not repeat it"
     LOCAL_STATE = 17, "local state unusable (journal, sandbox store, output); nothing was sent"
@@ -108,6 +108,8 @@ class ErrorCode(StrEnum):
     ID_UNKNOWN = "id_unknown", ExitCode.UNKNOWN
     RESULT_NOT_PRINTED = "result_not_printed", ExitCode.UNKNOWN
     WAIT_EXPIRED = "wait_expired", ExitCode.WAIT_EXPIRED
+    BAD_SIGNATURE = "bad_signature", ExitCode.SIGNATURE
+    NOT_FORWARDED = "not_forwarded", ExitCode.SIGNATURE
     SOME_UNKNOWN = "some_unknown", ExitCode.UNKNOWN
     SOME_FAILED = "some_failed", ExitCode.PARTIAL
     CHECK_FAILED = "check_failed", ExitCode.CHECK_FAILED

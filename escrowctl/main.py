@@ -72,7 +72,7 @@ def _dispatch(words: "Sequence[str]", session: "Session") -> int:
         _look_at_keys(session)
         from escrowctl.app import run
 
-        run(words, session)
+        code = run(words, session)
         # All is done and reported: a later signal has nothing left to end.
         session.signals.hold()
         _note_defects(session)
@@ -90,7 +90,7 @@ def _dispatch(words: "Sequence[str]", session: "Session") -> int:
         return ExitCode.OK
     except Exception as error:
         return _report_defect(session, error)
-    return _print_version(as_json=session.options.json) if session.options.version else ExitCode.OK
+    return _print_version(as_json=session.options.json) if session.options.version else code
 
 
 def _look_at_keys(session: "Session") -> None:

@@ -29,6 +29,7 @@ COLOR_CHOICES = ("auto", "always", "never")
 FIELD_NAMES = (
     *("id", "status", "amount", "currency", "created", "url", "events", "status_before", "status_after", "verified"),
     *("entry", "sent", "operation", "state", "reference", "profile", "released", "at"),
+    *("type", "resource", "forward"),
     *("batch", "verb", "source", "rows", "outcome", "done", "failed", "unknown", "not_sent"),
 )
 """What `--fields` may name: the located fields of records, and the columns of the journal and of batches."""

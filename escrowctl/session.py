@@ -292,9 +292,9 @@ class Session:
             deliver()
 
     def close(self) -> None:
-        """Close what was opened."""
+        """Close what was opened; what is used afterwards is opened again."""
         for name in ("_connection", "journal", "journal_to_read", "_sandbox", "console"):
-            opened = self.__dict__.get(name)
+            opened = self.__dict__.pop(name, None)
             if opened is not None and hasattr(opened, "close"):
                 opened.close()
 

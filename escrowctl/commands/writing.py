@@ -83,7 +83,15 @@ def read_data(value: str | None, stdin: TextIO) -> dict[str, JsonValue]:
 def _read_source(value: str, stdin: TextIO) -> bytes:
     if not value.startswith("@"):
         return value.encode("utf-8", "surrogateescape")
-    if value == "@-":
+    return read_input(value[1:], stdin, before="--data @")
+
+
+def read_input(place: str, stdin: TextIO, *, before: str = "") -> bytes:
+    """Return the bytes of a file, or of `stdin` where the place is `-`; `before` is what is typed in front of it.
+
+    Raises EscrowctlError `ErrorCode.BAD_VALUE` for what cannot be read, and for more than 16 MiB.
+    """
+    if place == "-":
         buffer = getattr(stdin, "buffer", None)
         read = (
             stdin.read(_MAX_DATA + 1).encode("utf-8", "surrogateescape")
@@ -91,16 +99,18 @@ def _read_source(value: str, stdin: TextIO) -> bytes:
             else buffer.read(_MAX_DATA + 1)
         )
         if len(read) > _MAX_DATA:
-            raise bad_value(f"--data @-: standard input is larger than {_MAX_DATA} bytes.")
+            raise bad_value(f"{before}-: standard input is larger than {_MAX_DATA} bytes.")
         return read
     try:
-        return read_regular(Path(value[1:]), limit=_MAX_DATA)[0]
+        return read_regular(Path(place), limit=_MAX_DATA)[0]
     except NotRegularError as error:
-        raise bad_value(f"--data {value} {error.strerror}: write @FILE, or @- for standard input.") from error
+        mark = before[-1:]
+        advice = f"write {mark}FILE, or {mark}- for standard input"
+        raise bad_value(f"{before}{place} {error.strerror}: {advice}.") from error
     except TooLargeError as error:
-        raise bad_value(f"--data {value} {error.strerror}.") from error
+        raise bad_value(f"{before}{place} {error.strerror}.") from error
     except OSError as error:
-        raise bad_value(f"--data {value}: {error.strerror or error}.") from error
+        raise bad_value(f"{before}{place}: {error.strerror or error}.") from error
 
 
 def _place(body: bytes, defect: Defect) -> str:

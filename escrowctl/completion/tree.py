@@ -26,7 +26,7 @@ _CHOICES = {
     "--expect-currency": tuple(sorted(MINOR_DIGITS)),
     "--mode": ("test", "live"),
 }
-_FILES = frozenset({"--config", "--ready-file", "--results"})
+_FILES = frozenset({"--config", "--ready-file", "--results", "--secret-file"})
 _CACHED_VALUES = {"--profile": "profile", "--allow-duplicate": "entry", "--tx": "transaction"}
 _CACHED_ARGUMENTS = {
     ("tx release", "ID"): "unreleased",

@@ -29,6 +29,7 @@ USE_LOGIN = command("auth login", "to type the key, or to pass it through a pipe
 PROFILE_NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
 API_PREFIX = r"^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$"
 _UUID = r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
+_HEADER_NAME = r"^[A-Za-z0-9-]{1,64}$"
 _NAME = r"^[A-Za-z0-9._-]{1,64}$"
 
 _Text = Annotated[str, StringConstraints(min_length=1)]
@@ -78,12 +79,22 @@ class Statuses(_Strict):
 
 
 class WebhookManner(_Strict):
-    """What this service calls the fields of a new webhook."""
+    """What this service calls the fields of a new webhook, and how it signs events; named as in `Webhooks`."""
 
     url_field: _Text = Field(
         default="url", title="the field in which webhook create sends --url", description=_FIELD_NAME
     )
     events_field: _Text = Field(default="events", title="the field in which it sends --event", description=_FIELD_NAME)
+    scheme: Literal["standard", "hmac-sha256", "none"] = Field(
+        default="standard",
+        title="how events are signed: standard (Standard Webhooks), hmac-sha256, none",
+        description='"standard", "hmac-sha256" or "none"',
+    )
+    signature_header: Annotated[str, StringConstraints(pattern=_HEADER_NAME)] | None = Field(
+        default=None,
+        title="with hmac-sha256: the header of the signature, in hex or base64",
+        description="the name of a header, such as X-Signature",
+    )
 
 
 class Profile(_Strict):

@@ -32,11 +32,20 @@ _IN_PROCESS_HOST = "sandbox.localhost"
 """Where requests to the in-process sandbox are addressed; nothing is ever resolved or connected."""
 
 
+STANDARD, HMAC_SHA256, UNSIGNED = "standard", "hmac-sha256", "none"
+"""How a service may sign its events: Standard Webhooks; HMAC-SHA256 of the body in one header; not at all."""
+
+
 class Webhooks(NamedTuple):
-    """Under which names the service takes a new webhook's URL and events."""
+    """Under which names the service takes a new webhook's URL and events, and how it signs the events.
+
+    `scheme` is STANDARD, HMAC_SHA256 or UNSIGNED; HMAC_SHA256 needs `signature_header`, the header of the signature.
+    """
 
     url_field: str = "url"
     events_field: str = "events"
+    scheme: str = STANDARD
+    signature_header: str | None = None
 
     @property
     def field_names(self) -> frozenset[str]:

@@ -45,6 +45,11 @@ class Choice(NamedTuple):
     environ_mode: str | None = None
 
     @property
+    def identity(self) -> str:
+        """What local guards are keyed by: the profile's `service_id`, else the origin."""
+        return (self.profile.service_id if self.profile else None) or str(self.origin)
+
+    @property
     def mode(self) -> str:
         """`live` or `test`: as the profile says, else ESCROWCTL_MODE; else live, unless the host is loopback."""
         named = (self.profile.mode if self.profile else None) or self.environ_mode
@@ -102,7 +107,7 @@ class Resolver:
             name=choice.profile_name or choice.origin.host,
             profile=choice.profile_name,
             origin=choice.origin,
-            identity=(profile.service_id if profile else None) or str(choice.origin),
+            identity=choice.identity,
             key=found.key,
             url_source=choice.source,
             key_source=found.source,
@@ -332,8 +337,13 @@ def _with_profile(service: Service, profile: "Profile") -> Service:
         released=_folded(profile.status.released),
         failed=_folded(profile.status.failed),
         pending=_folded(profile.status.pending),
-        webhooks=Webhooks(profile.webhook.url_field, profile.webhook.events_field),
+        webhooks=find_webhooks(profile),
     )
+
+
+def find_webhooks(profile: "Profile | None") -> Webhooks:
+    """Return what a profile says about webhooks; without one, what holds where nothing is said."""
+    return Webhooks(**profile.webhook.model_dump()) if profile else Webhooks()
 
 
 def _folded(statuses: list[str]) -> frozenset[str]:

@@ -6,16 +6,18 @@ show: the complete reply is stored. The journal is exported and shown, so it con
 
 import contextlib
 import itertools
+import json
 from pathlib import Path
 
 from escrowctl.config.folders import make_private_folder
 from escrowctl.contract.json import JsonValue, encode
 from escrowctl.contract.redaction import find_secret
 from escrowctl.errors import EscrowctlError
-from escrowctl.files import sync_folder, write_durably
+from escrowctl.files import read_regular, sync_folder, write_durably
 from escrowctl.journal.model import Entry
 
 _FOLDER = "signing-secrets"
+_MAX_BYTES = 4 * 1024 * 1024
 
 
 class SigningSecrets:
@@ -49,6 +51,11 @@ class SigningSecrets:
             make_private_folder(self._folder)
             self._stored[entry.name] = self._write_new(entry.name, encode(document).encode())
 
+    def list_secrets(self, service: str) -> list[str]:
+        """Return the secrets of a service's endpoints, the newest last, as far as the files can be read."""
+        paths = sorted(self._folder.glob("*.json"), key=lambda path: (len(path.name), path.name))
+        return [secret for path in paths if (secret := _read_secret(path, service))]
+
     def _write_new(self, name: str, content: bytes) -> Path:
         """Write the first file that does not exist: a restored journal gives a number again, a secret is shown once."""
         path, copies = self._folder / f"{name}.json", itertools.count(2)
@@ -60,3 +67,11 @@ class SigningSecrets:
             else:
                 sync_folder(self._folder)
                 return path
+
+
+def _read_secret(path: Path, service: str) -> str | None:
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+        document = json.loads(read_regular(path, limit=_MAX_BYTES)[0])
+        if document["service"] == service and isinstance(document["secret"], str):
+            return document["secret"]
+    return None

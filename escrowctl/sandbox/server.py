@@ -47,10 +47,19 @@ _NEVER_BEFORE_THE_COMMIT = 1 << 40
 class SandboxServer:
     """Listens from its creation; `group` is the commit that the answers of one turn share (`Store.group`).
 
+    `hosts` are names that the Host header may have beside those of this machine, in lower case.
+
     Raises `ErrorCode.BUSY` where it cannot listen.
     """
 
-    def __init__(self, app: "WSGIApplication", *, port: int, group: Callable[[], AbstractContextManager[None]]) -> None:
+    def __init__(
+        self,
+        app: "WSGIApplication",
+        *,
+        port: int,
+        group: Callable[[], AbstractContextManager[None]],
+        hosts: frozenset[str] = frozenset(),
+    ) -> None:
         logging.getLogger("waitress").addHandler(logging.NullHandler())
         self._group = group
         self._arrived = _Arrived()
@@ -61,7 +70,7 @@ class SandboxServer:
         self._socket = _listen(port)
         self.base_url = f"http://{HOST}:{self._socket.getsockname()[1]}"
         self._server = create_server(
-            _refuse_other_hosts(self._carry(app)),
+            _refuse_other_hosts(self._carry(app), _HOST_NAMES | hosts),
             map=self._map,
             sockets=[self._socket],
             _dispatcher=self._arrived,
@@ -222,10 +231,10 @@ def _listen(port: int) -> socket.socket:
         ) from error
 
 
-def _refuse_other_hosts(app: "WSGIApplication") -> "WSGIApplication":
+def _refuse_other_hosts(app: "WSGIApplication", names: frozenset[str]) -> "WSGIApplication":
     def guarded(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-        host = str(environ.get("HTTP_HOST", ""))
-        if host.rpartition(":")[0] in _HOST_NAMES or host in _HOST_NAMES:
+        host = str(environ.get("HTTP_HOST", "")).lower()
+        if host.rpartition(":")[0] in names or host in names:
             return app(environ, start_response)
         body = write_json(
             {

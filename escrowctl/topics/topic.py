@@ -14,6 +14,7 @@ TOPICS = {
     "batch": "Files of rows: columns, checks, stopping and resuming.",
     "journal": "The record of every write; unknown outcomes, backups.",
     "money-safety": "How paying twice is prevented, and what to do when unsure.",
+    "webhooks": "Events: receiving, checking and forwarding them.",
     "sandbox": "Everything without an account and without real money.",
     "contract": "What the service's interface leaves open, and how it is treated.",
 }

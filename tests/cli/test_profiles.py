@@ -34,7 +34,10 @@ status.released = ["Released", "PAID"]
 status.failed = ["VOID"]
 status.pending = ["Payout_Queued"]
 reply = { id = "/ref", status = "/s", amount = "/value/amt", currency = "/value/ccy" }
-webhook = { url_field = "endpoint", events_field = "topics" }
+webhook.url_field = "endpoint"
+webhook.events_field = "topics"
+webhook.scheme = "hmac-sha256"
+webhook.signature_header = "X-Signature"
 reference_field = "externalRef"
 currencies = ["XTS"]
 idempotency = "header"
@@ -69,7 +72,7 @@ journal_id = "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"
         released=frozenset({"released", "paid"}),
         failed=frozenset({"void"}),
         pending=frozenset({"payout_queued"}),
-        webhooks=Webhooks("endpoint", "topics"),
+        webhooks=Webhooks("endpoint", "topics", "hmac-sha256", "X-Signature"),
         journal_pins=(
             JournalPin("other", "ESCROWCTL_JOURNAL_ID"),
             JournalPin("5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10", "journal_id of profile acme"),
@@ -105,7 +108,8 @@ journal_id = "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"
         ("reply.id = 'ref'", "profiles.a.reply.id: it should be a JSON Pointer such as /data/id."),
         ("reply_limit = 2048", "profiles.a.reply_limit: there is no such setting"),
         ("list_limit = 4096", "profiles.a.list_limit: there is no such setting"),
-        ("webhook.scheme = 'none'", "profiles.a.webhook.scheme: there is no such setting"),
+        ("webhook.scheme = 'hmac'", 'profiles.a.webhook.scheme: it should be "standard", "hmac-sha256" or "none".'),
+        ("webhook.signature_header = ''", "profiles.a.webhook.signature_header: it should be the name of a header"),
         ("idempotency = 'yes'", 'profiles.a.idempotency: it should be "none" or "header".'),
         ("journal_id = 'j1'", "profiles.a.journal_id: it should be a journal's id"),
         ("status.released = 'released'", "profiles.a.status.released: it should be a list of statuses"),

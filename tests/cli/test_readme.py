@@ -99,6 +99,9 @@ LINES = {
     "user get": "usr_PAYER001",
     "webhook create": "--url https://hooks.example.net/x",
     "webhook list": "",
+    "webhook listen": "--port 0",
+    "webhook verify": "--event msg_404",
+    "webhook replay": "--since 1h --forward-to http://127.0.0.1:1/",
     "batch create": "ROWS --yes",
     "batch release": "RELEASES --yes",
     "batch resume": "b1 --yes",
@@ -144,6 +147,11 @@ LINES = {
 }
 
 
+CODES = {"tx update": 8, "tx watch": 13, "batch resume": 7, "batch drop": 7, "webhook listen": 130, "webhook verify": 6}
+"""What the lines end with that do not end with 0: the sandbox refuses an update, nothing changes, no row is left, a
+listener ends by a signal, no such event is stored."""
+
+
 def commands_refusing_sandbox() -> set[str]:
     """Return the commands that README excludes from rehearsal; a noun without a verb means all of its verbs."""
     (sentence,) = re.findall(
@@ -159,6 +167,7 @@ def test_command_runs_with_sandbox_unless_the_readme_excludes_it(
     command: str, run: Run, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(internals.RUN_SANDBOX, lambda _session, server: server.run(lambda: True))
+    monkeypatch.setattr(internals.RUN_SERVER, lambda _server, _stopping: None)
     words = LINES[command]
     if "ID" in words or command.startswith("journal "):
         made = run("--sandbox", "tx", "create", "--amount", "100", "--currency", "USD", "-q").out.strip()
@@ -172,11 +181,7 @@ def test_command_runs_with_sandbox_unless_the_readme_excludes_it(
     result = run("--sandbox", *command.split(), *words.split())
 
     refuses = command in commands_refusing_sandbox()
-    code = (
-        2
-        if refuses
-        else {"tx update": 8, "tx watch": 13, "batch resume": 7, "batch drop": 7, "sandbox webhook": 6}.get(command, 0)
-    )
+    code = 2 if refuses else CODES.get(command, 0)
     assert (result.code, "leave --sandbox out" in result.err) == (code, refuses), result.err
     assert files_outside_sandbox(home) == before
 

@@ -1,5 +1,7 @@
 """`escrowctl webhook`: register endpoints, and list them."""
 
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
@@ -49,7 +51,7 @@ def create(
       escrowctl webhook create --url URL --event transaction.released
     """
     session = session_of(context)
-    body = _make_body(session, url, event or [], read_data(data, session.runtime.stdin))
+    body = make_body(session, url, event or [], read_data(data, session.runtime.stdin))
     register(session, body, check_options(idempotency_key, reason, allow_duplicate), dry_run=dry_run)
 
 
@@ -80,8 +82,31 @@ def register(
     with session.signals.held():
         result = _run(session, request)
         view = view_webhook(session, record_of(result))
-        _note_secret(session, result, view)
+        _note_secret(session, result, is_shown=_shows(session, result, view))
         show_created(session, result, view)
+
+
+def register_url(session: Session, url: str) -> View:
+    """Register an endpoint for all events, and return its record, which is not shown; raises as `register`."""
+    body = make_body(session, url)
+    with session.signals.held():
+        result = _run(session, request_webhook(body, session.service, WriteOptions()))
+        _note_secret(session, result, is_shown=False)
+        return view_webhook(session, record_of(result))
+
+
+def find_endpoint(session: Session, url: str) -> tuple[View | None, int]:
+    """Return the endpoint that has this URL, as the service lists it, and how many were read."""
+    from escrowctl.client.pages import read_pages  # noqa: PLC0415 - help does not pay for HTTP
+
+    count = 0
+    for page in read_pages(session.reader, LIST_WEBHOOKS):
+        for record in page.items:
+            count += 1
+            view = view_webhook(session, record)
+            if view.named["url"] == url:
+                return view, count
+    return None, count
 
 
 def _run(session: Session, request: WriteRequest) -> "WriteResult":
@@ -111,23 +136,26 @@ def _first(fields: dict[str, JsonValue], names: tuple[str, ...]) -> JsonValue:
     return next((fields[name] for name in names if fields.get(name) is not None), None)
 
 
-def _make_body(session: Session, url: str | None, events: list[str], data: dict[str, JsonValue]) -> JsonValue:
-    """Return what was given, under the names that the profile says, and nothing else."""
+def make_body(
+    session: Session, url: str | None, events: Sequence[str] = (), data: Mapping[str, JsonValue] = MappingProxyType({})
+) -> JsonValue:
+    """Return what was given, under the names that the profile says, and nothing else; raises EscrowctlError (2)."""
     if url is None and not data:
         raise bad_value("webhook create needs --url, or the complete request body in --data.")
     given: dict[str, JsonValue] = {}
     if url is not None:
-        given[session.service.webhooks.url_field] = _check_url(session, url)
+        given[session.service.webhooks.url_field] = check_url(url)
+        _warn_of_plain_http(session, url)
     if events:
         given[session.service.webhooks.events_field] = [_check_event(event) for event in events]
     for name in data:
         if name in given:
             raise bad_value(f'--data has "{name}", which --url or --event sets: leave it out of --data.')
-    return given | data
+    return given | dict(data)
 
 
-def _check_url(session: Session, url: str) -> str:
-    """Return an absolute http or https URL; a live one that is not https is warned of."""
+def check_url(url: str) -> str:
+    """Return an absolute http or https URL; raises EscrowctlError `ErrorCode.BAD_VALUE` for anything else."""
     if not url.isascii() or not url.isprintable() or " " in url or len(url) > _MAX_URL_CHARS:
         raise bad_value(f"--url must be at most {_MAX_URL_CHARS} visible ASCII characters without spaces.")
     try:
@@ -137,10 +165,13 @@ def _check_url(session: Session, url: str) -> str:
         raise bad_value(f'--url "{url}" is not a URL: {error}.') from error
     if parts.scheme not in ("http", "https") or not host:
         raise bad_value(f'--url "{url}" is not a webhook URL: write one such as https://hooks.example.net/x.')
-    if session.service.live and parts.scheme != "https":
+    return url
+
+
+def _warn_of_plain_http(session: Session, url: str) -> None:
+    if session.service.live and urlsplit(url).scheme != "https":
         message = f'--url "{url}" is plain http: events would be sent unencrypted'
         session.console.note("plain_http", message, word="warning")
-    return url
 
 
 def _check_event(event: str) -> str:
@@ -149,30 +180,31 @@ def _check_event(event: str) -> str:
     return event
 
 
-def _note_secret(session: Session, result: "WriteResult", view: View) -> None:
+def _note_secret(session: Session, result: "WriteResult", *, is_shown: bool) -> None:
     """Report where the secret is stored: in any case where it is not shown, or not stored."""
     reply = record_of(result).document
     secret = find_secret(reply)
     if result.replayed or not (secret or may_hold_secret(reply, harmless=session.service.webhooks.field_names)):
         return
     secrets, name = session.journal.secrets, result.sent.name
-    path, shown, kept = secrets.path_of(name), _shows(session, result, view, secret), secrets.is_stored(name)
+    path, is_stored = secrets.path_of(name), secrets.is_stored(name)
     what = "the signing secret" if secret else "a value in the reply that may be a secret"
-    match shown, kept:
+    match is_shown, is_stored:
         case _, True:
-            message = f"{what} is {'shown only once' if shown else 'not shown'}. It is stored in {path}."
+            message = f"{what} is {'shown only once' if is_shown else 'not shown'}. It is stored in {path}."
         case True, _:
             message = f"{what} is shown only once, and escrowctl could not store it in {path}: copy it now."
         case _:
             message = (
                 f"{what} is not shown, and escrowctl could not store it in {path}: ask the service's support for it."
             )
-    session.console.note("secret", message, important=not (shown and kept))
+    session.console.note("secret", message, important=not (is_shown and is_stored))
 
 
-def _shows(session: Session, result: "WriteResult", view: View, secret: str | None) -> bool:
+def _shows(session: Session, result: "WriteResult", view: View) -> bool:
     """Whether a secret is shown; one without a usual name is only where the whole reply is."""
     options, record = session.options, record_of(result)
+    secret = find_secret(record.document)
     if options.quiet and not options.fields:
         return False
     if secret is None:

@@ -1,0 +1,55 @@
+"""How events are shown: one line each."""
+
+from escrowctl.contract.json import JsonValue, Number
+from escrowctl.output.view import View
+from escrowctl.webhooks.event import Event
+from escrowctl.webhooks.forward import Attempt, Reply
+from escrowctl.webhooks.spool import ForwardState
+
+_MISSING = "-"
+
+
+def view_event(event: Event, *, at: str, result: str = "", forward: JsonValue = None) -> View:
+    """Return the line of an event: `at` is the time to show, `result` what was done with it, `forward` that as JSON."""
+    kind, resource, status = event.summary
+    is_verified = "verified" if event.verified else "UNVERIFIED"
+    named: dict[str, JsonValue] = {
+        "at": at,
+        "id": event.name,
+        "type": kind,
+        "resource": resource,
+        "status": status,
+        "verified": is_verified,
+        "forward": result,
+    }
+    document = named | {"verified": event.verified, "arrivals": Number(str(event.arrivals)), "forward": forward}
+    # What is as it should be needs no word where the line is short of room.
+    last = result if event.verified and result else f"{is_verified}, {result}" if result else is_verified
+    cells = (f"{event.name:<12}", f"{kind or _MISSING:<20}", f"{resource or _MISSING:<11}", f"{status or _MISSING:<8}")
+    line = "  ".join((f"{at[11:19]}Z", *cells, last))
+    return View(document, event.name, named, line=line, named=named, record=event.document)
+
+
+def view_attempt(attempt: Attempt, *, at: str) -> View:
+    """Return the line of an attempt to forward an event."""
+    number, delay = attempt.number, attempt.delay
+    parts = [describe_reply(attempt.reply)]
+    if attempt.state is ForwardState.FAILED:
+        parts.append(f"given up after {number} attempts")
+    elif delay is not None:
+        parts.append(f"retry in {delay:.0f} s")
+    elif number > 1:
+        parts.append(f"attempt {number}")
+    forward = document_of(attempt.reply) | {"attempt": Number(str(number)), "state": str(attempt.state)}
+    return view_event(attempt.event, at=at, result=", ".join(parts), forward=forward)
+
+
+def describe_reply(reply: Reply) -> str:
+    """Return what came of one attempt: `200  9 ms`, or why there is no status."""
+    return reply.fault if reply.status is None else f"{reply.status}  {reply.seconds * 1000:.0f} ms"
+
+
+def document_of(reply: Reply) -> dict[str, JsonValue]:
+    """Return what came of one attempt as JSON."""
+    status = Number(str(reply.status)) if reply.status is not None else None
+    return {"http_status": status, "fault": reply.fault or None, "ms": Number(f"{reply.seconds * 1000:.0f}")}

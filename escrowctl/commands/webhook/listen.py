@@ -1,0 +1,283 @@
+"""`escrowctl webhook listen`: receive events on this machine, and forward them to a web application."""
+
+import contextlib
+import os
+from collections import Counter, deque
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+from urllib.parse import urlsplit
+
+import typer
+
+from escrowctl.commands.webhook.endpoints import check_url, find_endpoint, register_url
+from escrowctl.commands.webhook.lines import view_attempt, view_event
+from escrowctl.commands.webhook.sender import NamedSecret, SecretFileOption, Sender, UnverifiedOption, no_secret
+from escrowctl.contract.json import JsonValue, Number, encode
+from escrowctl.errors import ErrorCode, EscrowctlError, ExitCode, Hint, bad_value, command, not_sent
+from escrowctl.journal.sqlite.locks import LockFile
+from escrowctl.options import YesOption
+from escrowctl.ready_file import announced_in, refuse_other_file
+from escrowctl.runtime import timestamp
+from escrowctl.session import Session, session_of
+from escrowctl.webhooks.forward import Attempt, Forwarder, Target, parse_target
+from escrowctl.webhooks.receiver import Arrival, Receiver
+from escrowctl.webhooks.spool import ForwardState, Spool
+
+if TYPE_CHECKING:
+    from escrowctl.output.view import View
+    from escrowctl.sandbox.server import SandboxServer
+
+_DEFAULT_PORT = 4600
+_MAX_PORT = 65_535
+_READY_KEYS = frozenset({"url", "pid"})
+_LAST_SECONDS = 2.0
+"""How long the end waits for an attempt in progress."""
+
+
+def listen(
+    context: typer.Context,
+    port: Annotated[int, typer.Option(metavar="N", help="The port on 127.0.0.1; 0: any free one.")] = _DEFAULT_PORT,
+    forward_to: Annotated[
+        str | None, typer.Option("--forward-to", metavar="URL", help="Your application, on this machine.")
+    ] = None,
+    unverified: UnverifiedOption = False,
+    register: Annotated[bool, typer.Option("--register", help="Have the service send events here.")] = False,
+    url: Annotated[str | None, typer.Option(metavar="URL", help="The public URL that leads here.")] = None,
+    yes: YesOption = False,
+    secret_file: SecretFileOption = None,
+    print_secret: Annotated[bool, typer.Option("--print-secret", help="Print the signing secret, and end.")] = False,
+    ready_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Written (0600) when it can be called; gone at the end.")
+    ] = None,
+) -> None:
+    """Receive events, store, show and forward them, until Ctrl-C.
+
+    An event is stored before the service gets a 200. To know more: escrowctl help webhooks
+
+    \b
+    Examples:
+      escrowctl --sandbox webhook listen --register
+      escrowctl webhook listen --forward-to http://127.0.0.1:3000/hooks
+    """
+    session = session_of(context)
+    target = parse_target(forward_to) if forward_to is not None else None
+    _check(port, url, ready_file)
+    sender = Sender(session, secret_file)
+    if print_secret:
+        _print_secrets(session, sender.find_secrets())
+        return
+    wanted = _Wanted(port, target, unverified, register, url, yes, ready_file)
+    with session.signals.held(), contextlib.ExitStack() as ending:
+        code = _listen(session, sender, wanted, ending)
+    raise typer.Exit(code)
+
+
+class _Wanted(NamedTuple):
+    """What the line asks for."""
+
+    port: int
+    target: Target | None
+    forwards_unverified: bool
+    registers: bool
+    url: str | None
+    yes: bool
+    ready_file: Path | None
+
+
+def _listen(session: Session, sender: Sender, wanted: _Wanted, ending: contextlib.ExitStack) -> ExitCode:
+    """Serve until a signal, and return the code that it ends the program with."""
+    spool = ending.enter_context(sender.open_spool())
+    receiver = Receiver(
+        spool,
+        sender.verifier([]),
+        now=session.runtime.now,
+        target=str(wanted.target) if wanted.target else None,
+        forwards_unverified=wanted.forwards_unverified,
+    )
+    server = _open_server(receiver, wanted, ending)
+    endpoint = _register(session, server.base_url, wanted) if wanted.registers else None
+    # The sandbox is free again for other commands, and for `sandbox serve`.
+    session.close()
+    receiver.verifier = sender.verifier(sender.find_secrets())
+    forwarding = _forward(session, sender, wanted.target, ending) if wanted.target else None
+    if wanted.ready_file is not None:
+        ready: JsonValue = {"url": server.base_url, "pid": Number(str(os.getpid()))}
+        ending.enter_context(announced_in(wanted.ready_file.absolute(), encode(ready) + "\n"))
+    _show_start(session, receiver, server.base_url, endpoint, wanted.url)
+    if forwarding is not None:
+        _show_forwarding(session, spool, forwarding)
+    run = _Run(session, receiver, forwarding)
+    server.run(run.turn)
+    return run.end(spool)
+
+
+class _Forwarding(NamedTuple):
+    """Where events go: the thread that sends them, and the attempts that are not shown yet."""
+
+    target: Target
+    forwarder: Forwarder
+    attempts: deque[Attempt]
+
+
+class _Run:
+    """Shows what arrives and what is forwarded, and counts it."""
+
+    def __init__(self, session: Session, receiver: Receiver, forwarding: _Forwarding | None) -> None:
+        self._session = session
+        self._receiver = receiver
+        self._forwarding = forwarding
+        self._counts: Counter[str] = Counter()
+
+    def turn(self) -> bool:
+        """Show what is new; return whether a signal has come. Raises what ended the forwarding."""
+        for arrival in self._receiver.take():
+            self._show_arrival(arrival)
+        if self._forwarding is not None:
+            while self._forwarding.attempts:
+                self._show_attempt(self._forwarding.attempts.popleft())
+            self._forwarding.forwarder.require_working()
+        return self._session.signals.pending is not None
+
+    def end(self, spool: Spool) -> ExitCode:
+        """Stop forwarding, say what became of all, and return the code of the signal.
+
+        Raises EscrowctlError `ErrorCode.NOT_FORWARDED` where some events were not accepted.
+        """
+        if self._forwarding is not None:
+            self._forwarding.forwarder.stop(seconds=_LAST_SECONDS)
+        self.turn()
+        code = self._session.signals.take() or ErrorCode.INTERRUPTED
+        target = self._forwarding.target if self._forwarding else None
+        waiting = spool.count(str(target), ForwardState.WAITING)
+        message = f"{self._counts['received']} received"
+        if target is not None:
+            counts = (f"{self._counts[word]} {word}" for word in ("forwarded", "not forwarded", "given up"))
+            message += f", {', '.join(counts)}, {waiting} waiting"
+        self._session.console.note("stopped", f"{message}. Events remain for webhook replay", word="stopped")
+        if left := waiting + self._counts["given up"]:
+            raise _left_over(target, left)
+        return code.exit_code
+
+    def _show_arrival(self, arrival: Arrival) -> None:
+        event = arrival.event
+        if event is None:
+            self._session.console.warn("refused", arrival.reason)
+            return
+        self._counts["received"] += 1
+        if arrival.queued:
+            assert self._forwarding is not None, "it was queued for a target"
+            self._forwarding.forwarder.wake()
+            return
+        again = f"received {event.arrivals} times" if event.arrivals > 1 else ""
+        kept = "not forwarded" if self._forwarding is not None else ""
+        self._counts["not forwarded"] += 1
+        self._show(view_event(event, at=self._now(), result=", ".join(filter(None, (again, kept)))))
+
+    def _show_attempt(self, attempt: Attempt) -> None:
+        self._counts["forwarded"] += attempt.state is ForwardState.DONE
+        self._counts["given up"] += attempt.state is ForwardState.FAILED
+        self._show(view_attempt(attempt, at=self._now()))
+
+    def _show(self, view: "View") -> None:
+        self._session.console.show_line(view)
+
+    def _now(self) -> str:
+        return timestamp(self._session.runtime.now())
+
+
+def _check(port: int, url: str | None, ready_file: Path | None) -> None:
+    if not 0 <= port <= _MAX_PORT:
+        raise bad_value(f"--port {port} is out of range: 0 to {_MAX_PORT}.")
+    if url is not None:
+        check_url(url)
+    if ready_file is not None:
+        refuse_other_file(ready_file.absolute(), keys=_READY_KEYS)
+
+
+def _print_secrets(session: Session, secrets: list[NamedSecret]) -> None:
+    if not secrets:
+        raise no_secret()
+    for text in dict.fromkeys(secret.text for secret in secrets):
+        session.console.page(text)
+
+
+def _open_server(receiver: Receiver, wanted: _Wanted, ending: contextlib.ExitStack) -> "SandboxServer":
+    """Listen, so that the port is known; nothing is answered yet."""
+    from escrowctl.sandbox.server import SandboxServer  # noqa: PLC0415 - for those who listen
+
+    host = urlsplit(wanted.url).hostname if wanted.url is not None else None
+    server = SandboxServer(receiver, port=wanted.port, group=receiver.group, hosts=frozenset({host} if host else ()))
+    ending.callback(server.close)
+    return server
+
+
+def _register(session: Session, here: str, wanted: _Wanted) -> "View":
+    """Return the endpoint with this URL: an existing one, else a new one; asks first, unless in the sandbox."""
+    service = session.service
+    if wanted.url is None and not (service.sandbox or service.origin.is_loopback):
+        raise bad_value(f"--register needs --url: {service.origin} cannot reach {here}.")
+    url = wanted.url or f"{here}/"
+    found, count = find_endpoint(session, url)
+    if found is not None:
+        session.console.note("endpoint_exists", f"{found.id} has the URL {url} already, and is used again")
+        return found
+    if not (service.sandbox or wanted.yes):
+        session.prompt.confirm(
+            [
+                f"GET /webhooks lists {count} endpoints, none with the URL {url}.",
+                "Once registered it cannot be removed: the interface has no call for it. To register it, type yes:",
+            ],
+            "yes",
+            why="webhook listen --register needs confirmation",
+            declined="nothing was registered",
+            hint="without --register, webhook listen shows what arrives from elsewhere",
+        )
+    return register_url(session, url)
+
+
+def _forward(session: Session, sender: Sender, target: Target, ending: contextlib.ExitStack) -> _Forwarding:
+    """Begin to forward; raises `ErrorCode.BUSY` where another process forwards to the same target."""
+    locks = LockFile(sender.spool_path.with_suffix(".lock"))
+    ending.callback(locks.close)
+    if not locks.hold(f"{sender.identity}\n{target}"):
+        raise not_sent(ErrorCode.BUSY, f"another webhook listen forwards to {target} already.")
+    attempts: deque[Attempt] = deque()
+    forwarder = Forwarder(sender.spool_path, sender.identity, target, runtime=session.runtime, report=attempts.append)
+    ending.callback(forwarder.stop, seconds=_LAST_SECONDS)
+    forwarder.start()
+    return _Forwarding(target, forwarder, attempts)
+
+
+def _show_start(session: Session, receiver: Receiver, here: str, endpoint: "View | None", url: str | None) -> None:
+    """Say where events are expected, and how they are checked."""
+    console = session.console
+    if endpoint is not None and (endpoint.named["status"] or "enabled") not in ("enabled", "active"):
+        console.warn("endpoint", f"the service lists {endpoint.id} as {endpoint.named['status']}: it may send nothing")
+    at = f", endpoint {endpoint.id}" if endpoint is not None and endpoint.id else ""
+    console.note("listening", f"{here}{at}; Ctrl-C stops", word="listening")
+    if url is not None:
+        console.note("public_url", f"{url} must lead to {here}", word="listening")
+    if receiver.verifier.can_verify:
+        hint = f"for your application: {session.invocation} webhook listen --print-secret"
+        console.note("secret", hint, word="secret")
+    else:
+        console.warn("unverified", "no signing secret is known, or webhook.scheme is none: all will be UNVERIFIED")
+
+
+def _show_forwarding(session: Session, spool: Spool, forwarding: _Forwarding) -> None:
+    target = forwarding.target
+    session.console.note("forwarding", f"{target}, bytes and headers as received", word="forwarding")
+    if waiting := spool.count(str(target), ForwardState.WAITING):
+        session.console.note("waiting", f"{waiting} from earlier, sent first", word="waiting")
+
+
+def _left_over(target: Target | None, left: int) -> EscrowctlError:
+    return EscrowctlError(
+        ErrorCode.NOT_FORWARDED,
+        f"{target} has not accepted {left} {'event' if left == 1 else 'events'}.",
+        hint=(
+            command(f"webhook replay --failed --forward-to {target}", "to send them now"),
+            Hint("webhook listen with the same --forward-to begins with those that wait"),
+        ),
+        facts={"left": left},
+    )

@@ -1,0 +1,153 @@
+"""`escrowctl webhook replay`: stored events, sent to a web application once more."""
+
+from datetime import datetime
+from typing import Annotated, NamedTuple
+
+import typer
+
+from escrowctl.commands.times import parse_moment
+from escrowctl.commands.webhook.lines import describe_reply, document_of, view_event
+from escrowctl.commands.webhook.sender import SecretFileOption, Sender, UnverifiedOption, find_event, no_secret
+from escrowctl.config.service import STANDARD
+from escrowctl.contract.json import JsonValue
+from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
+from escrowctl.runtime import timestamp
+from escrowctl.session import Session, session_of
+from escrowctl.webhooks.event import Event
+from escrowctl.webhooks.forward import Reply, Target, parse_target, send
+from escrowctl.webhooks.signing import TOLERANCE, Delivery, SignatureError, Verifier, sign_again
+from escrowctl.webhooks.spool import ForwardState, Spool, Waiting
+
+
+def replay(
+    context: typer.Context,
+    events: Annotated[list[str] | None, typer.Argument(metavar="[EVENT]...", help="Events by their ids.")] = None,
+    forward_to: Annotated[
+        str, typer.Option("--forward-to", metavar="URL", help="The application, on this machine.")
+    ] = "",
+    since: Annotated[str | None, typer.Option(metavar="TIME", help="All since 24h (ago), or since a time.")] = None,
+    failed: Annotated[bool, typer.Option("--failed", help="All that this URL has not accepted yet.")] = False,
+    duplicate: Annotated[bool, typer.Option("--duplicate", help="Send each twice, to test the application.")] = False,
+    sign: Annotated[bool, typer.Option("--sign", help="Sign again, with the time now and the same id.")] = False,
+    unverified: UnverifiedOption = False,
+    secret_file: SecretFileOption = None,
+) -> None:
+    """Send stored events to your application once more.
+
+    They go out as they were received, in that order; what is stored is not changed.
+    An application that checks the age of an event needs --sign after five minutes.
+
+    \b
+    Examples:
+      escrowctl webhook replay msg_1 --forward-to http://127.0.0.1:3000/x
+      escrowctl webhook replay --failed --forward-to http://[::1]:80/x
+    """
+    session = session_of(context)
+    if not forward_to:
+        raise bad_value("webhook replay needs --forward-to URL.")
+    if [bool(events), since is not None, failed].count(True) != 1:
+        raise bad_value("webhook replay needs one of EVENT, --since and --failed.")
+    target = parse_target(forward_to)
+    moment = parse_moment(since, name="--since", now=session.runtime.now()) if since is not None else None
+    sender = Sender(session, secret_file)
+    signer = _make_signer(sender) if sign else None
+    with sender.open_spool() as spool:
+        chosen = _choose(session, spool, target, events or [], moment, unverified=unverified)
+        run = _Replay(session, spool, target, signer, times=2 if duplicate else 1)
+        left = [event for event in chosen if not run.send(event)]
+    if left:
+        raise _not_accepted(session, left, len(chosen), target, is_signed=sign)
+
+
+class _Signer(NamedTuple):
+    """Signs again by the secret that an event was signed with."""
+
+    verifiers: tuple[tuple[bytes, Verifier], ...]
+
+    def sign(self, event: Event, now: datetime) -> Delivery:
+        """Return the delivery to send. One that is not verified stays as it is: a signature would vouch for it."""
+        received = datetime.fromisoformat(event.received_at)
+        for secret, verifier in self.verifiers:
+            try:
+                verifier.check(event.delivery, now=received)
+            except SignatureError:
+                continue
+            return sign_again(event.delivery, secret, now=now)
+        return event.delivery
+
+
+class _Replay:
+    """Sends events one by one, and shows each."""
+
+    def __init__(self, session: Session, spool: Spool, target: Target, signer: _Signer | None, *, times: int) -> None:
+        self._session = session
+        self._spool = spool
+        self._target = target
+        self._signer = signer
+        self._times = times
+
+    def send(self, event: Event) -> bool:
+        """Send an event, and return whether it was accepted, each time."""
+        runtime = self._session.runtime
+        delivery = self._signer.sign(event, runtime.now()) if self._signer else event.delivery
+        replies = [send(self._target, delivery, monotonic=runtime.monotonic) for _ in range(self._times)]
+        is_accepted = all(reply.is_accepted for reply in replies)
+        if is_accepted:
+            self._spool.settle(Waiting(event, len(replies), 0), str(self._target), ForwardState.DONE)
+        self._show(event, replies)
+        return is_accepted
+
+    def _show(self, event: Event, replies: list[Reply]) -> None:
+        result = describe_reply(replies[0])
+        if len(replies) > 1:
+            statuses = ", ".join(reply.fault or str(reply.status) for reply in replies)
+            result = f"sent twice: {statuses}"
+        documents: JsonValue = [document_of(reply) for reply in replies]
+        at = timestamp(self._session.runtime.now())
+        self._session.console.show_line(view_event(event, at=at, result=result, forward=documents))
+
+
+def _choose(
+    session: Session, spool: Spool, target: Target, names: list[str], since: datetime | None, *, unverified: bool
+) -> list[Event]:
+    """Return the events to send, oldest first; raises EscrowctlError before anything is sent."""
+    if names:
+        return [_require_verified(find_event(spool, name), unverified=unverified) for name in dict.fromkeys(names)]
+    found = spool.list_since(timestamp(since)) if since is not None else spool.list_undelivered(str(target))
+    chosen = [event for event in found if event.verified or unverified]
+    if left_out := len(found) - len(chosen):
+        message = f"UNVERIFIED events left out: {left_out}. To send them too: add --unverified"
+        session.console.note("unverified", message)
+    if not chosen:
+        session.console.note("none", "none")
+    return chosen
+
+
+def _require_verified(event: Event, *, unverified: bool) -> Event:
+    if not event.verified and not unverified:
+        message = f"{event.name} is UNVERIFIED: it may not come from the service. Nothing was sent."
+        hint = "to send it all the same: repeat the command with --unverified"
+        raise EscrowctlError(ErrorCode.BAD_SIGNATURE, message, hint=hint, facts={"id": event.name})
+    return event
+
+
+def _make_signer(sender: Sender) -> _Signer:
+    if sender.webhooks.scheme != STANDARD:
+        raise bad_value("--sign is for events that are signed by Standard Webhooks (webhook.scheme).")
+    secrets = sender.find_secrets()
+    if not secrets:
+        raise no_secret()
+    return _Signer(tuple((sender.read(secret), sender.verifier([secret])) for secret in secrets))
+
+
+def _not_accepted(
+    session: Session, left: list[Event], count: int, target: Target, *, is_signed: bool
+) -> EscrowctlError:
+    now = session.runtime.now()
+    is_old = any((now - datetime.fromisoformat(one.received_at)).total_seconds() > TOLERANCE for one in left)
+    return EscrowctlError(
+        ErrorCode.NOT_FORWARDED,
+        f"{target} did not accept {len(left)} of {count} events.",
+        hint="if it refuses them as too old: add --sign" if is_old and not is_signed else (),
+        facts={"events": [event.name for event in left]},
+    )

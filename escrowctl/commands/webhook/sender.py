@@ -1,0 +1,135 @@
+"""Whose events they are: how the service signs them, its secrets, and where its events are stored. No key is needed."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+
+from escrowctl.config.keys import read_private_text
+from escrowctl.config.service import UNSIGNED, Webhooks
+from escrowctl.config.settings import find_webhooks
+from escrowctl.errors import ErrorCode, EscrowctlError, Hints, not_sent
+from escrowctl.journal.signing_secrets import SigningSecrets
+from escrowctl.session import Session
+from escrowctl.webhooks.event import Event
+from escrowctl.webhooks.signing import Verifier, read_secret
+from escrowctl.webhooks.spool import Spool
+
+_VARIABLE = "ESCROWCTL_WEBHOOK_SECRET"
+_FILE_NAME = "webhooks.db"
+
+SecretFileOption = Annotated[
+    Path | None, typer.Option("--secret-file", metavar="FILE", help="A file (0600) with the signing secret.")
+]
+UnverifiedOption = Annotated[bool, typer.Option("--unverified", help="Forward events without a signature too.")]
+
+
+class NamedSecret(NamedTuple):
+    """The text of a signing secret, and where it is from."""
+
+    text: str
+    source: str
+
+
+class Sender:
+    """The service that events come from, with the secrets that are known for it."""
+
+    def __init__(self, session: Session, secret_file: Path | None) -> None:
+        """Find it as `--sandbox`, the line, the environment or the default profile name it; there may be none.
+
+        Raises EscrowctlError `ErrorCode.BAD_CONFIG` and `STATE_UNUSABLE`.
+        """
+        self._session = session
+        self._secret_file = secret_file
+        self.identity, self.webhooks = _find_service(session)
+
+    @property
+    def spool_path(self) -> Path:
+        """The file of its events."""
+        return self._folder / _FILE_NAME
+
+    @contextlib.contextmanager
+    def open_spool(self) -> Iterator[Spool]:
+        """Open its events; raises EscrowctlError `ErrorCode.STATE_UNUSABLE`, for what happens in the block too."""
+        spool = Spool(self.spool_path, self.identity)
+        with contextlib.closing(spool), spool.translating():
+            yield spool
+
+    def find_secrets(self) -> list[NamedSecret]:
+        """Return the secrets in the file or the variable, else those that are stored; nothing on stderr quotes one.
+
+        Raises EscrowctlError `ErrorCode.BAD_CONFIG` and `KEY_MISSING` for a file or a variable that cannot be used.
+        """
+        found = self._given() or list(self._stored())
+        self._session.keys.learn([secret.text for secret in found])
+        return found
+
+    def verifier(self, secrets: list[NamedSecret]) -> Verifier:
+        """Return what checks events with these secrets; raises EscrowctlError `ErrorCode.BAD_CONFIG`."""
+        is_signed = self.webhooks.scheme != UNSIGNED
+        return Verifier(self.webhooks, [self.read(secret) for secret in secrets] if is_signed else [])
+
+    def read(self, secret: NamedSecret) -> bytes:
+        """Return a secret as a key; raises EscrowctlError `ErrorCode.BAD_CONFIG`."""
+        return read_secret(secret.text, self.webhooks.scheme, source=secret.source)
+
+    @property
+    def _folder(self) -> Path:
+        session = self._session
+        if session.options.sandbox:
+            return session.sandbox_folder
+        session.folders.require_safe_home()
+        return session.folders.state
+
+    def _stored(self) -> Iterator[NamedSecret]:
+        """Yield the secrets in stored replies, with a warning for what the scheme cannot use: it may be no secret."""
+        for text in SigningSecrets(self._folder).list_secrets(self.identity):
+            secret = NamedSecret(text, "a stored reply")
+            try:
+                self.read(secret)
+            except EscrowctlError as error:
+                self._session.console.warn("secret", f"{error.message} It is not used")
+            else:
+                yield secret
+
+    def _given(self) -> list[NamedSecret]:
+        """Return the secrets of the file, else of the variable, which --sandbox ignores."""
+        text, source = None, "--secret-file"
+        if self._secret_file is not None:
+            text = read_private_text(self._secret_file, source=source)
+        elif not self._session.options.sandbox:
+            text, source = self._session.runtime.environ.get(_VARIABLE), _VARIABLE
+        if text is None:
+            return []
+        if not text.strip():
+            message = f"{source} is empty: it should hold the signing secret."
+            raise not_sent(ErrorCode.KEY_MISSING, message, hint="in CI, check that the secret is passed to this job")
+        return [NamedSecret(one, source) for one in text.split()]
+
+
+def find_event(spool: Spool, name: str) -> Event:
+    """Return a stored event; raises EscrowctlError `ErrorCode.NOT_FOUND` where there is none of this name."""
+    if (found := spool.find(name)) is None:
+        message = f"there is no stored event {name} of this service: webhook listen stores what it receives."
+        raise EscrowctlError(ErrorCode.NOT_FOUND, message)
+    return found
+
+
+def no_secret() -> EscrowctlError:
+    """Return the error that no signing secret is known."""
+    hint: Hints = (f"set {_VARIABLE}", "or name a file that holds it: --secret-file FILE")
+    return not_sent(ErrorCode.KEY_MISSING, "no signing secret is known for this service.", hint=hint)
+
+
+def _find_service(session: Session) -> tuple[str, Webhooks]:
+    if session.options.sandbox:
+        return session.service.identity, session.service.webhooks
+    try:
+        choice = session.resolver.choose()
+    except EscrowctlError as error:
+        if error.code is not ErrorCode.NOT_CONFIGURED:
+            raise
+        return "", Webhooks()
+    return choice.identity, find_webhooks(choice.profile)

@@ -1,0 +1,84 @@
+"""`escrowctl webhook verify`: the signature of one event."""
+
+from datetime import datetime
+from typing import Annotated
+
+import typer
+
+from escrowctl.commands.webhook.lines import view_event
+from escrowctl.commands.webhook.sender import NamedSecret, SecretFileOption, Sender, find_event, no_secret
+from escrowctl.commands.writing import read_input
+from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
+from escrowctl.runtime import timestamp
+from escrowctl.session import Session, session_of
+from escrowctl.webhooks.event import Event
+from escrowctl.webhooks.signing import TOLERANCE, Delivery, SignatureError
+
+_STDIN = "-"
+
+
+def verify(
+    context: typer.Context,
+    body: Annotated[str | None, typer.Argument(metavar="[FILE]", help="The body as received; - reads it.")] = None,
+    header: Annotated[
+        list[str] | None, typer.Option("--header", "-H", metavar="LINE", help='Such as "webhook-id: msg_1".')
+    ] = None,
+    event: Annotated[
+        str | None, typer.Option("--event", metavar="EVENT", help="An event that webhook listen stored.")
+    ] = None,
+    tolerance: Annotated[float, typer.Option(metavar="SECONDS", help="How old, or early, it may be.")] = TOLERANCE,
+    secret_file: SecretFileOption = None,
+) -> None:
+    """Check the signature of an event (14 if it is not valid).
+
+    The secret comes from --secret-file, ESCROWCTL_WEBHOOK_SECRET, or the reply of
+    webhook create; else it is asked for. A stored event is checked as of its arrival.
+
+    \b
+    Examples:
+      escrowctl webhook verify body.json -H "webhook-id: msg_1" -H ...
+      escrowctl webhook verify --event msg_1
+    """
+    session = session_of(context)
+    if (body is None) == (event is None):
+        raise bad_value("webhook verify needs either FILE (or -), or --event EVENT.")
+    if event is not None and header:
+        raise bad_value("--event and --header contradict each other: the stored event has its headers.")
+    if not tolerance >= 0:
+        raise bad_value(f"--tolerance {tolerance:g} is out of range: 0 or more seconds.")
+    headers = tuple(_read_header(line) for line in header or [])
+    sender = Sender(session, secret_file)
+    found = _find(sender, event) if event is not None else _read(session, headers, str(body))
+    secrets = sender.find_secrets() or _ask(session, has_stdin=body != _STDIN)
+    moment = datetime.fromisoformat(found.received_at)
+    try:
+        sender.verifier(secrets).check(found.delivery, now=moment, tolerance=tolerance)
+    except SignatureError as error:
+        message = f"the event is not verified: {error}."
+        raise EscrowctlError(ErrorCode.BAD_SIGNATURE, message, facts={"id": found.sent_id}) from error
+    session.show(view_event(found._replace(verified=True), at=found.received_at))
+
+
+def _find(sender: Sender, name: str) -> Event:
+    with sender.open_spool() as spool:
+        return find_event(spool, name)
+
+
+def _read(session: Session, headers: tuple[tuple[str, str], ...], place: str) -> Event:
+    delivery = Delivery(headers, read_input(place, session.runtime.stdin))
+    return Event(0, delivery.id, delivery, verified=False, received_at=timestamp(session.runtime.now()))
+
+
+def _read_header(line: str) -> tuple[str, str]:
+    name, colon, value = line.partition(":")
+    if not colon or not name.strip():
+        raise bad_value(f'--header "{line}" has no name and colon: write one such as "webhook-id: msg_1".')
+    return name.strip(), value.strip()
+
+
+def _ask(session: Session, *, has_stdin: bool) -> list[NamedSecret]:
+    if not has_stdin or session.prompt.obstacle is not None:
+        raise no_secret()
+    typed = session.prompt.ask_secret("The signing secret, which is not shown while it is typed:").strip()
+    session.keys.learn([typed])
+    return [NamedSecret(typed, "the answer")]

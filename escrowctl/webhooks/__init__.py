@@ -1,0 +1,1 @@
+"""Events of the service: their signatures, receiving, storing and forwarding them."""

@@ -1,0 +1,75 @@
+"""An event that was received, and what can be read from it.
+
+INTERFACE.md section 6 shows no payload, so nothing here is a contract: usual names are tried, and what is not found
+is None.
+"""
+
+from typing import NamedTuple
+
+from escrowctl.contract.json import Broken, JsonValue, read_reply
+from escrowctl.contract.record import as_text, locate
+from escrowctl.webhooks.signing import Delivery
+
+_KIND_NAMES = ("type", "event", "event_type", "eventtype", "topic")
+_INNER_NAMES = ("data", "object", "resource", "payload", "transaction", "escrow")
+_NOUN = "transaction"
+
+
+class Summary(NamedTuple):
+    """What an event is about: its kind, such as `transaction.released`, and the id and status of its record."""
+
+    kind: str | None = None
+    resource: str | None = None
+    status: str | None = None
+
+
+class Event(NamedTuple):
+    """One event as it was received; `number` is its place in the order of arrival, `arrivals` how often it came.
+
+    `sent_id` is the sender's id; None where there is no valid one. `received_at` is an RFC 3339 time.
+    """
+
+    number: int
+    sent_id: str | None
+    delivery: Delivery
+    verified: bool
+    received_at: str
+    arrivals: int = 1
+
+    @property
+    def name(self) -> str:
+        """The sender's id, or a local one where there is none."""
+        return self.sent_id or f"e{self.number}"
+
+    @property
+    def document(self) -> JsonValue:
+        """The body as JSON; None where it is none."""
+        reply = read_reply(self.delivery.body)
+        return None if isinstance(reply, Broken) else reply.value
+
+    @property
+    def summary(self) -> Summary:
+        """What it is about, as far as that is found."""
+        fields = _folded(self.document)
+        kind = next((text for name in _KIND_NAMES if (text := as_text(fields.get(name)))), None)
+        record = _find_record(fields)
+        # At the top, `id` may be that of the event.
+        found = locate(record, noun=_NOUN) if record else locate(_without_id(fields), noun=_NOUN)
+        return Summary(kind, found.id, found.status)
+
+
+def _find_record(fields: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return the innermost object under the usual names of a payload; empty where there is none."""
+    inner = next((value for name in _INNER_NAMES if isinstance(value := fields.get(name), dict)), None)
+    if inner is None:
+        return {}
+    folded = _folded(inner)
+    return _find_record(folded) or folded
+
+
+def _folded(value: JsonValue) -> dict[str, JsonValue]:
+    return {name.casefold(): item for name, item in value.items()} if isinstance(value, dict) else {}
+
+
+def _without_id(fields: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    return {name: value for name, value in fields.items() if name != "id"}

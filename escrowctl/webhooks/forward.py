@@ -1,0 +1,231 @@
+"""Forwarding events to a web application on this machine: the bytes and headers as they were received.
+
+At least once and in the order of arrival: the next event is sent when the target has accepted the one before, or has
+answered it too often with something else than 2xx. While the target does not answer at all, the event waits.
+"""
+
+import contextlib
+import re
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from escrowctl.config.origin import Origin
+from escrowctl.errors import bad_value
+from escrowctl.runtime import Runtime
+from escrowctl.webhooks.event import Event
+from escrowctl.webhooks.signing import Delivery
+from escrowctl.webhooks.spool import ForwardState, Spool, Waiting
+
+SECONDS = 15.0
+"""For one attempt, in total."""
+MOST_REFUSALS = 10
+"""After so many answers other than 2xx an event has failed, and the next one is sent."""
+_FIRST_DELAY, _LONGEST_DELAY = 5.0, 60.0
+_SLICE = 0.1
+_SUCCESS = range(200, 300)
+_DEFAULT_PORT = 80
+_MAX_HEAD_BYTES = 65_536
+_STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9]{2})[ \r]")
+_END = b"\r\n\r\n"
+_OF_THE_CONNECTION = frozenset(
+    {
+        *("host", "content-length", "connection", "keep-alive", "proxy-connection", "te", "trailer"),
+        *("transfer-encoding", "upgrade", "proxy-authenticate", "proxy-authorization", "expect"),
+    }
+)
+"""Headers that are about one connection and not about the event (RFC 9110 section 7.6.1)."""
+
+
+class Target(NamedTuple):
+    """Where events are forwarded to: an http URL on this machine."""
+
+    host: str
+    port: int
+    path: str
+
+    @property
+    def netloc(self) -> str:
+        """Host and port, as the Host header has them."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    def __str__(self) -> str:
+        return f"http://{self.netloc}{self.path}"
+
+
+class Reply(NamedTuple):
+    """What came of one attempt: a status, or the `fault` why there is none; how long it took."""
+
+    status: int | None
+    seconds: float
+    fault: str = ""
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether the target has taken the event."""
+        return self.status in _SUCCESS
+
+
+class Attempt(NamedTuple):
+    """One attempt to forward an event; `number` counts from 1, `delay` are the seconds until the next."""
+
+    event: Event
+    reply: Reply
+    number: int
+    state: ForwardState
+    delay: float | None = None
+
+
+def parse_target(text: str) -> Target:
+    """Return the target that `--forward-to` names; raises EscrowctlError `ErrorCode.BAD_VALUE`."""
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname or "", parts.port or _DEFAULT_PORT
+    except ValueError as error:
+        raise bad_value(f'--forward-to "{text}" is not a URL: {error}.') from error
+    if parts.scheme != "http" or not text.isascii() or not text.isprintable() or " " in text or "@" in parts.netloc:
+        raise bad_value(f'--forward-to "{text}" is not a plain http URL: write one such as http://127.0.0.1:3000/x.')
+    if not Origin("http", host, port).is_loopback:
+        raise bad_value(f'--forward-to "{text}" is not on this machine: events go to 127.0.0.1, [::1] or localhost.')
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return Target(host, port, path)
+
+
+def send(target: Target, delivery: Delivery, *, monotonic: Callable[[], float]) -> Reply:
+    """Send a delivery once, and return what came of it; raises nothing that a target can cause."""
+    begun = monotonic()
+
+    def left() -> float:
+        seconds = begun + SECONDS - monotonic()
+        if seconds <= 0:
+            raise TimeoutError
+        return seconds
+
+    try:
+        with socket.create_connection((target.host, target.port), timeout=left()) as connection:
+            connection.settimeout(left())
+            connection.sendall(_request(target, delivery))
+            status = _read_status(connection, left)
+    except (OSError, ValueError) as error:
+        return Reply(None, monotonic() - begun, _describe(error))
+    return Reply(status, monotonic() - begun)
+
+
+def _describe(error: Exception) -> str:
+    match error:
+        case ConnectionRefusedError():
+            return "no connection"
+        case TimeoutError():
+            return f"no answer within {SECONDS:.0f} s"
+        case _:
+            return "no valid answer"
+
+
+class Forwarder:
+    """A thread that forwards the waiting events of a service to one target, until it is stopped.
+
+    `report` gets each attempt, after its result is durable, in that thread.
+    """
+
+    def __init__(
+        self, path: Path, service: str, target: Target, *, runtime: Runtime, report: Callable[[Attempt], None]
+    ) -> None:
+        self._path = path
+        self._service = service
+        self._target = target
+        self._runtime = runtime
+        self._report = report
+        self._wake = threading.Event()
+        self._stopping = threading.Event()
+        self._error: Exception | None = None
+        # A daemon: an attempt that hangs does not keep the program from ending.
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def start(self) -> None:
+        """Begin with what waits already."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Look again: an event was queued."""
+        self._wake.set()
+
+    def require_working(self) -> None:
+        """Raise what ended the thread: EscrowctlError `ErrorCode.STATE_UNUSABLE` because of the stored events."""
+        if self._error is not None:
+            raise self._error
+
+    def stop(self, *, seconds: float) -> None:
+        """Send no further event, and wait for the attempt in progress, but no longer than this."""
+        self._stopping.set()
+        self._wake.set()
+        self._thread.join(seconds)
+
+    def _run(self) -> None:
+        try:
+            spool = Spool(self._path, self._service)
+            with contextlib.closing(spool), spool.translating():
+                self._forward_all(spool)
+        except Exception as error:  # noqa: BLE001 - `require_working` raises it in the thread that reports it
+            self._error = error
+
+    def _forward_all(self, spool: Spool) -> None:
+        while not self._stopping.is_set():
+            self._wake.clear()
+            waiting = spool.next_waiting(str(self._target))
+            if waiting is None:
+                self._wake.wait()
+                continue
+            attempt = self._try(spool, waiting)
+            self._report(attempt)
+            self._pause(attempt.delay or 0.0)
+
+    def _try(self, spool: Spool, waiting: Waiting) -> Attempt:
+        reply = send(self._target, waiting.event.delivery, monotonic=self._runtime.monotonic)
+        tried = waiting._replace(attempts=waiting.attempts + 1, refusals=waiting.refusals + (reply.status is not None))
+        state = _judge(reply, tried.refusals)
+        spool.settle(tried, str(self._target), state)
+        delay = min(_FIRST_DELAY * 2 ** min(waiting.attempts, 10), _LONGEST_DELAY)
+        return Attempt(waiting.event, reply, tried.attempts, state, delay if state is ForwardState.WAITING else None)
+
+    def _pause(self, seconds: float) -> None:
+        for _ in range(round(seconds / _SLICE)):
+            if self._stopping.is_set():
+                return
+            self._runtime.sleep(_SLICE)
+
+
+def _judge(reply: Reply, refusals: int) -> ForwardState:
+    if reply.is_accepted:
+        return ForwardState.DONE
+    return ForwardState.FAILED if refusals >= MOST_REFUSALS else ForwardState.WAITING
+
+
+def _request(target: Target, delivery: Delivery) -> bytes:
+    """Return the request as it goes out: the headers that are not about the connection, and the body."""
+    passed_on = [(name, value) for name, value in delivery.headers if name.casefold() not in _OF_THE_CONNECTION]
+    own = [("Host", target.netloc), ("Content-Length", str(len(delivery.body))), ("Connection", "close")]
+    head = "".join(f"{name}: {value}\r\n" for name, value in (*own, *passed_on))
+    # WSGI decodes header values as Latin-1: so encoded, they are the bytes that arrived.
+    return f"POST {target.path} HTTP/1.1\r\n{head}\r\n".encode("latin-1") + delivery.body
+
+
+def _read_status(connection: socket.socket, left: Callable[[], float]) -> int:
+    """Return the status of a complete answer; raises OSError, and ValueError for what is no HTTP.
+
+    An answer that breaks off in its headers proves nothing. Answers of 1xx come before the real one.
+    """
+    head = b""
+    while len(head) <= _MAX_HEAD_BYTES:
+        connection.settimeout(left())
+        received = connection.recv(_MAX_HEAD_BYTES)
+        head += received
+        while _END in head and (found := _STATUS.match(head)):
+            if not found[1].startswith(b"1"):
+                return int(found[1])
+            head = head.partition(_END)[2]
+        if not received or _END in head:
+            break
+    raise ValueError("no complete answer")

@@ -1,0 +1,118 @@
+"""Receiving events over HTTP: what is taken is stored durably before its sender gets a 200.
+
+    method (405) -> browser (403) -> length (413) -> signature (401) -> stored -> 200
+
+A page in a browser can send a POST to loopback: it always carries Origin (Fetch standard, section 4.6), and a
+webhook's sender is no browser. A refusal says nothing of its reason to the sender.
+"""
+
+import contextlib
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+from escrowctl.runtime import timestamp
+from escrowctl.webhooks.event import Event
+from escrowctl.webhooks.signing import Delivery, SignatureError, Verifier
+from escrowctl.webhooks.spool import Spool
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+MAX_BODY_BYTES = 1024 * 1024
+_OK, _FORBIDDEN, _TOO_LARGE = "200 OK", "403 Forbidden", "413 Content Too Large"
+_WRONG_METHOD, _UNAUTHORIZED = "405 Method Not Allowed", "401 Unauthorized"
+
+
+class Arrival(NamedTuple):
+    """What arrived. `event` is None where it was refused or could not be stored, and `reason` says why.
+
+    `queued`: it is to be forwarded.
+    """
+
+    event: Event | None = None
+    queued: bool = False
+    reason: str = ""
+
+
+class Receiver:
+    """A WSGI application that stores what it takes, for the one thread that serves it.
+
+    `verifier` may be set until the first request. `target` is where events are to be forwarded, if anywhere; what is
+    not verified only with `forwards_unverified`.
+    """
+
+    def __init__(
+        self,
+        spool: Spool,
+        verifier: Verifier,
+        *,
+        now: Callable[[], datetime],
+        target: str | None = None,
+        forwards_unverified: bool = False,
+    ) -> None:
+        self._spool = spool
+        self.verifier = verifier
+        self._now = now
+        self._target = target
+        self._forwards_unverified = forwards_unverified
+        self._turn: list[Arrival] = []
+        self._arrived: list[Arrival] = []
+
+    def take(self) -> list[Arrival]:
+        """Return and forget what arrived, and is durable, since the last call."""
+        taken, self._arrived = self._arrived, []
+        return taken
+
+    @contextlib.contextmanager
+    def group(self) -> Iterator[None]:
+        """Make what the block's requests store durable together; raises sqlite3.Error, with none of it stored."""
+        self._turn = []
+        try:
+            with self._spool.transaction():
+                yield
+        except sqlite3.Error as error:
+            self._arrived.append(Arrival(reason=f"an event could not be stored, and was not accepted: {error}"))
+            raise
+        self._arrived += self._turn
+
+    def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+        """Answer one request; only inside `group`."""
+        status = self._receive(environ)
+        allow = [("Allow", "POST")] if status == _WRONG_METHOD else []
+        start_response(status, [("Content-Length", "0"), *allow])
+        return []
+
+    def _receive(self, environ: "WSGIEnvironment") -> str:
+        if environ["REQUEST_METHOD"] != "POST":
+            return _WRONG_METHOD
+        if "HTTP_ORIGIN" in environ or "HTTP_SEC_FETCH_SITE" in environ:
+            return self._refuse(_FORBIDDEN, "it came from a page in a browser")
+        body = environ["wsgi.input"].read(MAX_BODY_BYTES + 1)
+        if len(body) > MAX_BODY_BYTES:
+            return self._refuse(_TOO_LARGE, f"its body has more than {MAX_BODY_BYTES} bytes")
+        delivery, now = Delivery(_headers_of(environ), body), self._now()
+        try:
+            if verified := self.verifier.is_signed(delivery):
+                self.verifier.check(delivery, now=now)
+        except SignatureError as error:
+            return self._refuse(_UNAUTHORIZED, str(error))
+        self._store(delivery, verified=verified, at=timestamp(now))
+        return _OK
+
+    def _store(self, delivery: Delivery, *, verified: bool, at: str) -> None:
+        event = self._spool.store(delivery, verified=verified, at=at)
+        forwards = self._target is not None and (verified or self._forwards_unverified)
+        self._turn.append(Arrival(event, queued=forwards and self._spool.queue(event, str(self._target))))
+
+    def _refuse(self, status: str, reason: str) -> str:
+        self._turn.append(Arrival(reason=f"a delivery was refused ({status.partition(' ')[0]}): {reason}"))
+        return status
+
+
+def _headers_of(environ: "WSGIEnvironment") -> tuple[tuple[str, str], ...]:
+    """Return the request's headers in lower case; WSGI has joined those that came several times (PEP 3333)."""
+    named = {name.removeprefix("HTTP_"): value for name, value in environ.items() if name.startswith("HTTP_")}
+    named |= {name: environ[name] for name in ("CONTENT_TYPE", "CONTENT_LENGTH") if environ.get(name)}
+    return tuple((name.lower().replace("_", "-"), str(value)) for name, value in named.items())

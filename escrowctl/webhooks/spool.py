@@ -1,0 +1,215 @@
+"""The events that were received here: one SQLite file next to the journal.
+
+An event is stored before its sender gets a 200, and never changed. How often it came and where it is to be
+forwarded are in tables of their own. Every commit is synced (`synchronous = FULL`). A rollback journal, and no
+write-ahead log: the receiver and the forwarder write by connections of their own (sqlite.org/wal.html, section 11).
+"""
+
+import contextlib
+import json
+import re
+import sqlite3
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+
+from escrowctl.config.folders import make_private_folder
+from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
+from escrowctl.files import OTHERS_ACCESS, check_regular, find_flaw, make_file
+from escrowctl.webhooks.event import Event
+from escrowctl.webhooks.signing import Delivery
+
+_VERSION = 1
+_BUSY_SECONDS = 5.0
+_LOCAL_NAME = re.compile(r"e([1-9][0-9]{0,17})", re.ASCII)
+_TABLES = """
+CREATE TABLE events (
+  number INTEGER PRIMARY KEY,
+  service TEXT NOT NULL,
+  id TEXT,
+  verified INTEGER NOT NULL,
+  received_at TEXT NOT NULL,
+  headers TEXT NOT NULL,
+  body BLOB NOT NULL,
+  UNIQUE (service, id, verified)
+) STRICT;
+CREATE TABLE arrivals (event INTEGER PRIMARY KEY, count INTEGER NOT NULL) STRICT;
+CREATE TABLE forwards (
+  event INTEGER NOT NULL,
+  target TEXT NOT NULL,
+  state TEXT NOT NULL,
+  attempts INTEGER NOT NULL,
+  refusals INTEGER NOT NULL,
+  PRIMARY KEY (event, target)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX forwards_by_state ON forwards (target, state, event);
+"""
+_EVENTS = """
+SELECT number, id, headers, body, verified, received_at, count
+FROM events JOIN arrivals ON arrivals.event = number
+"""
+
+
+class ForwardState(StrEnum):
+    """What became of an event at one target."""
+
+    WAITING = "waiting"
+    DONE = "done"
+    FAILED = "failed"
+
+
+class Waiting(NamedTuple):
+    """An event to forward: how often it was tried, and how often the target answered with something else than 2xx."""
+
+    event: Event
+    attempts: int
+    refusals: int
+
+
+class Spool:
+    """The events of one service, by one connection: for one thread."""
+
+    def __init__(self, path: Path, service: str) -> None:
+        """Open the file, created where it is missing; `service` is the identity of the sender.
+
+        Raises EscrowctlError `ErrorCode.STATE_UNUSABLE`.
+        """
+        self._path = path
+        self._service = service
+        with self.translating():
+            self._db = _open(path)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Make what the block stores durable when it ends; raises sqlite3.Error, with nothing stored."""
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
+
+    @contextlib.contextmanager
+    def translating(self) -> Iterator[None]:
+        """Turn what is raised over the file in the block into EscrowctlError `ErrorCode.STATE_UNUSABLE`."""
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            why = error.strerror or str(error) if isinstance(error, OSError) else str(error)
+            raise unusable(self._path, why) from error
+
+    def store(self, delivery: Delivery, *, verified: bool, at: str) -> Event:
+        """Store a delivery and return its event: the one stored before under the same id, with one more arrival.
+
+        Only inside `transaction`. An event without a valid id is another one each time. What is not verified never
+        takes the place of what is.
+        """
+        values = (self._service, delivery.id, verified, at, json.dumps(delivery.headers), delivery.body)
+        added = self._db.execute(
+            "INSERT INTO events (service, id, verified, received_at, headers, body) VALUES (?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT DO NOTHING",
+            values,
+        )
+        number = added.lastrowid if added.rowcount else self._find_number(delivery.id, verified=verified)
+        self._db.execute(
+            "INSERT INTO arrivals VALUES (?, 1) ON CONFLICT (event) DO UPDATE SET count = count + 1", (number,)
+        )
+        return self._read("WHERE number = ?", number)[0]
+
+    def queue(self, event: Event, target: str) -> bool:
+        """Have an event forwarded to a target, once; False where it is already. Only inside `transaction`."""
+        values = (event.number, target, ForwardState.WAITING)
+        return self._db.execute("INSERT OR IGNORE INTO forwards VALUES (?, ?, ?, 0, 0)", values).rowcount == 1
+
+    def next_waiting(self, target: str) -> Waiting | None:
+        """Return the oldest event that waits for a target; None where none does."""
+        row = self._db.execute(
+            "SELECT event, attempts, refusals FROM forwards JOIN events ON number = event"
+            " WHERE target = ? AND state = ? AND service = ? ORDER BY event LIMIT 1",
+            (target, ForwardState.WAITING, self._service),
+        ).fetchone()
+        return Waiting(self._read("WHERE number = ?", row[0])[0], row[1], row[2]) if row else None
+
+    def settle(self, waiting: Waiting, target: str, state: ForwardState) -> None:
+        """Store what became of an attempt, durably."""
+        values = (waiting.event.number, target, state, waiting.attempts, waiting.refusals)
+        self._db.execute("INSERT OR REPLACE INTO forwards VALUES (?, ?, ?, ?, ?)", values)
+
+    def count(self, target: str, state: ForwardState) -> int:
+        """Return how many events are in a state at a target."""
+        found = self._db.execute(
+            "SELECT count(*) FROM forwards JOIN events ON number = event"
+            " WHERE target = ? AND state = ? AND service = ?",
+            (target, state, self._service),
+        )
+        return int(found.fetchone()[0])
+
+    def find(self, name: str) -> Event | None:
+        """Return an event by its name, the verified one of two; None where there is none."""
+        found = self._read("WHERE service = ? AND id = ? ORDER BY verified DESC", self._service, name)
+        if not found and (local := _LOCAL_NAME.fullmatch(name)):
+            found = self._read("WHERE service = ? AND id IS NULL AND number = ?", self._service, int(local[1]))
+        return found[0] if found else None
+
+    def list_since(self, moment: str) -> list[Event]:
+        """Return the events that were first received at a time or later, oldest first."""
+        return self._read("WHERE service = ? AND received_at >= ? ORDER BY number", self._service, moment)
+
+    def list_undelivered(self, target: str) -> list[Event]:
+        """Return the events that were to be forwarded to a target, and that it has not accepted, oldest first."""
+        return self._read(
+            "JOIN forwards ON forwards.event = number WHERE service = ? AND target = ? AND state <> ? ORDER BY number",
+            *(self._service, target, ForwardState.DONE),
+        )
+
+    def _find_number(self, sent_id: str | None, *, verified: bool) -> int:
+        values = (self._service, sent_id, verified)
+        found = self._db.execute("SELECT number FROM events WHERE service = ? AND id = ? AND verified = ?", values)
+        return int(found.fetchone()[0])
+
+    def _read(self, condition: str, *values: object) -> list[Event]:
+        rows = self._db.execute(_EVENTS + condition, values)
+        return [
+            Event(number, sent_id, _delivery_of(headers, body), bool(verified), received_at, count)
+            for number, sent_id, headers, body, verified, received_at, count in rows
+        ]
+
+
+def _delivery_of(headers: str, body: bytes) -> Delivery:
+    return Delivery(tuple((name, value) for name, value in json.loads(headers)), body)
+
+
+def unusable(path: Path, why: str) -> EscrowctlError:
+    """Return the error that the file cannot be used; `why` ends the sentence."""
+    return not_sent(ErrorCode.STATE_UNUSABLE, f"the stored events in {path} cannot be used: {why}.")
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    make_private_folder(path.parent)
+    make_file(path)
+    if flaw := find_flaw(check_regular(path), path, refused=OTHERS_ACCESS):
+        raise unusable(path, f"the file {flaw.reason}")
+    database = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
+    try:
+        for pragma in ("journal_mode = TRUNCATE", "synchronous = FULL", "trusted_schema = OFF"):
+            database.execute(f"PRAGMA {pragma}")
+        database.execute("BEGIN IMMEDIATE")
+        version = database.execute("PRAGMA user_version").fetchone()[0]
+        if version not in (0, _VERSION):
+            raise unusable(path, "a newer escrowctl has changed its format")
+        if version == 0:
+            for statement in filter(str.strip, _TABLES.split(";")):
+                database.execute(statement)
+            database.execute(f"PRAGMA user_version = {_VERSION}")
+        database.execute("COMMIT")
+    except BaseException:
+        database.close()
+        raise
+    return database

@@ -1,0 +1,548 @@
+"""`webhook listen` and `webhook replay`, in this process: a real receiver, a real application, real sockets."""
+
+import contextlib
+import http.client
+import json
+import os
+import signal
+import socket
+import sqlite3
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Result, Run, Serve
+from e2e.script import Program
+from webhook_sender import KEY, OTHER_SECRET, SECRET, body_of, headers_of, post, send
+from wire_server import Seen, WireServer, by_method, hang_up, http_reply
+
+from cli.conftest import Profile
+from cli.replies import json_reply
+
+pytestmark = pytest.mark.filterwarnings("ignore:send_bytes will be removed")  # waitress warns of one of its options
+
+SECONDS = 20.0
+BROWSER = {"Origin": "http://localhost:3000", "Sec-Fetch-Site": "same-site", "Content-Type": "text/plain"}
+Listen = Callable[..., Result]
+
+
+@dataclass
+class Application:
+    """A web application that answers with the statuses in turn, and with the last one from then on."""
+
+    statuses: list[int] = field(default_factory=lambda: [200])
+    seen: list[Seen] = field(default_factory=list)
+
+    def __call__(self, seen: Seen, connection: socket.socket) -> None:
+        self.seen.append(seen)
+        status = self.statuses.pop(0) if len(self.statuses) > 1 else self.statuses[0]
+        connection.sendall(http_reply(f"{status} Said", b""))
+
+    @property
+    def ids(self) -> list[str | None]:
+        return [seen.header("webhook-id") for seen in self.seen]
+
+
+@pytest.fixture
+def application() -> Application:
+    return Application()
+
+
+@pytest.fixture
+def target(application: Application, serve: Serve) -> str:
+    return f"{serve(application).base_url}/hooks?a=1"
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    end = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < end, "it never came to that"
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def listen(run: Run, tmp_path: Path) -> Iterator[Listen]:
+    """Listen, do something with the port in another thread, and stop by a signal."""
+    failures: list[Exception] = []
+
+    def listen_there(act: Callable[[int], object], *words: str, number: int = signal.SIGINT, **given: Any) -> Result:
+        ready, ended = tmp_path / "ready.json", threading.Event()
+
+        def act_when_ready() -> None:
+            while not ready.exists() and not ended.is_set():
+                time.sleep(0.005)
+            try:
+                if ready.exists():
+                    act(int(json.loads(ready.read_text())["url"].rpartition(":")[2]))
+            except Exception as error:  # noqa: BLE001 - it is raised again in the test's own thread
+                failures.append(error)
+            finally:
+                if not ended.is_set():
+                    os.kill(os.getpid(), number)
+
+        thread = threading.Thread(target=act_when_ready)
+        thread.start()
+        given.setdefault("monotonic", lambda: 0.0)
+        given["environ"] = {"ESCROWCTL_WEBHOOK_SECRET": SECRET} | given.get("environ", {})
+        try:
+            return run("webhook", "listen", "--port", "0", "--ready-file", str(ready), *words, **given)
+        finally:
+            ended.set()
+            thread.join()
+
+    yield listen_there
+    assert failures == []
+
+
+def lines_of(result: Result) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in result.out.splitlines()]
+
+
+def test_event_is_stored_and_shown_before_the_sender_gets_200(listen: Listen, home: Path) -> None:
+    answered: list[tuple[int, int]] = []
+    spool = home / "state" / "webhooks.db"
+
+    def act(port: int) -> None:
+        status = send(port, 1)
+        with contextlib.closing(sqlite3.connect(spool)) as database:
+            answered.append((status, database.execute("SELECT count(*) FROM events").fetchone()[0]))
+
+    result = listen(act, "--json")
+
+    assert (result.code, answered) == (130, [(200, 1)])
+    (line,) = lines_of(result)
+    assert line | {"at": ""} == {
+        "at": "",
+        "id": "msg_1",
+        "type": "transaction.released",
+        "resource": "tx_1",
+        "status": "released",
+        "verified": True,
+        "arrivals": 1,
+        "forward": None,
+    }
+    assert stat.filemode(spool.stat().st_mode) == "-rw-------"
+    with contextlib.closing(sqlite3.connect(spool)) as database:
+        assert database.execute("SELECT body FROM events").fetchall() == [(body_of(1),)]
+
+
+@pytest.mark.thorough
+def test_event_that_cannot_be_stored_is_not_accepted(
+    listen: Listen, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("escrowctl.webhooks.spool._BUSY_SECONDS", 0.05)
+    statuses: list[int] = []
+
+    def act(port: int) -> None:
+        with contextlib.closing(sqlite3.connect(home / "state" / "webhooks.db")) as database:
+            database.execute("BEGIN IMMEDIATE")
+            with pytest.raises(http.client.RemoteDisconnected):
+                send(port, 1)
+            database.rollback()
+        statuses.append(send(port, 1))
+
+    result = listen(act, "--json")
+
+    assert (statuses, [line["arrivals"] for line in lines_of(result)]) == ([200], [1])
+    assert "could not be stored" in result.err
+
+
+def test_repeated_event_is_counted_and_stored_once(listen: Listen, home: Path) -> None:
+    result = listen(lambda port: [send(port, number) for number in (1, 2, 1)], "--json")
+
+    assert [(line["id"], line["arrivals"]) for line in lines_of(result)] == [("msg_1", 1), ("msg_2", 1), ("msg_1", 2)]
+
+
+@pytest.mark.thorough
+def test_ready_file_holds_url_and_pid_and_is_removed(listen: Listen, tmp_path: Path) -> None:
+    ready: list[dict[str, Any]] = []
+
+    listen(lambda port: ready.append(json.loads((tmp_path / "ready.json").read_text()) | {"port": port}))
+
+    assert ready == [{"url": f"http://127.0.0.1:{ready[0]['port']}", "pid": os.getpid(), "port": ready[0]["port"]}]
+    assert not (tmp_path / "ready.json").exists()
+
+
+def raw(port: int, head: str) -> bytes:
+    """Send a request by hand, and return the first line of the answer."""
+    with socket.create_connection(("127.0.0.1", port), timeout=SECONDS) as connection:
+        connection.sendall(head.encode())
+        return connection.recv(4096).partition(b"\r\n")[0]
+
+
+def test_requests_that_are_no_event_are_refused_and_not_stored(listen: Listen) -> None:
+    body, statuses = body_of(1), {}
+    signed = headers_of("msg_1", body)
+    attempts: dict[str, Callable[[int], int]] = {
+        "a page in a browser": lambda port: post(port, body, signed | BROWSER),
+        "a page without Origin": lambda port: post(port, body, signed | {"Sec-Fetch-Site": "cross-site"}),
+        "another host": lambda port: post(port, body, signed | {"Host": "evil.example"}),
+        "another host with our port": lambda port: post(port, body, signed | {"Host": f"evil.example:{port}"}),
+        "a name that ends like ours": lambda port: post(port, body, signed | {"Host": "127.0.0.1.evil.example"}),
+        "GET": lambda port: post(port, b"", {}, method="GET"),
+        "OPTIONS": lambda port: post(port, b"", BROWSER, method="OPTIONS"),
+        "too large": lambda port: post(port, b" " * (1024 * 1024 + 1), signed),
+        "another secret": lambda port: post(port, body, headers_of("msg_1", body, key=KEY[::-1])),
+        "no timestamp": lambda port: post(port, body, {"webhook-id": "msg_1", "webhook-signature": "v1"}),
+    }
+
+    result = listen(lambda port: statuses.update({name: attempt(port) for name, attempt in attempts.items()}))
+
+    assert statuses == {
+        **dict.fromkeys(["a page in a browser", "a page without Origin"], 403),
+        **dict.fromkeys(["another host", "another host with our port", "a name that ends like ours"], 421),
+        "GET": 405,
+        "OPTIONS": 405,
+        "too large": 413,
+        **dict.fromkeys(["another secret", "no timestamp"], 401),
+    }
+    assert result.out == ""
+
+
+def test_host_of_the_public_url_is_accepted(listen: Listen) -> None:
+    body = body_of(1)
+    statuses: list[int] = []
+
+    def act(port: int) -> None:
+        hosts = ("Hooks.Example.net", "hooks.example.net:443", "example.net")
+        statuses.extend(post(port, body, headers_of("msg_1", body) | {"Host": host}) for host in hosts)
+
+    listen(act, "--url", "https://hooks.example.net/escrow")
+
+    assert statuses == [200, 200, 421]
+
+
+def test_unsigned_event_is_stored_and_forwarded_only_on_request(
+    listen: Listen, application: Application, target: str
+) -> None:
+    def act(port: int, *, forwarded: int) -> None:
+        post(port, body_of(1), {"webhook-id": "msg_1"})
+        post(port, body_of(2), {})
+        send(port, 3)
+        wait_until(lambda: len(application.ids) == forwarded)
+
+    careful = listen(partial(act, forwarded=1), "--forward-to", target, "--json")
+    kept = [(line["id"], line["verified"], line["forward"] is None) for line in lines_of(careful)]
+    forwarded = list(application.ids)
+    asked = listen(partial(act, forwarded=3), "--forward-to", target, "--unverified")
+
+    assert kept == [("msg_1", False, True), ("e2", False, True), ("msg_3", True, False)]
+    assert forwarded == ["msg_3"]
+    assert (application.ids[1:], asked.code) == (["msg_1", None], 130)
+
+
+@pytest.mark.thorough
+def test_unsigned_event_does_not_take_the_place_of_a_signed_one(listen: Listen, run: Run) -> None:
+    listen(lambda port: (post(port, b"{}", {"webhook-id": "msg_1"}), send(port, 1)))
+
+    result = run("webhook", "verify", "--event", "msg_1", environ={"ESCROWCTL_WEBHOOK_SECRET": SECRET})
+
+    assert (result.code, "tx_1" in result.out) == (0, True)
+
+
+def test_events_without_any_known_secret_are_shown_as_unverified(run: Run, listen: Listen) -> None:
+    result = listen(lambda port: send(port, 1), "--json", without=("ESCROWCTL_WEBHOOK_SECRET",))
+
+    assert [line["verified"] for line in lines_of(result)] == [False]
+    assert '"unverified"' in result.err
+
+
+def test_application_gets_the_original_bytes_and_headers(listen: Listen, application: Application, target: str) -> None:
+    body = b'{ "type":"a",\n "data": {"id": "tx_\\u00e9"} }  '
+    headers = headers_of("msg_1", body) | {"Content-Type": "application/json; x=1", "X-Shop": "a, b"}
+
+    def act(port: int) -> None:
+        post(port, body, headers, path="/some/where?else")
+        wait_until(lambda: application.seen)
+
+    result = listen(act, "--forward-to", target, "--json")
+
+    (seen,) = application.seen
+    assert (result.code, seen.method, seen.target, seen.body) == (130, "POST", "/hooks?a=1", body)
+    assert {name: seen.header(name) for name in headers} == headers
+    assert (seen.header("Host") or "").startswith("127.0.0.1:")
+    assert [line["forward"]["http_status"] for line in lines_of(result)] == [200]
+
+
+def test_failed_attempt_is_repeated_before_the_next_event(
+    listen: Listen, application: Application, target: str
+) -> None:
+    application.statuses = [500, 302, 200]
+
+    def act(port: int) -> None:
+        for number in (1, 2):
+            send(port, number)
+        wait_until(lambda: len(application.seen) == 4)
+
+    result = listen(act, "--forward-to", target, "--json", sleep=lambda seconds: time.sleep(seconds / 1000))
+
+    assert application.ids == ["msg_1", "msg_1", "msg_1", "msg_2"]
+    shown = [(line["id"], line["forward"]["http_status"], line["forward"]["attempt"]) for line in lines_of(result)]
+    assert (result.code, shown) == (130, [("msg_1", 500, 1), ("msg_1", 302, 2), ("msg_1", 200, 3), ("msg_2", 200, 1)])
+
+
+@pytest.mark.thorough
+def test_event_that_is_always_refused_is_given_up_after_ten_attempts(
+    listen: Listen, run: Run, application: Application, target: str
+) -> None:
+    application.statuses = [*[400] * 10, 200]
+
+    def act(port: int) -> None:
+        for number in (1, 2):
+            send(port, number)
+        wait_until(lambda: "msg_2" in application.ids)
+
+    result = listen(act, "--forward-to", target, sleep=lambda seconds: time.sleep(seconds / 1000))
+    again = run("webhook", "replay", "--failed", "--forward-to", target, "-q")
+    never = run("webhook", "replay", "--failed", "--forward-to", target, "-q")
+
+    assert application.ids == [*["msg_1"] * 10, "msg_2", "msg_1"]
+    assert (result.code, again.code, again.out, never.out) == (14, 0, "msg_1\n", "")
+
+
+def test_events_that_wait_are_forwarded_by_the_next_listener(listen: Listen, application: Application) -> None:
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as reserved:
+        port_of_application = reserved.getsockname()[1]
+    target = f"http://localhost:{port_of_application}/"
+
+    first = listen(lambda port: [send(port, number) for number in (1, 2)], "--forward-to", target, "--json")
+    with contextlib.closing(WireServer(application, port=port_of_application)):
+        second = listen(lambda _port: wait_until(lambda: len(application.seen) == 2), "--forward-to", target)
+
+    assert (first.code, first.error["code"], first.error["left"]) == (14, "not_forwarded", 2)
+    assert (second.code, application.ids) == (130, ["msg_1", "msg_2"])
+
+
+@pytest.mark.thorough
+def test_two_listeners_do_not_forward_to_one_application(listen: Listen, target: str) -> None:
+    seconds: list[Result] = []
+    program = Program(dict(os.environ) | {"ESCROWCTL_WEBHOOK_SECRET": SECRET})
+    line = ("webhook", "listen", "--port", "0", "--forward-to", target, "--json")
+
+    listen(lambda _port: seconds.append(program.run(*line)), "--forward-to", target)
+
+    assert [(result.code, result.error["code"]) for result in seconds] == [(7, "busy")]
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (("--port", "70000"), "bad_value"),
+        (("--forward-to", "https://127.0.0.1/x"), "bad_value"),
+        (("--forward-to", "http://app.example.com/x"), "bad_value"),
+        (("--forward-to", "http://169.254.169.254/x"), "bad_value"),
+        (("--forward-to", "http://127.0.0.1.evil.example/x"), "bad_value"),
+        (("--forward-to", "http://u:p@127.0.0.1/x"), "bad_value"),
+        (("--forward-to", "http://[::1"), "bad_value"),
+        (("--forward-to", "http://127.0.0.1:99999/"), "bad_value"),
+        (("--url", "hooks.example.net"), "bad_value"),
+        (("--secret-file", "/no/such/file"), "bad_config"),
+        (("--ready-file", "/etc/hostname"), "bad_value"),
+        (("--register", "--base-url", "https://escrow.example.com"), "key_missing"),
+    ],
+)
+def test_line_of_listen_that_cannot_be_meant_is_refused(options: tuple[str, ...], code: str, run: Run) -> None:
+    assert run("webhook", "listen", *options, "--json").error["code"] == code
+
+
+LISTED = b'{"data":[{"id":"wh_1","url":"https://other.example/x"},{"id":"wh_3","url":"%s","status":"%s"}]}'
+MADE = b'{"id":"wh_9","url":"https://hooks.example.net/x","secret":"%s"}' % SECRET.encode()
+PUBLIC = ("--register", "--url", "https://hooks.example.net/x")
+
+
+def test_endpoint_with_the_url_is_used_again(listen: Listen, profile: Profile) -> None:
+    server = profile("", behave=json_reply(LISTED % (b"https://hooks.example.net/x", b"disabled")))
+
+    result = listen(lambda _port: None, *PUBLIC)
+
+    assert (result.code, server.writes) == (130, [])
+    assert "endpoint wh_3" in result.err
+    assert "warning: the service lists wh_3 as disabled" in result.err
+
+
+def test_endpoint_is_registered_after_a_question_and_its_secret_used(listen: Listen, profile: Profile) -> None:
+    register = by_method(
+        GET=json_reply(LISTED % (b"https://third.example", b"enabled")), POST=json_reply(MADE, "201 Created")
+    )
+    server = profile("mode = 'live'", behave=register)
+    environ, without = {"ESCROWCTL_JOURNAL_ID": ""}, ("ESCROWCTL_WEBHOOK_SECRET",)
+
+    asked = listen(lambda _port: None, *PUBLIC, without=without, stdin="no\n", terminal=True)
+    silent = listen(lambda _port: None, *PUBLIC, without=without)
+    before = len(server.writes)
+    agreed = listen(lambda port: send(port, 1), *PUBLIC, "--json", "--yes", without=without, environ=environ)
+
+    assert (asked.code, silent.code, before) == (3, 3, 0)
+    assert [json.loads(seen.body) for seen in server.writes] == [{"url": "https://hooks.example.net/x"}]
+    assert [line["verified"] for line in lines_of(agreed)] == [True]
+    assert SECRET not in agreed.out + agreed.err
+
+
+def test_service_elsewhere_needs_a_public_url(run: Run) -> None:
+    environ = {"ESCROWCTL_BASE_URL": "https://escrow.example.com", "ESCROWCTL_API_KEY": "sk_test_12345678"}
+
+    result = run("webhook", "listen", "--register", "--port", "0", "--json", environ=environ)
+
+    assert (result.code, result.error["code"]) == (2, "bad_value")
+
+
+@pytest.mark.thorough
+def test_sandbox_registers_the_listener_and_prints_its_secret(listen: Listen, run: Run) -> None:
+    while_open: list[int] = []
+
+    def act(port: int) -> None:
+        while_open.append(Program(dict(os.environ)).run("sandbox", "reset", "--yes").code)
+
+    first = listen(lambda _port: None, "--sandbox", "--register", "--json")
+    secret = run("--sandbox", "webhook", "listen", "--print-secret")
+    listen(act, "--sandbox")
+
+    assert (first.code, secret.code, while_open) == (130, 0, [0])
+    assert secret.out.startswith("whsec_")
+    assert "--print-secret" in first.err
+
+
+@pytest.fixture
+def stored(listen: Listen) -> None:
+    """Three events: msg_1 and msg_3, and msg_2 without a signature."""
+    listen(lambda port: (send(port, 1), post(port, body_of(2), {"webhook-id": "msg_2"}), send(port, 3)))
+
+
+def test_replay_sends_what_was_received(stored: None, run: Run, application: Application, target: str) -> None:
+    result = run("webhook", "replay", "msg_3", "msg_1", "--forward-to", target, "--json")
+
+    assert (result.code, application.ids) == (0, ["msg_3", "msg_1"])
+    assert [seen.body for seen in application.seen] == [body_of(3), body_of(1)]
+    assert [line["forward"][0]["http_status"] for line in lines_of(result)] == [200, 200]
+
+
+@pytest.mark.thorough
+def test_replay_since_leaves_unverified_events_out(
+    stored: None, run: Run, application: Application, target: str
+) -> None:
+    careful = run("webhook", "replay", "--since", "1h", "--forward-to", target)
+    asked = run("webhook", "replay", "--since", "1h", "--forward-to", target, "--unverified")
+
+    assert (careful.code, asked.code) == (0, 0)
+    assert application.ids == ["msg_1", "msg_3", "msg_1", "msg_2", "msg_3"]
+    assert "left out: 1" in careful.err
+
+
+def test_replay_of_an_unverified_event_needs_its_option(
+    stored: None, run: Run, application: Application, target: str
+) -> None:
+    refused = run("webhook", "replay", "msg_1", "msg_2", "--forward-to", target, "--json")
+
+    assert (refused.code, refused.error["code"], application.seen) == (14, "bad_signature", [])
+
+
+def test_duplicate_shows_both_answers(stored: None, run: Run, application: Application, target: str) -> None:
+    application.statuses = [200, 409]
+
+    result = run("webhook", "replay", "msg_1", "--duplicate", "--forward-to", target)
+
+    assert (result.code, application.ids) == (14, ["msg_1", "msg_1"])
+    assert result.out.endswith("\tsent twice: 200, 409\n")
+
+
+def test_sign_renews_the_timestamp_and_nothing_that_is_stored(
+    stored: None, run: Run, application: Application, target: str, home: Path
+) -> None:
+    environ = {"ESCROWCTL_WEBHOOK_SECRET": f"{OTHER_SECRET} {SECRET}"}
+    spool = home / "state" / "webhooks.db"
+    before = events_in(spool)
+    line = ("webhook", "replay", "msg_1", "msg_2", "--unverified", "--sign", "--forward-to", target)
+
+    result = run(*line, environ=environ, now=lambda: LATER)
+
+    signed, unsigned = application.seen
+    assert result.code == 0
+    renewed = headers_of("msg_1", body_of(1), sent_at=int(LATER.timestamp()))
+    assert {name: signed.header(name) for name in renewed} == renewed
+    assert unsigned.header("webhook-signature") is None
+    assert events_in(spool) == before
+
+
+LATER = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+def events_in(spool: Path) -> list[tuple[object, ...]]:
+    with contextlib.closing(sqlite3.connect(spool)) as database:
+        return database.execute("SELECT * FROM events").fetchall()
+
+
+def test_application_that_is_not_there_is_reported(stored: None, run: Run) -> None:
+    result = run("webhook", "replay", "msg_1", "--forward-to", "http://127.0.0.1:9/", now=lambda: LATER)
+
+    assert (result.code, "add --sign" in result.err) == (14, True)
+    assert result.out.endswith("\tno connection\n")
+
+
+def test_application_that_answers_no_http_is_reported(stored: None, run: Run, serve: Serve) -> None:
+    result = run("webhook", "replay", "msg_1", "--forward-to", serve(hang_up).base_url)
+
+    assert (result.code, result.out.split("\t")[-1]) == (14, "no valid answer\n")
+
+
+@pytest.mark.thorough
+def test_application_that_does_not_answer_is_left(
+    stored: None, run: Run, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("escrowctl.webhooks.forward.SECONDS", 0.2)
+
+    result = run("webhook", "replay", "msg_1", "--forward-to", serve(trickle).base_url, "--json")
+
+    assert lines_of(result)[0]["forward"][0]["fault"].startswith("no answer within")
+
+
+def trickle(_seen: Seen, connection: socket.socket) -> None:
+    """Send a byte at a time: each read succeeds, and the answer never ends."""
+    with contextlib.suppress(OSError):
+        connection.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+        for _ in range(100):
+            connection.sendall(b"x")
+            time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("msg_1",), 2),
+        (("--forward-to", "http://127.0.0.1:9/"), 2),
+        (("msg_1", "--failed", "--forward-to", "http://127.0.0.1:9/"), 2),
+        (("--since", "yesterday", "--forward-to", "http://127.0.0.1:9/"), 2),
+        (("msg_404", "--forward-to", "http://127.0.0.1:9/"), 6),
+        (("msg_1", "--sign", "--forward-to", "http://127.0.0.1:9/"), 4),
+    ],
+)
+def test_line_of_replay_that_cannot_be_meant_is_refused(words: tuple[str, ...], code: int, run: Run) -> None:
+    assert run("webhook", "replay", *words).code == code
+
+
+def test_sign_is_refused_for_another_scheme(profile: Profile, run: Run) -> None:
+    profile("webhook.scheme = 'none'")
+
+    assert run("webhook", "replay", "msg_1", "--sign", "--forward-to", "http://127.0.0.1:9/").code == 2
+
+
+def test_file_of_events_that_cannot_be_used_is_reported(run: Run, home: Path) -> None:
+    run("webhook", "replay", "--since", "1h", "--forward-to", "http://127.0.0.1:9/")
+    spool = home / "state" / "webhooks.db"
+    with contextlib.closing(sqlite3.connect(spool)) as database:
+        database.execute("PRAGMA user_version = 99")
+    newer = run("webhook", "listen", "--port", "0", "--json")
+    spool.chmod(0o644)
+    open_to_others = run("webhook", "listen", "--port", "0", "--json")
+    spool.write_bytes(b"no database" * 1000)
+    spool.chmod(0o600)
+    damaged = run("webhook", "listen", "--port", "0", "--json")
+
+    found = [(result.code, result.error["code"]) for result in (newer, open_to_others, damaged)]
+    assert found == [(17, "state_unusable")] * 3

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shlex
 from collections import Counter, deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -168,10 +169,11 @@ class _Run:
             assert self._forwarding is not None, "it was queued for a target"
             self._forwarding.forwarder.wake()
             return
-        again = f"received {event.arrivals} times" if event.arrivals > 1 else ""
-        kept = "not forwarded" if self._forwarding is not None else ""
         self._counts["not forwarded"] += 1
-        self._show(view_event(event, at=self._now(), result=", ".join(filter(None, (again, kept)))))
+        result = "not forwarded" if self._forwarding is not None else ""
+        if event.arrivals > 1:
+            result = f"received {event.arrivals} times"
+        self._show(view_event(event, at=self._now(), result=result))
 
     def _show_attempt(self, attempt: Attempt) -> None:
         self._counts["forwarded"] += attempt.state is ForwardState.DONE
@@ -276,7 +278,7 @@ def _left_over(target: Target | None, left: int) -> EscrowctlError:
         ErrorCode.NOT_FORWARDED,
         f"{target} has not accepted {left} {'event' if left == 1 else 'events'}.",
         hint=(
-            command(f"webhook replay --failed --forward-to {target}", "to send them now"),
+            command(f"webhook replay --failed --forward-to {shlex.quote(str(target))}", "to send them now"),
             Hint("webhook listen with the same --forward-to begins with those that wait"),
         ),
         facts={"left": left},

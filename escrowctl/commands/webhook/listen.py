@@ -226,8 +226,10 @@ def _register(session: Session, here: str, wanted: _Wanted) -> "View":
     if not (service.sandbox or wanted.yes):
         session.prompt.confirm(
             [
-                f"GET /webhooks lists {count} endpoints, none with the URL {url}.",
-                "Once registered it cannot be removed: the interface has no call for it. To register it, type yes:",
+                f"GET /webhooks lists {count} endpoints, none with this URL:",
+                f"  {url}",
+                "Once registered it cannot be removed: the interface has no call for it.",
+                "To register it, type yes:",
             ],
             "yes",
             why="webhook listen --register needs confirmation",
@@ -258,12 +260,12 @@ def _show_start(session: Session, receiver: Receiver, here: str, endpoint: "View
     at = f", endpoint {endpoint.id}" if endpoint is not None and endpoint.id else ""
     console.note("listening", f"{here}{at}; Ctrl-C stops", word="listening")
     if url is not None:
-        console.note("public_url", f"{url} must lead to {here}", word="listening")
+        console.note("public_url", f"{url} must lead here", word="listening")
     if receiver.verifier.can_verify:
-        hint = f"for your application: {session.invocation} webhook listen --print-secret"
-        console.note("secret", hint, word="secret")
+        hint = command("webhook listen --print-secret", "the secret, for your application")
+        console.note("secret", "signatures are checked", hints=(hint,), invocation=session.invocation)
     else:
-        console.warn("unverified", "no signing secret is known, or webhook.scheme is none: all will be UNVERIFIED")
+        console.warn("unverified", "no signing secret or scheme is known: every event will be UNVERIFIED")
 
 
 def _show_forwarding(session: Session, spool: Spool, forwarding: _Forwarding) -> None:

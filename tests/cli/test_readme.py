@@ -147,9 +147,17 @@ LINES = {
 }
 
 
-CODES = {"tx update": 8, "tx watch": 13, "batch resume": 7, "batch drop": 7, "webhook listen": 130, "webhook verify": 6}
+CODES = {
+    "tx update": 8,
+    "tx watch": 13,
+    "batch resume": 7,
+    "batch drop": 7,
+    "webhook listen": 130,
+    "webhook verify": 6,
+    "sandbox webhook": 6,
+}
 """What the lines end with that do not end with 0: the sandbox refuses an update, nothing changes, no row is left, a
-listener ends by a signal, no such event is stored."""
+listener ends by a signal, there is no such event or endpoint."""
 
 
 def commands_refusing_sandbox() -> set[str]:

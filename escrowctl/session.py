@@ -79,15 +79,15 @@ class Session:
 
         return Prompt(self.runtime, self.signals, self.options, self.console)
 
-    def show(self, view: "View", *, done: str | None = None) -> None:
-        """Show one view. `done` says what has happened already, should it turn out unprintable.
+    def show(self, view: "View", *, done: str | None = None, facts: "Mapping[str, object] | None" = None) -> None:
+        """Show one view. `done` and `facts` say what has happened already, should it turn out unprintable.
 
         Raises EscrowctlError (exit 2) where ids were asked for and a reply of any shape, that was only
         read, has none.
         """
         if done is None and view.whole and self.options.quiet and not self.options.fields and view.items != ():
             view.require_ids()
-        with self.accounting_for(done):
+        with self.accounting_for(done, facts):
             self.console.show(view)
 
     def report_traceback(self, error: BaseException) -> None:
@@ -151,7 +151,7 @@ class Session:
         self.console.note("next", f"{self.invocation} {command}", word="next")
 
     @contextmanager
-    def accounting_for(self, done: str | None) -> Iterator[None]:
+    def accounting_for(self, done: str | None, facts: "Mapping[str, object] | None" = None) -> Iterator[None]:
         """Raise `RESULT_NOT_PRINTED`, which says what is `done`, where the result of a write cannot be printed."""
         try:
             yield
@@ -164,6 +164,7 @@ class Session:
                 ErrorCode.RESULT_NOT_PRINTED,
                 f"{done}, but escrowctl could not print the result: {why_unprinted(error)} Do not repeat this command.",
                 outcome=Outcome.DONE,
+                facts=facts or {},
             ) from error
 
     @property

@@ -29,7 +29,7 @@ _VERBS = (
 _ARGUMENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,39}", re.ASCII)
 """An argument that a suggestion may repeat."""
 
-_NEAR = 0.75
+NEAR = 0.75
 """How alike a typo is: less would take "secret" for "create", a write."""
 
 Tree = Mapping[str, Sequence[str]]
@@ -48,7 +48,7 @@ def suggest_line(words: Sequence[str], tree: Tree) -> str | None:
         for one, verb, rest in orders:
             if found := find(verb, tree.get(one, ())):
                 return _join(one, found, rest)
-    return None if noun else next(iter(get_close_matches(first, tree, n=1, cutoff=_NEAR)), None)
+    return None if noun else next(iter(get_close_matches(first, tree, n=1, cutoff=NEAR)), None)
 
 
 def suggest_json(words: Sequence[str], option: str) -> list[str] | None:
@@ -72,7 +72,7 @@ def _find_verb(word: str, verbs: Sequence[str]) -> str | None:
 
 
 def _find_near_verb(word: str, verbs: Sequence[str]) -> str | None:
-    return next(iter(get_close_matches(word, verbs, n=1, cutoff=_NEAR)), None)
+    return next(iter(get_close_matches(word, verbs, n=1, cutoff=NEAR)), None)
 
 
 def _join(noun: str, verb: str, rest: Sequence[str]) -> str:

@@ -116,7 +116,7 @@ def _run(session: Session, request: WriteRequest, confirm: Callable[[], None] = 
         entry = result.sent
         view = _view(result.record.document if result.record else None, noun=request.operation.noun)
         done = f"the service replied {entry.settlement.http_status} to {entry.intent.method} {entry.intent.url}"
-        session.show(view._replace(id=view.id or entry.settlement.result_id), done=done)
+        session.show(view._replace(id=view.id or entry.settlement.result_id), done=done, facts=entry.facts)
         if result.failure is not None:
             raise result.failure
 

@@ -240,7 +240,7 @@ def show_created(session: Session, result: "WriteResult", view: View) -> None:
         session.console.warn("same_id", same)
     if view.id is None:
         _note_missing_id(session, result)
-    session.show(view, done=f"{done} {view.id or entry.name} ({status})")
+    session.show(view, done=f"{done} {view.id or entry.name} ({status})", facts=entry.facts)
     if result.failure is not None:
         raise result.failure
 

@@ -40,6 +40,8 @@ def test_done_write_that_cannot_be_shown_is_reported_as_done(
     why = "internal error in escrowctl (ValueError)."
     failed = f"{done}, but escrowctl could not print the result: {why} Do not repeat this command."
     assert result.error["message"] == failed
+    if line is CREATE:
+        assert (result.error["id"], result.error["entry"]) == ("tx_1", "j1")
     assert (debugged.code, debugged.error["code"]) == (1, "defect")
     assert len(server.writes) == 1
 

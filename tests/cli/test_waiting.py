@@ -11,7 +11,7 @@ from conftest import NOW, Result, Run
 from wire_server import Behave, Seen, WireServer, hang_up, http_reply
 
 from cli.conftest import Profile
-from cli.replies import in_turn, json_reply
+from cli.replies import HELD, in_turn, json_reply
 
 RELEASED = 'status.released = ["SETTLED", "paid_out"]'
 
@@ -275,3 +275,12 @@ def test_release_that_is_not_confirmed_in_time_names_tx_wait(profile: Profile, r
 
     assert result.code == 13
     assert "escrowctl tx wait tx_1 --for released" in result.error["hint"]
+
+
+def test_word_that_is_nearly_released_is_named_at_once(profile: Profile, run: Run) -> None:
+    profile('status.released = ["settled"]', behave=json_reply(HELD))
+
+    line = ("tx", "wait", "tx_1", "--deadline", "1s", "--for")
+    notes = [run(*line, word, **Clock().injected).err for word in ("relased", "held")]
+
+    assert ["If you mean released, write released" in note for note in notes] == [True, False]

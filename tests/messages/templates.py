@@ -105,7 +105,6 @@ _TOPIC = "a text of `escrowctl help`, folded; tests/cli/test_topics.py"
 _SOURCE = "names a source in an error; a case prints another source"
 
 NOT_PRINTED = {
-    ("commands/writing.py", "a second identical create"): "asked only where it can be asked",
     ("config/file.py", "use a file that you own"): "needs root; tests/cli/test_folders.py",
     ("files.py", "belongs to another user"): "needs root; tests/cli/test_folders.py",
     ("client/transport.py", "the system's trust store"): "needs a machine without certificates",
@@ -168,6 +167,7 @@ NOT_PRINTED = {
     ("commands/playing.py", "the step reported"): "needs a scenario that fails late; tests/sandbox/test_scenarios.py",
     ("ready_file.py", "the ready file"): _SERVED,
     ("commands/webhook/listen.py", "another webhook listen"): _OTHER_PROCESS,
+    ("commands/journal/resolve.py", "{name} is still recorded as {words}"): "needs a decision declined at a terminal",
     ("commands/webhook/verify.py", "the answer"): _SOURCE,
     ("webhooks/forward.py", "no answer within"): "needs a target that hangs; tests/cli/test_webhook_listen.py",
     ("runtime.py", "this terminal would show"): "needs a terminal that cannot hide its echo",

@@ -1,6 +1,7 @@
 """`escrowctl tx wait` and `tx watch`: reading escrows again and again. Nothing is written."""
 
 from collections.abc import Iterator
+from difflib import get_close_matches
 from typing import Annotated, NamedTuple
 
 import typer
@@ -17,6 +18,7 @@ from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_value, command
 from escrowctl.output.view import View, view_record
 from escrowctl.runtime import timestamp
 from escrowctl.session import Session, session_of
+from escrowctl.suggestions import NEAR
 
 _RELEASED = RELEASE_TRANSACTION.done
 _MAY_PASS = (ErrorCode.READ_FAILED, ErrorCode.UNREADABLE_REPLY, ErrorCode.NO_CONNECTION, ErrorCode.RATE_LIMITED)
@@ -193,6 +195,10 @@ def _read_goals(session: Session, goals: str, failures: str | None) -> tuple[fro
 def _read_statuses(session: Session, text: str, *, name: str) -> frozenset[str]:
     """Return the statuses; "released" are those that mean it in the profile: raises EscrowctlError without any."""
     statuses = set(parse_statuses(text, name=name))
+    for typed in sorted(statuses - {_RELEASED}):
+        if get_close_matches(typed, [_RELEASED], cutoff=NEAR):
+            meant = f"If you mean {_RELEASED}, write {_RELEASED}"
+            session.console.note("status", f'{name} "{typed}" is waited for as it is typed. {meant}', important=True)
     if _RELEASED in statuses:
         statuses.remove(_RELEASED)
         statuses |= require_proving_statuses(session, RELEASE_TRANSACTION, needed_by=f"{name} {_RELEASED}")

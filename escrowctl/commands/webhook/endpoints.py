@@ -15,6 +15,7 @@ from escrowctl.contract.redaction import find_secret, may_hold_secret
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
 from escrowctl.options import AllowDuplicateOption, DataOption, DryRunOption, KeyOption, ReasonOption
 from escrowctl.output.view import Listing, View, view_record
+from escrowctl.runtime import ago
 from escrowctl.session import Session, session_of
 from escrowctl.writes.requests import WriteOptions, WriteRequest, request_webhook
 
@@ -110,6 +111,10 @@ def find_endpoint(session: Session, url: str) -> tuple[View | None, int]:
 
 
 def _run(session: Session, request: WriteRequest) -> "WriteResult":
+    if (done := session.writer.find_done_lately(request)) is not None:
+        when = ago(done.settled_at or done.sent_at, session.runtime.now())
+        names = ", ".join(filter(None, (done.name, done.settlement.result_id)))
+        session.console.note("identical", f"an identical endpoint was registered {when} ({names})", important=True)
     try:
         return session.pipeline.run(request)
     except EscrowctlError as error:

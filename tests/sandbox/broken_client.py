@@ -12,6 +12,7 @@ from escrowctl.client import connection
 from escrowctl.config.service import Service
 from escrowctl.journal.sqlite.transaction import SqliteTransaction
 from escrowctl.main import main
+from escrowctl.writes.kinds import WriteKind
 
 
 def sends_again_after_silence() -> None:
@@ -48,11 +49,17 @@ def goes_on_after_a_failed_commit() -> None:
     variants.goes_on_after_a_failed_commit()
 
 
+def believes_no_reading() -> None:
+    """Take no status as a proof that an escrow is released."""
+    WriteKind.is_proven_by = lambda *_: False  # type: ignore[method-assign] # as above
+
+
 CLIENTS = {
     "time-out": sends_again_after_silence,
     "double-release": forgets_what_is_unknown,
     "throttled-batch": gives_up_when_throttled,
     "disk-full": goes_on_after_a_failed_commit,
+    "lost-webhook": believes_no_reading,
 }
 """Scenario -> the client that it notices."""
 

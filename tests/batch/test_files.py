@@ -265,3 +265,12 @@ def test_large_file_is_checked_in_little_memory(rows: WriteRows, tmp_path: Path)
         return usage.ru_maxrss
 
     assert measure(large) - measure(small) < count * 0.15
+
+
+def test_file_of_results_says_how_it_becomes_a_file_of_releases(start: Start, rows: WriteRows) -> None:
+    service, run = start()
+
+    result = run("release", str(rows(text="result.id,amount\ntx_1,5\n")), "--yes")
+
+    assert (result.code, service.received) == (2, [])
+    assert 'name the column result.id "id"' in result.err

@@ -113,7 +113,7 @@ def test_every_readme_example_has_a_test() -> None:
         # The two set-up lines are run by .ci/run, in a clean clone.
         ("sh", "python3 -m venv .venv && .venv/bin/pip install -q . && .venv/bin/escrowctl --sandbox tx create "
          "--amount 100 --currency USD"),
-        ("sh", "python3 -m venv .venv && .venv/bin/pip install -q '.[test]' && .venv/bin/pytest -n 2"),
+        ("sh", "python3 -m venv .venv && .venv/bin/pip install -q '.[test]' && .venv/bin/pytest -n 3"),
         # Installing for a user needs the tools of that user.
         ("sh", "pipx install .          # or: uv tool install ."),
         ("console", "$ escrowctl --sandbox tx create --amount 100 --currency USD"),

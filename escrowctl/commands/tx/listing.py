@@ -100,7 +100,7 @@ def _note_undocumented(session: Session, *, is_cut: bool, searched: bool = False
     lacks = (
         "the list may be incomplete"
         if not is_cut
-        else "escrowctl searched only the newest; --all searches them all"
+        else "escrowctl searched only the newest; --all searches them all, --local what was created from here"
         if searched
         else "the service has more escrows than these; --all lists them all"
     )

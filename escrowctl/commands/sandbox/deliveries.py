@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from escrowctl.commands.sandbox import refuse_elsewhere
-from escrowctl.commands.sandbox_calls import administer
+from escrowctl.commands.sandbox.calls import administer
+from escrowctl.commands.sandbox.service import refuse_elsewhere
 from escrowctl.commands.times import parse_duration
 from escrowctl.contract.json import JsonValue, Number, as_json
 from escrowctl.errors import bad_value, command

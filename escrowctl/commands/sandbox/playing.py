@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from escrowctl.commands.sandbox import refuse_elsewhere
+from escrowctl.commands.sandbox.service import refuse_elsewhere
 from escrowctl.contract.json import JsonValue, as_json
 from escrowctl.errors import ErrorCode, EscrowctlError
 from escrowctl.output.view import Listing, View

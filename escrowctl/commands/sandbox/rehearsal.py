@@ -4,14 +4,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from escrowctl.commands.sandbox import refuse_elsewhere
+from escrowctl.commands.sandbox.calls import administer
+from escrowctl.commands.sandbox.service import refuse_elsewhere
 from escrowctl.contract.json import JsonValue, as_json, encode
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command
 from escrowctl.output.view import Listing, View
-from escrowctl.session import Session, session_of
+from escrowctl.session import session_of
 
 if TYPE_CHECKING:
-    from escrowctl.client.http import Answer
+    pass
 
 _ENTRY = ("entry", "transaction", "move", "account", "currency", "amount", "posted_at")
 _SUM = ("currency", "entries", "sum", "held", "sound")
@@ -40,14 +41,13 @@ def set_values(
     from escrowctl.sandbox.settings import read_texts  # noqa: PLC0415 - for those who set
 
     texts = read_texts(values or [])
-    found: JsonValue = None
+    found: dict[str, JsonValue] | None = None
     if clear:
         found = administer(session, "DELETE", "/sandbox/settings")
     if texts:
         found = administer(session, "PUT", "/sandbox/settings", as_json(texts))
     if found is None:
         raise bad_value("nothing to set: give NAME=VALUE, such as fault.create=drop-reply, or --clear.")
-    assert isinstance(found, dict), "the sandbox's own document"
     views = tuple(View({name: value}, name, named={"name": name, "value": value}) for name, value in found.items())
     session.console.show_listing(Listing(("name", "value"), views, document=found))
 
@@ -92,7 +92,6 @@ def move(
     refuse_elsewhere(session)
     body = as_json({"id": transaction_id, "status": status})
     found = administer(session, "POST", "/sandbox/moves", body)
-    assert isinstance(found, dict), "the sandbox's own document"
     before, after = found["status_before"], found["status"]
     session.show(View(found, transaction_id, found, line=f"{transaction_id}   {before} -> {after}", named=found))
 
@@ -115,7 +114,6 @@ def ledger(
     session = session_of(context)
     refuse_elsewhere(session)
     found = administer(session, "GET", "/sandbox/ledger")
-    assert isinstance(found, dict), "the sandbox's own document"
     sums = _rows(found["currencies"])
     if check:
         session.console.show_listing(Listing(_SUM, tuple(View(one, None, named=one) for one in sums)))
@@ -127,46 +125,6 @@ def ledger(
         text = {name: encode(value) for name, value in one.items()}
         count = f"{text['entries']} entries, sum {text['sum']}, held {text['held']}"
         session.console.note("sum", f"{one['currency']}: {count}", word="ledger")
-
-
-def administer(session: Session, method: str, path: str, body: JsonValue = None) -> JsonValue:
-    """Make a call about the sandbox itself, in-process or to its server, and return the reply.
-
-    It is no write of the interface: no journal, no guard. Raises EscrowctlError by the status of a refusal, and
-    `ErrorCode.NO_CONNECTION` where the server is gone.
-    """
-    from escrowctl.client.http import SUCCESS, Evidence, Request, make_headers  # noqa: PLC0415 - for those who ask
-    from escrowctl.config.service import LIST_LIMIT  # noqa: PLC0415
-
-    session.options.sandbox = True
-    service = session.service._replace(api_prefix="")
-    content = encode(body).encode() if body is not None else None
-    headers = make_headers(service.key, request_id=session.runtime.new_uuid(), has_body=content is not None)
-    connection = session.opener(service)()
-    try:
-        exchange = connection.exchange(
-            Request(method, service.url(path), headers, content),
-            evidence=Evidence(),
-            seconds=service.read_timeout,
-            limit=LIST_LIMIT,
-        )
-    finally:
-        connection.close()
-    if exchange.answer is None:
-        raise EscrowctlError(ErrorCode.NO_CONNECTION, f"the sandbox did not reply: {exchange.fault}.")
-    if exchange.answer.status not in SUCCESS:
-        raise _refused(exchange.answer)
-    reply = exchange.answer.reply
-    return getattr(reply, "value", None)
-
-
-def _refused(answer: "Answer") -> EscrowctlError:
-    from escrowctl.client.problem import REFUSAL_CODES, describe_document  # noqa: PLC0415 - for refusals
-
-    why = describe_document(getattr(answer.reply, "value", None)) or str(answer.status)
-    code = REFUSAL_CODES.get(answer.status, ErrorCode.BAD_VALUE)
-    hint = command("tx list", "to see the escrows") if code is ErrorCode.NOT_FOUND else ()
-    return EscrowctlError(code, f"{why}.", hint=hint)
 
 
 def _rows(value: JsonValue) -> list[dict[str, JsonValue]]:

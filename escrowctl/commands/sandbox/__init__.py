@@ -1,0 +1,1 @@
+"""`escrowctl sandbox`."""

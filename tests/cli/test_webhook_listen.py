@@ -349,7 +349,9 @@ def test_two_listeners_do_not_forward_to_one_application(listen: Listen, target:
     ],
 )
 def test_line_of_listen_that_cannot_be_meant_is_refused(options: tuple[str, ...], code: str, run: Run) -> None:
-    assert run("webhook", "listen", *options, "--json").error["code"] == code
+    port = () if "--port" in options else ("--port", "0")
+
+    assert run("webhook", "listen", *port, *options, "--json").error["code"] == code
 
 
 LISTED = b'{"data":[{"id":"wh_1","url":"https://other.example/x"},{"id":"wh_3","url":"%s","status":"%s"}]}'

@@ -62,7 +62,7 @@ def bindfs(home: Path, tmp_path: Path) -> Iterator[Path]:
 def test_second_path_to_the_journal_through_bindfs_warns(profile: Profile, run: Run, home: Path, bindfs: Path) -> None:
     profile('mode = "live"')
 
-    first, second = run(*CREATE), run(*CREATE, environ={"ESCROWCTL_HOME": str(bindfs)})
+    first, second = run(*CREATE), run(*CREATE, "--yes", environ={"ESCROWCTL_HOME": str(bindfs)})
 
     assert (first.code, "warning:" in first.err, second.code) == (0, False, 0)
     assert f"warning: the journal's folder {bindfs / 'state'} is on a mount of type fuse" in second.err

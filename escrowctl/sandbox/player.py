@@ -1,4 +1,4 @@
-"""Plays a scenario: each step is a process of its own, in a sandbox and a journal that are removed afterwards.
+"""Plays a scenario: each step is a separate process, in a sandbox and a journal that are removed afterwards.
 
 It starts the program that it is given and reads what it prints; it knows nothing else of the client.
 """

@@ -258,7 +258,7 @@ class Resolver:
         return self._journal.settle_later(entry, settlement)
 
     def _find_matches(self, entry: Entry, items: Sequence[Record]) -> list[Record]:
-        """Return the records that a create may have made: none that another entry made."""
+        """Return the records that a create may have made, without those that another entry made."""
         fitting = [item for item in items if self._fits(entry, item)]
         return [one for one in fitting if one.located.id is None or self._find_creator(entry, one.located.id) is None]
 

@@ -70,12 +70,15 @@ class Runtime:
 
     @cached_property
     def program(self) -> tuple[str, ...]:
-        """The words that start this program again: its name, or its path where PATH finds another program or none."""
+        """The words that start this program again: its name, or its path where PATH finds another file or none.
+
+        Of a link and its target each is a file of its own: a virtual environment's python is a link to the system's.
+        """
         path, *rest = self._called
         name = Path(path).name
         found = shutil.which(name, path=self.environ.get("PATH")) if path != name else None
         with suppress(OSError):
-            path = name if found and Path(found).samefile(path) else path
+            path = name if found and Path(found).parent.samefile(Path(path).parent) else path
         return path, *rest
 
 

@@ -4,6 +4,7 @@ It starts the program that it is given and reads what it prints; it knows nothin
 """
 
 import json
+import os
 import resource
 import shlex
 import subprocess
@@ -67,7 +68,9 @@ class _Stage:
         self._folder.mkdir()
         home = folder / "home"
         self._store = home / "state" / "sandbox"
-        self._program = program
+        # The steps run in another folder, where a relative path leads elsewhere.
+        path, *rest = program
+        self._program = (str(Path.cwd() / path) if os.sep in path else path, *rest)
         own = {name: value for name, value in environ.items() if not name.startswith("ESCROWCTL_")}
         self._environ = {**own, "ESCROWCTL_HOME": str(home)}
         self._now = now
@@ -120,8 +123,9 @@ class _Stage:
         printed, reported = _documents(ended.stdout), _documents(ended.stderr)
         errors = [one["error"] for one in reported if isinstance(one, dict) and "error" in one]
         document = {"out": printed[0] if len(printed) == 1 else printed, "error": errors[-1] if errors else None}
-        message = errors[-1].get("message", "") if errors else ""
-        return ended.returncode, document, str(message)
+        # A program that could not start reports in words of its own.
+        last = errors[-1].get("message", "") if errors else reported[-1] if reported else ""
+        return ended.returncode, document, last if isinstance(last, str) else ""
 
 
 def _documents(output: bytes) -> list[Any]:

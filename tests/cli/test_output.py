@@ -110,6 +110,18 @@ def test_hints_start_with_the_program_as_it_was_called(run: Run, tmp_path: Path)
     assert hint_of(("python", "-m", "escrowctl"), on_path.parent, run).endswith(f":     python -m escrowctl{login}")
 
 
+def test_hints_name_a_virtual_environments_python_in_full(run: Run, tmp_path: Path) -> None:
+    # It is a link to the system's own, which is on PATH and cannot import escrowctl.
+    system, own = tmp_path / "usr" / "python3", tmp_path / "venv" / "python3"
+    for program in (system, own):
+        program.parent.mkdir()
+    system.write_text("#!/bin/sh\n")
+    system.chmod(0o755)
+    own.symlink_to(system)
+
+    assert hint_of((str(own), "-m", "escrowctl"), system.parent, run).endswith(f" {own} -m escrowctl auth login")
+
+
 @pytest.mark.parametrize(
     ("words", "code"),
     [

@@ -1,6 +1,7 @@
 """Scenario files: those that ship pass, each notices a broken client, and a bad file is refused with its line."""
 
 import os
+import shlex
 import sys
 from pathlib import Path
 
@@ -81,7 +82,7 @@ def test_scenario_leaves_the_users_sandbox_alone(run: Run, home: Path, tmp_path:
 
 def test_scenario_is_played_by_a_program_with_a_relative_path(run: Run, tmp_path: Path) -> None:
     program = tmp_path / "not on PATH"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m escrowctl "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m escrowctl "$@"\n')
     program.chmod(0o755)
     file = tmp_path / "one.toml"
     file.write_text(f'about = "a"\n{STEP}')

@@ -239,7 +239,7 @@ def run(argv: Sequence[str], session: Session) -> int:
             args=list(argv), prog_name="escrowctl", complete_var=no_variable, standalone_mode=False, obj=session
         )
     except typer.TyperException as error:
-        raise _as_expected(error, argv, session.program) from error
+        raise _as_expected(error, argv, session.invocation.program) from error
     return ended if isinstance(ended, int) else ExitCode.OK
 
 

@@ -143,13 +143,17 @@ def command(words: str, label: str = "", *, bare: bool = False) -> Hint:
 
 
 class Invocation(NamedTuple):
-    """How commands to paste start: the program as called, and the options that lead to this service."""
+    """How commands to paste start: the program as called, and the variables and options that lead to this service.
+
+    A hint that names a profile itself starts with the program alone.
+    """
 
     program: str
     options: str = ""
+    variables: str = ""
 
     def __str__(self) -> str:
-        return f"{self.program} {self.options}".rstrip()
+        return " ".join(filter(None, (self.variables, self.program, self.options)))
 
 
 class EscrowctlError(Exception):

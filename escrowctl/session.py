@@ -169,18 +169,10 @@ class Session:
 
     @property
     def invocation(self) -> Invocation:
-        """How a pasteable hint starts: the program, and the typed options that lead to this service."""
-        options = self.options
-        words = ["--sandbox"] if options.sandbox else []
-        for name, value in (("-p", options.profile), ("--base-url", options.base_url)):
-            words += [name, value] if value is not None else []
-        return Invocation(self.program, shlex.join(words))
+        """How a pasteable hint starts."""
+        from escrowctl.invocation import read_invocation
 
-    @property
-    def program(self) -> str:
-        """How a hint starts that names a profile itself: the program, with the config file that was typed."""
-        config = self.options.config
-        return shlex.join([*self.runtime.program, *(["--config", config] if config is not None else [])])
+        return read_invocation(self.runtime, self.options)
 
     @cached_property
     def folders(self) -> "Folders":

@@ -76,7 +76,7 @@ class _Checkup:
     def why_not_saved(self) -> str:
         """Why there was nothing to save."""
         if self._session.options.sandbox or self._choice is None or self._choice.profile_name is None:
-            return f"nothing is saved: no profile is in use; {self._session.program} auth login creates one"
+            return f"nothing is saved: no profile is in use; {self._session.invocation.program} auth login creates one"
         return "nothing is saved: nothing new is certain"
 
     def save(self, findings: list[Finding]) -> dict[str, str]:

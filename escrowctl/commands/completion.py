@@ -78,7 +78,7 @@ def install(
     session.console.page(str(path))
     if shell is None:
         session.console.note(
-            "shell", f"{name}, from $SHELL; for another shell: {session.program} completion install SHELL"
+            "shell", f"{name}, from $SHELL; for another shell: {session.invocation.program} completion install SHELL"
         )
     session.console.note("installed", _how_to_use(name, path))
 

@@ -147,7 +147,9 @@ def unset(context: typer.Context, key: _Name) -> None:
     if len(place) == len(("profiles", "NAME")) and session.resolver.credentials.find(place[1]) is not None:
         session.console.note(
             "key_left",
-            f"the key of profile {place[1]} is still stored; to remove it: {session.program} auth logout -p {place[1]}",
+            f"the key of profile {place[1]} is still stored",
+            hints=(command(f"auth logout -p {place[1]}", "to remove it", bare=True),),
+            invocation=session.invocation,
         )
 
 
@@ -225,7 +227,7 @@ def _require_profile(session: Session, name: str) -> None:
         raise bad_value(
             f'there is no profile "{name}" in {session.resolver.config_path} '
             f"({'the profiles are: ' + ', '.join(known) if known else 'it has no profiles'}).",
-            hint=f"to create it: {session.program} config set profiles.{name}.base_url URL",
+            hint=command(f"config set profiles.{name}.base_url URL", "to create it", bare=True),
         )
 
 
@@ -235,9 +237,10 @@ def _warn_of_key(session: Session, name: str, base_url: str) -> None:
     if stored is not None and stored.origin != origin:
         session.console.note(
             "key_elsewhere",
-            f"escrowctl sends the stored key of profile {name} only to {stored.origin}; to store one for {origin}: "
-            f"{session.program} auth login -p {name}",
+            f"escrowctl sends the stored key of profile {name} only to {stored.origin}",
             important=True,
+            hints=(command(f"auth login -p {name}", f"to store one for {origin}", bare=True),),
+            invocation=session.invocation,
         )
 
 

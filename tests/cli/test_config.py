@@ -541,7 +541,8 @@ def test_unset_profile_leaves_its_key_and_reports_it(run: Run, write_config: Wri
     assert result.code == 0
     assert result.err.splitlines() == [
         f"saved: profiles.acme-live is no longer set in {path}",
-        "note: the key of profile acme-live is still stored; to remove it: escrowctl auth logout -p acme-live",
+        "note: the key of profile acme-live is still stored",
+        "hint: to remove it: escrowctl auth logout -p acme-live",
     ]
     assert path.read_text() == ACME.partition("[profiles.acme-live]")[0].rstrip("\n") + "\n\n"
 
@@ -566,8 +567,8 @@ def test_moved_profile_reports_that_its_key_stays(run: Run, write_config: WriteC
     asked = run("-p", "acme-live", "tx", "get", "tx_1")
 
     assert moved.err == (
-        "note: escrowctl sends the stored key of profile acme-live only to https://escrow.example.com; to store one "
-        "for https://new.example.com: escrowctl auth login -p acme-live\n"
+        "note: escrowctl sends the stored key of profile acme-live only to https://escrow.example.com\n"
+        "hint: to store one for https://new.example.com: escrowctl auth login -p acme-live\n"
     )
     assert (asked.code, asked.out) == (4, "")
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Run, Serve, ServiceAndRun
+from wire_server import hang_up
 
 from cli.conftest import Profile
 from cli.replies import CREATE, HELD, held, json_reply
@@ -120,6 +121,18 @@ def test_hints_name_a_virtual_environments_python_in_full(run: Run, tmp_path: Pa
     own.symlink_to(system)
 
     assert hint_of((str(own), "-m", "escrowctl"), system.parent, run).endswith(f" {own} -m escrowctl auth login")
+
+
+def test_hint_of_a_job_leads_to_its_journal_and_service(service_and_run: ServiceAndRun, home: Path) -> None:
+    server, run = service_and_run(hang_up)
+
+    unknown = run(*CREATE, "--json", environ={"CI": "true"}).error
+    typed = run("--sandbox", "tx", "gett", "--json", environ={"CI": "true"}).error
+
+    assert unknown["hint"].endswith(
+        f" ESCROWCTL_BASE_URL={server.base_url} ESCROWCTL_HOME={home} escrowctl journal resolve j1"
+    )
+    assert typed["hint"].endswith(f" ESCROWCTL_HOME={home} escrowctl --sandbox tx get")
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ class Form:
         mode = self._pick_mode(known)
         name = self._name or self._pick_name(origin, source, mode)
         account = self._account(name, origin, source, mode)
-        require_same(self._session, account, self._profiles.get(name))
+        require_same(account, self._profiles.get(name))
         return account
 
     def _account(self, name: str, origin: Origin, source: str, mode: str) -> Account:
@@ -119,7 +119,7 @@ class Form:
         def read(answer: str) -> str:
             name = answer or suggestion
             check_profile_name(name)
-            require_same(self._session, self._account(name, origin, source, mode), self._profiles.get(name))
+            require_same(self._account(name, origin, source, mode), self._profiles.get(name))
             return name
 
         return ask_until(
@@ -143,7 +143,7 @@ def refuse_sandbox(session: Session) -> None:
         raise bad_value("auth manages the API keys of real services: leave --sandbox out.")
 
 
-def require_same(session: Session, account: Account, profile: Profile | None) -> None:
+def require_same(account: Account, profile: Profile | None) -> None:
     """Refuse to turn an existing profile into another account: its key would be lost.
 
     Raises EscrowctlError `ErrorCode.BAD_VALUE`, also where the profile's prefix changed since the account
@@ -159,24 +159,22 @@ def require_same(session: Session, account: Account, profile: Profile | None) ->
             f"profile {name} already has the base URL {existing.base_url}: use another name for {origin.base_url}.",
             hint=(
                 other,
-                Hint(
-                    f"{session.program} config set profiles.{name}.base_url {shlex.quote(origin.base_url)}",
+                command(
+                    f"config set profiles.{name}.base_url {shlex.quote(origin.base_url)}",
                     f"or to change profile {name}",
+                    bare=True,
                 ),
             ),
         )
     if profile.mode is not None and profile.mode != mode:
         raise bad_value(
             f"profile {name} is already a {profile.mode} profile: use another name for a {mode} profile.",
-            hint=(
-                other,
-                Hint(f"{session.program} config set profiles.{name}.mode {mode}", f"or to change profile {name}"),
-            ),
+            hint=(other, command(f"config set profiles.{name}.mode {mode}", f"or to change profile {name}", bare=True)),
         )
     if profile.api_key_file is not None:
         raise bad_value(
             f"profile {name} takes its key from the file {profile.api_key_file}: a stored key would not be used.",
-            hint=f"{session.program} config unset profiles.{name}.api_key_file",
+            hint=command(f"config unset profiles.{name}.api_key_file", bare=True),
         )
     if profile.api_prefix not in (account.api_prefix, account.prefix_before):
         raise bad_value(

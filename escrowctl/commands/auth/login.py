@@ -16,7 +16,7 @@ from escrowctl.config.settings import LINE, Choice
 from escrowctl.contract.json import JsonValue
 from escrowctl.contract.operations import DEFAULT_API_PREFIX, LIST_WEBHOOKS
 from escrowctl.contract.redaction import holds_key
-from escrowctl.errors import NOTHING_STORED, ErrorCode, EscrowctlError, Hints, bad_value
+from escrowctl.errors import NOTHING_STORED, ErrorCode, EscrowctlError, Hints, bad_value, command
 from escrowctl.output.view import View
 from escrowctl.session import Session, session_of
 
@@ -89,7 +89,7 @@ def _ask_for_key(session: Session, account: Account) -> Secret:
     if absent:
         raise bad_value(
             f"the key is missing, and escrowctl cannot ask for it: {absent}.",
-            hint=f'pass it through a pipe: printf %s "$KEY" | {session.program} auth login ...',
+            hint=f'pass it through a pipe: printf %s "$KEY" | {session.invocation.program} auth login ...',
         )
     whose = f"{account.name} ({account.mode}), {account.origin}"
     return ask_until(
@@ -119,10 +119,10 @@ def _check(session: Session, account: Account, key: Secret) -> None:
         with session.open_reader(service._replace(api_prefix=account.api_prefix)) as reader:
             reader.probe(LIST_WEBHOOKS)
     except EscrowctlError as error:
-        raise _explain_refusal(error, session, account) from error
+        raise _explain_refusal(error, account) from error
 
 
-def _explain_refusal(error: EscrowctlError, session: Session, account: Account) -> EscrowctlError:
+def _explain_refusal(error: EscrowctlError, account: Account) -> EscrowctlError:
     """Return why a key was not stored, and how to go on."""
     origin, api_prefix = account.origin, account.api_prefix
     reason = error.message.removesuffix(".")
@@ -140,9 +140,9 @@ def _explain_refusal(error: EscrowctlError, session: Session, account: Account) 
         if ends_in(origin, other):
             # The base URL already contains it.
             other = "''"
-        again = f"{session.program} auth login --base-url {origin.base_url} --mode {account.mode} -p {account.name}"
+        again = f"auth login --base-url {origin.base_url} --mode {account.mode} -p {account.name} --api-prefix {other}"
         message = f"{origin} has no GET {api_prefix}{LIST_WEBHOOKS.path} ({reason}): the API may have another prefix"
-        hint = (f"with another prefix: {again} --api-prefix {other}", unchecked)
+        hint = (command(again, "with another prefix", bare=True), unchecked)
     return EscrowctlError(
         code, f"{message}.", hint=hint, outcome=error.outcome, effect=NOTHING_STORED, facts=error.facts
     )
@@ -194,7 +194,7 @@ def _plan(session: Session, account: Account, tables: dict[str, Any]) -> list[Ch
     Raises EscrowctlError as `require_same`.
     """
     profile = validate_config(session.resolver.config_path, tables).profiles.get(account.name)
-    require_same(session, account, profile)
+    require_same(account, profile)
     wanted = {"base_url": account.origin.base_url, "mode": account.mode}
     if account.api_prefix != (profile.api_prefix if profile else DEFAULT_API_PREFIX):
         wanted["api_prefix"] = account.api_prefix
@@ -243,6 +243,5 @@ def _report(session: Session, account: Account, *, store: str, checked: bool, ma
     if made_default:
         session.console.note("default", f"{account.name} is now the default profile: commands without -p use it")
     note_variables(session)
-    session.console.note(
-        "next", f"{session.program} -p {account.name} tx create --amount 100 --currency USD --dry-run", word="next"
-    )
+    following = f"-p {account.name} tx create --amount 100 --currency USD --dry-run"
+    session.console.note("next", f"{session.invocation.program} {following}", word="next")

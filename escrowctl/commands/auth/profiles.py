@@ -11,7 +11,7 @@ from escrowctl.config.keys import KEYS, FoundKey
 from escrowctl.config.settings import ENVIRONMENT, Choice, LineValues, Resolver
 from escrowctl.contract.json import JsonValue
 from escrowctl.contract.operations import LIST_WEBHOOKS
-from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command, not_sent
 from escrowctl.output.view import Listing, View
 from escrowctl.session import Session, session_of
 
@@ -57,7 +57,7 @@ def status(
         raise not_sent(
             ErrorCode.NOT_CONFIGURED,
             "nothing is configured: no profile, no API key, no base URL.",
-            hint=f"{session.program} auth login",
+            hint=command("auth login", bare=True),
         )
     if check:
         rows = [_checked(session, row) for row in rows]
@@ -93,7 +93,7 @@ def logout(
     else:
         name = resolver.profile_name()
         if name is None:
-            raise bad_value("no profile is chosen: name one with -p NAME.", hint=f"{session.program} auth status")
+            raise bad_value("no profile is chosen: name one with -p NAME.", hint=command("auth status", bare=True))
         names = (name,)
     for name in names:
         _remove_key(session, name)
@@ -148,7 +148,7 @@ def _ask_for_name(session: Session) -> str:
     config = session.resolver.config
     names = list(config.profiles) if config else []
     if not names:
-        raise bad_value("there is no profile to switch to.", hint=f"{session.program} auth login")
+        raise bad_value("there is no profile to switch to.", hint=command("auth login", bare=True))
     absent = session.prompt.obstacle
     if absent:
         raise bad_value(
@@ -229,7 +229,7 @@ def _unused(session: Session, name: str) -> _Row:
         base_url=stored.origin if stored else None,
         key_source=str(session.resolver.credentials.path),
         state="a key is stored, but there is no such profile; "
-        f"to remove the key: {session.program} auth logout -p {name}",
+        f"to remove the key: {session.invocation.program} auth logout -p {name}",
     )
 
 

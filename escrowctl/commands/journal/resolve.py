@@ -305,11 +305,11 @@ def _way_there(session: Session, entry: Entry) -> str | Hint:
         return ""
     profile, resolve, config = entry.intent.profile, f"journal resolve {entry.name}", session.resolver.config
     if config is not None and profile in config.profiles and profile != session.service.name:
-        return f"{session.program} -p {profile} {resolve}"
+        return f"{session.invocation.program} -p {profile} {resolve}"
     # Quoted: an import may have brought any text.
     origin = shlex.quote("/".join(entry.intent.url.split("/")[:3]))
     return Hint(
-        f"ESCROWCTL_BASE_URL={origin} {session.program} {resolve}",
+        f"ESCROWCTL_BASE_URL={origin} {session.invocation.program} {resolve}",
         f"set ESCROWCTL_API_KEY to the key that sent {entry.name}, then",
     )
 

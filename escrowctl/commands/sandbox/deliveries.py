@@ -166,7 +166,7 @@ def _show_sent(session: Session, event: dict[str, JsonValue]) -> None:
     session.show(View(event, event_id, event, line=f"{line}   {_where(len(sent) - len(disabled), disabled)}"))
     if sent:
         following = f"webhook {disabled[0]} --enable" if disabled else f"deliveries {event_id}"
-        session.console.note("next", f"{session.program} sandbox {following}", word="next")
+        session.console.note("next", f"{session.invocation.program} sandbox {following}", word="next")
 
 
 def _where(count: int, disabled: list[str]) -> str:

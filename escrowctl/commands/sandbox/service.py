@@ -161,7 +161,7 @@ def _show_served(session: Session, served: "ServedSandbox", document: dict[str, 
     session.show(View(document, served.base_url, {**document, "store": str(session.sandbox_folder)}))
     session.console.note("sandbox", "built in, no real money; press Ctrl-C to stop it", word="sandbox")
     export = f"export ESCROWCTL_BASE_URL={served.base_url} ESCROWCTL_API_KEY={served.key}"
-    session.console.note("next", f"{export}    or: {session.program} --sandbox ...", word="next")
+    session.console.note("next", f"{export}    or: {session.invocation.program} --sandbox ...", word="next")
 
 
 def _status_view(session: Session) -> View:

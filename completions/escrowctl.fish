@@ -456,7 +456,7 @@ complete -c escrowctl -n '__escrowctl_at batch' -a release -d 'Release the escro
 complete -c escrowctl -n '__escrowctl_at batch' -a resume -d 'Send what a batch has not sent.'
 complete -c escrowctl -n '__escrowctl_at batch' -a list -d 'List the batches of this journal, oldest first.'
 complete -c escrowctl -n '__escrowctl_at batch' -a show -d 'Show what became of a batch'\''s rows.'
-complete -c escrowctl -n '__escrowctl_at batch' -a rejects -d 'Print the rows that the service refused, as a file to correct.'
+complete -c escrowctl -n '__escrowctl_at batch' -a rejects -d 'Print the rows that failed or were dropped, as a file to correct.'
 complete -c escrowctl -n '__escrowctl_at batch' -a drop -d 'Drop the rows that a batch has not sent. It cannot be resumed.'
 complete -c escrowctl -n '__escrowctl_at batch' -l profile -s p -x -a '(__escrowctl_cached profile)\t' -d 'The profile in config.toml to use.'
 complete -c escrowctl -n '__escrowctl_at batch' -l sandbox -d 'Use the built-in sandbox: no network, no real money.'

@@ -13,7 +13,7 @@ from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.errors import bad_value
 from escrowctl.files import sync_folder
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import Entry
+from escrowctl.journal.model import Entry, PlanRow
 from escrowctl.output.plain import render_csv
 from escrowctl.output.view import text_of
 
@@ -55,14 +55,16 @@ def write_results(journal: Journal, batch: Batch, path: Path) -> int:
 
 
 def list_rejects(journal: Journal, batch: Batch, *, as_json: bool) -> Iterator[str]:
-    """Yield the rows that the service refused, as lines of a file like the one they came from, or as JSON lines."""
+    """Yield the rows that failed, and those that were dropped, as lines of a file like theirs, or as JSON lines."""
     as_json = as_json or batch.is_json
     if not as_json:
         yield _csv_line([*batch.columns, f"{RESULT}detail"])
-    for entry in _entries(journal, batch):
-        if outcome_of(entry) is not Outcomes.FAILED:
+    listed = (Outcomes.FAILED, Outcomes.NOT_SENT) if batch.dropped else (Outcomes.FAILED,)
+    for row in _rows(journal, batch):
+        if _outcome(row) not in listed:
             continue
-        cells = {**cells_of(entry, flat=not as_json), f"{RESULT}detail": entry.settlement.detail}
+        detail = row.settlement.detail if isinstance(row, Entry) else None
+        cells = {**_cells(batch, row, flat=not as_json), f"{RESULT}detail": detail}
         if batch.reference_field is not None:
             cells.pop(f"body.{batch.reference_field}", None)
         if as_json:
@@ -72,7 +74,7 @@ def list_rejects(journal: Journal, batch: Batch, *, as_json: bool) -> Iterator[s
 
 
 def _lines(journal: Journal, batch: Batch, *, is_csv: bool) -> Iterator[str]:
-    rows = _rows(journal, batch)
+    rows = ((_cells(batch, row), _result(row)) for row in _rows(journal, batch))
     if not is_csv:
         for cells, result in rows:
             yield encode({**result, "row": cells})
@@ -87,8 +89,8 @@ def _lines(journal: Journal, batch: Batch, *, is_csv: bool) -> Iterator[str]:
     )
 
 
-def _rows(journal: Journal, batch: Batch) -> Iterator[tuple[dict[str, JsonValue], dict[str, JsonValue]]]:
-    """Yield every row's cells, and what became of it, by line: those with an entry, and those still in the plan.
+def _rows(journal: Journal, batch: Batch) -> Iterator[Entry | PlanRow]:
+    """Yield every row by line: its entry, or what the plan has of it.
 
     While a batch runs, a row moves from the plan to an entry, so the plan is read first: no row is missed.
     """
@@ -106,18 +108,27 @@ def _rows(journal: Journal, batch: Batch) -> Iterator[tuple[dict[str, JsonValue]
             if end is not None and line > end:
                 break
             after = line
-            if isinstance(row, Entry):
-                yield cells_of(row), _result(row)
-            else:
-                yield cells_of_content(batch.kind, decode_row(open_seal(row))), _unsent(line)
+            yield row
+
+
+def _cells(batch: Batch, row: Entry | PlanRow, *, flat: bool = True) -> dict[str, JsonValue]:
+    if isinstance(row, Entry):
+        return cells_of(row, flat=flat)
+    return cells_of_content(batch.kind, decode_row(open_seal(row)), flat=flat)
+
+
+def _outcome(row: Entry | PlanRow) -> Outcomes:
+    return outcome_of(row) if isinstance(row, Entry) else Outcomes.NOT_SENT
 
 
 def _line(entry: Entry) -> int:
     return entry.intent.line or 0
 
 
-def _result(entry: Entry) -> dict[str, JsonValue]:
-    settlement = entry.settlement
+def _result(row: Entry | PlanRow) -> dict[str, JsonValue]:
+    if not isinstance(row, Entry):
+        return dict.fromkeys(_FIELDS) | {"line": Number(str(row.row)), "outcome": Outcomes.NOT_SENT.value}
+    entry, settlement = row, row.settlement
     status = settlement.http_status
     values: tuple[JsonValue, ...] = (
         Number(str(entry.intent.line)),
@@ -128,17 +139,6 @@ def _result(entry: Entry) -> dict[str, JsonValue]:
         "; but ".join(filter(None, (settlement.detail, settlement.remark))),
     )
     return dict(zip(_FIELDS, values, strict=True))
-
-
-def _unsent(line: int) -> dict[str, JsonValue]:
-    return dict.fromkeys(_FIELDS) | {"line": Number(str(line)), "outcome": Outcomes.NOT_SENT.value}
-
-
-def _entries(journal: Journal, batch: Batch) -> Iterator[Entry]:
-    after = 0
-    while page := journal.in_batch(batch.name, after=after, limit=_PAGE):
-        yield from page
-        after = _line(page[-1])
 
 
 def _csv_line(cells: list[str]) -> str:

@@ -146,14 +146,18 @@ def cells_of(entry: Entry, *, flat: bool = True) -> dict[str, JsonValue]:
         cells["reference"] = intent.reference
     if intent.has_no_id:
         body = {name: value for name, value in body.items() if name not in CREATES.used}
-    return cells | dict(_flat(body, _BODY) if flat else {f"{_BODY}{name}": item for name, item in body.items()})
+    return cells | _body_cells(body, flat=flat)
 
 
-def cells_of_content(kind: RowKind, row: RowContent) -> dict[str, JsonValue]:
-    """Return the cells of a row that has no entry yet."""
+def cells_of_content(kind: RowKind, row: RowContent, *, flat: bool = True) -> dict[str, JsonValue]:
+    """Return the cells of a row that has no entry yet; `flat` as in `cells_of`."""
     named = {kind.key: row.key, "amount": Number(row.amount) if row.amount else None, "currency": row.currency}
     known: dict[str, JsonValue] = {name: value for name, value in named.items() if value is not None}
-    return _read_object(row.columns) | known | dict(_flat(_read_object(row.body), _BODY))
+    return _read_object(row.columns) | known | _body_cells(_read_object(row.body), flat=flat)
+
+
+def _body_cells(body: dict[str, JsonValue], *, flat: bool) -> dict[str, JsonValue]:
+    return dict(_flat(body, _BODY) if flat else {f"{_BODY}{name}": item for name, item in body.items()})
 
 
 def _check_money(

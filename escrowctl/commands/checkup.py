@@ -105,7 +105,7 @@ class _Checkup:
             where = "the sandbox, in this process" if self._session.is_in_process else service.origin.base_url
             yield Finding("base_url", Verdict.OK, f"{where} (from {service.url_source})")
             yield Finding("key", Verdict.OK, f"from {service.key_source}")
-        yield settings.check_settings(lambda: list_sandbox_settings(self._session.options.timeout))
+        yield from settings.check_settings(lambda: list_sandbox_settings(self._session.options.timeout))
         yield from skip("the sandbox uses none", "proxy")
 
     def _check_settings(self) -> Iterator[Finding]:
@@ -128,7 +128,7 @@ class _Checkup:
         if proxy.verdict is Verdict.FAILED:
             yield from skip("the proxy cannot be used", "settings")
         else:
-            yield settings.check_settings(lambda: list_settings(resolver, self._session.line, environ))
+            yield from settings.check_settings(lambda: list_settings(resolver, self._session.line, environ))
 
     def _check_choice(self, choice: "Choice") -> Iterator[Finding]:
         """Find the key of the chosen service, and with it the service."""

@@ -59,12 +59,26 @@ def find_key(resolver: Resolver, choice: Choice) -> tuple[Finding, FoundKey | No
     return Finding("key", Verdict.OK, f"from {found.source}"), found
 
 
-def check_settings(list_settings: Callable[[], Sequence[Setting]]) -> Finding:
-    """Check where the settings come from, without those that are built in or that have a check of their own."""
+def check_settings(list_settings: Callable[[], Sequence[Setting]]) -> Iterator[Finding]:
+    """Check where the settings come from, and whether a release of real money can be confirmed with them."""
     try:
         settings = [setting for setting in list_settings() if setting.value is not None]
     except EscrowctlError as error:
-        return fail("settings", error)
+        yield fail("settings", error)
+        return
+    yield _say_origins(settings)
+    values = {name: value for name, value, _ in settings}
+    if values.get("mode") == "live" and not values.get("status.released"):
+        yield Finding(
+            "released",
+            Verdict.WARNING,
+            "status.released is not set: each release ends as accepted, not confirmed",
+            (command("help settings", bare=True),),
+        )
+
+
+def _say_origins(settings: Sequence[Setting]) -> Finding:
+    """Return where settings come from, without those that are built in or that have a check of their own."""
     by_origin: dict[str, list[str]] = {}
     for name, _, origin in settings:
         if name not in _CHECKED_APART and not origin.startswith(BUILT_IN):

@@ -288,6 +288,26 @@ def test_other_process_that_runs_it_is_named_at_once(start: Start, rows: WriteRo
     assert (codes, run("resume", "b1", *RUN).code) == ([7, 7, 7], 15)
 
 
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_rows_of_a_dropped_batch_come_back_as_rejects(kind: str, start: Start, rows: WriteRows) -> None:
+    service, run = start(lambda number, _seen: ("", "422 Unprocessable", "401 No", "401 No")[number - 1])
+    csv_text = "reference,amount,currency,payee.name\n" + "".join(f"A-{n},10{n},EUR,Müller {n}\n" for n in range(5))
+    row = '{"reference":"A-%d","amount":10%d,"currency":"EUR","body.payee":{"name":"Müller %d"}}\n'
+    text = csv_text if kind == "csv" else "".join(row % (n, n, n) for n in range(5))
+    run("create", str(rows(text=text, name=f"rows.{kind}")), *RUN, "--concurrency", "1")
+    before = run("rejects", "b1").out
+
+    dropped = run("drop", "b1", "--yes")
+    rejects = run("rejects", "b1").out
+    service.answer = after(0, "")
+    done = run("create", str(rows(text=rejects, name=f"rejects.{kind}")), *RUN)
+
+    head = kind == "csv"
+    assert (dropped.code, len(before.splitlines()) - head, len(rejects.splitlines()) - head) == (0, 1, 4)
+    assert f"batch rejects b1 > b1-rejects.{kind}" in dropped.err
+    assert (done.code, service.applied) == (0, {f"10{n}": 1 for n in range(5)})
+
+
 def test_dropped_batch_is_not_resumed_and_frees_its_rows(start: Start, rows: WriteRows) -> None:
     service, run = start(lambda number, _seen: "401 No" if number > 2 else "")
     run("create", str(rows(10)), *RUN, "--concurrency", "1")

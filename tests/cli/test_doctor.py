@@ -352,3 +352,22 @@ def test_pipe_gets_four_cells_and_a_terminal_fits_80_columns(
     assert max(map(len, shown.out.splitlines())) <= 80
     assert "hint: prefix: escrowctl config set api_prefix /v1" in shown.err
     assert (piped.code, shown.code) == (16, 16)
+
+
+@pytest.mark.parametrize(
+    ("lines", "verdict"),
+    [
+        (('mode = "live"',), "warning"),
+        (('mode = "live"', 'status.released = ["released"]'), None),
+        (('mode = "test"',), None),
+    ],
+    ids=["live", "live, released is known", "test"],
+)
+def test_live_profile_that_can_confirm_no_release_is_warned_of(
+    lines: tuple[str, ...], verdict: str | None, profile: Profile, run: Run
+) -> None:
+    profile(*lines, behave=service())
+
+    result = run("doctor")
+
+    assert (result.code, checks(result).get("released")) == (0, verdict)

@@ -7,7 +7,7 @@ from escrowctl.batch.plan import Batch, Outcomes, find_batch, list_batches, sum_
 from escrowctl.batch.plan import drop as drop_rest
 from escrowctl.batch.results import list_rejects, parse_results_path
 from escrowctl.commands.batch.opening import running_alone
-from escrowctl.commands.batch.summary import explain, list_reasons, save_results, show_summary, summarise
+from escrowctl.commands.batch.summary import explain, list_reasons, rejects_hint, save_results, show_summary, summarise
 from escrowctl.commands.batch.typed import NameArgument, ResultsOption
 from escrowctl.contract.json import JsonValue
 from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
@@ -87,7 +87,7 @@ def show(context: typer.Context, name: NameArgument, results: ResultsOption = No
 
 
 def rejects(context: typer.Context, name: NameArgument) -> None:
-    """Print the rows that the service refused, as a file to correct.
+    """Print the rows that failed or were dropped, as a file to correct.
 
     \b
     Examples:
@@ -124,4 +124,9 @@ def drop(context: typer.Context, name: NameArgument, yes: YesOption = False) -> 
             )
         with session.signals.held():
             drop_rest(journal, batch)
-            session.console.note("dropped", f"{name}: {count_rows(count)} will not be sent")
+            session.console.note(
+                "dropped",
+                f"{name}: {count_rows(count)} will not be sent",
+                hints=(rejects_hint(batch, "to correct them"),),
+                invocation=session.invocation,
+            )

@@ -202,18 +202,26 @@ def _describe(summary: Summary, outcomes: Iterable[Outcomes]) -> str:
     return ", ".join(f"{count:,} {word}" for count, word in counts if count)
 
 
+def rejects_hint(batch: Batch, label: str) -> Hint:
+    """Return the command that writes a batch's rejects into a file."""
+    return command(f"batch rejects {batch.name} > {_rejects_file(batch)}", label)
+
+
 def _rejects_hints(batch: Batch) -> tuple[Hint, Hint]:
-    file = f"{batch.name}-rejects.{'jsonl' if batch.is_json else 'csv'}"
     return (
-        command(f"batch rejects {batch.name} > {file}", "to correct the failed rows, first"),
-        command(f"batch {batch.verb} {file}", "then, when they are corrected"),
+        rejects_hint(batch, "to correct the failed rows, first"),
+        command(f"batch {batch.verb} {_rejects_file(batch)}", "then, when they are corrected"),
     )
+
+
+def _rejects_file(batch: Batch) -> str:
+    return f"{batch.name}-rejects.{'jsonl' if batch.is_json else 'csv'}"
 
 
 def _hints_for_unsent(session: Session, batch: Batch) -> list[Hint]:
     """Return how the rest is sent, or given up; rows that were throttled need a setting first."""
     resume = command(f"batch resume {batch.name}", "to send what is not sent")
-    drop = command(f"batch drop {batch.name}", "to give up what is not sent")
+    drop = command(f"batch drop {batch.name}", "to give up or correct what is not sent")
     refused = [entry.settlement for entry in _entries(session, batch, State.REFUSED)]
     if any(one.http_status in KEY_REFUSED for one in refused):
         check = command("auth status --check", "to check the API key, first")

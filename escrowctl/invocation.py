@@ -1,0 +1,28 @@
+"""How the commands that escrowctl prints for pasting start."""
+
+import shlex
+
+from escrowctl.errors import Invocation
+from escrowctl.options import SharedOptions
+from escrowctl.runtime import Runtime
+
+
+def read_invocation(runtime: Runtime, options: SharedOptions) -> Invocation:
+    """Return the program as it was called, and what was typed or set to reach this service."""
+    program = shlex.join([*runtime.program, *_typed(("--config", options.config))])
+    service = ["--sandbox"] if options.sandbox else []
+    service += _typed(("-p", options.profile), ("--base-url", options.base_url))
+    if not runtime.environ.get("CI"):
+        return Invocation(program, shlex.join(service))
+    # The log of a job is read where its variables are not set: without them, another journal is used.
+    program = f"{_assign(runtime, 'ESCROWCTL_HOME', 'ESCROWCTL_CONFIG')} {program}".strip()
+    leading = "" if service else _assign(runtime, "ESCROWCTL_PROFILE", "ESCROWCTL_BASE_URL")
+    return Invocation(program, shlex.join(service), leading)
+
+
+def _typed(*options: tuple[str, str | None]) -> list[str]:
+    return [word for name, value in options if value is not None for word in (name, value)]
+
+
+def _assign(runtime: Runtime, *names: str) -> str:
+    return " ".join(f"{name}={shlex.quote(value)}" for name in names if (value := runtime.environ.get(name)))

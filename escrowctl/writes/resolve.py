@@ -206,7 +206,7 @@ class Resolver:
         self._announce()
         items = self._reader.read_list(operation, decides=True).items
         self._report(
-            f"GET {operation.path}: {len(items)} {'item' if len(items) == 1 else 'items'}, there may be more pages"
+            f"GET {operation.path}: {len(items)} {'item' if len(items) == 1 else 'items'}; the list may be incomplete"
         )
         return items
 
@@ -223,7 +223,7 @@ class Resolver:
         for item in fitting[:_MAX_FOUND]:
             self._report(f"{item.located.id}: {describe(item.located)}" + _when(item))
         if not fitting:
-            return Finding(entry, "nothing in the list matches, but there may be more pages.")
+            return Finding(entry, "nothing in the list matches, but it may be incomplete.")
         names = ", ".join(str(item.located.id) for item in fitting[:_MAX_FOUND])
         more = f" and {len(fitting) - _MAX_FOUND} more" if len(fitting) > _MAX_FOUND else ""
         verb = "matches" if len(fitting) == 1 else "match"

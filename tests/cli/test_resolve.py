@@ -73,7 +73,7 @@ def test_create_stays_unknown_when_only_its_amount_is_found(
     assert (result.code, result.out, server.writes) == (12, "", [])
     assert result.err == (
         f"note: reading {server.base_url}; no write is sent\n"
-        "found: GET /transactions: 2 items, there may be more pages\n"
+        "found: GET /transactions: 2 items; the list may be incomplete\n"
         "found: tx_88F2: held 100 USD\n"
         "unknown: the outcome of j1 is still unknown: tx_88F2 matches the request, "
         "but an equal amount proves nothing.\n"

@@ -209,6 +209,9 @@ def check_file(source: BinaryIO, kind: RowKind, service: Service, *, name: str) 
                 _check_columns(kind, tuple(table.columns), service, name)
             check.take(found)
         if not rows:
+            # A file without a header: its one row was taken for it.
+            if table.columns:
+                _check_columns(kind, tuple(table.columns), service, name)
             raise bad_value(f"{name} has no rows.")
         checked.finish()
         check.finish()

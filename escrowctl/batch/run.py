@@ -206,7 +206,7 @@ class Run:
         return []
 
     def _admit(self, ready: int) -> list[Row]:
-        """Return the rows to begin now, next to those that are ready; a record to read first is asked for here."""
+        """Return the rows to begin now, next to those that are ready; a record to read first is requested here."""
         now = self._runtime.monotonic()
         room = 0 if self._ends else min(self._window - len(self._flight.out) - ready, self._pace.room(now))
         admitted: list[Row] = []

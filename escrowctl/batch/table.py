@@ -80,7 +80,7 @@ class Table:
             except StopIteration:
                 break
             except csv.Error as error:
-                # What follows an open quote cannot be told apart.
+                # After an open quote, cells cannot be separated.
                 yield Flaw(start, f"cannot be read as CSV: {error}")
                 return
             if flaw := self._lines.find_flaw():

@@ -107,7 +107,7 @@ def is_web_page(answer: Answer) -> bool:
 
 
 def connection_hint(service: Service, why: str) -> Hint:
-    """Return what to check where no connection could be opened; `why` is what the exchange said."""
+    """Return what to check where no connection could be opened; `why` is the reason that the exchange gave."""
     if Fault.PROXY.value in why:
         return Hint(f"check the proxy, or list {service.origin.host} in NO_PROXY if it needs none")
     if _UNTRUSTED in why:

@@ -58,8 +58,8 @@ class Retry:
             return False
         self._tokens -= 1
         seconds = max(asked or 0.0, self._backoff(attempt))
-        told = f"retrying in {max(seconds, _LEAST_TOLD):.0f} s, attempt {attempt + 1} of {ATTEMPTS}"
-        self.report(f"{_what_happened(exchange)}; {told}")
+        following = f"retrying in {max(seconds, _LEAST_TOLD):.0f} s, attempt {attempt + 1} of {ATTEMPTS}"
+        self.report(f"{_what_happened(exchange)}; {following}")
         with self._signals.let_through():
             self._runtime.sleep(seconds)
         return True

@@ -118,7 +118,7 @@ class _Attempt:
         return seconds
 
     def note_wait(self) -> None:
-        """Report for how long the attempt has taken; whatever fails there says nothing about the request."""
+        """Report for how long the attempt has taken; a failure there shows nothing about the request."""
         with contextlib.suppress(Exception):
             if self._on_wait is not None:
                 self._on_wait(self._monotonic() - self._start)

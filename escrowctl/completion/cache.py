@@ -28,7 +28,7 @@ MAX_NAMES = 500
 DEFAULT = "@default"
 SANDBOX = "@sandbox"
 IN_JOURNAL = frozenset({"entry", "batch"})
-"""Kinds whose names are those of the journal, whatever the profile is."""
+"""Kinds whose names are those of the journal, the same for each profile."""
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,127}", re.ASCII)
 _SCOPE = re.compile(r"[A-Za-z0-9_-]{1,64}|@default|@sandbox", re.ASCII)
 _MAX_BYTES = MAX_NAMES * 129

@@ -342,7 +342,7 @@ def _with_profile(service: Service, profile: "Profile") -> Service:
 
 
 def find_webhooks(profile: "Profile | None") -> Webhooks:
-    """Return what a profile says about webhooks; without one, what holds where nothing is said."""
+    """Return what a profile says about webhooks; without one, the built-in values."""
     return Webhooks(**profile.webhook.model_dump()) if profile else Webhooks()
 
 

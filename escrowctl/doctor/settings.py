@@ -51,7 +51,7 @@ def choose_service(resolver: Resolver) -> tuple[Finding, Choice | None]:
 
 
 def find_key(resolver: Resolver, choice: Choice) -> tuple[Finding, FoundKey | None]:
-    """Check that there is a key for the service, and that nobody else can read it."""
+    """Check that there is a key for the service, and that no other user can read it."""
     try:
         found = resolver.find_key(choice)
     except EscrowctlError as error:
@@ -98,7 +98,7 @@ def list_files(resolver: Resolver, choice: Choice | None, environ: Mapping[str, 
 
 
 def check_files(resolver: Resolver, files: Sequence[Path]) -> Iterator[Finding]:
-    """Check who can read the stored keys, and who can change the config file; `find_key` checks the file of a key."""
+    """Check which users can read the stored keys and change the config file; `find_key` checks the file of a key."""
     flaws = []
     for check in (lambda: require_trusted(resolver.config_path), lambda: resolver.credentials.read()):
         try:

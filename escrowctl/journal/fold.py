@@ -134,7 +134,7 @@ def reference_keys(intent: Intent) -> frozenset[int]:
 
 
 def _keys(intent: Intent, *, key: bool = False, fingerprint: bool = False, reference: bool = False) -> frozenset[int]:
-    """Return the keys of these kinds, whatever the service: who looks one up leaves out the entries of others.
+    """Return the keys of these kinds for any service: a lookup leaves out the entries of others.
 
     Ids that differ only in case or Unicode form share a key, and so do references that look alike.
     """

@@ -230,7 +230,7 @@ class Console:
             self.draw(f"{text}  {seconds:.0f} s")
 
     def draw(self, text: str) -> None:
-        """Put a text in the place of the last one that was drawn; whatever is written next erases it."""
+        """Put a text in the place of the last one that was drawn; the next line erases it."""
         if self._line is None:
             from escrowctl.output.drawn_line import DrawnLine
 

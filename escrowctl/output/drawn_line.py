@@ -1,4 +1,4 @@
-"""A line of stderr that stays open: drawn again and again, and erased by whatever is written next."""
+"""A line of stderr that stays open: drawn again and again, and erased by the next line."""
 
 import contextlib
 import os

@@ -90,7 +90,7 @@ def _hint_of(hints: tuple[Hint, ...], invocation: Invocation) -> str | None:
 
 
 def _reply_lines(error: EscrowctlError, *, raw: bool, short: bool) -> list[str]:
-    """Return what the service replied, if it is asked for (`short`: how JSON begins), and its id of the request."""
+    """Return what the service replied, if it is to be shown (`short`: how JSON begins), and its id of the request."""
     body, own = error.facts.get("body"), error.facts.get("service_request_id")
     is_asked_for = "body" in error.facts and (raw or short)
     lines: list[str] = []

@@ -48,7 +48,7 @@ _LONG_AGO = "2026-01-01T00:00:00.000Z"
 
 
 def refuse_amount(amount: str) -> None:
-    """Raise the problem that the amount of a create stands for, if any."""
+    """Raise the problem that the amount of a create asks for, if any."""
     if refusal := _REFUSALS.get(amount):
         headers = {"Retry-After": refusal.retry_after} if refusal.retry_after else {}
         raise ProblemError(refusal.kind, refusal.detail, headers=headers)

@@ -123,7 +123,7 @@ class _Stage:
         printed, reported = _documents(ended.stdout), _documents(ended.stderr)
         errors = [one["error"] for one in reported if isinstance(one, dict) and "error" in one]
         document = {"out": printed[0] if len(printed) == 1 else printed, "error": errors[-1] if errors else None}
-        # A program that could not start reports in words of its own.
+        # What could not start is not escrowctl, and prints no JSON.
         last = errors[-1].get("message", "") if errors else reported[-1] if reported else ""
         return ended.returncode, document, last if isinstance(last, str) else ""
 

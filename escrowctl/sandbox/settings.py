@@ -79,7 +79,7 @@ class Fault(NamedTuple):
     percent: int | None = None
 
     def __str__(self) -> str:
-        """Return it as it is typed."""
+        """Return it as one types it."""
         time = f":{_write_time(self.seconds)}" if self.seconds else ""
         share = f",{self.left}x" if self.left is not None else f",{self.percent}%" if self.percent is not None else ""
         return f"{self.kind}{time}{share}"

@@ -153,7 +153,7 @@ def _judge_create(answer: Answer, found: str | None, sent: Sent) -> Judgement:
     if found.casefold() in sent.own_ids:
         return _unproven(answer, f'the id in the reply, "{found[:80]}", was also in the request, so it proves nothing')
     if answer.status == _ACCEPTED:
-        # Stored before the reading: it must be true whatever the reading shows.
+        # Stored before the reading: it must be true for each result of the reading.
         why = f"only reading {found[:80]} can confirm it"
         return Judgement(Outcome.UNKNOWN, _answered(answer, why), result_id=found)
     return Judgement(Outcome.DONE, str(answer.status), result_id=found)

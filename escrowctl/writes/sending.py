@@ -40,7 +40,7 @@ class Sender:
         self._report_defect = report_defect
 
     def send(self, entry: Entry, request: WriteRequest, evidence: Evidence) -> Exchange:
-        """Send an entry's current attempt; whatever ends it, `evidence` says whether a byte may have left."""
+        """Send an entry's current attempt; however it ends, `evidence` says whether a byte may have left."""
         intent = entry.intent
         # The request's own body: the stored one has hashes in the place of secrets.
         body = request.body.encode() if request.body is not None else None

@@ -63,7 +63,7 @@ def login(
 
 
 def _take_key(session: Session, account: Account, *, check: bool) -> Secret:
-    """Return a key that can be stored; at a terminal, another is asked for where the service refuses one."""
+    """Return a key that can be stored; at a terminal, ask again where the service refuses one."""
 
     def accept(key: Secret) -> Secret:
         _require_usable(session, account, key)

@@ -209,7 +209,7 @@ def _start_new(session: Session, checked: CheckedFile, file: str, how: How, chos
 
     sums = _sums_without(checked, left_out)
     count = sum(one.rows for one in sums.values())
-    # What is expected is the file, whatever of it is done: the same line then resumes it too.
+    # What is expected is the file, also where some of it is done: the same line then resumes it too.
     how.require_expected(checked.rows, checked.sums)
     if not count:
         session.console.note("all_done", f"done already: {count_rows(checked.rows)}. Nothing was sent")

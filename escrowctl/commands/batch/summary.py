@@ -63,7 +63,7 @@ def save_results(journal: Journal, batch: Batch, path: Path) -> str:
 
 
 class Verdict(NamedTuple):
-    """What is to be said of a run: the error of one in which not every row is done as asked, and which rows why."""
+    """What to report of a run: the error of one in which not every row is done as asked, and which rows why."""
 
     summary: Summary
     error: EscrowctlError | None
@@ -71,7 +71,7 @@ class Verdict(NamedTuple):
 
 
 def judge(session: Session, batch: Batch) -> Verdict:
-    """Return what is to be said of a run that has ended; all that the journal has to say of it is read here."""
+    """Return what to report of a run that has ended; all that the journal has of it is read here."""
     summary = sum_up(session.journal, batch)
     return Verdict(summary, _find_error(session, summary), list_reasons(session, summary))
 
@@ -112,7 +112,7 @@ def _save_or_warn(session: Session, batch: Batch, path: Path, *, is_fatal: bool)
     try:
         session.console.note("results", save_results(session.journal, batch, path))
     except (OSError, EscrowctlError) as error:
-        # It was sent, whatever cannot be read or written now.
+        # It was sent, also where nothing can be read or written now.
         reason = error.message if isinstance(error, EscrowctlError) else f"{error.strerror or error}."
         why = f"{path} could not be written: {reason}"
         again = command(f"batch show {batch.name} --results {batch.name}{path.suffix}", "to write it here")
@@ -130,10 +130,10 @@ def _save_or_warn(session: Session, batch: Batch, path: Path, *, is_fatal: bool)
 def cut_short(batch: Batch, tally: Tally, error: EscrowctlError) -> EscrowctlError:
     """Return the error of a run of which rows have ended, and that could not go on: with what it has come to."""
     counts = {"done": tally.done, "failed": tally.failed, "unknown": tally.unknown, "not sent": tally.not_sent}
-    told = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
+    counted = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
     return EscrowctlError(
         ErrorCode.SOME_UNKNOWN if tally.unknown else ErrorCode.SOME_FAILED,
-        f"{error.message} Until then, this run of {batch.name} came to: {told}.",
+        f"{error.message} Until then, this run of {batch.name} came to: {counted}.",
         hint=(*error.hints, command(f"batch show {batch.name}", "to see the batch")),
         outcome=Outcome.UNKNOWN if tally.unknown else None,
         facts={"batch": batch.name},

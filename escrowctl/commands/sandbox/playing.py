@@ -25,7 +25,7 @@ def play(
 ) -> None:
     """Play a scenario; it ends with 16 where a step differs.
 
-    It has a sandbox and a journal of its own, which are removed at the end. Without SCENARIO it
+    Its sandbox and journal are new, and are removed at the end. Without SCENARIO it
     lists those that come with escrowctl. How to write one: escrowctl help sandbox.
 
     \b
@@ -69,7 +69,7 @@ def _view(played: "Played") -> View:
 
 def _named(values: Mapping[str, object]) -> dict[str, JsonValue]:
     found = as_json(values)
-    assert isinstance(found, dict), "as it was given"
+    assert isinstance(found, dict), "a mapping was given"
     return found
 
 

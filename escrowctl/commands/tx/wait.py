@@ -198,7 +198,7 @@ def _read_statuses(session: Session, text: str, *, name: str) -> frozenset[str]:
     for typed in sorted(statuses - {_RELEASED}):
         if get_close_matches(typed, [_RELEASED], cutoff=NEAR):
             meant = f"If you mean {_RELEASED}, write {_RELEASED}"
-            session.console.note("status", f'{name} "{typed}" is waited for as it is typed. {meant}', important=True)
+            session.console.note("status", f'{name} "{typed}" is waited for exactly as typed. {meant}', important=True)
     if _RELEASED in statuses:
         statuses.remove(_RELEASED)
         statuses |= require_proving_statuses(session, RELEASE_TRANSACTION, needed_by=f"{name} {_RELEASED}")

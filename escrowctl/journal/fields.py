@@ -162,7 +162,10 @@ def apply(facts: Facts, kind: str, at: str, new: Mapping[str, Any]) -> Facts:
             kept: Facts = {name: facts[name] for name in ("origin", "resends") if name in facts}
             return {**_DEFAULTS, **kept, **new, **_UNSETTLED, "sent_at": at}
         case Kind.IMPORT:
-            return {**_DEFAULTS, **new}
+            # What another journal learned of an entry that was written here leaves it in its batch.
+            is_own = facts.get("origin", "") is None
+            own: Facts = {name: facts[name] for name in ("origin", "despite")} if is_own else {}
+            return {**_DEFAULTS, **new, **own}
         case _:
             known = {**_DEFAULTS, **new}
             return facts | {field.name: known[field.name] for field in _OF_SETTLEMENT} | {"settled_at": at}

@@ -168,6 +168,7 @@ def merge(storage: Storage, archive: Archive, *, at: str) -> Imported:
                 transaction.append(transaction.next_number(), Kind.IMPORT, facts, at=at)
                 added += 1
             elif _outweighs(theirs.entry, ours):
+                # An entry that was written here stays this journal's own: `fields.apply`.
                 facts = _as_imported(theirs, origin=ours.origin or origin)
                 transaction.append(ours.number, Kind.IMPORT, facts, at=at)
                 updated += 1

@@ -149,6 +149,25 @@ def test_an_entry_that_comes_home_is_known_as_its_own(machines: Machines, journa
     assert [entry["state"] for entry in one("journal", "list", "--json").json] == ["done"]
 
 
+def test_row_that_was_resolved_elsewhere_stays_in_its_batch(
+    machines: Machines, journal_transfer: JournalTransfer, tmp_path: Path
+) -> None:
+    first = json_reply(b'{"id":"tx_9","status":"held","amount":7,"currency":"EUR"}')
+    server, one, other = machines(in_turn(first, hang_up))
+    rows = tmp_path / "rows.csv"
+    rows.write_text("amount,currency\n7,EUR\n100,USD\n")
+    assert one("batch", "create", str(rows), "--yes").code == 12
+    journal_transfer(one, other)
+    assert other("journal", "resolve", "j2", "--applied", "--id", "tx_1", *WHY).code == 0
+
+    assert journal_transfer(other, one) == (0, 1, 1)
+
+    shown, resumed = one("batch", "show", "b1", "--json"), one("batch", "resume", "b1", "--yes")
+    assert (shown.json["done"], shown.json["unknown"], shown.json["not_sent"]) == (2, 0, 0)
+    assert (resumed.code, one("journal", "verify").code) == (7, 0)
+    assert len([seen for seen in server.seen if seen.method == "POST"]) == 2
+
+
 def test_write_imported_through_two_journals_is_one_entry(
     machines: Machines, journal_transfer: JournalTransfer, start_machine: Callable[[WireServer, str], Machine]
 ) -> None:

@@ -17,8 +17,8 @@ from pathlib import Path
 from escrowctl.journal.chain import EMPTY, Link, Record
 from escrowctl.journal.fields import FIELDS
 
-VERSION = 10
-"""A change of the tables, or of the duplicate keys that `journal.fold` computes, is a new one."""
+VERSION = 11
+"""A change of the tables, or of what `journal.fold` derives from the records, is a new one."""
 FIRST_WITH_HEAD = 3
 """Journals of earlier formats may have no head file."""
 
@@ -110,7 +110,7 @@ def take_out_records(database: sqlite3.Connection) -> list[Link]:
 
 
 def _read_old(database: sqlite3.Connection) -> Iterator[Link]:
-    """Yield the records of formats 1 to 9; raises ValueError where one is not what was written."""
+    """Yield the records of formats 1 to 10; raises ValueError where one is not what was written."""
     head = EMPTY
     for *columns, digest in database.execute(
         "SELECT sequence, entry, kind, at, facts, digest FROM records ORDER BY sequence"

@@ -33,7 +33,7 @@ from escrowctl.runtime import timestamp
 _T = TypeVar("_T")
 
 _POLL_SECONDS = 0.05
-_MOST_LATELY = 10_000
+_FEW = 10
 _LONG_SILENCE = timedelta(days=400)
 
 
@@ -191,11 +191,11 @@ class Journal:
         ]
 
     def find_done_lately(self, intent: Intent, *, since: str) -> Entry | None:
-        """Return the newest write with the same body that is done, among the last ones sent at `since` or later."""
-        lately = self.select(Selection(_MOST_LATELY, states=(State.DONE,), operations=(intent.operation,), since=since))
-        keys = fingerprint_keys(intent)
-        same = (one for one in lately if keys & fingerprint_keys(one.intent))
-        return next((one for one in same if intent.may_share_account(one.intent)), None)
+        """Return the newest write with the same body that is done, of those sent at `since` or later."""
+        same = Selection(
+            _FEW, states=(State.DONE,), operations=(intent.operation,), since=since, fingerprint=intent.fingerprint
+        )
+        return next((one for one in self.all(same) if intent.may_share_account(one.intent)), None)
 
     def refuse_over_caps(self, intents: Iterable[Intent], limits: Caps) -> None:
         """Raise `ErrorCode.CAPPED` where one of these writes is above the caps; call it with sums, one a currency."""

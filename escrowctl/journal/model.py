@@ -315,7 +315,8 @@ class Selection(NamedTuple):
 
     `since` (included) and `until` (not included) are timestamps of sending; `resource_id` is the id
     written to, or the one that was created, `result_id` only the latter. `origin` is where an entry
-    was imported from; `batch` is one of this journal's own.
+    was imported from; `batch` is one of this journal's own. `fingerprint` needs `since`; rows of a batch
+    with a reference have none, see `fold`.
     """
 
     limit: int
@@ -329,6 +330,7 @@ class Selection(NamedTuple):
     result_id: str | None = None
     origin: str | None = None
     batch: str | None = None
+    fingerprint: str | None = None
 
 
 def parse_entry_name(text: str) -> int:

@@ -18,7 +18,7 @@ from escrowctl.errors import NOTHING_IMPORTED, ErrorCode, not_sent
 from escrowctl.journal.caps import change_totals
 from escrowctl.journal.chain import EMPTY, Head, Kind, Link
 from escrowctl.journal.fields import Facts
-from escrowctl.journal.fold import Folded, extend, next_link
+from escrowctl.journal.fold import Folded, extend, fingerprint_keys, next_link
 from escrowctl.journal.model import UNSETTLED, Entry, PlanRow, Selection, State
 from escrowctl.journal.storage import BatchSum, LockKey, Total, TotalKey
 
@@ -287,4 +287,5 @@ def _fits(entry: Entry, selection: Selection) -> bool:
         and wanted.result_id in (None, entry.settlement.result_id)
         and wanted.origin in (None, entry.origin)
         and (wanted.batch is None or (entry.origin is None and intent.batch == wanted.batch))
+        and wanted.fingerprint in (None, intent.fingerprint if fingerprint_keys(intent) else "")
     )

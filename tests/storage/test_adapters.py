@@ -20,6 +20,7 @@ from escrowctl.journal.fold import duplicate_keys, fingerprint_keys
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Begin, Begun, Entry, Intent, PlanRow, Selection, Settlement, State
 from escrowctl.journal.signing_secrets import SigningSecrets
+from escrowctl.journal.sqlite import reading
 from escrowctl.journal.storage import BatchSum, Locks, Storage, Transaction, head_of
 from storage import memory
 from storage.file_tests import FILE_TESTS
@@ -195,6 +196,24 @@ def test_selection_returns_what_matches_newest_first(
     assert [entry.number for entry in storage.select(selection)] == expected
     older = storage.select(selection, before=expected[0] if expected else 9)
     assert [entry.number for entry in older][: len(expected) - 1] == expected[1:]
+
+
+def test_fingerprint_is_looked_for_among_what_was_sent_lately(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "_STEP", 2)
+    early = [create(7), create(7, key="b")]
+    row = create(7, key="c", reference="A-1", batch="b1", line=2)
+    late = [create(7, key="d"), create(8), create(7, key="e", reference="A-2"), row, create(9), create(10)]
+    with storage.transaction() as transaction:
+        for intent, at in [*((one, NOW) for one in early), *((one, LATER) for one in late)]:
+            append(transaction, intent, DONE, at=at)
+
+    found = storage.select(Selection(9, since=LATER, fingerprint=create(7).fingerprint))
+
+    assert [entry.number for entry in found] == [5, 3]
+    assert storage.select(Selection(9, since="2027-01-01T00:00:00.000Z", fingerprint=create(10).fingerprint)) == []
+    assert len(storage.select(Selection(9, since=NOW, fingerprint=create(7).fingerprint))) == 4
 
 
 def test_snapshot_does_not_see_later_writes(storage: Storage) -> None:

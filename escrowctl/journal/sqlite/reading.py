@@ -7,13 +7,14 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from escrowctl.contract.money import multiply_exactly, sum_exactly
-from escrowctl.journal.chain import EMPTY, GENESIS, Head, Link, Record
+from escrowctl.journal.chain import EMPTY, GENESIS, Head, Link, Record, canonical
 from escrowctl.journal.fields import QUERIED
 from escrowctl.journal.fold import Folded, Row, build
 from escrowctl.journal.model import Entry, Selection, State
 from escrowctl.journal.storage import BatchSum
 
 _MOST_AT_ONCE = 500
+_STEP = 1000
 _COLUMNS = ", ".join(f"e.{name}" for name in QUERIED)
 _WIDTH = len(QUERIED)
 _RECORD = "r.sequence, r.entry, r.kind, r.at, r.facts, r.digest"
@@ -30,6 +31,8 @@ JOIN records first ON first.sequence = (SELECT min(sequence) FROM records WHERE 
 LEFT JOIN records last
   ON e.state = 'refused' AND last.sequence = (SELECT max(sequence) FROM records WHERE entry = e.number)
 WHERE e.batch = ? AND e.origin IS NULL GROUP BY 1, 2, 3, 4, 5, 6"""
+_ALIKE = """ AND NOT (batch IS NOT NULL AND reference IS NOT NULL)
+AND number IN (SELECT entry FROM records WHERE sequence > ? AND instr(facts, ?))"""
 _TAIL = f"""
 SELECT (SELECT max(number) FROM entries), (SELECT max(entry) FROM records), e.latest, {_RECORD}
 FROM records r LEFT JOIN entries e ON e.number = r.entry ORDER BY r.sequence DESC LIMIT 2"""
@@ -126,10 +129,23 @@ def read_tail(database: sqlite3.Connection) -> Tail:
 def select_numbers(database: sqlite3.Connection, selection: Selection, *, before: int | None) -> list[int]:
     """Return the newest entries of a selection by number, newest first."""
     condition, values = _condition(selection)
+    if selection.fingerprint is not None:
+        condition += _ALIKE
+        values += [_last_before(database, selection.since or ""), canonical({"likeness": selection.fingerprint})[1:-1]]
     if before is not None:
         condition, values = f"{condition} AND number < ?", [*values, before]
     query = f"SELECT number FROM entries WHERE {condition} ORDER BY number DESC LIMIT ?"
     return [number for (number,) in database.execute(query, (*values, selection.limit)).fetchall()]
+
+
+def _last_before(database: sqlite3.Connection, since: str) -> int:
+    """Return the sequence of a record after which all are that were written at `since` or later."""
+    last: int
+    (last,) = database.execute("SELECT coalesce(max(sequence), 0) FROM records").fetchone()
+    between = "SELECT max(at) FROM records WHERE sequence > ? AND sequence <= ?"
+    while last > 0 and (database.execute(between, (last - _STEP, last)).fetchone()[0] or "") >= since:
+        last -= _STEP
+    return last
 
 
 def read_batch(database: sqlite3.Connection, batch: str, *, after: int, limit: int) -> list[Entry]:

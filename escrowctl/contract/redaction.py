@@ -75,11 +75,13 @@ _PRIVATE_NAMES = (
 )
 """What the names of secrets contain. Not `token` alone: with some services that is an id, which the journal needs."""
 
-# `re` compiles these at their first use, and caches them: a text that cannot match is not tried.
-_NAME = rf"[\w-]{{0,64}}?(?:{'|'.join(_PRIVATE_NAMES).replace(' ', '[_-]?')})[\w-]{{0,64}}"
+# `re` compiles these at their first use, and caches them: a text that cannot match is not tried. Each is linear, for a
+# reply may have 1 MiB and is not stored before it is covered: a name is tried at its beginning alone, and in one piece.
+_NAME = r"[\w-]++"
+_IS_PRIVATE = rf"(?<![\w-])(?=[\w-]*?(?:{'|'.join(_PRIVATE_NAMES).replace(' ', '[_-]?')}))"
 _SIGNING = r"whsec(?:_|%5[Ff]|&#95;|&#[xX]5[Ff];|&lowbar;|\\u005[Ff])[^\s\"'<>]+"
-_NAMED_VALUE = rf"""(?i)({_NAME}\\*["']\s*:\s*\\*["'])(?:[^"'\\]|\\[^"'])+|(\b{_NAME}=)[^\s"'<>&;]+"""
-_USERINFO = r"(\b[a-z][a-z0-9+.-]*://)[^\s/@\"'<>]+@"
+_NAMED_VALUE = rf"""(?i){_IS_PRIVATE}(?:({_NAME}\\*["']\s*:\s*\\*["'])(?:[^"'\\]|\\[^"'])++|({_NAME}=)[^\s"'<>&;]++)"""
+_USERINFO = r"://[^\s/@\"'<>]+@"
 _QUERY_VALUE = r"([?&][\w.~%\[\]-]+=)[^\s\"'<>&#]+"
 
 
@@ -245,7 +247,7 @@ def hide_in_text(text: str) -> str:
     user and password in URLs.
     """
     text = hide_query(hide_secrets(text))
-    return re.sub(_USERINFO, rf"\1{STARS}@", text) if "@" in text else text
+    return re.sub(_USERINFO, f"://{STARS}@", text) if "://" in text else text
 
 
 def hide_values(value: JsonValue) -> JsonValue:

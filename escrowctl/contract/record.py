@@ -7,6 +7,7 @@ is not found is None.
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from decimal import InvalidOperation
 from typing import NamedTuple
 
@@ -15,6 +16,8 @@ from escrowctl.contract.json import JsonValue, Number
 # `re` compiles each at its first use, and caches it: most runs need none.
 _INDEX = r"0|[1-9][0-9]{0,8}"
 _AMOUNT = r"-?(0|[1-9][0-9]*)(\.[0-9]+)?"
+_MOST_DIGITS = 40
+"""Of an amount, before the point and after it."""
 _STATUS_NAMES = ("status", "state")
 _CREATED_NAMES = ("created_at", "createdat", "created", "created_on", "createdon", "creation_date")
 _TRANSACTION, _TRANSACTION_STEMS = "transaction", ("transaction", "escrow", "tx")
@@ -373,13 +376,14 @@ def _money_of(value: JsonValue, currency: JsonValue) -> tuple[Number | None, str
 
 
 def as_amount(value: JsonValue) -> Number | None:
-    """Return a number, or one in text as JSON writes it; None for anything else."""
-    if isinstance(value, Number):
-        return value
+    """Return a number, or one in text as JSON writes it; None for anything else, and for what is no sum of money."""
     # Decimal accepts more spellings than JSON, and what is read here is printed as a JSON number again.
     if isinstance(value, str) and re.fullmatch(_AMOUNT, value):
-        try:
-            return Number(value)
-        except InvalidOperation:
-            return None
-    return None
+        with suppress(InvalidOperation):
+            value = Number(value)
+    if not isinstance(value, Number):
+        return None
+    exponent = value.as_tuple().exponent
+    # Sums must be exact and can be printed: 1e2000000 is valid JSON.
+    can_be_summed = isinstance(exponent, int) and exponent >= -_MOST_DIGITS and value.adjusted() < _MOST_DIGITS
+    return value if can_be_summed else None

@@ -312,6 +312,17 @@ def test_export_with_any_amount_can_be_restored(service_and_run: ServiceAndRun, 
     assert result.code == 0, result.err
 
 
+@pytest.mark.parametrize("amount", ["1e2000000", "1e-2000000", "0e2000000"])
+def test_amount_that_no_sum_can_hold_is_none(service_and_run: ServiceAndRun, amount: str) -> None:
+    record = f'{{"id":"tx_1","status":"held","amount":{amount},"currency":"USD"}}'.encode()
+    _, run = service_and_run(writes_meet(json_reply(b"", "204 No Content"), reads=json_reply(record)))
+    assert run(*RELEASE).code == 0
+
+    totals = run("journal", "totals", "--json")
+
+    assert (totals.code, [(one["writes"], one["amount"]) for one in totals.json]) == (0, [(1, None)])
+
+
 def test_forged_but_valid_chain_is_imported(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "f.jsonl"
     path.write_text(forge((1, "intent", INTENT), (1, "verdict", DONE)))

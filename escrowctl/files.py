@@ -89,9 +89,23 @@ def replace_file(path: Path, content: bytes, mode: int = PRIVATE) -> None:
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     draft.unlink(missing_ok=True)
-    with os.fdopen(create_file(draft, mode), "wb") as file:
-        file.write(content)
-    draft.replace(path)
+    with _removed_on_failure(draft):
+        with os.fdopen(create_file(draft, mode), "wb") as file:
+            file.write(content)
+        draft.replace(path)
+
+
+@contextlib.contextmanager
+def _removed_on_failure(path: Path) -> Iterator[None]:
+    """Remove the file that the block creates where it fails, on a full disk for instance."""
+    try:
+        yield
+    except FileExistsError:
+        raise
+    except BaseException:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+        raise
 
 
 @contextlib.contextmanager
@@ -123,7 +137,7 @@ def write_durably(path: Path, content: bytes, *, like: os.stat_result | None = N
 
     Raises FileExistsError as `create_file`, and OSError.
     """
-    with os.fdopen(create_file(path), "wb") as file:
+    with _removed_on_failure(path), os.fdopen(create_file(path), "wb") as file:
         if like is not None:
             # Only root may give a file away; where that is not allowed, it is not needed.
             with contextlib.suppress(PermissionError):

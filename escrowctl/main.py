@@ -3,6 +3,7 @@
 Nothing is imported at the top that `--version` does not need: scripts call it often.
 """
 
+import os
 import sys
 
 from escrowctl import __version__
@@ -27,8 +28,8 @@ _REPORT = "crash report (no amounts, ids or keys)"
 def main(argv: "Sequence[str] | None" = None, runtime: "Runtime | None" = None) -> int:
     """Run one command line (without the program's name) and return its exit code; raises nothing."""
     words = list(sys.argv[1:] if argv is None else argv)
-    if _asks_version_only(words):
-        return _print_version(as_json="--json" in words)
+    if _asks_version_only(words) and _print_version(as_json="--json" in words):
+        return 0
     try:
         return int(_run(words, runtime))
     except KeyboardInterrupt:
@@ -73,6 +74,8 @@ def _dispatch(words: "Sequence[str]", session: "Session") -> int:
         from escrowctl.app import run
 
         code = run(words, session)
+        if session.options.version:
+            session.console.data(_version_text(as_json="--json" in _before_dashes(words)))
         # All is done and reported: a later signal has nothing left to end.
         session.signals.hold()
         _note_defects(session)
@@ -90,7 +93,7 @@ def _dispatch(words: "Sequence[str]", session: "Session") -> int:
         return ExitCode.OK
     except Exception as error:
         return _report_defect(session, error)
-    return _print_version(as_json=session.options.json) if session.options.version else code
+    return code
 
 
 def _look_at_keys(session: "Session") -> None:
@@ -175,18 +178,23 @@ def _asks_version_only(words: list[str]) -> bool:
     return bool(given & _VERSION_OPTIONS) and given <= _VERSION_OPTIONS | _BESIDE_VERSION
 
 
-def _print_version(*, as_json: bool) -> int:
-    text = f'{{"version": "{__version__}"}}' if as_json else f"escrowctl {__version__}"
+def _print_version(*, as_json: bool) -> bool:
+    """Print the version and return True; or return False where it cannot be printed, which `_run` then reports."""
     if sys.stdout is None:
         # Closed before the program began.
-        return 17
+        return False
     try:
-        sys.stdout.write(text + "\n")
-        sys.stdout.flush()
+        # Past the buffer, where a text that cannot be written would stay.
+        os.write(sys.stdout.fileno(), f"{_version_text(as_json=as_json)}\n".encode())
+    except BrokenPipeError:
+        return True
     except OSError:
-        sys.stdout = None  # or the interpreter would report it again at its end
-        return 0
-    return 0
+        return False
+    return True
+
+
+def _version_text(*, as_json: bool) -> str:
+    return f'{{"version": "{__version__}"}}' if as_json else f"escrowctl {__version__}"
 
 
 def _before_dashes(words: "Sequence[str]") -> "Sequence[str]":

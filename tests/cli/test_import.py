@@ -312,6 +312,20 @@ def test_export_with_any_amount_can_be_restored(service_and_run: ServiceAndRun, 
     assert result.code == 0, result.err
 
 
+def test_journal_whose_restoring_cannot_be_printed_is_restored(service_and_run: ServiceAndRun, tmp_path: Path) -> None:
+    _, run = service_and_run(json_reply(HELD))
+    assert run(*CREATE).code == 0
+    exported, elsewhere = tmp_path / "export.jsonl", {"ESCROWCTL_HOME": str(tmp_path / "other")}
+    exported.write_text(run("journal", "export").out)
+
+    with Path("/dev/full").open("w") as full:
+        result = run("journal", "import", str(exported), "--restore", stdout=full, environ=elsewhere)
+
+    assert (result.code, "Do not use any other copy of this journal" in result.err) == (12, True)
+    assert "1 added, 0 updated" in result.err
+    assert len(run("journal", "list", "--json", environ=elsewhere).json) == 1
+
+
 @pytest.mark.parametrize("amount", ["1e2000000", "1e-2000000", "0e2000000"])
 def test_amount_that_no_sum_can_hold_is_none(service_and_run: ServiceAndRun, amount: str) -> None:
     record = f'{{"id":"tx_1","status":"held","amount":{amount},"currency":"USD"}}'.encode()

@@ -94,8 +94,10 @@ def test_create_whose_stdout_is_full_is_reported_as_json(connected_program: Prog
     assert error["request"]["method"] == "POST"
 
 
-@pytest.mark.representative("escrowctl tx get tx_1")
-@pytest.mark.parametrize("line", ["escrowctl tx get tx_1", "escrowctl journal list", "escrowctl --help"])
+@pytest.mark.representative("escrowctl tx get tx_1", "escrowctl --version")
+@pytest.mark.parametrize(
+    "line", ["escrowctl tx get tx_1", "escrowctl journal list", "escrowctl --help", "escrowctl --version"]
+)
 def test_read_whose_stdout_is_full_is_a_local_error(connected_program: Program, line: str) -> None:
     assert connected_program.run("tx", "create", "--amount", "100", "--currency", "USD").code == 0
     ended = connected_program.bash(f"{line} > /dev/full")

@@ -1,8 +1,9 @@
 """Creating and replacing files: private under any umask, never through what exists already."""
 
 import os
+import resource
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,19 @@ def test_new_file_is_never_written_through_what_exists(tmp_path: Path, kind: str
     assert files.make_file(place) is False
     assert precious.read_text() == "do not overwrite"
     assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize("write", [files.write_durably, files.replace_file])
+def test_full_disk_leaves_no_part_of_a_file(tmp_path: Path, write: Callable[[Path, bytes], None]) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1, before[1]))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            write(tmp_path / "secret.json", b"whsec_1")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    assert names(tmp_path) == []
 
 
 def test_replaced_link_leaves_its_target_alone(tmp_path: Path) -> None:

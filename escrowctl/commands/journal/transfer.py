@@ -48,7 +48,8 @@ def init(context: typer.Context) -> None:
     document = {"journal_id": journal.journal_id, "path": journal.storage.where, "created": not exists}
     if exists:
         session.console.note("exists", "this journal exists already; it was not changed")
-    session.show(View(as_json(document), journal.journal_id, as_json(document)))
+    done = None if exists else f"the journal {journal.storage.where} was created"
+    session.show(View(as_json(document), journal.journal_id, as_json(document)), done=done)
 
 
 def verify_journal(
@@ -166,8 +167,6 @@ def import_file(
     at = timestamp(session.runtime.now())
     taken = restore(journal.storage, archive) if whole else merge(journal.storage, archive, at=at)
     document = as_json({"journal_id": archive.journal_id, **taken._asdict()})
-    done = f"{taken.added} added, {taken.updated} updated, {taken.known} already known"
-    session.show(View(document, archive.journal_id, document, line=f"{archive.journal_id}   {done}"))
     if whole:
         session.console.note(
             "restored",
@@ -176,6 +175,9 @@ def import_file(
             "Do not use any other copy of this journal",
             important=True,
         )
+    counts = f"{taken.added} added, {taken.updated} updated, {taken.known} already known"
+    view = View(document, archive.journal_id, document, line=f"{archive.journal_id}   {counts}")
+    session.show(view, done=f"{archive.journal_id} was imported ({counts})")
 
 
 def _require_journal(session: Session) -> "Journal":

@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -17,7 +18,7 @@ from typing import Any
 from e2e.script import Program
 
 from escrowctl.sandbox.ownership import ServedSandbox
-from escrowctl.sandbox.server import SandboxServer
+from escrowctl.sandbox.server import HOST, SandboxServer
 from escrowctl.sandbox.service import open_sandbox_alone
 
 SECONDS = 30
@@ -34,7 +35,7 @@ class Served:
 
     @property
     def port(self) -> int:
-        return int(self.ready["base_url"].rpartition(":")[2])
+        return _port_of(self.ready["base_url"])
 
     def call(self, method: str, path: str, body: str | None = None, **headers: str) -> tuple[int, Any]:
         """Make one call of the API, on a new connection."""
@@ -86,19 +87,33 @@ def serving_here(home: Path, **settings: str) -> Iterator[ServedSandbox]:
     sandbox = open_sandbox_alone(home / "state" / "sandbox", now=lambda: datetime.now(UTC))
     sandbox.rehearsal.change({f"variant.{name}": value for name, value in settings.items()})
     server = SandboxServer(sandbox.app, port=0, group=sandbox.store.group)
-    stopping = threading.Event()
-    thread = threading.Thread(target=server.run, args=(stopping.is_set,))
     served = ServedSandbox(server.base_url, sandbox.key, sandbox.identity, os.getpid())
     assert sandbox.claim is not None, "it was opened with one"
     try:
-        with sandbox.claim.announced(served):
-            thread.start()
+        with sandbox.claim.announced(served), _running(server):
             yield served
-            stopping.set()
-            thread.join()
     finally:
-        server.close()
         sandbox.close()
+
+
+@contextlib.contextmanager
+def _running(server: SandboxServer) -> Iterator[None]:
+    stopping = threading.Event()
+    thread = threading.Thread(target=server.run, args=(stopping.is_set,))
+    thread.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+        with contextlib.suppress(ConnectionError):
+            # It looks up when something arrives, else at the end of its turn.
+            socket.create_connection((HOST, _port_of(server.base_url))).close()
+        thread.join()
+        server.close()
+
+
+def _port_of(base_url: str) -> int:
+    return int(base_url.rpartition(":")[2])
 
 
 _PIPES: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}

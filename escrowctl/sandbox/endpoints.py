@@ -22,6 +22,7 @@ from typing import NamedTuple
 from escrowctl.sandbox.bodies import JsonObject, JsonValue, read_stored, write_json
 from escrowctl.sandbox.clock import Clock
 from escrowctl.sandbox.http import Call, Field, no_such_start, read_fields, read_page
+from escrowctl.sandbox.idempotency import add_reply, find_reply
 from escrowctl.sandbox.records import timestamp
 from escrowctl.sandbox.signing import draw_secret
 from escrowctl.sandbox.store import Store
@@ -168,13 +169,15 @@ class Webhooks:
     def create(self, call: Call) -> JsonObject:
         """Store a new endpoint, and return its record with the secret; 400 for a flawed body.
 
-        The secret is in this answer only. The same address again makes a second endpoint: the
-        interface shows nothing that forbids it.
+        The secret is in this answer only, and in that to the same request under a recognised key. The same
+        address again makes a second endpoint: the interface shows nothing that forbids it.
         """
         requested = read_fields(call.json_object(), FIELDS, reserved=RESERVED_FIELDS)
         if (kinds := requested["events"]) is not None:
             requested["events"] = tuple(map(EventKind, kinds))
         with self._store.writing() as connection:
+            if (earlier := find_reply(connection, call)) is not None:
+                return earlier
             while True:
                 endpoint = Endpoint(
                     id=self._draw_id("wh"),
@@ -185,7 +188,9 @@ class Webhooks:
                 )
                 if add_endpoint(connection, endpoint):
                     break
-        return {**endpoint.document(), "secret": endpoint.secret}
+            reply = {**endpoint.document(), "secret": endpoint.secret}
+            add_reply(connection, call, reply)
+        return reply
 
     def list_newest(self, call: Call) -> JsonObject:
         """Return one page of the records, newest first, without their secrets."""

@@ -180,6 +180,26 @@ def test_idempotency_key_is_accepted_and_has_no_effect(client: httpx.Client) -> 
     assert replies[0].json()["id"] != replies[1].json()["id"]
 
 
+def test_recognised_key_gets_the_first_reply_and_nothing_happens_again(client: httpx.Client, sandbox: Sandbox) -> None:
+    held = create(client).json()["id"]
+    sandbox.rehearsal.change({"variant.idempotent": "on"})
+    calls = [
+        ("POST", "/transactions", BODY),
+        ("PUT", f"/transactions/{held}/release", b"{}"),
+        ("POST", "/webhooks", b'{"url": "http://127.0.0.1:3000/hooks"}'),
+    ]
+
+    def send(call: int) -> httpx.Response:
+        method, path, body = calls[call]
+        return client.request(method, path, content=body, headers={**JSON, "Idempotency-Key": f"key-{call}"})
+
+    replies = [(send(call), send(call)) for call in range(3)]
+
+    assert [first.text for first, _ in replies] == [again.text for _, again in replies]
+    assert [first.status_code for first, _ in replies] == [200, 200, 201]
+    assert [len(client.get(path).json()["data"]) for path in ("/transactions", "/webhooks")] == [2, 1]
+
+
 def test_other_api_prefix_is_404(client: httpx.Client) -> None:
     assert DEFAULT_API_PREFIX == "/api/v1"
     assert client.get("http://sandbox.invalid/v1/transactions").status_code == 404

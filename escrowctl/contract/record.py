@@ -173,7 +173,8 @@ def locate(
 
     An id may be text or a number; an amount may be a number, digits in text, or an object that
     holds both amount and currency. A pointer that leads nowhere in the record is tried in `document`,
-    the complete reply. `any_case` is False for what is sent: a service may not know `Amount`.
+    the complete reply. A profile points into escrows: a user or webhook without such a field has the usual names.
+    `any_case` is False for what is sent: a service may not know `Amount`.
     """
     if not isinstance(record, dict):
         return Located()
@@ -184,13 +185,18 @@ def locate(
         found = resolve_pointer(record, pointer)
         return resolve_pointer(document, pointer) if found is None else found
 
+    def text_of(pointer: str | None, usual: tuple[str, ...]) -> str | None:
+        pointed = as_text(at(pointer)) if pointer else None
+        is_settled = pointed is not None or (pointer and noun == _TRANSACTION)
+        return pointed if is_settled else _first_text(fields, usual)
+
     amount, currency = _money_of(
         at(named.amount) if named.amount else fields.get("amount"),
         at(named.currency) if named.currency else fields.get("currency"),
     )
     return Located(
-        id=as_text(at(named.id)) if named.id else _first_text(fields, _id_names(noun)),
-        status=as_text(at(named.status)) if named.status else _first_text(fields, _status_names(noun)),
+        id=text_of(named.id, _id_names(noun)),
+        status=text_of(named.status, _status_names(noun)),
         amount=amount,
         currency=currency,
         created=_first_text(fields, _CREATED_NAMES),

@@ -17,12 +17,14 @@ from escrowctl.contract.record import (
     NO_POINTERS,
     Pointers,
     Record,
+    as_text,
     find_error,
     find_ids,
     is_id,
     locate,
     looks_like_error,
     make_record,
+    resolve_pointer,
 )
 from escrowctl.errors import ErrorCode, Outcome
 from escrowctl.journal.model import Entry
@@ -136,9 +138,10 @@ def _judge_success(operation: Operation, answer: Answer, sent: Sent, record: Rec
 
 
 def _find_error(record: Record, operation: Operation, sent: Sent) -> str | None:
-    has_id = record.located.id is not None
-    code_is_data = sent.pointers.id is not None and has_id
-    for part in (record.document, record.value):
+    has_id, parts = record.located.id is not None, (record.document, record.value)
+    pointer = sent.pointers.id
+    code_is_data = pointer is not None and any(as_text(resolve_pointer(part, pointer)) for part in parts)
+    for part in parts:
         if name := find_error(part, sent=sent.body, code_is_data=code_is_data):
             return f'looks like an error (field "{name[:40]}")'
         if not has_id and looks_like_error(part, noun=operation.noun):

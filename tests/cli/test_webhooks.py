@@ -7,9 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import KEY, Result, ServiceAndRun
+from conftest import KEY, Result, Run, ServiceAndRun
 from wire_server import WireServer, by_method, hang_up
 
+from cli.conftest import Profile
 from cli.replies import json_reply
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -240,6 +241,21 @@ def test_endpoints_are_listed_with_their_addresses_under_any_field_name(service_
     assert piped.out == ('1\ton\thttps://a.example\t["x","y"]\t\nwh_2\t\thttps://b.example\t\t2026-11-21T03:00:00Z\n')
     assert as_json.json == json.loads(listing)["webhooks"]
     assert [(seen.method, seen.target) for seen in server.seen] == [("GET", "/api/v1/webhooks")] * 2
+
+
+def test_endpoint_without_the_pointed_fields_of_escrows_has_the_usual_names(profile: Profile, run: Run) -> None:
+    answers = by_method(POST=json_reply(MADE % b"s", "201 Created"), GET=json_reply(b"[%s]" % (MADE % b"s")))
+    server = profile('reply.id = "/escrowNo"', 'reply.status = "/escrowState"', behave=answers)
+
+    assert [run(*CREATE, "-q").out, run("webhook", "list", "-q").out] == ["wh_3\n", "wh_3\n"]
+    assert run("webhook", "list").out == 'wh_3\tenabled\thttps://hooks.example.net/x\t["a.b"]\t\n'
+    assert len(server.writes) == 1
+
+
+def test_code_of_an_endpoint_is_an_error_although_escrows_have_a_pointer(profile: Profile, run: Run) -> None:
+    profile('reply.id = "/escrowNo"', behave=json_reply(b'{"id":"wh_1","code":"W1"}'))
+
+    assert run(*CREATE).code == 12
 
 
 def test_live_http_endpoint_warns_and_test_endpoint_does_not(

@@ -142,6 +142,6 @@ def _view_record(record: JsonValue, *, noun: str) -> View:
 def _items(record: JsonValue, *, noun: str) -> list[JsonValue] | None:
     if isinstance(record, dict) and len(record) > 1:
         # Among other fields, an array may be a part of a record. Next to a second field, it counts as the
-        # items of a list only under a usual name.
-        record = {**record, "": []}
+        # items of a list only under a usual name: not as the only array, and no array is not an empty list.
+        record = {**record, "": [], " ": []}
     return find_items(record, noun=noun)

@@ -62,6 +62,7 @@ TWO = b'[{"id":"tx_1","status":"held","fee":{"bp":5}},{"id":"tx_2","status":"rel
         (b'{"data":%s,"next":"abc"}' % TWO, ("--fields", "/next,/data/1/id"), "/next\tabc\n/data/1/id\ttx_2\n"),
         (b'{"amount":5,"items":%s}' % TWO, ("--fields", "amount,id"), "amount\t5\nid\t\n"),
         (b'{"ref":"A","parties":%s}' % TWO, ("--fields", "/ref"), "/ref\tA\n"),
+        (b'{"ref":"A","state":"held"}', ("--fields", "id,status"), "id\t\nstatus\theld\n"),
         (b"[]", ("--fields", "id", "--json"), "[]\n"),
     ],
 )
@@ -76,7 +77,11 @@ def test_ids_and_fields_of_a_list_come_from_its_items(
 
 
 @pytest.mark.parametrize(
-    "reply", [b'{"ok":true}', b'[{"x":1}]', b'"pong"', b"null", b'{"ref":"A-1","parties":[{"id":"usr_1"}]}']
+    "reply",
+    [
+        *(b'{"ok":true}', b'{"ok":true,"ref":"A-1"}', b'[{"x":1}]', b'"pong"', b"null"),
+        b'{"ref":"A-1","parties":[{"id":"usr_1"}]}',
+    ],
 )
 def test_quiet_never_prints_nothing_for_a_reply_without_an_id(reply: bytes, service_and_run: ServiceAndRun) -> None:
     _server, run = service_and_run(json_reply(reply))

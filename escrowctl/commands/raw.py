@@ -6,13 +6,14 @@ from escrowctl.commands.tx.once_only import write_each
 from escrowctl.commands.tx.update import update_one
 from escrowctl.commands.webhook.endpoints import register
 from escrowctl.commands.writing import check_currency, confirm_repetition, note_replayed, read_data, rehearse
+from escrowctl.config.service import Service
 from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.contract.money import check_minor_digits, parse_amount
 from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK, UPDATE_TRANSACTION, Access, Operation
 from escrowctl.contract.paths import Call, parse_call
-from escrowctl.contract.record import find_items, locate, unwrap
+from escrowctl.contract.record import find_items, make_item, make_record
 from escrowctl.errors import bad_value
-from escrowctl.output.view import View
+from escrowctl.output.view import View, view_record
 from escrowctl.session import Session
 from escrowctl.writes.requests import RecordOptions, WriteOptions, WriteRequest, request_call, request_create_of
 
@@ -39,7 +40,7 @@ def _read(session: Session, call: Call) -> None:
     if isinstance(found, bytes):
         session.console.text(found)
     else:
-        session.show(_view(found, noun=call.operation.noun))
+        session.show(_view(found, call.operation, session.service))
 
 
 def _write(session: Session, call: Call, body: JsonValue, options: WriteOptions, *, yes: bool, dry_run: bool) -> None:
@@ -114,29 +115,20 @@ def _run(session: Session, request: WriteRequest, confirm: Callable[[], None] = 
         result = session.pipeline.run(request, confirm)
         note_replayed(session, result)
         entry = result.sent
-        view = _view(result.record.document if result.record else None, noun=request.operation.noun)
+        view = _view(result.record.document if result.record else None, request.operation, session.service)
         done = f"the service replied {entry.settlement.http_status} to {entry.intent.method} {entry.intent.url}"
         session.show(view._replace(id=view.id or entry.settlement.result_id), done=done, facts=entry.facts)
         if result.failure is not None:
             raise result.failure
 
 
-def _view(document: JsonValue, *, noun: str) -> View:
+def _view(document: JsonValue, operation: Operation, service: Service) -> View:
     """Return the view of a whole reply: of a record, or of a list where it is one and no record itself."""
-    record = unwrap(document, noun=noun)
-    view = _view_record(record, noun=noun)
-    items = _items(record, noun=noun) if view.id is None and view.named["amount"] is None else None
-    return view._replace(
-        document=document,
-        shown=document,
-        whole=True,
-        items=None if items is None else tuple(_view_record(item, noun=noun) for item in items),
-    )
-
-
-def _view_record(record: JsonValue, *, noun: str) -> View:
-    located = locate(record, noun=noun)
-    return View(record, located.id, record, named=located._asdict(), record=record)
+    noun, pointers = operation.noun, service.pointers
+    view = view_record(make_record(document, pointers=pointers, noun=noun), raw=True)
+    items = _items(view.record, noun=noun) if view.id is None and view.named["amount"] is None else None
+    views = (view_record(make_item(item, pointers=pointers, noun=noun), raw=True) for item in items or ())
+    return view._replace(whole=True, items=None if items is None else tuple(views))
 
 
 def _items(record: JsonValue, *, noun: str) -> list[JsonValue] | None:

@@ -3,9 +3,10 @@
 import json
 
 import pytest
-from conftest import KEY, ServiceAndRun
+from conftest import KEY, Run, ServiceAndRun
 from wire_server import answering, by_method, hang_up, http_reply
 
+from cli.conftest import Profile
 from cli.replies import CREATE, HELD, RELEASED, in_turn, json_reply
 
 
@@ -74,6 +75,16 @@ def test_ids_and_fields_of_a_list_come_from_its_items(
     result = run("api", "GET", "/transactions", *words)
 
     assert (result.code, result.out, result.err) == (0, out, "")
+
+
+@pytest.mark.parametrize("reply", [b'{"no":"A-1","at":"held"}', b'{"data":[{"no":"A-1","at":"held"}],"more":false}'])
+def test_ids_and_fields_are_where_the_profile_points(reply: bytes, profile: Profile, run: Run) -> None:
+    profile('reply.id = "/no"', 'reply.status = "/at"', behave=json_reply(reply))
+
+    quiet, chosen = (run("api", "GET", "/transactions", *words) for words in (("-q",), ("--fields", "id,status")))
+
+    assert (quiet.code, quiet.out) == (0, "A-1\n")
+    assert (chosen.code, chosen.out.split()[-1]) == (0, "held")
 
 
 @pytest.mark.parametrize(

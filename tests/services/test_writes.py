@@ -282,11 +282,12 @@ def test_lost_update_blocks_its_repetition_until_a_decision(client: Client) -> N
 
 def test_api_writes_are_guarded_as_commands_are(client: Client) -> None:
     made = client.run("api", "POST", "/transactions", "--data", '{"amount": 100, "currency": "USD"}', "--yes", "-q")
-    release = f"/transactions/{made.out.strip()}/release"
+    escrow = made.out.strip()
 
-    codes = [client.run("api", "PUT", release, "--yes").code for _ in range(2)]
+    codes = [client.run("api", "PUT", f"/transactions/{escrow}/release", "--yes").code for _ in range(2)]
 
-    assert (made.code, codes, client.release(made.out.strip()).code) == (0, [0, 7], 7)
+    assert client.run("api", "GET", f"/transactions/{escrow}", "-q").out == made.out
+    assert (made.code, codes, client.release(escrow).code) == (0, [0, 7], 7)
     assert client.count_moves() == (1, 1)
 
 

@@ -86,8 +86,10 @@ def make_record(document: JsonValue, *, pointers: Pointers, noun: str) -> Record
 
 
 def make_item(item: JsonValue, *, pointers: Pointers, noun: str) -> Record:
-    """Find what escrowctl understands in an item of a list; items have no envelope."""
-    return Record(item, item, locate(item, noun=noun, pointers=pointers))
+    """Find what escrowctl understands in an item of a list; its only envelope is an object alone in it."""
+    only = next(iter(item.values())) if isinstance(item, dict) and len(item) == 1 else None
+    value = only if isinstance(only, dict) else item
+    return Record(item, value, locate(value, noun=noun, pointers=pointers, document=item))
 
 
 def describe(located: Located | None) -> str:

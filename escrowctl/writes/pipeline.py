@@ -99,6 +99,14 @@ class Pipeline:
             self._writer.journal.settle_by_reading(entry, f"the service reported {result.status_after}")
         return result
 
+    def read_back(self, request: WriteRequest, result: WriteResult) -> WriteResult:
+        """Return the result of a write on a record with what the record says now; raises as `run_on_record` does."""
+        from escrowctl.writes.read_back import ReadBack  # noqa: PLC0415 - as above
+
+        return ReadBack(
+            request, _NO_OPTIONS, self._service, self._reader, self._writer.journal, self._signals, self._runtime
+        ).conclude(result)
+
     def inspect(self, request: WriteRequest, options: RecordOptions = _NO_OPTIONS) -> Located | None:
         """Return what the record of a write says now, to show it before the question.
 

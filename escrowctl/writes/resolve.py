@@ -9,14 +9,16 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from escrowctl.client.http import SUCCESS
 from escrowctl.client.reader import Reader
 from escrowctl.config.service import Service
-from escrowctl.contract.json import JsonValue, encode
+from escrowctl.contract.json import encode
 from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK, GET_TRANSACTION, Operation
 from escrowctl.contract.record import Located, Record, describe, describe_money, is_another
 from escrowctl.errors import NOTHING_RECORDED, ErrorCode, EscrowctlError, Hint, Outcome, bad_value, not_sent
 from escrowctl.journal.accounts import account_of
-from escrowctl.journal.model import DECIDED_APPLIED, Entry, OperatorDecision, Selection, Settlement
+from escrowctl.journal.model import DECIDED_APPLIED, Entry, OperatorDecision, Selection, Settlement, State
+from escrowctl.writes.candidates import Candidates, carries, compare, say, was_there_before
 from escrowctl.writes.create import describe_differences, find_creator, find_done, list_differences, settle_by_reply
 from escrowctl.writes.inspection import inspect
 from escrowctl.writes.kinds import kind_of
@@ -36,12 +38,14 @@ Report = Callable[[str], None]
 class Finding(NamedTuple):
     """What a reading showed: the current entry, and a sentence where that settles nothing.
 
-    `likely` is the id of the one record that matches a create, which proves nothing.
+    `likely` is the id of the one record that matches a create, which proves nothing. `is_unread`: the list has records
+    that escrowctl does not understand.
     """
 
     entry: Entry
     sentence: str = ""
     likely: str | None = None
+    is_unread: bool = False
 
     @property
     def is_settled(self) -> bool:
@@ -106,11 +110,13 @@ class Resolver:
         be read; and as `confirm` does.
         """
         doubts = [f"earlier: {entry.history[-1].detail}"] if entry.settlement.detail == DECIDED_APPLIED else []
+        if entry.state is State.UNKNOWN and (entry.settlement.http_status or 0) in SUCCESS:
+            doubts.append(f"the service replied {entry.settlement.http_status} to the {entry.intent.verb}")
         if not allow_unreadable:
-            proof, matches = self._find_proof(entry)
+            proof, more = self._find_proof(entry)
             if proof is not None:
                 raise _contradicted(f"--not-applied is refused: {proof}")
-            doubts += [f"{one.located.id} matches: {describe(one.located)}{_when(one)}" for one in matches]
+            doubts += more
         if doubts:
             confirm(doubts)
         settlement = Settlement(Outcome.UNKNOWN, DECIDED_NOT_APPLIED, not_applied=True)
@@ -219,17 +225,22 @@ class Resolver:
             return Finding(entry, f"the service does not show whether the {entry.intent.verb} was applied.")
         if (made := self._made_by(entry, items)) is not None:
             return Finding(self._settle_as_made(entry, made))
-        fitting = self._find_matches(entry, items)
+        found = self._compare(entry, items)
+        fitting = found.matching
         for item in fitting[:_MAX_FOUND]:
-            self._report(f"{item.located.id}: {describe(item.located)}" + _when(item))
+            self._report(f"{item.located.id}: {say(item)}")
+        for item in found.earlier[:_MAX_FOUND]:
+            self._report(f"{item.located.id}: {say(item)}, before {entry.name} was sent: not its result")
         if not fitting:
-            return Finding(entry, "nothing in the list matches, but it may be incomplete.")
+            why = "but it may be incomplete"
+            if found.unread:
+                why = f"but escrowctl can read no {found.what} in {found.unread} of its {found.listed} records"
+            return Finding(entry, f"nothing in the list matches, {why}.", is_unread=bool(found.unread))
         names = ", ".join(str(item.located.id) for item in fitting[:_MAX_FOUND])
         more = f" and {len(fitting) - _MAX_FOUND} more" if len(fitting) > _MAX_FOUND else ""
         verb = "matches" if len(fitting) == 1 else "match"
-        how = "URL" if entry.intent.operation == CREATE_WEBHOOK.name else "amount"
         likely = fitting[0].located.id if len(fitting) == 1 else None
-        return Finding(entry, f"{names}{more} {verb} the request, but an equal {how} proves nothing.", likely)
+        return Finding(entry, f"{names}{more} {verb} the request, but an equal {found.what} proves nothing.", likely)
 
     def _made_by(self, entry: Entry, items: Sequence[Record]) -> Record | None:
         """Return the one record that carries this create's idempotency key and equals what was sent.
@@ -237,7 +248,7 @@ class Resolver:
         A key that is also in what was sent proves nothing: the service may have copied it from there.
         """
         key = entry.intent.idempotency_key
-        carrying = [item for item in items if _carries(item.value, key)]
+        carrying = [item for item in items if carries(item.value, key)]
         if len(carrying) != 1 or not _OWN_KEY.fullmatch(key) or key in (entry.intent.body or ""):
             return None
         located = carrying[0].located
@@ -257,20 +268,8 @@ class Resolver:
             settlement = settlement._replace(reply=encode(found.document), remark=remark)
         return self._journal.settle_later(entry, settlement)
 
-    def _find_matches(self, entry: Entry, items: Sequence[Record]) -> list[Record]:
-        """Return the records that a create may have made, without those that another entry made."""
-        fitting = [item for item in items if self._fits(entry, item)]
-        return [one for one in fitting if one.located.id is None or self._find_creator(entry, one.located.id) is None]
-
-    def _fits(self, entry: Entry, item: Record) -> bool:
-        """Whether a record could be what a create made: an escrow by its money, an endpoint by its URL."""
-        if entry.intent.operation != CREATE_WEBHOOK.name:
-            money, found = entry.intent.money, item.located
-            is_known = found.amount is not None and found.currency is not None
-            return money is not None and is_known and not list_differences(found, money)
-        value = item.value if isinstance(item.value, dict) else {}
-        url = value.get(self._service.webhooks.url_field)
-        return isinstance(url, str) and f'"{url}"' in (entry.intent.body or "")
+    def _compare(self, entry: Entry, items: Sequence[Record]) -> Candidates:
+        return compare(entry, items, self._service, is_taken=lambda one: self._find_creator(entry, one) is not None)
 
     def _find_same(self, entry: Entry) -> Entry | None:
         """Return another entry that did the same to this record, which is done only once."""
@@ -280,8 +279,8 @@ class Resolver:
     def _find_creator(self, entry: Entry, resource_id: str) -> Entry | None:
         return find_creator(self._journal, entry, resource_id, account_of(self._service))
 
-    def _find_proof(self, entry: Entry) -> tuple[str | None, list[Record]]:
-        """Return the sentence of a reading which shows that a write was applied, and the records that it may have made.
+    def _find_proof(self, entry: Entry) -> tuple[str | None, list[str]]:
+        """Return the sentence of a reading which shows that a write was applied, and what else may speak for it.
 
         Raises EscrowctlError, as a reading does, where nothing could be read.
         """
@@ -305,9 +304,9 @@ class Resolver:
         if self._service.reference_field is not None and intent.reference is not None:
             named["reference"] = intent.reference
         for what, text in named.items():
-            if (found := next((item for item in items if _carries(item.value, text)), None)) is not None:
+            if (found := next((item for item in items if carries(item.value, text)), None)) is not None:
                 return f"{found.located.id or 'a record'} contains the {what} of {entry.name}.", []
-        return None, self._find_matches(entry, items)
+        return None, self._compare(entry, items).doubts
 
     def _refuse_taken(self, entry: Entry, resource_id: str) -> None:
         other = self._find_creator(entry, resource_id) if entry.intent.has_no_id else None
@@ -336,6 +335,10 @@ class Resolver:
         if entry.intent.has_no_id and (differences := list_differences(found, money)):
             raise _contradicted(
                 f"--applied is refused: {resource_id} differs from what was sent: {' and '.join(differences)}."
+            )
+        if entry.intent.has_no_id and was_there_before(entry, found):
+            raise _contradicted(
+                f"--applied is refused: {resource_id} was created {found.created}, before {entry.name} was sent."
             )
         kind = kind_of(entry.intent.operation)
         is_proven = kind.is_proven_by(found.status, self._service)
@@ -377,20 +380,3 @@ def _contradicted(sentence: str) -> EscrowctlError:
 
 def _says_another(resource_id: str, located: Located) -> str:
     return f"the service answered for {resource_id} with the id {located.id}"
-
-
-def _when(item: Record) -> str:
-    return f", created {item.located.created}" if item.located.created else ""
-
-
-def _carries(value: JsonValue, key: str) -> bool:
-    """Whether a text of a record, at any depth, is the key."""
-    match value:
-        case str():
-            return value == key
-        case dict():
-            return any(_carries(item, key) for item in value.values())
-        case list():
-            return any(_carries(item, key) for item in value)
-        case _:
-            return False

@@ -195,6 +195,86 @@ def test_a_webhook_and_a_raw_call_stay_unknown(service_and_run: ServiceAndRun, j
     assert "cannot find out whether this DELETE call was applied" in results[1].err
 
 
+# What a list shows
+
+
+BEFORE, AFTER = "2026-11-21T03:00:00Z", "2026-11-21T03:12:45Z"
+"""A quarter of an hour before NOW, and a second after it."""
+
+
+def test_escrow_that_was_there_before_is_not_the_result_of_a_create(
+    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
+) -> None:
+    earlier = item("tx_7", created_at=BEFORE)
+    one = json_reply(json.dumps(earlier).encode())
+    _, run = unknown_write(CREATE, by_path(listed=listing(earlier), one=one))
+
+    looked = run("journal", "resolve", "j1", "--json")
+    applied = run("journal", "resolve", "j1", "--applied", "--id", "tx_7", *WHY)
+    not_applied = run("journal", "resolve", "j1", "--not-applied", *WHY)
+
+    assert (looked.code, applied.code, not_applied.code) == (12, 3, 0)
+    assert "--id ID" in looked.error["hint"]
+    assert journal() == [("create_transaction", "not_applied")]
+
+
+def test_escrow_that_was_created_since_is_offered(unknown_write: Callable[..., tuple[WireServer, Run]]) -> None:
+    since = item("tx_7", created_at=AFTER)
+    _, run = unknown_write(CREATE, by_path(listed=listing(since, item("tx_6", created_at=BEFORE)), one=hang_up))
+
+    looked = run("journal", "resolve", "j1", "--json")
+
+    assert (looked.code, "--id tx_7" in looked.error["hint"]) == (12, True)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [{"escrowRef": "tx_7", "money": {"val": 100, "cur": "USD"}}, {"id": "tx_7", "amount": "ten", "currency": "USD"}],
+    ids=["unknown names", "no amount"],
+)
+def test_list_that_cannot_be_read_proves_nothing(
+    unknown_write: Callable[..., tuple[WireServer, Run]], record: dict[str, Any]
+) -> None:
+    _, run = unknown_write(CREATE, by_path(listed=listing(record, item("tx_6", 5)), one=hang_up))
+
+    looked = run("journal", "resolve", "j1", "--json")
+    not_applied = run("journal", "resolve", "j1", "--not-applied", *WHY)
+
+    assert (looked.code, not_applied.code) == (12, 3)
+    assert "can read no amount in 1 of its 2 records" in looked.error["message"]
+
+
+def test_items_in_an_envelope_each_are_found(profile: Profile, run: Run) -> None:
+    found = {"result": {"escrowRef": "tx_7", "state": "held", "money": {"val": 100, "cur": "USD"}}}
+    pointers = ('reply.id = "/escrowRef"', 'reply.amount = "/money/val"', 'reply.currency = "/money/cur"')
+    profile(*pointers, behave=by_path(listed=listing(found, found), one=hang_up))
+
+    listed = run("tx", "list", "--csv")
+
+    assert [line.split(",")[:4] for line in listed.out.splitlines()[1:]] == [["tx_7", "held", "100", "USD"]] * 2
+
+
+def test_create_that_was_answered_is_not_decided_as_not_applied_unasked(service_and_run: ServiceAndRun) -> None:
+    body = b'{"escrowRef":"tx_7","state":"open"}'
+    _, run = service_and_run(by_path(listed=listing(), one=hang_up, write=json_reply(body, "201 Created")))
+    assert run(*CREATE).code == 12
+
+    looked = run("journal", "resolve", "j1", "--json")
+    not_applied = run("journal", "resolve", "j1", "--not-applied", *WHY)
+
+    assert (looked.code, not_applied.code, "replied 201" in not_applied.err) == (12, 3, True)
+    assert "reply.id" in looked.error["hint"]
+
+
+def test_resending_is_offered_only_where_it_can_be_done(unknown_write: Callable[..., tuple[WireServer, Run]]) -> None:
+    line = ("webhook", "create", "--url", "https://hooks.example.net/x")
+    _, run = unknown_write(line, by_path(listed=listing(), one=hang_up))
+
+    looked = run("journal", "resolve", "j1", "--json")
+
+    assert (looked.code, "--resend" in looked.error["hint"]) == (12, False)
+
+
 # Verdicts
 
 
@@ -622,6 +702,30 @@ def test_resend_is_confirmed_and_sent_once_with_the_same_key(
     assert journal() == [(f"{line[1]}_transaction", "done" if line is CREATE else "unconfirmed")]
     states = [event["state"] for event in run("journal", "show", "j1", "--json").json["history"]]
     assert states == ["in_flight", "unknown", "unknown", "in_flight", "done"]
+
+
+@pytest.mark.parametrize(
+    ("after", "code", "state"),
+    [
+        (json_reply(RELEASED), 0, "done"),
+        (json_reply(HELD.replace(b"held", b"failed")), 16, "unconfirmed"),
+        (json_reply(b"", "503 Later"), 16, "unconfirmed"),
+        (json_reply(HELD.replace(b"held", b"processing")), 0, "unconfirmed"),
+    ],
+    ids=["released", "failed", "unreadable", "pending"],
+)
+def test_resent_release_is_confirmed_by_a_reading(
+    profile: Profile, run: Run, journal: Journal, after: Behave, code: int, state: str
+) -> None:
+    reads = in_turn(json_reply(HELD), json_reply(HELD), after)
+    lines = (KNOWN_WORD, 'status.pending = ["processing"]')
+    server = profile(*lines, behave=writes_meet(in_turn(hang_up, json_reply(HELD)), reads=reads))
+    assert run(*RELEASE).code == 12
+
+    result = run("journal", "resolve", "j1", "--resend", "--yes", *WHY)
+
+    assert (result.code, journal(), len(server.writes)) == (code, [("release_transaction", state)], 2), result.err
+    assert ("not confirmed" in result.out + result.err) == (state == "unconfirmed" and code == 0)
 
 
 @pytest.mark.parametrize(("answer", "code"), [("no\n", 3), ("", 3)])

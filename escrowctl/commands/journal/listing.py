@@ -179,6 +179,8 @@ def describe_state(entry: Entry) -> str:
     decided, _, _ = detail.partition(", ")
     if decided in _DECIDED:
         return f"{decided} (operator's decision)"
+    if entry.is_unconfirmed:
+        state = "accepted, not confirmed" if entry.settlement.remark is None else "done otherwise than asked"
     return f"{state}, {detail}" if detail else state
 
 

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from escrowctl.client.http import SUCCESS
 from escrowctl.commands.journal.listing import describe_state, find_entry, view_resolved
+from escrowctl.commands.tx.once_only import note_result
 from escrowctl.commands.writing import check_text
 from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.operations import CREATE_TRANSACTION
@@ -205,7 +207,11 @@ def _note_reading(session: Session, chosen: _Chosen) -> None:
 def _resend(session: Session, resolution: "Resolver", entry: Entry, chosen: _Chosen, *, asked: bool) -> Entry:
     from escrowctl.writes.result import write_failure
 
+    request = resolution.require_sendable(entry)
     result = resolution.send_again(entry, _decision(chosen), asked=asked, allow_unreadable=chosen.allow_unreadable)
+    if request.operation.once_only and not result.sent.settlement.verified:
+        result = session.pipeline.read_back(request, result)
+        note_result(session, request.operation, request.resource_id or "", result)
     if result.sent.state is not State.DONE:
         raise write_failure(session.service, result)
     return result.sent
@@ -320,18 +326,35 @@ def _id_option(entry: Entry, known: str | None = None) -> str:
 
 
 def _still_unknown(finding: "Finding") -> EscrowctlError:
+    from escrowctl.writes.requests import request_again
+
     entry = finding.entry
     kind, resolve = kind_of(entry.intent.operation), f"journal resolve {entry.name}"
     was, was_not = kind.answers
+    resend = command(f"{resolve} --resend --reason TEXT", f"or resend {entry.name} (the service may {kind.twice})")
     return EscrowctlError(
         ErrorCode.OUTCOME_UNKNOWN,
         f"the outcome of {entry.name} is still unknown: {finding.sentence}",
         hint=(
+            *_reading_hints(finding),
             "ask the service's support (quote the idempotency key, time and request id). Then record the answer:",
             command(f"{resolve} --applied{_id_option(entry, finding.likely)} --reason TEXT", was),
             command(f"{resolve} --not-applied --reason TEXT", was_not),
-            command(f"{resolve} --resend --reason TEXT", f"or resend {entry.name} (the service may {kind.twice})"),
+            *((resend,) if request_again(entry) is not None else ()),
         ),
         outcome=Outcome.UNKNOWN,
         facts=entry.facts,
     )
+
+
+def _reading_hints(finding: "Finding") -> tuple[Hint, ...]:
+    """Return how escrowctl comes to understand a reply or a list that it could not read."""
+    entry, status = finding.entry, finding.entry.settlement.http_status
+    if kind_of(entry.intent.operation).needs_id and status in SUCCESS and entry.settlement.reply is not None:
+        return (
+            command(f"journal show {entry.name}", f"the service replied {status}: to see the reply"),
+            command("config set reply.id /FIELD", "if a field of the reply is the id"),
+        )
+    if finding.is_unread:
+        return (command("doctor --tx ID", "to find the fields of a record"),)
+    return ()

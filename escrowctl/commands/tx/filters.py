@@ -1,11 +1,12 @@
 """What the lists of escrows share: filters that apply here and not at the service."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated
 
 import typer
 
 from escrowctl.commands.times import parse_moment
+from escrowctl.contract.timestamps import read_time
 from escrowctl.errors import bad_value
 from escrowctl.session import Session
 
@@ -65,12 +66,3 @@ def parse_statuses(text: str, *, name: str) -> list[str]:
     if not all(statuses):
         raise bad_value(f'{name} "{text}" has an empty status: write one or more, such as held,disputed.')
     return statuses
-
-
-def read_time(text: str | None) -> datetime | None:
-    """Return the moment that a service's timestamp names, in UTC unless it says otherwise; None for other texts."""
-    try:
-        moment = datetime.fromisoformat(text or "")
-    except ValueError:
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

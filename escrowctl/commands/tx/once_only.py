@@ -84,7 +84,7 @@ def write_each(
             result = session.pipeline.run_on_record(
                 lambda found: request_once_only(operation, resource_id, how.body, options, found=found), confirm, how
             )
-        _note_result(session, operation, resource_id, result)
+        note_result(session, operation, resource_id, result)
         session.remember("transaction", {resource_id: result.status_after})
         return _view(resource_id, result)
 
@@ -208,7 +208,8 @@ def _how_verified(result: "WriteResult") -> str:
     )
 
 
-def _note_result(session: Session, operation: Operation, resource_id: str, result: "WriteResult") -> None:
+def note_result(session: Session, operation: Operation, resource_id: str, result: "WriteResult") -> None:
+    """Note what a result leaves open: what was not sent now, refused first, or not confirmed."""
     note, entry, verb, done = session.console.note, result.entry, operation.verb, operation.done
     if entry is None:
         how = (

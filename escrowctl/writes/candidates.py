@@ -1,0 +1,104 @@
+"""Which records of a list an unknown create may have made.
+
+An equal amount proves nothing, for two identical escrows are legitimate. Nor does a list without one: it may be
+incomplete, and escrowctl may not understand it.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from escrowctl.config.service import Service
+from escrowctl.contract.json import JsonValue
+from escrowctl.contract.operations import CREATE_WEBHOOK
+from escrowctl.contract.record import Located, Record, describe
+from escrowctl.contract.timestamps import read_time
+from escrowctl.journal.model import Entry
+from escrowctl.writes.create import list_differences
+
+_CLOCKS = timedelta(minutes=5)
+"""How far the service's clock may be behind: what it created earlier than that before a write is not its result."""
+
+
+class Candidates(NamedTuple):
+    """The records of a list that equal a create.
+
+    `matching` may be what it made. `earlier` were there before it was sent. `unread` is how many of all `listed` have
+    nothing that can be compared.
+    """
+
+    listed: int
+    matching: list[Record]
+    earlier: list[Record]
+    unread: int
+    what: str
+
+    @property
+    def doubts(self) -> list[str]:
+        """What speaks against a decision that nothing was created, as sentences without their end."""
+        unread = [f"escrowctl can read no {self.what} in {self.unread} of the {self.listed} records"]
+        return [f"{one.located.id} matches: {say(one)}" for one in self.matching] + unread * bool(self.unread)
+
+
+def compare(entry: Entry, items: Sequence[Record], service: Service, *, is_taken: Callable[[str], bool]) -> Candidates:
+    """Return the records that a create may have made; `is_taken`: another entry created the one with this id."""
+    is_escrow = entry.intent.operation != CREATE_WEBHOOK.name
+    fits, is_readable = (_fits_money, _has_money) if is_escrow else (_fits_url, _has_url)
+    fitting = [one for one in items if fits(entry, one, service)]
+    free = [one for one in fitting if one.located.id is None or not is_taken(one.located.id)]
+    return Candidates(
+        len(items),
+        [one for one in free if not was_there_before(entry, one.located)],
+        [one for one in free if was_there_before(entry, one.located)],
+        sum(not is_readable(one, service) for one in items),
+        "amount" if is_escrow else "URL",
+    )
+
+
+def was_there_before(entry: Entry, located: Located) -> bool:
+    """Whether a record was created before a write was first sent, as far as both are known."""
+    created = read_time(located.created)
+    if created is None or (entry.origin is not None and entry.attempt > 1):
+        # Of an imported entry the first attempt is not known.
+        return False
+    first = entry.sent_at if entry.origin is not None else entry.history[0].at
+    return created.astimezone(UTC) < datetime.fromisoformat(first) - _CLOCKS
+
+
+def say(record: Record) -> str:
+    """Return a record in a few words, and when it was created."""
+    return describe(record.located) + (f", created {record.located.created}" if record.located.created else "")
+
+
+def carries(value: JsonValue, text: str) -> bool:
+    """Whether a text of a record, at any depth, is this one."""
+    match value:
+        case str():
+            return value == text
+        case dict():
+            return any(carries(item, text) for item in value.values())
+        case list():
+            return any(carries(item, text) for item in value)
+        case _:
+            return False
+
+
+def _has_money(record: Record, _service: Service) -> bool:
+    return record.located.amount is not None and record.located.currency is not None
+
+
+def _fits_money(entry: Entry, record: Record, service: Service) -> bool:
+    money = entry.intent.money
+    return money is not None and _has_money(record, service) and not list_differences(record.located, money)
+
+
+def _url(record: Record, service: Service) -> JsonValue:
+    return record.value.get(service.webhooks.url_field) if isinstance(record.value, dict) else None
+
+
+def _has_url(record: Record, service: Service) -> bool:
+    return isinstance(_url(record, service), str)
+
+
+def _fits_url(entry: Entry, record: Record, service: Service) -> bool:
+    return _has_url(record, service) and f'"{_url(record, service)}"' in (entry.intent.body or "")

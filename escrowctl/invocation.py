@@ -8,15 +8,15 @@ from escrowctl.runtime import Runtime
 
 
 def read_invocation(runtime: Runtime, options: SharedOptions) -> Invocation:
-    """Return the program as it was called, and what was typed or set to reach this service."""
+    """Return the program as it was called, and what was typed or set to reach this journal and service."""
     program = shlex.join([*runtime.program, *_typed(("--config", options.config))])
     service = ["--sandbox"] if options.sandbox else []
     service += _typed(("-p", options.profile), ("--base-url", options.base_url))
-    if not runtime.environ.get("CI"):
-        return Invocation(program, shlex.join(service))
-    # The log of a job is read where its variables are not set: without them, another journal is used.
+    # They may be set for one line alone. Without them the next one uses another journal, which has a j1 too.
     program = f"{_assign(runtime, 'ESCROWCTL_HOME', 'ESCROWCTL_CONFIG')} {program}".strip()
-    leading = "" if service else _assign(runtime, "ESCROWCTL_PROFILE", "ESCROWCTL_BASE_URL")
+    # The log of a job is read where its variables are not set.
+    leads_on = not service and runtime.environ.get("CI")
+    leading = _assign(runtime, "ESCROWCTL_PROFILE", "ESCROWCTL_BASE_URL") if leads_on else ""
     return Invocation(program, shlex.join(service), leading)
 
 

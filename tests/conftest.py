@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import shlex
 import signal
 import sys
 import time
@@ -143,7 +144,9 @@ def run(home: Path) -> Run:
         around = {name: value for name, value in {**os.environ, **(environ or {})}.items() if name not in without}
         runtime = Runtime(environ=around, stdin=make(stdin), stdout=stdout or out, stderr=err, **injected)
         code = main(words, runtime)
-        return Result(int(code), out.getvalue(), err.getvalue())
+        # In commands to paste: no operator has this home.
+        own_home = f"ESCROWCTL_HOME={shlex.quote(str(home))} "
+        return Result(int(code), *(stream.getvalue().replace(own_home, "") for stream in (out, err)))
 
     return run_line
 

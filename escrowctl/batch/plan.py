@@ -80,12 +80,14 @@ class Outcomes(StrEnum):
 class Summary(NamedTuple):
     """What became of a batch's rows, by outcome and currency ("": no currency is known).
 
-    `remarks` are rows that are done, but not as asked.
+    `remarks` are rows that are done, but not as asked. `unread` are releases that were accepted, and that no
+    reading has confirmed.
     """
 
     batch: Batch
     sums: dict[tuple[Outcomes, str], Sum]
     remarks: int
+    unread: int
 
     def count(self, outcome: Outcomes) -> int:
         """Return how many rows have this outcome."""
@@ -206,17 +208,18 @@ def sum_up(journal: Journal, batch: Batch) -> Summary:
     """Return what became of a batch's rows until now; what has no entry is not sent."""
     sums: dict[tuple[Outcomes, str], Sum] = {}
     left = {currency: Sum(rows, Decimal(amount)) for currency, (rows, amount) in batch.sums.items()}
-    remarks = 0
+    remarks = unread = 0
     for found in journal.storage.add_up(batch.name):
         currency = found.currency or ""
         outcome = _outcome(found.state, found.http_status, may_repeat=found.may_repeat)
         sums[outcome, currency] = sums.get((outcome, currency), Sum()).plus(found.rows, found.amount)
         left[currency] = left.get(currency, Sum()).plus(-found.rows, -found.amount)
         remarks += found.rows if found.has_remark else 0
+        unread += found.rows if found.is_unread and not found.has_remark else 0
     for currency, rest in _shared_out(left).items():
         known = sums.get((Outcomes.NOT_SENT, currency), Sum())
         sums[Outcomes.NOT_SENT, currency] = known.plus(rest.rows, rest.amount)
-    return Summary(batch, sums, remarks)
+    return Summary(batch, sums, remarks, unread)
 
 
 class Unsent(NamedTuple):

@@ -129,7 +129,11 @@ class Worker:
         )
         settlement = result.sent.settlement
         try:
-            settlement = read_back.conclude(result).sent.settlement
+            concluded = read_back.conclude(result)
+            settlement = concluded.sent.settlement
+            if concluded.verified is False:
+                status = concluded.status_after
+                settlement = settlement._replace(detail=f"{settlement.detail}; the service then reported {status}")
         except EscrowctlError as error:
             settlement = draft.settlement or settlement
             if settlement.state is State.DONE:

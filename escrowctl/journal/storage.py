@@ -45,7 +45,7 @@ class BatchSum(NamedTuple):
     """How many rows of a batch have entries in one stored state, in one currency (None: unknown).
 
     `amount` is their exact sum. Of refusals, `http_status` and `may_repeat` are those of the settlement;
-    `has_remark`: they are done, but not as asked.
+    `has_remark`: they are done, but not as asked. `is_unread`: no reading has confirmed what is done only once.
     """
 
     state: State
@@ -53,6 +53,7 @@ class BatchSum(NamedTuple):
     http_status: int | None
     may_repeat: bool
     has_remark: bool
+    is_unread: bool
     rows: int
     amount: Decimal
 

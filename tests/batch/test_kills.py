@@ -116,7 +116,7 @@ def test_creates_killed_at_random(tmp_path: Path, rows: WriteRows, rows_: int, k
     service = BatchService(chaos)
     with serving(service.behave) as server:
         program = Program(clean_environment(tmp_path / "home"))
-        prepare(program.home, server.base_url)
+        prepare(program.config, server.base_url)
         first = ("batch", "create", str(rows(rows_)), *RUN)
 
         killed = run_with_kills(program, service, first, rows=rows_, kills=kills, chance=chance)
@@ -146,7 +146,7 @@ def test_releases_of_a_service_that_deduplicates_end_done_once(
     ids = [f"tx_{number}" for number in range(1, rows_ + 1)]
     with serving(service.behave) as server:
         program = Program(clean_environment(tmp_path / "home"))
-        prepare(program.home, server.base_url, 'idempotency = "header"')
+        prepare(program.config, server.base_url, 'idempotency = "header"')
         first = ("batch", "release", str(rows(text="id\n" + "\n".join(ids) + "\n")), *RUN)
 
         killed = run_with_kills(program, service, first, rows=rows_, kills=kills, chance=chance)
@@ -169,7 +169,7 @@ def test_harness_notices_a_run_that_sends_again(tmp_path: Path, rows: WriteRows)
     service = BatchService()
     with serving(service.behave) as server:
         program = Program(clean_environment(tmp_path / "home"))
-        prepare(program.home, server.base_url)
+        prepare(program.config, server.base_url)
         program.run("batch", "create", str(rows(5)), *RUN)
         broken = Path(tmp_path) / "broken.py"
         broken.write_text(

@@ -25,7 +25,7 @@ def served(tmp_path: Path, answer: Answer = as_usual) -> Iterator[tuple[BatchSer
     service = BatchService(answer)
     with serving(service.behave) as server:
         program = Program(clean_environment(tmp_path / "home"))
-        prepare(program.home, server.base_url)
+        prepare(program.config, server.base_url)
         yield service, program
 
 

@@ -35,6 +35,30 @@ def test_release_that_is_not_confirmed_is_not_left_out_until_it_is(start: Start,
     assert set(service.applied.values()) == {1}
 
 
+def test_releases_that_are_only_pending_are_counted_in_a_note(
+    start: Start, rows: WriteRows, home: Path, tmp_path: Path
+) -> None:
+    service, run = start()
+    service.shows_releases = False
+    config = home / "config.toml"
+    config.write_text(f'{config.read_text()}\nstatus.pending = ["held"]\n')
+    results = tmp_path / "results.jsonl"
+
+    result = run("release", str(rows(text="id\ntx_1\ntx_2\n")), *RUN, "--results", str(results))
+    service.shows_releases = True
+    resolved = run("journal", "resolve", "j1")
+    shown = run("show", "b1", "--json")
+
+    assert (result.code, counts_of(result), resolved.code) == (0, (2, 0, 0, 0), 0)
+    notes = [[json.loads(line)["note"] for line in one.err.splitlines() if '"note"' in line] for one in (result, shown)]
+    counted = [
+        note["message"].split(" done ")[0] for one in notes for note in one if note.get("code") == "not_confirmed"
+    ]
+    assert counted == ["2 rows are", "1 row is"]
+    details = [json.loads(line)["detail"] for line in results.read_text().splitlines()]
+    assert details == ["200; the service then reported held"] * 2
+
+
 def test_difference_is_not_forgotten_when_the_rest_is_sent(start: Start, rows: WriteRows, tmp_path: Path) -> None:
     service, run = start()
     service.reports = lambda amount: 1 if amount == 100 else amount

@@ -86,7 +86,8 @@ def test_hints_too_wide_for_a_terminal_are_below_their_labels(
     columns_at(width, monkeypatch)
     create = "escrowctl --sandbox tx create --amount 100 --currency USD"
 
-    shown, piped = (run(*CREATE, terminal=terminal).err.splitlines()[1:] for terminal in (True, False))
+    without = ("ESCROWCTL_HOME",)
+    shown, piped = (run(*CREATE, terminal=one, without=without).err.splitlines()[1:] for one in (True, False))
 
     labels = ["hint: with an account:", "      without an account:"]
     assert piped == [f"{labels[0]}     escrowctl auth login", f"{labels[1]}  {create}"]
@@ -123,16 +124,18 @@ def test_hints_name_a_virtual_environments_python_in_full(run: Run, tmp_path: Pa
     assert hint_of((str(own), "-m", "escrowctl"), system.parent, run).endswith(f" {own} -m escrowctl auth login")
 
 
-def test_hint_of_a_job_leads_to_its_journal_and_service(service_and_run: ServiceAndRun, home: Path) -> None:
+def test_hints_lead_to_the_journal_and_in_a_job_to_the_service(service_and_run: ServiceAndRun, tmp_path: Path) -> None:
     server, run = service_and_run(hang_up)
+    disk = {"ESCROWCTL_HOME": str(tmp_path / "a disk")}
+    leading = f"ESCROWCTL_HOME='{tmp_path}/a disk' escrowctl"
 
-    unknown = run(*CREATE, "--json", environ={"CI": "true"}).error
-    typed = run("--sandbox", "tx", "gett", "--json", environ={"CI": "true"}).error
+    unknown = run(*CREATE, "--json", environ=disk | {"CI": "true"}).error
+    pasted = run("journal", "resolve", "j1", "--json", environ=disk).error
+    typed = run("--sandbox", "tx", "gett", "--json", environ=disk | {"CI": "true"}).error
 
-    assert unknown["hint"].endswith(
-        f" ESCROWCTL_BASE_URL={server.base_url} ESCROWCTL_HOME={home} escrowctl journal resolve j1"
-    )
-    assert typed["hint"].endswith(f" ESCROWCTL_HOME={home} escrowctl --sandbox tx get")
+    assert unknown["hint"].endswith(f" ESCROWCTL_BASE_URL={server.base_url} {leading} journal resolve j1")
+    assert f"{leading} journal resolve j1 --not-applied" in pasted["hint"]
+    assert typed["hint"].endswith(f" {leading} --sandbox tx get")
 
 
 @pytest.mark.parametrize(

@@ -266,6 +266,15 @@ def test_create_that_was_answered_is_not_decided_as_not_applied_unasked(service_
     assert "reply.id" in looked.error["hint"]
 
 
+def test_create_that_differs_is_not_called_done(service_and_run: ServiceAndRun) -> None:
+    _, run = service_and_run(json_reply(HELD.replace(b"100", b"7")))
+    assert run(*CREATE).code == 16
+
+    refused = run("journal", "resolve", "j1", "--applied", "--id", "tx_1", *WHY)
+
+    assert (refused.code, "j1 already has an outcome: done otherwise than asked, 200" in refused.err) == (7, True)
+
+
 def test_resending_is_offered_only_where_it_can_be_done(unknown_write: Callable[..., tuple[WireServer, Run]]) -> None:
     line = ("webhook", "create", "--url", "https://hooks.example.net/x")
     _, run = unknown_write(line, by_path(listed=listing(), one=hang_up))

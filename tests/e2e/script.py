@@ -46,8 +46,14 @@ class Program:
         return replace(self, environ={**self.environ, **variables})
 
     @property
-    def home(self) -> Path:
-        return Path(self.environ["ESCROWCTL_HOME"])
+    def config(self) -> Path:
+        """The folder of config.toml and of stored keys."""
+        return Path(self.environ["HOME"], ".config", "escrowctl")
+
+    @property
+    def state(self) -> Path:
+        """The folder of the journal and the sandbox."""
+        return Path(self.environ["HOME"], ".local", "state", "escrowctl")
 
     def run(self, *words: str, stdin: str = "") -> Result:
         """Run a command line with pipes on all three streams."""
@@ -141,7 +147,6 @@ def clean_environment(folder: Path) -> dict[str, str]:
     return {
         "PATH": f"{find_script().parent}{os.pathsep}{os.defpath}",
         "HOME": str(folder),
-        "ESCROWCTL_HOME": str(folder / "escrowctl"),
         "LANG": "C.UTF-8",
         "TERM": "xterm-256color",
     }

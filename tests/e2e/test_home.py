@@ -22,7 +22,7 @@ def server(serve: Serve) -> WireServer:
 @pytest.mark.representative("000", "777")
 @pytest.mark.parametrize("umask", ["000", "077", "777"])
 def test_every_file_is_private_with_any_umask(program: Program, server: WireServer, umask: str) -> None:
-    there = program.at(server)
+    there = program.at(server).with_environ(ESCROWCTL_HOME=f"{program.environ['HOME']}/escrowctl")
     ended = there.bash(
         f"umask {umask}; escrowctl {' '.join(CREATE)} -q; escrowctl --sandbox {' '.join(CREATE)} -q >/dev/null"
     )

@@ -56,7 +56,7 @@ def test_a_conversation_asks_checks_each_answer_and_shows_no_key(program: Progra
         f"{KEY}\n",
     )
 
-    credentials = program.home / "credentials.toml"
+    credentials = program.config / "credentials.toml"
     assert (code, shown) == (
         0,
         "The base URL of the service, such as https://escrow.example.com:\n"
@@ -111,7 +111,7 @@ def test_refused_key_is_neither_stored_nor_shown(program: Program, server: WireS
     assert code == 4
     assert shown.count("does not accept this key") == 3
     assert "sk_wrong_key" not in shown
-    assert not program.home.exists()
+    assert not program.config.exists()
 
 
 def test_refused_key_alone_is_asked_for_again(program: Program, server: WireServer) -> None:
@@ -141,7 +141,7 @@ def test_cancelled_login_stores_nothing_and_restores_the_terminal(
     shown_code, shown = answer_all(process, typed)
     assert (shown_code, server.seen) == (code, [])
     assert "Traceback" not in shown
-    assert not program.home.exists()
+    assert not program.config.exists()
 
 
 @pytest.mark.thorough
@@ -196,7 +196,7 @@ def test_stored_credentials_are_private_with_any_umask(program: Program, server:
     )
 
     assert (ended.code, ended.out, ended.err) == (0, "a\nb\n", "")
-    modes = {path.name: stat.filemode(path.stat().st_mode) for path in (program.home, *program.home.iterdir())}
+    modes = {path.name: stat.filemode(path.stat().st_mode) for path in (program.config, *program.config.iterdir())}
     assert modes == {"escrowctl": "drwx------", "config.toml": "-rw-------", "credentials.toml": "-rw-------"}
 
 
@@ -207,7 +207,7 @@ def test_bytes_that_are_no_text_are_no_key(program: Program, server: WireServer)
         ended = program.bash(f"{given} | {line}")
         assert (ended.code, ended.out) == (4 if "null" in given else 2, ""), (given, ended.err)
         assert "Traceback" not in ended.err
-    assert (server.seen, program.home.exists()) == ([], False)
+    assert (server.seen, program.config.exists()) == ([], False)
 
 
 @pytest.mark.thorough
@@ -217,7 +217,7 @@ def test_login_killed_at_any_moment_leaves_a_complete_file(program: Program, ser
     code = (
         "from pathlib import Path; from escrowctl.config.editing import ConfigEditor\n"
         "from escrowctl.runtime import Runtime\n"
-        f"editor = ConfigEditor(Path({str(program.home / 'config.toml')!r}), Runtime())\n"
+        f"editor = ConfigEditor(Path({str(program.config / 'config.toml')!r}), Runtime())\n"
         "editor.set(('profiles', 'a', 'timeout'), 1)\n"
         "print('ready', flush=True)\n"
         "for number in range(1, 30000): editor.set(('profiles', 'a', 'timeout'), 1 + number / 10)\n"
@@ -230,12 +230,12 @@ def test_login_killed_at_any_moment_leaves_a_complete_file(program: Program, ser
         time.sleep(0.05 + 0.037 * round_number)
         process.kill()
         finish(process)
-        profile = tomllib.loads((program.home / "config.toml").read_text())["profiles"]["a"]
+        profile = tomllib.loads((program.config / "config.toml").read_text())["profiles"]["a"]
         assert set(profile) == {"base_url", "timeout"}
         last = max(last, profile["timeout"])
     assert last > 1
     assert program.run("config", "set", "profiles.a.mode", "test").code == 0
-    assert sorted(path.name for path in program.home.iterdir()) == ["config.toml"]
+    assert sorted(path.name for path in program.config.iterdir()) == ["config.toml"]
 
 
 @pytest.mark.thorough
@@ -287,8 +287,8 @@ def test_one_of_two_concurrent_logins_wins_completely(program: Program, serve: S
         f"error: profile one is already a {won} profile: use another name for a {lost} profile. Nothing was stored."
         in (ended[lost].err)
     )
-    profile = tomllib.loads((program.home / "config.toml").read_text())["profiles"]["one"]
-    stored = tomllib.loads((program.home / "credentials.toml").read_text())
+    profile = tomllib.loads((program.config / "config.toml").read_text())["profiles"]["one"]
+    stored = tomllib.loads((program.config / "credentials.toml").read_text())
     assert (profile, stored) == ({"base_url": url, "mode": won}, {"one": {"origin": url, "key": keys[won]}})
 
 
@@ -303,4 +303,4 @@ def test_changing_settings_loads_no_http_and_reading_no_editor(program: Program)
 
     assert ("tomlkit" in writing, "tomlkit" in reading) == (True, False)
     assert (writing | reading) & {"httpx", "httpcore", "keyring", "sqlite3", "falcon"} == set()
-    assert (program.home / "config.toml").exists()
+    assert (program.config / "config.toml").exists()

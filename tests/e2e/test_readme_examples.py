@@ -140,8 +140,8 @@ def test_a_file_of_rows(program: Program, tmp_path: Path) -> None:
 def test_an_unknown_outcome(program: Program) -> None:
     with serving(say_nothing) as server:
         there = program.at(server).with_environ(ESCROWCTL_PROFILE="impatient")
-        program.home.mkdir(parents=True, mode=0o700)
-        (program.home / "config.toml").write_text(
+        program.config.mkdir(parents=True, mode=0o700)
+        (program.config / "config.toml").write_text(
             f'[profiles.impatient]\nbase_url = "{server.base_url}"\ntimeout = 0.5'
         )
         play(there, block("console", "unknown: the create"), server=server)

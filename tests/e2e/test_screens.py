@@ -44,8 +44,8 @@ class Desk:
     def profile(self, behave: Behave, *lines: str, name: str = "acme-live", mode: str = "live") -> WireServer:
         """Write a profile with a private key file for a server that behaves like this."""
         server = self.serve(behave)
-        folder = self.program.home
-        folder.mkdir(mode=0o700, exist_ok=True)
+        folder = self.program.config
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         (folder / "acme.key").touch(mode=0o600)
         (folder / "acme.key").write_text(f"{KEY}\n")
         settings = (f'base_url = "{server.base_url}"', f'mode = "{mode}"', 'api_key_file = "acme.key"', *lines)
@@ -218,11 +218,11 @@ def doctor(desk: Desk) -> None:
     lists = {"GET /webhooks": ok("[]"), "GET /transactions": ok("[]")}
     answer = ExampleService("elsewhere", lists, (), prefix="/v1").behave()
     desk.profile(answer, "timeout = 0.5", name="acme-test", mode="test")
-    config = desk.program.home / "config.toml"
-    (desk.program.home / "acme.key").chmod(0o644)
+    config = desk.program.config / "config.toml"
+    (desk.program.config / "acme.key").chmod(0o644)
     screen = desk.screen()
     screen.type("escrowctl -p acme-test doctor", ends=16)
-    screen.type(f"chmod 600 {desk.program.home}/acme.key")
+    screen.type(f"chmod 600 {desk.program.config}/acme.key")
     screen.type("escrowctl -p acme-test doctor", ends=16)
     screen.type("escrowctl -p acme-test config set api_prefix /v1")
     screen.type("escrowctl -p acme-test doctor")
@@ -271,7 +271,10 @@ def run_at(desk: Desk, at: datetime, *words: str) -> None:
     runtime = Runtime(
         environ=desk.program.environ, stdin=StringIO(), stdout=StringIO(), stderr=StringIO(), now=lambda: at
     )
-    main(("-p", "acme-live", *words), runtime)
+    with pytest.MonkeyPatch.context() as process:
+        # The platform's folders are looked up in the environment of the process.
+        process.setenv("HOME", desk.program.environ["HOME"])
+        main(("-p", "acme-live", *words), runtime)
 
 
 def three_field_errors(desk: Desk) -> None:

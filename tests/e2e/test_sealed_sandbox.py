@@ -66,7 +66,7 @@ def server(serve: Serve) -> WireServer:
 def test_sandbox_connects_nowhere_in_any_environment(
     program: Program, server: WireServer, tmp_path: Path, files: str
 ) -> None:
-    home = program.home
+    home = program.config
     home.mkdir(parents=True, mode=0o700)
     config = f'default_profile = "a"\n[profiles.a]\nbase_url = "{server.base_url}"\nmode = "live"\n'
     (tmp_path / "config.toml").write_text(config)

@@ -43,8 +43,8 @@ HEAVY = frozenset({"pydantic", "pydantic_core", "rich", "sqlite3", "falcon", "pl
 
 
 def imported(program: Program, *words: str, code: int = 0) -> frozenset[str]:
-    """Return what a command line imports beyond the bare interpreter."""
-    ended = program.python(_MODULES, *words)
+    """Return what a command line imports beyond the bare interpreter; where ESCROWCTL_HOME is not set, platformdirs."""
+    ended = program.with_environ(ESCROWCTL_HOME=str(program.config)).python(_MODULES, *words)
     assert ended.code == code, ended.err
     return frozenset(ended.err.rpartition("\nMODULES ")[2].split())
 

@@ -48,7 +48,7 @@ def test_without_configuration_both_ways_to_start_are_named(program: Program) ->
         "hint: with an account:     escrowctl auth login\n"
         "      without an account:  escrowctl --sandbox tx create --amount 100 --currency USD\n",
     )
-    assert not program.home.exists()
+    assert not program.config.exists()
 
 
 def test_escrow_is_created_released_and_refused_the_second_time(program: Program) -> None:
@@ -139,10 +139,10 @@ def test_timed_out_create_is_refused_when_repeated(program: Program, tmp_path: P
 
 def configure_live(program: Program, folder: Path, *, base_url: str) -> None:
     """Write a live profile whose key is in a private file."""
-    program.home.mkdir(parents=True, mode=0o700)
+    program.config.mkdir(parents=True, mode=0o700)
     key = folder / "acme.key"
     key.touch(mode=0o600)
     key.write_text(KEY + "\n")
-    (program.home / "config.toml").write_text(
+    (program.config / "config.toml").write_text(
         f'[profiles.acme-live]\nbase_url = "{base_url}"\nmode = "live"\ntimeout = 0.5\napi_key_file = "{key}"\n'
     )

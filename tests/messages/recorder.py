@@ -90,6 +90,15 @@ def pytest_configure() -> None:
     _listen(Console, "trace", lambda _: "trace")
     _listen(Console, "data", lambda _: "data")
     _listen(Console, "_write_error", lambda _: None)
+    _hide_home(importlib.import_module("escrowctl.invocation"))
+
+
+def _hide_home(invocation: ModuleType) -> None:
+    """Leave ESCROWCTL_HOME out of the commands to paste: no operator has the home of a test."""
+    assign = vars(invocation)["_assign"]
+    vars(invocation)["_assign"] = lambda runtime, *names: assign(
+        runtime, *(name for name in names if name != "ESCROWCTL_HOME")
+    )
 
 
 _codes: list[str] = []

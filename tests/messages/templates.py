@@ -204,7 +204,6 @@ NOT_PRINTED = {
     ): "needs two unknown releases of one escrow",
     ("writes/resolve.py", " and {...} more"): "needs many equal escrows in a list",
     ("writes/resolve.py", "an unknown amount"): _NEVER,
-    ("writes/resolve.py", ", created {created}"): "needs a record with a creation time",
     ("writes/writer.py", "escrowctl stopped before"): "needs a defect before the first byte",
 }
 """Templates that no case prints, by module pattern and start of the text, each with the reason."""

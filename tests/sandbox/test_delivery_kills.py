@@ -143,7 +143,7 @@ def run_rounds(tmp_path: Path, *, events: int, kills: int, broken: str = "") -> 
         with serving(program, tmp_path, broken=broken) as served:
             deliver_the_rest(served)
             assert served.end(signal.SIGTERM) == 0
-    compare(program.home / "state" / "sandbox", tally, receiver)
+    compare(program.state / "sandbox", tally, receiver)
     again = sum(receiver.accepted.values()) - len([name for name, count in receiver.accepted.items() if count])
     print(f"seed {seed}: {killed} kills, {tally}, {receiver.refused} refused, {again} accepted again")
     return tally, receiver

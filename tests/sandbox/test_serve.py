@@ -218,7 +218,7 @@ def test_server_address_on_a_full_disk_is_refused(folder: Path, claim: Claim, mo
 def test_killed_servers_address_is_removed_by_the_next_owner(program: Program, tmp_path: Path) -> None:
     with serving(program, tmp_path) as served:
         assert served.end(signal.SIGKILL) == -signal.SIGKILL
-    folder = program.home / "state" / "sandbox"
+    folder = program.state / "sandbox"
     assert served.ready["base_url"] in (folder / "sandbox.lock").read_text()
 
     claim = claim_store(folder, alone=True, timeout=0)
@@ -232,7 +232,7 @@ def test_killed_servers_address_is_removed_by_the_next_owner(program: Program, t
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 def test_server_ended_by_a_signal_removes_its_files(served: Served, program: Program, number: int, code: int) -> None:
     assert served.end(number) == code
-    folder = program.home / "state" / "sandbox"
+    folder = program.state / "sandbox"
     left = sorted(path.name for path in folder.iterdir() if not path.name.endswith("-journal"))
     assert (left, served.ready_file.exists()) == (["sandbox.db", "sandbox.lock"], False)
 
@@ -356,7 +356,7 @@ def test_serve_refuses_to_replace_another_file_by_its_ready_file(program: Progra
     assert result.err == (
         f"error: --ready-file {place} exists and is not a ready file of escrowctl: name another file.\n"
     )
-    assert not program.home.exists()
+    assert not program.config.exists()
 
 
 def test_older_ready_file_is_replaced_and_deleted_at_the_end(program: Program, tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def check_store(folder: Path, tally: Tally) -> None:
 def run_rounds(tmp_path: Path, rounds: int, *, broken: str = "") -> Tally:
     seed = draw_seed()
     program = Program(clean_environment(tmp_path / "home"))
-    folder = program.home / "state" / "sandbox"
+    folder = program.state / "sandbox"
     total = Tally()
     dice = random.Random(seed)
     for _ in range(rounds):

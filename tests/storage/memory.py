@@ -229,13 +229,14 @@ class MemoryStorage:
         return [entry for entry in found if entry.settlement.result_id in result_ids]
 
     def add_up(self, batch: str) -> list[BatchSum]:
-        sums: defaultdict[tuple[State, str | None, int | None, bool, bool], list[Decimal]] = defaultdict(list)
+        sums: defaultdict[tuple[State, str | None, int | None, bool, bool, bool], list[Decimal]] = defaultdict(list)
         for entry in self._entries():
             if entry.intent.batch == batch:
                 money, settlement = entry.intent.money, entry.settlement
                 refusal = settlement if entry.state is State.REFUSED else UNSETTLED
                 currency, has_remark = money.currency if money else None, settlement.remark is not None
-                key = (entry.state, currency, refusal.http_status, refusal.may_repeat, has_remark)
+                is_unread = entry.state is State.DONE and entry.intent.is_once_only and not settlement.verified
+                key = (entry.state, currency, refusal.http_status, refusal.may_repeat, has_remark, is_unread)
                 sums[key].append(money.amount if money else Decimal(0))
         return [BatchSum(*key, len(amounts), sum_exactly(amounts)) for key, amounts in sums.items()]
 

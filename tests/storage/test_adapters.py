@@ -343,18 +343,21 @@ def test_rows_of_a_batch_are_added_up_by_state_and_currency(storage: Storage) ->
         for line, settlement in ((8, refused), (10, refused), (11, throttled), (12, otherwise))
     ]
     store(storage, *writes, (create(7, batch="b1", line=7, money=moneys[0]), None), (other, DONE))
-    plain: dict[str, Any] = {"http_status": None, "may_repeat": False, "has_remark": False}
+    released = [release(f"tx_{line}")._replace(batch="b1", line=line, money=moneys[0]) for line in (20, 21)]
+    store(storage, (released[0], DONE), (released[1], DONE._replace(verified=True)))
+    plain: dict[str, Any] = {"http_status": None, "may_repeat": False, "has_remark": False, "is_unread": False}
 
     found = sorted(storage.add_up("b1"), key=str)
 
     assert found == sorted(
         [
-            BatchSum(State.DONE, "EUR", **plain, rows=3, amount=Decimal("100.30")),
+            BatchSum(State.DONE, "EUR", **plain, rows=4, amount=Decimal("100.40")),
+            BatchSum(State.DONE, "EUR", **plain | {"is_unread": True}, rows=1, amount=Decimal("0.10")),
             BatchSum(State.DONE, "EUR", **plain | {"has_remark": True}, rows=1, amount=Decimal("0.10")),
             BatchSum(State.DONE, "USD", **plain, rows=1, amount=Decimal(100)),
             BatchSum(State.REFUSED, "EUR", **plain | {"http_status": 400}, rows=2, amount=Decimal("0.20")),
             BatchSum(
-                State.REFUSED, "EUR", http_status=429, may_repeat=True, has_remark=False, rows=1, amount=Decimal("0.10")
+                State.REFUSED, "EUR", **plain | {"http_status": 429, "may_repeat": True}, rows=1, amount=Decimal("0.10")
             ),
             BatchSum(State.IN_FLIGHT, "EUR", **plain, rows=1, amount=Decimal("0.10")),
         ],

@@ -7,7 +7,15 @@ from escrowctl.batch.plan import Batch, Outcomes, find_batch, list_batches, sum_
 from escrowctl.batch.plan import drop as drop_rest
 from escrowctl.batch.results import list_rejects, parse_results_path
 from escrowctl.commands.batch.opening import running_alone
-from escrowctl.commands.batch.summary import explain, list_reasons, rejects_hint, save_results, show_summary, summarise
+from escrowctl.commands.batch.summary import (
+    explain,
+    list_reasons,
+    note_unread,
+    rejects_hint,
+    save_results,
+    show_summary,
+    summarise,
+)
 from escrowctl.commands.batch.typed import NameArgument, ResultsOption
 from escrowctl.contract.json import JsonValue
 from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
@@ -82,6 +90,7 @@ def show(context: typer.Context, name: NameArgument, results: ResultsOption = No
             ) from error
     show_summary(session, summary)
     explain(session, list_reasons(session, summary))
+    note_unread(session, summary)
     if state == "open":
         session.next_step(f"batch resume {name}")
 

@@ -28,7 +28,6 @@ from escrowctl.journal.model import OPEN_STATES, Entry, Selection, State
 from escrowctl.output.view import Listing, View
 from escrowctl.runtime import ago
 from escrowctl.session import Session
-from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.result import throttled_hints
 
 _PAGE = 500
@@ -89,9 +88,7 @@ def report(session: Session, judged: Verdict, ending: Ending, results: Path | No
         if verdict is None:
             raise
     explain(session, reasons)
-    if batch.kind.operation.once_only and not kind_of(batch.kind.operation.name).proving_statuses(session.service):
-        which = 'escrowctl does not know which status means "released"'
-        session.console.note("not_confirmed", f"done is what the service accepted: {which}")
+    note_unread(session, summary)
     if ending.halted:
         session.console.note("halted", f"{batch.name} stopped early: {ending.halted}", word="stopped", important=True)
     left = summary.count(Outcomes.NOT_SENT)
@@ -229,6 +226,20 @@ def _hints_for_unsent(session: Session, batch: Batch) -> list[Hint]:
     if session.service.repeats_throttled or not any(one.may_repeat for one in refused):
         return [resume, drop]
     return [*throttled_hints(session.service), resume._replace(label="then, to send what is not sent"), drop]
+
+
+def note_unread(session: Session, summary: Summary) -> None:
+    """Note how many rows count as done that were accepted, and that no reading has confirmed."""
+    batch = summary.batch
+    if summary.unread:
+        session.console.note(
+            "not_confirmed",
+            f"{count_rows(summary.unread)} {'is' if summary.unread == 1 else 'are'} done only as far as the service "
+            f"accepted the {batch.verb}: no reading has confirmed it",
+            important=True,
+            hints=(command(f"batch show {batch.name} --results {batch.name}.csv", "to see each row"),),
+            invocation=session.invocation,
+        )
 
 
 class Reason(StrEnum):

@@ -25,12 +25,14 @@ WHERE e.number IN (%s) ORDER BY e.number, r.sequence"""
 _AMOUNTS = """
 SELECT e.state, json_extract(first.facts, '$.currency'), json_extract(last.facts, '$.http_status'),
   coalesce(json_extract(last.facts, '$.may_repeat'), 0), e.remark IS NOT NULL,
+  e.state = 'done' AND e.resource_id IS NOT NULL AND NOT EXISTS (
+    SELECT 1 FROM records r WHERE r.entry = e.number AND json_extract(r.facts, '$.verified') = 1),
   json_extract(first.facts, '$.amount'), count(*)
 FROM entries e
 JOIN records first ON first.sequence = (SELECT min(sequence) FROM records WHERE entry = e.number)
 LEFT JOIN records last
   ON e.state = 'refused' AND last.sequence = (SELECT max(sequence) FROM records WHERE entry = e.number)
-WHERE e.batch = ? AND e.origin IS NULL GROUP BY 1, 2, 3, 4, 5, 6"""
+WHERE e.batch = ? AND e.origin IS NULL GROUP BY 1, 2, 3, 4, 5, 6, 7"""
 _ALIKE = """ AND NOT (batch IS NOT NULL AND reference IS NOT NULL)
 AND number IN (SELECT entry FROM records WHERE sequence > ? AND instr(facts, ?))"""
 _TAIL = f"""
@@ -165,10 +167,11 @@ def find_created(database: sqlite3.Connection, result_ids: Collection[str]) -> l
 
 def add_up(database: sqlite3.Connection, batch: str) -> list[BatchSum]:
     """Return the sums of a batch's entries: exact, and without reading each entry as a whole."""
-    amounts: defaultdict[tuple[State, str | None, int | None, bool, bool], list[tuple[int, Decimal]]]
+    amounts: defaultdict[tuple[State, str | None, int | None, bool, bool, bool], list[tuple[int, Decimal]]]
     amounts = defaultdict(list)
-    for state, currency, http_status, may_repeat, has_remark, amount, rows in database.execute(_AMOUNTS, (batch,)):
-        key = (State(state), currency, http_status, bool(may_repeat), bool(has_remark))
+    for state, currency, http_status, *flags, amount, rows in database.execute(_AMOUNTS, (batch,)):
+        may_repeat, has_remark, is_unread = map(bool, flags)
+        key = (State(state), currency, http_status, may_repeat, has_remark, is_unread)
         amounts[key].append((rows, multiply_exactly(Decimal(amount or 0), rows)))
     return [
         BatchSum(*key, sum(rows for rows, _ in found), sum_exactly(amount for _, amount in found))

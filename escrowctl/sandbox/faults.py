@@ -2,8 +2,8 @@
 
 A WSGI application cannot close a connection. It raises ConnectionAbortedError where the connection is closed
 without a reply or in the middle of one, and ConnectionResetError where it is reset; a `LateAnswer` is ready
-later. The server does so with the socket, and the client's in-process transport ends as with a socket. What
-a request did is stored before, except for a reset and a 429.
+later. `carry_out` does so with a server's sockets, and the client's in-process transport ends as with a socket.
+What a request did is stored before, except for a reset and a 429.
 """
 
 import errno
@@ -20,6 +20,8 @@ from escrowctl.sandbox.variants import ask, call_route, problem_answer, shape_an
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+    from escrowctl.loopback import LoopbackServer
 
 _STEP_SECONDS = 0.1
 
@@ -90,6 +92,23 @@ class Rehearsed:
                 chunks = LateAnswer(chunks, fault.seconds)
         start_response(answer.status, answer.headers)
         return chunks
+
+
+def carry_out(app: "WSGIApplication", server: "LoopbackServer") -> "WSGIApplication":
+    """Return the application for a server, which does with its sockets what a fault asks for."""
+
+    def carried(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+        try:
+            answer = app(environ, start_response)
+        except ConnectionResetError:
+            server.reset()
+            raise
+        if isinstance(answer, LateAnswer):
+            server.hold(answer.seconds)
+            return answer.chunks
+        return answer
+
+    return carried
 
 
 def _half(body: bytes) -> Iterator[bytes]:

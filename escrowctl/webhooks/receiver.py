@@ -39,8 +39,7 @@ class Arrival(NamedTuple):
 class Receiver:
     """A WSGI application that stores what it takes, for the one thread that serves it.
 
-    `verifier` may be set until the first request. `target` is where events are to be forwarded, if anywhere; what is
-    not verified only with `forwards_unverified`.
+    `target` is where events are to be forwarded, if anywhere; what is not verified only with `forwards_unverified`.
     """
 
     def __init__(
@@ -53,7 +52,7 @@ class Receiver:
         forwards_unverified: bool = False,
     ) -> None:
         self._spool = spool
-        self.verifier = verifier
+        self._verifier = verifier
         self._now = now
         self._target = target
         self._forwards_unverified = forwards_unverified
@@ -94,8 +93,8 @@ class Receiver:
             return self._refuse(_TOO_LARGE, f"its body has more than {MAX_BODY_BYTES} bytes")
         delivery, now = Delivery(_headers_of(environ), body), self._now()
         try:
-            if verified := self.verifier.is_signed(delivery):
-                self.verifier.check(delivery, now=now)
+            if verified := self._verifier.is_signed(delivery):
+                self._verifier.check(delivery, now=now)
         except SignatureError as error:
             return self._refuse(_UNAUTHORIZED, str(error))
         self._store(delivery, verified=verified, at=timestamp(now))

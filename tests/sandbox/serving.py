@@ -17,9 +17,10 @@ from typing import Any
 
 from e2e.script import Program
 
+from escrowctl.loopback import HOST, LoopbackServer
+from escrowctl.sandbox.faults import carry_out
 from escrowctl.sandbox.ownership import ServedSandbox
-from escrowctl.sandbox.server import HOST, SandboxServer
-from escrowctl.sandbox.service import open_sandbox_alone
+from escrowctl.sandbox.service import Sandbox, open_sandbox_alone
 
 SECONDS = 30
 BROKEN = Path(__file__).with_name("broken_server.py")
@@ -86,20 +87,21 @@ def serving_here(home: Path, **settings: str) -> Iterator[ServedSandbox]:
     """
     sandbox = open_sandbox_alone(home / "state" / "sandbox", now=lambda: datetime.now(UTC))
     sandbox.rehearsal.change({f"variant.{name}": value for name, value in settings.items()})
-    server = SandboxServer(sandbox.app, port=0, group=sandbox.store.group)
+    server = LoopbackServer(0)
     served = ServedSandbox(server.base_url, sandbox.key, sandbox.identity, os.getpid())
     assert sandbox.claim is not None, "it was opened with one"
     try:
-        with sandbox.claim.announced(served), _running(server):
+        with sandbox.claim.announced(served), _running(server, sandbox):
             yield served
     finally:
         sandbox.close()
 
 
 @contextlib.contextmanager
-def _running(server: SandboxServer) -> Iterator[None]:
+def _running(server: LoopbackServer, sandbox: Sandbox) -> Iterator[None]:
     stopping = threading.Event()
-    thread = threading.Thread(target=server.run, args=(stopping.is_set,))
+    app = carry_out(sandbox.app, server)
+    thread = threading.Thread(target=server.run, args=(app, stopping.is_set), kwargs={"group": sandbox.store.group})
     thread.start()
     try:
         yield

@@ -15,9 +15,10 @@ from escrowctl.output.view import View
 from escrowctl.session import Session, session_of
 
 if TYPE_CHECKING:
+    from escrowctl.loopback import LoopbackServer
     from escrowctl.sandbox.dialling import Network
     from escrowctl.sandbox.ownership import ServedSandbox
-    from escrowctl.sandbox.server import SandboxServer
+    from escrowctl.sandbox.service import Sandbox
 
 _MAX_PORT = 65_535
 _DEFAULT_PORT = 4650
@@ -56,9 +57,9 @@ def serve(
     if not 0 <= port <= _MAX_PORT:
         raise bad_value(f"--port {port} is out of range: 0 to {_MAX_PORT}.")
     allowed = [_read_range(text) for text in allow_cidr or ()]
-    from escrowctl.ready_file import announced_in, refuse_other_file  # noqa: PLC0415 - for those who serve
+    from escrowctl.loopback import LoopbackServer  # noqa: PLC0415 - for those who serve
+    from escrowctl.ready_file import announced_in, refuse_other_file  # noqa: PLC0415
     from escrowctl.sandbox.ownership import ServedSandbox  # noqa: PLC0415
-    from escrowctl.sandbox.server import SandboxServer  # noqa: PLC0415
     from escrowctl.sandbox.service import open_sandbox_alone  # noqa: PLC0415
     from escrowctl.sandbox.settings import read_texts  # noqa: PLC0415
 
@@ -70,7 +71,7 @@ def serve(
         sandbox = open_sandbox_alone(session.sandbox_folder, now=session.runtime.now, allowed=allowed)
         ending.callback(sandbox.close)
         sandbox.rehearsal.change(texts)
-        server = SandboxServer(sandbox.app, port=port, group=sandbox.store.group)
+        server = LoopbackServer(port)
         ending.callback(server.close)
         served = ServedSandbox(server.base_url, sandbox.key, sandbox.identity, os.getpid())
         assert sandbox.claim is not None, "it was opened with one"
@@ -80,7 +81,7 @@ def serve(
             ending.enter_context(announced_in(ready_file, encode(document) + "\n"))
         _show_served(session, served, document)
         with sandbox.delivering():
-            interrupted = _run(session, server)
+            interrupted = _run(session, server, sandbox)
     if interrupted:
         session.console.note("stopped", "stopped", word="sandbox")
         raise typer.Exit(ExitCode.INTERRUPTED)
@@ -139,10 +140,12 @@ def _read_range(text: str) -> "Network":
         raise bad_value(f'--allow-cidr "{text}" is not an address range: write one such as 10.1.0.0/16.') from None
 
 
-def _run(session: Session, server: "SandboxServer") -> bool:
+def _run(session: Session, server: "LoopbackServer", sandbox: "Sandbox") -> bool:
     """Serve until a signal; both are how a server is meant to end. Return whether it was Ctrl-C."""
+    from escrowctl.sandbox.faults import carry_out  # noqa: PLC0415 - for those who serve
+
     signals = session.signals
-    server.run(lambda: signals.pending is not None)
+    server.run(carry_out(sandbox.app, server), lambda: signals.pending is not None, group=sandbox.store.group)
     ended, signals.pending = signals.pending, None
     return ended is ErrorCode.INTERRUPTED
 

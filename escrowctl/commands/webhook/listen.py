@@ -25,8 +25,8 @@ from escrowctl.webhooks.receiver import Arrival, Receiver
 from escrowctl.webhooks.spool import ForwardState, Spool
 
 if TYPE_CHECKING:
+    from escrowctl.loopback import LoopbackServer
     from escrowctl.output.view import View
-    from escrowctl.sandbox.server import SandboxServer
 
 _DEFAULT_PORT = 4600
 _MAX_PORT = 65_535
@@ -87,28 +87,30 @@ class _Wanted(NamedTuple):
 
 def _listen(session: Session, sender: Sender, wanted: _Wanted, ending: contextlib.ExitStack) -> ExitCode:
     """Serve until a signal, and return the code that it ends the program with."""
+    # The scheme is checked before anything is registered.
+    sender.verifier([])
     spool = ending.enter_context(sender.open_spool())
+    server = _open_server(wanted, ending)
+    endpoint = _register(session, server.base_url, wanted) if wanted.registers else None
+    # The sandbox is free again for other commands, and for `sandbox serve`.
+    session.close()
+    verifier = sender.verifier(sender.find_secrets())
     receiver = Receiver(
         spool,
-        sender.verifier([]),
+        verifier,
         now=session.runtime.now,
         target=str(wanted.target) if wanted.target else None,
         forwards_unverified=wanted.forwards_unverified,
     )
-    server = _open_server(receiver, wanted, ending)
-    endpoint = _register(session, server.base_url, wanted) if wanted.registers else None
-    # The sandbox is free again for other commands, and for `sandbox serve`.
-    session.close()
-    receiver.verifier = sender.verifier(sender.find_secrets())
     forwarding = _forward(session, sender, wanted.target, ending) if wanted.target else None
     if wanted.ready_file is not None:
         ready: JsonValue = {"url": server.base_url, "pid": Number(str(os.getpid()))}
         ending.enter_context(announced_in(wanted.ready_file.absolute(), encode(ready) + "\n"))
-    _show_start(session, receiver, server.base_url, endpoint, wanted.url)
+    _show_start(session, server.base_url, endpoint, wanted.url, can_verify=verifier.can_verify)
     if forwarding is not None:
         _show_forwarding(session, spool, forwarding)
     run = _Run(session, receiver, forwarding)
-    server.run(run.turn)
+    server.run(receiver, run.turn, group=receiver.group)
     return run.end(spool)
 
 
@@ -203,12 +205,12 @@ def _print_secrets(session: Session, secrets: list[NamedSecret]) -> None:
         session.console.page(text)
 
 
-def _open_server(receiver: Receiver, wanted: _Wanted, ending: contextlib.ExitStack) -> "SandboxServer":
+def _open_server(wanted: _Wanted, ending: contextlib.ExitStack) -> "LoopbackServer":
     """Listen, so that the port is known; nothing is answered yet."""
-    from escrowctl.sandbox.server import SandboxServer  # noqa: PLC0415 - for those who listen
+    from escrowctl.loopback import LoopbackServer  # noqa: PLC0415 - for those who listen
 
     host = urlsplit(wanted.url).hostname if wanted.url is not None else None
-    server = SandboxServer(receiver, port=wanted.port, group=receiver.group, hosts=frozenset({host} if host else ()))
+    server = LoopbackServer(wanted.port, hosts=frozenset({host} if host else ()))
     ending.callback(server.close)
     return server
 
@@ -252,7 +254,7 @@ def _forward(session: Session, sender: Sender, target: Target, ending: contextli
     return _Forwarding(target, forwarder, attempts)
 
 
-def _show_start(session: Session, receiver: Receiver, here: str, endpoint: "View | None", url: str | None) -> None:
+def _show_start(session: Session, here: str, endpoint: "View | None", url: str | None, *, can_verify: bool) -> None:
     """Say where events are expected, and how they are checked."""
     console = session.console
     if endpoint is not None and (endpoint.named["status"] or "enabled") not in ("enabled", "active"):
@@ -261,7 +263,7 @@ def _show_start(session: Session, receiver: Receiver, here: str, endpoint: "View
     console.note("listening", f"{here}{at}; Ctrl-C stops", word="listening")
     if url is not None:
         console.note("public_url", f"{url} must lead here", word="listening")
-    if receiver.verifier.can_verify:
+    if can_verify:
         hint = command("webhook listen --print-secret", "the secret, for your application")
         console.note("secret", "signatures are checked", hints=(hint,), invocation=session.invocation)
     else:

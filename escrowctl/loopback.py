@@ -1,4 +1,4 @@
-"""The sandbox over real HTTP: waitress on loopback, and its connection limits.
+"""An HTTP server for this machine: waitress on loopback, one thread, and limits for its connections.
 
 waitress reads and writes the sockets; requests that have arrived are answered in this thread, one
 after the other, and sent after the one commit that contains them all.
@@ -7,6 +7,7 @@ A page in a browser can reach loopback under its own host name (DNS rebinding, C
 similar), so the Host header must be a name of this machine.
 """
 
+import json
 import logging
 import os
 import socket
@@ -22,9 +23,6 @@ from waitress import wasyncore
 from waitress.server import create_server
 
 from escrowctl.errors import ErrorCode, not_sent
-from escrowctl.sandbox.bodies import PROBLEM_TYPE, write_json
-from escrowctl.sandbox.faults import LateAnswer
-from escrowctl.sandbox.http import MAX_BODY_BYTES
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -32,6 +30,15 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 
 _HOST_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
+_MISDIRECTED = "421 Misdirected Request"
+_MISDIRECTED_BODY = json.dumps(
+    {
+        "type": "about:blank",
+        "title": "Misdirected Request",
+        "status": 421,
+        "detail": f"The Host header must name this server: {HOST}.",
+    }
+).encode()
 _POLL_SECONDS = 0.2
 _SHUTDOWN_SECONDS = 5.0
 _MAX_CONNECTIONS = 200
@@ -40,28 +47,24 @@ _REQUEST_SECONDS = 10.0
 """For one request, from its first byte to its last, and for one answer."""
 _CROWDED_SECONDS = 1.0
 """For one request or answer, and for an idle connection, while all connections are in use."""
+_MAX_REQUEST_BYTES = 2 * 1024 * 1024
+"""Far more than an application takes: it refuses a body in its own words."""
 _NEVER_BEFORE_THE_COMMIT = 1 << 40
 """`send_bytes`: waitress sends an unfinished answer early once it has this many bytes."""
 
 
-class SandboxServer:
-    """Listens from its creation; `group` is the commit that the answers of one turn share (`Store.group`).
+class LoopbackServer:
+    """Listens from its creation, and answers while it runs.
 
-    `hosts` are names that the Host header may have beside those of this machine, in lower case.
+    The Host header must be a name of this machine, or one of `hosts`, in lower case.
 
     Raises `ErrorCode.BUSY` where it cannot listen.
     """
 
-    def __init__(
-        self,
-        app: "WSGIApplication",
-        *,
-        port: int,
-        group: Callable[[], AbstractContextManager[None]],
-        hosts: frozenset[str] = frozenset(),
-    ) -> None:
+    def __init__(self, port: int, *, hosts: frozenset[str] = frozenset()) -> None:
         logging.getLogger("waitress").addHandler(logging.NullHandler())
-        self._group = group
+        self._app: WSGIApplication | None = None
+        self._hosts = _HOST_NAMES | hosts
         self._arrived = _Arrived()
         self._limits = _ConnectionLimits()
         self._held = _HeldAnswers()
@@ -70,14 +73,14 @@ class SandboxServer:
         self._socket = _listen(port)
         self.base_url = f"http://{HOST}:{self._socket.getsockname()[1]}"
         self._server = create_server(
-            _refuse_other_hosts(self._carry(app), _HOST_NAMES | hosts),
+            self._answer,
             map=self._map,
             sockets=[self._socket],
             _dispatcher=self._arrived,
             send_bytes=_NEVER_BEFORE_THE_COMMIT,
             connection_limit=_MAX_CONNECTIONS,
             channel_timeout=_IDLE_SECONDS,
-            max_request_body_size=2 * MAX_BODY_BYTES,
+            max_request_body_size=_MAX_REQUEST_BYTES,
             ident=None,
             clear_untrusted_proxy_headers=True,
             # An application that raises OSError closes its connection, without a reply if none has begun.
@@ -85,23 +88,39 @@ class SandboxServer:
             backlog=128,
         )
 
-    def run(self, stopping: Callable[[], bool]) -> None:
-        """Serve until `stopping`, called a few times a second, is true; then answer what has begun, and return."""
+    def run(
+        self, app: "WSGIApplication", stopping: Callable[[], bool], *, group: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        """Serve until `stopping`, called a few times a second, is true; then answer what has begun, and return.
+
+        `group` is the commit that the answers of one turn share; where it raises sqlite3.Error, they are not sent.
+        """
+        self._app = app
         while not stopping():
-            self._turn(_POLL_SECONDS)
+            self._turn(_POLL_SECONDS, group)
         self._socket.close()
         self._server.del_channel(self._map)
         end = time.monotonic() + _SHUTDOWN_SECONDS
         channels = self._server.active_channels
         while any(one.requests or one.total_outbufs_len for one in channels.values()) and time.monotonic() < end:
-            self._turn(_POLL_SECONDS / 10)
+            self._turn(_POLL_SECONDS / 10, group)
+
+    def hold(self, seconds: float) -> None:
+        """Send the answer that is being prepared only after so many seconds; others do not wait for it."""
+        self._held.hold(self._answering, seconds)
+
+    def reset(self) -> None:
+        """Let the connection that is being answered end with a reset, once the application raises OSError."""
+        # Closing such a socket sends a reset (socket(7), SO_LINGER).
+        no_time = struct.pack("ii", 1, 0)
+        self._answering.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, no_time)
 
     def close(self) -> None:
         """Close every connection."""
         wasyncore.close_all(self._map)
         self._socket.close()
 
-    def _turn(self, seconds: float) -> None:
+    def _turn(self, seconds: float, group: Callable[[], AbstractContextManager[None]]) -> None:
         wasyncore.loop(timeout=self._held.until_next(seconds), map=self._map, count=1, use_poll=True)
         self._held.release()
         others = [one for one in self._server.active_channels.values() if not self._held.holds(one)]
@@ -110,7 +129,7 @@ class SandboxServer:
         if not arrived:
             return
         try:
-            with self._group():
+            with group():
                 for self._answering in arrived:
                     self._answering.service()
         except sqlite3.Error:
@@ -118,23 +137,14 @@ class SandboxServer:
             for channel in arrived:
                 channel.handle_close()
 
-    def _carry(self, app: "WSGIApplication") -> "WSGIApplication":
-        """Return the application with its faults carried out on the connection that is being answered."""
-
-        def carried(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-            try:
-                answer = app(environ, start_response)
-            except ConnectionResetError:
-                # Closing such a socket sends a reset (socket(7), SO_LINGER).
-                no_time = struct.pack("ii", 1, 0)
-                self._answering.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, no_time)
-                raise
-            if isinstance(answer, LateAnswer):
-                self._held.hold(self._answering, answer.seconds)
-                return answer.chunks
-            return answer
-
-        return carried
+    def _answer(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+        assert self._app is not None, "it runs"
+        host = str(environ.get("HTTP_HOST", "")).lower()
+        if host.rpartition(":")[0] in self._hosts or host in self._hosts:
+            return self._app(environ, start_response)
+        headers = [("Content-Type", "application/problem+json"), ("Content-Length", str(len(_MISDIRECTED_BODY)))]
+        start_response(_MISDIRECTED, headers)
+        return [_MISDIRECTED_BODY]
 
 
 class _HeldAnswers:
@@ -229,23 +239,3 @@ def _listen(port: int) -> socket.socket:
             f"escrowctl cannot listen on {HOST}:{port}: {os.strerror(error.errno or 0)}.",
             hint="choose another port: --port N, or --port 0 for a free one",
         ) from error
-
-
-def _refuse_other_hosts(app: "WSGIApplication", names: frozenset[str]) -> "WSGIApplication":
-    def guarded(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-        host = str(environ.get("HTTP_HOST", "")).lower()
-        if host.rpartition(":")[0] in names or host in names:
-            return app(environ, start_response)
-        body = write_json(
-            {
-                "type": "about:blank",
-                "title": "Misdirected Request",
-                "status": 421,
-                "detail": f"The Host header must name this server: {HOST}.",
-            }
-        ).encode()
-        headers = [("Content-Type", PROBLEM_TYPE), ("Content-Length", str(len(body)))]
-        start_response("421 Misdirected Request", headers)
-        return [body]
-
-    return guarded

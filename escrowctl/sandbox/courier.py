@@ -10,9 +10,10 @@ Nothing is sent inside a database transaction. A receiver may call the sandbox b
 import sqlite3
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from escrowctl.sandbox.clock import Clock, later
@@ -25,7 +26,7 @@ from escrowctl.sandbox.signing import make_headers
 from escrowctl.sandbox.store import Store
 
 if TYPE_CHECKING:
-    from escrowctl.sandbox.dialling import Dialler
+    from escrowctl.sandbox.dialling import Dialler, Reply
 
 ATTEMPT_SECONDS = 15.0
 """For one attempt (Standard Webhooks: 15 to 30)."""
@@ -63,6 +64,9 @@ class Courier:
         self._chance = chance
         self._monotonic = monotonic
         self._stopping = threading.Event()
+        self._error: Exception | None = None
+        self.defects: deque[Exception] = deque()
+        """What ended attempts and should not have: each is a failed attempt, and no other delivery waits for it."""
         self.is_in_background = False
         self.target: str | None = None
         """How far the sandbox's clock is being advanced; None when it is there."""
@@ -103,13 +107,20 @@ class Courier:
                 self._dialler.cut()
                 thread.join(_PATIENCE_SECONDS)
 
+    def require_working(self) -> None:
+        """Raise what ended the work in the background."""
+        if self._error is not None:
+            raise self._error
+
     def _work_on(self) -> None:
-        while not self._stopping.wait(_LOOK_SECONDS):
+        while self._error is None and not self._stopping.wait(_LOOK_SECONDS):
             try:
                 self.work()
             except sqlite3.Error:
                 # The disk may be full: what waits is in the store, and is tried again.
                 self._stopping.wait(_PATIENCE_SECONDS)
+            except Exception as error:  # noqa: BLE001 - `require_working` raises it in the thread that reports it
+                self._error = error
 
     def _next(self) -> _Job | None:
         """Return what is due; arrive where the clock is advanced, and nothing is due before that."""
@@ -143,22 +154,29 @@ class Courier:
     def _attempt(self, delivery: Delivery, *, at: str, seconds: float) -> Attempt:
         from escrowctl.sandbox.dialling import DialError  # noqa: PLC0415 - few commands have anything to deliver
 
-        dialler = self._dialler = self._dialler or self._make_dialler()
-        body, now, start = delivery.body.encode(), self._clock.machine_time(), self._monotonic()
-        signed = make_headers(
-            delivery.secrets(at=at), message_id=delivery.message_id, timestamp=int(now.timestamp()), body=body
-        )
-        headers = {"Content-Type": "application/json", "User-Agent": "escrowctl-sandbox", **signed}
+        now, start = self._clock.machine_time(), self._monotonic()
 
         def milliseconds() -> int:
             return round((self._monotonic() - start) * 1000)
 
         try:
-            reply = dialler.post(delivery.url, headers, body, seconds=seconds)
+            reply = self._post(delivery, at=at, now=now, seconds=seconds)
         except DialError as error:
             return Attempt(milliseconds(), error=str(error), timed_out=error.timed_out)
+        except Exception as error:  # noqa: BLE001 - it is reported; left to fly, it would meet the same delivery again
+            self.defects.append(error)
+            return Attempt(milliseconds(), error=f"internal error ({type(error).__name__})")
         retry_after = read_retry_after(reply.retry_after, now=now)
         return Attempt(milliseconds(), status=reply.status, retry_after=retry_after)
+
+    def _post(self, delivery: Delivery, *, at: str, now: datetime, seconds: float) -> "Reply":
+        dialler = self._dialler = self._dialler or self._make_dialler()
+        body = delivery.body.encode()
+        signed = make_headers(
+            delivery.secrets(at=at), message_id=delivery.message_id, timestamp=int(now.timestamp()), body=body
+        )
+        headers = {"Content-Type": "application/json", "User-Agent": "escrowctl-sandbox", **signed}
+        return dialler.post(delivery.url, headers, body, seconds=seconds)
 
     def _move_clock(self, moment: str) -> None:
         with self._store.writing() as connection:

@@ -127,13 +127,15 @@ class Sandbox:
     def deliver(self) -> None:
         """Deliver the events that are due, for about a second; what waits longer stays in the store.
 
-        A process that has the store alone uses `delivering` instead.
+        A process that has the store alone uses `delivering` instead. Raises what ended an attempt and should not have.
         """
         with contextlib.suppress(sqlite3.Error, EscrowctlError), contextlib.ExitStack() as ending:
             if not self._courier.has_work():
                 return
             if self.claim is None or ending.enter_context(self.claim.delivering(_COMMAND_SECONDS)):
                 self._courier.work(seconds=_COMMAND_SECONDS, attempt_seconds=_COMMAND_SECONDS)
+        if self._courier.defects:
+            raise self._courier.defects.popleft()
 
     def _arrive(self) -> None:
         try:
@@ -146,6 +148,12 @@ class Sandbox:
     def delivering(self) -> AbstractContextManager[None]:
         """Deliver events in the background for the length of the block."""
         return self._courier.working()
+
+    def check_delivery(self, report: Callable[[Exception], None]) -> None:
+        """Report what ended attempts and should not have; raise what ended the delivery in the background."""
+        while self._courier.defects:
+            report(self._courier.defects.popleft())
+        self._courier.require_working()
 
     def _make_dialler(self) -> "Dialler":
         from escrowctl.sandbox.dialling import Dialler  # noqa: PLC0415 - for those who have anything to deliver

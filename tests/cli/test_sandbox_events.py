@@ -58,6 +58,22 @@ def test_command_delivers_its_event_after_its_output(run: Run, register: Registe
     assert b'"type":"transaction.created"' in server.seen[0].body
 
 
+def test_internal_error_of_a_delivery_is_reported_and_changes_no_exit_code(
+    run: Run, register: Register, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_arguments: object, **_keywords: object) -> None:
+        raise RuntimeError("nobody expected this")
+
+    register(answering(OK))
+    monkeypatch.setattr("escrowctl.sandbox.dialling.Dialler.post", fail)
+
+    result = run(*CREATE)
+
+    (left,) = run("sandbox", "deliveries", "--json").json
+    assert (result.code, "after an internal error (RuntimeError)" in result.err) == (0, True)
+    assert (left["state"], left["last_error"]) == ("waiting", "internal error (RuntimeError)")
+
+
 @pytest.mark.thorough
 def test_command_that_fails_delivers_too(run: Run, register: Register) -> None:
     server, endpoint = register(answering(OK))

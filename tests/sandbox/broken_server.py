@@ -1,6 +1,7 @@
 """`sandbox serve` with a fault: the first argument names the fault, the rest is the command line.
 
-It proves that the harnesses of `test_serve_kills.py` and `test_delivery_kills.py` report each fault.
+It proves that the harnesses of `test_serve_kills.py` and `test_delivery_kills.py` report each fault, and that
+the server reports what ends its deliveries.
 """
 
 import sqlite3
@@ -10,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from escrowctl.main import main
-from escrowctl.sandbox import courier, ledger, moves, store
+from escrowctl.sandbox import courier, dialling, ledger, moves, store
 from escrowctl.sandbox.deliveries import Delivery
 from escrowctl.sandbox.records import HOLD, Move, Transaction
 from escrowctl.sandbox.schedule import Attempt
@@ -72,11 +73,34 @@ def forgets_an_event() -> None:
     vars(moves)["add_event"] = forget  # that is the fault
 
 
+def cannot_send_to_one_receiver() -> None:
+    """Raise what nobody expects where the address has the word `poison`."""
+    post = dialling.Dialler.post
+
+    def fail(self: dialling.Dialler, url: str, *arguments: Any, **keywords: Any) -> dialling.Reply:
+        if "poison" in url:
+            raise RuntimeError("nobody expected this")
+        return post(self, url, *arguments, **keywords)
+
+    dialling.Dialler.post = fail  # type: ignore[method-assign] # that is the fault
+
+
+def cannot_settle() -> None:
+    """Raise what nobody expects when an attempt was made."""
+
+    def fail(*_arguments: Any, **_keywords: Any) -> None:
+        raise RuntimeError("nobody expected this")
+
+    vars(courier)["settle"] = fail  # that is the fault
+
+
 FAULTS: dict[str, Callable[[], None]] = {
     "answers before the commit": answers_before_the_commit,
     "forgets half of a release": forgets_half_of_a_release,
     "settles before it sends": settles_before_it_sends,
     "forgets an event": forgets_an_event,
+    "cannot send to one receiver": cannot_send_to_one_receiver,
+    "cannot settle": cannot_settle,
 }
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import Serve
 from e2e.script import Program, clean_environment
-from wire_server import answering, http_reply, say_nothing
+from wire_server import WireServer, answering, http_reply, say_nothing
 
 from sandbox.serving import Served, serving
 from sandbox.test_delivery_kills import ask
@@ -29,6 +29,13 @@ def wait_for_state(served: Served, state: str) -> None:
         time.sleep(0.01)
 
 
+def wait_for_one(receiver: WireServer) -> None:
+    end = time.monotonic() + 10
+    while not receiver.seen:
+        assert time.monotonic() < end, "nothing was delivered"
+        time.sleep(0.01)
+
+
 def test_server_delivers_in_the_background_and_ends_while_a_receiver_is_silent(
     program: Program, tmp_path: Path, serve: Serve
 ) -> None:
@@ -45,6 +52,40 @@ def test_server_delivers_in_the_background_and_ends_while_a_receiver_is_silent(
 
     left = program.run("sandbox", "deliveries", "--json").json
     assert [(one["state"], one["attempts"]) for one in left] == [("waiting", 0), ("delivered", 1)]
+
+
+def test_internal_error_in_one_delivery_is_reported_and_others_go_on(
+    program: Program, tmp_path: Path, serve: Serve
+) -> None:
+    receiver = serve(answering(http_reply("200 OK")))
+    with serving(program, tmp_path, broken="cannot send to one receiver") as served:
+        for path in ("poison", "good"):
+            served.call("POST", "/webhooks", json.dumps({"url": f"{receiver.base_url}/{path}"}))
+        served.call("POST", "/transactions", BODY)
+        wait_for_one(receiver)
+        served.process.send_signal(signal.SIGTERM)
+        _, printed = served.process.communicate(timeout=10)
+
+    left = program.run("sandbox", "deliveries", "--json").json
+    assert [(one["state"], one["attempts"], one["last_error"]) for one in left] == [
+        ("delivered", 1, None),
+        ("waiting", 1, "internal error (RuntimeError)"),
+    ]
+    assert served.process.returncode == 0
+    assert printed.count("internal error (RuntimeError)") == 2, "as a warning, and with its crash report"
+    assert len(list(tmp_path.rglob("crashes/*.json"))) == 1
+
+
+def test_server_ends_with_1_when_it_can_deliver_no_more(program: Program, tmp_path: Path, serve: Serve) -> None:
+    receiver = serve(answering(http_reply("200 OK")))
+    with serving(program, tmp_path, broken="cannot settle") as served:
+        served.call("POST", "/webhooks", json.dumps({"url": receiver.base_url}))
+        served.call("POST", "/transactions", BODY)
+        _, printed = served.process.communicate(timeout=10)
+
+    assert served.process.returncode == 1
+    assert "error: internal error in escrowctl (RuntimeError)." in printed
+    assert not served.ready_file.exists()
 
 
 @pytest.mark.thorough

@@ -9,7 +9,7 @@ import typer
 
 from escrowctl.contract.json import JsonValue, Number, as_json, encode
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
-from escrowctl.errors import ErrorCode, ExitCode, bad_value
+from escrowctl.errors import ErrorCode, ExitCode, bad_value, command
 from escrowctl.options import YesOption
 from escrowctl.output.view import View
 from escrowctl.session import Session, session_of
@@ -141,13 +141,35 @@ def _read_range(text: str) -> "Network":
 
 
 def _run(session: Session, server: "LoopbackServer", sandbox: "Sandbox") -> bool:
-    """Serve until a signal; both are how a server is meant to end. Return whether it was Ctrl-C."""
+    """Serve until a signal; both are how a server is meant to end. Return whether it was Ctrl-C.
+
+    Raises what ended the delivery of events: a sandbox that says nothing of its events is not served.
+    """
     from escrowctl.sandbox.faults import carry_out  # noqa: PLC0415 - for those who serve
 
     signals = session.signals
-    server.run(carry_out(sandbox.app, server), lambda: signals.pending is not None, group=sandbox.store.group)
+
+    def is_over() -> bool:
+        sandbox.check_delivery(lambda error: _report_defect(session, error))
+        return signals.pending is not None
+
+    server.run(carry_out(sandbox.app, server), is_over, group=sandbox.store.group)
     ended, signals.pending = signals.pending, None
     return ended is ErrorCode.INTERRUPTED
+
+
+def _report_defect(session: Session, error: Exception) -> None:
+    """Warn of an attempt that a defect ended, once for each kind; the first gets its crash report at the end."""
+    session.console.note(
+        "delivery",
+        f"an event could not be sent because of an internal error ({type(error).__name__}). Others are sent",
+        word="warning",
+        important=True,
+        hints=(command("sandbox deliveries", "to see it"),),
+        invocation=session.invocation,
+    )
+    if not session.defects:
+        session.defects.append(error)
 
 
 def _served_document(served: "ServedSandbox") -> dict[str, JsonValue]:

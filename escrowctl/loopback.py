@@ -27,6 +27,9 @@ from escrowctl.errors import ErrorCode, not_sent
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
+Report = Callable[[str, str], object]
+"""Gets the status and the reason of a refused request."""
+
 HOST = "127.0.0.1"
 
 _HOST_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
@@ -39,6 +42,7 @@ _MISDIRECTED_BODY = json.dumps(
         "detail": f"The Host header must name this server: {HOST}.",
     }
 ).encode()
+_MAX_SHOWN = 80
 _POLL_SECONDS = 0.2
 _SHUTDOWN_SECONDS = 5.0
 _MAX_CONNECTIONS = 200
@@ -64,6 +68,7 @@ class LoopbackServer:
     def __init__(self, port: int, *, hosts: frozenset[str] = frozenset()) -> None:
         logging.getLogger("waitress").addHandler(logging.NullHandler())
         self._app: WSGIApplication | None = None
+        self._report: Report = lambda _status, _reason: None
         self._hosts = _HOST_NAMES | hosts
         self._arrived = _Arrived()
         self._limits = _ConnectionLimits()
@@ -89,13 +94,19 @@ class LoopbackServer:
         )
 
     def run(
-        self, app: "WSGIApplication", stopping: Callable[[], bool], *, group: Callable[[], AbstractContextManager[None]]
+        self,
+        app: "WSGIApplication",
+        stopping: Callable[[], bool],
+        *,
+        group: Callable[[], AbstractContextManager[None]],
+        report: Report | None = None,
     ) -> None:
         """Serve until `stopping`, called a few times a second, is true; then answer what has begun, and return.
 
         `group` is the commit that the answers of one turn share; where it raises sqlite3.Error, they are not sent.
+        `report` gets status and reason of each request that is refused before the application, inside `group`.
         """
-        self._app = app
+        self._app, self._report = app, report or self._report
         while not stopping():
             self._turn(_POLL_SECONDS, group)
         self._socket.close()
@@ -131,6 +142,7 @@ class LoopbackServer:
         try:
             with group():
                 for self._answering in arrived:
+                    self._report_flaw(self._answering.requests[0].error)
                     self._answering.service()
         except sqlite3.Error:
             # None of it is stored. The prepared answers are false, and no true one can be given: close.
@@ -142,9 +154,17 @@ class LoopbackServer:
         host = str(environ.get("HTTP_HOST", "")).lower()
         if host.rpartition(":")[0] in self._hosts or host in self._hosts:
             return self._app(environ, start_response)
+        self._report(
+            _MISDIRECTED, f'its Host is "{host[:_MAX_SHOWN]}", and not one of {", ".join(sorted(self._hosts))}'
+        )
         headers = [("Content-Type", "application/problem+json"), ("Content-Length", str(len(_MISDIRECTED_BODY)))]
         start_response(_MISDIRECTED, headers)
         return [_MISDIRECTED_BODY]
+
+    def _report_flaw(self, flaw: Any) -> None:
+        """Report a request that waitress refuses by itself; `flaw` is None for any other."""
+        if flaw is not None:
+            self._report(f"{flaw.code} {flaw.reason}", f"it is not a valid request ({flaw.body})")
 
 
 class _HeldAnswers:

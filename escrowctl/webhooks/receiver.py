@@ -21,18 +21,20 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
 MAX_BODY_BYTES = 1024 * 1024
+_MAX_SHOWN = 20
 _OK, _FORBIDDEN, _TOO_LARGE = "200 OK", "403 Forbidden", "413 Content Too Large"
 _WRONG_METHOD, _UNAUTHORIZED = "405 Method Not Allowed", "401 Unauthorized"
 
 
 class Arrival(NamedTuple):
-    """What arrived. `event` is None where it was refused or could not be stored, and `reason` says why.
+    """What arrived. `queued`: it is to be forwarded.
 
-    `queued`: it is to be forwarded.
+    `event` is None where it was not taken: `refusal` says how, such as "refused with 403", and `reason` why.
     """
 
     event: Event | None = None
     queued: bool = False
+    refusal: str = ""
     reason: str = ""
 
 
@@ -72,7 +74,7 @@ class Receiver:
             with self._spool.transaction():
                 yield
         except sqlite3.Error as error:
-            self._arrived.append(Arrival(reason=f"an event could not be stored, and was not accepted: {error}"))
+            self._arrived.append(Arrival(refusal="not accepted", reason=f"an event could not be stored: {error}"))
             raise
         self._arrived += self._turn
 
@@ -83,20 +85,25 @@ class Receiver:
         start_response(status, [("Content-Length", "0"), *allow])
         return []
 
+    def refuse(self, status: str, reason: str) -> str:
+        """Note a request that is refused with this status, and return the status; only inside `group`."""
+        self._turn.append(Arrival(refusal=f"refused with {status.partition(' ')[0]}", reason=reason))
+        return status
+
     def _receive(self, environ: "WSGIEnvironment") -> str:
         if environ["REQUEST_METHOD"] != "POST":
-            return _WRONG_METHOD
+            return self.refuse(_WRONG_METHOD, f"its method is {environ['REQUEST_METHOD'][:_MAX_SHOWN]}, and not POST")
         if "HTTP_ORIGIN" in environ or "HTTP_SEC_FETCH_SITE" in environ:
-            return self._refuse(_FORBIDDEN, "it came from a page in a browser")
+            return self.refuse(_FORBIDDEN, "it came from a page in a browser")
         body = environ["wsgi.input"].read(MAX_BODY_BYTES + 1)
         if len(body) > MAX_BODY_BYTES:
-            return self._refuse(_TOO_LARGE, f"its body has more than {MAX_BODY_BYTES} bytes")
+            return self.refuse(_TOO_LARGE, f"its body has more than {MAX_BODY_BYTES} bytes")
         delivery, now = Delivery(_headers_of(environ), body), self._now()
         try:
             if verified := self._verifier.is_signed(delivery):
                 self._verifier.check(delivery, now=now)
         except SignatureError as error:
-            return self._refuse(_UNAUTHORIZED, str(error))
+            return self.refuse(_UNAUTHORIZED, str(error))
         self._store(delivery, verified=verified, at=timestamp(now))
         return _OK
 
@@ -104,10 +111,6 @@ class Receiver:
         event = self._spool.store(delivery, verified=verified, at=at)
         forwards = self._target is not None and (verified or self._forwards_unverified)
         self._turn.append(Arrival(event, queued=forwards and self._spool.queue(event, str(self._target))))
-
-    def _refuse(self, status: str, reason: str) -> str:
-        self._turn.append(Arrival(reason=f"a delivery was refused ({status.partition(' ')[0]}): {reason}"))
-        return status
 
 
 def _headers_of(environ: "WSGIEnvironment") -> tuple[tuple[str, str], ...]:

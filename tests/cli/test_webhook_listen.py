@@ -191,6 +191,7 @@ def test_requests_that_are_no_event_are_refused_and_not_stored(listen: Listen) -
         "too large": lambda port: post(port, b" " * (1024 * 1024 + 1), signed),
         "another secret": lambda port: post(port, body, headers_of("msg_1", body, key=KEY[::-1])),
         "no timestamp": lambda port: post(port, body, {"webhook-id": "msg_1", "webhook-signature": "v1"}),
+        "no HTTP": lambda port: int(raw(port, "hello\r\n\r\n").split()[1]),
     }
 
     result = listen(lambda port: statuses.update({name: attempt(port) for name, attempt in attempts.items()}))
@@ -202,8 +203,29 @@ def test_requests_that_are_no_event_are_refused_and_not_stored(listen: Listen) -
         "OPTIONS": 405,
         "too large": 413,
         **dict.fromkeys(["another secret", "no timestamp"], 401),
+        "no HTTP": 400,
     }
     assert result.out == ""
+    assert [line.split()[3] for line in refusals_in(result)] == ["403", "421", "405", "413", "401", "400"]
+    assert f"{len(attempts)} refused" in result.err
+
+
+def refusals_in(result: Result) -> list[str]:
+    return [line for line in result.err.splitlines() if line.startswith("warning: refused")]
+
+
+def test_refusals_that_are_alike_share_a_line_in_ten_seconds(listen: Listen) -> None:
+    clock = [0.0]
+
+    def act(port: int) -> None:
+        for number in range(5):
+            post(port, body_of(1), {"Host": f"host-{number}.example"})
+        clock[0] = 10.0
+
+    first, others = refusals_in(listen(act, monotonic=lambda: clock[0]))
+
+    assert (" times: " in first, '"host-0.example"' in first) == (False, True)
+    assert (", 4 times: " in others, '"host-4.example"' in others) == (True, True)
 
 
 def test_host_of_the_public_url_is_accepted(listen: Listen) -> None:

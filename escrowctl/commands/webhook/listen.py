@@ -12,6 +12,7 @@ import typer
 
 from escrowctl.commands.webhook.endpoints import check_url, find_endpoint, register_url
 from escrowctl.commands.webhook.lines import view_attempt, view_event
+from escrowctl.commands.webhook.refusals import Refusals
 from escrowctl.commands.webhook.sender import NamedSecret, SecretFileOption, Sender, UnverifiedOption, no_secret
 from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.errors import ErrorCode, EscrowctlError, ExitCode, Hint, bad_value, command, not_sent
@@ -110,7 +111,7 @@ def _listen(session: Session, sender: Sender, wanted: _Wanted, ending: contextli
     if forwarding is not None:
         _show_forwarding(session, spool, forwarding)
     run = _Run(session, receiver, forwarding)
-    server.run(receiver, run.turn, group=receiver.group)
+    server.run(receiver, run.turn, group=receiver.group, report=receiver.refuse)
     return run.end(spool)
 
 
@@ -130,11 +131,13 @@ class _Run:
         self._receiver = receiver
         self._forwarding = forwarding
         self._counts: Counter[str] = Counter()
+        self._refusals = Refusals(session)
 
     def turn(self) -> bool:
         """Show what is new; return whether a signal has come. Raises what ended the forwarding."""
         for arrival in self._receiver.take():
             self._show_arrival(arrival)
+        self._refusals.show()
         if self._forwarding is not None:
             while self._forwarding.attempts:
                 self._show_attempt(self._forwarding.attempts.popleft())
@@ -153,6 +156,8 @@ class _Run:
         target = self._forwarding.target if self._forwarding else None
         waiting = spool.count(str(target), ForwardState.WAITING)
         message = f"{self._counts['received']} received"
+        if refused := self._counts["refused"]:
+            message += f", {refused} refused"
         if target is not None:
             counts = (f"{self._counts[word]} {word}" for word in ("forwarded", "not forwarded", "given up"))
             message += f", {', '.join(counts)}, {waiting} waiting"
@@ -164,7 +169,8 @@ class _Run:
     def _show_arrival(self, arrival: Arrival) -> None:
         event = arrival.event
         if event is None:
-            self._session.console.warn("refused", arrival.reason)
+            self._counts["refused"] += 1
+            self._refusals.add(arrival)
             return
         self._counts["received"] += 1
         if arrival.queued:

@@ -1,8 +1,9 @@
 """The events that were received here: one SQLite file next to the journal.
 
-An event is stored before its sender gets a 200, and never changed. How often it came and where it is to be
-forwarded are in tables of their own. Every commit is synced (`synchronous = FULL`). A rollback journal, and no
-write-ahead log: the receiver and the forwarder write by connections of their own (sqlite.org/wal.html, section 11).
+An event is stored before its sender gets a 200, and never changed, only removed when it is old. How often it came
+and where it is to be forwarded are in separate tables. Every commit is synced (`synchronous = FULL`). A rollback
+journal, and no write-ahead log: the receiver and the forwarder write by separate connections (sqlite.org/wal.html,
+section 11).
 """
 
 import contextlib
@@ -49,6 +50,13 @@ _EVENTS = """
 SELECT number, id, headers, body, verified, received_at, count
 FROM events JOIN arrivals ON arrivals.event = number
 """
+
+
+_OLD = """
+DELETE FROM events WHERE received_at < ? AND number < (SELECT max(number) FROM events)
+  AND NOT EXISTS (SELECT 1 FROM forwards WHERE event = number AND state <> ?)
+"""
+"""Not the newest: SQLite would give its number to the next event."""
 
 
 class ForwardState(StrEnum):
@@ -168,6 +176,17 @@ class Spool:
             "JOIN forwards ON forwards.event = number WHERE service = ? AND target = ? AND state <> ? ORDER BY number",
             *(self._service, target, ForwardState.DONE),
         )
+
+    def remove_old(self, moment: str) -> int:
+        """Remove the events of all services that came before a time, and return how many.
+
+        One that a target has not accepted yet stays.
+        """
+        with self.transaction():
+            removed = self._db.execute(_OLD, (moment, ForwardState.DONE)).rowcount
+            self._db.execute("DELETE FROM arrivals WHERE event NOT IN (SELECT number FROM events)")
+            self._db.execute("DELETE FROM forwards WHERE event NOT IN (SELECT number FROM events)")
+        return removed
 
     def _find_number(self, sent_id: str | None, *, verified: bool) -> int:
         values = (self._service, sent_id, verified)

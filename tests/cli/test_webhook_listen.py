@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -554,6 +554,33 @@ def test_sign_is_refused_for_another_scheme(profile: Profile, run: Run) -> None:
     profile("webhook.scheme = 'none'")
 
     assert run("webhook", "replay", "msg_1", "--sign", "--forward-to", "http://127.0.0.1:9/").code == 2
+
+
+def test_old_events_are_removed_unless_they_are_to_be_forwarded(
+    listen: Listen, application: Application, target: str, home: Path
+) -> None:
+    def act(port: int) -> None:
+        for number in (1, 2, 3):
+            send(port, number)
+        wait_until(lambda: len(application.seen) == 3)
+
+    listen(act, "--forward-to", target)
+    listen(lambda port: send(port, 4))
+    with contextlib.closing(sqlite3.connect(home / "state" / "webhooks.db")) as database, database:
+        database.execute("UPDATE forwards SET state = 'waiting' WHERE event = 2")
+        database.execute("UPDATE forwards SET state = 'failed' WHERE event = 3")
+
+    def remove(days: int) -> str:
+        result = listen(lambda _port: None, now=lambda: datetime.now(UTC) + timedelta(days=days))
+        return "".join(line for line in result.err.splitlines() if "removed" in line)
+
+    removed = [remove(29), remove(31)]
+    listen(lambda port: send(port, 5))
+    removed.append(remove(31))
+
+    assert removed == ["", *["removed: 1 stored event, older than 30 days"] * 2]
+    # The newest is never removed: the next event would get its number, and pass for one that was forwarded.
+    assert [event[0] for event in events_in(home / "state" / "webhooks.db")] == [2, 3, 5]
 
 
 def test_file_of_events_that_cannot_be_used_is_reported(run: Run, home: Path) -> None:

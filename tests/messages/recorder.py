@@ -183,6 +183,7 @@ _VOLATILE = (
     (r"\x1b\[[0-9;]*m", ""),
     (r"(/tmp/pytest-of-\w+/pytest-\d+|/[\w/.-]*/messages-\w+/t)/[^/\s'\"]+", "/home/op"),
     (r"\b20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?", "2026-11-21T03:12:44"),
+    (r"(?<=at )\d\d:\d\d:\d\dZ", "03:12:44Z"),
     (r"\b\d+ (s|min|h|d) ago", "40 s ago"),
     (r"\b\d+ ms\b", "2 ms"),
     (r"20\d\d-\d\d-\d\dT\d{6}\.\d{3}Z-\d+", "2026-11-21T031244.100Z-4242"),

@@ -4,6 +4,7 @@ import contextlib
 import os
 import shlex
 from collections import Counter, deque
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 from urllib.parse import urlsplit
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 _DEFAULT_PORT = 4600
 _MAX_PORT = 65_535
 _READY_KEYS = frozenset({"url", "pid"})
+_KEPT = timedelta(days=30)
+"""How long an event is stored that was forwarded, or is not to be."""
 _LAST_SECONDS = 2.0
 """How long the end waits for an attempt in progress."""
 
@@ -95,6 +98,7 @@ def _listen(session: Session, sender: Sender, wanted: _Wanted, ending: contextli
     endpoint = _register(session, server.base_url, wanted) if wanted.registers else None
     # The sandbox is free again for other commands, and for `sandbox serve`.
     session.close()
+    _remove_old(session, spool)
     verifier = sender.verifier(sender.find_secrets())
     receiver = Receiver(
         spool,
@@ -110,6 +114,8 @@ def _listen(session: Session, sender: Sender, wanted: _Wanted, ending: contextli
     _show_start(session, server.base_url, endpoint, wanted.url, can_verify=verifier.can_verify)
     if forwarding is not None:
         _show_forwarding(session, spool, forwarding)
+        ending.callback(forwarding.forwarder.stop, seconds=_LAST_SECONDS)
+        forwarding.forwarder.start()
     run = _Run(session, receiver, forwarding)
     server.run(receiver, run.turn, group=receiver.group, report=receiver.refuse)
     return run.end(spool)
@@ -247,16 +253,20 @@ def _register(session: Session, here: str, wanted: _Wanted) -> "View":
     return register_url(session, url)
 
 
+def _remove_old(session: Session, spool: Spool) -> None:
+    if count := spool.remove_old(timestamp(session.runtime.now() - _KEPT)):
+        what = f"{count} stored {'event' if count == 1 else 'events'}, older than {_KEPT.days} days"
+        session.console.note("removed", what, word="removed")
+
+
 def _forward(session: Session, sender: Sender, target: Target, ending: contextlib.ExitStack) -> _Forwarding:
-    """Begin to forward; raises `ErrorCode.BUSY` where another process forwards to the same target."""
+    """Prepare to forward; raises `ErrorCode.BUSY` where another process forwards to the same target."""
     locks = LockFile(sender.spool_path.with_suffix(".lock"))
     ending.callback(locks.close)
     if not locks.hold(f"{sender.identity}\n{target}"):
         raise not_sent(ErrorCode.BUSY, f"another webhook listen forwards to {target} already.")
     attempts: deque[Attempt] = deque()
     forwarder = Forwarder(sender.spool_path, sender.identity, target, runtime=session.runtime, report=attempts.append)
-    ending.callback(forwarder.stop, seconds=_LAST_SECONDS)
-    forwarder.start()
     return _Forwarding(target, forwarder, attempts)
 
 

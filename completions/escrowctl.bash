@@ -90,7 +90,7 @@ _escrowctl() {
     --fail-on)  ;;
     --interval)  ;;
     --url)  ;;
-    --event) _escrowctl_offer 'transaction.created transaction.updated transaction.released transaction.expired' ;;
+    --event) case $path in 'webhook verify') _escrowctl_cached "$scope/event" ;; *) _escrowctl_offer 'transaction.created transaction.updated transaction.released transaction.expired' ;; esac ;;
     --port)  ;;
     --forward-to)  ;;
     --secret-file) compopt -o default 2>/dev/null ;;
@@ -218,6 +218,8 @@ _escrowctl() {
         'webhook replay')
           if [[ $cur == -* && -z $only ]]; then
             _escrowctl_offer '--forward-to --since --failed --duplicate --sign --unverified --secret-file --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+          else
+            _escrowctl_cached "$scope/event"
           fi
           ;;
         'batch')

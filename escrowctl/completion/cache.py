@@ -4,6 +4,7 @@
     <cache>/complete/default                   the default one: a line without -p uses its ids
     <cache>/complete/<profile>/transaction     ids seen in that profile, newest first
     <cache>/complete/<profile>/unreleased      those of them that were not reported as released
+    <cache>/complete/<profile>/event           events received for that profile, newest first
     <cache>/complete/@default/..., @sandbox/...   without a profile, with --sandbox
     <cache>/complete/@default/entry, batch     names in the journal, which is one for all profiles
 
@@ -46,11 +47,15 @@ class Names:
 
     def add_ids(self, kind: str, found: Mapping[str | None, object], service: Service) -> None:
         """Put ids (`transaction`, `user`) first, those of `found`; it has the status of each, None where not known."""
-        scope = SANDBOX if self._sandbox else service.profile or DEFAULT
+        scope = self._scope(service.profile)
         self._add(scope, kind, found)
         if kind == "transaction":
             released = {one for one, status in found.items() if str(status).casefold() in service.released}
             self._add(scope, "unreleased", found, without=released)
+
+    def add_events(self, names: Iterable[str], profile: str | None) -> None:
+        """Put names of received events first; `profile` is that of their service, if it has one."""
+        self._add(self._scope(profile), "event", names)
 
     def add_in_journal(self, kind: str, names: Iterable[str | None]) -> None:
         """Put names of the journal (`entry`, `batch`) first."""
@@ -60,6 +65,9 @@ class Names:
         """Store the names of the profiles, and no others, and which is the default."""
         self._write("profile", lambda _known: sorted(names))
         self._write("default", lambda _known: [] if default is None else [default])
+
+    def _scope(self, profile: str | None) -> str:
+        return SANDBOX if self._sandbox else profile or DEFAULT
 
     def _add(self, scope: str, kind: str, names: Iterable[str | None], *, without: Collection[str | None] = ()) -> None:
         if _SCOPE.fullmatch(scope):

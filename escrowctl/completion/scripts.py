@@ -248,13 +248,22 @@ def render(shell: str, nodes: list[Node]) -> str:
         **_SHARED,
         "VALUED": separator.join(name for flag in valued for name in flag.names),
         "PATHS": separator.join(_quoted(node.name) for node in nodes if node.path),
-        "VALUES": "\n".join(f"    {' | '.join(flag.names)}) {_value(shell, flag)} ;;" for flag in valued),
+        "VALUES": "\n".join(f"    {' | '.join(flag.names)}) {_values(shell, flag.names, nodes)} ;;" for flag in valued),
         "COMMANDS": "\n".join(line for node in nodes for line in command(node)),
     }
     script = _SCRIPTS[shell]
     for name, part in parts.items():
         script = script.replace(f"@{name}@", part)
     return script
+
+
+def _values(shell: str, names: tuple[str, ...], nodes: list[Node]) -> str:
+    """Return how bash and zsh offer an option's values: where commands differ, by the command."""
+    taking = {node.name: _value(shell, flag) for node in nodes for flag in node.flags if flag.names == names}
+    usual = next(iter(taking.values()))
+    others = [f"{_quoted(command)}) {value} ;;" for command, value in taking.items() if value != usual]
+    path = {"bash": "$path", "zsh": "$path_"}.get(shell, "")
+    return " ".join([f"case {path} in", *others, f"*) {usual} ;; esac"]) if others else usual
 
 
 def _value(shell: str, flag: Flag) -> str:

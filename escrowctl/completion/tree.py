@@ -27,16 +27,25 @@ _CHOICES = {
     "--mode": ("test", "live"),
 }
 _FILES = frozenset({"--config", "--ready-file", "--results", "--secret-file"})
-_CACHED_VALUES = {"--profile": "profile", "--allow-duplicate": "entry", "--tx": "transaction"}
+_CACHED_VALUES = {
+    "--profile": "profile",
+    "--allow-duplicate": "entry",
+    "--tx": "transaction",
+    "webhook verify --event": "event",
+}
 _CACHED_ARGUMENTS = {
     ("tx release", "ID"): "unreleased",
     ("tx", "ID"): "transaction",
     ("user", "ID"): "user",
+    ("webhook replay", "EVENT"): "event",
     ("auth", "NAME"): "profile",
     ("journal", "ENTRY"): "entry",
     ("batch", "NAME"): "batch",
 }
-"""Where names from the cache are offered: option, or command or group and argument -> the kind (`completion.cache`)."""
+"""Where names from the cache are offered: option, or command or group and argument -> the kind (`completion.cache`).
+
+An option may be that of one command; its cache comes before the choices of its name.
+"""
 
 _SHELLS = (("bash", "bash 4 and newer"), ("zsh", "zsh 5"), ("fish", "fish 3"))
 
@@ -93,7 +102,7 @@ def _walk(command: Any, path: tuple[str, ...], parent: Any) -> Iterator[Node]:
     yield Node(
         path=path,
         summary=_first_sentence(command.help),
-        flags=tuple(_flag(option) for option in parameters if option.param_type_name == "option"),
+        flags=tuple(_flag(path, option) for option in parameters if option.param_type_name == "option"),
         text=inspect.cleandoc(command.help),
         usage=" ".join((context.command_path, *command.collect_usage_pieces(context))),
         arguments=tuple(arguments),
@@ -138,16 +147,17 @@ def _settings(*, readable: bool) -> Iterator[tuple[str, str]]:
         )
 
 
-def _flag(option: Any) -> Flag:
+def _flag(path: tuple[str, ...], option: Any) -> Flag:
     long = next((name for name in option.opts if name.startswith("--")), option.opts[0])
+    cached = _CACHED_VALUES.get(" ".join((*path, long)), _CACHED_VALUES.get(long))
     return Flag(
         names=tuple(option.opts),
         summary=_first_sentence(option.help),
         takes_value=not option.is_flag,
         metavar=option.metavar or "",
-        choices=_CHOICES.get(long, ()),
+        choices=() if cached else _CHOICES.get(long, ()),
         is_file=long in _FILES,
-        cached=_CACHED_VALUES.get(long),
+        cached=cached,
     )
 
 

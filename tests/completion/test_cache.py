@@ -24,6 +24,8 @@ KEPT = {
     "acme/unreleased": "tx_A2\n",
     "@sandbox/transaction": "tx_S1\n",
     "@sandbox/entry": "j1\n",
+    "@default/event": "msg_2\nmsg_1\n",
+    "@sandbox/event": "msg_S\n",
 }
 CASES: tuple[tuple[str, set[str]], ...] = (
     ("escrowctl tx get ", {"tx_D1", "tx_D2"}),
@@ -45,6 +47,11 @@ CASES: tuple[tuple[str, set[str]], ...] = (
     ("escrowctl auth switch o", {"other"}),
     ("escrowctl -p missing tx get ", set()),
     ("escrowctl tx list ", set()),
+    ("escrowctl webhook replay msg_9 ", {"msg_1", "msg_2"}),
+    ("escrowctl --sandbox webhook replay ", {"msg_S"}),
+    ("escrowctl webhook verify --event ", {"msg_1", "msg_2"}),
+    ("escrowctl --sandbox webhook verify --event m", {"msg_S"}),
+    ("escrowctl webhook create --event transaction.r", {"transaction.released"}),
 )
 
 
@@ -63,7 +70,7 @@ def environ_with(cache: Path) -> dict[str, str]:
     return {"ESCROWCTL_HOME": str(home), "HOME": str(home)}
 
 
-@pytest.mark.representative("*-bash", "escrowctl tx get -fish", "escrowctl tx get -zsh")
+@pytest.mark.representative("*-bash", "escrowctl tx get -fish", "escrowctl tx get -zsh", "*verify --event -zsh")
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize(("line", "expected"), CASES, ids=[line for line, _ in CASES])
 def test_names_are_offered_for_matching_options(shell: str, line: str, expected: set[str], cache: Path) -> None:

@@ -72,6 +72,8 @@ NO_MESSAGES = {
     ("app.py", "List the writes sent"): "--help",
     ("options.py", "Shared options ("): "--help",
     ("completion/tree.py", "tx release"): "the name of a command",
+    ("completion/tree.py", "webhook replay"): "the name of a command",
+    ("completion/tree.py", "webhook verify"): "the name of a command",
     ("app.py", "auth switch"): "the name of a command",
     ("app.py", "auth logout"): "the name of a command",
     ("app.py", "journal {"): "the name of a command",

@@ -116,7 +116,7 @@ def _listen(session: Session, sender: Sender, wanted: _Wanted, ending: contextli
         _show_forwarding(session, spool, forwarding)
         ending.callback(forwarding.forwarder.stop, seconds=_LAST_SECONDS)
         forwarding.forwarder.start()
-    run = _Run(session, receiver, forwarding)
+    run = _Run(session, receiver, forwarding, profile=sender.profile)
     server.run(receiver, run.turn, group=receiver.group, report=receiver.refuse)
     return run.end(spool)
 
@@ -132,8 +132,11 @@ class _Forwarding(NamedTuple):
 class _Run:
     """Shows what arrives and what is forwarded, and counts it."""
 
-    def __init__(self, session: Session, receiver: Receiver, forwarding: _Forwarding | None) -> None:
+    def __init__(
+        self, session: Session, receiver: Receiver, forwarding: _Forwarding | None, *, profile: str | None
+    ) -> None:
         self._session = session
+        self._profile = profile
         self._receiver = receiver
         self._forwarding = forwarding
         self._counts: Counter[str] = Counter()
@@ -141,8 +144,12 @@ class _Run:
 
     def turn(self) -> bool:
         """Show what is new; return whether a signal has come. Raises what ended the forwarding."""
-        for arrival in self._receiver.take():
+        arrived = self._receiver.take()
+        for arrival in arrived:
             self._show_arrival(arrival)
+        names = [arrival.event.name for arrival in reversed(arrived) if arrival.event is not None]
+        if names and self._session.options.base_url is None:
+            self._session.names.add_events(names, self._profile)
         self._refusals.show()
         if self._forwarding is not None:
             while self._forwarding.attempts:

@@ -43,7 +43,7 @@ class Sender:
         """
         self._session = session
         self._secret_file = secret_file
-        self.identity, self.webhooks = _find_service(session)
+        self.identity, self.profile, self.webhooks = _find_service(session)
 
     @property
     def spool_path(self) -> Path:
@@ -123,13 +123,14 @@ def no_secret() -> EscrowctlError:
     return not_sent(ErrorCode.KEY_MISSING, "no signing secret is known for this service.", hint=hint)
 
 
-def _find_service(session: Session) -> tuple[str, Webhooks]:
+def _find_service(session: Session) -> tuple[str, str | None, Webhooks]:
+    """Return the service's identity, its profile if it has one, and how it signs."""
     if session.options.sandbox:
-        return session.service.identity, session.service.webhooks
+        return session.service.identity, None, session.service.webhooks
     try:
         choice = session.resolver.choose()
     except EscrowctlError as error:
         if error.code is not ErrorCode.NOT_CONFIGURED:
             raise
-        return "", Webhooks()
-    return choice.identity, find_webhooks(choice.profile)
+        return "", None, Webhooks()
+    return choice.identity, choice.profile_name, find_webhooks(choice.profile)

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import shutil
 import subprocess
 import sys
 import urllib.parse
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from e2e.script import Program
+from node import find_node
 from webhook_sender import SECRET
 
 from webhooks.listener import SECONDS, Listener, wait_until
@@ -53,15 +53,6 @@ def test_event_of_a_web_application_reaches_another_one(shop: str, program: Prog
     (event,) = (line for line in lines if "id" in line)
     assert (sent, code, call(f"{shop}/hooks")) == ("200", 143, "msg_1")
     assert (event["verified"], event["forward"]["http_status"]) == (True, 204)
-
-
-def find_node() -> str:
-    """Return the path of node; skips the test without it or without the library."""
-    node = shutil.which("node")
-    check = [node or "false", "-e", "require('standardwebhooks')"]
-    if subprocess.run(check, capture_output=True, check=False).returncode:
-        pytest.skip("needs node, and standardwebhooks from npm in a folder that NODE_PATH names")
-    return str(node)
 
 
 @pytest.mark.thorough

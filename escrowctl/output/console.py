@@ -8,7 +8,7 @@ from io import TextIOWrapper
 from typing import TYPE_CHECKING, TextIO, TypedDict
 
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Invocation, OutputClosedError
-from escrowctl.output.plain import render_csv, render_rows, safe
+from escrowctl.output.plain import fold, render_csv, render_rows, safe
 
 # Formats are loaded by whoever shows something: help and usage errors do not pay for them.
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class Console:
         elif not self._has_table:
             self.data(render_rows([view.row(tuple(view.named))]))
         elif view.line is not None:
-            self.data(safe(view.line))
+            self.data(fold(safe(view.line), self._width))
         else:
             from escrowctl.output import terminal
 

@@ -1,6 +1,7 @@
 """Plain text for pipes and files; and text from elsewhere, made harmless."""
 
 import io
+import re
 from collections.abc import Iterable, Iterator
 
 _INVISIBLE = frozenset(
@@ -28,6 +29,20 @@ def safe(text: str) -> str:
 
 def _shows(char: str) -> bool:
     return char.isprintable() and ord(char) not in _INVISIBLE
+
+
+def fold(line: str, width: int) -> str:
+    """Return a line of cells, which have two spaces between them, with no cell across the edge of a terminal.
+
+    What has no room goes to another line, below the second cell. A cell that is wider than a line is not cut.
+    """
+    first, *others = re.findall(r"\S+(?: \S+)* *", line) or [line]
+    lines = [first]
+    for cell in others:
+        if len(lines[-1] + cell.rstrip()) > width:
+            lines.append(" " * len(first))
+        lines[-1] += cell
+    return "\n".join(one.rstrip() for one in lines)
 
 
 def render_rows(rows: Iterable[tuple[str, ...]]) -> str:

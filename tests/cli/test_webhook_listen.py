@@ -478,6 +478,18 @@ def test_duplicate_shows_both_answers(stored: None, run: Run, application: Appli
     assert result.out.endswith("\tsent twice: 200, 409\n")
 
 
+def test_narrow_terminal_cuts_no_cell_of_an_event(
+    stored: None, run: Run, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+
+    result = run("webhook", "replay", "msg_1", "--duplicate", "--forward-to", target, terminal=True)
+
+    first, second = result.out.splitlines()
+    assert first.split()[1:] == ["msg_1", "transaction.released", "tx_1"]
+    assert second == " " * first.index("msg_1") + "released  sent twice: 200, 200"
+
+
 def test_sign_renews_the_timestamp_and_nothing_that_is_stored(
     stored: None, run: Run, application: Application, target: str, home: Path
 ) -> None:

@@ -45,8 +45,8 @@ def view_attempt(attempt: Attempt, *, at: str) -> View:
 
 
 def describe_reply(reply: Reply) -> str:
-    """Return what came of one attempt: `200  9 ms`, or why there is no status."""
-    return reply.fault if reply.status is None else f"{reply.status}  {reply.seconds * 1000:.0f} ms"
+    """Return what came of one attempt: `200, 9 ms`, or why there is no status."""
+    return reply.fault if reply.status is None else f"{reply.status}, {reply.seconds * 1000:.0f} ms"
 
 
 def document_of(reply: Reply) -> dict[str, JsonValue]:

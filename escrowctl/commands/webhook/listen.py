@@ -168,13 +168,13 @@ class _Run:
         code = self._session.signals.take() or ErrorCode.INTERRUPTED
         target = self._forwarding.target if self._forwarding else None
         waiting = spool.count(str(target), ForwardState.WAITING)
-        message = f"{self._counts['received']} received"
+        message = f"{self._counts['received']} received and stored"
         if refused := self._counts["refused"]:
             message += f", {refused} refused"
         if target is not None:
-            counts = (f"{self._counts[word]} {word}" for word in ("forwarded", "not forwarded", "given up"))
-            message += f", {', '.join(counts)}, {waiting} waiting"
-        self._session.console.note("stopped", f"{message}. Events remain for webhook replay", word="stopped")
+            counts = {word: self._counts[word] for word in ("forwarded", "not forwarded", "given up")}
+            message += "".join(f", {count} {word}" for word, count in {**counts, "waiting": waiting}.items() if count)
+        self._session.console.note("stopped", message, word="stopped")
         if left := waiting + self._counts["given up"]:
             raise _left_over(target, left)
         return code.exit_code
@@ -247,7 +247,7 @@ def _register(session: Session, here: str, wanted: _Wanted) -> "View":
     if not (service.sandbox or wanted.yes):
         session.prompt.confirm(
             [
-                f"GET /webhooks lists {count} endpoints, none with this URL:",
+                f"GET /webhooks lists {count} {'endpoint' if count == 1 else 'endpoints'}, none with this URL:",
                 f"  {url}",
                 "Once registered it cannot be removed: the interface has no call for it.",
                 "To register it, type yes:",

@@ -94,7 +94,7 @@ complete -c escrowctl -n '__escrowctl_at' -l version -s V -d 'Print the version.
 complete -c escrowctl -n '__escrowctl_at' -l help -s h -d 'Show the help of the command.'
 complete -c escrowctl -n '__escrowctl_at tx' -a create -d 'Create an escrow.'
 complete -c escrowctl -n '__escrowctl_at tx' -a get -d 'Show escrows as the service describes them.'
-complete -c escrowctl -n '__escrowctl_at tx' -a release -d 'Release the funds, which cannot be undone. You confirm by typing the id.'
+complete -c escrowctl -n '__escrowctl_at tx' -a release -d 'Release the funds for good. You confirm by typing the id (live: the amount).'
 complete -c escrowctl -n '__escrowctl_at tx' -a list -d 'List escrows (the service does not document this call).'
 complete -c escrowctl -n '__escrowctl_at tx' -a update -d 'Update an escrow (the service does not document this call).'
 complete -c escrowctl -n '__escrowctl_at tx' -a wait -d 'Wait until each escrow has one of these statuses, and show it.'

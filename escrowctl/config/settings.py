@@ -268,7 +268,8 @@ class Resolver:
     def journal_pins(self, choice: Choice) -> tuple[JournalPin, ...]:
         """Return the journal ids that live writes are bound to: of the environment and of the profile, both apply."""
         pins = []
-        if named := self._environ.get("ESCROWCTL_JOURNAL_ID"):
+        # An empty one binds too: a job may lack the variable that it is filled from.
+        if (named := self._environ.get("ESCROWCTL_JOURNAL_ID")) is not None:
             pins.append(JournalPin(named, "ESCROWCTL_JOURNAL_ID"))
         if choice.profile is not None and choice.profile.journal_id is not None:
             pins.append(JournalPin(choice.profile.journal_id, f"journal_id of profile {choice.profile_name}"))

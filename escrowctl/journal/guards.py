@@ -107,7 +107,8 @@ def check_account(earlier: Entry, intent: Intent) -> None:
         earlier,
         hint=(
             *([command(f"tx get {shlex.quote(resource_id)}", _WHAT_THIS_KEY_SHOWS)] if resource_id else []),
-            Hint("use another --idempotency-key", "for a new request"),
+            *([Hint(f"go on with {resource_id}", "if both keys belong to one account")] if resource_id else []),
+            Hint("use another --idempotency-key", "for another request"),
         ),
     )
 

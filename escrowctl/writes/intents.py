@@ -49,6 +49,12 @@ def require_writable(service: Service, journal: Journal) -> None:
     if service.read_only:
         raise not_sent(ErrorCode.READ_ONLY, f"the profile {service.name} is read-only.")
     for pin in service.journal_pins if service.live else ():
+        if not pin.journal_id:
+            raise not_sent(
+                ErrorCode.JOURNAL_UNUSABLE,
+                f"{pin.source} is empty: it should be the id that journal init printed.",
+                hint="in CI, check that the variable is passed to this job; to require no journal, unset it",
+            )
         if pin.journal_id != journal.journal_id:
             where = journal.storage.where
             this = f"this journal is {journal.journal_id}" if journal.storage.is_there else f"{where} does not exist"

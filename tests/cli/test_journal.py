@@ -701,6 +701,16 @@ def test_refusal_in_ci_creates_nothing(profile: Profile, run: Run, home: Path) -
     assert not (home / "state").exists()
 
 
+@pytest.mark.parametrize("line", [CREATE, (*CREATE, "--dry-run")], ids=["create", "dry run"])
+def test_empty_journal_id_allows_no_live_write(line: tuple[str, ...], profile: Profile, run: Run) -> None:
+    server = profile('mode = "live"')
+    assert run(*CREATE).code == 0
+
+    refused = run(*line, "--yes", environ={"ESCROWCTL_JOURNAL_ID": ""})
+
+    assert (refused.code, "ESCROWCTL_JOURNAL_ID is empty" in refused.err, len(server.writes)) == (17, True, 1)
+
+
 def test_live_write_in_ci_passes_with_the_id_of_an_empty_journal(profile: Profile, run: Run) -> None:
     profile('mode = "live"')
     journal_id = run("journal", "init", "-q").out.strip()

@@ -398,12 +398,12 @@ def test_endpoint_is_registered_after_a_question_and_its_secret_used(listen: Lis
         GET=json_reply(LISTED % (b"https://third.example", b"enabled")), POST=json_reply(MADE, "201 Created")
     )
     server = profile("mode = 'live'", behave=register)
-    environ, without = {"ESCROWCTL_JOURNAL_ID": ""}, ("ESCROWCTL_WEBHOOK_SECRET",)
+    without = ("ESCROWCTL_WEBHOOK_SECRET", "ESCROWCTL_JOURNAL_ID")
 
     asked = listen(lambda _port: None, *PUBLIC, without=without, stdin="no\n", terminal=True)
     silent = listen(lambda _port: None, *PUBLIC, without=without)
     before = len(server.writes)
-    agreed = listen(lambda port: send(port, 1), *PUBLIC, "--json", "--yes", without=without, environ=environ)
+    agreed = listen(lambda port: send(port, 1), *PUBLIC, "--json", "--yes", without=without)
 
     assert (asked.code, silent.code, before) == (3, 3, 0)
     assert [json.loads(seen.body) for seen in server.writes] == [{"url": "https://hooks.example.net/x"}]

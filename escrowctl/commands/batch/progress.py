@@ -63,7 +63,7 @@ class Progress:
     def show_stopping(self, sending: int) -> None:
         """Say what the first signal does, and what a second one would do."""
         rows = "row" if sending == 1 else "rows"
-        again = "press Ctrl-C again to stop now and leave them unknown"
+        again = f"press Ctrl-C again to stop now and leave {'it' if sending == 1 else 'them'} unknown"
         self._say("stopping", f"finishing {sending} {rows} in flight; {again}", word="stopping")
 
     def note_unsent(self, line: int, error: EscrowctlError, outcome: Outcomes) -> None:

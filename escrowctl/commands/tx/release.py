@@ -39,7 +39,7 @@ def release(
     allow_duplicate: AllowDuplicateOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Release the funds, which cannot be undone. You confirm by typing the id.
+    """Release the funds for good. You confirm by typing the id (live: the amount).
 
     \b
     Examples:

@@ -251,7 +251,8 @@ def sum_unsent(journal: Journal, batch: Batch, service: Service) -> Unsent:
         sums[currency] = sums.get(currency, Sum()).plus(1, amount)
     missing = batch.rows - planned - sum(found.rows for found in journal.storage.add_up(batch.name))
     if missing:
-        raise _damaged(f"{count_rows(abs(missing))} of {batch.name} {'are missing' if missing > 0 else 'too many'}")
+        rows = count_rows(abs(missing))
+        raise _damaged(f"{batch.name} lacks {rows}" if missing > 0 else f"{batch.name} has {rows} too many")
     return Unsent(sums, unknown)
 
 
@@ -326,7 +327,10 @@ def _damaged(why: str) -> EscrowctlError:
     return not_sent(
         ErrorCode.JOURNAL_UNUSABLE,
         f"the plan in the journal is damaged: {why}.",
-        hint=command("batch list", "to see what was sent; run the rows that were not from a file of their own"),
+        hint=(
+            "ask the service which rows exist, before you send any from another file",
+            command("batch list", "to see what the journal knows"),
+        ),
     )
 
 

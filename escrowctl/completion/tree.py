@@ -18,7 +18,6 @@ _EVENTS = (
 
 _CHOICES = {
     "--event": tuple(name for name, _ in _EVENTS),
-    "--format": ("jsonl", "csv"),
     "--operation": ("create", "release", "update", "webhook", "call"),
     "--state": (*State, UNCONFIRMED),
     "--color": ("auto", "always", "never"),

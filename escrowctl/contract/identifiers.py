@@ -32,18 +32,19 @@ def parse_id(text: str, *, noun: str = "transaction") -> str:
     return text
 
 
-def refuse_repeated(ids: list[str], *, noun: str = "transaction") -> None:
+def refuse_repeated(ids: list[str]) -> None:
     """Raise EscrowctlError (exit 2) where an id is there twice, or one that a service may take for the same."""
     seen: dict[str, str] = {}
     for resource_id in ids:
         folded = fold_id(resource_id)
         other = seen.get(folded)
         if other == resource_id:
-            raise bad_value(f"{noun} id {resource_id} is given twice: give it once.")
+            raise bad_value(f"transaction id {resource_id} is given twice: give it once.")
         if other is not None:
             raise bad_value(
-                f"{noun} ids {other} and {resource_id} differ only in case: some services treat them as the same id.",
-                hint=f"if they are different {noun}s: use one command for each",
+                f"transaction ids {other} and {resource_id} differ only in case: "
+                "some services treat them as the same id.",
+                hint="if they are different transactions: use one command for each",
             )
         seen[folded] = resource_id
 

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import NamedTuple, NoReturn, TypeAlias
 
 _MOST_HEAD = 4096
+_MOST_EXCERPT = 200
 _HTML_START = re.compile(r"<(?:!doctype|html|head|body|title|h1|p)\b", re.IGNORECASE)
 _TITLE = re.compile(r"(?is)<title\b.*?(?:</title>|$)")
 _TAG = re.compile(r"(?is)<!--.*?(?:-->|$)|<(script|style)\b.*?(?:</\1>|$)|<[^>]*(?:>|$)")
@@ -87,7 +88,7 @@ def _text(value: str) -> str:
 
 
 def as_json(value: object) -> JsonValue:
-    """Return a value of Python as it is in JSON: a number is its token, what JSON does not know is text."""
+    """Return a value of Python as JSON has it: a number is its token. Raises TypeError for what JSON does not know."""
     match value:
         case None | bool() | str() | Number():
             return value
@@ -98,7 +99,7 @@ def as_json(value: object) -> JsonValue:
         case list() | tuple():
             return [as_json(item) for item in value]
         case _:
-            return encode(str(value))
+            raise TypeError(type(value).__name__)
 
 
 def normalise(value: JsonValue) -> JsonValue:
@@ -277,7 +278,7 @@ def _head_of(body: bytes) -> str:
     return body[:_MOST_HEAD].decode("utf-8", errors="replace").strip()
 
 
-def excerpt_of(body: bytes, limit: int = 200) -> str:
+def excerpt_of(body: bytes) -> str:
     """Return the first characters of a body, for a person; pass them through `output.plain.safe` before printing.
 
     Of HTML, those of its text.
@@ -289,4 +290,4 @@ def excerpt_of(body: bytes, limit: int = 200) -> str:
         # A title usually says what the text says, too.
         bare = _TAG.sub(" ", _TITLE.sub(" ", text))
         text = " ".join(html.unescape(bare if bare.strip() else _TAG.sub(" ", text)).split())
-    return text[:limit]
+    return text[:_MOST_EXCERPT]

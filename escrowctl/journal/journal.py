@@ -140,9 +140,9 @@ class Journal:
         with self._checked_commit() as commit:
             return commit.decide(entry, settlement, decision)
 
-    def settle_by_reading(self, entry: Entry, detail: str, *, result_id: str | None = None) -> Entry:
-        """Record that a reading showed a write to be done, and what it created; raises as `decide` does."""
-        return self.settle_later(entry, settled_by_reading(entry, detail, result_id=result_id))
+    def settle_by_reading(self, entry: Entry, detail: str) -> Entry:
+        """Record that a reading showed a write to be done; raises as `decide` does."""
+        return self.settle_later(entry, settled_by_reading(entry, detail))
 
     def settle_later(self, entry: Entry, settlement: Settlement) -> Entry:
         """Record what later evidence shows, unless another process verified the same; raises as `decide` does."""

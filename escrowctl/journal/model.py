@@ -253,20 +253,13 @@ class Entry(NamedTuple):
         return self.state in OPEN_STATES
 
 
-def settled_by_reading(entry: Entry, detail: str, *, result_id: str | None = None) -> Settlement:
-    """Return the settlement of a write that a reading showed to be done, and what it created."""
+def settled_by_reading(entry: Entry, detail: str) -> Settlement:
+    """Return the settlement of a write that a reading showed to be done."""
     known = entry.settlement
     # What was answered while it was unknown is no record of what was done.
     reply = known.reply if entry.state is State.DONE else None
-    created = result_id or known.result_id
     return known._replace(
-        outcome=Outcome.DONE,
-        detail=detail,
-        result_id=created,
-        reply=reply,
-        verified=True,
-        not_applied=False,
-        remark=None,
+        outcome=Outcome.DONE, detail=detail, reply=reply, verified=True, not_applied=False, remark=None
     )
 
 

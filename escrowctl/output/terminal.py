@@ -17,7 +17,7 @@ from escrowctl.runtime import ago
 _WHOLE = frozenset({"id", "entry", "endpoint"})
 """Columns of ids: they are copied, so they are never folded."""
 
-_AMOUNTS = frozenset({"amount", "done_amount", "unknown_amount"})
+_AMOUNTS = frozenset({"amount"})
 _TIMES = frozenset({"created", "sent", "released", "next"})
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII)
 """RFC 3339 section 5.6, as far as services write it."""

@@ -326,7 +326,7 @@ def test_ci_job_on_an_empty_disk_sends_nothing(escrows: Escrows, ci_job: Job, tm
     assert [again.returncode, without_id.returncode] == [17, 17]
     assert (escrows.created, escrows.released, ci_job.disk.exists()) == (1, ["tx_1"], False)
     assert "does not exist, but ESCROWCTL_JOURNAL_ID requires" in again.stderr
-    assert "CI is set" in without_id.stderr
+    assert "ESCROWCTL_JOURNAL_ID is empty" in without_id.stderr
 
 
 def test_ci_job_on_an_older_copy_of_its_disk_is_the_case_that_readme_names(

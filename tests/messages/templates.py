@@ -189,7 +189,7 @@ NOT_PRINTED = {
     ("batch/crew.py", "the process that sends"): "needs a process that ends before its first row",
     ("batch/crew.py", "ended with code"): "needs a process that ends by itself",
     ("commands/batch/summary.py", "{name}: {all} done."): "needs a signal during the last row",
-    ("batch/plan.py", "too many"): "needs a plan with rows that no command stored",
+    ("batch/plan.py", "{name} has {rows} too"): "needs a plan with rows that no command stored",
     ("batch/worker.py", ""): "printed by another process; tests/batch/test_rare.py",
     ("commands/batch/overlap.py", "journal show"): "needs an unknown entry of another API key",
     ("commands/batch/progress.py", "   not sent"): "needs a long run with rows that are not sent",

@@ -261,7 +261,7 @@ def _confirm_resend(session: Session, entry: Entry, chosen: _Chosen) -> bool:
 
 
 def _show_settled(session: Session, entry: Entry, chosen: _Chosen) -> None:
-    """Show an entry about which nothing is unknown; raises EscrowctlError 7 where a chosen was given on it."""
+    """Show an entry about which nothing is unknown; raises EscrowctlError `ALREADY_DONE` for a decision on it."""
     if entry.state is State.IN_FLIGHT:
         raise busy(entry)
     if chosen.is_given:

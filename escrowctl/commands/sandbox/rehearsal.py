@@ -1,6 +1,6 @@
 """`escrowctl sandbox set|magic|move|ledger`: what goes wrong in the sandbox, and what is in it."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -10,9 +10,6 @@ from escrowctl.contract.json import JsonValue, as_json, encode
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command
 from escrowctl.output.view import Listing, View
 from escrowctl.session import session_of
-
-if TYPE_CHECKING:
-    pass
 
 _ENTRY = ("entry", "transaction", "move", "account", "currency", "amount", "posted_at")
 _SUM = ("currency", "entries", "sum", "held", "sound")

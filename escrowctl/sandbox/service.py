@@ -129,18 +129,27 @@ class Sandbox:
 
         A process that has the store alone uses `delivering` instead. Raises what ended an attempt and should not have.
         """
-        with contextlib.suppress(sqlite3.Error, EscrowctlError), contextlib.ExitStack() as ending:
+        with contextlib.suppress(sqlite3.Error, EscrowctlError):
             if not self._courier.has_work():
                 return
-            if self.claim is None or ending.enter_context(self.claim.delivering(_COMMAND_SECONDS)):
-                self._courier.work(seconds=_COMMAND_SECONDS, attempt_seconds=_COMMAND_SECONDS)
+            with self._turn() as is_ours:
+                if is_ours:
+                    self._courier.work(seconds=_COMMAND_SECONDS, attempt_seconds=_COMMAND_SECONDS)
         if self._courier.defects:
             raise self._courier.defects.popleft()
 
+    def _turn(self) -> AbstractContextManager[bool]:
+        """Wait for the turn to deliver; whether it came. A process that has the store alone has it."""
+        return (
+            contextlib.nullcontext(enter_result=True) if self.claim is None else self.claim.delivering(_COMMAND_SECONDS)
+        )
+
     def _arrive(self) -> None:
         try:
-            with contextlib.nullcontext() if self.claim is None else self.claim.delivering(_COMMAND_SECONDS):
-                self._courier.work()
+            with self._turn() as is_ours:
+                # What another process delivers now is not sent a second time.
+                if is_ours:
+                    self._courier.work()
         finally:
             # Where Ctrl-C stopped it: what follows does not go on with it.
             self._courier.target = None

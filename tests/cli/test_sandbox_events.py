@@ -10,6 +10,8 @@ import pytest
 from conftest import Run, Serve
 from wire_server import Behave, Seen, WireServer, answering, http_reply, say_nothing
 
+from escrowctl.sandbox.ownership import claim_store
+
 OK, FAILED = http_reply("200 OK"), http_reply("500 X")
 CREATE = ("--sandbox", "tx", "create", "--amount", "100", "--currency", "USD", "-q")
 
@@ -223,6 +225,20 @@ def test_rotated_secret_is_shown_once(run: Run, register: Register) -> None:
 
     assert rotated["secret"].startswith("whsec_")
     assert rotated["secret"] not in run("sandbox", "webhook", endpoint).out
+
+
+@pytest.mark.thorough
+def test_event_that_another_process_delivers_is_not_sent_twice(run: Run, register: Register, home: Path) -> None:
+    server, _ = register(answering(OK))
+    elsewhere = claim_store(home / "state" / "sandbox")
+    with elsewhere.delivering(0) as is_theirs:
+        create(run)
+        advanced = run("sandbox", "clock", "advance", "1h")
+        during = len(server.seen)
+    elsewhere.release()
+    run("--sandbox", "tx", "list")
+
+    assert (is_theirs, advanced.code, during, len(server.seen)) == (True, 0, 0, 1)
 
 
 def test_clock_is_shown_and_advanced(run: Run, register: Register) -> None:

@@ -18,7 +18,7 @@ from escrowctl.commands.batch.summary import (
 )
 from escrowctl.commands.batch.typed import NameArgument, ResultsOption
 from escrowctl.contract.json import JsonValue
-from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, command, not_sent
 from escrowctl.options import YesOption
 from escrowctl.output.view import Listing, View
 from escrowctl.runtime import ago
@@ -92,7 +92,11 @@ def show(context: typer.Context, name: NameArgument, results: ResultsOption = No
     explain(session, list_reasons(session, summary))
     note_unread(session, summary)
     if state == "open":
-        session.next_step(f"batch resume {name}")
+        hints = (
+            command(f"batch resume {name}", "to send what is not sent"),
+            command(f"batch drop {name}", "to give it up, or to correct it"),
+        )
+        session.console.note("not_sent", f"{count_rows(left)} not sent", hints=hints, invocation=session.invocation)
 
 
 def rejects(context: typer.Context, name: NameArgument) -> None:

@@ -26,7 +26,7 @@ _VERBS = (
 )
 """Verbs that mean the same: a word means the verb of its first group that the noun has."""
 
-_ARGUMENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,39}", re.ASCII)
+_ARGUMENT = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_./-]{0,39}", re.ASCII)
 """An argument that a suggestion may repeat."""
 
 NEAR = 0.75

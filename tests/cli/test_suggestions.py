@@ -22,6 +22,7 @@ from conftest import Run
         ("journal get j12", "escrowctl journal show j12"),
         ("resolve j12", "escrowctl journal resolve j12"),
         ("batches", "escrowctl batch list"),
+        ("batch creat ../payouts-2.csv", "escrowctl batch create ../payouts-2.csv"),
         ("sandbox start", "escrowctl sandbox serve"),
         ("profiles", "escrowctl auth status"),
         ("hlep", "escrowctl help"),

@@ -121,11 +121,12 @@ def test_key_in_a_defect_is_in_no_byte(run: Run, home: Path, defect: str, monkey
 
 def run_script(folder: Path, way: str, key: str, lines: Sequence[tuple[str, ...]], seed: int) -> None:
     """Run the installed script, its key given in one way, while all command lines and its children are looked at."""
-    program = Program(clean_environment(folder / "home"))
-    canary = Canary(key, program.config)
+    home = folder / "home" / "escrowctl"
+    program = Program(clean_environment(folder / "home") | {"ESCROWCTL_HOME": str(home)})
+    canary = Canary(key, home)
     watch = ProcessWatch(canary, folder / "started")
     with serving(watch.looking(behave_badly(random.Random(seed), key))) as server:
-        environ = {**program.environ, **WAYS[way](program.config, server.base_url, key)}
+        environ = {**program.environ, **WAYS[way](home, server.base_url, key)}
         for line in lines:
             words = [word.replace("{url}", server.base_url) for word in line]
             result = watch.run(str(find_script()), *words, "--debug", environ=environ, stdin=key)

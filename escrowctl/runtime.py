@@ -72,7 +72,7 @@ class Runtime:
     def program(self) -> tuple[str, ...]:
         """The words that start this program again: its name, or its path where PATH finds another file or none.
 
-        Of a link and its target each is a file of its own: a virtual environment's python is a link to the system's.
+        A link is another file than its target: a virtual environment's python is a link to the system's.
         """
         path, *rest = self._called
         name = Path(path).name

@@ -218,8 +218,11 @@ def test_escrow_that_was_there_before_is_not_the_result_of_a_create(
     assert journal() == [("create_transaction", "not_applied")]
 
 
-def test_escrow_that_was_created_since_is_offered(unknown_write: Callable[..., tuple[WireServer, Run]]) -> None:
-    since = item("tx_7", created_at=AFTER)
+@pytest.mark.parametrize("created", [AFTER, 1801010112345, "1801010112345", "yesterday"])
+def test_escrow_that_was_not_certainly_there_before_is_offered(
+    created: str | int, unknown_write: Callable[..., tuple[WireServer, Run]]
+) -> None:
+    since = item("tx_7", created_at=created)
     _, run = unknown_write(CREATE, by_path(listed=listing(since, item("tx_6", created_at=BEFORE)), one=hang_up))
 
     looked = run("journal", "resolve", "j1", "--json")

@@ -455,7 +455,7 @@ complete -c escrowctl -n '__escrowctl_at webhook replay' -l help -s h -d 'Show t
 complete -c escrowctl -n '__escrowctl_at batch' -a create -d 'Create an escrow for each row of a file.'
 complete -c escrowctl -n '__escrowctl_at batch' -a release -d 'Release the escrow of each row of a file. This cannot be undone.'
 complete -c escrowctl -n '__escrowctl_at batch' -a resume -d 'Send what a batch has not sent.'
-complete -c escrowctl -n '__escrowctl_at batch' -a list -d 'List the batches of this journal, oldest first.'
+complete -c escrowctl -n '__escrowctl_at batch' -a list -d 'List the batches of this journal, newest first.'
 complete -c escrowctl -n '__escrowctl_at batch' -a show -d 'Show what became of a batch'\''s rows.'
 complete -c escrowctl -n '__escrowctl_at batch' -a rejects -d 'Print the rows that failed or were dropped, as a file to correct.'
 complete -c escrowctl -n '__escrowctl_at batch' -a drop -d 'Drop the rows that a batch has not sent. It cannot be resumed.'

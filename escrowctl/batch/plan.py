@@ -6,7 +6,7 @@ row leaves the plan in the commit that records its first intent, so that no row 
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
 from enum import StrEnum
 from typing import NamedTuple
@@ -58,6 +58,11 @@ class Batch(NamedTuple):
     def lock(self) -> str:
         """The lock that whoever runs it holds: equal for equal files, so that two cannot start the same one."""
         return lock_name(self.digest, self.run_key)
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether only its entries are left: a journal that was restored from its export has no plans."""
+        return not self.digest
 
     def is_for(self, service: Service) -> bool:
         """Whether it was made for this service, under any of its names."""
@@ -201,7 +206,19 @@ def store_plan(journal: Journal, batch: Batch, rows: Iterable[tuple[int, RowCont
 
 def drop(journal: Journal, batch: Batch) -> None:
     """Give up what a batch has not sent: it cannot be resumed."""
-    journal.replan(_encode(batch._replace(dropped=True)))
+    journal.replan([_encode(batch._replace(dropped=True))])
+
+
+def keep_reasons(journal: Journal, batch: Batch, reasons: Mapping[int, str]) -> None:
+    """Store, with rows that are still in the plan, why they were not sent; `reasons` are by line."""
+    journal.replan(
+        [
+            _seal(batch.name, line, decode_row(open_seal(planned))._replace(held=why).encode())
+            for line, why in reasons.items()
+            for planned in journal.storage.planned(batch.name, after=line - 1, limit=1)
+            if planned.row == line
+        ]
+    )
 
 
 def sum_up(journal: Journal, batch: Batch) -> Summary:
@@ -335,7 +352,7 @@ def _damaged(why: str) -> EscrowctlError:
 
 
 def _rebuild(journal: Journal, name: str) -> Batch:
-    """Return a batch of which only the entries are left: a journal that was restored from its export has no plans."""
+    """Return a batch of which only the entries are left."""
     found = journal.storage.add_up(name)
     first = journal.storage.in_batch(name, limit=1)[0].intent
     verb = first.verb if first.verb in KINDS else "create"

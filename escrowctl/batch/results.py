@@ -63,8 +63,7 @@ def list_rejects(journal: Journal, batch: Batch, *, as_json: bool) -> Iterator[s
     for row in _rows(journal, batch):
         if _outcome(row) not in listed:
             continue
-        detail = row.settlement.detail if isinstance(row, Entry) else None
-        cells = {**_cells(batch, row, flat=not as_json), f"{RESULT}detail": detail}
+        cells = {**_cells(batch, row, flat=not as_json), f"{RESULT}detail": _detail(row)}
         if batch.reference_field is not None:
             cells.pop(f"body.{batch.reference_field}", None)
         if as_json:
@@ -127,7 +126,8 @@ def _line(entry: Entry) -> int:
 
 def _result(row: Entry | PlanRow) -> dict[str, JsonValue]:
     if not isinstance(row, Entry):
-        return dict.fromkeys(_FIELDS) | {"line": Number(str(row.row)), "outcome": Outcomes.NOT_SENT.value}
+        known = {"line": Number(str(row.row)), "outcome": Outcomes.NOT_SENT.value, "detail": _detail(row)}
+        return dict.fromkeys(_FIELDS) | known
     entry, settlement = row, row.settlement
     status = settlement.http_status
     values: tuple[JsonValue, ...] = (
@@ -136,9 +136,16 @@ def _result(row: Entry | PlanRow) -> dict[str, JsonValue]:
         entry.record_id,
         entry.name,
         Number(str(status)) if status is not None else None,
-        "; but ".join(filter(None, (settlement.detail, settlement.remark))),
+        _detail(row),
     )
     return dict(zip(_FIELDS, values, strict=True))
+
+
+def _detail(row: Entry | PlanRow) -> str | None:
+    """Return why a row is what it is; None for one that no run has come to."""
+    if isinstance(row, Entry):
+        return "; but ".join(filter(None, (row.settlement.detail, row.settlement.remark)))
+    return decode_row(open_seal(row)).held
 
 
 def _csv_line(cells: list[str]) -> str:

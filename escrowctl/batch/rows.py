@@ -55,7 +55,7 @@ class RowContent(NamedTuple):
 
     `key` is a create's reference (None: it has none) or the id to release. `amount` and `currency` are
     what is sent, or what the record must have. `body` and `columns` are JSON objects. `repeats` are the
-    entries that a new run of a file repeats on purpose.
+    entries that a new run of a file repeats on purpose. `held` says why it was not sent when it was last tried.
     """
 
     key: str | None
@@ -64,10 +64,11 @@ class RowContent(NamedTuple):
     body: str | None = None
     columns: str | None = None
     repeats: tuple[int, ...] = ()
+    held: str | None = None
 
     def encode(self) -> str:
         """Return it as text."""
-        return _encode(self)
+        return _encode(self if self.held is not None else self[:-1])
 
     @property
     def money(self) -> Money | None:

@@ -171,10 +171,10 @@ class Journal:
         """Return the entries whose writes created one of these ids, as far as this journal knows."""
         return self.storage.created(result_ids) if result_ids else []
 
-    def replan(self, row: PlanRow) -> None:
-        """Store one row of a batch anew."""
+    def replan(self, rows: Iterable[PlanRow]) -> None:
+        """Store rows of a batch anew."""
         with self._checked_commit() as commit:
-            commit.transaction.plan([row])
+            commit.transaction.plan(rows)
 
     def find_overlaps(self, intents: Sequence[Intent]) -> list[list[Entry]]:
         """Return, for each intent, the entries under its id, its reference, or its body where it has neither.

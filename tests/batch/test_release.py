@@ -1,9 +1,11 @@
 """`batch release`: each escrow is read, released once, and read again."""
 
+import json
 import random
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from faults.seeds import draw_seed
@@ -41,6 +43,21 @@ def test_escrow_that_is_not_as_expected_is_not_released(start: Start, rows: Writ
     result = run("release", str(rows(text=f"id,amount,currency\n{row}\n")), *RUN)
 
     assert (result.code, counts_of(result), service.received, expected in result.err) == (15, (0, 0, 0, 1), [], True)
+
+
+def test_why_a_row_was_not_sent_is_kept(start: Start, rows: WriteRows, tmp_path: Path) -> None:
+    service, run = start()
+    path = rows(text="id,amount,currency\ntx_1,100,EUR\ntx_2,99,EUR\n")
+    assert run("release", str(path), *RUN).code == 15
+
+    run("show", "b1", "--results", str(tmp_path / "b1.jsonl"))
+    run("drop", "b1", "--yes")
+    rejected = run("rejects", "b1").out.splitlines()
+
+    result = json.loads((tmp_path / "b1.jsonl").read_text().splitlines()[1])
+    assert (result["outcome"], result["entry"]) == ("not_sent", None)
+    assert "99 was expected" in result["detail"]
+    assert (len(rejected), "99 was expected" in rejected[1], service.applied) == (2, True, {"tx_1": 1})
 
 
 def test_escrow_read_after_the_run_has_ended_is_not_released(start: Start, rows: WriteRows) -> None:

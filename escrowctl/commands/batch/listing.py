@@ -8,7 +8,9 @@ from escrowctl.batch.plan import drop as drop_rest
 from escrowctl.batch.results import list_rejects, parse_results_path
 from escrowctl.commands.batch.opening import running_alone
 from escrowctl.commands.batch.summary import (
+    describe_rest,
     explain,
+    list_hints,
     list_reasons,
     note_unread,
     rejects_hint,
@@ -18,7 +20,7 @@ from escrowctl.commands.batch.summary import (
 )
 from escrowctl.commands.batch.typed import NameArgument, ResultsOption
 from escrowctl.contract.json import JsonValue
-from escrowctl.errors import ErrorCode, EscrowctlError, command, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
 from escrowctl.options import YesOption
 from escrowctl.output.view import Listing, View
 from escrowctl.runtime import ago
@@ -28,7 +30,7 @@ _COLUMNS = ("batch", "created", "verb", "source", "profile", "rows", "done", "fa
 
 
 def list_all(context: typer.Context) -> None:
-    """List the batches of this journal, oldest first.
+    """List the batches of this journal, newest first.
 
     \b
     Examples:
@@ -39,7 +41,7 @@ def list_all(context: typer.Context) -> None:
     journal = session.journal_to_read
     journal.require_complete()
     views = []
-    for batch in list_batches(journal):
+    for batch in reversed(list_batches(journal)):
         summary = sum_up(journal, batch)
         document = summarise(summary)
         more: dict[str, JsonValue] = {
@@ -51,13 +53,15 @@ def list_all(context: typer.Context) -> None:
         }
         views.append(View(document, batch.name, named=document | more))
     session.console.show_listing(Listing(_COLUMNS, tuple(views)))
-    session.names.add_in_journal("batch", [view.id for view in reversed(views)])
+    session.names.add_in_journal("batch", [view.id for view in views])
 
 
 def _state_of(session: Session, batch: Batch, *, left: int) -> str:
+    if batch.is_partial:
+        return "partial"
     if batch.dropped:
         return "dropped"
-    if batch.digest and session.journal_to_read.is_held(batch.lock):
+    if session.journal_to_read.is_held(batch.lock):
         return "running"
     return "open" if left else "ended"
 
@@ -91,12 +95,13 @@ def show(context: typer.Context, name: NameArgument, results: ResultsOption = No
     show_summary(session, summary)
     explain(session, list_reasons(session, summary))
     note_unread(session, summary)
-    if state == "open":
-        hints = (
-            command(f"batch resume {name}", "to send what is not sent"),
-            command(f"batch drop {name}", "to give it up, or to correct it"),
-        )
-        session.console.note("not_sent", f"{count_rows(left)} not sent", hints=hints, invocation=session.invocation)
+    if state == "running":
+        return
+    rest, hints = describe_rest(summary), list_hints(session, summary)
+    if batch.is_partial:
+        rest = f"the journal was restored without rows that were not sent: {name} may have had more"
+    if rest and hints:
+        session.console.note("rest", rest, hints=hints, invocation=session.invocation)
 
 
 def rejects(context: typer.Context, name: NameArgument) -> None:

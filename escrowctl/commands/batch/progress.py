@@ -15,6 +15,7 @@ from escrowctl.session import Session
 _REDRAWN_SECONDS, _TOLD_SECONDS = 0.2, 30.0
 _SPAN = 10.0
 _BAR = 16
+_MOST_REASONS = 10_000
 _MOST_NOTES = 10
 _SLOW = 10.0
 
@@ -34,6 +35,8 @@ class Progress:
         self._last = self._now()
         self._seen: list[tuple[float, int]] = [(self._last, 0)]
         self._notes = 0
+        self.reasons: dict[int, str] = {}
+        """Why rows were not sent, by line."""
 
     def show_canary(self, line: int, entry: Entry, *, goes_on: bool) -> None:
         """Say what the first row came to, and whether the others follow."""
@@ -68,6 +71,8 @@ class Progress:
 
     def note_unsent(self, line: int, error: EscrowctlError, outcome: Outcomes) -> None:
         """Say why a row is not sent."""
+        if len(self.reasons) < _MOST_REASONS:
+            self.reasons[line] = error.message
         was_not = "is unknown, and was not sent again" if outcome is Outcomes.UNKNOWN else "was not sent"
         self._note("unsent", f"line {line} {was_not}: {error.message}")
 

@@ -17,6 +17,7 @@ from escrowctl.batch.plan import (
     Outcomes,
     find_batch,
     find_same,
+    keep_reasons,
     list_unsent,
     lock_name,
     make_batch,
@@ -30,7 +31,7 @@ from escrowctl.batch.worker import Worker
 from escrowctl.commands.batch.opening import checked_file, running_alone
 from escrowctl.commands.batch.overlap import Chosen, choose_rows
 from escrowctl.commands.batch.progress import Progress
-from escrowctl.commands.batch.summary import cut_short, finished_before, judge, report
+from escrowctl.commands.batch.summary import cut_short, finished_before, judge, rejects_hint, report, skip_done_hint
 from escrowctl.commands.batch.typed import (
     CheckOption,
     ConcurrencyOption,
@@ -246,12 +247,10 @@ def _resume(
 ) -> None:
     """Send what a batch has not sent; where it is resumed by its `file`, the file is what is expected."""
     service = session.service
-    if not batch.digest or batch.dropped:
-        why = "was dropped" if batch.dropped else "is not in this journal any more"
-        hint = (
-            command(f"batch show {batch.name} --results {batch.name}.csv", "to see which rows are done"),
-            "then send the others from a file of their own",
-        )
+    if batch.is_partial or batch.dropped:
+        why, hint = "was dropped", rejects_hint(batch, "to send it from a file of its own, first")
+        if batch.is_partial:
+            why, hint = "is not in this journal any more", skip_done_hint(batch)
         raise not_sent(ErrorCode.CONFLICT, f"{batch.name} cannot be resumed: what it had not sent {why}.", hint=hint)
     if not batch.is_for(service):
         raise not_sent(ErrorCode.CONFLICT, f"{batch.name} was created for {batch.service}, not for {service.identity}.")
@@ -305,6 +304,7 @@ def _send(session: Session, batch: Batch, how: How, count: int) -> None:
     )
     try:
         ending = run.go(list_unsent(session.journal, batch, service))
+        keep_reasons(session.journal, batch, progress.reasons)
         judged = judge(session, batch)
     except EscrowctlError as error:
         if not run.tally.ended:

@@ -28,7 +28,7 @@ from escrowctl.journal.model import OPEN_STATES, Entry, Selection, State
 from escrowctl.output.view import Listing, View
 from escrowctl.runtime import ago
 from escrowctl.session import Session
-from escrowctl.writes.result import throttled_hints
+from escrowctl.writes.result import advise_throttled
 
 _PAGE = 500
 _MOST_LINES, _MOST_REASONS = 5, 3
@@ -163,35 +163,47 @@ def _find_error(session: Session, summary: Summary) -> EscrowctlError | None:
     batch, name = summary.batch, summary.batch.name
     failed, unknown, left = (summary.count(one) for one in (Outcomes.FAILED, Outcomes.UNKNOWN, Outcomes.NOT_SENT))
     otherwise = f", {summary.remarks:,} done otherwise than asked, or not confirmed" if summary.remarks else ""
-    hints: list[Hint] = []
-    if summary.remarks:
-        hints.append(command(f"batch show {name} --results {name}.csv", "to see each row"))
     if not (failed or unknown or left):
         if not otherwise:
             return None
         return EscrowctlError(
             ErrorCode.CHECK_FAILED,
             f"{name}: {_all(batch)} done, but {summary.remarks:,} otherwise than asked, or not confirmed.",
-            hint=tuple(hints),
+            hint=list_hints(session, summary),
             outcome=Outcome.DONE,
         )
-    if unknown:
+    return EscrowctlError(
+        ErrorCode.SOME_UNKNOWN if unknown else ErrorCode.SOME_FAILED,
+        f"{name}: {describe_rest(summary)}{otherwise}, of {count_rows(batch.rows)}.",
+        hint=list_hints(session, summary),
+        outcome=Outcome.UNKNOWN if unknown else None,
+        facts=dict(summarise(summary)),
+    )
+
+
+def list_hints(session: Session, summary: Summary) -> tuple[Hint, ...]:
+    """Return what to do about the rows of a batch that are not done as asked."""
+    batch, name = summary.batch, summary.batch.name
+    hints: list[Hint] = []
+    if summary.remarks:
+        hints.append(command(f"batch show {name} --results {name}.csv", "to see each row"))
+    if summary.count(Outcomes.UNKNOWN):
         for entry in islice(_entries(session, batch, *OPEN_STATES), 1):
             which = f"to resolve {entry.name} (line {entry.intent.line})"
             hints.append(command(f"journal resolve {entry.name}", which))
         hints.append(command("journal list --unknown", "to see all that are unknown"))
-    if left:
+    if batch.is_partial:
+        hints.append(skip_done_hint(batch))
+    elif summary.count(Outcomes.NOT_SENT) and not batch.dropped:
         hints += _hints_for_unsent(session, batch)
-    if failed:
+    if summary.count(Outcomes.FAILED):
         hints += _rejects_hints(batch)
-    counts = _describe(summary, (Outcomes.UNKNOWN, Outcomes.FAILED, Outcomes.NOT_SENT))
-    return EscrowctlError(
-        ErrorCode.SOME_UNKNOWN if unknown else ErrorCode.SOME_FAILED,
-        f"{name}: {counts}{otherwise}, of {count_rows(batch.rows)}.",
-        hint=tuple(hints),
-        outcome=Outcome.UNKNOWN if unknown else None,
-        facts=dict(summarise(summary)),
-    )
+    return tuple(hints)
+
+
+def describe_rest(summary: Summary) -> str:
+    """Return how many rows are not done, and what they are."""
+    return _describe(summary, (Outcomes.UNKNOWN, Outcomes.FAILED, Outcomes.NOT_SENT))
 
 
 def _describe(summary: Summary, outcomes: Iterable[Outcomes]) -> str:
@@ -202,6 +214,11 @@ def _describe(summary: Summary, outcomes: Iterable[Outcomes]) -> str:
 def rejects_hint(batch: Batch, label: str) -> Hint:
     """Return the command that writes a batch's rejects into a file."""
     return command(f"batch rejects {batch.name} > {_rejects_file(batch)}", label)
+
+
+def skip_done_hint(batch: Batch) -> Hint:
+    """Return the command that sends the rest of a batch of which the journal has only what was sent."""
+    return command(f"batch {batch.verb} FILE --skip-done", "to send what is not done, repeat its file")
 
 
 def _rejects_hints(batch: Batch) -> tuple[Hint, Hint]:
@@ -225,7 +242,7 @@ def _hints_for_unsent(session: Session, batch: Batch) -> list[Hint]:
         return [check, resume._replace(label="then, to send what is not sent"), drop]
     if session.service.repeats_throttled or not any(one.may_repeat for one in refused):
         return [resume, drop]
-    return [*throttled_hints(session.service), resume._replace(label="then, to send what is not sent"), drop]
+    return [*advise_throttled(session.service), resume._replace(label="then, to send what is not sent"), drop]
 
 
 def note_unread(session: Session, summary: Summary) -> None:

@@ -171,8 +171,8 @@ def import_file(
         session.console.note(
             "restored",
             "this journal does not contain writes that were sent after the export. Before you repeat a write, ask the "
-            "service whether it was done. "
-            "Do not use any other copy of this journal",
+            "service whether it was done. The rows that a batch had not sent are not in it: repeat the batch's file "
+            "with --skip-done. Do not use any other copy of this journal",
             important=True,
         )
     counts = f"{taken.added} added, {taken.updated} updated, {taken.known} already known"

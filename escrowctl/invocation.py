@@ -14,9 +14,8 @@ def read_invocation(runtime: Runtime, options: SharedOptions) -> Invocation:
     service += _typed(("-p", options.profile), ("--base-url", options.base_url))
     # They may be set for one line alone. Without them the next one uses another journal, which has a j1 too.
     program = f"{_assign(runtime, 'ESCROWCTL_HOME', 'ESCROWCTL_CONFIG')} {program}".strip()
-    # The log of a job is read where its variables are not set.
-    leads_on = not service and runtime.environ.get("CI")
-    leading = _assign(runtime, "ESCROWCTL_PROFILE", "ESCROWCTL_BASE_URL") if leads_on else ""
+    # A job's log is read where its variables are not set.
+    leading = "" if service else _assign(runtime, "ESCROWCTL_PROFILE", "ESCROWCTL_BASE_URL")
     return Invocation(program, shlex.join(service), leading)
 
 

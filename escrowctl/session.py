@@ -380,8 +380,9 @@ class Session:
     def _with_ways_on(self, error: EscrowctlError) -> EscrowctlError:
         """Name both ways on where nothing is configured: an account, or the sandbox."""
         if error.code is ErrorCode.NOT_CONFIGURED:
-            error.hints = (
-                command("auth login", "with an account", bare=True),
-                Hint(shlex.join([*self.runtime.program, "--sandbox", *self.words]), "without an account"),
-            )
+            error.hints = (command("auth login", "with an account", bare=True),)
+            # A decision about real money is none about another journal.
+            if "journal" not in self.words:
+                rehearsed = shlex.join([*self.runtime.program, "--sandbox", *self.words])
+                error.hints += (Hint(rehearsed, "without an account"),)
         return error

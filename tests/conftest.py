@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -168,7 +168,10 @@ def service_and_run(serve: Serve, run: Run) -> ServiceAndRun:
 
         def run_there(*words: str, **keywords: Any) -> Result:
             merged = environ | keywords.pop("environ", {})
-            return run(*words, environ=merged, **keywords)
+            result = run(*words, environ=merged, **keywords)
+            # In commands to paste: the port is another one each time.
+            leading = f"ESCROWCTL_BASE_URL={server.base_url} "
+            return replace(result, out=result.out.replace(leading, ""), err=result.err.replace(leading, ""))
 
         return server, run_there
 

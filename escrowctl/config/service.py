@@ -138,6 +138,10 @@ class Service(NamedTuple):
         """Raise as `refuse_key` where the API key appears in the URL or in a name of the service."""
         self.refuse_key(self.url(""), self.name, self.identity, self.account)
 
+    def is_failed(self, status: str | None) -> bool:
+        """Whether this status means that nothing came of an escrow or a release; compared case-blind."""
+        return status is not None and status.casefold() in self.failed
+
     def is_pending(self, status: str | None) -> bool:
         """Whether this status means that a release is accepted and not done yet; compared case-blind."""
         return status is not None and status.casefold() in self.pending

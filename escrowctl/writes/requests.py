@@ -1,6 +1,5 @@
 """The requests of writes, complete, as they will be sent and recorded."""
 
-import shlex
 from typing import TYPE_CHECKING, NamedTuple
 
 from escrowctl.contract.identifiers import fold_id, fold_reference
@@ -229,11 +228,6 @@ def request_again(entry: "Entry") -> WriteRequest | None:
         money=intent.money,
         is_capped=intent.operation != UPDATE_TRANSACTION.name or _sets_amount(body),
     )
-
-
-def set_pending(status: str) -> str:
-    """Return the command that adds a status to status.pending, without the program's name."""
-    return f"config set status.pending {shlex.quote(status)}"
 
 
 def _read(body: str) -> JsonValue:

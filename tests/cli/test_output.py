@@ -4,11 +4,11 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import Run, Serve, ServiceAndRun
+from conftest import KEY, Run, Serve, ServiceAndRun
 from wire_server import hang_up
 
 from cli.conftest import Profile
-from cli.replies import CREATE, HELD, held, json_reply
+from cli.replies import CREATE, HELD, holding, json_reply
 
 WIDTHS = (60, 72, 80, 100, 160)
 _NARROWEST = 71
@@ -25,7 +25,7 @@ def test_totals_tell_profiles_apart_at_every_width(
     width: int, profile: Profile, serve: Serve, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     profile()
-    other = {"ESCROWCTL_BASE_URL": serve(held).base_url, "ESCROWCTL_API_KEY": "sk_test_fedcba9876543210"}
+    other = {"ESCROWCTL_BASE_URL": serve(holding()).base_url, "ESCROWCTL_API_KEY": "sk_test_fedcba9876543210"}
     assert [run(*CREATE).code, run(*CREATE, environ=other).code] == [0, 0]
     columns_at(width, monkeypatch)
 
@@ -124,17 +124,20 @@ def test_hints_name_a_virtual_environments_python_in_full(run: Run, tmp_path: Pa
     assert hint_of((str(own), "-m", "escrowctl"), system.parent, run).endswith(f" {own} -m escrowctl auth login")
 
 
-def test_hints_lead_to_the_journal_and_in_a_job_to_the_service(service_and_run: ServiceAndRun, tmp_path: Path) -> None:
-    server, run = service_and_run(hang_up)
-    disk = {"ESCROWCTL_HOME": str(tmp_path / "a disk")}
+def test_hints_lead_to_the_journal_and_to_the_service(serve: Serve, run: Run, tmp_path: Path) -> None:
+    at = {"ESCROWCTL_BASE_URL": serve(hang_up).base_url}
+    disk = {"ESCROWCTL_HOME": str(tmp_path / "a disk"), "ESCROWCTL_API_KEY": KEY} | at
     leading = f"ESCROWCTL_HOME='{tmp_path}/a disk' escrowctl"
 
-    unknown = run(*CREATE, "--json", environ=disk | {"CI": "true"}).error
+    unknown = run(*CREATE, "--json", environ=disk).error
     pasted = run("journal", "resolve", "j1", "--json", environ=disk).error
-    typed = run("--sandbox", "tx", "gett", "--json", environ=disk | {"CI": "true"}).error
+    profile = disk | {"ESCROWCTL_PROFILE": "acme"}
+    chosen = run("tx", "gett", "--json", environ=profile, without=("ESCROWCTL_BASE_URL",)).error
+    typed = run("--sandbox", "tx", "gett", "--json", environ=disk).error
 
-    assert unknown["hint"].endswith(f" ESCROWCTL_BASE_URL={server.base_url} {leading} journal resolve j1")
-    assert f"{leading} journal resolve j1 --not-applied" in pasted["hint"]
+    assert unknown["hint"].endswith(f" ESCROWCTL_BASE_URL={at['ESCROWCTL_BASE_URL']} {leading} journal resolve j1")
+    assert f"ESCROWCTL_BASE_URL={at['ESCROWCTL_BASE_URL']} {leading} journal resolve j1 --not-applied" in pasted["hint"]
+    assert chosen["hint"].endswith(f" ESCROWCTL_PROFILE=acme {leading} tx get")
     assert typed["hint"].endswith(f" {leading} --sandbox tx get")
 
 

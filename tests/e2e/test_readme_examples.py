@@ -22,6 +22,7 @@ PROMPT = "@@ "
 ID = "tx_7K2M9QHD"
 
 _NOT_THE_SAME = (
+    (r"ESCROWCTL_(PROFILE=\w+|BASE_URL=http://127\.[0-9.:]+) ", ""),
     (r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(\.[0-9]+)?Z", "TIME"),
     (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "UUID"),
     (r"[0-9]+ s ago", "N s ago"),

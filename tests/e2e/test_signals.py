@@ -197,7 +197,8 @@ def test_signal_after_a_release_was_received_reports_unknown(
         "code": "outcome_unknown",
         "message": "the release was sent, but escrowctl was interrupted before a reply came. "
         "tx_1 may or may not be released. escrowctl sent the release once.",
-        "hint": "resolve j1 before you repeat the release: escrowctl journal resolve j1",
+        "hint": "resolve j1 before you repeat the release: "
+        f"ESCROWCTL_BASE_URL={server.base_url} escrowctl journal resolve j1",
         "http_status": None,
         "request_id": entry["request_id"],
         "outcome": "unknown",

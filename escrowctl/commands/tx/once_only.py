@@ -8,6 +8,7 @@ from escrowctl.commands.read import read_ids
 from escrowctl.commands.several import run_several
 from escrowctl.commands.times import parse_duration
 from escrowctl.commands.writing import ask_on_record, check_currency, note_replayed, read_data, view_rehearsed
+from escrowctl.config.advice import advise_pending, advise_setting
 from escrowctl.contract.identifiers import refuse_repeated
 from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.contract.money import Money, parse_amount
@@ -17,7 +18,7 @@ from escrowctl.output.view import View
 from escrowctl.prompt import confirmation_needed
 from escrowctl.session import Session
 from escrowctl.writes.kinds import kind_of
-from escrowctl.writes.requests import RecordOptions, WriteOptions, request_once_only, set_pending
+from escrowctl.writes.requests import RecordOptions, WriteOptions, request_once_only
 
 if TYPE_CHECKING:
     from escrowctl.writes.inspection import Confirm
@@ -159,9 +160,7 @@ def require_proving_statuses(session: Session, operation: Operation, *, needed_b
         why = f"is not set in profile {service.profile}" if service.profile else "only a profile can set"
         raise bad_value(
             f"{needed_by} needs status.{done}, which {why}.",
-            hint=command(f"config set status.{done} STATUS", "to set it")
-            if service.profile
-            else command("auth login", "to create a profile", bare=True),
+            hint=advise_setting(service, f"status.{done}", "STATUS", "to set it"),
         )
     return statuses
 
@@ -244,10 +243,8 @@ def _why_open(
     if status == result.status_before:
         return f"the status is still {status}", (again,)
     why = f"the status is now {status}, and status.{done} does not name it"
-    if session.service.profile is None:
-        return why, (command("auth login", f"to set status.{done}, first create a profile", bare=True),)
     # Which status proves it is never filled in: a wrong one would report what did not happen.
-    name = command(f"config set status.{done} STATUS", f"to set which status means {done}")
-    if result.status_before is None or session.service.is_pending(status):
-        return why, (name,)
-    return why, (command(set_pending(status), f"if {status} means that the {operation.verb} is in progress"), name)
+    hints = advise_setting(session.service, f"status.{done}", "STATUS", f"to set which status means {done}")
+    if result.status_before is not None and session.service.profile is not None:
+        hints += advise_pending(session.service, status, operation.verb)
+    return why, hints

@@ -11,6 +11,7 @@ from escrowctl.commands.read import read_ids, view_of_several
 from escrowctl.commands.times import describe_duration, parse_duration
 from escrowctl.commands.tx.filters import parse_statuses
 from escrowctl.commands.tx.once_only import require_proving_statuses
+from escrowctl.config.advice import advise_setting
 from escrowctl.contract.json import JsonValue
 from escrowctl.contract.operations import GET_TRANSACTION, RELEASE_TRANSACTION
 from escrowctl.contract.record import Record, is_another
@@ -222,9 +223,9 @@ def _expired(session: Session, following: _Following, deadline: str, goals: str 
     if goals is not None and found:
         words = ",".join(found)
         hints.append(Hint(f"repeat the command with --for {words}", f"if {words} is what you wait for"))
-        if _RELEASED in parse_statuses(goals, name="--for") and session.service.profile is not None:
+        if _RELEASED in parse_statuses(goals, name="--for") and not session.service.sandbox:
             # Which status means it is never suggested: a wrong one would report what did not happen.
-            hints.append(command("config set status.released STATUS,...", "to set which statuses mean released"))
+            hints += advise_setting(session.service, "status.released", "STATUS", "to set which status means released")
     return EscrowctlError(
         ErrorCode.WAIT_EXPIRED,
         f"the deadline ({deadline}) passed: {', '.join(known)}{more}.",

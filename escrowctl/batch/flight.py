@@ -1,7 +1,7 @@
 """Rows on their way: what is sent for each, what is recorded before that, and where each is."""
 
 import heapq
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NamedTuple
 
 from escrowctl.batch.plan import Batch, Outcomes, Todo, outcome_of
@@ -12,7 +12,6 @@ from escrowctl.contract.record import Located
 from escrowctl.errors import Outcome
 from escrowctl.journal.accounts import account_of
 from escrowctl.journal.model import LOST_IN_FLIGHT, NO_CAPS, Begin, Entry, Settlement, State
-from escrowctl.writes.create import is_beside
 from escrowctl.writes.intents import make_intent, operator_name
 from escrowctl.writes.requests import RecordOptions, WriteRequest, request_again
 
@@ -186,20 +185,3 @@ def _as_recorded(entry: Entry) -> RecordOptions:
     """Return what a record must have to be released by the attempts after the first: what was agreed to then."""
     money = entry.intent.money
     return RecordOptions(None, money.amount, money.currency) if money else RecordOptions()
-
-
-def compare_ids(entry: Entry, settlement: Settlement, others: Iterable[Entry]) -> Settlement:
-    """Return the outcome of a create with what it means where another one, of `others`, got the same id.
-
-    A reply that names the id says that something was created, and not what; a reading of the record proves nothing.
-    """
-    made = settlement.result_id
-    if settlement.state is not State.DONE or made is None or not entry.intent.has_no_id:
-        return settlement
-    other = next((one for one in others if one.settlement.result_id == made and is_beside(entry, one)), None)
-    if other is None:
-        return settlement
-    if settlement.verified:
-        why = f"{settlement.http_status}, but {made} is also the id of {other.name}"
-        return Settlement(Outcome.UNKNOWN, why, settlement.http_status)
-    return settlement._replace(remark=" and ".join(filter(None, (settlement.remark, f"{other.name} has the same id"))))

@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 
 from escrowctl.batch.crew import Crew
-from escrowctl.batch.flight import Came, Flight, Requests, Row, come_untouched, compare_ids, lose
+from escrowctl.batch.flight import Came, Flight, Requests, Row, come_untouched, lose
 from escrowctl.batch.halts import Halts
 from escrowctl.batch.pace import Lead, Pace
 from escrowctl.batch.plan import Batch, Todo
@@ -26,6 +26,7 @@ from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Entry, Settlement, State, settled_by_reading
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
+from escrowctl.writes.create import compare_ids
 from escrowctl.writes.kinds import kind_of
 
 _LONGEST_WAIT = 0.1

@@ -234,10 +234,6 @@ def show_created(session: Session, result: "WriteResult", view: View) -> None:
     entry = result.sent
     done, status = entry.intent.done, entry.settlement.http_status
     note_replayed(session, result)
-    if result.earlier is not None:
-        earlier = f"the id of {result.earlier.name}"
-        same = f"the service replied with {view.id}, {earlier}: it may have created one record for both"
-        session.console.warn("same_id", same)
     if view.id is None:
         _note_missing_id(session, result)
     session.show(view, done=f"{done} {view.id or entry.name} ({status})", facts=entry.facts)

@@ -96,9 +96,22 @@ def check_key(earlier: Entry, intent: Intent) -> None:
 
 
 def check_account(earlier: Entry, intent: Intent) -> None:
-    """Refuse an earlier write as this one's result, unless both were certainly sent under one account."""
+    """Refuse an earlier write as this one's result, unless both were certainly sent under one account.
+
+    One whose outcome is unknown is `ErrorCode.EARLIER_UNKNOWN`, any other `ErrorCode.KEY_REUSED`.
+    """
     if intent.account.is_same(earlier.intent.account):
         return
+    if earlier.state is State.UNKNOWN:
+        raise EscrowctlError(
+            ErrorCode.EARLIER_UNKNOWN,
+            f"{earlier.name} ({earlier.sent_at}) used the idempotency key {intent.idempotency_key}, and its outcome is "
+            "unknown. It was sent with another API key, or the journal does not know which.",
+            effect=NOTHING_SENT_NOW,
+            hint=command(f"journal resolve {earlier.name}", f"to resolve {earlier.name}"),
+            outcome=Outcome.UNKNOWN,
+            facts=earlier.facts,
+        )
     resource_id = earlier.settlement.result_id or earlier.intent.resource_id
     raise _refusal(
         ErrorCode.KEY_REUSED,

@@ -20,13 +20,18 @@ _CLOCKS = timedelta(minutes=5)
 """How far the service's clock may be behind: what it created earlier than that before a write is not its result."""
 
 
+_WHOLE_SECOND = timedelta(seconds=1)
+"""A service may state times without fractions."""
+
+
 class Candidates(NamedTuple):
-    """The records of a list that equal a create.
+    """The records of a list that equal the create of an entry.
 
     `matching` may be what it made. `earlier` were there before it was sent. `unread` is how many of all `listed` have
     nothing that can be compared.
     """
 
+    entry: Entry
     listed: int
     matching: list[Record]
     earlier: list[Record]
@@ -37,7 +42,9 @@ class Candidates(NamedTuple):
     def doubts(self) -> list[str]:
         """What speaks against a decision that nothing was created, as sentences without their end."""
         unread = [f"escrowctl can read no {self.what} in {self.unread} of the {self.listed} records"]
-        return [f"{one.located.id} matches: {say(one)}" for one in self.matching] + unread * bool(self.unread)
+        return [f"{one.located.id} matches: {say(self.entry, one)}" for one in self.matching] + unread * bool(
+            self.unread
+        )
 
 
 def compare(entry: Entry, items: Sequence[Record], service: Service, *, is_taken: Callable[[str], bool]) -> Candidates:
@@ -47,6 +54,7 @@ def compare(entry: Entry, items: Sequence[Record], service: Service, *, is_taken
     fitting = [one for one in items if fits(entry, one, service)]
     free = [one for one in fitting if one.located.id is None or not is_taken(one.located.id)]
     return Candidates(
+        entry,
         len(items),
         [one for one in free if not was_there_before(entry, one.located)],
         [one for one in free if was_there_before(entry, one.located)],
@@ -55,19 +63,28 @@ def compare(entry: Entry, items: Sequence[Record], service: Service, *, is_taken
     )
 
 
-def was_there_before(entry: Entry, located: Located) -> bool:
-    """Whether a record was created before a write was first sent, as far as both are known."""
+def was_there_before(entry: Entry, located: Located, *, tolerance: timedelta = _CLOCKS) -> bool:
+    """Whether a record was created before a write was first sent, as far as both are known and clocks agree."""
     created = read_time(located.created)
     if created is None or (entry.origin is not None and entry.attempt > 1):
         # Of an imported entry the first attempt is not known.
         return False
     first = entry.sent_at if entry.origin is not None else entry.history[0].at
-    return created.astimezone(UTC) < datetime.fromisoformat(first) - _CLOCKS
+    return created.astimezone(UTC) < datetime.fromisoformat(first) - tolerance
 
 
-def say(record: Record) -> str:
-    """Return a record in a few words, and when it was created."""
-    return describe(record.located) + (f", created {record.located.created}" if record.located.created else "")
+def say(entry: Entry, record: Record) -> str:
+    """Return a record in a few words, and when it was created; one of the time just before may not be the write's."""
+    described, created = describe(record.located), record.located.created
+    if created is None:
+        return described
+    before = f", before {entry.name} was sent (or the clocks differ)" if may_be_older(entry, record) else ""
+    return f"{described}, created {created}{before}"
+
+
+def may_be_older(entry: Entry, record: Record) -> bool:
+    """Whether a record was created before a write was first sent, if the clocks are right."""
+    return was_there_before(entry, record.located, tolerance=_WHOLE_SECOND)
 
 
 def carries(value: JsonValue, text: str) -> bool:

@@ -5,12 +5,12 @@ settled by that reply later, and one that is done is compared with what was sent
 """
 
 import shlex
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import NamedTuple
 
 from escrowctl.client.reader import Reader
+from escrowctl.config.advice import advise_setting
 from escrowctl.config.service import Service
 from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.json import JsonValue, encode
@@ -28,12 +28,11 @@ from escrowctl.writes.result import WriteResult, write_failure
 
 _MOST_POINTERS = 20
 _PAGE = 100
-FOUND_IN_REPLY = "id found in the stored reply"
 
 Report = Callable[[str], None]
 
 
-def conclude_create(result: WriteResult, service: Service, journal: Journal) -> WriteResult:
+def conclude_create(result: WriteResult, service: Service) -> WriteResult:
     """Return the result with the record of what was created, and with the failure where it differs from what was sent.
 
     Raises EscrowctlError where it is not done.
@@ -43,11 +42,7 @@ def conclude_create(result: WriteResult, service: Service, journal: Journal) -> 
         raise _failure(service, result)
     if not kind_of(entry.intent.operation).needs_id:
         return result._replace(record=result.record or _stored_record(entry))
-    return result._replace(
-        record=_reply_with_id(result) or _stored_record(entry),
-        failure=find_difference(entry),
-        earlier=_find_earlier(service, journal, entry),
-    )
+    return result._replace(record=_reply_with_id(result) or _stored_record(entry), failure=find_difference(entry))
 
 
 def read_accepted(
@@ -70,7 +65,7 @@ def settle_by_reply(
 ) -> WriteResult | None:
     """Settle an unknown create whose stored reply proves it by the current profile; None where it does not.
 
-    The record of a 202 is read first; `report` is called with why it settles nothing. Raises EscrowctlError as
+    The record is read first; `report` is called with why it settles nothing. Raises EscrowctlError as
     `Journal.settle_later` does.
     """
     judged = judge_stored(service, entry)
@@ -85,21 +80,20 @@ def settle_by_reply(
 
 
 class Proof(NamedTuple):
-    """What settles a create that was unknown, and the record where one was read."""
+    """What settles a create that was unknown, and the record that was read."""
 
     settlement: Settlement
-    record: Record | None = None
+    record: Record
 
 
 def prove(
     entry: Entry, judged: Judgement, service: Service, reader: Reader, report: Report = lambda _: None
 ) -> Proof | None:
-    """Return what the stored reply of a create proves, which names an id; that of a 202 is read first."""
+    """Return what proves a create whose stored reply names an id: the record has it. A reply alone named it too late,
+    by a pointer that may be wrong, or says only that the request was accepted (202).
+    """
     assert judged.result_id is not None, "it names an id"
     settlement = entry.settlement._replace(outcome=Outcome.DONE, result_id=judged.result_id)
-    if judged.outcome is Outcome.DONE:
-        remark = describe_differences(service, judged.record, entry.intent.money)
-        return Proof(settlement._replace(detail=FOUND_IN_REPLY, remark=remark))
     if (record := _read_created(judged.result_id, reader, report)) is None:
         return None
     detail = f"{settlement.http_status}; the service then reported {record.located.status or judged.result_id}"
@@ -133,6 +127,23 @@ def is_beside(entry: Entry, other: Entry, account: Account | None = None) -> boo
     )
 
 
+def compare_ids(entry: Entry, settlement: Settlement, others: Iterable[Entry]) -> Settlement:
+    """Return the outcome of a create with what it means where another one, of `others`, got the same id.
+
+    A reply that names the id says that something was created, and not what; a reading of the record proves nothing.
+    """
+    made = settlement.result_id
+    if settlement.state is not State.DONE or made is None or not entry.intent.has_no_id:
+        return settlement
+    other = next((one for one in others if one.settlement.result_id == made and is_beside(entry, one)), None)
+    if other is None:
+        return settlement
+    if settlement.verified:
+        why = f"{settlement.http_status}, but {made} is also the id of {other.name}"
+        return Settlement(Outcome.UNKNOWN, why, settlement.http_status)
+    return settlement._replace(remark=" and ".join(filter(None, (settlement.remark, f"{other.name} has the same id"))))
+
+
 def find_difference(entry: Entry) -> EscrowctlError | None:
     """Return the error (`CHECK_FAILED`) of a create whose record differs from what was sent; None where it does not."""
     made, remark = entry.settlement.result_id, entry.settlement.remark
@@ -147,23 +158,13 @@ def find_difference(entry: Entry) -> EscrowctlError | None:
     )
 
 
-def _find_earlier(service: Service, journal: Journal, entry: Entry) -> Entry | None:
-    """Return an earlier create that has the id of this one: the service may have made one escrow of the two."""
-    made = entry.settlement.result_id
-    # The create is done, whether or not the others can be read now.
-    with suppress(EscrowctlError):
-        earlier = find_creator(journal, entry, made, account_of(service)) if made is not None else None
-        return earlier if earlier is not None and earlier.number < entry.number else None
-    return None
-
-
 def describe_differences(service: Service, record: Record | None, sent: Money | None) -> str | None:
     """Return how a record that was created differs from what was sent, or that its status says that it failed."""
     if record is None:
         return None
     status = record.located.status
-    is_failed = status is not None and status.casefold() in service.failed
-    differences = [*([f"its status is {status}"] if is_failed else []), *list_differences(record.located, sent)]
+    failed = [f"its status is {status}"] if service.is_failed(status) else []
+    differences = [*failed, *list_differences(record.located, sent)]
     return " and ".join(differences) or None
 
 
@@ -197,14 +198,14 @@ def _failure(service: Service, result: WriteResult) -> EscrowctlError:
         return failure
     failure.facts = {"body": result.record.document, **failure.facts}
     pointer = _find_pointer(service, entry, result.record)
-    if service.profile is not None and (pointer is not None or NO_ID in judged.detail):
+    if pointer is not None or (service.profile is not None and NO_ID in judged.detail):
         named = (
             f"if the field {pointer} is the id"
             if pointer is not None
             else "if you know which field of the reply is the id"
         )
         failure.hints = (
-            command(f"config set reply.id {shlex.quote(pointer or '/FIELD')}", named),
+            *advise_setting(service, "reply.id", shlex.quote(pointer or "/FIELD"), named),
             command(f"journal resolve {entry.name}", f"then resolve {entry.name}"),
         )
     return failure

@@ -3,13 +3,14 @@
 from collections.abc import Callable
 
 from escrowctl.client.reader import Reader
+from escrowctl.config.advice import advise_setting
 from escrowctl.config.service import Service
 from escrowctl.contract.operations import CREATE_TRANSACTION, GET_TRANSACTION
 from escrowctl.contract.record import Located, describe, describe_money, is_another
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, command, not_sent
 from escrowctl.journal.accounts import account_of
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import Selection, State
+from escrowctl.journal.model import Entry, Selection, State
 from escrowctl.writes.create import list_differences
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.requests import RecordOptions, WriteRequest
@@ -19,10 +20,12 @@ Confirm = Callable[[str, Located | None], bool]
 passed); raises EscrowctlError where it is not confirmed."""
 
 _PAGE = 10
+_UNREADABLE = (ErrorCode.UNREADABLE_REPLY, ErrorCode.READ_FAILED, ErrorCode.FORBIDDEN)
+"""A key may be allowed to write and not to read."""
 _WITHOUT_CHECK = Hint("repeat the command with --allow-unreadable", "to send it without reading the escrow first")
 
 
-def inspect(reader: Reader, resource_id: str, *, allow_unreadable: bool, verb: str) -> Located | None:
+def inspect(reader: Reader, service: Service, resource_id: str, *, allow_unreadable: bool, verb: str) -> Located | None:
     """Return what the service says of a transaction now; with `allow_unreadable` None where it cannot be read.
 
     Raises EscrowctlError, as a reading does, with the effect that the write was not sent; `verb` names it.
@@ -32,14 +35,14 @@ def inspect(reader: Reader, resource_id: str, *, allow_unreadable: bool, verb: s
         if not isinstance(record.value, dict):
             raise not_sent(ErrorCode.UNREADABLE_REPLY, "get transaction: the reply is JSON, but not a record.")
     except EscrowctlError as error:
-        is_unreadable = error.code in (ErrorCode.UNREADABLE_REPLY, ErrorCode.READ_FAILED)
+        is_unreadable = error.code in _UNREADABLE
         if is_unreadable and allow_unreadable:
             return None
         hint = _WITHOUT_CHECK if is_unreadable else error.hints
         raise not_sent(
             error.code, error.message, hint=hint, effect=f"The {verb} was not sent.", facts=error.facts
         ) from error
-    _require_same(resource_id, record.located)
+    _require_same(service, resource_id, record.located)
     return record.located
 
 
@@ -51,7 +54,7 @@ def inspect_for(
     Unless it `may_be_done`, a record that shows the write as done raises `ErrorCode.ALREADY_DONE`.
     """
     resource_id, operation = request.resource_id or "", request.operation
-    found = inspect(reader, resource_id, allow_unreadable=options.allow_unreadable, verb=operation.verb)
+    found = inspect(reader, service, resource_id, allow_unreadable=options.allow_unreadable, verb=operation.verb)
     require_expected(resource_id, found, options)
     is_done = found is not None and kind_of(operation.name).is_proven_by(found.status, service)
     if found is not None and is_done and not may_be_done:
@@ -97,6 +100,36 @@ def require_unchanged(resource_id: str, before: Located | None, now: Located | N
         )
 
 
+def require_resendable(service: Service, entry: Entry, found: Located) -> None:
+    """Refuse (`EXPECTATION_FAILED`) to send a write again whose escrow has another amount than when it was sent.
+
+    So too where it may be in progress, at a service that would do it twice.
+    """
+    money, now = entry.intent.money, describe_money(found)
+    if money is not None and (found.amount, found.currency) != (money.amount, money.currency):
+        raise not_sent(
+            ErrorCode.EXPECTATION_FAILED,
+            f"{entry.name} was sent for {money}, but {entry.intent.resource_id} now has {now or 'an unknown amount'}.",
+            facts={"expected": str(money), "found": now},
+        )
+    if service.is_pending(found.status) and not service.deduplicates:
+        raise not_sent(
+            ErrorCode.EXPECTATION_FAILED,
+            f"{say_pending(entry, found)}.",
+            hint=(
+                command(f"journal resolve {entry.name}", "to check again later"),
+                Hint("repeat the command with --allow-unreadable", f"if {found.status} does not mean that"),
+            ),
+            facts=entry.facts,
+        )
+
+
+def say_pending(entry: Entry, found: Located) -> str:
+    """Return what a status says that may mean a write is in progress."""
+    verb, resource_id = entry.intent.verb, entry.intent.resource_id
+    return f"the service reports {resource_id} as {found.status}: the {verb} may be in progress"
+
+
 def require_expected(resource_id: str, found: Located | None, options: RecordOptions) -> None:
     """Raise `ErrorCode.EXPECTATION_FAILED` where a record has not the expected amount and currency."""
     amount, currency = (found.amount, found.currency) if found else (None, None)
@@ -106,13 +139,13 @@ def require_expected(resource_id: str, found: Located | None, options: RecordOpt
         raise _unexpected(resource_id, "currency", currency, options.expected_currency)
 
 
-def _require_same(resource_id: str, located: Located) -> None:
+def _require_same(service: Service, resource_id: str, located: Located) -> None:
     """Raise `ErrorCode.EXPECTATION_FAILED` where the record says that it is another one."""
     if is_another(resource_id, located):
         raise not_sent(
             ErrorCode.EXPECTATION_FAILED,
             f"the service answered for {resource_id} with the id {located.id}, which may be another escrow.",
-            hint=command("config set reply.id /FIELD", "if another field contains the id"),
+            hint=advise_setting(service, "reply.id", "/FIELD", "if another field contains the id"),
             facts={"expected": resource_id, "found": located.id},
         )
 

@@ -52,7 +52,7 @@ class Pipeline:
             if kind.needs_id and result.sent.state is State.UNKNOWN and not result.replayed:
                 result = read_accepted(result, self._service, self._reader, self._writer.journal, self._signals)
         if request.operation.makes_record:
-            return conclude_create(result, self._service, self._writer.journal)
+            return conclude_create(result, self._service)
         return self._require_done(result)
 
     def run_on_record(

@@ -4,12 +4,14 @@ Only the profile knows which statuses prove a release (contract/INTERFACE.md sec
 of an update is not documented: it may release the escrow, which only a reading shows.
 """
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from escrowctl.client.http import Answer
 from escrowctl.client.polling import Pace
 from escrowctl.client.problem import describe_refusal
 from escrowctl.client.reader import Reader
+from escrowctl.config.advice import advise_pending
 from escrowctl.config.service import Service
 from escrowctl.contract.operations import GET_TRANSACTION
 from escrowctl.contract.record import Located, Record, describe, is_another
@@ -20,7 +22,7 @@ from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
 from escrowctl.writes.inspection import require_expected
 from escrowctl.writes.kinds import kind_of
-from escrowctl.writes.requests import RecordOptions, WriteRequest, set_pending
+from escrowctl.writes.requests import RecordOptions, WriteRequest
 from escrowctl.writes.result import WriteResult, not_recorded, write_failure
 
 
@@ -64,14 +66,18 @@ class ReadBack:
     def skip(self, error: EscrowctlError) -> WriteResult:
         """Return that it was done before; raises `error` where a reading says otherwise, or nothing.
 
-        Where no status is known that proves it, all that is known is that it was accepted before. Raises
-        `ErrorCode.EXPECTATION_FAILED` where the record has another amount or currency.
+        Where it is in progress, or no status is known that proves it, all that is known is that it was accepted before.
+        Raises `ErrorCode.EXPECTATION_FAILED` where the record has another amount or currency, and `WAIT_EXPIRED`.
         """
         after, _ = self._read()
         verified = self._verified(after)
         if after is not None:
             require_expected(self.resource_id, after.located, self._options)
-        if after is None or verified is False:
+        is_pending = after is not None and self._service.is_pending(after.located.status)
+        if is_pending and self._options.wait is not None:
+            after = self._wait(after, f"the {self._verb} of {self.resource_id} was accepted earlier", error.facts)
+            verified = self._verified(after)
+        if after is None or (verified is False and not is_pending):
             raise error
         return WriteResult(None, before=after.located, after=after, verified=verified)
 
@@ -91,7 +97,8 @@ class ReadBack:
         if result.replayed:
             require_expected(self.resource_id, _located(after), self._options)
         if result.sent.state is State.DONE and self._options.wait is not None:
-            after = self._wait(after, result)
+            accepted = f"the service accepted the {self._verb} of {self.resource_id}"
+            after = self._wait(after, f"{accepted} ({result.sent.settlement.http_status})", result.sent.facts)
         result = result._replace(after=after, verified=self._verified(after))
         if result.verified is True and not result.sent.settlement.verified:
             result = result._replace(entry=self._settle_as_read(result))
@@ -113,7 +120,7 @@ class ReadBack:
         hints = [command(f"journal resolve {entry.name}", "to check the escrow again")]
         if status is not None and result.status_before not in (None, status):
             # Which status proves it is never suggested: a wrong one would report what did not happen.
-            hints.append(command(set_pending(status), f"if {status} means that the {self._verb} is in progress"))
+            hints += advise_pending(self._service, status, self._verb)
         return EscrowctlError(
             self._kind.unconfirmed,
             f"the service accepted the {self._verb} of {self.resource_id} ({entry.settlement.http_status}), but "
@@ -166,14 +173,17 @@ class ReadBack:
             settlement = entry.settlement._replace(outcome=Outcome.DONE, detail=detail)
             raise _not_settled(entry, settlement, error) from error
 
-    def _wait(self, after: Record | None, result: WriteResult) -> Record | None:
-        """Read until the status proves it; a reading that fails is one that has not shown it yet.
+    def _wait(self, after: Record | None, accepted: str, facts: Mapping[str, object]) -> Record | None:
+        """Read until the status proves it, or that it failed; a reading that fails is one that has not shown it yet.
 
-        Raises `ErrorCode.WAIT_EXPIRED`: the write itself was accepted.
+        Raises `ErrorCode.WAIT_EXPIRED`: the write itself was `accepted`, as that clause says.
         """
         seconds = self._options.wait or 0.0
         pace = Pace(self._runtime, self._signals, seconds)
         while self._verified(after) is not True:
+            status = after.located.status if after else None
+            if self._service.is_failed(status):
+                return after
             try:
                 is_over = not pace.wait()
             except Stopped as stopped:
@@ -183,15 +193,14 @@ class ReadBack:
             if is_over:
                 raise EscrowctlError(
                     ErrorCode.WAIT_EXPIRED,
-                    f"the service accepted the {self._verb} of {self.resource_id} "
-                    f"({result.sent.settlement.http_status}), but after {seconds:g} s it is not confirmed: "
-                    f"its status is {(after and after.located.status) or 'unknown'}. Do not {self._verb} it again.",
+                    f"{accepted}, but after {seconds:g} s it is not confirmed: its status is {status or 'unknown'}. "
+                    f"Do not {self._verb} it again.",
                     hint=(
                         command(f"tx get {self.resource_id}", "to check it"),
                         command(f"tx wait {self.resource_id} --for {self._done}", "to keep waiting"),
                     ),
                     outcome=Outcome.DONE,
-                    facts=result.sent.facts,
+                    facts=facts,
                 )
             after, _ = self._read()
         return after

@@ -18,9 +18,9 @@ from escrowctl.contract.record import Located, Record, describe, describe_money,
 from escrowctl.errors import NOTHING_RECORDED, ErrorCode, EscrowctlError, Hint, Outcome, bad_value, not_sent
 from escrowctl.journal.accounts import account_of
 from escrowctl.journal.model import DECIDED_APPLIED, Entry, OperatorDecision, Selection, Settlement, State
-from escrowctl.writes.candidates import Candidates, carries, compare, say, was_there_before
+from escrowctl.writes.candidates import Candidates, carries, compare, may_be_older, say, was_there_before
 from escrowctl.writes.create import describe_differences, find_creator, find_done, list_differences, settle_by_reply
-from escrowctl.writes.inspection import inspect
+from escrowctl.writes.inspection import inspect, require_resendable, say_pending
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.requests import WriteRequest, request_again
 from escrowctl.writes.result import WriteResult
@@ -165,7 +165,7 @@ class Resolver:
             return Finding(entry, f"the service does not show whether {resource_id} was {done}.")
         if not kind.is_proven_by(located.status, self._service):
             if resend:
-                _require_money(entry, resource_id, located)
+                require_resendable(self._service, entry, located)
             why = (
                 f"the {entry.intent.verb} may still be in progress"
                 if kind.proving_statuses(self._service)
@@ -182,7 +182,7 @@ class Resolver:
         """Read a transaction and report it; None where it cannot be read, or is another one."""
         self._announce()
         if resend:
-            located = inspect(self._reader, resource_id, allow_unreadable=False, verb=entry.intent.verb)
+            located = inspect(self._reader, self._service, resource_id, allow_unreadable=False, verb=entry.intent.verb)
             self._report(f"{resource_id}: {describe(located)}")
             return located
         try:
@@ -228,9 +228,10 @@ class Resolver:
         found = self._compare(entry, items)
         fitting = found.matching
         for item in fitting[:_MAX_FOUND]:
-            self._report(f"{item.located.id}: {say(item)}")
+            self._report(f"{item.located.id}: {say(entry, item)}")
         for item in found.earlier[:_MAX_FOUND]:
-            self._report(f"{item.located.id}: {say(item)}, before {entry.name} was sent: not its result")
+            when = f"created {item.located.created}, before {entry.name} was sent: not its result"
+            self._report(f"{item.located.id}: {describe(item.located)}, {when}")
         if not fitting:
             why = "but it may be incomplete"
             if found.unread:
@@ -239,7 +240,7 @@ class Resolver:
         names = ", ".join(str(item.located.id) for item in fitting[:_MAX_FOUND])
         more = f" and {len(fitting) - _MAX_FOUND} more" if len(fitting) > _MAX_FOUND else ""
         verb = "matches" if len(fitting) == 1 else "match"
-        likely = fitting[0].located.id if len(fitting) == 1 else None
+        likely = fitting[0].located.id if len(fitting) == 1 and not may_be_older(entry, fitting[0]) else None
         return Finding(entry, f"{names}{more} {verb} the request, but an equal {found.what} proves nothing.", likely)
 
     def _made_by(self, entry: Entry, items: Sequence[Record]) -> Record | None:
@@ -290,8 +291,9 @@ class Resolver:
             resource_id = intent.resource_id or ""
             located = self._require_readable(resource_id)
             self._report(f"{resource_id}: {describe(located)}")
-            is_proven = kind.is_proven_by(located.status, self._service)
-            return f"the service reports {resource_id} as {located.status}." if is_proven else None, []
+            if kind.is_proven_by(located.status, self._service):
+                return f"the service reports {resource_id} as {located.status}.", []
+            return None, [say_pending(entry, located)] * self._service.is_pending(located.status)
         if (made := entry.settlement.result_id) is not None and intent.operation == CREATE_TRANSACTION.name:
             return f"{made} exists ({describe(self._require_readable(made))}).", []
         if (listing := kind.listing) is None:
@@ -350,18 +352,6 @@ class Resolver:
         )
         self._report(f"read {resource_id}: {describe(found)}{as_sent}")
         return is_proven and self._find_same(entry) is None
-
-
-def _require_money(entry: Entry, resource_id: str, located: Located) -> None:
-    """Refuse (`EXPECTATION_FAILED`) to send a write again whose escrow has another amount than when it was sent."""
-    money = entry.intent.money
-    found = describe_money(located)
-    if money is not None and (located.amount, located.currency) != (money.amount, money.currency):
-        raise not_sent(
-            ErrorCode.EXPECTATION_FAILED,
-            f"{entry.name} was sent for {money}, but {resource_id} now has {found or 'an unknown amount'}.",
-            facts={"expected": str(money), "found": found},
-        )
 
 
 def _unreadable(what: str, error: EscrowctlError) -> EscrowctlError:

@@ -13,6 +13,7 @@ from escrowctl.client.problem import (
     reply_facts,
 )
 from escrowctl.client.retry import after_attempts
+from escrowctl.config.advice import advise_setting
 from escrowctl.config.service import Service
 from escrowctl.contract.operations import BY_NAME
 from escrowctl.contract.record import Located, Record
@@ -32,8 +33,7 @@ class WriteResult(NamedTuple):
     could not be read after. `verified`: it was read back as done (True), as another status (False), or it
     is not known (None).
 
-    `failure`: it is done, but differs from what was sent; raised once the record is shown. `earlier` created
-    something under the same id before.
+    `failure`: it is done, but differs from what was sent; raised once the record is shown.
     """
 
     entry: Entry | None
@@ -46,7 +46,6 @@ class WriteResult(NamedTuple):
     why_unread: str | None = None
     verified: bool | None = None
     failure: EscrowctlError | None = None
-    earlier: Entry | None = None
 
     @property
     def sent(self) -> Entry:
@@ -86,7 +85,7 @@ def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
                 result.code or REFUSAL_CODES.get(status, ErrorCode.REFUSED),
                 f"the service refused the {verb}{after}: {settlement.detail}.",
                 effect=NOTHING_SENT_NOW if result.replayed else "",
-                hint=throttled_hints(service)
+                hint=advise_throttled(service)
                 if settlement.may_repeat
                 else refusal_hint(service, status, result.answer),
                 outcome=Outcome.REFUSED,
@@ -132,15 +131,10 @@ def not_recorded(entry: Entry, settlement: Settlement, error: EscrowctlError) ->
     )
 
 
-def throttled_hints(service: Service) -> tuple[Hint, ...]:
+def advise_throttled(service: Service) -> tuple[Hint, ...]:
     """Return how a write that was throttled is sent again."""
-    goal, unprocessed = "to let escrowctl retry such a write", "if a 429 or 425 always means that nothing was done"
-    if service.profile is None:
-        return (
-            command("auth login", f"{goal}, first create a profile", bare=True),
-            command("config set retry_throttled true", f"then, {unprocessed}", bare=True),
-        )
-    return (command("config set retry_throttled true", f"{goal}, {unprocessed}"),)
+    goal = "to let escrowctl retry such a write, if a 429 or 425 always means that nothing was done"
+    return advise_setting(service, "retry_throttled", "true", goal)
 
 
 def _address_hint(service: Service, settlement: Settlement, answer: Answer | None) -> tuple[Hint, ...]:

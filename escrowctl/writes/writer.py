@@ -10,7 +10,7 @@ A process that dies between the first and the last leaves an entry that reads as
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 
 from escrowctl.client.connection import Connection
@@ -27,6 +27,7 @@ from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import NO_CAPS, Caps, Entry, Intent, OperatorDecision, Settlement, State
 from escrowctl.runtime import Runtime, timestamp
 from escrowctl.signals import Signals
+from escrowctl.writes.create import compare_ids
 from escrowctl.writes.intents import make_intent, operator_name, require_writable
 from escrowctl.writes.requests import WriteRequest
 from escrowctl.writes.result import WriteResult, not_recorded
@@ -223,7 +224,15 @@ class Writer:
         except Exception as error:  # noqa: BLE001 - its bytes have left
             self._report_defect(error)
             judged = unprocessed(exchange, error)
-        return WriteResult(self._record_outcome(entry, judged.settlement), judged.record, judged.code, answer=answer)
+        settlement = self._compare_ids(entry, judged.settlement)
+        return WriteResult(self._record_outcome(entry, settlement), judged.record, judged.code, answer=answer)
+
+    def _compare_ids(self, entry: Entry, settlement: Settlement) -> Settlement:
+        """Return an outcome with what it means where another create got the same id, as far as that can be read."""
+        if settlement.result_id is not None:
+            with suppress(EscrowctlError):
+                return compare_ids(entry, settlement, self.journal.find_created([settlement.result_id]))
+        return settlement
 
     def _record_outcome(self, entry: Entry, settlement: Settlement) -> Entry:
         try:

@@ -8,7 +8,7 @@ import pytest
 from conftest import KEY, Run, Serve, ServiceAndRun
 from wire_server import Behave, WireServer
 
-from cli.replies import entry_of, held
+from cli.replies import entry_of, holding
 
 Journal = Callable[..., list[tuple[str, str]]]
 Profile = Callable[..., WireServer]
@@ -45,7 +45,7 @@ def profile(serve: Serve, write_config: Callable[[str], Path], home: Path) -> Pr
     """Write a profile `a` with these lines for a server that behaves like this, and make it the default."""
 
     def write(*lines: str, behave: Behave | None = None) -> WireServer:
-        server = serve(behave or held)
+        server = serve(behave or holding())
         text = "\n".join(lines)
         write_config(
             f'default_profile = "a"\n[profiles.a]\nbase_url = "{server.base_url}"\napi_key_file = "a.key"\n{text}\n'

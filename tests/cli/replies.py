@@ -4,6 +4,7 @@ import os
 import re
 import socket
 import struct
+from itertools import count
 from typing import Any
 
 from wire_server import Behave, Seen, answering, by_method, http_reply
@@ -20,11 +21,19 @@ def json_reply(body: bytes, status: str = "200 OK", *headers: str) -> Behave:
     return answering(http_reply(status, body, *headers))
 
 
-def held(seen: Seen, connection: socket.socket) -> None:
-    """Answer with the record as held; a create with the amount and currency that it sent."""
-    body = re.search(rb'"amount":.*"currency":"[A-Z]+"', seen.body) if seen.method == "POST" else None
-    record = HELD.replace(b'"amount":100,"currency":"USD"', body[0]) if body else HELD
-    connection.sendall(http_reply("200 OK", record))
+def holding() -> Behave:
+    """Return a behaviour that answers with the record as held; each create gets its own id, amount and currency."""
+    numbers = count(1)
+
+    def behave(seen: Seen, connection: socket.socket) -> None:
+        record = HELD
+        if seen.method == "POST":
+            record = record.replace(b"tx_1", b"tx_%d" % next(numbers))
+            if sent := re.search(rb'"amount":.*"currency":"[A-Z]+"', seen.body):
+                record = record.replace(b'"amount":100,"currency":"USD"', sent[0])
+        connection.sendall(http_reply("200 OK", record))
+
+    return behave
 
 
 def bytes_then_close(data: bytes) -> Behave:

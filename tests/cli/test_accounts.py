@@ -105,6 +105,17 @@ def test_unknown_create_of_another_key_refuses_an_identical_one(service_and_run_
     assert (line(US, *CREATE).code, len(server.writes)) == (12, 1)
 
 
+def test_unknown_create_stays_unknown_where_the_api_key_has_changed(service_and_run_with_key: Any) -> None:
+    server, line = service_and_run_with_key(in_turn(hang_up, json_reply(HELD)))
+    keyed = (*CREATE, "--idempotency-key", "order-7", "--json")
+    assert line(EU, *keyed).code == 12
+
+    error = line(US, *keyed).error
+
+    assert (error["code"], error["outcome"], error["exit_code"]) == ("earlier_unknown", "unknown", 12)
+    assert (error["hint"].endswith(" escrowctl journal resolve j1"), len(server.writes)) == (True, 1)
+
+
 def test_unknown_is_not_resolved_with_another_key(service_and_run_with_key: Any) -> None:
     server, line = service_and_run_with_key(writes_meet(hang_up, reads=json_reply(HELD)))
     assert line(EU, *RELEASE).code == 12

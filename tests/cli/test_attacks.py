@@ -12,6 +12,7 @@ from wire_server import Behave, Seen, WireServer, by_method, hang_up, http_reply
 
 from cli.conftest import Journal
 from cli.replies import CREATE, HELD, RELEASE, RELEASED, in_turn, json_reply, writes_meet
+from cli.test_waiting import Clock
 
 
 def record(resource_id: str, **fields: Any) -> bytes:
@@ -308,6 +309,37 @@ def test_accepted_is_not_called_released(service_and_run: ServiceAndRun) -> None
     assert again.code == 7
     assert again.error["message"].startswith("the service already accepted the release of tx_1 ")
     assert "the journal has it as accepted, not as confirmed." in again.error["message"]
+
+
+def test_release_without_the_right_to_read_is_sent_on_request(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(writes_meet(json_reply(b""), reads=json_reply(b"", "403 Forbidden")))
+
+    refused = run(*RELEASE, "--json")
+    unread = len(server.writes)
+
+    assert (refused.code, unread, "--allow-unreadable" in refused.error["hint"]) == (5, 0, True)
+    assert (run(*RELEASE, "--allow-unreadable").code, len(server.writes)) == (0, 1)
+
+
+def test_skip_released_succeeds_while_the_release_is_in_progress(
+    profiles: Callable[..., tuple[WireServer, Run]],
+) -> None:
+    processing = json_reply(HELD.replace(b"held", b"processing"))
+    reads = in_turn(json_reply(HELD), *[processing] * 4, json_reply(RELEASED))
+    server, run = profiles(
+        writes_meet(json_reply(b""), reads=reads), a='base_url = "BASE"\nstatus.released = ["released"]'
+    )
+    around = {"ESCROWCTL_PROFILE": "a", "ESCROWCTL_BASE_URL": server.base_url}
+    run(*RELEASE, environ=around)
+
+    again = run(*RELEASE, "--skip-released", "--json", environ=around)
+    late = run(*RELEASE, "--skip-released", "--wait", "--deadline", "1s", environ=around, **Clock().injected)
+    waited = run(*RELEASE, "--skip-released", "--wait", "--json", environ=around, **Clock().injected)
+
+    assert (again.code, again.json["verified"], '"already_released"' in again.err) == (0, False, True)
+    assert (late.code, "was accepted earlier" in late.err) == (13, True)
+    assert (waited.code, waited.json["verified"], len(server.writes)) == (0, True, 1)
+    assert run("journal", "list", "--state", "unconfirmed", "--json", environ=around).json == []
 
 
 def test_skip_released_refuses_while_the_record_is_not_released(

@@ -13,7 +13,7 @@ from conftest import Run
 from wire_server import Behave, Seen, hang_up, http_reply
 
 from cli.conftest import Profile
-from cli.replies import HELD, held, in_turn, json_reply
+from cli.replies import HELD, holding, in_turn, json_reply
 
 DAY = datetime(2026, 11, 21, 12, tzinfo=UTC)
 EVE = datetime(2026, 11, 20, 23, 59, 59, tzinfo=UTC)
@@ -135,7 +135,7 @@ def test_resent_write_counts_as_often_as_it_was_sent(profile: Profile, run: Run)
 
 
 def test_write_resent_with_the_clock_set_back_counts(profile: Profile, run: Run) -> None:
-    profile('caps.USD = "100"', behave=in_turn(hang_up, held))
+    profile('caps.USD = "100"', behave=in_turn(hang_up, holding()))
     resend = ("journal", "resolve", "j1", "--resend", "--yes", "--allow-unreadable", "--reason", "desk")
 
     codes = [run(*create("50"), now=lambda: DAY).code, run(*resend, now=lambda: EVE).code]
@@ -161,13 +161,13 @@ def test_write_that_moves_no_money_is_not_capped(profile: Profile, run: Run) -> 
 
 @pytest.mark.parametrize(
     ("behave", "code", "then"),
-    [(hang_up, 12, 5), (json_reply(b"", "400 No"), 8, 0), (held, 0, 5)],
+    [(hang_up, 12, 5), (json_reply(b"", "400 No"), 8, 0), (holding(), 0, 5)],
     ids=["unknown", "refused", "done"],
 )
 def test_unknown_writes_count_and_refused_writes_do_not(
     profile: Profile, run: Run, behave: Behave, code: int, then: int
 ) -> None:
-    profile('caps.USD = "100"', behave=in_turn(behave, held))
+    profile('caps.USD = "100"', behave=in_turn(behave, holding()))
 
     assert [run(*create("100")).code, run(*create("99")).code] == [code, then]
 

@@ -9,7 +9,7 @@ from conftest import KEY, Result, Run, ServiceAndRun
 from wire_server import Behave, Seen, hang_up, http_reply
 
 from cli.conftest import Journal, Profile
-from cli.replies import CREATE, json_reply
+from cli.replies import CREATE, in_turn, json_reply, writes_meet
 from escrowctl.writes.outcome import judge_stored
 
 UNNAMED = b'{"escrowNo":"A-10977","escrowState":"AWAITING_DEPOSIT","value":{"amt":100.00,"ccy":"USD"}}'
@@ -52,7 +52,8 @@ def test_unknown_create_has_the_reply_in_its_json_error(profile: Profile, run: R
 
 
 def test_unknown_create_is_settled_once_the_profile_names_the_id(profile: Profile, run: Run) -> None:
-    server = profile(behave=json_reply(UNNAMED))
+    reads = json_reply(b'{"escrowNo":"A-10977","amount":100,"currency":"USD"}')
+    server = profile(behave=writes_meet(json_reply(UNNAMED), reads=reads))
     first = run(*KEYED)
 
     saved = run("config", "set", "reply.id", "/escrowNo")
@@ -60,10 +61,31 @@ def test_unknown_create_is_settled_once_the_profile_names_the_id(profile: Profil
     replayed = run(*KEYED, "-q")
 
     assert [first.code, saved.code, settled.code, replayed.code] == [12, 0, 0, 0]
-    assert settled.out == "j1   create   100 USD   A-10977   done, id found in the stored reply\n"
+    assert settled.out == "j1   create   100 USD   A-10977   done, 200; the service then reported A-10977\n"
     assert replayed.out == "A-10977\n"
-    # The stored reply was judged: nothing was read, and nothing was sent again.
-    assert [seen.method for seen in server.seen] == ["POST"]
+    # The stored reply was judged, and what it names was read; nothing was sent again.
+    assert [seen.method for seen in server.seen] == ["POST", "GET"]
+
+
+def test_field_that_is_no_id_settles_nothing(profile: Profile, run: Run, journal: Journal) -> None:
+    reply = b'{"trace":"req-991","result":{"escrow_no":"esc_621","state":"held","value":100}}'
+    not_found = json_reply(b"", "404 Not Found")
+    profile(
+        behave=writes_meet(json_reply(reply, "201 Created"), reads=in_turn(not_found, not_found, json_reply(reply)))
+    )
+    assert run(*CREATE).code == 12
+
+    run("config", "set", "reply.id", "/result/value")
+    wrong = run("journal", "resolve", "j1")
+    unread = journal()
+    run("config", "set", "reply.id", "/result/escrow_no")
+
+    assert (wrong.code, unread) == (12, [("create_transaction", "unknown")])
+    assert run("journal", "resolve", "j1", "-q").code == 0
+    assert (run("journal", "show", "j1", "--json").json["id"], journal()) == (
+        "esc_621",
+        [("create_transaction", "done")],
+    )
 
 
 @pytest.mark.parametrize("pointer", ["/ref", "/data/ref"])
@@ -115,10 +137,17 @@ def test_hint_of_an_error_names_no_field(body: bytes, profile: Profile, run: Run
     assert hints(run(*CREATE, "--json")) == ["resolve j1 before you repeat the create: escrowctl journal resolve j1"]
 
 
-def test_hint_without_a_profile_names_no_setting(service_and_run: ServiceAndRun) -> None:
+def test_hint_without_a_profile_leads_to_one_first(service_and_run: ServiceAndRun) -> None:
     _server, run = service_and_run(json_reply(UNNAMED))
 
-    assert hints(run(*CREATE, "--json")) == ["resolve j1 before you repeat the create: escrowctl journal resolve j1"]
+    found = [" ".join(hint.split()) for hint in hints(run(*CREATE, "--json"))]
+
+    assert found == [
+        "if the field /escrowNo is the id, first create a profile: escrowctl auth login",
+        "then: escrowctl config set reply.id /escrowNo",
+        "and use it: set ESCROWCTL_PROFILE to its name, instead of ESCROWCTL_BASE_URL",
+        "then resolve j1: escrowctl journal resolve j1",
+    ]
 
 
 def test_echoed_field_is_not_an_error(run: Run) -> None:
@@ -132,9 +161,7 @@ def test_code_field_is_data_when_the_profile_finds_the_id(profile: Profile, run:
     first = run(*CREATE)
 
     run("config", "set", "reply.id", "/id")
-    codes = [run("journal", "resolve", "j1").code, run(*CREATE).code]
-
-    assert (first.code, codes) == (12, [0, 0])
+    assert (first.code, run("journal", "resolve", "j1").code) == (12, 0)
     assert 'the reply looks like an error (field "code").' in first.err
 
 

@@ -151,7 +151,8 @@ def test_create_as_sent_in_another_spelling_is_done(record: bytes, service_and_r
 
 
 def test_failed_statuses_of_the_profile_replace_the_built_in_ones(profile: Profile, run: Run) -> None:
-    replies = [json_reply(b'{"id":"tx_1","status":"%s"}' % status) for status in (b"void", b"declined")]
+    ids = {b"tx_1": b"void", b"tx_2": b"declined"}
+    replies = [json_reply(b'{"id":"%s","status":"%s"}' % one) for one in ids.items()]
     profile('status.failed = ["VOID"]', behave=in_turn(*replies))
 
     assert [run(*CREATE).code, run(*CREATE).code] == [16, 0]

@@ -87,7 +87,8 @@ def test_release_whose_record_does_not_show_it_ends_with_16(
 
     assert (result.code, result.out, result.error["code"], result.error["outcome"]) == (16, "", "not_released", "done")
     assert (result.error["status_before"], result.error["status_after"]) == ("held", status)
-    assert ("config set status.pending" in result.error["hint"]) == (status != "held")
+    # A status that means failure is none that means progress.
+    assert ("config set status.pending" in result.error["hint"]) == (status == "settled_elsewhere")
     assert "status.released" not in result.error["hint"]
     assert (again.code, again.error["code"], len(server.writes)) == (7, "already_done", 1)
     assert journal() == [("release_transaction", "unconfirmed")]
@@ -233,13 +234,19 @@ def test_create_found_by_its_key_but_failed_ends_with_16(profile: Profile, run: 
     assert "the service created tx_7, but its status is failed. Do not repeat the create." in result.error["message"]
 
 
-def test_second_create_with_the_id_of_the_first_warns(service_and_run: ServiceAndRun) -> None:
-    _, run = service_and_run(json_reply(HELD))
+def test_second_create_with_the_id_of_the_first_ends_with_16(service_and_run: ServiceAndRun, journal: Journal) -> None:
+    server, run = service_and_run(json_reply(HELD))
+    keyed = (*CREATE, "--idempotency-key", "order-2")
 
-    first, second = run(*CREATE), run(*CREATE)
+    codes = [run(*CREATE, "--idempotency-key", "order-1").code, run(*keyed).code]
+    again = run(*keyed, "--json")
 
-    assert (first.code, second.code, first.err) == (0, 0, "")
-    assert "warning: the service replied with tx_1, the id of j1: " in second.err
+    assert (codes, len(server.writes)) == ([0, 16], 2)
+    assert (again.code, again.json["id"], again.error["code"]) == (16, "tx_1", "check_failed")
+    assert "the service created tx_1, but j1 has the same id. Do not repeat the create." in again.error["message"]
+    assert journal() == [("create_transaction", "done"), ("create_transaction", "unconfirmed")]
+    # The first is what it was.
+    assert run(*CREATE, "--idempotency-key", "order-1").code == 0
 
 
 def test_decision_does_not_overturn_what_another_process_verified_meanwhile(profile: Profile, run: Run) -> None:

@@ -18,7 +18,7 @@ import pytest
 from conftest import KEY, Result, Run, Serve
 from wire_server import Seen, WireServer
 
-from cli.replies import CREATE, RELEASE, held, writes_meet
+from cli.replies import CREATE, RELEASE, holding, writes_meet
 from escrowctl.journal.chain import Link, canonical
 from escrowctl.journal.sqlite.storage import SqliteStorage
 
@@ -40,11 +40,13 @@ def two_paths(run: Run, serve: Serve, home: Path, tmp_path: Path) -> Any:
             around = {**os.environ, **environ, "ESCROWCTL_HOME": str(other)}
             return subprocess.run([sys.executable, "-m", "escrowctl", *words], env=around, check=False).returncode
 
+        holds = holding()
+
         def write(seen: Seen, connection: Any) -> None:
             if len(server.writes) == at_write:
                 link(home / "state", other / "state")
                 meanwhile(by_other_path)
-            held(seen, connection)
+            holds(seen, connection)
 
         server = serve(writes_meet(write))
         environ = {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": KEY}

@@ -10,7 +10,7 @@ from conftest import KEY, Run, Serve, ServiceAndRun
 from wire_server import Behave, Seen, WireServer, by_method, hang_up, http_reply, say_nothing
 
 from cli.conftest import Journal
-from cli.replies import CREATE, HELD, RELEASE, RELEASED, held, in_turn, json_reply, writes_meet
+from cli.replies import CREATE, HELD, RELEASE, RELEASED, holding, in_turn, json_reply, writes_meet
 
 ABOUT_IT = (*CREATE, "--reason", "order 8841")
 
@@ -40,7 +40,7 @@ def test_an_equal_amount_in_another_spelling_is_the_same_create(amount: str, ser
 
 
 def test_another_amount_currency_or_reference_is_another_create(service_and_run: ServiceAndRun) -> None:
-    server, run = service_and_run(in_turn(hang_up, held))
+    server, run = service_and_run(in_turn(hang_up, holding()))
 
     run(*CREATE, "--reference", "one")
     others = [
@@ -63,7 +63,7 @@ def test_unknown_create_typed_again_with_or_without_its_reference_is_refused(
     first: tuple[str, ...], second: tuple[str, ...], service_and_run: ServiceAndRun
 ) -> None:
     """A reference stays on this machine: the service would see the same request."""
-    server, run = service_and_run(in_turn(hang_up, held))
+    server, run = service_and_run(in_turn(hang_up, holding()))
 
     run(*CREATE, *first)
     refused = run(*CREATE, *second, "--json")
@@ -121,7 +121,7 @@ def test_hint_says_what_allow_duplicate_would_do(
 
 
 def test_done_create_may_be_repeated_but_not_its_reference(service_and_run: ServiceAndRun) -> None:
-    server, run = service_and_run(json_reply(HELD))
+    server, run = service_and_run(holding())
 
     codes = [
         run(*CREATE).code,

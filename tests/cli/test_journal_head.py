@@ -11,7 +11,7 @@ from conftest import Result, Run, ServiceAndRun
 from wire_server import WireServer
 
 from cli.older_journals import write_journal
-from cli.replies import CREATE, RELEASE, held, writes_meet
+from cli.replies import CREATE, RELEASE, holding, writes_meet
 from escrowctl import files
 from escrowctl.journal.sqlite.head import HeadFile, SavedHead
 
@@ -27,7 +27,7 @@ def state(home: Path) -> Path:
 @pytest.fixture
 def journal_of_one(service_and_run: ServiceAndRun) -> tuple[WireServer, Run]:
     """A journal of one release, done."""
-    server, run = service_and_run(writes_meet(held))
+    server, run = service_and_run(writes_meet(holding()))
     assert run(*RELEASE).code == 0
     return server, run
 
@@ -153,7 +153,7 @@ def test_older_copy_without_its_head_is_refused(
 
 
 def test_head_exists_before_the_first_record(service_and_run: ServiceAndRun, state: Path, tmp_path: Path) -> None:
-    assert _import_nothing(service_and_run(held)[1], tmp_path).code == 0
+    assert _import_nothing(service_and_run(holding())[1], tmp_path).code == 0
 
     assert (records(state), sequence(state)) == (0, 0)
 
@@ -162,7 +162,7 @@ def test_head_exists_before_the_first_record(service_and_run: ServiceAndRun, sta
 def test_first_write_without_a_head_file_is_not_sent(
     service_and_run: ServiceAndRun, state: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    server, run = service_and_run(held)
+    server, run = service_and_run(holding())
 
     def fail(*_words: object, **_more: object) -> None:
         raise OSError(28, "No space left on device")
@@ -180,7 +180,7 @@ def test_first_write_without_a_head_file_is_not_sent(
 def test_journal_whose_creation_was_killed_is_used_again(
     service_and_run: ServiceAndRun, state: Path, left: str, tmp_path: Path
 ) -> None:
-    server, run = service_and_run(held)
+    server, run = service_and_run(holding())
     if left == "an empty file":
         state.mkdir(parents=True, mode=0o700)
         (state / "journal.db").touch(mode=0o600)
@@ -221,7 +221,7 @@ def test_emptied_journal_is_not_taken_for_a_new_one(
 
 
 def test_migrated_journal_of_an_earlier_format_gets_a_head(service_and_run: ServiceAndRun, state: Path) -> None:
-    server, run = service_and_run(held)
+    server, run = service_and_run(holding())
     write_journal(state / "journal.db", 1)
 
     listed = run("journal", "list")
@@ -235,7 +235,7 @@ def test_migrated_journal_of_an_earlier_format_gets_a_head(service_and_run: Serv
 def test_write_while_a_reader_compares_the_head_is_no_loss(
     service_and_run: ServiceAndRun, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    _, run = service_and_run(writes_meet(held))
+    _, run = service_and_run(writes_meet(holding()))
     assert run(*RELEASE).code == 0
     read, others = HeadFile.read, [OTHER]
 

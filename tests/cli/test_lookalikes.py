@@ -7,7 +7,7 @@ from conftest import Run, ServiceAndRun
 from wire_server import hang_up
 
 from cli.conftest import Journal
-from cli.replies import CREATE, HELD, in_turn, json_reply, writes_meet
+from cli.replies import CREATE, HELD, holding, in_turn, json_reply, writes_meet
 
 UUID = "9b2f8a1c-6d4e-4f0a-8f3e-5b7c9d0e1f2a"
 
@@ -82,7 +82,7 @@ def test_references_that_look_alike_are_one(service_and_run: ServiceAndRun, firs
 
 
 def test_references_that_differ_in_case_are_two(service_and_run: ServiceAndRun, run: Run) -> None:
-    server, there = service_and_run(json_reply(HELD))
+    server, there = service_and_run(holding())
 
     codes = [there(*CREATE, "--reference", text).code for text in ("order-a", "order-A")]
 

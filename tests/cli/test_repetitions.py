@@ -14,7 +14,7 @@ from conftest import NOW, Run
 from wire_server import Seen, http_reply
 
 from cli.conftest import Profile
-from cli.replies import CREATE, HELD, RELEASE, RELEASED, in_turn, json_reply, writes_meet
+from cli.replies import CREATE, HELD, RELEASE, RELEASED, holding, in_turn, json_reply, writes_meet
 from escrowctl.journal.journal import Journal
 
 __all__ = ["rows"]
@@ -86,7 +86,7 @@ def test_older_and_other_creates_are_not_asked_about(live: Run) -> None:
 
 
 def test_identical_create_on_a_test_service_is_noted_at_a_terminal(profile: Profile, run: Run) -> None:
-    profile(behave=json_reply(HELD))
+    profile(behave=holding())
     assert run(*CREATE, now=lambda: NOW).code == 0
 
     result = run(*CREATE, terminal=True, now=lambda: LATER)

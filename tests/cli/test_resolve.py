@@ -19,7 +19,7 @@ from conftest import NOW, Run, ServiceAndRun
 from wire_server import Behave, Seen, WireServer, by_method, hang_up
 
 from cli.conftest import Journal, Profile
-from cli.replies import CREATE, HELD, RELEASE, RELEASED, held, in_turn, json_reply, writes_meet
+from cli.replies import CREATE, HELD, RELEASE, RELEASED, holding, in_turn, json_reply, writes_meet
 from escrowctl.journal.model import DECIDED_APPLIED, Intent
 from escrowctl.journal.opening import open_journal
 
@@ -228,6 +228,21 @@ def test_escrow_that_was_not_certainly_there_before_is_offered(
     looked = run("journal", "resolve", "j1", "--json")
 
     assert (looked.code, "--id tx_7" in looked.error["hint"]) == (12, True)
+
+
+def test_escrow_created_shortly_before_is_shown_as_older_and_not_filled_in(
+    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
+) -> None:
+    older = item("tx_7", created_at="2026-11-21T03:08:30Z")
+    server, run = unknown_write(CREATE, by_path(listed=listing(older), one=json_reply(json.dumps(older).encode())))
+
+    looked = run("journal", "resolve", "j1", "--json")
+    decided = run("journal", "resolve", "j1", "--not-applied", *WHY)
+
+    assert (looked.code, "before j1 was sent (or the clocks differ)" in looked.err) == (12, True)
+    assert "--id ID" in looked.error["hint"]
+    # It may be the result: a service's clock may be some minutes behind.
+    assert (decided.code, journal(), server.writes) == (3, [("create_transaction", "unknown")], [])
 
 
 @pytest.mark.parametrize(
@@ -809,6 +824,33 @@ def test_release_is_resent_only_while_it_is_as_confirmed(
     assert (run(*line, "--allow-unreadable").code, len(server.writes)) == (0, 1)
 
 
+def test_release_that_may_be_in_progress_is_not_sent_again_unasked(
+    unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
+) -> None:
+    reads = in_turn(json_reply(HELD), json_reply(HELD.replace(b"held", b"processing")))
+    server, run = unknown_write(RELEASE, writes_meet(in_turn(hang_up, json_reply(b"")), reads=reads))
+    again = ("journal", "resolve", "j1", "--resend", "--yes", *WHY)
+
+    decided = run("journal", "resolve", "j1", "--not-applied", *WHY, "--json")
+    resent = run(*again, "--json")
+
+    assert (decided.code, decided.error["code"]) == (3, "confirmation_needed")
+    assert (resent.code, resent.error["code"], server.writes) == (3, "expectation_failed", [])
+    assert "the service reports tx_1 as processing: the release may be in progress" in resent.error["message"]
+    assert journal() == [("release_transaction", "unknown")]
+    assert (run(*again, "--allow-unreadable").code, len(server.writes)) == (0, 1)
+
+
+def test_release_in_progress_is_sent_again_where_the_service_deduplicates(profile: Profile, run: Run) -> None:
+    reads = in_turn(json_reply(HELD), json_reply(HELD.replace(b"held", b"processing")))
+    keyed = in_turn(hang_up, hang_up, hang_up, json_reply(b""))
+    server = profile('idempotency = "header"', behave=writes_meet(keyed, reads=reads))
+    assert run(*RELEASE).code == 12
+
+    assert run("journal", "resolve", "j1", "--resend", "--yes", *WHY).code == 0
+    assert len({seen.header("Idempotency-Key") for seen in server.writes}) == 1
+
+
 def test_write_changed_during_confirmation_is_not_resent(
     unknown_write: Callable[..., tuple[WireServer, Run]], journal: Journal
 ) -> None:
@@ -1001,7 +1043,7 @@ def test_hint_with_the_url_of_an_entry_is_safe_to_paste(service_and_run: Service
     url = "http://h;reboot/api/v1/transactions"
     with contextlib.closing(open_journal(home / "state", now=lambda: NOW)) as journal:
         journal.begin(Intent("create_transaction", "http://h", "p", "POST", url, "{}", "key", "{}"), request_id="r")
-    _, run = service_and_run(held)
+    _, run = service_and_run(holding())
 
     hint = run("journal", "resolve", "j1", "--json").error["hint"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from conftest import NOW, Result, Run
-from wire_server import Behave, Seen, WireServer, hang_up, http_reply
+from wire_server import Behave, Seen, WireServer, by_method, hang_up, http_reply
 
 from cli.conftest import Profile
 from cli.replies import HELD, in_turn, json_reply
@@ -107,7 +107,7 @@ def test_deadline_names_the_status_and_the_ways_to_accept_it(profile: Profile, r
     hints = result.error["hint"].splitlines()
     assert [hint.partition(":")[2].strip() for hint in hints] == [
         "repeat the command with --for SETTLED",
-        "escrowctl config set status.released STATUS,...",
+        "escrowctl config set status.released STATUS",
     ]
 
 
@@ -275,6 +275,15 @@ def test_release_that_is_not_confirmed_in_time_names_tx_wait(profile: Profile, r
 
     assert result.code == 13
     assert "escrowctl tx wait tx_1 --for released" in result.error["hint"]
+
+
+def test_wait_for_a_release_ends_where_it_has_failed(profile: Profile, run_tx: RunTx) -> None:
+    reads = in_turn(named("held"), named("processing"), named("processing"), named("FAILED"))
+    server = profile(RELEASED, behave=by_method(GET=reads, PUT=json_reply(b"")))
+
+    result = run_tx("release", "tx_1", "--yes", "--wait", "--deadline", "1h", "--json")
+
+    assert (result.code, result.error["status_after"], len(server.seen)) == (16, "FAILED", 5)
 
 
 def test_word_that_is_nearly_released_is_named_at_once(profile: Profile, run: Run) -> None:

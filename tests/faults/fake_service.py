@@ -1,5 +1,6 @@
 """A fake service, independent of escrowctl: raw sockets, its own truth, and answers drawn from a seed."""
 
+import itertools
 import json
 import random
 import socket
@@ -27,6 +28,7 @@ class FakeService:
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
+        self._numbers = itertools.count()
         self.server = WireServer(self._behave)
 
     def held(self, resource_id: str) -> bool:
@@ -58,7 +60,7 @@ class FakeService:
     def _apply(self, seen: Seen) -> tuple[str, int]:
         with self._lock:
             body = json.loads(seen.body) if seen.body else {}
-            resource_id = seen.target.split("/")[-2] if seen.method == "PUT" else f"tx_made{len(self.applied)}"
+            resource_id = seen.target.split("/")[-2] if seen.method == "PUT" else f"tx_made{next(self._numbers)}"
             self.applied.append((seen.header("Idempotency-Key") or "", seen.target, resource_id))
             return resource_id, body.get("amount", 500)
 

@@ -57,6 +57,7 @@ class TwoPortService:
         self.lingers = 0.0
         self.answered_at = 0.0
         self._lock = threading.Lock()
+        self._numbers = itertools.count()
         self.servers = [WireServer(self._behave, port=port) for port in ports]
 
     def close(self) -> None:
@@ -67,7 +68,7 @@ class TwoPortService:
         if not seen.is_write:
             self._read(seen, connection)
             return
-        resource_id = seen.target.split("/")[-2].lower() if seen.method == "PUT" else f"tx_made{len(self.writes)}"
+        resource_id = seen.target.split("/")[-2].lower() if seen.method == "PUT" else f"tx_made{next(self._numbers)}"
         with self._lock:
             self.writes.append((seen.method, resource_id, seen.body.decode()))
         deadline = time.monotonic() + _SECONDS

@@ -94,10 +94,10 @@ def pytest_configure() -> None:
 
 
 def _hide_home(invocation: ModuleType) -> None:
-    """Leave ESCROWCTL_HOME out of the commands to paste: no operator has the home of a test."""
+    """Leave the variables of a test out of the commands to paste: an operator's profile needs none."""
     assign = vars(invocation)["_assign"]
     vars(invocation)["_assign"] = lambda runtime, *names: assign(
-        runtime, *(name for name in names if name != "ESCROWCTL_HOME")
+        runtime, *(name for name in names if name == "ESCROWCTL_CONFIG")
     )
 
 

@@ -209,7 +209,7 @@ NOT_PRINTED = {
         "the service reports {resource_id} as {status}, but",
     ): "needs two unknown releases of one escrow",
     ("writes/resolve.py", " and {...} more"): "needs many equal escrows in a list",
-    ("writes/resolve.py", "an unknown amount"): _NEVER,
+    ("writes/inspection.py", "an unknown amount"): _NEVER,
     ("writes/writer.py", "escrowctl stopped before"): "needs a defect before the first byte",
 }
 """Templates that no case prints, by module pattern and start of the text, each with the reason."""

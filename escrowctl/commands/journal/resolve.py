@@ -9,6 +9,7 @@ from escrowctl.client.http import SUCCESS
 from escrowctl.commands.journal.listing import describe_state, find_entry, view_resolved
 from escrowctl.commands.tx.once_only import note_result
 from escrowctl.commands.writing import check_text
+from escrowctl.config.advice import advise_setting
 from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.operations import CREATE_TRANSACTION
 from escrowctl.errors import (
@@ -29,6 +30,7 @@ from escrowctl.session import Session, session_of
 from escrowctl.writes.kinds import kind_of
 
 if TYPE_CHECKING:
+    from escrowctl.config.service import Service
     from escrowctl.journal.model import OperatorDecision
     from escrowctl.writes.resolve import Finding, Resolver
 
@@ -156,7 +158,7 @@ def _settle(session: Session, entry: Entry, chosen: _Chosen) -> Entry:
     if entry.state is State.DONE:
         raise _still_unconfirmed(entry, finding.sentence)
     if not chosen.resend:
-        raise _still_unknown(finding)
+        raise _still_unknown(session, finding)
     asked = _confirm_resend(session, entry, chosen)
     return _resend(session, resolution, entry, chosen, asked=asked)
 
@@ -325,7 +327,7 @@ def _id_option(entry: Entry, known: str | None = None) -> str:
     return f" --id {shlex.quote(known or 'ID')}" if kind_of(entry.intent.operation).needs_id else ""
 
 
-def _still_unknown(finding: "Finding") -> EscrowctlError:
+def _still_unknown(session: Session, finding: "Finding") -> EscrowctlError:
     from escrowctl.writes.requests import request_again
 
     entry = finding.entry
@@ -336,7 +338,7 @@ def _still_unknown(finding: "Finding") -> EscrowctlError:
         ErrorCode.OUTCOME_UNKNOWN,
         f"the outcome of {entry.name} is still unknown: {finding.sentence}",
         hint=(
-            *_reading_hints(finding),
+            *_reading_hints(session.service, finding),
             "ask the service's support (quote the idempotency key, time and request id). Then record the answer:",
             command(f"{resolve} --applied{_id_option(entry, finding.likely)} --reason TEXT", was),
             command(f"{resolve} --not-applied --reason TEXT", was_not),
@@ -347,13 +349,13 @@ def _still_unknown(finding: "Finding") -> EscrowctlError:
     )
 
 
-def _reading_hints(finding: "Finding") -> tuple[Hint, ...]:
+def _reading_hints(service: "Service", finding: "Finding") -> tuple[Hint, ...]:
     """Return how escrowctl comes to understand a reply or a list that it could not read."""
     entry, status = finding.entry, finding.entry.settlement.http_status
     if kind_of(entry.intent.operation).needs_id and status in SUCCESS and entry.settlement.reply is not None:
         return (
             command(f"journal show {entry.name}", f"the service replied {status}: to see the reply"),
-            command("config set reply.id /FIELD", "if a field of the reply is the id"),
+            *advise_setting(service, "reply.id", "/FIELD", "if a field of the reply is the id"),
         )
     if finding.is_unread:
         return (command("doctor --tx ID", "to find the fields of a record"),)

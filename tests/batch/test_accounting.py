@@ -183,7 +183,7 @@ def test_done_release_is_not_sent_again_after_a_429(start: Start, rows: WriteRow
     assert "was not sent" not in result.err
 
 
-@pytest.mark.representative("create")
+@pytest.mark.thorough
 @pytest.mark.parametrize("verb", ["create", "release"])
 def test_nothing_goes_out_while_the_service_asks_to_wait(verb: str, start: Start, rows: WriteRows) -> None:
     moments: list[float] = []

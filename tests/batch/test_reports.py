@@ -165,6 +165,7 @@ def test_unprinted_batch_is_not_said_to_be_unsent(start: Start, rows: WriteRows)
     assert (result.code, "all 3 rows are done" in result.err, "Nothing was sent" in result.err) == (12, True, False)
 
 
+@pytest.mark.thorough
 def test_journal_that_fails_while_rows_are_fetched_accounts_for_all(
     start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -89,6 +89,7 @@ def test_command_that_fails_delivers_too(run: Run, register: Register) -> None:
     assert [seen.header("webhook-id") for seen in server.seen] == [run("sandbox", "deliveries", "-q").out.strip()]
 
 
+@pytest.mark.thorough
 def test_receiver_that_never_replies_does_not_hang_a_command(run: Run, register: Register) -> None:
     server, _ = register(say_nothing)
     start = time.monotonic()

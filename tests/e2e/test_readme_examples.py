@@ -316,6 +316,7 @@ def test_ci_job_that_runs_again_after_a_step_failed_does_nothing_twice(
         assert json.loads(first.stderr.splitlines()[-1])["error"]["request"]["method"] == method
 
 
+@pytest.mark.thorough
 def test_ci_job_on_an_empty_disk_sends_nothing(escrows: Escrows, ci_job: Job, tmp_path: Path) -> None:
     assert ci_job.run().returncode == 0
     ci_job.disk = tmp_path / "empty"

@@ -45,6 +45,7 @@ def test_wait_of_a_second_is_drawn_and_erased(words: tuple[str, ...], program: P
     assert plain(rest).split() == ["id", "tx_1", "status", "held", "amount", "100", "currency", "USD"]
 
 
+@pytest.mark.thorough
 def test_short_wait_draws_nothing(program: Program, serve: Serve) -> None:
     _, shown = program.at(serve(slow(0.5))).terminal("tx", "get", "tx_1").finish()
 

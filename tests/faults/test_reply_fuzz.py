@@ -128,6 +128,7 @@ def test_the_fuzz_notices_a_broken_variant(
     assert any("ESCROWCTL_TEST_SEED=7" in note for note in found.value.__notes__)
 
 
+@pytest.mark.thorough
 def test_fuzz_passes_with_the_unbroken_program() -> None:
     reply_fuzz.run(7, 600)
 

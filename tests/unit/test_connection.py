@@ -90,6 +90,7 @@ def test_connection_whose_chunks_are_too_many_to_store_is_closed() -> None:
     assert count_connections(CHUNKED_HEAD + chunk * 25 + b"0\r\n\r\n", "GET GET") == 2
 
 
+@pytest.mark.thorough
 def test_idle_connection_is_closed_after_a_second() -> None:
     assert count_connections(REPLY, "POST POST", pause=IDLE_SECONDS + 0.1) == 2
 

@@ -11,6 +11,7 @@ import socket
 import struct
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO
@@ -122,6 +123,9 @@ class WireServer:
         for connection in self._connections:
             with contextlib.suppress(OSError):
                 connection.close()
+        # Nobody listens there now, and no server of another test gets this port while this one exists.
+        with contextlib.suppress(OSError):
+            weakref.finalize(self, keep_port(self.port).close)
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
@@ -159,6 +163,14 @@ def _read_request(reader: BinaryIO) -> Seen | None:
         headers.append((name, value.strip()))
     length = next((int(value) for name, value in headers if name.lower() == "content-length"), 0)
     return Seen(method, target, tuple(headers), reader.read(length))
+
+
+def keep_port(port: int = 0) -> socket.socket:
+    """Bind a port of loopback, a free one unless one is given, without listening: connections to it are refused."""
+    kept = socket.socket()
+    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    kept.bind(("127.0.0.1", port))
+    return kept
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from conftest import KEY, NOW, Run, Serve, ServiceAndRun
-from wire_server import Behave, Seen, WireServer, answering, hang_up, http_reply, say_nothing
+from wire_server import Behave, Seen, WireServer, answering, hang_up, http_reply, keep_port, say_nothing
 
 from cli.conftest import Journal
 from cli.replies import CREATE, HELD, RELEASE, RELEASED, break_off, bytes_then_close, json_reply, writes_meet
@@ -350,9 +350,11 @@ def test_no_redirect_is_followed_and_the_key_goes_nowhere_else(
     assert elsewhere.seen == []
 
 
+_KEPT = keep_port()
+
+
 def closed_port() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return f"http://127.0.0.1:{listener.getsockname()[1]}"
+    return f"http://127.0.0.1:{_KEPT.getsockname()[1]}"
 
 
 @pytest.mark.parametrize(

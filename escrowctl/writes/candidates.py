@@ -19,7 +19,6 @@ from escrowctl.writes.create import list_differences
 _CLOCKS = timedelta(minutes=5)
 """How far the service's clock may be behind: what it created earlier than that before a write is not its result."""
 
-
 _WHOLE_SECOND = timedelta(seconds=1)
 """A service may state times without fractions."""
 
@@ -42,9 +41,8 @@ class Candidates(NamedTuple):
     def doubts(self) -> list[str]:
         """What speaks against a decision that nothing was created, as sentences without their end."""
         unread = [f"escrowctl can read no {self.what} in {self.unread} of the {self.listed} records"]
-        return [f"{one.located.id} matches: {say(self.entry, one)}" for one in self.matching] + unread * bool(
-            self.unread
-        )
+        matching = [f"{one.located.id} matches: {say(self.entry, one)}" for one in self.matching]
+        return matching + unread * bool(self.unread)
 
 
 def compare(entry: Entry, items: Sequence[Record], service: Service, *, is_taken: Callable[[str], bool]) -> Candidates:

@@ -248,7 +248,7 @@ def _resume(
     """Send what a batch has not sent; where it is resumed by its `file`, the file is what is expected."""
     service = session.service
     if batch.is_partial or batch.dropped:
-        why, hint = "was dropped", rejects_hint(batch, "to send it from a file of its own, first")
+        why, hint = "was dropped", rejects_hint(batch, "to send it from another file, first")
         if batch.is_partial:
             why, hint = "is not in this journal any more", skip_done_hint(batch)
         raise not_sent(ErrorCode.CONFLICT, f"{batch.name} cannot be resumed: what it had not sent {why}.", hint=hint)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Run
-from wire_server import Behave, Seen, hang_up, http_reply
+from wire_server import Behave, Seen, hang_up
 
 from cli.conftest import Profile
 from cli.replies import HELD, holding, in_turn, json_reply
@@ -257,10 +257,11 @@ def test_eight_processes_at_once_stay_under_the_cap(profile: Profile, home: Path
     import threading
 
     everybody = threading.Barrier(3, timeout=20)
+    hold = holding()
 
-    def behave(_seen: Seen, connection: socket.socket) -> None:
+    def behave(seen: Seen, connection: socket.socket) -> None:
         everybody.wait()
-        connection.sendall(http_reply("200 OK", HELD))
+        hold(seen, connection)
 
     server = profile('caps.USD = "300"', behave=behave)
     environ = {"PATH": os.defpath, "HOME": str(home), "ESCROWCTL_HOME": str(home)}

@@ -163,7 +163,10 @@ def test_an_unknown_is_settled_as_shown(program: Program) -> None:
             seen, connection
         )
 
-    replies: list[Behave] = [hang_up, hang_up, hang_up, read]
+    def create(_seen: Seen, connection: socket.socket) -> None:
+        connection.sendall(http_reply("200 OK", record.replace(b"tx_88F2", b"tx_88F3")))
+
+    replies: list[Behave] = [hang_up, hang_up, hang_up, create]
 
     def write(seen: Seen, connection: socket.socket) -> None:
         replies.pop(0)(seen, connection)

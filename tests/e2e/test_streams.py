@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+from itertools import count
 
 import pytest
 from conftest import Serve
@@ -18,10 +19,11 @@ AGAIN = "Do not repeat this command."
 
 @pytest.fixture
 def connected_program(program: Program, serve: Serve) -> Program:
-    """The program, pointed at a server that creates tx_1 and has a record of every id that is read."""
+    """The program, pointed at a server that creates tx_1, then tx_2, and has a record of every id that is read."""
+    numbers = count(1)
 
     def answer(seen: Seen, connection: socket.socket) -> None:
-        resource_id = seen.target.rpartition("/")[2].encode() if seen.method == "GET" else b"tx_1"
+        resource_id = seen.target.rpartition("/")[2].encode() if seen.method == "GET" else b"tx_%d" % next(numbers)
         connection.sendall(http_reply("200 OK", HELD.replace(b"tx_1", resource_id)))
 
     return program.at(serve(answer))

@@ -430,7 +430,7 @@ complete -c escrowctl -n '__escrowctl_at webhook verify' -l help -s h -d 'Show t
 complete -c escrowctl -n '__escrowctl_at webhook replay' -k -a '(__escrowctl_recent event)'
 complete -c escrowctl -n '__escrowctl_at webhook replay' -l forward-to -x -d 'The application, on this machine.'
 complete -c escrowctl -n '__escrowctl_at webhook replay' -l since -x -d 'All since 24h (ago), or since a time.'
-complete -c escrowctl -n '__escrowctl_at webhook replay' -l failed -d 'All that this URL has not accepted yet.'
+complete -c escrowctl -n '__escrowctl_at webhook replay' -l failed -d 'All that went to this URL, and was not accepted.'
 complete -c escrowctl -n '__escrowctl_at webhook replay' -l duplicate -d 'Send each twice, to test the application.'
 complete -c escrowctl -n '__escrowctl_at webhook replay' -l sign -d 'Sign again, with the time now and the same id.'
 complete -c escrowctl -n '__escrowctl_at webhook replay' -l unverified -d 'Forward events without a signature too.'

@@ -248,7 +248,12 @@ def _no_such_command(group: list[str], words: list[str]) -> EscrowctlError:
 
     tree: dict[str, tuple[str, ...]] = {noun: tuple(verbs) for noun, (_, verbs) in NOUNS.items()}
     meant = suggest_line([*group, *words], tree | dict.fromkeys(_OTHERS, ()))
-    hint = command(meant, "did you mean") if meant else command(" ".join((*group, "--help")), bare=True)
+    # A login takes no profile and no sandbox of the line.
+    hint = (
+        command(meant, "did you mean", bare=meant.startswith("auth "))
+        if meant
+        else command(" ".join((*group, "--help")), bare=True)
+    )
     return not_sent(ErrorCode.USAGE, f'there is no command "{" ".join((*group, words[0]))}".', hint=hint, effect="")
 
 

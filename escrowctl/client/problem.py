@@ -26,6 +26,7 @@ _FIELDS = ("field", "param", "parameter", "property", "attribute", "pointer", "p
 _REQUEST_ID_HEADERS = ("x-request-id", "request-id", "x-correlation-id", "x-amzn-requestid", "x-trace-id")
 _REQUEST_ID_NAMES = frozenset({"requestid", "correlationid", "traceid"})
 _UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
+_NEEDS_LOGIN = ": 407 "
 
 REDIRECTS = range(300, 400)
 """Statuses that name another place (RFC 9110 section 15.4); none is followed."""
@@ -108,6 +109,8 @@ def is_web_page(answer: Answer) -> bool:
 
 def connection_hint(service: Service, why: str) -> Hint:
     """Return what to check where no connection could be opened; `why` is the reason that the exchange gave."""
+    if Fault.PROXY.value in why and _NEEDS_LOGIN in why:
+        return Hint("put its user into HTTPS_PROXY: http://USER:PASSWORD@HOST:PORT", "if the proxy needs a login")
     if Fault.PROXY.value in why:
         return Hint(f"check the proxy, or list {service.origin.host} in NO_PROXY if it needs none")
     if _UNTRUSTED in why:

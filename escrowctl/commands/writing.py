@@ -204,8 +204,8 @@ def ask_on_record(session: Session, operation: Operation, body: str | None, *, y
 def confirm_repetition(session: Session, request: "WriteRequest", *, yes: bool, rehearsed: bool = False) -> None:
     """Ask before a create is repeated that was done a short while ago; on a test service, a note says so.
 
-    Raises EscrowctlError `DECLINED`, and `CONFIRMATION_NEEDED` where it cannot be asked. `rehearsed`: it is not asked
-    where it could be.
+    Raises EscrowctlError `DECLINED`, and `CONFIRMATION_NEEDED` where it cannot be asked and has no reference.
+    `rehearsed`: it is not asked where it could be.
     """
     done = session.writer.find_done_lately(request)
     if done is None or done.number in request.options.allowed_duplicates:
@@ -213,7 +213,8 @@ def confirm_repetition(session: Session, request: "WriteRequest", *, yes: bool, 
     when = ago(done.settled_at or done.sent_at, session.runtime.now())
     names = ", ".join(filter(None, (done.name, done.settlement.result_id)))
     sentence = f"an identical create ({done.intent.money}) was done {when} ({names})"
-    if yes or not session.service.live or (rehearsed and session.prompt.obstacle is None):
+    can_ask, has_reference = session.prompt.obstacle is None, request.options.reference is not None
+    if yes or not session.service.live or (rehearsed if can_ask else has_reference):
         session.console.note("identical", sentence, important=session.service.live)
         return
     session.prompt.confirm(

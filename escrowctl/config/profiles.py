@@ -28,6 +28,8 @@ USE_LOGIN = command("auth login", "to type the key, or to pass it through a pipe
 
 PROFILE_NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
 API_PREFIX = r"^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$"
+_VARIABLES = {"ca_bundle": "ESCROWCTL_CA_BUNDLE", "proxy": "HTTPS_PROXY"}
+"""What `config list` shows beside the settings of a profile, and where it is set."""
 _UUID = r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 _HEADER_NAME = r"^[A-Za-z0-9-]{1,64}$"
 _NAME = r"^[A-Za-z0-9._-]{1,64}$"
@@ -258,6 +260,8 @@ def parse_name(text: str, *, profile: str | None) -> tuple[str, ...]:
         rest = path[2:]
     if rest and not is_setting(rest) and (len(rest) > 1 or rest[0] not in Profile.model_fields):
         name = ".".join(rest)
+        if variable := _VARIABLES.get(name):
+            raise bad_value(f"{name} is no setting of a profile: set the variable {variable}.")
         raise bad_value(f'there is no setting "{name}"{nearest(name, tuple(ALL_SETTINGS))}.')
     if path[0] == "profiles":
         return path

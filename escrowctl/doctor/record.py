@@ -56,7 +56,7 @@ def find_sent(entries: Sequence[Entry], names: Sequence[str]) -> Sent | None:
         if entry.intent.operation == CREATE_TRANSACTION.name
         and entry.state is State.DONE
         and entry.intent.money is not None
-        and not set(names).isdisjoint(entry.intent.names)
+        and entry.intent.is_known_as(names)
     ]
     return own[0] if len({one.money for one in own}) == 1 else None
 

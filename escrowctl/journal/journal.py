@@ -191,11 +191,15 @@ class Journal:
         ]
 
     def find_done_lately(self, intent: Intent, *, since: str) -> Entry | None:
-        """Return the newest write with the same body that is done, of those sent at `since` or later."""
+        """Return the newest write with the same body that is done, of those sent at `since` or later.
+
+        Two writes with references are two: one that has a reference is only found by an intent without one.
+        """
         same = Selection(
             _FEW, states=(State.DONE,), operations=(intent.operation,), since=since, fingerprint=intent.fingerprint
         )
-        return next((one for one in self.all(same) if intent.may_share_account(one.intent)), None)
+        found = (one for one in self.all(same) if intent.may_share_account(one.intent))
+        return next((one for one in found if intent.reference is None or one.intent.reference is None), None)
 
     def refuse_over_caps(self, intents: Iterable[Intent], limits: Caps) -> None:
         """Raise `ErrorCode.CAPPED` where one of these writes is above the caps; call it with sums, one a currency."""

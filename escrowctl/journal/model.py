@@ -9,7 +9,7 @@ state       what is known of the entry now: in flight, or by its settlement
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from enum import StrEnum
 from types import MappingProxyType
@@ -128,9 +128,13 @@ class Intent(NamedTuple):
         """Whether doing it twice is always wrong: a release is; an identical create or update may be meant."""
         return self.operation in BY_NAME and BY_NAME[self.operation].once_only
 
+    def is_known_as(self, names: Iterable[str]) -> bool:
+        """Whether its service has one of these names."""
+        return not set(self.names).isdisjoint(names)
+
     def shares_service(self, other: "Intent") -> bool:
         """Whether both are at one service, under any of its names."""
-        return not set(self.names).isdisjoint(other.names)
+        return self.is_known_as(other.names)
 
     def may_share_account(self, earlier: "Intent") -> bool:
         """Whether both are at one service and not certainly of two accounts there."""

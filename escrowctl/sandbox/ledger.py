@@ -107,7 +107,7 @@ def describe_ledger(connection: sqlite3.Connection) -> JsonObject:
     """Return `{"entries": [...], "currencies": [...]}`, the oldest entry first; call it inside one read transaction.
 
     An entry is `{"entry", "transaction", "move", "account", "currency", "amount", "posted_at"}`; a currency
-    `{"currency", "entries", "sum", "held", "sound"}`. Amounts are numbers in the currency's main unit.
+    `{"currency", "entries", "sum", "held", "balanced"}`. Amounts are numbers in the currency's main unit.
     """
     entries = [
         {
@@ -128,7 +128,7 @@ def describe_ledger(connection: sqlite3.Connection) -> JsonObject:
             "entries": counts.get(one.currency, 0),
             "sum": write_amount(one.total),
             "held": write_amount(one.held),
-            "sound": one.consistent,
+            "balanced": one.consistent,
         }
         for one in check_ledger(connection)
     ]

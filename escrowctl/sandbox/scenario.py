@@ -110,7 +110,8 @@ class _Reading:
 
     def __init__(self, named: str, text: str) -> None:
         self._named = named
-        self._heads = [number for number, line in enumerate(text.splitlines(), 1) if re.match(r"\s*\[\[step\]\]", line)]
+        self._lines = text.splitlines()
+        self._heads = [number for number, line in enumerate(self._lines, 1) if re.match(r"\s*\[\[step\]\]", line)]
         self._line = 1
         self._saved: set[str] = set()
 
@@ -167,6 +168,8 @@ class _Reading:
 
     def _require_keys(self, table: Mapping[str, Any], known: Any) -> None:
         if unknown := [name for name in table if name not in known]:
+            below = enumerate(self._lines[self._line - 1 :], self._line)
+            self._line = next((number for number, line in below if line.lstrip().startswith(unknown[0])), self._line)
             raise self._bad(f'there is no key "{unknown[0]}"; choose one of {", ".join(sorted(known))}')
 
     def _bad(self, why: str) -> EscrowctlError:

@@ -108,8 +108,8 @@ class Sandbox:
         """Return `{"identity", "settings", "transactions": {status: count}, "users", "webhooks",
         "deliveries": {state: count}, "ledger": [...]}`.
 
-        A line of the ledger is `{"currency", "held", "sound"}`: `held` in the currency's main unit,
-        `sound` whether its entries sum to zero and agree with the records.
+        A line of the ledger is `{"currency", "held", "balanced"}`: `held` in the currency's main unit,
+        `balanced` whether its entries sum to zero and agree with the records.
         """
         settings = self.rehearsal.current().texts()
         with self.store.reading() as connection:
@@ -236,7 +236,7 @@ def _statistics(connection: sqlite3.Connection) -> JsonObject:
         "webhooks": webhooks,
         "deliveries": dict(connection.execute(_BY_STATE).fetchall()),
         "ledger": [
-            {"currency": balance.currency, "held": write_amount(balance.held).text, "sound": balance.consistent}
+            {"currency": balance.currency, "held": write_amount(balance.held).text, "balanced": balance.consistent}
             for balance in check_ledger(connection)
         ],
     }

@@ -122,7 +122,7 @@ def is_beside(entry: Entry, other: Entry, account: Account | None = None) -> boo
     return (
         (other.state, theirs.operation) == (State.DONE, mine.operation)
         and other.number != entry.number
-        and not set(mine.names).isdisjoint(theirs.names)
+        and mine.shares_service(theirs)
         and not (account or mine.account).is_other(theirs.account)
     )
 

@@ -74,7 +74,7 @@ def require_as_created(
     created = [
         entry
         for entry in journal.all(selection)
-        if set(entry.intent.names) & set(service.names) and not account.is_other(entry.intent.account)
+        if entry.intent.is_known_as(service.names) and not account.is_other(entry.intent.account)
     ]
     amount = None if options.expected_amount is not None else found.amount
     currency = None if options.expected_currency is not None else found.currency

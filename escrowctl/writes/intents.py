@@ -74,7 +74,7 @@ def require_history(service: Service, journal: Journal) -> None:
     A runner that begins with an empty disk has lost the guards: what it paid before, it would pay again.
     """
     require_writable(service, journal)
-    if service.journal_pins or any(set(entry.intent.names) & set(service.names) for entry in journal.all(_LIVE_WRITES)):
+    if service.journal_pins or any(entry.intent.is_known_as(service.names) for entry in journal.all(_LIVE_WRITES)):
         return
     raise not_sent(
         ErrorCode.JOURNAL_UNUSABLE,

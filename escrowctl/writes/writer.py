@@ -83,10 +83,10 @@ class Writer:
     def find_done_lately(self, request: WriteRequest) -> Entry | None:
         """Return the newest create that is identical, done and at most 15 minutes old.
 
-        One under a reference or with a given idempotency key has none: these say which escrow is meant.
+        One with a given idempotency key has none: the key says which escrow is meant. A reference says it beside other
+        references, but not beside a create without one, for it may have been forgotten there.
         """
-        options = request.options
-        if options.reference is not None or options.idempotency_key is not None:
+        if request.options.idempotency_key is not None:
             return None
         since = timestamp(self._runtime.now() - _LATELY)
         return self.journal.find_done_lately(self._make_intent(request), since=since)

@@ -401,6 +401,7 @@ def test_setting_is_written_with_its_type(
         (("profiles.nowhere.mode", "test"), 'there is no profile "nowhere"'),
         (("default_profile", "nowhere"), "there is no such profile (the profiles are: acme-live, acme-test)"),
         (("key_store", "file"), 'there is no setting "key_store"'),
+        (("ca_bundle", "/etc/ssl/own.pem"), "set the variable ESCROWCTL_CA_BUNDLE"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

@@ -193,6 +193,19 @@ def test_refusing_proxy_is_named_as_the_proxy(line: tuple[str, ...], run: Run) -
     assert "pass" not in json.dumps(error)
 
 
+def test_proxy_that_wants_a_login_says_where_it_is_written(run: Run, serve: Serve) -> None:
+    proxy = serve(answering(http_reply("407 Proxy Authentication Required", b"")))
+    environ = {
+        "ESCROWCTL_BASE_URL": "https://escrow.example.com",
+        "ESCROWCTL_API_KEY": KEY,
+        "HTTPS_PROXY": proxy.base_url,
+    }
+
+    error = run(*GET, "--json", environ=environ, sleep=lambda _: None).error
+
+    assert (error["code"], "http://USER:PASSWORD@HOST:PORT" in error["hint"]) == ("no_connection", True)
+
+
 def test_debug_shows_requests_and_replies_as_they_are(service_and_run: ServiceAndRun) -> None:
     reply = b'{"errors":[{"field":"amount","message":"low"}],"request_id":"req_9","client_secret":"correct horse"}'
     behave = json_reply(reply, "422 No", "X-Odd: as it is", "Set-Cookie: session=abc123")

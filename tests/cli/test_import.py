@@ -435,7 +435,7 @@ def test_named_pipe_is_read_as_standard_input_is(run: Run, tmp_path: Path) -> No
     checked = run("--sandbox", "journal", "verify", "--head", pipe_with(head, tmp_path / "head"), "--json")
 
     assert (imported.code, imported.json["added"]) == (0, 1)
-    assert (checked.code, checked.json["sound"]) == (0, True)
+    assert (checked.code, checked.json["valid"]) == (0, True)
 
 
 def pipe_with(text: str, path: Path) -> str:

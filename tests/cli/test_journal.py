@@ -264,7 +264,7 @@ def test_verify_reports_a_valid_journal(journal_of_six: tuple[WireServer, Run], 
             "SELECT (SELECT lower(hex(digest)) FROM records ORDER BY sequence DESC LIMIT 1), id FROM journal"
         ).fetchone()
     assert result.code == 0
-    assert result.json == {"journal_id": journal_id, "sound": True, "records": 12, "entries": 6, "head": digest}
+    assert result.json == {"journal_id": journal_id, "valid": True, "records": 12, "entries": 6, "head": digest}
 
 
 @pytest.mark.representative(

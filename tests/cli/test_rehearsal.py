@@ -124,7 +124,7 @@ def test_move_follows_the_states_and_moves_the_money(run: Run) -> None:
         ("refund", "hold", -100),
         ("refund", "payer:usr_PAYER001", 100),
     ]
-    assert ledger["currencies"] == [{"currency": "USD", "entries": 4, "sum": 0, "held": 0, "sound": True}]
+    assert ledger["currencies"] == [{"currency": "USD", "entries": 4, "sum": 0, "held": 0, "balanced": True}]
 
 
 def test_ledger_check_ends_with_16_where_money_was_created(run: Run, home: Path) -> None:

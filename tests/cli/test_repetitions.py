@@ -66,14 +66,31 @@ def test_identical_create_that_may_be_sent_is_noted(words: tuple[str, ...], live
 
 
 @pytest.mark.parametrize(
-    "words",
-    [("--reference", "r-1"), ("--idempotency-key", "k-1"), ("--allow-duplicate", "j1")],
-    ids=lambda words: words[0],
+    "words", [("--idempotency-key", "k-1"), ("--allow-duplicate", "j1")], ids=lambda words: words[0]
 )
 def test_create_that_says_which_escrow_is_meant_is_not_asked_about(words: tuple[str, ...], live: Run) -> None:
     result = live(*CREATE, *words, terminal=True, now=lambda: LATER)
 
     assert (result.code, "identical" in result.err) == (0, False)
+
+
+def test_create_that_adds_a_reference_is_asked_about_once(live: Run) -> None:
+    """The first may be the same escrow, whose reference was forgotten."""
+    said = "an identical create (100 USD) was done 14 min ago (j1, tx_1)"
+    declined = live(*CREATE, "--reference", "r-1", terminal=True, stdin="no\n", now=lambda: LATER)
+    noted = live(*CREATE, "--reference", "r-1", now=lambda: LATER)
+    other = live(*CREATE, "--reference", "r-2", "--allow-duplicate", "j1", terminal=True, now=lambda: LATER)
+
+    assert (declined.code, said in declined.err) == (3, True)
+    assert (noted.code, said in noted.err) == (0, True)
+    assert (other.code, "identical" in other.err) == (0, False)
+
+
+def test_creates_with_two_references_are_two_escrows(profile: Profile, run: Run) -> None:
+    profile('mode = "live"', behave=holding())
+    results = [run(*CREATE, "--reference", f"r-{number}", terminal=True, now=lambda: NOW) for number in range(2)]
+
+    assert [(result.code, "identical" in result.err) for result in results] == [(0, False), (0, False)]
 
 
 def test_older_and_other_creates_are_not_asked_about(live: Run) -> None:

@@ -774,7 +774,10 @@ def test_without_a_terminal_sending_it_again_needs_yes(
     server, run = unknown_write(CREATE, by_path(listed=listing(), one=json_reply(HELD), write=write))
 
     assert (run("journal", "resolve", "j1", "--resend", *WHY).code, server.writes) == (3, [])
-    assert (run("journal", "resolve", "j1", "--resend", "--yes", *WHY).code, len(server.writes)) == (0, 1)
+    resent = run("journal", "resolve", "j1", "--resend", "--yes", *WHY)
+    assert (resent.code, len(server.writes)) == (0, 1)
+    # The second proves nothing about the first.
+    assert "note: j1 was sent before" in resent.err
 
 
 @pytest.mark.parametrize("second", [json_reply(b"", "400 No"), json_reply(b"", "409 No"), hang_up])

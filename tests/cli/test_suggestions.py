@@ -37,6 +37,10 @@ def test_unknown_command_suggests_the_line_that_was_meant(typed: str, meant: str
     assert run(*meant.split()[1:], "--help").code == 0
 
 
+def test_suggested_login_is_without_the_sandbox_that_refuses_it(run: Run) -> None:
+    assert run("--sandbox", "login", "--json").error["hint"] == "did you mean: escrowctl auth login"
+
+
 @pytest.mark.parametrize("typed", ["frobnicate", "tx frobnicate", "webhook secret"])
 def test_word_that_is_near_nothing_leads_to_help(typed: str, run: Run) -> None:
     result = run(*typed.split())

@@ -107,7 +107,7 @@ def test_deadline_names_the_status_and_the_ways_to_accept_it(profile: Profile, r
     hints = result.error["hint"].splitlines()
     assert [hint.partition(":")[2].strip() for hint in hints] == [
         "repeat the command with --for SETTLED",
-        "escrowctl config set status.released STATUS",
+        "escrowctl config set status.released STATUS,...",
     ]
 
 

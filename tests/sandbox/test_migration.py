@@ -73,7 +73,7 @@ def test_store_of_version_1_gains_webhooks_and_still_works(old_store: Path, now:
     assert client.post("/webhooks", json={"url": "http://127.0.0.1:3000/hooks"}).status_code == 201
     assert client.put("/transactions/tx_7K2M9QHD/release").json()["status"] == "released"
     assert client.put("/transactions/tx_90A1B2C3/release").status_code == 409
-    assert all(balance.consistent for balance in balances(sandbox))
+    assert {balance.consistent for balance in balances(sandbox)} == {True}
     sandbox.close()
     assert look(old_store, "PRAGMA user_version") == [(len(schema.STEPS),)]
 

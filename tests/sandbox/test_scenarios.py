@@ -106,7 +106,8 @@ STEP = '[[step]]\nrun = "tx list"\n'
     ("text", "line", "named"),
     [
         ('about = "a"\n\n[[step]\n', 3, "not TOML"),
-        (f'about = "a"\n{STEP}runs = "x"\n', 2, '"runs"'),
+        (f'about = "a"\n{STEP}runs = "x"\n', 4, '"runs"'),
+        (f'about = "a"\nstep_ = 1\n{STEP}', 2, '"step_"'),
         (f'about = "a"\n{STEP}\n[[step]]\nrun = "tx get {{id}}"\n', 5, "{id}"),
         (f'about = "a"\n{STEP}set = ["fault.create=dropped"]\n', 2, "dropped"),
         (f'about = "a"\n{STEP}exit = "12"\n', 2, '"exit"'),
@@ -120,7 +121,7 @@ STEP = '[[step]]\nrun = "tx list"\n'
         ('about = "a"\n[[step]]\nrun = ""\n', 2, '"run"'),
     ],
     ids=(
-        *("no TOML", "key", "not saved before", "setting", "type", "place", "quotes", "no step", "no about", "path"),
+        *("no TOML", "key of a step", "key", "not saved before", "setting", "type", "place", "quotes", "no step", "no about", "path"),
         *("name", "exit code", "no run"),
     ),
 )

@@ -394,7 +394,7 @@ def test_reset_empties_the_sandbox_and_changes_its_identity(program: Program) ->
     assert (refused.code, refused.error["code"]) == (3, "confirmation_needed")
     assert (before["transactions"], before["ledger"]) == (
         {"released": 1},
-        [{"currency": "EUR", "held": "0", "sound": True}],
+        [{"currency": "EUR", "held": "0", "balanced": True}],
     )
     assert (reset.code, reset.json["transactions"], reset.json["ledger"]) == (0, {}, [])
     assert reset.json["identity"] != before["identity"]
@@ -420,7 +420,7 @@ def test_status_of_a_served_sandbox_names_the_server(program: Program, served: S
 
     assert (found["served_at"], found["pid"]) == (served.ready["base_url"], served.process.pid)
     assert (found["transactions"], found["users"], found["webhooks"]) == ({"held": 1}, 2, 0)
-    assert found["ledger"] == [{"currency": "EUR", "held": "7.5", "sound": True}]
+    assert found["ledger"] == [{"currency": "EUR", "held": "7.5", "balanced": True}]
 
 
 def open_slowly(port: int, *, first: bytes) -> socket.socket:

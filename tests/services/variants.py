@@ -76,7 +76,7 @@ class Client(NamedTuple):
     def read_ledger(self) -> "Ledger":
         """Return what the sandbox's ledger says, after asserting that it adds up."""
         found = self.run("sandbox", "ledger", "--json").json
-        assert all(currency["sound"] for currency in found["currencies"])
+        assert all(currency["balanced"] for currency in found["currencies"])
         paid_in = [one for one in found["entries"] if one["amount"] > 0]
         return Ledger(
             created=[one["transaction"] for one in paid_in if one["account"] == "hold"],

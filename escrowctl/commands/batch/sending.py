@@ -57,6 +57,7 @@ from escrowctl.prompt import confirmation_needed
 from escrowctl.runtime import ago, timestamp
 from escrowctl.session import Session, session_of
 from escrowctl.writes.intents import make_intent, require_writable
+from escrowctl.writes.kinds import kind_of
 
 
 def create(
@@ -232,7 +233,7 @@ def _start_new(session: Session, checked: CheckedFile, file: str, how: How, chos
     if how.dry_run:
         _show_plan(session, lines)
         return
-    _confirm(session, how, lines, count, f"batch {verb} needs confirmation")
+    _confirm(session, how, lines, batch, count)
     with session.signals.held():
         stored = store_plan(session.journal, batch, rows())
         checked.close()
@@ -279,7 +280,7 @@ def _resume(
     if how.dry_run:
         _show_plan(session, lines)
         return
-    _confirm(session, how, lines, count, f"batch resume {batch.name} needs confirmation")
+    _confirm(session, how, lines, batch, count)
     with session.signals.held():
         _send(session, batch, how, count)
 
@@ -354,10 +355,11 @@ def _show_plan(session: Session, lines: list[str]) -> None:
     session.console.note("dry_run", "nothing was sent, and nothing was stored", important=True)
 
 
-def _confirm(session: Session, how: How, lines: list[str], count: int, why: str) -> None:
+def _confirm(session: Session, how: How, lines: list[str], batch: Batch, count: int) -> None:
     if how.yes:
         for line in lines:
             session.console.note("plan", line.strip(), word="plan")
         return
-    lines = [*lines, "Type the number of rows to send them:"]
-    session.prompt.confirm(lines, str(count), why=why, declined="the batch was not started")
+    asked = f"{kind_of(batch.kind.operation.name).warning} Type the number of rows to send them:".lstrip()
+    why = f"the {batch.verb} of {count_rows(count)} needs confirmation"
+    session.prompt.confirm([*lines, asked], str(count), why=why, declined="the batch was not started")

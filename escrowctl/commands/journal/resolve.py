@@ -216,6 +216,12 @@ def _resend(session: Session, resolution: "Resolver", entry: Entry, chosen: _Cho
         note_result(session, request.operation, request.resource_id or "", result)
     if result.sent.state is not State.DONE:
         raise write_failure(session.service, result)
+    kind = kind_of(request.operation.name)
+    if kind.needs_id and len(result.sent.requests) > 1:
+        before = (
+            f"{entry.name} was sent before, with an unknown outcome: if it arrived then, the service may {kind.twice}"
+        )
+        session.console.note("sent_before", before, important=True)
     return result.sent
 
 
@@ -279,8 +285,7 @@ def _show_settled(session: Session, entry: Entry, chosen: _Chosen) -> None:
 def _require_own_service(session: Session, entry: Entry, chosen: _Chosen) -> None:
     """Refuse (2) to settle an entry elsewhere than where it was sent to, or to ask there under another key."""
     service, intent = session.service, entry.intent
-    is_known_here = bool({service.identity, service.site} & set(intent.names))
-    if not is_known_here or (chosen.resend and not service.is_at(intent.url)):
+    if not intent.is_known_as(service.names) or (chosen.resend and not service.is_at(intent.url)):
         raise bad_value(
             f"{entry.name} was sent to {intent.url} (profile {intent.profile}), "
             f"but the chosen service is {service.origin}.",

@@ -81,7 +81,7 @@ def verify_journal(
     if accept and found.lost is not None:
         _accept_head(session, found.lost)
     counts = {"records": found.records, "entries": found.entries}
-    document = as_json({"journal_id": storage.journal_id, "sound": True, **counts, "head": found.head.digest})
+    document = as_json({"journal_id": storage.journal_id, "valid": True, **counts, "head": found.head.digest})
     if head is not None:
         session.console.note("head", f"the journal matches the head in {_name(head)}")
     session.show(View(document, storage.journal_id, document))

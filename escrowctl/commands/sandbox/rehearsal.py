@@ -12,7 +12,7 @@ from escrowctl.output.view import Listing, View
 from escrowctl.session import session_of
 
 _ENTRY = ("entry", "transaction", "move", "account", "currency", "amount", "posted_at")
-_SUM = ("currency", "entries", "sum", "held", "sound")
+_SUM = ("currency", "entries", "sum", "held", "balanced")
 _MAGIC = ("kind", "value", "outcome")
 
 
@@ -114,7 +114,7 @@ def ledger(
     sums = _rows(found["currencies"])
     if check:
         session.console.show_listing(Listing(_SUM, tuple(View(one, None, named=one) for one in sums)))
-        _require_sound(sums)
+        _require_balanced(sums)
         return
     views = tuple(View(one, str(one["transaction"]), named=one) for one in _rows(found["entries"]))
     session.console.show_listing(Listing(_ENTRY, views, document=found, keys=("entry", "account")))
@@ -129,8 +129,8 @@ def _rows(value: JsonValue) -> list[dict[str, JsonValue]]:
     return [one for one in value if isinstance(one, dict)]
 
 
-def _require_sound(sums: list[dict[str, JsonValue]]) -> None:
-    wrong = [str(one["currency"]) for one in sums if one["sound"] is not True]
+def _require_balanced(sums: list[dict[str, JsonValue]]) -> None:
+    wrong = [str(one["currency"]) for one in sums if one["balanced"] is not True]
     if wrong:
         raise EscrowctlError(
             ErrorCode.CHECK_FAILED,

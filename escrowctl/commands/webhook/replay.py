@@ -26,7 +26,7 @@ def replay(
         str, typer.Option("--forward-to", metavar="URL", help="The application, on this machine.")
     ] = "",
     since: Annotated[str | None, typer.Option(metavar="TIME", help="All since 24h (ago), or since a time.")] = None,
-    failed: Annotated[bool, typer.Option("--failed", help="All that this URL has not accepted yet.")] = False,
+    failed: Annotated[bool, typer.Option("--failed", help="All that went to this URL, and was not accepted.")] = False,
     duplicate: Annotated[bool, typer.Option("--duplicate", help="Send each twice, to test the application.")] = False,
     sign: Annotated[bool, typer.Option("--sign", help="Sign again, with the time now and the same id.")] = False,
     unverified: UnverifiedOption = False,

@@ -121,8 +121,8 @@ STEP = '[[step]]\nrun = "tx list"\n'
         ('about = "a"\n[[step]]\nrun = ""\n', 2, '"run"'),
     ],
     ids=(
-        *("no TOML", "key of a step", "key", "not saved before", "setting", "type", "place", "quotes", "no step", "no about", "path"),
-        *("name", "exit code", "no run"),
+        *("no TOML", "key of a step", "key", "not saved before", "setting", "type", "place", "quotes", "no step"),
+        *("no about", "path", "name", "exit code", "no run"),
     ),
 )
 def test_bad_file_is_refused_with_its_line(text: str, line: int, named: str, run: Run, tmp_path: Path) -> None:

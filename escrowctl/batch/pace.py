@@ -15,7 +15,7 @@ MOST_IN_VAIN = 6
 
 _SPAN = 1.0
 _NEAR = 0.97
-_STEADY_GROWTH, _FIRST_GROWTH = 60.0, 20.0
+_STEADY_GROWTH, _FIRST_GROWTH = 60.0, 12.0
 """Seconds in which the limit doubles: where it was measured over a steady second, and where a burst found it."""
 _FORGOTTEN = 20.0
 _ADDED, _MOST_ADDED = 10.0, 2.0

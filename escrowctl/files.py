@@ -27,7 +27,7 @@ _KINDS = {
 }
 
 
-class Flaw(NamedTuple):
+class FileFlaw(NamedTuple):
     """Why a file or folder is not used: `reason` continues its path; `fix` is a command to paste, or empty."""
 
     reason: str
@@ -81,7 +81,7 @@ def make_file(path: Path) -> bool:
     return True
 
 
-def replace_file(path: Path, content: bytes, mode: int = PRIVATE) -> None:
+def replace_quickly(path: Path, content: bytes, mode: int = PRIVATE) -> None:
     """Put a new file with this mode in the place of `path`, in one step; raises OSError.
 
     Several processes may do so at once: the last one wins. It is not synced, so a power failure may
@@ -187,28 +187,28 @@ def read_regular(path: Path, *, limit: int, follow: bool = True) -> tuple[bytes,
         return content, os.fstat(file.fileno())
 
 
-def find_flaw(status: os.stat_result, path: Path, *, refused: int = OTHERS_WRITE) -> Flaw | None:
+def find_flaw(status: os.stat_result, path: Path, *, refused: int = OTHERS_WRITE) -> FileFlaw | None:
     """Return why others than this user and root own or can change a file or folder; None where they cannot.
 
     `refused` are the mode bits that others must not have.
     """
     if status.st_uid not in (os.geteuid(), 0):
-        return Flaw(f"belongs to another user (uid {status.st_uid})")
+        return FileFlaw(f"belongs to another user (uid {status.st_uid})")
     if not status.st_mode & refused:
         return None
     what, fix = ("is accessible to", "chmod 600") if refused == OTHERS_ACCESS else ("can be changed by", "chmod go-w")
     reason = f"{what} other users (mode {stat.S_IMODE(status.st_mode):04o})"
-    return Flaw(reason, f"{fix} {shlex.quote(str(path))}")
+    return FileFlaw(reason, f"{fix} {shlex.quote(str(path))}")
 
 
-def find_folder_flaw(folder: Path, *, sticky: bool = False) -> Flaw | None:
+def find_folder_flaw(folder: Path, *, sticky: bool = False) -> FileFlaw | None:
     """Return why others own or can change a folder (of a link: what it leads to); None where they cannot.
 
     `sticky`: accept a folder where only the owner of an entry can remove it (S_ISVTX, such as /tmp). Raises OSError.
     """
     status = folder.stat()
     if not stat.S_ISDIR(status.st_mode):
-        return Flaw(f"is {_KINDS.get(stat.S_IFMT(status.st_mode), 'a file')}, not a folder")
+        return FileFlaw(f"is {_KINDS.get(stat.S_IFMT(status.st_mode), 'a file')}, not a folder")
     shared = sticky and bool(status.st_mode & stat.S_ISVTX)
     return find_flaw(status, folder, refused=0 if shared else OTHERS_WRITE)
 

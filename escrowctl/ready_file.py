@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from escrowctl.errors import ErrorCode, bad_value, not_sent
-from escrowctl.files import read_regular, replace_file
+from escrowctl.files import read_regular, replace_quickly
 
 _MAX_BYTES = 4096
 
@@ -25,7 +25,7 @@ def announced_in(path: Path, text: str) -> Iterator[None]:
     Raises `ErrorCode.STATE_UNUSABLE` if it cannot be written.
     """
     try:
-        replace_file(path, text.encode())
+        replace_quickly(path, text.encode())
     except OSError as error:
         raise not_sent(
             ErrorCode.STATE_UNUSABLE, f"the ready file {path} cannot be written: {error.strerror or error}."

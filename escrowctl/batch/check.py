@@ -10,7 +10,7 @@ from heapq import merge
 from typing import IO, BinaryIO, NamedTuple
 
 from escrowctl.batch.rows import REJECTED, RESULT, RowContent, RowKind, check_row, decode_row, list_misspelled
-from escrowctl.batch.table import Flaw, NotRowsError, Row, Table, text_of
+from escrowctl.batch.table import Flaw, NotRowsError, Row, Table, cell_text
 from escrowctl.config.service import Service
 from escrowctl.contract.money import sum_exactly
 from escrowctl.contract.redaction import holds_key
@@ -125,7 +125,7 @@ class _Check:
         row = check_row(self._kind, found, self._service)
         if isinstance(row, list):
             self._note(found.line, *row)
-            if self.flawed < MOST_FLAWS and (key := text_of(found.cells.get(self._kind.key))):
+            if self.flawed < MOST_FLAWS and (key := cell_text(found.cells.get(self._kind.key))):
                 self._keys_of_flawed.append((found.line, key))
                 self._count_key(key)
             return

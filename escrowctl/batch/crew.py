@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection as Pipe
 from queue import SimpleQueue
 from typing import NoReturn
 
-from escrowctl.batch.worker import Finding, Job, Worker, find_defect
+from escrowctl.batch.worker import Job, Worker, WorkResult, find_defect
 from escrowctl.errors import bad_value
 
 _MOST_THREADS = 16
@@ -77,7 +77,7 @@ class Crew:
         for sender in self._senders:
             sender.submit(None)
 
-    def collect(self, seconds: float, *, enough: int = 1) -> tuple[list[Finding], set[int]]:
+    def collect(self, seconds: float, *, enough: int = 1) -> tuple[list[WorkResult], set[int]]:
         """Return what has come in, and the lines that are lost, where a process ended.
 
         It waits at most `seconds` for a first finding, then as long as more come in, until there are `enough`.
@@ -91,8 +91,8 @@ class Crew:
             found += more
         return found, lost
 
-    def _collect(self, seconds: float) -> tuple[list[Finding], set[int]]:
-        found: list[Finding] = []
+    def _collect(self, seconds: float) -> tuple[list[WorkResult], set[int]]:
+        found: list[WorkResult] = []
         while True:
             lost = {line for sender in self._senders if sender.ended_by for line in sender.lines}
             alive = {sender.pipe: sender for sender in self._senders if not sender.ended_by}
@@ -162,9 +162,9 @@ class _Sender:
         with contextlib.suppress(OSError):
             self.pipe.send(jobs)
 
-    def receive(self) -> list[Finding]:
+    def receive(self) -> list[WorkResult]:
         """Return what has come in."""
-        found: list[Finding] = []
+        found: list[WorkResult] = []
         try:
             while self.pipe.poll(0):
                 found.append(self.pipe.recv())
@@ -235,7 +235,7 @@ class _Desk:
         """Do one job after the other; those that were recalled meanwhile are handed in as they are."""
         while (taken := self._jobs.get()) is not None and not self._ended.is_set():
             number, job = taken
-            finding = worker.do(job) if number > self._recalled else Finding(job.line, is_untouched=True)
+            finding = worker.do(job) if number > self._recalled else WorkResult(job.line, is_untouched=True)
             try:
                 self._hand_in(finding)
             except (TypeError, AttributeError, ValueError, pickle.PicklingError) as error:
@@ -256,6 +256,6 @@ class _Desk:
         for _ in range(threads):
             self._jobs.put(None)
 
-    def _hand_in(self, finding: Finding) -> None:
+    def _hand_in(self, finding: WorkResult) -> None:
         with self._sending, contextlib.suppress(OSError):
             self._pipe.send(finding)

@@ -18,7 +18,7 @@ from escrowctl.writes.requests import RecordOptions, WriteRequest, request_again
 _NOT_AGAIN = "; the next attempt was not sent"
 
 
-class Row:
+class PendingRow:
     """A row on its way, and what is known of it by now."""
 
     def __init__(self, todo: Todo, request: WriteRequest, options: RecordOptions) -> None:
@@ -53,7 +53,7 @@ class Row:
         """What has become of it, as far as that is on record."""
         return outcome_of(self.entry) if self.entry is not None else Outcomes.NOT_SENT
 
-    def __lt__(self, other: "Row") -> bool:
+    def __lt__(self, other: "PendingRow") -> bool:
         return self.line < other.line
 
 
@@ -64,13 +64,13 @@ class Came(NamedTuple):
     done before it.
     """
 
-    row: Row
+    row: PendingRow
     settlement: Settlement
     again_after: float | None = None
     is_first: bool = False
 
 
-def come_untouched(row: Row) -> Came:
+def come_untouched(row: PendingRow) -> Came:
     """Return that nothing was sent of a row's attempt; what an earlier one may have done is as unknown as before."""
     if row.earlier is None:
         return Came(row, Settlement(Outcome.NOT_SENT, "nothing was sent: the run slowed down, or ended"), 0.0)
@@ -78,7 +78,7 @@ def come_untouched(row: Row) -> Came:
     return Came(row, row.earlier._replace(detail=detail), 0.0)
 
 
-def lose(row: Row) -> Came:
+def lose(row: PendingRow) -> Came:
     """Return what is known of a row that a process had when it ended: it may have been sent."""
     return Came(row, Settlement(Outcome.UNKNOWN, LOST_IN_FLIGHT))
 
@@ -87,8 +87,8 @@ class Flight:
     """The rows of a run that were taken up and have not ended: with the crew, waiting, or between."""
 
     def __init__(self) -> None:
-        self._rows: dict[int, Row] = {}
-        self._later: list[tuple[float, Row]] = []
+        self._rows: dict[int, PendingRow] = {}
+        self._later: list[tuple[float, PendingRow]] = []
         self._counts = dict.fromkeys(Outcomes, 0)
         self.out: set[int] = set()
         """The lines of those that are with the crew."""
@@ -96,7 +96,7 @@ class Flight:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def __getitem__(self, line: int) -> Row:
+    def __getitem__(self, line: int) -> PendingRow:
         return self._rows[line]
 
     @property
@@ -110,22 +110,22 @@ class Flight:
         """When the next of those that wait goes out; None: none waits."""
         return self._later[0][0] if self._later else None
 
-    def take_up(self, row: Row) -> None:
+    def take_up(self, row: PendingRow) -> None:
         """Add a row."""
         self._rows[row.line] = row
 
-    def put_off(self, row: Row, due: float) -> None:
+    def put_off(self, row: PendingRow, due: float) -> None:
         """Have a row go out later; a release is read again then, and must be what it was."""
         row.before = None
         if row.entry is not None:
             row.options = _as_recorded(row.entry)
         heapq.heappush(self._later, (due, row))
 
-    def take_due(self, now: float) -> Row | None:
+    def take_due(self, now: float) -> PendingRow | None:
         """Return the next row that has waited long enough."""
         return heapq.heappop(self._later)[1] if self._later and self._later[0][0] <= now else None
 
-    def end(self, row: Row) -> None:
+    def end(self, row: PendingRow) -> None:
         """Take a row out, and count it as what is on record of it."""
         del self._rows[row.line]
         self._counts[row.outcome] += 1
@@ -152,20 +152,20 @@ class Requests:
         self._account = account_of(service)
         self._operator = operator_name()
 
-    def make_row(self, todo: Todo) -> Row:
+    def make_row(self, todo: Todo) -> PendingRow:
         """Return a row to send."""
         if todo.again is not None:
             request = request_again(todo.again)
             assert request is not None, "a batch stores no secrets"
-            return Row(todo, request, _as_recorded(todo.again))
+            return PendingRow(todo, request, _as_recorded(todo.again))
         assert todo.row is not None, "it is one or the other"
-        return Row(todo, self._request(todo.line, todo.row, None), expectations_of(todo.row))
+        return PendingRow(todo, self._request(todo.line, todo.row, None), expectations_of(todo.row))
 
     def _request(self, line: int, content: RowContent, found: Located | None) -> WriteRequest:
         name = f"{self._batch.name}-{line}"
         return request_row(self._batch.kind, content, self._service, name=name, found=found)
 
-    def begin(self, row: Row) -> Begin:
+    def begin(self, row: PendingRow) -> Begin:
         """Return what is recorded before a row is sent; its request is that of the record that was read."""
         caps, request_id = self._service.caps if row.request.is_capped else NO_CAPS, self._new_uuid()
         if row.entry is not None:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from escrowctl.batch.table import Row, text_of
+from escrowctl.batch.table import Row, cell_text
 from escrowctl.config.service import Service
 from escrowctl.contract.identifiers import fold_id, fold_reference, parse_id
 from escrowctl.contract.json import Document, JsonValue, Number, encode, read_reply
@@ -93,7 +93,7 @@ def check_row(kind: RowKind, row: Row, service: Service) -> RowContent | list[st
     if flaws:
         return flaws
     amount, currency = _check_money(cells, service, flaws, required=kind is CREATES)
-    key = text_of(cells.get(kind.key))
+    key = cell_text(cells.get(kind.key))
     if kind is RELEASES:
         _try(flaws, lambda: parse_id(key or ""))
     elif key or service.live:
@@ -164,7 +164,7 @@ def _body_cells(body: dict[str, JsonValue], *, flat: bool) -> dict[str, JsonValu
 def _check_money(
     cells: Mapping[str, JsonValue], service: Service, flaws: list[str], *, required: bool
 ) -> tuple[str | None, str | None]:
-    amount, currency = (text_of(cells.get(name)) for name in ("amount", "currency"))
+    amount, currency = (cell_text(cells.get(name)) for name in ("amount", "currency"))
     if not (required or amount or currency):
         return None, None
     for name, cell in (("amount", amount), ("currency", currency)):

@@ -10,12 +10,12 @@ import contextlib
 from collections.abc import Iterator, Sequence
 
 from escrowctl.batch.crew import Crew
-from escrowctl.batch.flight import Came, Flight, Requests, Row, come_untouched, lose
+from escrowctl.batch.flight import Came, Flight, PendingRow, Requests, come_untouched, lose
 from escrowctl.batch.halts import Halts
 from escrowctl.batch.pace import Lead, Pace
 from escrowctl.batch.plan import Batch, Todo
 from escrowctl.batch.watch import Ending, Tally, Watch
-from escrowctl.batch.worker import Finding, Job
+from escrowctl.batch.worker import Job, WorkResult
 from escrowctl.client.http import THROTTLED
 from escrowctl.client.retry import ATTEMPTS
 from escrowctl.config.service import Service
@@ -99,12 +99,12 @@ class Run:
 
     # What comes in
 
-    def _take_in(self) -> list[Row]:
+    def _take_in(self) -> list[PendingRow]:
         """Take in what came of rows; return those whose record was read, and that go out next."""
         findings, lost = self._collect()
         self._flight.out.difference_update(finding.line for finding in findings)
         twins = self._find_twins(findings)
-        ready: list[Row] = []
+        ready: list[PendingRow] = []
         for finding in findings:
             row = self._flight[finding.line]
             if finding.defect:
@@ -126,7 +126,7 @@ class Run:
             self._lose(lost)
         return ready
 
-    def _find_twins(self, findings: Sequence[Finding]) -> list[Entry]:
+    def _find_twins(self, findings: Sequence[WorkResult]) -> list[Entry]:
         """Return the entries that have one of the ids that were created now.
 
         Where the journal cannot say, what came is kept all the same, but for what only a reading of such an id proves.
@@ -138,7 +138,7 @@ class Run:
             self._came += [Came(self._flight[line], one) for line, one in settled if not one.verified]
             raise
 
-    def _take_back(self, row: Row) -> None:
+    def _take_back(self, row: PendingRow) -> None:
         """Note that the crew has given a row back, without a byte of it sent."""
         if not row.is_begun:
             self._put_off(row, 0.0)
@@ -157,7 +157,7 @@ class Run:
             else:
                 self._end(row)
 
-    def _collect(self) -> tuple[list[Finding], set[int]]:
+    def _collect(self) -> tuple[list[WorkResult], set[int]]:
         now = self._runtime.monotonic()
         if not self._flight.out:
             if wait := min(self._delay(now), _LONGEST_WAIT):
@@ -193,7 +193,7 @@ class Run:
         """Whether rows that were not taken up may go out; until one is done, only where none is on its way."""
         return not self._is_last and (self._halts.canary_passed or not self._flight)
 
-    def _hold_back(self, ready: list[Row]) -> list[Row]:
+    def _hold_back(self, ready: list[PendingRow]) -> list[PendingRow]:
         """Return the rows that may go out now: none while the service asks to wait, or after the run has ended.
 
         The crew gives back then what it has not begun to send; rows that were read wait, and are read again.
@@ -206,11 +206,11 @@ class Run:
             self._put_off(row, 0.0)
         return []
 
-    def _admit(self, ready: int) -> list[Row]:
+    def _admit(self, ready: int) -> list[PendingRow]:
         """Return the rows to begin now, next to those that are ready; a record to read first is requested here."""
         now = self._runtime.monotonic()
         room = 0 if self._ends else min(self._window - len(self._flight.out) - ready, self._pace.room(now))
-        admitted: list[Row] = []
+        admitted: list[PendingRow] = []
         while len(admitted) < room and (row := self._next(now)) is not None:
             admitted.append(row)
         self._pace.note_sent(len(admitted), now)
@@ -221,7 +221,7 @@ class Run:
         self._hand_out([Job(row.line, row.request, row.options, unsettled=row.unsettled) for row in admitted])
         return []
 
-    def _next(self, now: float) -> Row | None:
+    def _next(self, now: float) -> PendingRow | None:
         row = self._flight.take_due(now)
         if row is None and self._takes_more:
             todo = next(self._todos, None)
@@ -237,7 +237,7 @@ class Run:
 
     # One commit
 
-    def _commit(self, ready: list[Row]) -> None:
+    def _commit(self, ready: list[PendingRow]) -> None:
         """Record outcomes and the intents of the next rows, and hand those out."""
         rows = [row for row in ready if self._lock(row)]
         if not rows and not self._came:
@@ -282,7 +282,7 @@ class Run:
 
     # What became of a row
 
-    def _weigh(self, row: Row, finding: Finding, settlement: Settlement) -> Came:
+    def _weigh(self, row: PendingRow, finding: WorkResult, settlement: Settlement) -> Came:
         """Decide what follows for the row and for the others, before any more are admitted."""
         now, status = self._runtime.monotonic(), settlement.http_status
         self._pace.note_reply(now, status, sent=row.sent_at, asked=finding.asked)
@@ -315,7 +315,7 @@ class Run:
     def _proves(self, record: Located) -> bool:
         return kind_of(self._batch.kind.operation.name).is_proven_by(record.status, self._service)
 
-    def _settle_as_read(self, row: Row, record: Located) -> None:
+    def _settle_as_read(self, row: PendingRow, record: Located) -> None:
         """Record what a reading shows of a row that is unknown: it need not be sent again."""
         settlement = settled_by_reading(row.sent, f"the service reported {record.status}")
         try:
@@ -328,7 +328,7 @@ class Run:
                 self._watch.show_canary(row.line, row.entry, goes_on=not self._ends)
         self._end(row)
 
-    def _delay_again(self, row: Row, finding: Finding, settlement: Settlement) -> float | None:
+    def _delay_again(self, row: PendingRow, finding: WorkResult, settlement: Settlement) -> float | None:
         """Return after how many seconds a row is sent again by itself: a throttled one as often as it takes."""
         if settlement.state is State.DONE or not finding.may_go_again or self._pace.is_hopeless:
             return None
@@ -337,7 +337,7 @@ class Run:
             return 0.0
         return _FIRST_RETRY * 2.0 ** (row.attempts - 1) if row.attempts < ATTEMPTS else None
 
-    def _weigh_unread(self, row: Row, error: EscrowctlError) -> None:
+    def _weigh_unread(self, row: PendingRow, error: EscrowctlError) -> None:
         """Decide what follows for a row that cannot be read before it is sent: of a throttled one, that it waits."""
         if error.code is ErrorCode.RATE_LIMITED and not self._ends:
             self._pace.note_refused(self._runtime.monotonic(), sent=row.sent_at, asked=None)
@@ -346,23 +346,23 @@ class Run:
                 return
         self._end_unsent(row, error)
 
-    def _put_off(self, row: Row, seconds: float) -> None:
+    def _put_off(self, row: PendingRow, seconds: float) -> None:
         self._unlock(row)
         self._flight.put_off(row, self._runtime.monotonic() + seconds)
 
-    def _end_unsent(self, row: Row, error: EscrowctlError) -> None:
+    def _end_unsent(self, row: PendingRow, error: EscrowctlError) -> None:
         """End a row that cannot be sent now; it stays in the plan, or what it is."""
         self._end(row)
         self._watch.note_unsent(row.line, error, row.outcome)
         self._halts.weigh_unsent(row.line, error)
 
-    def _end(self, row: Row) -> None:
+    def _end(self, row: PendingRow) -> None:
         self._unlock(row)
         self._flight.end(row)
 
     # Locks and signals
 
-    def _lock(self, row: Row) -> bool:
+    def _lock(self, row: PendingRow) -> bool:
         """Hold what a row locks across processes; where another process has it, the row comes later.
 
         A create needs none: what it would wait for, the guards of its commit refuse.
@@ -381,7 +381,7 @@ class Run:
             row.locks.append(name)
         return True
 
-    def _unlock(self, row: Row) -> None:
+    def _unlock(self, row: PendingRow) -> None:
         while row.locks:
             self._journal.free(row.locks.pop())
 

@@ -165,7 +165,7 @@ def _find_other_format(start: str) -> str:
     return ""
 
 
-def text_of(value: JsonValue) -> str | None:
+def cell_text(value: JsonValue) -> str | None:
     """Return a cell as text: a number by its token; None for what is neither."""
     if isinstance(value, Number):
         return value.text

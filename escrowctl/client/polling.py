@@ -11,7 +11,7 @@ POLL_SECONDS = 2.0
 _TICK_SECONDS = 1.0
 
 
-class Pace:
+class PollInterval:
     """Waits between readings; `seconds` is how long they may take together (None: for ever), from now on.
 
     `tick` is called about once a second, with the seconds that have passed.

@@ -9,7 +9,7 @@ import typer
 
 from escrowctl.config.folders import base_folder
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
-from escrowctl.files import open_regular, replace_file
+from escrowctl.files import open_regular, replace_quickly
 from escrowctl.session import session_of
 
 SHELLS = ("bash", "zsh", "fish")
@@ -119,7 +119,7 @@ def _write(path: Path, text: str, *, force: bool) -> None:
         for folder in reversed(path.parents):
             if not folder.exists():
                 folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
-        replace_file(path, text.encode(), _FILE_MODE)
+        replace_quickly(path, text.encode(), _FILE_MODE)
     except OSError as error:
         raise EscrowctlError(
             ErrorCode.STATE_UNUSABLE, f"{path} cannot be written: {error.strerror or error}."

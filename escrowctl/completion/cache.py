@@ -23,7 +23,7 @@ from pathlib import Path
 from escrowctl.config.folders import make_private_folder
 from escrowctl.config.service import Service
 from escrowctl.errors import EscrowctlError
-from escrowctl.files import open_regular, replace_file
+from escrowctl.files import open_regular, replace_quickly
 
 MAX_NAMES = 500
 DEFAULT = "@default"
@@ -83,7 +83,7 @@ class Names:
             names = [one for one in dict.fromkeys(choose(known)) if _NAME.fullmatch(one)][:MAX_NAMES]
             if names != known:
                 make_private_folder(path.parent)
-                replace_file(path, "".join(f"{one}\n" for one in names).encode("ascii"))
+                replace_quickly(path, "".join(f"{one}\n" for one in names).encode("ascii"))
 
 
 def _read(path: Path) -> list[str]:

@@ -21,7 +21,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from escrowctl.config.file import drafted, locked, replace_file
+from escrowctl.config.file import drafted, locked, replace_durably
 from escrowctl.config.folders import make_private_folder
 from escrowctl.config.keys import Secret, read_key, read_private_text
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_config, command, not_sent
@@ -99,7 +99,7 @@ class Credentials:
     def restore(self, before: Mapping[str, Any]) -> None:
         """Write back what `read` returned; call while `make_folder` is locked."""
         if before:
-            replace_file(self.path, _render(self.path, before), private=True)
+            replace_durably(self.path, _render(self.path, before), private=True)
         else:
             self.path.unlink(missing_ok=True)
 
@@ -119,7 +119,7 @@ class Credentials:
         with locked(self.make_folder(), runtime):
             tables = self.read()
             tables.pop(stored.profile, None)
-            replace_file(self.path, _render(self.path, tables), private=True)
+            replace_durably(self.path, _render(self.path, tables), private=True)
 
     def read(self) -> dict[str, Any]:
         """Return the entries by profile; none where there is no such file."""

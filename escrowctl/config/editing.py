@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from escrowctl.config.file import drafted, locked, parse_toml, read_text, replace_file, validate_config
+from escrowctl.config.file import drafted, locked, parse_toml, read_text, replace_durably, validate_config
 from escrowctl.config.folders import make_private_folder
 from escrowctl.config.origin import parse_base_url, refuse_prefix
 from escrowctl.config.profiles import ConfigFile, Value
@@ -52,7 +52,7 @@ class ConfigEditor:
                 value = list(dict.fromkeys([*(PENDING if listed is None else listed), *value]))
             if path[-1] == _BASE_URL:
                 _refuse_to_move_key(find(tables, path[:-1]) or {}, path, str(value))
-            replace_file(self._path, self._plan([(path, value)]))
+            replace_durably(self._path, self._plan([(path, value)]))
         return value
 
     def unset(self, path: Sequence[str]) -> None:
@@ -60,7 +60,7 @@ class ConfigEditor:
         with locked(self.make_folder(), self._runtime):
             if find(self.read(), path) is None:
                 raise bad_config(f"{self._link}: {'.'.join(path)} is not set.")
-            replace_file(self._path, self._plan([(path, None)]))
+            replace_durably(self._path, self._plan([(path, None)]))
 
     def read(self) -> dict[str, Any]:
         """Return the tables of the current file."""

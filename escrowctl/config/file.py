@@ -187,7 +187,7 @@ def _wait_for(handle: int, folder: Path, runtime: Runtime) -> None:
         runtime.sleep(_POLL_SECONDS)
 
 
-def replace_file(path: Path, text: str, *, private: bool = False) -> None:
+def replace_durably(path: Path, text: str, *, private: bool = False) -> None:
     """Replace what the file contains, durably; call inside `locked`; see `drafted`."""
     with drafted(path, text, private=private) as put:
         put()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from escrowctl.contract.redaction import shown
 from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
-from escrowctl.files import Flaw, find_folder_flaw, make_folder
+from escrowctl.files import FileFlaw, find_folder_flaw, make_folder
 
 APP_NAME = "escrowctl"
 HOME_VARIABLE = "ESCROWCTL_HOME"
@@ -104,7 +104,7 @@ def _translated(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def _refuse(folder: Path, flaw: Flaw | None) -> None:
+def _refuse(folder: Path, flaw: FileFlaw | None) -> None:
     if flaw is not None:
         raise _unusable(f"the folder {folder} {flaw.reason}.", flaw.fix or _OWN_FOLDER)
 

@@ -80,7 +80,7 @@ class Statuses(_Strict):
     )
 
 
-class WebhookManner(_Strict):
+class WebhookTable(_Strict):
     """What this service calls the fields of a new webhook, and how it signs events; named as in `Webhooks`."""
 
     url_field: _Text = Field(
@@ -130,7 +130,7 @@ class Profile(_Strict):
     )
     status: Statuses = Field(default=Statuses(), description="a table of statuses")
     reply: ReplyPointers = Field(default=ReplyPointers(), description="a table of JSON Pointers")
-    webhook: WebhookManner = Field(default=WebhookManner(), description="a table about webhooks")
+    webhook: WebhookTable = Field(default=WebhookTable(), description="a table about webhooks")
     reference_field: _Text | None = Field(
         default=None,
         title="the field in which --reference is sent; without it, it is not sent",

@@ -36,7 +36,7 @@ STANDARD, HMAC_SHA256, UNSIGNED = "standard", "hmac-sha256", "none"
 """How a service may sign its events: Standard Webhooks; HMAC-SHA256 of the body in one header; not at all."""
 
 
-class Webhooks(NamedTuple):
+class WebhookSettings(NamedTuple):
     """Under which names the service takes a new webhook's URL and events, and how it signs the events.
 
     `scheme` is STANDARD, HMAC_SHA256 or UNSIGNED; HMAC_SHA256 needs `signature_header`, the header of the signature.
@@ -90,7 +90,7 @@ class Service(NamedTuple):
     released: frozenset[str] = frozenset()
     failed: frozenset[str] = frozenset(FAILED)
     pending: frozenset[str] = frozenset(PENDING)
-    webhooks: Webhooks = Webhooks()
+    webhooks: WebhookSettings = WebhookSettings()
     journal_pins: tuple[JournalPin, ...] = ()
     read_timeout: float = READ_TIMEOUT
     write_timeout: float = WRITE_TIMEOUT

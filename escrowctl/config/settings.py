@@ -14,7 +14,7 @@ from escrowctl.config.file import find_config_path, read_config, require_trusted
 from escrowctl.config.folders import Folders
 from escrowctl.config.keys import KEYS, FoundKey, read_environ_key, read_key_file, refuse_in_base_url
 from escrowctl.config.origin import Origin, find_network, parse_base_url, refuse_prefix
-from escrowctl.config.service import MAX_TIMEOUT, READ_TIMEOUT, WRITE_TIMEOUT, JournalPin, Service, Webhooks
+from escrowctl.config.service import MAX_TIMEOUT, READ_TIMEOUT, WRITE_TIMEOUT, JournalPin, Service, WebhookSettings
 from escrowctl.contract.json import Number
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.contract.record import Pointers
@@ -342,9 +342,9 @@ def _with_profile(service: Service, profile: "Profile") -> Service:
     )
 
 
-def find_webhooks(profile: "Profile | None") -> Webhooks:
+def find_webhooks(profile: "Profile | None") -> WebhookSettings:
     """Return what a profile says about webhooks; without one, the built-in values."""
-    return Webhooks(**profile.webhook.model_dump()) if profile else Webhooks()
+    return WebhookSettings(**profile.webhook.model_dump()) if profile else WebhookSettings()
 
 
 def _folded(statuses: list[str]) -> frozenset[str]:

@@ -22,7 +22,7 @@ class Kind(StrEnum):
     IMPORT = "import"
 
 
-class Record(NamedTuple):
+class ChainRecord(NamedTuple):
     """One appended record; `facts` is canonical JSON text."""
 
     sequence: int
@@ -51,7 +51,7 @@ EMPTY = Head(0, GENESIS)
 class Link(NamedTuple):
     """A record with its digest in the chain."""
 
-    record: Record
+    record: ChainRecord
     digest: str
 
     @property

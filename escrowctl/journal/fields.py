@@ -13,7 +13,7 @@ from escrowctl.contract.json import JsonValue, Number
 from escrowctl.contract.money import Money
 from escrowctl.errors import Outcome
 from escrowctl.journal.accounts import Account
-from escrowctl.journal.chain import Kind, Record
+from escrowctl.journal.chain import ChainRecord, Kind
 from escrowctl.journal.model import UNSETTLED, Entry, Event, Intent, Settlement, State
 
 Facts = dict[str, Any]
@@ -238,7 +238,7 @@ def check_journal_id(text: object) -> str:
     return text
 
 
-def check_record(record: Record, facts: Mapping[str, Any]) -> None:
+def check_record(record: ChainRecord, facts: Mapping[str, Any]) -> None:
     """Raise ValueError or ArithmeticError where a record from a file is not one that a journal writes."""
     expected = _EXPECTED[Kind(record.kind)]
     if not expected - _DEFAULTS.keys() <= facts.keys() <= expected:

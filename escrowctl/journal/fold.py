@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from escrowctl.contract.identifiers import fold_id, fold_reference
 from escrowctl.journal import fields
-from escrowctl.journal.chain import Head, Kind, Link, Record, canonical
+from escrowctl.journal.chain import ChainRecord, Head, Kind, Link, canonical
 from escrowctl.journal.fields import Facts
 from escrowctl.journal.model import DECIDED_RESEND, OPEN_STATES, Entry, Intent, State
 
@@ -22,7 +22,7 @@ _SHORT_LIVED = 1 << 62
 writes then changes few pages of a table that is ordered by key. SQLite's integers have 63 bits."""
 
 
-class Row(NamedTuple):
+class StoredRow(NamedTuple):
     """What is stored of an entry apart from its records: `values` are the queried fields.
 
     `records` is how many it has, `latest` the latest date of any record of the journal up to its last one.
@@ -39,13 +39,13 @@ class Folded(NamedTuple):
 
     entry: Entry
     facts: Facts
-    row: Row
+    row: StoredRow
     keys: frozenset[int]
 
 
 def next_link(head: Head, number: int, kind: Kind, facts: Facts, *, at: str) -> Link:
     """Return the record that continues a chain."""
-    record = Record(head.sequence + 1, number, kind.value, at, canonical(facts))
+    record = ChainRecord(head.sequence + 1, number, kind.value, at, canonical(facts))
     return Link(record, record.digest(head.digest))
 
 
@@ -80,11 +80,11 @@ def extend(before: Folded | None, link: Link, *, latest: str, facts: Facts | Non
             resends=max(resends, new.get("resends", 0)),
             counted_on=counted_on,
         )
-    row = Row(tuple(facts[name] for name in fields.QUERIED), records + 1, counted_on, now)
+    row = StoredRow(tuple(facts[name] for name in fields.QUERIED), records + 1, counted_on, now)
     return Folded(entry, facts, row, duplicate_keys(entry))
 
 
-def build(row: Row, links: Iterable[tuple[Link, str]]) -> Folded:
+def build(row: StoredRow, links: Iterable[tuple[Link, str]]) -> Folded:
     """Return a stored entry: its row, and its records, each with the digest of the record before it.
 
     Raises one of `fields.UNDECODABLE`, ValueError where a record is not what was written or the row is

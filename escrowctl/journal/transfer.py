@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from escrowctl.errors import NOTHING_IMPORTED, ErrorCode, EscrowctlError, bad_value, not_sent
-from escrowctl.journal.chain import EMPTY, Head, Kind, Link, Record, canonical
+from escrowctl.journal.chain import EMPTY, ChainRecord, Head, Kind, Link, canonical
 from escrowctl.journal.fields import UNDECODABLE, Facts, check_journal_id, check_record
 from escrowctl.journal.fold import Folded, extend
 from escrowctl.journal.model import OPEN_STATES, WHILE_EXPORTED, Entry, Selection, State
@@ -124,7 +124,7 @@ def _link(document: dict[str, object]) -> Link:
     facts, sequence, entry = document["facts"], document["sequence"], document["entry"]
     if not (isinstance(facts, dict) and isinstance(sequence, int) and isinstance(entry, int)):
         raise TypeError(document)
-    record = Record(sequence, entry, str(document["kind"]), str(document["at"]), canonical(facts))
+    record = ChainRecord(sequence, entry, str(document["kind"]), str(document["at"]), canonical(facts))
     check_record(record, facts)
     return Link(record, str(document["digest"]))
 

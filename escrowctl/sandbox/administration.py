@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from escrowctl.errors import EscrowctlError
 from escrowctl.sandbox import ledger
-from escrowctl.sandbox.bodies import Flaw, JsonObject, ProblemError, ProblemKind, flawed
+from escrowctl.sandbox.bodies import BodyFlaw, JsonObject, ProblemError, ProblemKind, flawed
 from escrowctl.sandbox.clock import Clock
 from escrowctl.sandbox.http import LEDGER_PATH, MOVES_PATH, SETTINGS_PATH, Call, Handler
 from escrowctl.sandbox.magic import MAGIC_IDS
@@ -41,7 +41,7 @@ class Administration:
         try:
             self._rehearsal.change(texts)
         except EscrowctlError as error:
-            raise flawed(Flaw("#", error.message)) from error
+            raise flawed(BodyFlaw("#", error.message)) from error
         return self._rehearsal.current().texts()
 
     def clear_settings(self, call: Call) -> JsonObject:
@@ -77,7 +77,7 @@ def _texts(call: Call) -> dict[str, str]:
     body = call.json_object()
     texts = {name: value for name, value in body.items() if isinstance(value, str)}
     if not body or len(texts) != len(body):
-        raise flawed(Flaw("#", "The body must be an object of texts, and not empty."))
+        raise flawed(BodyFlaw("#", "The body must be an object of texts, and not empty."))
     return texts
 
 

@@ -132,7 +132,7 @@ class ProblemKind(Enum):
         self.title = title
 
 
-class Flaw(NamedTuple):
+class BodyFlaw(NamedTuple):
     """One error in a request.
 
     `place` is a JSON Pointer as a fragment (`#/amount`, as in RFC 9457 section 3) into the body, or
@@ -156,7 +156,7 @@ class ProblemError(Exception):
         kind: ProblemKind,
         detail: str,
         *,
-        flaws: tuple[Flaw, ...] = (),
+        flaws: tuple[BodyFlaw, ...] = (),
         headers: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         super().__init__(detail)
@@ -178,14 +178,14 @@ class ProblemError(Exception):
         }
 
 
-def flawed(*flaws: Flaw) -> ProblemError:
+def flawed(*flaws: BodyFlaw) -> ProblemError:
     """A 400 whose detail joins the sentences of the flaws."""
     return ProblemError(ProblemKind.BAD_REQUEST, " ".join(flaw.detail for flaw in flaws), flaws=flaws)
 
 
-def parameter_flaw(name: str, detail: str) -> Flaw:
+def parameter_flaw(name: str, detail: str) -> BodyFlaw:
     """A flaw in a query parameter."""
-    return Flaw(name, detail, kind="parameter")
+    return BodyFlaw(name, detail, kind="parameter")
 
 
 def no_record(noun: str, record_id: str) -> ProblemError:

@@ -158,7 +158,7 @@ FIELDS: Mapping[str, Field] = MappingProxyType(
 """The fields of a creation; without `events` an endpoint gets every kind."""
 
 
-class Webhooks:
+class EndpointRoutes:
     """Answers for webhook endpoints. Every answer follows its commit; refusals are `ProblemError`s."""
 
     def __init__(self, store: Store, *, clock: Clock, draw_id: Callable[[str], str]) -> None:

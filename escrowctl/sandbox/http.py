@@ -29,7 +29,7 @@ import falcon
 from escrowctl.contract.operations import CREATE_WEBHOOK, DEFAULT_API_PREFIX, OPERATIONS, Operation
 from escrowctl.sandbox.bodies import (
     PROBLEM_TYPE,
-    Flaw,
+    BodyFlaw,
     JsonError,
     JsonObject,
     JsonValue,
@@ -103,9 +103,9 @@ class Call(NamedTuple):
         try:
             value = read_json(self.body)
         except JsonError as error:
-            raise flawed(Flaw("#", f"The body is not usable JSON: {error}.")) from error
+            raise flawed(BodyFlaw("#", f"The body is not usable JSON: {error}.")) from error
         if not isinstance(value, Mapping):
-            raise flawed(Flaw("#", "The body must be a JSON object."))
+            raise flawed(BodyFlaw("#", "The body must be a JSON object."))
         return value
 
     def ignore_body(self) -> None:
@@ -173,9 +173,9 @@ def read_fields(body: JsonObject, fields: Mapping[str, Field], *, reserved: Coll
 
     `reserved` are fields that only the service may set.
     """
-    flaws = [Flaw(f"#/{name}", f"{name} is set by the service.") for name in sorted(body.keys() & set(reserved))]
+    flaws = [BodyFlaw(f"#/{name}", f"{name} is set by the service.") for name in sorted(body.keys() & set(reserved))]
     flaws += [
-        Flaw(f"#/{name}", field.rule)
+        BodyFlaw(f"#/{name}", field.rule)
         for name, field in fields.items()
         if (field.required or name in body) and not field.accepts(body.get(name))
     ]

@@ -27,7 +27,7 @@ from escrowctl.sandbox.bodies import JsonObject
 from escrowctl.sandbox.clock import Clock
 from escrowctl.sandbox.courier import Courier
 from escrowctl.sandbox.delivery_calls import DeliveryCalls
-from escrowctl.sandbox.endpoints import Webhooks
+from escrowctl.sandbox.endpoints import EndpointRoutes
 from escrowctl.sandbox.faults import Rehearsed
 from escrowctl.sandbox.http import OPENAPI_PATH, STATUS_PATH, Call, Handler, build_app
 from escrowctl.sandbox.ledger import check_ledger, write_amount
@@ -77,7 +77,7 @@ class Sandbox:
         self._draw_id = draw_id = draw_id or Ids(store).draw
         self.rehearsal = Rehearsal(store)
         transactions = Transactions(store, clock=clock, draw_id=draw_id)
-        webhooks = Webhooks(store, clock=clock, draw_id=draw_id)
+        webhooks = EndpointRoutes(store, clock=clock, draw_id=draw_id)
         handlers = {
             CREATE_TRANSACTION: transactions.create,
             GET_TRANSACTION: transactions.get,

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from escrowctl.sandbox.bodies import (
-    Flaw,
+    BodyFlaw,
     JsonObject,
     JsonValue,
     NumberToken,
@@ -209,7 +209,7 @@ def require_transaction(connection: sqlite3.Connection, transaction_id: str) -> 
 
 def _require_users(connection: sqlite3.Connection, requested: Mapping[str, Any]) -> None:
     flaws = [
-        Flaw(f"#/{name}", f"{name} names no user: {requested[name]!r}.")
+        BodyFlaw(f"#/{name}", f"{name} names no user: {requested[name]!r}.")
         for name in ("payer", "payee")
         if find_user(connection, requested[name]) is None
     ]

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from escrowctl.config.service import HMAC_SHA256, STANDARD, Webhooks
+from escrowctl.config.service import HMAC_SHA256, STANDARD, WebhookSettings
 from escrowctl.errors import EscrowctlError, bad_config
 
 ID, TIMESTAMP, SIGNATURE = "webhook-id", "webhook-timestamp", "webhook-signature"
@@ -59,7 +59,7 @@ class Delivery(NamedTuple):
 class Verifier:
     """Checks deliveries with the secrets of one service; any of them may match."""
 
-    def __init__(self, webhooks: Webhooks, secrets: Sequence[bytes]) -> None:
+    def __init__(self, webhooks: WebhookSettings, secrets: Sequence[bytes]) -> None:
         """Take secrets as `read_secret` returns them.
 
         Raises EscrowctlError `ErrorCode.BAD_CONFIG` where the scheme needs a header, and none is named.

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from escrowctl.client.http import Answer
-from escrowctl.client.polling import Pace
+from escrowctl.client.polling import PollInterval
 from escrowctl.client.problem import describe_refusal
 from escrowctl.client.reader import Reader
 from escrowctl.config.advice import advise_pending
@@ -179,7 +179,7 @@ class ReadBack:
         Raises `ErrorCode.WAIT_EXPIRED`: the write itself was `accepted`, as that clause says.
         """
         seconds = self._options.wait or 0.0
-        pace = Pace(self._runtime, self._signals, seconds)
+        pace = PollInterval(self._runtime, self._signals, seconds)
         while self._verified(after) is not True:
             status = after.located.status if after else None
             if self._service.is_failed(status):

@@ -35,7 +35,7 @@ _PAGE = 100
 Report = Callable[[str], None]
 
 
-class Finding(NamedTuple):
+class Resolution(NamedTuple):
     """What a reading showed: the current entry, and a sentence where that settles nothing.
 
     `likely` is the id of the one record that matches a create, which proves nothing. `is_unread`: the list has records
@@ -53,7 +53,7 @@ class Finding(NamedTuple):
         return not self.sentence
 
 
-class Resolver:
+class EntryResolver:
     """Resolves entries of one service. `announce` is called before a reading, `report` with what it showed."""
 
     def __init__(
@@ -66,7 +66,7 @@ class Resolver:
         self._announce = announce
         self._report = report
 
-    def look(self, entry: Entry, *, resend: bool = False) -> Finding:
+    def look(self, entry: Entry, *, resend: bool = False) -> Resolution:
         """Read what can be read about an unknown write, and settle it where that proves it; sends no write.
 
         `resend`: the write is to be sent again if nothing is proven. Then a transaction must be readable
@@ -79,7 +79,7 @@ class Resolver:
             return self._judge_reply(entry) or self._look_for(entry, listing)
         if intent.resource_id is not None:
             self._read(entry, intent.resource_id, resend=resend)
-        return Finding(entry, f"escrowctl cannot find out whether this {intent.verb} was applied.")
+        return Resolution(entry, f"escrowctl cannot find out whether this {intent.verb} was applied.")
 
     def record_applied(
         self, entry: Entry, decision: OperatorDecision, *, resource_id: str | None, allow_unreadable: bool
@@ -157,12 +157,12 @@ class Resolver:
                     error.hints = error.hints[:1]
                 raise
 
-    def _look_at_record(self, entry: Entry, *, resend: bool) -> Finding:
+    def _look_at_record(self, entry: Entry, *, resend: bool) -> Resolution:
         """Settle a write on one record by that record's status."""
         resource_id, done, kind = entry.intent.resource_id or "", entry.intent.done, kind_of(entry.intent.operation)
         located = self._read(entry, resource_id, resend=resend)
         if located is None:
-            return Finding(entry, f"the service does not show whether {resource_id} was {done}.")
+            return Resolution(entry, f"the service does not show whether {resource_id} was {done}.")
         if not kind.is_proven_by(located.status, self._service):
             if resend:
                 require_resendable(self._service, entry, located)
@@ -171,12 +171,12 @@ class Resolver:
                 if kind.proving_statuses(self._service)
                 else f"the profile does not say which status means {done} (status.{done})"
             )
-            return Finding(entry, f"the service reports {resource_id} as {describe(located)}; {why}.")
+            return Resolution(entry, f"the service reports {resource_id} as {describe(located)}; {why}.")
         if (other := self._find_same(entry)) is not None:
-            return Finding(
+            return Resolution(
                 entry, f"the service reports {resource_id} as {located.status}, but {other.name} may have caused that."
             )
-        return Finding(self._journal.settle_by_reading(entry, f"the service reported {located.status}"))
+        return Resolution(self._journal.settle_by_reading(entry, f"the service reported {located.status}"))
 
     def _read(self, entry: Entry, resource_id: str, *, resend: bool) -> Located | None:
         """Read a transaction and report it; None where it cannot be read, or is another one."""
@@ -196,7 +196,7 @@ class Resolver:
         self._report(f"{resource_id}: {describe(located)}")
         return located
 
-    def _judge_reply(self, entry: Entry) -> Finding | None:
+    def _judge_reply(self, entry: Entry) -> Resolution | None:
         """Settle a create by its stored reply where the profile now finds an id in it."""
 
         def report(message: str) -> None:
@@ -206,7 +206,7 @@ class Resolver:
         settled = settle_by_reply(
             entry, service=self._service, reader=self._reader, journal=self._journal, report=report
         )
-        return Finding(settled.sent) if settled else None
+        return Resolution(settled.sent) if settled else None
 
     def _list(self, operation: Operation) -> Sequence[Record]:
         self._announce()
@@ -216,15 +216,15 @@ class Resolver:
         )
         return items
 
-    def _look_for(self, entry: Entry, listing: Operation) -> Finding:
+    def _look_for(self, entry: Entry, listing: Operation) -> Resolution:
         """Look for what a create made in the list of all."""
         try:
             items = self._list(listing)
         except EscrowctlError as error:
             self._report(f"GET {listing.path} could not be read: {error.message}")
-            return Finding(entry, f"the service does not show whether the {entry.intent.verb} was applied.")
+            return Resolution(entry, f"the service does not show whether the {entry.intent.verb} was applied.")
         if (made := self._made_by(entry, items)) is not None:
-            return Finding(self._settle_as_made(entry, made))
+            return Resolution(self._settle_as_made(entry, made))
         found = self._compare(entry, items)
         fitting = found.matching
         for item in fitting[:_MAX_FOUND]:
@@ -236,12 +236,12 @@ class Resolver:
             why = "but it may be incomplete"
             if found.unread:
                 why = f"but escrowctl can read no {found.what} in {found.unread} of its {found.listed} records"
-            return Finding(entry, f"nothing in the list matches, {why}.", is_unread=bool(found.unread))
+            return Resolution(entry, f"nothing in the list matches, {why}.", is_unread=bool(found.unread))
         names = ", ".join(str(item.located.id) for item in fitting[:_MAX_FOUND])
         more = f" and {len(fitting) - _MAX_FOUND} more" if len(fitting) > _MAX_FOUND else ""
         verb = "matches" if len(fitting) == 1 else "match"
         likely = fitting[0].located.id if len(fitting) == 1 and not may_be_older(entry, fitting[0]) else None
-        return Finding(entry, f"{names}{more} {verb} the request, but an equal {found.what} proves nothing.", likely)
+        return Resolution(entry, f"{names}{more} {verb} the request, but an equal {found.what} proves nothing.", likely)
 
     def _made_by(self, entry: Entry, items: Sequence[Record]) -> Record | None:
         """Return the one record that carries this create's idempotency key and equals what was sent.

@@ -12,7 +12,7 @@ from cli.replies import CREATE, RELEASE, json_reply
 from escrowctl.config.folders import Folders
 from escrowctl.config.keys import Secret
 from escrowctl.config.origin import Network, Origin
-from escrowctl.config.service import JournalPin, Service, Webhooks
+from escrowctl.config.service import JournalPin, Service, WebhookSettings
 from escrowctl.config.settings import LineValues, Resolver
 from escrowctl.contract.json import Number
 from escrowctl.contract.record import Pointers
@@ -72,7 +72,7 @@ journal_id = "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"
         released=frozenset({"released", "paid"}),
         failed=frozenset({"void"}),
         pending=frozenset({"payout_queued"}),
-        webhooks=Webhooks("endpoint", "topics", "hmac-sha256", "X-Signature"),
+        webhooks=WebhookSettings("endpoint", "topics", "hmac-sha256", "X-Signature"),
         journal_pins=(
             JournalPin("other", "ESCROWCTL_JOURNAL_ID"),
             JournalPin("5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10", "journal_id of profile acme"),

@@ -27,8 +27,8 @@ def test_new_file_has_its_mode_whatever_the_umask(tmp_path: Path) -> None:
     os.close(files.create_file(tmp_path / "created"))
     files.make_file(tmp_path / "made")
     files.write_durably(tmp_path / "durable", b"x")
-    files.replace_file(tmp_path / "replaced", b"x")
-    files.replace_file(tmp_path / "script", b"x", 0o644)
+    files.replace_quickly(tmp_path / "replaced", b"x")
+    files.replace_quickly(tmp_path / "script", b"x", 0o644)
 
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
     assert modes == dict.fromkeys(("created", "made", "durable", "replaced"), 0o600) | {"script": 0o644}
@@ -51,7 +51,7 @@ def test_new_file_is_never_written_through_what_exists(tmp_path: Path, kind: str
     assert not (tmp_path / "nowhere").exists()
 
 
-@pytest.mark.parametrize("write", [files.write_durably, files.replace_file])
+@pytest.mark.parametrize("write", [files.write_durably, files.replace_quickly])
 def test_full_disk_leaves_no_part_of_a_file(tmp_path: Path, write: Callable[[Path, bytes], None]) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1, before[1]))
@@ -69,7 +69,7 @@ def test_replaced_link_leaves_its_target_alone(tmp_path: Path) -> None:
     target.write_text("old")
     link.symlink_to(target)
 
-    files.replace_file(link, b"new")
+    files.replace_quickly(link, b"new")
 
     assert (target.read_text(), link.is_symlink(), link.read_bytes()) == ("old", False, b"new")
 

@@ -12,7 +12,7 @@ import pytest
 from conftest import NOW
 
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
-from escrowctl.journal.chain import Kind, Record
+from escrowctl.journal.chain import ChainRecord, Kind
 from escrowctl.journal.fields import check_record, facts_of_intent, facts_of_settlement
 from escrowctl.journal.model import Intent, Selection, Settlement, State
 from escrowctl.journal.opening import open_journal
@@ -140,9 +140,9 @@ def test_import_that_resent_more_often_than_it_was_sent_is_no_record() -> None:
     facts = facts_of_intent(intent(1), attempt=2, request_id="r") | settled
     facts |= {"sent_at": AT, "settled_at": AT, "origin": f"{UUID} j1", "resends": 1}
 
-    check_record(Record(1, 1, Kind.IMPORT.value, AT, ""), facts)
+    check_record(ChainRecord(1, 1, Kind.IMPORT.value, AT, ""), facts)
     with pytest.raises(ValueError, match="resends"):
-        check_record(Record(1, 1, Kind.IMPORT.value, AT, ""), facts | {"resends": 10**14})
+        check_record(ChainRecord(1, 1, Kind.IMPORT.value, AT, ""), facts | {"resends": 10**14})
 
 
 HOLD = """

@@ -16,7 +16,7 @@ import pytest
 from faults.seeds import draw_seed
 from webhook_sender import KEY, body_of, headers_of, sign
 
-from escrowctl.config.service import Webhooks
+from escrowctl.config.service import WebhookSettings
 from escrowctl.webhooks.receiver import Receiver
 from escrowctl.webhooks.signing import Delivery, Verifier
 from escrowctl.webhooks.signing import sign as sign_by_library
@@ -129,7 +129,7 @@ def deliver(receiver: Receiver, headers: dict[str, str], body: bytes) -> str:
 def test_no_forged_delivery_is_verified(count: int, tmp_path: Path) -> None:
     draw = random.Random(draw_seed())
     spool = Spool(tmp_path / "webhooks.db", "service")
-    receiver = Receiver(spool, Verifier(Webhooks(), [KEY]), now=lambda: NOW)
+    receiver = Receiver(spool, Verifier(WebhookSettings(), [KEY]), now=lambda: NOW)
     statuses: Counter[str] = Counter()
 
     for start in range(0, count, TURN):
@@ -161,4 +161,4 @@ def test_library_signs_as_ten_lines_of_hmac_do() -> None:
 
         assert sign_by_library(key, event_id, sent_at, body) == sign(event_id, sent_at, body, key)
         delivery = Delivery(tuple(headers_of(event_id, body, sent_at=sent_at, key=key).items()), body)
-        Verifier(Webhooks(), [key]).check(delivery, now=datetime.fromtimestamp(sent_at, UTC))
+        Verifier(WebhookSettings(), [key]).check(delivery, now=datetime.fromtimestamp(sent_at, UTC))

@@ -61,7 +61,7 @@ def save_results(journal: Journal, batch: Batch, path: Path) -> str:
     return f"wrote {path} ({count_rows(write_results(journal, batch, path))})"
 
 
-class Verdict(NamedTuple):
+class RunReport(NamedTuple):
     """What to report of a run: the error of one in which not every row is done as asked, and which rows why."""
 
     summary: Summary
@@ -69,13 +69,13 @@ class Verdict(NamedTuple):
     reasons: list[tuple["Reason", str]]
 
 
-def judge(session: Session, batch: Batch) -> Verdict:
+def judge(session: Session, batch: Batch) -> RunReport:
     """Return what to report of a run that has ended; all that the journal has of it is read here."""
     summary = sum_up(session.journal, batch)
-    return Verdict(summary, _find_error(session, summary), list_reasons(session, summary))
+    return RunReport(summary, _find_error(session, summary), list_reasons(session, summary))
 
 
-def report(session: Session, judged: Verdict, ending: Ending, results: Path | None) -> None:
+def report(session: Session, judged: RunReport, ending: Ending, results: Path | None) -> None:
     """Show what a run came to; raises EscrowctlError or Stopped where not every row is done as asked."""
     summary, verdict, reasons = judged
     batch = summary.batch

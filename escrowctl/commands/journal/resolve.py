@@ -32,7 +32,7 @@ from escrowctl.writes.kinds import kind_of
 if TYPE_CHECKING:
     from escrowctl.config.service import Service
     from escrowctl.journal.model import OperatorDecision
-    from escrowctl.writes.resolve import Finding, Resolver
+    from escrowctl.writes.resolve import EntryResolver, Resolution
 
 
 class _Chosen(NamedTuple):
@@ -127,9 +127,9 @@ def _words(entry: Entry) -> str:
 
 
 def _settle(session: Session, entry: Entry, chosen: _Chosen) -> Entry:
-    from escrowctl.writes.resolve import Finding, Resolver
+    from escrowctl.writes.resolve import EntryResolver, Resolution
 
-    resolution = Resolver(
+    resolution = EntryResolver(
         session.service,
         reader=session.reader,
         writer=session.writer,
@@ -154,7 +154,7 @@ def _settle(session: Session, entry: Entry, chosen: _Chosen) -> Entry:
     finding = None if chosen.allow_unreadable else resolution.look(entry, resend=chosen.resend)
     if finding is not None and finding.is_settled:
         return finding.entry
-    finding = finding or Finding(entry, "nothing was read.")
+    finding = finding or Resolution(entry, "nothing was read.")
     if entry.state is State.DONE:
         raise _still_unconfirmed(entry, finding.sentence)
     if not chosen.resend:
@@ -206,7 +206,7 @@ def _note_reading(session: Session, chosen: _Chosen) -> None:
     session.console.note("reading", f"reading {session.service.origin}{when}")
 
 
-def _resend(session: Session, resolution: "Resolver", entry: Entry, chosen: _Chosen, *, asked: bool) -> Entry:
+def _resend(session: Session, resolution: "EntryResolver", entry: Entry, chosen: _Chosen, *, asked: bool) -> Entry:
     from escrowctl.writes.result import write_failure
 
     request = resolution.require_sendable(entry)
@@ -332,7 +332,7 @@ def _id_option(entry: Entry, known: str | None = None) -> str:
     return f" --id {shlex.quote(known or 'ID')}" if kind_of(entry.intent.operation).needs_id else ""
 
 
-def _still_unknown(session: Session, finding: "Finding") -> EscrowctlError:
+def _still_unknown(session: Session, finding: "Resolution") -> EscrowctlError:
     from escrowctl.writes.requests import request_again
 
     entry = finding.entry
@@ -354,7 +354,7 @@ def _still_unknown(session: Session, finding: "Finding") -> EscrowctlError:
     )
 
 
-def _reading_hints(service: "Service", finding: "Finding") -> tuple[Hint, ...]:
+def _reading_hints(service: "Service", finding: "Resolution") -> tuple[Hint, ...]:
     """Return how escrowctl comes to understand a reply or a list that it could not read."""
     entry, status = finding.entry, finding.entry.settlement.http_status
     if kind_of(entry.intent.operation).needs_id and status in SUCCESS and entry.settlement.reply is not None:

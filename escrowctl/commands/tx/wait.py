@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from escrowctl.client.polling import POLL_SECONDS, Pace
+from escrowctl.client.polling import POLL_SECONDS, PollInterval
 from escrowctl.commands.read import read_ids, view_of_several
 from escrowctl.commands.times import describe_duration, parse_duration
 from escrowctl.commands.tx.filters import parse_statuses
@@ -139,7 +139,7 @@ class _Following:
         self.statuses: dict[str, str] = {}
         self._session = session
         self._doing = doing
-        self._pace = Pace(session.runtime, session.signals, seconds, every=every, tick=self._draw)
+        self._pace = PollInterval(session.runtime, session.signals, seconds, every=every, tick=self._draw)
 
     def changes(self) -> Iterator[_Change]:
         """Yield each reading that shows another status; raises EscrowctlError where reading on is of no use."""

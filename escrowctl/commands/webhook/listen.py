@@ -14,7 +14,7 @@ import typer
 from escrowctl.commands.webhook.endpoints import check_url, find_endpoint, register_url
 from escrowctl.commands.webhook.lines import view_attempt, view_event
 from escrowctl.commands.webhook.refusals import Refusals
-from escrowctl.commands.webhook.sender import NamedSecret, SecretFileOption, Sender, UnverifiedOption, no_secret
+from escrowctl.commands.webhook.sender import EventSource, NamedSecret, SecretFileOption, UnverifiedOption, no_secret
 from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.errors import ErrorCode, EscrowctlError, ExitCode, Hint, bad_value, command, not_sent
 from escrowctl.journal.sqlite.locks import LockFile
@@ -67,7 +67,7 @@ def listen(
     session = session_of(context)
     target = parse_target(forward_to) if forward_to is not None else None
     _check(port, url, ready_file)
-    sender = Sender(session, secret_file)
+    sender = EventSource(session, secret_file)
     if print_secret:
         _print_secrets(session, sender.find_secrets())
         return
@@ -89,7 +89,7 @@ class _Wanted(NamedTuple):
     ready_file: Path | None
 
 
-def _listen(session: Session, sender: Sender, wanted: _Wanted, ending: contextlib.ExitStack) -> ExitCode:
+def _listen(session: Session, sender: EventSource, wanted: _Wanted, ending: contextlib.ExitStack) -> ExitCode:
     """Serve until a signal, and return the code that it ends the program with."""
     # The scheme is checked before anything is registered.
     sender.verifier([])
@@ -266,7 +266,7 @@ def _remove_old(session: Session, spool: Spool) -> None:
         session.console.note("removed", what, word="removed")
 
 
-def _forward(session: Session, sender: Sender, target: Target, ending: contextlib.ExitStack) -> _Forwarding:
+def _forward(session: Session, sender: EventSource, target: Target, ending: contextlib.ExitStack) -> _Forwarding:
     """Prepare to forward; raises `ErrorCode.BUSY` where another process forwards to the same target."""
     locks = LockFile(sender.spool_path.with_suffix(".lock"))
     ending.callback(locks.close)

@@ -7,7 +7,7 @@ import typer
 
 from escrowctl.commands.times import parse_moment
 from escrowctl.commands.webhook.lines import describe_reply, document_of, view_event
-from escrowctl.commands.webhook.sender import SecretFileOption, Sender, UnverifiedOption, find_event, no_secret
+from escrowctl.commands.webhook.sender import EventSource, SecretFileOption, UnverifiedOption, find_event, no_secret
 from escrowctl.config.service import STANDARD
 from escrowctl.contract.json import JsonValue
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
@@ -49,7 +49,7 @@ def replay(
         raise bad_value("webhook replay needs one of EVENT, --since and --failed.")
     target = parse_target(forward_to)
     moment = parse_moment(since, name="--since", now=session.runtime.now()) if since is not None else None
-    sender = Sender(session, secret_file)
+    sender = EventSource(session, secret_file)
     signer = _make_signer(sender) if sign else None
     with sender.open_spool() as spool:
         chosen = _choose(session, spool, target, events or [], moment, unverified=unverified)
@@ -131,7 +131,7 @@ def _require_verified(event: Event, *, unverified: bool) -> Event:
     return event
 
 
-def _make_signer(sender: Sender) -> _Signer:
+def _make_signer(sender: EventSource) -> _Signer:
     if sender.webhooks.scheme != STANDARD:
         raise bad_value("--sign is for events that are signed by Standard Webhooks (webhook.scheme).")
     secrets = sender.find_secrets()

@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 import typer
 
 from escrowctl.config.keys import read_private_text
-from escrowctl.config.service import UNSIGNED, Webhooks
+from escrowctl.config.service import UNSIGNED, WebhookSettings
 from escrowctl.config.settings import find_webhooks
 from escrowctl.errors import ErrorCode, EscrowctlError, Hints, not_sent
 from escrowctl.journal.signing_secrets import SigningSecrets
@@ -33,7 +33,7 @@ class NamedSecret(NamedTuple):
     source: str
 
 
-class Sender:
+class EventSource:
     """The service that events come from, with the secrets that are known for it."""
 
     def __init__(self, session: Session, secret_file: Path | None) -> None:
@@ -123,7 +123,7 @@ def no_secret() -> EscrowctlError:
     return not_sent(ErrorCode.KEY_MISSING, "no signing secret is known for this service.", hint=hint)
 
 
-def _find_service(session: Session) -> tuple[str, str | None, Webhooks]:
+def _find_service(session: Session) -> tuple[str, str | None, WebhookSettings]:
     """Return the service's identity, its profile if it has one, and how it signs."""
     if session.options.sandbox:
         return session.service.identity, None, session.service.webhooks
@@ -132,5 +132,5 @@ def _find_service(session: Session) -> tuple[str, str | None, Webhooks]:
     except EscrowctlError as error:
         if error.code is not ErrorCode.NOT_CONFIGURED:
             raise
-        return "", None, Webhooks()
+        return "", None, WebhookSettings()
     return choice.identity, choice.profile_name, find_webhooks(choice.profile)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from escrowctl.commands.webhook.lines import view_event
-from escrowctl.commands.webhook.sender import NamedSecret, SecretFileOption, Sender, find_event, no_secret
+from escrowctl.commands.webhook.sender import EventSource, NamedSecret, SecretFileOption, find_event, no_secret
 from escrowctl.commands.writing import read_input
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value
 from escrowctl.runtime import timestamp
@@ -47,7 +47,7 @@ def verify(
     if not tolerance >= 0:
         raise bad_value(f"--tolerance {tolerance:g} is out of range: 0 or more seconds.")
     headers = tuple(_read_header(line) for line in header or [])
-    sender = Sender(session, secret_file)
+    sender = EventSource(session, secret_file)
     found = _find(sender, event) if event is not None else _read(session, headers, str(body))
     secrets = sender.find_secrets() or _ask(session, has_stdin=body != _STDIN)
     moment = datetime.fromisoformat(found.received_at)
@@ -59,7 +59,7 @@ def verify(
     session.show(view_event(found._replace(verified=True), at=found.received_at))
 
 
-def _find(sender: Sender, name: str) -> Event:
+def _find(sender: EventSource, name: str) -> Event:
     with sender.open_spool() as spool:
         return find_event(spool, name)
 

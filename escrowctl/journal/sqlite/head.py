@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from escrowctl.config.file import replace_file
+from escrowctl.config.file import replace_durably
 from escrowctl.errors import NOTHING_IMPORTED, ErrorCode, EscrowctlError, Hints, not_sent
 from escrowctl.files import TooLargeError, open_regular, read_regular
 from escrowctl.journal.chain import EMPTY, Head, Link
@@ -47,7 +47,7 @@ class HeadFile:
 
         Raises EscrowctlError (`ErrorCode.STATE_UNUSABLE`); then what was there is still there.
         """
-        replace_file(self.path, _line(journal_id, head), private=True)
+        replace_durably(self.path, _line(journal_id, head), private=True)
 
     def update(self, journal_id: str, head: Head) -> None:
         """Write the head in place, one line of fixed length; a file that cannot be written only lags."""

@@ -7,9 +7,9 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from escrowctl.contract.money import multiply_exactly, sum_exactly
-from escrowctl.journal.chain import EMPTY, GENESIS, Head, Link, Record, canonical
+from escrowctl.journal.chain import EMPTY, GENESIS, ChainRecord, Head, Link, canonical
 from escrowctl.journal.fields import QUERIED
-from escrowctl.journal.fold import Folded, Row, build
+from escrowctl.journal.fold import Folded, StoredRow, build
 from escrowctl.journal.model import Entry, Selection, State
 from escrowctl.journal.storage import BatchSum
 
@@ -58,7 +58,7 @@ def _build(number: int, rows: list[tuple[object, ...]]) -> Folded:
     if not (isinstance(records, int) and isinstance(counted_on, str) and isinstance(latest, str)):
         raise TypeError(number)
     links = [(link_of(row[_WIDTH + 4 : -1]), _digest(row[-1]) if row[-1] is not None else GENESIS) for row in rows]
-    return build(Row(values, records, counted_on, latest), links)  # type: ignore[arg-type] # compared, not trusted
+    return build(StoredRow(values, records, counted_on, latest), links)  # type: ignore[arg-type] # compared, not trusted
 
 
 def link_of(row: tuple[object, ...]) -> Link:
@@ -67,7 +67,7 @@ def link_of(row: tuple[object, ...]) -> Link:
     is_text = isinstance(kind, str) and isinstance(at, str) and isinstance(facts, str)
     if not (isinstance(sequence, int) and isinstance(entry, int) and is_text):
         raise TypeError(sequence)
-    return Link(Record(sequence, entry, str(kind), str(at), str(facts)), _digest(digest))
+    return Link(ChainRecord(sequence, entry, str(kind), str(at), str(facts)), _digest(digest))
 
 
 def _digest(value: object) -> str:

@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-from escrowctl.journal.chain import EMPTY, Link, Record
+from escrowctl.journal.chain import EMPTY, ChainRecord, Link
 from escrowctl.journal.fields import FIELDS
 
 VERSION = 11
@@ -115,7 +115,7 @@ def _read_old(database: sqlite3.Connection) -> Iterator[Link]:
     for *columns, digest in database.execute(
         "SELECT sequence, entry, kind, at, facts, digest FROM records ORDER BY sequence"
     ):
-        link = Link(Record(*columns), digest.hex() if isinstance(digest, bytes) else digest)
+        link = Link(ChainRecord(*columns), digest.hex() if isinstance(digest, bytes) else digest)
         if not link.follows(head):
             raise ValueError(link.record.sequence)
         head = link.head

@@ -27,7 +27,7 @@ _OF_KEY = " AND ".join(f"{name} = ?" for name in TotalKey._fields)
 _MOST_REMEMBERED = 2000
 
 
-class SavedHead(Protocol):
+class HeadKeeper(Protocol):
     """What a transaction asks of the head that is saved next to the file."""
 
     def find_lost(self, head: Head) -> str | None:
@@ -48,7 +48,7 @@ class SqliteTransaction:
     """
 
     def __init__(
-        self, path: Path, database: sqlite3.Connection, saved: SavedHead, known: "SqliteTransaction | None" = None
+        self, path: Path, database: sqlite3.Connection, saved: HeadKeeper, known: "SqliteTransaction | None" = None
     ) -> None:
         self.path = path
         self._db = database

@@ -1,4 +1,4 @@
-"""The processes that send: jobs go out to them, findings come back; the journal stays with their parent.
+"""The processes that send: jobs go out to them, results come back; the journal stays with their parent.
 
 One process cannot do all of it fast enough: a row costs 0.5 ms for the journal and 0.5 ms for HTTP, and threads share
 one interpreter. So other processes send, with a thread for each connection, and the parent alone owns the journal. They
@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection as Pipe
 from queue import SimpleQueue
 from typing import NoReturn
 
-from escrowctl.batch.worker import Job, Worker, WorkResult, find_defect
+from escrowctl.batch.worker import Job, JobResult, Worker, find_defect
 from escrowctl.errors import bad_value
 
 _MOST_THREADS = 16
@@ -73,14 +73,14 @@ class Crew:
             sender.submit(share)
 
     def recall(self) -> None:
-        """Have the jobs come back that no thread has taken: each as a finding that is untouched."""
+        """Have the jobs come back that no thread has taken: each as a result that is untouched."""
         for sender in self._senders:
             sender.submit(None)
 
-    def collect(self, seconds: float, *, enough: int = 1) -> tuple[list[WorkResult], set[int]]:
+    def collect(self, seconds: float, *, enough: int = 1) -> tuple[list[JobResult], set[int]]:
         """Return what has come in, and the lines that are lost, where a process ended.
 
-        It waits at most `seconds` for a first finding, then as long as more come in, until there are `enough`.
+        It waits at most `seconds` for a first result, then as long as more come in, until there are `enough`.
         """
         found, lost = self._collect(seconds)
         while found and not lost and len(found) < enough:
@@ -91,8 +91,8 @@ class Crew:
             found += more
         return found, lost
 
-    def _collect(self, seconds: float) -> tuple[list[WorkResult], set[int]]:
-        found: list[WorkResult] = []
+    def _collect(self, seconds: float) -> tuple[list[JobResult], set[int]]:
+        found: list[JobResult] = []
         while True:
             lost = {line for sender in self._senders if sender.ended_by for line in sender.lines}
             alive = {sender.pipe: sender for sender in self._senders if not sender.ended_by}
@@ -162,15 +162,15 @@ class _Sender:
         with contextlib.suppress(OSError):
             self.pipe.send(jobs)
 
-    def receive(self) -> list[WorkResult]:
+    def receive(self) -> list[JobResult]:
         """Return what has come in."""
-        found: list[WorkResult] = []
+        found: list[JobResult] = []
         try:
             while self.pipe.poll(0):
                 found.append(self.pipe.recv())
         except (EOFError, OSError):
             self.note_end()
-        self.lines.difference_update(finding.line for finding in found)
+        self.lines.difference_update(result.line for result in found)
         return found
 
     def kill(self) -> None:
@@ -235,9 +235,9 @@ class _Desk:
         """Do one job after the other; those that were recalled meanwhile are handed in as they are."""
         while (taken := self._jobs.get()) is not None and not self._ended.is_set():
             number, job = taken
-            finding = worker.do(job) if number > self._recalled else WorkResult(job.line, is_untouched=True)
+            result = worker.do(job) if number > self._recalled else JobResult(job.line, is_untouched=True)
             try:
-                self._hand_in(finding)
+                self._hand_in(result)
             except (TypeError, AttributeError, ValueError, pickle.PicklingError) as error:
                 self._hand_in(find_defect(job, error))
 
@@ -256,6 +256,6 @@ class _Desk:
         for _ in range(threads):
             self._jobs.put(None)
 
-    def _hand_in(self, finding: WorkResult) -> None:
+    def _hand_in(self, result: JobResult) -> None:
         with self._sending, contextlib.suppress(OSError):
-            self._pipe.send(finding)
+            self._pipe.send(result)

@@ -15,7 +15,7 @@ from escrowctl.batch.halts import Halts
 from escrowctl.batch.pace import Lead, Pace
 from escrowctl.batch.plan import Batch, Todo
 from escrowctl.batch.watch import Ending, Tally, Watch
-from escrowctl.batch.worker import Job, WorkResult
+from escrowctl.batch.worker import Job, JobResult
 from escrowctl.client.http import THROTTLED
 from escrowctl.client.retry import ATTEMPTS
 from escrowctl.config.service import Service
@@ -101,37 +101,37 @@ class Run:
 
     def _take_in(self) -> list[PendingRow]:
         """Take in what came of rows; return those whose record was read, and that go out next."""
-        findings, lost = self._collect()
-        self._flight.out.difference_update(finding.line for finding in findings)
-        twins = self._find_twins(findings)
+        results, lost = self._collect()
+        self._flight.out.difference_update(result.line for result in results)
+        twins = self._find_twins(results)
         ready: list[PendingRow] = []
-        for finding in findings:
-            row = self._flight[finding.line]
-            if finding.defect:
-                self._watch.note_defect(finding.defect, finding.frames)
-            if finding.is_untouched:
+        for result in results:
+            row = self._flight[result.line]
+            if result.defect:
+                self._watch.note_defect(result.defect, result.frames)
+            if result.is_untouched:
                 self._take_back(row)
-            elif finding.settlement is not None:
-                settlement = compare_ids(row.sent, finding.settlement, twins)
+            elif result.settlement is not None:
+                settlement = compare_ids(row.sent, result.settlement, twins)
                 twins.append(row.sent._replace(settlement=settlement))
-                self._came.append(self._weigh(row, finding, settlement))
-            elif finding.why is not None:
-                self._weigh_unread(row, EscrowctlError(*finding.why))
-            elif row.unsettled and (record := finding.record) and self._proves(record):
+                self._came.append(self._weigh(row, result, settlement))
+            elif result.why is not None:
+                self._weigh_unread(row, EscrowctlError(*result.why))
+            elif row.unsettled and (record := result.record) and self._proves(record):
                 self._settle_as_read(row, record)
             else:
-                row.before = finding.record
+                row.before = result.record
                 ready.append(row)
         if self._crew.has_ended:
             self._lose(lost)
         return ready
 
-    def _find_twins(self, findings: Sequence[WorkResult]) -> list[Entry]:
+    def _find_twins(self, results: Sequence[JobResult]) -> list[Entry]:
         """Return the entries that have one of the ids that were created now.
 
         Where the journal cannot say, what came is kept all the same, but for what only a reading of such an id proves.
         """
-        settled = [(one.line, one.settlement) for one in findings if one.settlement is not None]
+        settled = [(one.line, one.settlement) for one in results if one.settlement is not None]
         try:
             return self._journal.find_created({one.result_id for _, one in settled if one.result_id is not None})
         except EscrowctlError:
@@ -157,7 +157,7 @@ class Run:
             else:
                 self._end(row)
 
-    def _collect(self) -> tuple[list[WorkResult], set[int]]:
+    def _collect(self) -> tuple[list[JobResult], set[int]]:
         now = self._runtime.monotonic()
         if not self._flight.out:
             if wait := min(self._delay(now), _LONGEST_WAIT):
@@ -282,11 +282,11 @@ class Run:
 
     # What became of a row
 
-    def _weigh(self, row: PendingRow, finding: WorkResult, settlement: Settlement) -> Came:
+    def _weigh(self, row: PendingRow, result: JobResult, settlement: Settlement) -> Came:
         """Decide what follows for the row and for the others, before any more are admitted."""
         now, status = self._runtime.monotonic(), settlement.http_status
-        self._pace.note_reply(now, status, sent=row.sent_at, asked=finding.asked)
-        again_after = self._delay_again(row, finding, settlement)
+        self._pace.note_reply(now, status, sent=row.sent_at, asked=result.asked)
+        again_after = self._delay_again(row, result, settlement)
         is_first = not self._halts.canary_passed
         if again_after is None:
             self._halts.weigh(row.line, row.sent._replace(settlement=settlement))
@@ -328,9 +328,9 @@ class Run:
                 self._watch.show_canary(row.line, row.entry, goes_on=not self._ends)
         self._end(row)
 
-    def _delay_again(self, row: PendingRow, finding: WorkResult, settlement: Settlement) -> float | None:
+    def _delay_again(self, row: PendingRow, result: JobResult, settlement: Settlement) -> float | None:
         """Return after how many seconds a row is sent again by itself: a throttled one as often as it takes."""
-        if settlement.state is State.DONE or not finding.may_go_again or self._pace.is_hopeless:
+        if settlement.state is State.DONE or not result.may_go_again or self._pace.is_hopeless:
             return None
         if settlement.http_status in THROTTLED:
             # It waits for the pace alone.

@@ -39,7 +39,7 @@ class Job(NamedTuple):
     is_last: bool = False
 
 
-class WorkResult(NamedTuple):
+class JobResult(NamedTuple):
     """What came of a job.
 
     Of a reading the record, or the code and sentence of why the row cannot be sent (`why`). Of a write the
@@ -58,7 +58,7 @@ class WorkResult(NamedTuple):
     defect: str = ""
     frames: str = ""
 
-    def with_defect(self, error: BaseException) -> "WorkResult":
+    def with_defect(self, error: BaseException) -> "JobResult":
         """Return it with the defect."""
         return self._replace(defect=type(error).__name__, frames="".join(traceback.format_exception(error)))
 
@@ -76,7 +76,7 @@ class Worker:
         retry = Retry(runtime, self._signals, lambda _: None)
         self._reader = Reader(service, connect(), retry, runtime, self._signals)
 
-    def do(self, job: Job) -> WorkResult:
+    def do(self, job: Job) -> JobResult:
         """Return what came of a job; it never raises."""
         try:
             found = self._write(job, job.entry) if job.entry is not None else self._inspect(job)
@@ -88,18 +88,18 @@ class Worker:
             self._defects.clear()
         return found
 
-    def _inspect(self, job: Job) -> WorkResult:
+    def _inspect(self, job: Job) -> JobResult:
         try:
             found = inspect_for(self._reader, self._service, job.request, job.options, may_be_done=job.unsettled)
-            return WorkResult(job.line, record=found)
+            return JobResult(job.line, record=found)
         except EscrowctlError as error:
-            return WorkResult(job.line, why=(error.code, error.message))
+            return JobResult(job.line, why=(error.code, error.message))
 
-    def _write(self, job: Job, entry: Entry) -> WorkResult:
+    def _write(self, job: Job, entry: Entry) -> JobResult:
         exchange = self._send(entry, job.request)
         judged = self._sender.judge(entry, job.request, exchange, unsettled=job.unsettled)
         answer = exchange.answer
-        found = WorkResult(
+        found = JobResult(
             job.line,
             settlement=judged.settlement,
             may_go_again=self._sender.may_send_again(exchange),
@@ -121,7 +121,7 @@ class Worker:
             self._defects.append(error)
             return Exchange(evidence.sent, fault=Fault.DEFECT, detail=type(error).__name__)
 
-    def _read_back(self, job: Job, found: WorkResult, result: WriteResult) -> WorkResult:
+    def _read_back(self, job: Job, found: JobResult, result: WriteResult) -> JobResult:
         """Settle a write on a record by what the record says after it."""
         draft = Draft()
         read_back = ReadBack(
@@ -142,7 +142,7 @@ class Worker:
                 settlement = settlement._replace(remark=remark)
         return found._replace(settlement=settlement)
 
-    def _settle_accepted(self, found: WorkResult, entry: Entry) -> WorkResult:
+    def _settle_accepted(self, found: JobResult, entry: Entry) -> JobResult:
         """Read a create that was only accepted (202)."""
         judged = judge_stored(self._service, entry) if entry.state is State.UNKNOWN else None
         proof = prove(entry, judged, self._service, self._reader) if judged and judged.result_id else None
@@ -165,14 +165,14 @@ class Draft:
         return self.settle_later(entry, settled_by_reading(entry, detail))
 
 
-def find_defect(job: Job, error: Exception) -> WorkResult:
+def find_defect(job: Job, error: Exception) -> JobResult:
     """Return what came of a job that escrowctl itself failed at."""
     return _as_unknown(job, error).with_defect(error)
 
 
-def _as_unknown(job: Job, error: Exception) -> WorkResult:
+def _as_unknown(job: Job, error: Exception) -> JobResult:
     name = type(error).__name__
     if job.entry is None:
-        return WorkResult(job.line, why=(ErrorCode.DEFECT, f"internal error in escrowctl ({name})."))
+        return JobResult(job.line, why=(ErrorCode.DEFECT, f"internal error in escrowctl ({name})."))
     lost = Settlement(Outcome.UNKNOWN, f"escrowctl could not process the reply ({name})")
-    return WorkResult(job.line, settlement=lost)
+    return JobResult(job.line, settlement=lost)

@@ -147,8 +147,8 @@ class EntryResolver:
         """
         request = self.require_sendable(entry)
         with self._writer.exclusive(request) as waited:
-            if (asked or waited) and not allow_unreadable and (finding := self.look(entry, resend=True)).is_settled:
-                return WriteResult(finding.entry)
+            if (asked or waited) and not allow_unreadable and (resolution := self.look(entry, resend=True)).is_settled:
+                return WriteResult(resolution.entry)
             try:
                 return self._writer.perform(request, again=entry, decision=decision)
             except EscrowctlError as error:

@@ -19,7 +19,7 @@ from batch.test_rare import find_children, open_elsewhere
 from escrowctl.batch.crew import Crew
 from escrowctl.batch.pace import Lead
 from escrowctl.batch.plan import find_batch
-from escrowctl.batch.worker import Job, WorkResult
+from escrowctl.batch.worker import Job, JobResult
 from escrowctl.errors import ErrorCode, not_sent
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Begin, Entry, Selection
@@ -272,8 +272,8 @@ def test_process_that_ended_gets_no_rows(start: Start, rows: WriteRows) -> None:
 
 def test_crew_takes_jobs_while_nobody_collects() -> None:
     class Talkative:
-        def do(self, job: Job) -> WorkResult:
-            return WorkResult(job.line, frames="x" * 20_000)
+        def do(self, job: Job) -> JobResult:
+            return JobResult(job.line, frames="x" * 20_000)
 
     crew = Crew(lambda: Talkative(), 32, in_process=True)  # type: ignore[arg-type,return-value] # it has what is called
     jobs = [Job(line, "y" * 20_000, RecordOptions()) for line in range(96)]  # type: ignore[arg-type] # not looked at

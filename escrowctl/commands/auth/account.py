@@ -23,7 +23,7 @@ _SHORT_LABEL = 3
 _LONGEST_LABEL = 56
 
 
-class Login(NamedTuple):
+class LoginAccount(NamedTuple):
     """What a login is for: a service under a name. `mode` is test or live.
 
     `prefix_before` is that of the profile, which a typed one may replace; None for a new profile.
@@ -49,7 +49,7 @@ class Form:
         config = session.resolver.config
         self._profiles = config.profiles if config else {}
 
-    def fill(self) -> Login:
+    def fill(self) -> LoginAccount:
         """Return the account; raises EscrowctlError `ErrorCode.BAD_VALUE` or `BAD_CONFIG` for values that are
         missing, wrong or contradict each other.
         """
@@ -65,11 +65,11 @@ class Form:
         require_same(account, self._profiles.get(name))
         return account
 
-    def _account(self, name: str, origin: Origin, source: str, mode: str) -> Login:
+    def _account(self, name: str, origin: Origin, source: str, mode: str) -> LoginAccount:
         known = self._profiles.get(name)
         prefix = self._prefix(known)
         refuse_prefix(origin, prefix, source=source)
-        return Login(name, origin, source, mode, prefix, known.api_prefix if known else None)
+        return LoginAccount(name, origin, source, mode, prefix, known.api_prefix if known else None)
 
     def _prefix(self, known: Profile | None) -> str:
         if self._api_prefix is not None:
@@ -143,7 +143,7 @@ def refuse_sandbox(session: Session) -> None:
         raise bad_value("auth manages the API keys of real services: leave --sandbox out.")
 
 
-def require_same(account: Login, profile: Profile | None) -> None:
+def require_same(account: LoginAccount, profile: Profile | None) -> None:
     """Refuse to turn an existing profile into another account: its key would be lost.
 
     Raises EscrowctlError `ErrorCode.BAD_VALUE`, also where the profile's prefix changed since the account

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from escrowctl.commands.auth.account import Form, Login, ask_until, note_variables, refuse_sandbox, require_same
+from escrowctl.commands.auth.account import Form, LoginAccount, ask_until, note_variables, refuse_sandbox, require_same
 from escrowctl.config.credentials import KeyringError, StoredKey, remove_from_keyring, store_in_keyring
 from escrowctl.config.editing import Change, ConfigEditor, find
 from escrowctl.config.file import locked_together, require_trusted, validate_config
@@ -62,7 +62,7 @@ def login(
     _report(session, account, store=store, checked=not no_check, made_default=made_default)
 
 
-def _take_key(session: Session, account: Login, *, check: bool) -> Secret:
+def _take_key(session: Session, account: LoginAccount, *, check: bool) -> Secret:
     """Return a key that can be stored; at a terminal, ask again where the service refuses one."""
 
     def accept(key: Secret) -> Secret:
@@ -84,7 +84,7 @@ def _read_key(session: Session) -> Secret:
     return read_key(text, source="standard input")
 
 
-def _ask_for_key(session: Session, account: Login) -> Secret:
+def _ask_for_key(session: Session, account: LoginAccount) -> Secret:
     absent = session.prompt.obstacle
     if absent:
         raise bad_value(
@@ -99,7 +99,7 @@ def _ask_for_key(session: Session, account: Login) -> Secret:
     )
 
 
-def _require_usable(session: Session, account: Login, key: Secret) -> None:
+def _require_usable(session: Session, account: LoginAccount, key: Secret) -> None:
     """Raise EscrowctlError (exit 2) where the line, a variable or the profile has the key too; announce a live one."""
     session.keep_secret(key)
     refuse_in_base_url(account.origin.base_url, key.reveal(), source=account.url_source)
@@ -109,7 +109,7 @@ def _require_usable(session: Session, account: Login, key: Secret) -> None:
         session.console.note("live", f"{account.name}, {account.origin}", word="live", important=True)
 
 
-def _check(session: Session, account: Login, key: Secret) -> None:
+def _check(session: Session, account: LoginAccount, key: Secret) -> None:
     """Ask the service whether it accepts the key; raises EscrowctlError as `Reader.probe` does where it does not."""
     config = session.resolver.config
     known = config.profiles.get(account.name) if config else None
@@ -122,7 +122,7 @@ def _check(session: Session, account: Login, key: Secret) -> None:
         raise _explain_refusal(error, account) from error
 
 
-def _explain_refusal(error: EscrowctlError, account: Login) -> EscrowctlError:
+def _explain_refusal(error: EscrowctlError, account: LoginAccount) -> EscrowctlError:
     """Return why a key was not stored, and how to go on."""
     origin, api_prefix = account.origin, account.api_prefix
     reason = error.message.removesuffix(".")
@@ -148,7 +148,7 @@ def _explain_refusal(error: EscrowctlError, account: Login) -> EscrowctlError:
     )
 
 
-def _check_writable(session: Session, account: Login) -> None:
+def _check_writable(session: Session, account: LoginAccount) -> None:
     """Raise what is wrong with the files before a key is typed or a request is sent."""
     require_trusted(session.resolver.config_path)
     session.resolver.credentials.read()
@@ -156,7 +156,7 @@ def _check_writable(session: Session, account: Login) -> None:
     editor.check(_plan(session, account, editor.read()))
 
 
-def _store(session: Session, account: Login, key: Secret, *, keyring: bool) -> tuple[str, bool]:
+def _store(session: Session, account: LoginAccount, key: Secret, *, keyring: bool) -> tuple[str, bool]:
     """Store key and profile, both or neither; return where the key is, and whether the profile is the default now.
 
     One lock is held while the files are read and both are written: of two logins under one name, the
@@ -188,7 +188,7 @@ def _editor(session: Session) -> ConfigEditor:
     return ConfigEditor(session.resolver.config_path, session.runtime)
 
 
-def _plan(session: Session, account: Login, tables: dict[str, Any]) -> list[Change]:
+def _plan(session: Session, account: LoginAccount, tables: dict[str, Any]) -> list[Change]:
     """Return the changes to the current file; the profile becomes the default where there is none.
 
     Raises EscrowctlError as `require_same`.
@@ -205,7 +205,7 @@ def _plan(session: Session, account: Login, tables: dict[str, Any]) -> list[Chan
     return changes
 
 
-def _take_back(session: Session, account: Login, before: Mapping[str, Any], *, in_keyring: bool) -> None:
+def _take_back(session: Session, account: LoginAccount, before: Mapping[str, Any], *, in_keyring: bool) -> None:
     """Undo what was stored of a login that then failed, as far as possible."""
     credentials = session.resolver.credentials
     if credentials.read() != before:
@@ -215,7 +215,7 @@ def _take_back(session: Session, account: Login, before: Mapping[str, Any], *, i
             remove_from_keyring(account.name, str(account.origin), session.runtime.environ)
 
 
-def _put_in_keyring(session: Session, account: Login, key: Secret) -> bool:
+def _put_in_keyring(session: Session, account: LoginAccount, key: Secret) -> bool:
     """Put the key into the keyring; where it cannot be used, print a warning and return False."""
     try:
         store_in_keyring(account.name, str(account.origin), key, session.runtime.environ)
@@ -229,7 +229,7 @@ def _put_in_keyring(session: Session, account: Login, key: Secret) -> bool:
     return True
 
 
-def _report(session: Session, account: Login, *, store: str, checked: bool, made_default: bool) -> None:
+def _report(session: Session, account: LoginAccount, *, store: str, checked: bool, made_default: bool) -> None:
     document: dict[str, JsonValue] = {
         "profile": account.name,
         "base_url": account.origin.base_url,

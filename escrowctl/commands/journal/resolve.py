@@ -129,7 +129,7 @@ def _words(entry: Entry) -> str:
 def _settle(session: Session, entry: Entry, chosen: _Chosen) -> Entry:
     from escrowctl.writes.resolve import EntryResolver, Resolution
 
-    resolution = EntryResolver(
+    resolver = EntryResolver(
         session.service,
         reader=session.reader,
         writer=session.writer,
@@ -138,29 +138,27 @@ def _settle(session: Session, entry: Entry, chosen: _Chosen) -> Entry:
     )
     if chosen.resend:
         # Refused before anything is read or asked.
-        resolution.require_sendable(entry)
+        resolver.require_sendable(entry)
     if chosen.applied or chosen.not_applied:
         decision, unreadable = _decision(chosen), chosen.allow_unreadable
         if chosen.applied:
-            return resolution.record_applied(
-                entry, decision, resource_id=chosen.resource_id, allow_unreadable=unreadable
-            )
-        return resolution.record_not_applied(
+            return resolver.record_applied(entry, decision, resource_id=chosen.resource_id, allow_unreadable=unreadable)
+        return resolver.record_not_applied(
             entry,
             decision,
             allow_unreadable=unreadable,
             confirm=lambda doubts: _confirm_not_applied(session, entry, doubts, yes=chosen.yes),
         )
-    finding = None if chosen.allow_unreadable else resolution.look(entry, resend=chosen.resend)
-    if finding is not None and finding.is_settled:
-        return finding.entry
-    finding = finding or Resolution(entry, "nothing was read.")
+    resolution = None if chosen.allow_unreadable else resolver.look(entry, resend=chosen.resend)
+    if resolution is not None and resolution.is_settled:
+        return resolution.entry
+    resolution = resolution or Resolution(entry, "nothing was read.")
     if entry.state is State.DONE:
-        raise _still_unconfirmed(entry, finding.sentence)
+        raise _still_unconfirmed(entry, resolution.sentence)
     if not chosen.resend:
-        raise _still_unknown(session, finding)
+        raise _still_unknown(session, resolution)
     asked = _confirm_resend(session, entry, chosen)
-    return _resend(session, resolution, entry, chosen, asked=asked)
+    return _resend(session, resolver, entry, chosen, asked=asked)
 
 
 def _is_open(entry: Entry, chosen: _Chosen) -> bool:
@@ -206,11 +204,11 @@ def _note_reading(session: Session, chosen: _Chosen) -> None:
     session.console.note("reading", f"reading {session.service.origin}{when}")
 
 
-def _resend(session: Session, resolution: "EntryResolver", entry: Entry, chosen: _Chosen, *, asked: bool) -> Entry:
+def _resend(session: Session, resolver: "EntryResolver", entry: Entry, chosen: _Chosen, *, asked: bool) -> Entry:
     from escrowctl.writes.result import write_failure
 
-    request = resolution.require_sendable(entry)
-    result = resolution.send_again(entry, _decision(chosen), asked=asked, allow_unreadable=chosen.allow_unreadable)
+    request = resolver.require_sendable(entry)
+    result = resolver.send_again(entry, _decision(chosen), asked=asked, allow_unreadable=chosen.allow_unreadable)
     if request.operation.once_only and not result.sent.settlement.verified:
         result = session.pipeline.read_back(request, result)
         note_result(session, request.operation, request.resource_id or "", result)
@@ -332,20 +330,20 @@ def _id_option(entry: Entry, known: str | None = None) -> str:
     return f" --id {shlex.quote(known or 'ID')}" if kind_of(entry.intent.operation).needs_id else ""
 
 
-def _still_unknown(session: Session, finding: "Resolution") -> EscrowctlError:
+def _still_unknown(session: Session, resolution: "Resolution") -> EscrowctlError:
     from escrowctl.writes.requests import request_again
 
-    entry = finding.entry
+    entry = resolution.entry
     kind, resolve = kind_of(entry.intent.operation), f"journal resolve {entry.name}"
     was, was_not = kind.answers
     resend = command(f"{resolve} --resend --reason TEXT", f"or resend {entry.name} (the service may {kind.twice})")
     return EscrowctlError(
         ErrorCode.OUTCOME_UNKNOWN,
-        f"the outcome of {entry.name} is still unknown: {finding.sentence}",
+        f"the outcome of {entry.name} is still unknown: {resolution.sentence}",
         hint=(
-            *_reading_hints(session.service, finding),
+            *_reading_hints(session.service, resolution),
             "ask the service's support (quote the idempotency key, time and request id). Then record the answer:",
-            command(f"{resolve} --applied{_id_option(entry, finding.likely)} --reason TEXT", was),
+            command(f"{resolve} --applied{_id_option(entry, resolution.likely)} --reason TEXT", was),
             command(f"{resolve} --not-applied --reason TEXT", was_not),
             *((resend,) if request_again(entry) is not None else ()),
         ),
@@ -354,14 +352,14 @@ def _still_unknown(session: Session, finding: "Resolution") -> EscrowctlError:
     )
 
 
-def _reading_hints(service: "Service", finding: "Resolution") -> tuple[Hint, ...]:
+def _reading_hints(service: "Service", resolution: "Resolution") -> tuple[Hint, ...]:
     """Return how escrowctl comes to understand a reply or a list that it could not read."""
-    entry, status = finding.entry, finding.entry.settlement.http_status
+    entry, status = resolution.entry, resolution.entry.settlement.http_status
     if kind_of(entry.intent.operation).needs_id and status in SUCCESS and entry.settlement.reply is not None:
         return (
             command(f"journal show {entry.name}", f"the service replied {status}: to see the reply"),
             *advise_setting(service, "reply.id", "/FIELD", "if a field of the reply is the id"),
         )
-    if finding.is_unread:
+    if resolution.is_unread:
         return (command("doctor --tx ID", "to find the fields of a record"),)
     return ()

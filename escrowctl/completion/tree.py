@@ -4,8 +4,10 @@ import inspect
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from escrowctl.config.settings import MODES
 from escrowctl.contract.money import MINOR_DIGITS
 from escrowctl.journal.model import UNCONFIRMED, State
+from escrowctl.options import COLOR_CHOICES
 from escrowctl.topics.topic import TOPICS
 
 _EVENTS = (
@@ -20,10 +22,10 @@ _CHOICES = {
     "--event": tuple(name for name, _ in _EVENTS),
     "--operation": ("create", "release", "update", "webhook", "call"),
     "--state": (*State, UNCONFIRMED),
-    "--color": ("auto", "always", "never"),
+    "--color": COLOR_CHOICES,
     "--currency": tuple(sorted(MINOR_DIGITS)),
     "--expect-currency": tuple(sorted(MINOR_DIGITS)),
-    "--mode": ("test", "live"),
+    "--mode": MODES,
 }
 _FILES = frozenset({"--config", "--ready-file", "--results", "--secret-file"})
 _CACHED_VALUES = {

@@ -162,7 +162,7 @@ class Requests:
         return PendingRow(todo, self._request(todo.line, todo.row, None), expectations_of(todo.row))
 
     def _request(self, line: int, content: RowContent, found: Located | None) -> WriteRequest:
-        name = f"{self._batch.name}-{line}"
+        name = self._batch.reference_of(line)
         return request_row(self._batch.kind, content, self._service, name=name, found=found)
 
     def begin(self, row: PendingRow) -> Begin:

@@ -18,7 +18,8 @@ class Overlaps(NamedTuple):
     """Rows of a file that are not to be sent again: by line, with the entry or the batch that has them.
 
     `done` happened under this account; `other` may be another account's, or another spelling of an id. `runs` are
-    batches of the same file with rows that are done, where its rows have no references to tell which.
+    batches of the same file, or of one that may be it, with rows that are done, where its rows have no references
+    to tell which.
     """
 
     done: list[tuple[int, Entry]]
@@ -57,13 +58,23 @@ def find_overlaps(journal: Journal, checked: CheckedFile, service: Service) -> O
 def _look_up_runs(journal: Journal, checked: CheckedFile, service: Service, found: Overlaps) -> None:
     """Add what earlier runs of the same file did: without references, that alone tells its rows."""
     for batch in list_batches(journal):
-        is_same = (batch.kind, batch.digest) == (checked.kind, checked.digest) and batch.is_for(service)
-        if not is_same or account_of(service).is_other(Account(*batch.account)):
+        is_here = batch.kind is checked.kind and batch.is_for(service)
+        if not is_here or account_of(service).is_other(Account(*batch.account)):
+            continue
+        if batch.is_partial and _has_rows_without_keys(journal, batch):
+            found.runs.append(batch)
+        if batch.digest != checked.digest:
             continue
         for entry in journal.all(Selection(_PAGE, states=OPEN_STATES, batch=batch.name)):
             found.unknown.append((entry.intent.line or 0, entry))
         if journal.select(Selection(1, states=(State.DONE,), batch=batch.name)):
             found.runs.append(batch)
+
+
+def _has_rows_without_keys(journal: Journal, batch: Batch) -> bool:
+    """Whether rows of a batch are done that only its file tells apart: for a partial one, any file may be that."""
+    done = journal.all(Selection(_PAGE, states=(State.DONE,), batch=batch.name))
+    return any(one.intent.line and one.intent.reference == batch.reference_of(one.intent.line) for one in done)
 
 
 def _sort_in(found: Overlaps, line: int, entry: Entry, intent: Intent) -> None:
@@ -81,7 +92,7 @@ def _find_planned(journal: Journal, checked: CheckedFile, service: Service) -> l
     planned: dict[str, Batch] = {}
     kind = checked.kind
     for batch in list_batches(journal):
-        if batch.dropped or not batch.digest or batch.kind is not kind or not batch.is_for(service):
+        if batch.dropped or batch.is_partial or batch.kind is not kind or not batch.is_for(service):
             continue
         for todo in list_unsent(journal, batch, service):
             key = todo.row.key if todo.row else todo.again and _key_of(todo.again.intent, kind)

@@ -64,6 +64,10 @@ class Batch(NamedTuple):
         """Whether only its entries are left: a journal that was restored from its export has no plans."""
         return not self.digest
 
+    def reference_of(self, line: int) -> str:
+        """The reference under which a row without one is created."""
+        return f"{self.name}-{line}"
+
     def is_for(self, service: Service) -> bool:
         """Whether it was made for this service, under any of its names."""
         return bool({self.service, self.site or self.service} & {*service.names})
@@ -211,14 +215,14 @@ def drop(journal: Journal, batch: Batch) -> None:
 
 def keep_reasons(journal: Journal, batch: Batch, reasons: Mapping[int, str]) -> None:
     """Store, with rows that are still in the plan, why they were not sent; `reasons` are by line."""
-    journal.replan(
-        [
-            _seal(batch.name, line, decode_row(open_seal(planned))._replace(held=why).encode())
-            for line, why in reasons.items()
-            for planned in journal.storage.planned(batch.name, after=line - 1, limit=1)
-            if planned.row == line
-        ]
-    )
+    rows = [
+        _seal(batch.name, line, decode_row(open_seal(planned))._replace(held=why).encode())
+        for line, why in reasons.items()
+        for planned in journal.storage.planned(batch.name, after=line - 1, limit=1)
+        if planned.row == line
+    ]
+    if rows:
+        journal.replan(rows)
 
 
 def sum_up(journal: Journal, batch: Batch) -> Summary:

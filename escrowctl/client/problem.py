@@ -26,6 +26,7 @@ _FIELDS = ("field", "param", "parameter", "property", "attribute", "pointer", "p
 _REQUEST_ID_HEADERS = ("x-request-id", "request-id", "x-correlation-id", "x-amzn-requestid", "x-trace-id")
 _REQUEST_ID_NAMES = frozenset({"requestid", "correlationid", "traceid"})
 _UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
+_OTHER_HOST = "mismatch, certificate is not valid for"
 _NEEDS_LOGIN = ": 407 "
 
 REDIRECTS = range(300, 400)
@@ -113,6 +114,8 @@ def connection_hint(service: Service, why: str) -> Hint:
         return Hint("put its user into HTTPS_PROXY: http://USER:PASSWORD@HOST:PORT", "if the proxy needs a login")
     if Fault.PROXY.value in why:
         return Hint(f"check the proxy, or list {service.origin.host} in NO_PROXY if it needs none")
+    if _OTHER_HOST in why:
+        return Hint(f"is the base URL right? It came from {service.url_source}; its certificate is for another host")
     if _UNTRUSTED in why:
         return Hint(
             "set ESCROWCTL_CA_BUNDLE to a file with the certificate of its issuer",

@@ -214,6 +214,8 @@ def confirm_repetition(session: Session, request: "WriteRequest", *, yes: bool, 
     names = ", ".join(filter(None, (done.name, done.settlement.result_id)))
     sentence = f"an identical create ({done.intent.money}) was done {when} ({names})"
     can_ask, has_reference = session.prompt.obstacle is None, request.options.reference is not None
+    # What refuses it in any case comes before the question.
+    session.writer.find_known(request)
     if yes or not session.service.live or (rehearsed if can_ask else has_reference):
         session.console.note("identical", sentence, important=session.service.live)
         return
@@ -222,7 +224,7 @@ def confirm_repetition(session: Session, request: "WriteRequest", *, yes: bool, 
         "yes",
         why=f"{sentence}; another one needs confirmation",
         declined="no second escrow was created",
-        hint="give each escrow its own --reference: then escrowctl knows which one is meant",
+        hint="" if has_reference else "give each escrow its own --reference: then escrowctl knows which one is meant",
     )
 
 

@@ -1,21 +1,37 @@
 """What to type to change a setting of the service's profile."""
 
+import re
 import shlex
 
 from escrowctl.config.service import Service
+from escrowctl.contract.json import encode
 from escrowctl.errors import Hint, command
+
+_WORD = re.compile(r"[\w.-]+")
 
 
 def advise_setting(service: Service, name: str, value: str, goal: str) -> tuple[Hint, ...]:
-    """Return how a setting gets a value, for a `goal`; where no profile is in use, how one comes to be in use first."""
+    """Return how a setting gets a value, for a `goal`; where no profile is in use, how one comes to be in use first.
+
+    Nothing for the built-in sandbox, which has no settings.
+    """
     words = f"config set {name} {value}"
     if service.profile is not None:
         return (command(words, goal),)
+    if service.sandbox:
+        return ()
+    # The profile that is the default may be another service's.
     return (
-        command("auth login", f"{goal}, first create a profile", bare=True),
-        command(words, "then", bare=True),
-        Hint("and use it: set ESCROWCTL_PROFILE to its name, instead of ESCROWCTL_BASE_URL"),
+        command("auth login -p NAME", f"{goal}, first create a profile", bare=True),
+        command(f"{words} -p NAME", "then", bare=True),
+        Hint("set ESCROWCTL_PROFILE=NAME, instead of ESCROWCTL_BASE_URL", "and use it"),
     )
+
+
+def advise_not_pending(service: Service, status: str) -> Hint:
+    """Return how a status is taken out of those that mean a write is in progress; `config set` only adds to them."""
+    others = ", ".join(f'"{one}"' for one in sorted(service.pending - {status.casefold()}))
+    return Hint(f"write status.pending = [{others}] into its profile in config.toml", f"if {status} does not mean that")
 
 
 def advise_pending(service: Service, status: str, verb: str) -> tuple[Hint, ...]:
@@ -23,4 +39,6 @@ def advise_pending(service: Service, status: str, verb: str) -> tuple[Hint, ...]
     if service.is_failed(status) or service.is_pending(status):
         return ()
     meaning = f"if {status} means that the {verb} is in progress"
-    return advise_setting(service, "status.pending", shlex.quote(status), meaning)
+    # A comma would make it two.
+    value = status if _WORD.fullmatch(status) else encode([status])
+    return advise_setting(service, "status.pending", shlex.quote(value), meaning)

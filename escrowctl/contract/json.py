@@ -278,6 +278,19 @@ def _head_of(body: bytes) -> str:
     return body[:_MOST_HEAD].decode("utf-8", errors="replace").strip()
 
 
+def carries(value: JsonValue, text: str) -> bool:
+    """Whether a text of a record, at any depth, is this one."""
+    match value:
+        case str():
+            return value == text
+        case dict():
+            return any(carries(item, text) for item in value.values())
+        case list():
+            return any(carries(item, text) for item in value)
+        case _:
+            return False
+
+
 def excerpt_of(body: bytes) -> str:
     """Return the first characters of a body, for a person; pass them through `output.plain.safe` before printing.
 

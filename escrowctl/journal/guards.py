@@ -93,6 +93,16 @@ def check_key(earlier: Entry, intent: Intent) -> None:
             earlier,
             hint="a new request needs a new idempotency key: leave --idempotency-key out",
         )
+    if intent.reference is not None and intent.reference != earlier.intent.reference:
+        # The reference given now would be recorded nowhere, and guard nothing.
+        then_named = f'the reference "{earlier.intent.reference}"' if earlier.intent.reference else "no reference"
+        raise _refusal(
+            ErrorCode.KEY_REUSED,
+            f"{earlier.name} ({earlier.sent_at}) used the idempotency key {intent.idempotency_key} with {then_named}, "
+            f'not with "{intent.reference}".',
+            earlier,
+            hint="use one idempotency key for each reference",
+        )
 
 
 def check_account(earlier: Entry, intent: Intent) -> None:

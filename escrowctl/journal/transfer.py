@@ -39,11 +39,15 @@ class Archive(NamedTuple):
 
 
 class Imported(NamedTuple):
-    """How many entries were added, updated, and known already."""
+    """How many entries were added, updated, and known already.
+
+    `twice` are those that both journals have as done, with the id of each: a write that was sent from both.
+    """
 
     added: int = 0
     updated: int = 0
     known: int = 0
+    twice: tuple[tuple[Entry, str], ...] = ()
 
 
 def links(storage: Storage) -> Iterator[Link]:
@@ -155,12 +159,15 @@ def merge(storage: Storage, archive: Archive, *, at: str) -> Imported:
     if archive.journal_id == storage.journal_id:
         return _compare_with_itself(storage, archive)
     added = updated = known = 0
+    twice: list[tuple[Entry, str]] = []
     with storage.transaction() as transaction:
         transaction.check()
         for number, records in archive.by_entry.items():
             theirs = _fold(records)
             origin = f"{archive.journal_id} j{number}"
-            ours = _find_same(storage, transaction, theirs.entry, origin)
+            relatives = _find_relatives(storage, transaction, theirs.entry, origin)
+            twice += [(one, other) for one in relatives if (other := _find_other_result(one, theirs.entry)) is not None]
+            ours = _find_same(relatives, theirs.entry)
             if ours is None:
                 first = theirs.entry.origin or origin
                 known_as = origin if _is_of(storage, first) else first
@@ -174,7 +181,7 @@ def merge(storage: Storage, archive: Archive, *, at: str) -> Imported:
                 updated += 1
             else:
                 known += 1
-    return Imported(added, updated, known)
+    return Imported(added, updated, known, tuple(twice))
 
 
 def _compare_with_itself(storage: Storage, archive: Archive) -> Imported:
@@ -188,20 +195,29 @@ def _compare_with_itself(storage: Storage, archive: Archive) -> Imported:
     return Imported(known=len(archive.by_entry))
 
 
-def _find_same(storage: Storage, transaction: Transaction, theirs: Entry, origin: str) -> Entry | None:
-    """Return the entry that another journal's entry is: imported before, or first written here.
+def _find_relatives(storage: Storage, transaction: Transaction, theirs: Entry, origin: str) -> list[Entry]:
+    """Return the entries that share an attempt with another journal's: imported before, or first written here.
 
-    What was sent from both since they parted is two writes, and a journal that was restored may have
-    given a number again: only a shared attempt shows that they are one.
+    A journal that was restored may have given a number again: only a shared attempt shows that they are related.
     """
     first = theirs.origin or origin
-    candidates = [one for name in dict.fromkeys((first, origin)) for one in storage.select(Selection(-1, origin=name))]
+    found = [one for name in dict.fromkeys((first, origin)) for one in storage.select(Selection(-1, origin=name))]
     if _is_of(storage, first) and (own := transaction.find(int(first.partition(" j")[2]))) is not None:
-        candidates.append(own)
-    for ours in candidates:
-        if theirs.request_id in ours.requests or ours.request_id in theirs.requests:
-            return ours
-    return None
+        found.append(own)
+    return [one for one in found if one.requests & theirs.requests]
+
+
+def _find_same(relatives: list[Entry], theirs: Entry) -> Entry | None:
+    """Return the entry that another journal's is; what was sent from both since they parted is two writes."""
+    return next(
+        (one for one in relatives if theirs.request_id in one.requests or one.request_id in theirs.requests), None
+    )
+
+
+def _find_other_result(ours: Entry, theirs: Entry) -> str | None:
+    """Return the id that a write got in the other journal, where it got one here too, and another."""
+    here, there = ours.settlement.result_id, theirs.settlement.result_id
+    return there if State.DONE is ours.state is theirs.state and here and here != there else None
 
 
 def _is_of(storage: Storage, origin: str) -> bool:

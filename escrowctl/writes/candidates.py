@@ -5,7 +5,7 @@ incomplete, and escrowctl may not understand it.
 """
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from escrowctl.config.service import Service
@@ -68,7 +68,7 @@ def was_there_before(entry: Entry, located: Located, *, tolerance: timedelta = _
         # Of an imported entry the first attempt is not known.
         return False
     first = entry.sent_at if entry.origin is not None else entry.history[0].at
-    return created.astimezone(UTC) < datetime.fromisoformat(first) - tolerance
+    return created < datetime.fromisoformat(first) - tolerance
 
 
 def say(entry: Entry, record: Record) -> str:
@@ -83,19 +83,6 @@ def say(entry: Entry, record: Record) -> str:
 def may_be_older(entry: Entry, record: Record) -> bool:
     """Whether a record was created before a write was first sent, if the clocks are right."""
     return was_there_before(entry, record.located, tolerance=_WHOLE_SECOND)
-
-
-def carries(value: JsonValue, text: str) -> bool:
-    """Whether a text of a record, at any depth, is this one."""
-    match value:
-        case str():
-            return value == text
-        case dict():
-            return any(carries(item, text) for item in value.values())
-        case list():
-            return any(carries(item, text) for item in value)
-        case _:
-            return False
 
 
 def _has_money(record: Record, _service: Service) -> bool:

@@ -13,7 +13,7 @@ from escrowctl.client.reader import Reader
 from escrowctl.config.advice import advise_setting
 from escrowctl.config.service import Service
 from escrowctl.contract.identifiers import parse_id
-from escrowctl.contract.json import JsonValue, encode
+from escrowctl.contract.json import JsonValue, carries, encode
 from escrowctl.contract.money import Money
 from escrowctl.contract.operations import CREATE_TRANSACTION, GET_TRANSACTION
 from escrowctl.contract.record import Located, Record, describe, find_id_pointers, is_another
@@ -131,9 +131,10 @@ def compare_ids(entry: Entry, settlement: Settlement, others: Iterable[Entry]) -
     """Return the outcome of a create with what it means where another one, of `others`, got the same id.
 
     A reply that names the id says that something was created, and not what; a reading of the record proves nothing.
+    An endpoint holds no money: a service that has it already may name it again.
     """
     made = settlement.result_id
-    if settlement.state is not State.DONE or made is None or not entry.intent.has_no_id:
+    if settlement.state is not State.DONE or made is None or entry.intent.operation != CREATE_TRANSACTION.name:
         return settlement
     other = next((one for one in others if one.settlement.result_id == made and is_beside(entry, one)), None)
     if other is None:
@@ -185,8 +186,11 @@ def _read_created(made: str, reader: Reader, report: Report) -> Record | None:
     except EscrowctlError as error:
         report(f"{made} (the id in the reply) could not be read: {error.message}")
         return None
-    report(f"{made}: {describe(record.located)}")
-    return None if record.located.id is None or is_another(made, record.located) else record
+    located = record.located
+    # `reply.id` may point into a create's envelope, which a reading does not have.
+    is_shown = carries(record.document, made) if located.id is None else not is_another(made, located)
+    report(f"{made}: {describe(located)}" if is_shown else f"{made} was read, but the record does not have this id")
+    return record if is_shown else None
 
 
 def _failure(service: Service, result: WriteResult) -> EscrowctlError:

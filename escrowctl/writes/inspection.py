@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from escrowctl.client.reader import Reader
-from escrowctl.config.advice import advise_setting
+from escrowctl.config.advice import advise_not_pending, advise_setting
 from escrowctl.config.service import Service
 from escrowctl.contract.operations import CREATE_TRANSACTION, GET_TRANSACTION
 from escrowctl.contract.record import Located, describe, describe_money, is_another
@@ -28,7 +28,8 @@ _WITHOUT_CHECK = Hint("repeat the command with --allow-unreadable", "to send it 
 def inspect(reader: Reader, service: Service, resource_id: str, *, allow_unreadable: bool, verb: str) -> Located | None:
     """Return what the service says of a transaction now; with `allow_unreadable` None where it cannot be read.
 
-    Raises EscrowctlError, as a reading does, with the effect that the write was not sent; `verb` names it.
+    A record without the status that the profile goes by counts as one that cannot be read. Raises EscrowctlError, as a
+    reading does, with the effect that the write was not sent; `verb` names it.
     """
     try:
         record = reader.read(GET_TRANSACTION, resource_id, decides=True)
@@ -43,6 +44,15 @@ def inspect(reader: Reader, service: Service, resource_id: str, *, allow_unreada
             error.code, error.message, hint=hint, effect=f"The {verb} was not sent.", facts=error.facts
         ) from error
     _require_same(service, resource_id, record.located)
+    expects_status = service.pointers.status is not None or bool(service.released)
+    if record.located.status is None and expects_status and not allow_unreadable:
+        # It may be released already.
+        raise not_sent(
+            ErrorCode.UNREADABLE_REPLY,
+            f"escrowctl finds no status in the record of {resource_id}.",
+            hint=(*advise_setting(service, "reply.status", "/FIELD", "if a field has the status"), _WITHOUT_CHECK),
+            effect=f"The {verb} was not sent.",
+        )
     return record.located
 
 
@@ -118,7 +128,7 @@ def require_resendable(service: Service, entry: Entry, found: Located) -> None:
             f"{say_pending(entry, found)}.",
             hint=(
                 command(f"journal resolve {entry.name}", "to check again later"),
-                Hint("repeat the command with --allow-unreadable", f"if {found.status} does not mean that"),
+                advise_not_pending(service, found.status or ""),
             ),
             facts=entry.facts,
         )

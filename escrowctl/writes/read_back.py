@@ -15,7 +15,7 @@ from escrowctl.config.advice import advise_pending
 from escrowctl.config.service import Service
 from escrowctl.contract.operations import GET_TRANSACTION
 from escrowctl.contract.record import Located, Record, describe, is_another
-from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped, command
+from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Outcome, Stopped, command
 from escrowctl.journal.guards import taken_over
 from escrowctl.journal.model import Entry, Settlement, State
 from escrowctl.runtime import Runtime
@@ -69,15 +69,15 @@ class ReadBack:
         Where it is in progress, or no status is known that proves it, all that is known is that it was accepted before.
         Raises `ErrorCode.EXPECTATION_FAILED` where the record has another amount or currency, and `WAIT_EXPIRED`.
         """
-        after, _ = self._read()
-        verified = self._verified(after)
-        if after is not None:
-            require_expected(self.resource_id, after.located, self._options)
-        is_pending = after is not None and self._service.is_pending(after.located.status)
-        if is_pending and self._options.wait is not None:
+        after, why = self._read()
+        if after is not None and self._options.wait is not None and self._service.is_pending(after.located.status):
             after = self._wait(after, f"the {self._verb} of {self.resource_id} was accepted earlier", error.facts)
-            verified = self._verified(after)
-        if after is None or (verified is False and not is_pending):
+        if after is None:
+            error.hints = (Hint(f"it could not be read now: {why}"), *error.hints)
+            raise error
+        require_expected(self.resource_id, after.located, self._options)
+        verified = self._verified(after)
+        if verified is False and not self._service.is_pending(after.located.status):
             raise error
         return WriteResult(None, before=after.located, after=after, verified=verified)
 

@@ -12,13 +12,13 @@ from typing import NamedTuple
 from escrowctl.client.http import SUCCESS
 from escrowctl.client.reader import Reader
 from escrowctl.config.service import Service
-from escrowctl.contract.json import encode
+from escrowctl.contract.json import carries, encode
 from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK, GET_TRANSACTION, Operation
 from escrowctl.contract.record import Located, Record, describe, describe_money, is_another
 from escrowctl.errors import NOTHING_RECORDED, ErrorCode, EscrowctlError, Hint, Outcome, bad_value, not_sent
 from escrowctl.journal.accounts import account_of
 from escrowctl.journal.model import DECIDED_APPLIED, Entry, OperatorDecision, Selection, Settlement, State
-from escrowctl.writes.candidates import Candidates, carries, compare, may_be_older, say, was_there_before
+from escrowctl.writes.candidates import Candidates, compare, may_be_older, say, was_there_before
 from escrowctl.writes.create import describe_differences, find_creator, find_done, list_differences, settle_by_reply
 from escrowctl.writes.inspection import inspect, require_resendable, say_pending
 from escrowctl.writes.kinds import kind_of

@@ -16,6 +16,7 @@ from wire_server import Seen
 from batch.conftest import Clock, Start, WriteRows, counts_of
 from batch.services import as_usual
 from escrowctl.batch.plan import find_batch, make_batch
+from escrowctl.errors import ErrorCode, not_sent
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.opening import open_journal
 from escrowctl.journal.sqlite.storage import SqliteStorage
@@ -332,6 +333,51 @@ def test_batch_of_a_restored_journal_has_no_plan(start: Start, rows: WriteRows, 
     # Nothing says that these were all rows.
     assert (listed.json, "without rows" in shown.err) == ([{"batch": "b1", "state": "partial"}], True)
     assert all("batch create FILE --skip-done" in text for text in (shown.err, resumed.error["hint"]))
+
+
+def test_file_without_references_is_not_repeated_after_a_restore(
+    start: Start, rows: WriteRows, home: Path, tmp_path: Path
+) -> None:
+    """Only the lost plan knew that it is the file of this batch."""
+    service, run = start(lambda number, _seen: "401 No" if number > 2 else "")
+    path = str(rows(text="amount,currency\n100,EUR\n101,EUR\n102,EUR\n"))
+    run("create", path, *RUN, "--concurrency", "1")
+    export = tmp_path / "export.jsonl"
+    export.write_text(run("journal", "export").out)
+    (home / "state" / "journal.db").rename(tmp_path / "lost.db")
+    run("journal", "import", str(export), "--restore")
+    service.answer, sent = as_usual, len(service.received)
+
+    again, skipping = run("create", path, *RUN), run("create", path, "--skip-done", *RUN)
+    other = str(rows(text="amount,currency\n102,EUR\n"))
+
+    assert (again.code, skipping.code, len(service.received)) == (7, 7, sent)
+    assert "--run-key" in again.error["hint"]
+    assert (run("create", other, "--run-key", "rest", *RUN).code, len(service.received)) == (0, sent + 1)
+
+
+def test_batch_is_shown_where_nothing_is_configured(start: Start, rows: WriteRows, home: Path) -> None:
+    _, run = start(lambda number, _seen: "429 Later" if number > 3 else "")
+    run("create", str(rows(9)), *RUN, "--concurrency", "1")
+    (home / "config.toml").unlink()
+
+    shown = run("show", "b1")
+
+    assert (shown.code, "batch resume b1" in shown.err) == (0, True)
+
+
+def test_reasons_that_cannot_be_stored_hide_no_outcome(
+    start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, run = start()
+
+    def fail(_journal: Journal, _rows: object) -> None:
+        raise not_sent(ErrorCode.JOURNAL_UNUSABLE, "the journal cannot be written: no space left.")
+
+    monkeypatch.setattr(Journal, "replan", fail)
+    result = run("release", str(rows(text="id,amount,currency\ntx_1,100,EUR\ntx_2,99,EUR\n")), *RUN)
+
+    assert (result.code, counts_of(result), "no space left" in result.err) == (15, (1, 0, 0, 1), True)
 
 
 def test_batch_of_another_key_is_not_resumed(start: Start, rows: WriteRows, home: Path) -> None:

@@ -342,6 +342,45 @@ def test_skip_released_succeeds_while_the_release_is_in_progress(
     assert run("journal", "list", "--state", "unconfirmed", "--json", environ=around).json == []
 
 
+def test_release_needs_the_status_that_the_profile_goes_by(profiles: Callable[..., tuple[WireServer, Run]]) -> None:
+    server, run = profiles(writes_meet(json_reply(HELD)), a='base_url = "BASE"\nreply.status = "/state"')
+    around = {"ESCROWCTL_PROFILE": "a", "ESCROWCTL_BASE_URL": server.base_url}
+
+    refused = run(*RELEASE, "--json", environ=around)
+    unsent = len(server.writes)
+
+    assert (refused.error["code"], refused.error["outcome"], unsent) == ("unreadable_reply", "not_sent", 0)
+    assert "config set reply.status" in refused.error["hint"]
+    assert (run(*RELEASE, "--allow-unreadable", environ=around).code, len(server.writes)) == (0, 1)
+
+
+def test_skip_released_names_why_it_could_not_read(profiles: Callable[..., tuple[WireServer, Run]]) -> None:
+    reads = in_turn(json_reply(HELD), json_reply(RELEASED), json_reply(b"", "401 No"))
+    server, run = profiles(
+        writes_meet(json_reply(b""), reads=reads), a='base_url = "BASE"\nstatus.released = ["released"]'
+    )
+    around = {"ESCROWCTL_PROFILE": "a", "ESCROWCTL_BASE_URL": server.base_url}
+    assert run(*RELEASE, environ=around).code == 0
+
+    again = run(*RELEASE, "--skip-released", "--json", environ=around)
+
+    assert (again.code, "could not be read now" in again.error["hint"], "401" in again.error["hint"]) == (7, True, True)
+
+
+def test_skip_released_refuses_what_fails_while_it_waits(profiles: Callable[..., tuple[WireServer, Run]]) -> None:
+    processing, failed = (json_reply(HELD.replace(b"held", status)) for status in (b"processing", b"failed"))
+    reads = in_turn(json_reply(HELD), processing, processing, failed)
+    server, run = profiles(
+        writes_meet(json_reply(b""), reads=reads), a='base_url = "BASE"\nstatus.released = ["released"]'
+    )
+    around = {"ESCROWCTL_PROFILE": "a", "ESCROWCTL_BASE_URL": server.base_url}
+    run(*RELEASE, environ=around)
+
+    waited = run(*RELEASE, "--skip-released", "--wait", environ=around, **Clock().injected)
+
+    assert (waited.code, waited.out, len(server.writes)) == (7, "", 1)
+
+
 def test_skip_released_refuses_while_the_record_is_not_released(
     profiles: Callable[..., tuple[WireServer, Run]],
 ) -> None:

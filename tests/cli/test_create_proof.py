@@ -88,6 +88,28 @@ def test_field_that_is_no_id_settles_nothing(profile: Profile, run: Run, journal
     )
 
 
+def test_id_of_an_envelope_that_a_reading_lacks_is_found_in_the_record(profile: Profile, run: Run) -> None:
+    made = json_reply(b'{"result":{"escrow_no":"esc_1"}}', "201 Created")
+    others = json_reply(b'{"escrow_no":"esc_2","value":100}')
+    reads = in_turn(others, json_reply(b'{"escrow_no":"esc_1","value":100}'))
+    profile(behave=writes_meet(made, reads=reads))
+    assert run(*CREATE).code == 12
+    run("config", "set", "reply.id", "/result/escrow_no")
+
+    wrong, right = run("journal", "resolve", "j1"), run("journal", "resolve", "j1")
+
+    assert (wrong.code, "esc_1 was read, but the record does not have this id" in wrong.err) == (12, True)
+    assert (right.code, run("journal", "show", "j1", "--json").json["id"]) == (0, "esc_1")
+
+
+def test_sandbox_has_no_settings_to_advise(run: Run) -> None:
+    run("sandbox", "set", "variant.fields=foreign")
+
+    unknown = run("--sandbox", *CREATE, "--json")
+
+    assert (unknown.code, "config set" in unknown.error["hint"]) == (12, False)
+
+
 @pytest.mark.parametrize("pointer", ["/ref", "/data/ref"])
 def test_id_pointer_counts_from_the_record_or_from_the_reply(pointer: str, profile: Profile, run: Run) -> None:
     profile(f'reply.id = "{pointer}"', behave=json_reply(b'{"data":{"ref":"A-1","status":"held"}}'))
@@ -143,9 +165,9 @@ def test_hint_without_a_profile_leads_to_one_first(service_and_run: ServiceAndRu
     found = [" ".join(hint.split()) for hint in hints(run(*CREATE, "--json"))]
 
     assert found == [
-        "if the field /escrowNo is the id, first create a profile: escrowctl auth login",
-        "then: escrowctl config set reply.id /escrowNo",
-        "and use it: set ESCROWCTL_PROFILE to its name, instead of ESCROWCTL_BASE_URL",
+        "if the field /escrowNo is the id, first create a profile: escrowctl auth login -p NAME",
+        "then: escrowctl config set reply.id /escrowNo -p NAME",
+        "and use it: set ESCROWCTL_PROFILE=NAME, instead of ESCROWCTL_BASE_URL",
         "then resolve j1: escrowctl journal resolve j1",
     ]
 

@@ -13,7 +13,7 @@ import pytest
 from conftest import KEY, Result, Run, Serve, ServiceAndRun
 from wire_server import Behave, WireServer, hang_up
 
-from cli.replies import CREATE, HELD, RELEASE, in_turn, json_reply, writes_meet
+from cli.replies import CREATE, HELD, RELEASE, holding, in_turn, json_reply, writes_meet
 
 Machine = Callable[..., Result]
 WHY = ("--reason", "desk")
@@ -120,6 +120,22 @@ def test_imported_outcome_does_not_settle_a_local_attempt(
     assert journal_transfer(one, other) == (0, 0, 1)
 
     assert (other(*RELEASE).code, len(server.writes)) == (12, 2)
+
+
+def test_import_names_a_create_that_was_sent_from_both_machines(machines: Machines, tmp_path: Path) -> None:
+    made = holding()
+    _, one, other = machines(in_turn(hang_up, made, made, made, made, made, made, made))
+    assert one(*CREATE).code == 12
+    export = tmp_path / "export.jsonl"
+    export.write_text(one("journal", "export").out)
+    other("journal", "import", str(export))
+    assert [machine("journal", "resolve", "j1", "--resend", "--yes", *WHY).code for machine in (other, one)] == [0, 0]
+    export.write_text(one("journal", "export").out)
+
+    imported = other("journal", "import", str(export))
+
+    assert imported.code == 0
+    assert "j1 was created twice: as tx_1 here, and as tx_2 in " in imported.err
 
 
 def test_local_decision_yields_to_a_later_imported_done_only(

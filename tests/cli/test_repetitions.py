@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from batch.conftest import WriteRows, rows
 from conftest import NOW, Run
-from wire_server import Seen, http_reply
+from wire_server import Seen, hang_up, http_reply
 
 from cli.conftest import Profile
 from cli.replies import CREATE, HELD, RELEASE, RELEASED, holding, in_turn, json_reply, writes_meet
@@ -84,6 +84,28 @@ def test_create_that_adds_a_reference_is_asked_about_once(live: Run) -> None:
     assert (declined.code, said in declined.err) == (3, True)
     assert (noted.code, said in noted.err) == (0, True)
     assert (other.code, "identical" in other.err) == (0, False)
+
+
+def test_unknown_create_is_reported_before_a_done_one_is_asked_about(profile: Profile, run: Run) -> None:
+    profile('mode = "live"', behave=in_turn(json_reply(HELD), hang_up, hang_up))
+    assert [run(*CREATE, *words).code for words in ((), ("--yes",))] == [0, 12]
+
+    again = run(*CREATE, terminal=True, stdin="yes\n")
+
+    assert (again.code, "type yes" in again.err) == (12, False)
+
+
+def test_key_of_another_reference_is_refused(profile: Profile, run: Run) -> None:
+    """Its reference would be recorded nowhere, and a later create under it would be sent."""
+    server = profile(behave=holding())
+    keyed = (*CREATE, "--idempotency-key", "k-1")
+    codes = [run(*keyed, *words).code for words in (("--reference", "r-1"), ("--reference", "r-1"), ())]
+    other = run(*keyed, "--reference", "r-2", "--json")
+    bare = (*CREATE, "--idempotency-key", "k-2")
+    added = [run(*bare, *words).code for words in ((), ("--reference", "r-2"))]
+
+    assert (codes, other.code, other.error["code"]) == ([0, 0, 0], 7, "key_reused")
+    assert (added, len(server.writes)) == ([0, 7], 2)
 
 
 def test_creates_with_two_references_are_two_escrows(profile: Profile, run: Run) -> None:

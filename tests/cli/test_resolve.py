@@ -218,7 +218,13 @@ def test_escrow_that_was_there_before_is_not_the_result_of_a_create(
     assert journal() == [("create_transaction", "not_applied")]
 
 
-@pytest.mark.parametrize("created", [AFTER, 1801010112345, "1801010112345", "yesterday"])
+@pytest.mark.parametrize(
+    "created",
+    [
+        *(AFTER, 1801010112345, "1801010112345", "yesterday", "1970-01-01T00:00:00Z", "0001-01-01T00:00:00Z"),
+        *("0001-01-01T00:00:00+01:00", "9999-12-31T23:59:59-01:00"),
+    ],
+)
 def test_escrow_that_was_not_certainly_there_before_is_offered(
     created: str | int, unknown_write: Callable[..., tuple[WireServer, Run]]
 ) -> None:
@@ -840,8 +846,28 @@ def test_release_that_may_be_in_progress_is_not_sent_again_unasked(
     assert (decided.code, decided.error["code"]) == (3, "confirmation_needed")
     assert (resent.code, resent.error["code"], server.writes) == (3, "expectation_failed", [])
     assert "the service reports tx_1 as processing: the release may be in progress" in resent.error["message"]
+    # Not "without a read", which would send it unseen.
+    assert 'status.pending = ["in_progress", "pending", "queued", "releasing"] into' in resent.error["hint"]
     assert journal() == [("release_transaction", "unknown")]
-    assert (run(*again, "--allow-unreadable").code, len(server.writes)) == (0, 1)
+
+
+@pytest.mark.parametrize("pending", [["held", "queued"], ["held"]], ids=["one of two", "the only one"])
+def test_release_is_sent_again_where_its_status_does_not_mean_in_progress(
+    pending: list[str], profile: Profile, run: Run, home: Path
+) -> None:
+    behave = writes_meet(in_turn(hang_up, json_reply(b"")), reads=json_reply(HELD))
+    line = f"status.pending = {json.dumps(pending)}"
+    server = profile(line, behave=behave)
+    assert run(*RELEASE).code == 12
+    again = ("journal", "resolve", "j1", "--resend", "--yes", *WHY)
+    refused = run(*again, "--json")
+    advised = re.search(r"write (status\.pending = .*) into its profile", refused.error["hint"])
+    assert (refused.code, len(server.writes)) == (3, 1)
+    assert advised is not None
+
+    config = home / "config.toml"
+    config.write_text(config.read_text().replace(line, advised[1]))
+    assert (run(*again).code, len(server.writes)) == (0, 2)
 
 
 def test_release_in_progress_is_sent_again_where_the_service_deduplicates(profile: Profile, run: Run) -> None:

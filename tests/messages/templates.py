@@ -151,7 +151,6 @@ NOT_PRINTED = {
     ("journal/*", "another process"): _OTHER_PROCESS,
     ("journal/guards.py", "escrowctl waited"): _OTHER_PROCESS,
     ("journal/guards.py", "to see its result"): _OTHER_PROCESS,
-    ("journal/fields.py", "imported: {"): "a line of a history; tests/cli/test_import.py",
     ("journal/sqlite/transaction.py", "record {sequence} does not match"): _NEVER,
     ("journal/sqlite/storage.py", "check the disk"): "a failing disk; tests/faults/test_full_disk.py",
     ("journal/sqlite/storage.py", "journal verify"): "a failing disk; tests/faults/test_full_disk.py",

@@ -132,8 +132,8 @@ def drop(context: typer.Context, name: NameArgument, yes: YesOption = False) -> 
     with running_alone(session, find_batch(journal, name).lock, lambda: find_batch(journal, name)) as batch:
         assert batch is not None, "it was found before"
         count = sum_up(journal, batch).count(Outcomes.NOT_SENT)
-        if batch.dropped or not count:
-            why = "was dropped before" if batch.dropped else "has no rows that are not sent"
+        if batch.dropped or batch.is_partial or not count:
+            why = "was dropped before" if batch.dropped else "has no rows that could still be sent"
             raise not_sent(ErrorCode.ALREADY_DONE, f"{name} {why}.", effect="Nothing was changed.")
         if not yes:
             lines = [f"  {name}   not sent: {count_rows(count)}", "To drop them, type the number of rows:"]

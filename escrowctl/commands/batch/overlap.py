@@ -46,13 +46,20 @@ def choose_rows(
 
 
 def _sent_before(session: Session, batch: Batch) -> EscrowctlError:
-    when = ago(batch.made_at, session.runtime.now())
+    sent = f"{batch.name} may have sent rows of this file (a restored journal has only what was sent)"
+    if not batch.is_partial:
+        sent = f"{batch.name} sent rows of this file, {ago(batch.made_at, session.runtime.now())}"
     return not_sent(
         ErrorCode.ALREADY_DONE,
-        f"{batch.name} sent rows of this file, {when}; without references, escrowctl cannot tell which are left.",
+        f"{sent}; without references, escrowctl cannot tell which are left.",
         hint=(
             command(f"batch show {batch.name} --results {batch.name}.csv", "to see which are done"),
-            "then send the others from a file of their own",
+            Hint(
+                "send the others from a file of their own, with --run-key TEXT"
+                if batch.is_partial
+                else "send the others from a file of their own",
+                "then",
+            ),
         ),
     )
 

@@ -305,7 +305,7 @@ def _send(session: Session, batch: Batch, how: How, count: int) -> None:
     )
     try:
         ending = run.go(list_unsent(session.journal, batch, service))
-        keep_reasons(session.journal, batch, progress.reasons)
+        _keep_reasons(session, batch, progress)
         judged = judge(session, batch)
     except EscrowctlError as error:
         if not run.tally.ended:
@@ -315,6 +315,15 @@ def _send(session: Session, batch: Batch, how: How, count: int) -> None:
         progress.end()
         crew.close()
     report(session, judged, ending, how.results)
+
+
+def _keep_reasons(session: Session, batch: Batch, progress: Progress) -> None:
+    """Keep why rows were not sent; the run counts as it is where that cannot be written."""
+    try:
+        keep_reasons(session.journal, batch, progress.reasons)
+    except EscrowctlError as error:
+        why = f"why rows were not sent could not be stored, and is only shown here: {error.message}"
+        session.console.note("reasons_not_kept", why, important=True)
 
 
 def _require_under_caps(session: Session, kind: RowKind, sums: dict[str, Sum]) -> None:

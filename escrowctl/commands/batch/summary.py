@@ -142,19 +142,13 @@ def finished_before(session: Session, summary: Summary) -> EscrowctlError:
     batch, counts = summary.batch, _describe(summary, Outcomes)
     unknown = summary.count(Outcomes.UNKNOWN)
     when = ago(batch.made_at, session.runtime.now())
-    hints = [command(f"batch show {batch.name}", "to see it")]
-    if unknown:
-        hints.append(command("journal list --unknown", "to see what is unknown"))
-    if summary.count(Outcomes.FAILED):
-        hints += _rejects_hints(batch)
-    if summary.count(Outcomes.NOT_SENT):
-        hints += _hints_for_unsent(session, batch)
+    hints = (command(f"batch show {batch.name}", "to see it"), *list_hints(session, summary))
     source = batch.source[:1].upper() + batch.source[1:] if batch.source == "standard input" else batch.source
     message = f"{source} was sent as {batch.name}, {when}: {counts}."
     if not unknown:
-        return not_sent(ErrorCode.ALREADY_DONE, message, hint=tuple(hints))
+        return not_sent(ErrorCode.ALREADY_DONE, message, hint=hints)
     return EscrowctlError(
-        ErrorCode.EARLIER_UNKNOWN, message, effect=NOTHING_SENT_NOW, hint=tuple(hints), outcome=Outcome.UNKNOWN
+        ErrorCode.EARLIER_UNKNOWN, message, effect=NOTHING_SENT_NOW, hint=hints, outcome=Outcome.UNKNOWN
     )
 
 
@@ -240,9 +234,17 @@ def _hints_for_unsent(session: Session, batch: Batch) -> list[Hint]:
     if any(one.http_status in KEY_REFUSED for one in refused):
         check = command("auth status --check", "to check the API key, first")
         return [check, resume._replace(label="then, to send what is not sent"), drop]
-    if session.service.repeats_throttled or not any(one.may_repeat for one in refused):
-        return [resume, drop]
-    return [*advise_throttled(session.service), resume._replace(label="then, to send what is not sent"), drop]
+    advice = _advise_throttled(session) if any(one.may_repeat for one in refused) else ()
+    return [*advice, resume._replace(label="then, to send what is not sent") if advice else resume, drop]
+
+
+def _advise_throttled(session: Session) -> tuple[Hint, ...]:
+    """Return which setting sends throttled rows again; none where it is set, or where no service is configured."""
+    try:
+        service = session.service
+    except EscrowctlError:
+        return ()
+    return () if service.repeats_throttled else advise_throttled(service)
 
 
 def note_unread(session: Session, summary: Summary) -> None:

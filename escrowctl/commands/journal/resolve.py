@@ -215,7 +215,7 @@ def _resend(session: Session, resolver: "EntryResolver", entry: Entry, chosen: _
     if result.sent.state is not State.DONE:
         raise write_failure(session.service, result)
     kind = kind_of(request.operation.name)
-    if kind.needs_id and len(result.sent.requests) > 1:
+    if kind.needs_id and len(result.sent.requests) > 1 and not session.service.deduplicates:
         before = (
             f"{entry.name} was sent before, with an unknown outcome: if it arrived then, the service may {kind.twice}"
         )

@@ -166,7 +166,16 @@ def import_file(
     journal = session.journal
     at = timestamp(session.runtime.now())
     taken = restore(journal.storage, archive) if whole else merge(journal.storage, archive, at=at)
-    document = as_json({"journal_id": archive.journal_id, **taken._asdict()})
+    counted = {"added": taken.added, "updated": taken.updated, "known": taken.known}
+    document = as_json({"journal_id": archive.journal_id, **counted})
+    for entry, other in taken.twice:
+        ids = f"as {entry.settlement.result_id} here, and as {other} in {_name(file)}"
+        session.console.note(
+            "done_twice",
+            f"{entry.name} was {entry.intent.done} twice: {ids}. Ask the service which of them to keep",
+            word="warning",
+            important=True,
+        )
     if whole:
         session.console.note(
             "restored",

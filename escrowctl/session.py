@@ -382,7 +382,7 @@ class Session:
         if error.code is ErrorCode.NOT_CONFIGURED:
             error.hints = (command("auth login", "with an account", bare=True),)
             # A decision about real money is none about another journal.
-            if "journal" not in self.words:
+            if self.command.split()[1:2] != ["journal"]:
                 rehearsed = shlex.join([*self.runtime.program, "--sandbox", *self.words])
                 error.hints += (Hint(rehearsed, "without an account"),)
         return error

@@ -237,7 +237,9 @@ def _check_columns(kind: RowKind, columns: tuple[str, ...], service: Service, na
         raise bad_value(
             f'{name} has the column "{added}", as a file of results has: leave out the columns that begin with '
             f'"{RESULT}", and take the others from the file that was sent.',
-            hint=f'to release what was created: name the column {RESULT}id "id"' if kind.operation.once_only else (),
+            hint=f'to release what was created: name the column {RESULT}id "id", and remove the other {RESULT} columns'
+            if kind.operation.once_only
+            else (),
         )
     for found, known in list_misspelled(kind, columns):
         raise bad_value(f'{name} has the column "{found}": write it as "{known}".')

@@ -27,6 +27,7 @@ _REQUEST_ID_HEADERS = ("x-request-id", "request-id", "x-correlation-id", "x-amzn
 _REQUEST_ID_NAMES = frozenset({"requestid", "correlationid", "traceid"})
 _UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
 _OTHER_HOST = "mismatch, certificate is not valid for"
+_EXPIRED = "certificate has expired"
 _NEEDS_LOGIN = ": 407 "
 
 REDIRECTS = range(300, 400)
@@ -116,6 +117,8 @@ def connection_hint(service: Service, why: str) -> Hint:
         return Hint(f"check the proxy, or list {service.origin.host} in NO_PROXY if it needs none")
     if _OTHER_HOST in why:
         return Hint(f"is the base URL right? It came from {service.url_source}; its certificate is for another host")
+    if _EXPIRED in why:
+        return Hint("its operator has to renew it; check the clock of this machine too")
     if _UNTRUSTED in why:
         return Hint(
             "set ESCROWCTL_CA_BUNDLE to a file with the certificate of its issuer",

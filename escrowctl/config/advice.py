@@ -28,10 +28,13 @@ def advise_setting(service: Service, name: str, value: str, goal: str) -> tuple[
     )
 
 
-def advise_not_pending(service: Service, status: str) -> Hint:
+def advise_not_pending(service: Service, status: str) -> tuple[Hint, ...]:
     """Return how a status is taken out of those that mean a write is in progress; `config set` only adds to them."""
+    if service.sandbox:
+        return ()
     others = ", ".join(f'"{one}"' for one in sorted(service.pending - {status.casefold()}))
-    return Hint(f"write status.pending = [{others}] into its profile in config.toml", f"if {status} does not mean that")
+    why = f"if {status} does not mean that"
+    return (Hint(f"write status.pending = [{others}] into its profile in config.toml", why),)
 
 
 def advise_pending(service: Service, status: str, verb: str) -> tuple[Hint, ...]:

@@ -196,10 +196,14 @@ class Journal:
         Two writes with references are two: one that has a reference is only found by an intent without one.
         """
         same = Selection(
-            _FEW, states=(State.DONE,), operations=(intent.operation,), since=since, fingerprint=intent.fingerprint
+            _FEW,
+            states=(State.DONE,),
+            operations=(intent.operation,),
+            since=since,
+            fingerprint=intent.fingerprint,
+            unnamed=intent.reference is not None,
         )
-        found = (one for one in self.all(same) if intent.may_share_account(one.intent))
-        return next((one for one in found if intent.reference is None or one.intent.reference is None), None)
+        return next((one for one in self.all(same) if intent.may_share_account(one.intent)), None)
 
     def refuse_over_caps(self, intents: Iterable[Intent], limits: Caps) -> None:
         """Raise `ErrorCode.CAPPED` where one of these writes is above the caps; call it with sums, one a currency."""

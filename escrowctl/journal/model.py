@@ -313,7 +313,7 @@ class Selection(NamedTuple):
     `since` (included) and `until` (not included) are timestamps of sending; `resource_id` is the id
     written to, or the one that was created, `result_id` only the latter. `origin` is where an entry
     was imported from; `batch` is one of this journal's own. `fingerprint` needs `since`; rows of a batch
-    with a reference have none, see `fold`.
+    with a reference have none, see `fold`. `unnamed`: only those without a reference.
     """
 
     limit: int
@@ -328,6 +328,7 @@ class Selection(NamedTuple):
     origin: str | None = None
     batch: str | None = None
     fingerprint: str | None = None
+    unnamed: bool = False
 
 
 def parse_entry_name(text: str) -> int:

@@ -141,7 +141,7 @@ def compare_ids(entry: Entry, settlement: Settlement, others: Iterable[Entry]) -
         return settlement
     if settlement.verified:
         why = f"{settlement.http_status}, but {made} is also the id of {other.name}"
-        return Settlement(Outcome.UNKNOWN, why, settlement.http_status)
+        return settlement._replace(outcome=Outcome.UNKNOWN, detail=why, result_id=None, verified=False, remark=None)
     return settlement._replace(remark=" and ".join(filter(None, (settlement.remark, f"{other.name} has the same id"))))
 
 

@@ -1,5 +1,6 @@
 """Reading a transaction before it is written to: what was confirmed must still be so."""
 
+import shlex
 from collections.abc import Callable
 
 from escrowctl.client.reader import Reader
@@ -61,14 +62,26 @@ def inspect_for(
 ) -> Located | None:
     """Read the record that a write is about; raises as `inspect`, and where an expectation fails.
 
-    Unless it `may_be_done`, a record that shows the write as done raises `ErrorCode.ALREADY_DONE`.
+    Unless it `may_be_done`, a record that shows the write as done, or as in progress, raises `ErrorCode.ALREADY_DONE`:
+    another machine may have sent it.
     """
     resource_id, operation = request.resource_id or "", request.operation
     found = inspect(reader, service, resource_id, allow_unreadable=options.allow_unreadable, verb=operation.verb)
     require_expected(resource_id, found, options)
     is_done = found is not None and kind_of(operation.name).is_proven_by(found.status, service)
-    if found is not None and is_done and not may_be_done:
+    if found is None or may_be_done:
+        return found
+    if is_done:
         raise not_sent(ErrorCode.ALREADY_DONE, f"{resource_id} is already {found.status}.")
+    if operation.once_only and service.is_pending(found.status):
+        raise not_sent(
+            ErrorCode.ALREADY_DONE,
+            f"the service reports {resource_id} as {found.status}: a {operation.verb} may be in progress.",
+            hint=(
+                command(f"tx wait {shlex.quote(resource_id)} --for {operation.done}", "to wait for it"),
+                *advise_not_pending(service, found.status or ""),
+            ),
+        )
     return found
 
 
@@ -128,7 +141,7 @@ def require_resendable(service: Service, entry: Entry, found: Located) -> None:
             f"{say_pending(entry, found)}.",
             hint=(
                 command(f"journal resolve {entry.name}", "to check again later"),
-                advise_not_pending(service, found.status or ""),
+                *advise_not_pending(service, found.status or ""),
             ),
             facts=entry.facts,
         )

@@ -98,7 +98,8 @@ class ReadBack:
             require_expected(self.resource_id, _located(after), self._options)
         if result.sent.state is State.DONE and self._options.wait is not None:
             accepted = f"the service accepted the {self._verb} of {self.resource_id}"
-            after = self._wait(after, f"{accepted} ({result.sent.settlement.http_status})", result.sent.facts)
+            accepted = f"{accepted} ({result.sent.settlement.http_status})"
+            after = self._wait(after, accepted, result.sent.facts, before=result.status_before)
         result = result._replace(after=after, verified=self._verified(after))
         if result.verified is True and not result.sent.settlement.verified:
             result = result._replace(entry=self._settle_as_read(result))
@@ -173,8 +174,12 @@ class ReadBack:
             settlement = entry.settlement._replace(outcome=Outcome.DONE, detail=detail)
             raise _not_settled(entry, settlement, error) from error
 
-    def _wait(self, after: Record | None, accepted: str, facts: Mapping[str, object]) -> Record | None:
+    def _wait(
+        self, after: Record | None, accepted: str, facts: Mapping[str, object], *, before: str | None = None
+    ) -> Record | None:
         """Read until the status proves it, or that it failed; a reading that fails is one that has not shown it yet.
+
+        A status that it had `before` says nothing of the write.
 
         Raises `ErrorCode.WAIT_EXPIRED`: the write itself was `accepted`, as that clause says.
         """
@@ -182,7 +187,7 @@ class ReadBack:
         pace = PollInterval(self._runtime, self._signals, seconds)
         while self._verified(after) is not True:
             status = after.located.status if after else None
-            if self._service.is_failed(status):
+            if self._service.is_failed(status) and status != before:
                 return after
             try:
                 is_over = not pace.wait()

@@ -31,7 +31,8 @@ class BatchService:
     name_next: Callable[[int], str] = lambda number: f"tx_made{number}"
     """The id of the n-th escrow that is created."""
     deduplicates: bool = False
-    shows_releases: bool = True
+    released_as: str = "released"
+    """The status of an escrow that was released."""
     applied: Counter[str] = field(default_factory=Counter)
     received: list[str] = field(default_factory=list)
     at_once: int = 0
@@ -104,7 +105,7 @@ class BatchService:
             return resource_id
 
     def _record(self, resource_id: str, currency: str = "EUR", *, status: str = "200 OK") -> bytes:
-        state = "released" if self.shows_releases and self.applied[resource_id] else "held"
+        state = self.released_as if self.applied[resource_id] else "held"
         amount = self.amounts.get(resource_id, 100)
         record = {"id": resource_id, "status": state, "amount": amount, "currency": currency}
         return http_reply(status, json.dumps(record).encode())

@@ -149,7 +149,7 @@ def test_answered_row_is_not_said_to_be_unsent_where_the_sums_cannot_be_read(
 
 def test_release_that_is_unknown_is_never_said_to_be_unsent(start: Start, rows: WriteRows) -> None:
     service, run = start(lambda number, _seen: None if number > 1 else "", deduplicates=True)
-    service.shows_releases = False
+    service.released_as = "held"
     service.answer_read = lambda number: "404 Not Found" if number >= 5 else ""
 
     result = run("release", str(rows(text="id\ntx_1\ntx_2\n")), "--yes", "--concurrency", "1", **Clock().injected)
@@ -171,7 +171,7 @@ def test_first_row_stays_alone_until_one_is_done(start: Start, rows: WriteRows) 
 
 def test_done_release_is_not_sent_again_after_a_429(start: Start, rows: WriteRows) -> None:
     def answer(number: int, _seen: Seen) -> str:
-        service.shows_releases = number in (1, 4)
+        service.released_as = "released" if number in (1, 4) else "held"
         return "" if number == 1 else "429 Too Many Requests" if number == 4 else "503 Busy"
 
     service, run = start(answer, deduplicates=True)

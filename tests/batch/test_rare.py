@@ -196,7 +196,7 @@ def test_release_without_a_status_that_proves_it_is_done(start: Start, rows: Wri
 
 def test_release_that_the_record_does_not_show_is_reported(start: Start, rows: WriteRows) -> None:
     service, run = start()
-    service.shows_releases = False
+    service.released_as = "held"
 
     result = run("release", str(rows(text="id\ntx_1\ntx_2\n")), *RUN)
 

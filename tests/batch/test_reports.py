@@ -19,14 +19,14 @@ IDS = "id\n" + "".join(f"tx_{number}\n" for number in range(1, 31))
 
 def test_release_that_is_not_confirmed_is_not_left_out_until_it_is(start: Start, rows: WriteRows) -> None:
     service, run = start()
-    service.shows_releases = False
+    service.released_as = "held"
     path = str(rows(text="id\ntx_1\ntx_2\n"))
     first = run("release", path, *RUN)
     part = str(rows(text="id\ntx_1\n", name="part.csv"))
 
     assert "but not confirmed" in run("release", part, "--yes", "--skip-done").err
     left_out = run("release", part, *RUN, "--skip-done")
-    service.shows_releases = True
+    service.released_as = "released"
     resolved = run("journal", "resolve", "j1")
     then = run("release", part, "--yes", "--skip-done")
 
@@ -35,17 +35,13 @@ def test_release_that_is_not_confirmed_is_not_left_out_until_it_is(start: Start,
     assert set(service.applied.values()) == {1}
 
 
-def test_releases_that_are_only_pending_are_counted_in_a_note(
-    start: Start, rows: WriteRows, home: Path, tmp_path: Path
-) -> None:
+def test_releases_that_are_only_pending_are_counted_in_a_note(start: Start, rows: WriteRows, tmp_path: Path) -> None:
     service, run = start()
-    service.shows_releases = False
-    config = home / "config.toml"
-    config.write_text(f'{config.read_text()}\nstatus.pending = ["held"]\n')
+    service.released_as = "processing"
     results = tmp_path / "results.jsonl"
 
     result = run("release", str(rows(text="id\ntx_1\ntx_2\n")), *RUN, "--results", str(results))
-    service.shows_releases = True
+    service.released_as = "released"
     resolved = run("journal", "resolve", "j1")
     shown = run("show", "b1", "--json")
 
@@ -56,7 +52,7 @@ def test_releases_that_are_only_pending_are_counted_in_a_note(
     ]
     assert counted == ["2 rows are", "1 row is"]
     details = [json.loads(line)["detail"] for line in results.read_text().splitlines()]
-    assert details == ["200; the service then reported held"] * 2
+    assert details == ["200; the service then reported processing"] * 2
 
 
 def test_difference_is_not_forgotten_when_the_rest_is_sent(start: Start, rows: WriteRows, tmp_path: Path) -> None:

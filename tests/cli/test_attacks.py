@@ -10,7 +10,7 @@ import pytest
 from conftest import KEY, Run, Serve, ServiceAndRun
 from wire_server import Behave, Seen, WireServer, by_method, hang_up, http_reply
 
-from cli.conftest import Journal
+from cli.conftest import Journal, Profile
 from cli.replies import CREATE, HELD, RELEASE, RELEASED, in_turn, json_reply, writes_meet
 from cli.test_waiting import Clock
 
@@ -340,6 +340,17 @@ def test_skip_released_succeeds_while_the_release_is_in_progress(
     assert (late.code, "was accepted earlier" in late.err) == (13, True)
     assert (waited.code, waited.json["verified"], len(server.writes)) == (0, True, 1)
     assert run("journal", "list", "--state", "unconfirmed", "--json", environ=around).json == []
+
+
+def test_release_in_progress_elsewhere_is_not_sent(profile: Profile, run: Run) -> None:
+    server = profile('status.released = ["released"]', behave=json_reply(HELD.replace(b"held", b"processing")))
+
+    refused = run(*RELEASE, "--json")
+    skipped = run(*RELEASE, "--skip-released", "--json")
+
+    assert (refused.code, skipped.code, skipped.json["verified"], server.writes) == (7, 0, False, [])
+    assert "tx wait tx_1 --for released" in refused.error["hint"]
+    assert "may be in progress" in skipped.err
 
 
 def test_release_needs_the_status_that_the_profile_goes_by(profiles: Callable[..., tuple[WireServer, Run]]) -> None:

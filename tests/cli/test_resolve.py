@@ -857,15 +857,16 @@ def test_release_is_sent_again_where_its_status_does_not_mean_in_progress(
 ) -> None:
     behave = writes_meet(in_turn(hang_up, json_reply(b"")), reads=json_reply(HELD))
     line = f"status.pending = {json.dumps(pending)}"
-    server = profile(line, behave=behave)
+    server = profile(behave=behave)
     assert run(*RELEASE).code == 12
+    config = home / "config.toml"
+    config.write_text(config.read_text() + line)
     again = ("journal", "resolve", "j1", "--resend", "--yes", *WHY)
     refused = run(*again, "--json")
     advised = re.search(r"write (status\.pending = .*) into its profile", refused.error["hint"])
     assert (refused.code, len(server.writes)) == (3, 1)
     assert advised is not None
 
-    config = home / "config.toml"
     config.write_text(config.read_text().replace(line, advised[1]))
     assert (run(*again).code, len(server.writes)) == (0, 2)
 

@@ -7,6 +7,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,19 @@ def test_tls_older_than_1_2_is_not_spoken(authority: trustme.CA, run: Run, tmp_p
 
     old.listener.close()
     assert (result.code, result.error["outcome"], old.heads) == (11, "not_sent", [])
+
+
+def test_expired_certificate_is_not_one_to_trust(authority: trustme.CA, run: Run, tmp_path: Path) -> None:
+    context, bundle = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), tmp_path / "ca.pem"
+    then, later = datetime(2020, 1, 1, tzinfo=UTC), datetime(2021, 1, 1, tzinfo=UTC)
+    authority.issue_cert("localhost", not_before=then, not_after=later).configure_cert(context)
+    authority.cert_pem.write_to_path(str(bundle))
+    old = TlsServer(context)
+
+    error = run(*CREATE, "--json", environ=environ(old, ESCROWCTL_CA_BUNDLE=str(bundle))).error
+
+    old.listener.close()
+    assert (error["outcome"], "renew" in error["hint"], "CA_BUNDLE" in error["hint"]) == ("not_sent", True, False)
 
 
 @pytest.mark.parametrize("content", [None, "no certificate at all"])

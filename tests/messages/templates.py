@@ -55,6 +55,7 @@ NO_MESSAGES = {
     ("journal/sqlite/reading.py", "{column} IN"): "SQL",
     ("journal/sqlite/reading.py", "sent_at"): "SQL",
     ("journal/sqlite/reading.py", "? IN"): "SQL",
+    ("journal/sqlite/reading.py", "reference IS NULL"): "SQL",
     ("journal/sqlite/reading.py", "result_id = ?"): "SQL",
     ("journal/sqlite/schema.py", "  {name} TEXT"): "SQL",
     ("journal/sqlite/schema.py", " NOT NULL"): "SQL",

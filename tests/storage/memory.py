@@ -284,6 +284,7 @@ def _fits(entry: Entry, selection: Selection) -> bool:
         and (wanted.since is None or entry.sent_at >= wanted.since)
         and (wanted.until is None or entry.sent_at < wanted.until)
         and wanted.reference in (None, intent.reference)
+        and not (wanted.unnamed and intent.reference is not None)
         and wanted.resource_id in (None, intent.resource_id, entry.settlement.result_id)
         and wanted.result_id in (None, entry.settlement.result_id)
         and wanted.origin in (None, entry.origin)

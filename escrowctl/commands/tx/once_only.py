@@ -211,12 +211,7 @@ def note_result(session: Session, operation: Operation, resource_id: str, result
     """Note what a result leaves open: what was not sent now, refused first, or not confirmed."""
     note, entry, verb, done = session.console.note, result.entry, operation.verb, operation.done
     if entry is None:
-        how = (
-            f"{resource_id} was already {done}"
-            if result.verified
-            else f"the {verb} of {resource_id} was accepted earlier, but is not confirmed"
-        )
-        note(f"already_{done}", f"{how}. {NOTHING_SENT_NOW}")
+        note(f"already_{done}", f"{_how_skipped(operation, resource_id, result)}. {NOTHING_SENT_NOW}")
         return
     note_replayed(session, result)
     if not result.replayed and entry.settlement.http_status not in SUCCESS:
@@ -230,6 +225,16 @@ def note_result(session: Session, operation: Operation, resource_id: str, result
         why, hints = _why_open(session, operation, resource_id, result)
         how = f"the {verb} of {resource_id} was accepted, but is not confirmed: {why}"
         note("not_confirmed", how, hints=hints, invocation=session.invocation)
+
+
+def _how_skipped(operation: Operation, resource_id: str, result: "WriteResult") -> str:
+    """Return why nothing was sent."""
+    verb = operation.verb
+    if result.verified is None:
+        return f"the {verb} of {resource_id} was accepted earlier, but is not confirmed"
+    if not result.verified:
+        return f"the service reports {resource_id} as {result.status_after}: a {verb} may be in progress"
+    return f"{resource_id} was already {operation.done}"
 
 
 def _why_open(

@@ -225,7 +225,7 @@ def _expired(session: Session, following: _Following, deadline: str, goals: str 
         hints.append(Hint(f"repeat the command with --for {words}", f"if {words} is what you wait for"))
         if _RELEASED in parse_statuses(goals, name="--for") and not session.service.sandbox:
             # Which status means it is never suggested: a wrong one would report what did not happen.
-            purpose = f"to change which statuses mean released (now {', '.join(session.service.released)})"
+            purpose = f"to change which statuses mean released (now {', '.join(sorted(session.service.released))})"
             hints += advise_setting(session.service, "status.released", "STATUS,...", purpose)
     return EscrowctlError(
         ErrorCode.WAIT_EXPIRED,

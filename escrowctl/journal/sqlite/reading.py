@@ -194,6 +194,7 @@ def _condition(selection: Selection) -> tuple[str, list[object]]:
         ("origin IS NULL AND batch = ?", selection.batch),
     ):
         parts += [(condition, (value,))] if value is not None else []
+    parts += [("reference IS NULL", ())] if selection.unnamed else []
     return " AND ".join(condition for condition, _ in parts), [value for _, values in parts for value in values]
 
 

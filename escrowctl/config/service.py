@@ -146,6 +146,10 @@ class Service(NamedTuple):
         """Whether this status means that a release is accepted and not done yet; compared case-blind."""
         return status is not None and status.casefold() in self.pending
 
+    def is_in_progress(self, status: str | None) -> bool:
+        """Whether this status, before any release from here, means that there is one: "pending" may mean held."""
+        return self.is_pending(status) and status is not None and status.casefold() != PENDING[0]
+
 
 def describe_sandbox(timeout: float | None, *, identity: str, key: str, served_at: str | None) -> Service:
     """Return the embedded sandbox as a service: no variable and no file changes where it is.

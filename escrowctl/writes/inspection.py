@@ -73,7 +73,7 @@ def inspect_for(
         return found
     if is_done:
         raise not_sent(ErrorCode.ALREADY_DONE, f"{resource_id} is already {found.status}.")
-    if operation.once_only and service.is_pending(found.status):
+    if operation.once_only and service.is_in_progress(found.status):
         raise not_sent(
             ErrorCode.ALREADY_DONE,
             f"the service reports {resource_id} as {found.status}: a {operation.verb} may be in progress.",

@@ -225,7 +225,11 @@ class Writer:
             self._report_defect(error)
             judged = unprocessed(exchange, error)
         settlement = self._compare_ids(entry, judged.settlement)
-        return WriteResult(self._record_outcome(entry, settlement), judged.record, judged.code, answer=answer)
+        recorded = self._record_outcome(entry, settlement)
+        # Of two processes that get one id at once, the later to record it sees the other.
+        if (compared := self._compare_ids(entry, judged.settlement)) != settlement:
+            recorded = self._record_later(recorded, compared)
+        return WriteResult(recorded, judged.record, judged.code, answer=answer)
 
     def _compare_ids(self, entry: Entry, settlement: Settlement) -> Settlement:
         """Return an outcome with what it means where another create got the same id, as far as that can be read."""
@@ -241,6 +245,13 @@ class Writer:
             if error.code is ErrorCode.OUTCOME_UNKNOWN:
                 raise
             raise not_recorded(entry, settlement, error) from error
+
+    def _record_later(self, entry: Entry, settlement: Settlement) -> Entry:
+        """Return an entry with what its outcome means, which is reported also where it cannot be recorded."""
+        try:
+            return self.journal.settle_later(entry, settlement)
+        except EscrowctlError:
+            return entry._replace(settlement=settlement)
 
     def _save_secret(self, entry: Entry, operation: Operation, answer: Answer, record: Record | None) -> None:
         """Store a 2xx reply that may hold a signing secret, readable or not: no other reply holds it."""

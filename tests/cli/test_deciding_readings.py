@@ -11,6 +11,7 @@ from wire_server import Seen, hang_up
 
 from cli.conftest import Journal, Profile
 from cli.replies import CREATE, HELD, RELEASE, RELEASED, in_turn, json_reply, writes_meet
+from escrowctl.journal.journal import Journal as StoredJournal
 
 RELEASED_IS_KNOWN = 'status.released = ["released"]'
 STALE = json_reply(RELEASED, "200 OK", "Age: 40")
@@ -247,6 +248,20 @@ def test_second_create_with_the_id_of_the_first_ends_with_16(service_and_run: Se
     assert journal() == [("create_transaction", "done"), ("create_transaction", "unconfirmed")]
     # The first is what it was.
     assert run(*CREATE, "--idempotency-key", "order-1").code == 0
+
+
+def test_creates_that_get_one_id_at_once_are_told_apart_by_the_later(
+    service_and_run: ServiceAndRun, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, run = service_and_run(json_reply(HELD))
+    assert run(*CREATE).code == 0
+    find, found = StoredJournal.find_created, iter([()])
+
+    # The other process records it between this one's look and its own record.
+    monkeypatch.setattr(StoredJournal, "find_created", lambda self, ids: next(found, find(self, ids)))
+
+    assert run(*CREATE, "--yes").code == 16
+    assert journal()[-1] == ("create_transaction", "unconfirmed")
 
 
 def test_decision_does_not_overturn_what_another_process_verified_meanwhile(profile: Profile, run: Run) -> None:

@@ -349,7 +349,7 @@ def _already_done(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError
         else f"the service already accepted {what} {when}; the journal has it as accepted, not as confirmed."
     )
     alias = "" if typed == then else f" In {entry.name} the id is written {then}."
-    hint = () if entry.settlement.verified else command(f"tx get {typed}", _WHAT_IS_REPORTED)
+    hint = () if entry.settlement.verified else command(f"journal resolve {entry.name}", _WHAT_IS_REPORTED)
     return _refusal(ErrorCode.ALREADY_DONE, f"{sentence}{alias}", entry, hint=hint)
 
 

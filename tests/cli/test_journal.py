@@ -639,9 +639,7 @@ def test_journal_of_a_recent_format_is_migrated_and_guards_as_before(
     assert (codes, len(server.writes)) == ([12, 5, 0], 1)
 
 
-def test_export_of_an_older_copy_warns_that_writes_are_missing(
-    journal_of_six: tuple[WireServer, Run], home: Path
-) -> None:
+def test_export_of_an_older_copy_is_printed_and_fails(journal_of_six: tuple[WireServer, Run], home: Path) -> None:
     _, run = journal_of_six
     path = home / "state" / "journal.db"
     older = path.read_bytes()
@@ -651,7 +649,8 @@ def test_export_of_an_older_copy_warns_that_writes_are_missing(
 
     results = [run("journal", "export", *options) for options in ((), ("--head",), ("--csv",))]
 
-    assert [(result.code, result.err.count("warning: ")) for result in results] == [(0, 1)] * 3
+    assert [(result.code, "this export is incomplete" in result.err) for result in results] == [(17, True)] * 3
+    assert all(result.out for result in results)
 
 
 def test_a_journal_of_a_later_version_is_refused(run: Run, service_and_run: ServiceAndRun, home: Path) -> None:

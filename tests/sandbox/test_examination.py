@@ -13,7 +13,7 @@ from sandbox.examiner import Examination, examine
 SEED = 8
 
 SHORT = ("--max-examples", "10")
-COMPLETE = ("--max-examples", "30")  # with fewer, some pairs of successive calls do not occur
+COMPLETE = ("--max-examples", "100")  # with fewer, some pairs of successive calls do not occur
 LONG = ("--max-examples", "1000")
 NARROW = ("--max-examples", "5", "--phases", "coverage")
 

@@ -122,6 +122,8 @@ def export(
 ) -> None:
     """Print the journal as JSON lines to import, or as CSV.
 
+    Ends with 17 where records are missing from it.
+
     \b
     Examples:
       escrowctl journal export > journal.jsonl
@@ -130,17 +132,19 @@ def export(
     """
     session = session_of(context)
     storage = _require_journal(session).storage
-    if (why := storage.find_lost()) is not None:
-        session.console.warn("incomplete", f"this export is incomplete: {why}")
+    why = storage.find_lost()
     if head:
         last = head_of(storage)
         document = {"journal_id": storage.journal_id, "sequence": last.sequence, "digest": last.digest}
         session.console.data(json.dumps(document))
-        return
-    entries = session.journal_to_read.all(Selection(_PAGE))
-    rows = (view_entry(entry).row(SHEET) for entry in entries)
-    for line in render_csv(SHEET, rows) if session.options.csv else write_archive(storage):
-        session.console.data(line)
+    else:
+        entries = session.journal_to_read.all(Selection(_PAGE))
+        rows = (view_entry(entry).row(SHEET) for entry in entries)
+        for line in render_csv(SHEET, rows) if session.options.csv else write_archive(storage):
+            session.console.data(line)
+    if why is not None:
+        # It may be all that is left. But what replaces an older export by it goes by the exit code.
+        raise EscrowctlError(ErrorCode.JOURNAL_UNUSABLE, f"this export is incomplete: {why}")
 
 
 def import_file(

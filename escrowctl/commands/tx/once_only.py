@@ -219,7 +219,7 @@ def note_result(session: Session, operation: Operation, resource_id: str, result
         note(f"{done}_despite_refusal", f"{how}, but now reports it as {result.status_after}")
     elif result.verified is False:
         how = f"the {verb} of {resource_id} was accepted, but is not confirmed yet: the status is {result.status_after}"
-        hint = command(f"tx get {resource_id}", "to check again")
+        hint = command(f"journal resolve {entry.name}", "to check again, and record it")
         note(f"not_yet_{done}", how, hints=(hint,), invocation=session.invocation)
     elif result.verified is None and not entry.settlement.verified:
         why, hints = _why_open(session, operation, resource_id, result)

@@ -227,7 +227,7 @@ class Writer:
         settlement = self._compare_ids(entry, judged.settlement)
         recorded = self._record_outcome(entry, settlement)
         # Of two processes that get one id at once, the later to record it sees the other.
-        if (compared := self._compare_ids(entry, judged.settlement)) != settlement:
+        if (compared := self._compare_ids(recorded, judged.settlement)) != settlement:
             recorded = self._record_later(recorded, compared)
         return WriteResult(recorded, judged.record, judged.code, answer=answer)
 

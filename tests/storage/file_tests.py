@@ -34,7 +34,7 @@ FILE_TESTS: dict[str, tuple[str, ...]] = {
         "test_missing_journal_is_not_read_as_empty",
         "test_verify_reports_a_valid_journal",
         "test_older_copy_is_not_read_as_complete",
-        "test_export_of_an_older_copy_warns_that_writes_are_missing",
+        "test_export_of_an_older_copy_is_printed_and_fails",
         "test_an_older_copy_of_the_journal_is_refused",
         "test_an_unknown_that_a_crash_left_is_listed_as_unknown",
         "test_journal_of_format_3_is_copied_migrated_and_valid",

@@ -278,6 +278,18 @@ class Session:
         """The same journal to read only: nothing is created, and it may be on a read-only disk."""
         return self._open_journal(reading=True)
 
+    def journal_to_report(self) -> "Journal":
+        """Return the journal that is to say what was paid; raises EscrowctlError (17) for a damaged or another one."""
+        from escrowctl.journal.opening import require_pinned
+
+        journal = self.journal_to_read
+        if not self.options.sandbox:
+            require_pinned(journal, self.resolver.find_live_pins())
+        journal.require_complete()
+        if not journal.storage.is_there:
+            self.console.note("no_journal", f"there is no journal yet: the first write creates {journal.storage.where}")
+        return journal
+
     def deliver_events(self) -> None:
         """Deliver what a sandbox in this process has to send; it takes a few seconds at most."""
         deliver = getattr(self.__dict__.get("_sandbox"), "deliver", None)

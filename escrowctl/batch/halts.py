@@ -1,10 +1,10 @@
 """When a run ends before its rows do: the rest would fail too, or the service created something else."""
 
 from escrowctl.batch.pace import Pace
-from escrowctl.batch.plan import KEY_REFUSED, Outcomes, outcome_of
+from escrowctl.batch.plan import Outcomes, outcome_of
 from escrowctl.client.http import THROTTLED
 from escrowctl.errors import ErrorCode, EscrowctlError
-from escrowctl.journal.model import Entry
+from escrowctl.journal.model import KEY_REFUSED, Entry
 
 EQUAL_FAILURES = 5
 """So many rows in a row that end alike, and not well, end the run: the rest would too."""

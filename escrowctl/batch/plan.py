@@ -17,11 +17,9 @@ from escrowctl.config.service import Service
 from escrowctl.errors import ErrorCode, EscrowctlError, command, not_sent
 from escrowctl.journal.accounts import Account, account_of
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import Entry, PlanRow, Selection, State
+from escrowctl.journal.model import KEY_REFUSED, Entry, PlanRow, Selection, State
 
 _PAGE = 500
-KEY_REFUSED = (401, 403)
-"""Refusals of the API key: they say nothing about a row."""
 
 
 class Batch(NamedTuple):

@@ -7,7 +7,7 @@ from escrowctl.client.http import Answer, Fault
 from escrowctl.config.service import Service
 from escrowctl.contract.json import Document, JsonValue, Number, excerpt_of, is_html
 from escrowctl.contract.redaction import hide_in_text, hide_unknown, hide_values
-from escrowctl.errors import ErrorCode, Hint, Hints, command
+from escrowctl.errors import ErrorCode, Hint, command
 
 _MOST_CHARS, _MOST_SENTENCES, _MOST_HEADER_CHARS = 1000, 50, 200
 _MOST_TEXT_BYTES = 64 * 1024
@@ -86,15 +86,15 @@ def reply_facts(answer: Answer, own_id: str, *, may_hold_secret: bool = False) -
     return facts | ({"service_request_id": found} if found else {})
 
 
-def refusal_hint(service: Service, status: int, answer: Answer | None = None) -> Hints:
+def refusal_hint(service: Service, status: int, answer: Answer | None = None) -> tuple[Hint, ...]:
     """Return what to do after a refusal, where there is something to name; without `answer`, it was refused before."""
     match status:
         case 401:
-            return f"the key came from {service.key_source}: check that it is the key for {service.origin}"
+            return (Hint(f"the key came from {service.key_source}: check that it is the key for {service.origin}"),)
         case 404 if not service.sandbox and answer is not None and not _says_what(answer):
-            return command("doctor", f"if every id gives 404, to check the API prefix ({service.api_prefix or '/'})")
+            return (command("doctor", f"if every id gives 404, to check the API prefix ({service.api_prefix or '/'})"),)
         case _ if status in REDIRECTS:
-            return redirected(service)
+            return (Hint(redirected(service)),)
         case _:
             return ()
 

@@ -6,6 +6,7 @@ a key from another.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -265,15 +266,22 @@ class Resolver:
         listing = f"the profiles are: {', '.join(sorted(known))}" if known else "it has no profiles"
         raise bad_config(f'there is no profile "{shown(name)}" in {self.config_path} ({listing}).')
 
-    def journal_pins(self, choice: Choice) -> tuple[JournalPin, ...]:
+    def journal_pins(self, choice: Choice | None) -> tuple[JournalPin, ...]:
         """Return the journal ids that live writes are bound to: of the environment and of the profile, both apply."""
         pins = []
         # An empty one binds too: a job may lack the variable that it is filled from.
         if (named := self._environ.get("ESCROWCTL_JOURNAL_ID")) is not None:
             pins.append(JournalPin(named, "ESCROWCTL_JOURNAL_ID"))
-        if choice.profile is not None and choice.profile.journal_id is not None:
+        if choice is not None and choice.profile is not None and choice.profile.journal_id is not None:
             pins.append(JournalPin(choice.profile.journal_id, f"journal_id of profile {choice.profile_name}"))
         return tuple(pins)
+
+    def find_live_pins(self) -> tuple[JournalPin, ...]:
+        """Return the journal ids that this run is bound to: none for a test service, the environment's without one."""
+        choice = None
+        with suppress(EscrowctlError):
+            choice = self.choose()
+        return () if choice is not None and choice.mode != "live" else self.journal_pins(choice)
 
     def timeouts(self, profile: "Profile | None") -> tuple[float, float]:
         """Return the seconds for one attempt to read and to write."""

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 _DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _YEARS = range(2000, 9999)
-"""Other years stand for a time that is not known, such as 0001, 1970 and 9999."""
+"""Other years mean a time that is not known, such as 0001, 1970 and 9999."""
 
 
 def read_time(text: str | None) -> datetime | None:

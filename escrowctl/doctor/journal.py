@@ -1,13 +1,14 @@
 """The journal: whether it can be used, what it leaves open, and where it is."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from escrowctl.config.service import JournalPin
 from escrowctl.doctor.finding import Finding, Verdict, fail, skip
 from escrowctl.errors import EscrowctlError, command
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Selection, State
-from escrowctl.journal.opening import find_formats
+from escrowctl.journal.opening import find_formats, require_pinned
 from escrowctl.journal.sqlite.mounts import find_unshared_locks
 from escrowctl.journal.storage import head_of
 
@@ -15,8 +16,10 @@ _PAGE = 500
 _MOST_NAMES = 5
 
 
-def check_journal(folder: Path, open_journal: Callable[[], Journal]) -> Iterator[Finding]:
-    """Check the journal in a folder; it is opened to be read, and only in today's format."""
+def check_journal(
+    folder: Path, open_journal: Callable[[], Journal], pins: Sequence[JournalPin] = ()
+) -> Iterator[Finding]:
+    """Check the journal in a folder; it is opened to be read, and only in today's format. `pins` require an id."""
     formats = find_formats(folder)
     if formats is not None and formats[0] < formats[1]:
         older = f"format {formats[0]}: the next command that uses it migrates it to {formats[1]}, and keeps a copy"
@@ -26,6 +29,7 @@ def check_journal(folder: Path, open_journal: Callable[[], Journal]) -> Iterator
     try:
         journal = open_journal()
         journal.require_complete()
+        require_pinned(journal, pins)
         findings = [_describe(journal, formats), _check_unknown(journal)]
     except EscrowctlError as error:
         findings = [fail("journal", error), *skip("the journal cannot be used", "unknown")]

@@ -20,7 +20,7 @@ from escrowctl.errors import (
     not_sent,
 )
 from escrowctl.journal.fold import duplicate_keys, fingerprint_keys, idempotency_keys, reference_keys
-from escrowctl.journal.model import DECIDED_APPLIED, Entry, Intent, Settlement, State
+from escrowctl.journal.model import DECIDED_APPLIED, KEY_REFUSED, Entry, Intent, Settlement, State
 from escrowctl.runtime import ago
 
 _WHAT_IS_REPORTED = "to see what the service reports"
@@ -63,8 +63,9 @@ def find_by_key(
 
 
 def _may_be_sent_again(entry: Entry, *, resend_throttled: bool) -> bool:
-    refused_for_now = resend_throttled and entry.state is State.REFUSED and entry.settlement.may_repeat
-    return entry.state in (State.NOT_SENT, State.NOT_APPLIED) or refused_for_now
+    settlement = entry.settlement
+    refused_for_now = settlement.http_status in KEY_REFUSED or (resend_throttled and settlement.may_repeat)
+    return entry.state in (State.NOT_SENT, State.NOT_APPLIED) or (entry.state is State.REFUSED and refused_for_now)
 
 
 def check_duplicates(

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import TypeVar
 
-from escrowctl.errors import EscrowctlError
+from escrowctl.errors import ErrorCode, EscrowctlError
 from escrowctl.journal import guards
 from escrowctl.journal.accounts import Account
 from escrowctl.journal.chain import Head
@@ -269,6 +269,14 @@ class Journal:
     def require_complete(self) -> None:
         """Raise EscrowctlError where the journal is gone, or older than it was: what it lists is not everything."""
         self.storage.require_complete()
+
+    def require_written(self) -> None:
+        """Raise EscrowctlError `ErrorCode.NOT_FOUND` where there is no journal yet; `JOURNAL_UNUSABLE` if lost."""
+        if not self.storage.is_there:
+            self.require_complete()
+            raise EscrowctlError(
+                ErrorCode.NOT_FOUND, f"there is no journal yet: the first write creates {self.storage.where}."
+            )
 
     def select(self, selection: Selection) -> list[Entry]:
         """Return the entries of a selection, newest first; one in flight whose sender is gone is unknown."""

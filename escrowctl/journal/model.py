@@ -23,6 +23,9 @@ from escrowctl.journal.accounts import NO_ACCOUNT, Account
 DECIDED_APPLIED = "applied, on an operator's word"
 """Detail of the decision that an unknown write was applied; stored since format 1 and compared, so never reworded."""
 
+KEY_REFUSED = (401, 403)
+"""Refusals of the API key, which say nothing about the write: it is sent again under its idempotency key."""
+
 DECIDED_RESEND = "to be sent again, on an operator's word"
 """Detail of the decision before an attempt that an operator asked for; stored and compared like `DECIDED_APPLIED`."""
 

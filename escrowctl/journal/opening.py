@@ -1,9 +1,11 @@
 """Opening a journal: the one place that chooses where it is stored."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
 
+from escrowctl.config.service import JournalPin
+from escrowctl.errors import ErrorCode, command, not_sent
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.signing_secrets import SigningSecrets
 from escrowctl.journal.sqlite.locks import LockFile, ReadLockFile
@@ -22,6 +24,28 @@ def open_journal(folder: Path, *, now: Callable[[], datetime], reading: bool = F
     """
     storage, locks = open_storage(folder, created_at=timestamp(now()), reading=reading)
     return Journal(storage, locks, now=now, secrets=SigningSecrets(folder))
+
+
+def require_pinned(journal: Journal, pins: Iterable[JournalPin]) -> None:
+    """Raise EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` where a setting requires another journal than this one."""
+    for pin in pins:
+        if not pin.journal_id:
+            raise not_sent(
+                ErrorCode.JOURNAL_UNUSABLE,
+                f"{pin.source} is empty: it should be the id that journal init printed.",
+                hint="in CI, check that the variable is passed to this job; to require no journal, unset it",
+            )
+        if pin.journal_id != journal.journal_id:
+            where = journal.storage.where
+            this = f"this journal is {journal.journal_id}" if journal.storage.is_there else f"{where} does not exist"
+            raise not_sent(
+                ErrorCode.JOURNAL_UNUSABLE,
+                f"{this}, but {pin.source} requires journal {pin.journal_id}, which knows the earlier writes.",
+                hint=(
+                    command("config path", "to see where this journal is"),
+                    f"restore journal {pin.journal_id}, or change {pin.source}",
+                ),
+            )
 
 
 def find_formats(folder: Path) -> tuple[int, int] | None:

@@ -9,6 +9,7 @@ from escrowctl.errors import ErrorCode, Hint, command, not_sent
 from escrowctl.journal.accounts import account_of
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import POSSIBLE_STATES, Intent, Selection
+from escrowctl.journal.opening import require_pinned
 from escrowctl.writes.requests import WriteRequest
 
 _LIVE_WRITES = Selection(100, states=POSSIBLE_STATES, operations=(CREATE_TRANSACTION.name, RELEASE_TRANSACTION.name))
@@ -48,24 +49,8 @@ def require_writable(service: Service, journal: Journal) -> None:
     """
     if service.read_only:
         raise not_sent(ErrorCode.READ_ONLY, f"the profile {service.name} is read-only.")
-    for pin in service.journal_pins if service.live else ():
-        if not pin.journal_id:
-            raise not_sent(
-                ErrorCode.JOURNAL_UNUSABLE,
-                f"{pin.source} is empty: it should be the id that journal init printed.",
-                hint="in CI, check that the variable is passed to this job; to require no journal, unset it",
-            )
-        if pin.journal_id != journal.journal_id:
-            where = journal.storage.where
-            this = f"this journal is {journal.journal_id}" if journal.storage.is_there else f"{where} does not exist"
-            raise not_sent(
-                ErrorCode.JOURNAL_UNUSABLE,
-                f"{this}, but {pin.source} requires journal {pin.journal_id}, which knows the earlier writes.",
-                hint=(
-                    command("config path", "to see where this journal is"),
-                    f"restore journal {pin.journal_id}, or change {pin.source}",
-                ),
-            )
+    if service.live:
+        require_pinned(journal, service.journal_pins)
 
 
 def require_history(service: Service, journal: Journal) -> None:

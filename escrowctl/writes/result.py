@@ -85,9 +85,7 @@ def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
                 result.code or REFUSAL_CODES.get(status, ErrorCode.REFUSED),
                 f"the service refused the {verb}{after}: {settlement.detail}.",
                 effect=NOTHING_SENT_NOW if result.replayed else "",
-                hint=advise_throttled(service)
-                if settlement.may_repeat
-                else refusal_hint(service, status, result.answer),
+                hint=_advise_refused(service, result),
                 outcome=Outcome.REFUSED,
                 facts=facts,
             )
@@ -135,6 +133,15 @@ def advise_throttled(service: Service) -> tuple[Hint, ...]:
     """Return how a write that was throttled is sent again."""
     goal = "to let escrowctl retry such a write, if a 429 or 425 always means that nothing was done"
     return advise_setting(service, "retry_throttled", "true", goal)
+
+
+def _advise_refused(service: Service, result: WriteResult) -> tuple[Hint, ...]:
+    """Return what to do about a refusal; one that was stored is not asked for again under its key."""
+    settlement = result.sent.settlement
+    again = (Hint("use another --idempotency-key", "to send it again"),) if result.replayed else ()
+    if settlement.may_repeat:
+        return (*again, *advise_throttled(service))
+    return (*again, *refusal_hint(service, settlement.http_status or 0, result.answer))
 
 
 def _address_hint(service: Service, settlement: Settlement, answer: Answer | None) -> tuple[Hint, ...]:

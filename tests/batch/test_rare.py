@@ -357,7 +357,7 @@ def test_file_without_references_is_not_repeated_after_a_restore(
 
 
 def test_batch_is_shown_where_nothing_is_configured(start: Start, rows: WriteRows, home: Path) -> None:
-    _, run = start(lambda number, _seen: "429 Later" if number > 3 else "")
+    _, run = start(lambda number, _seen: "401 No" if number > 3 else "")
     run("create", str(rows(9)), *RUN, "--concurrency", "1")
     (home / "config.toml").unlink()
 

@@ -280,6 +280,25 @@ def test_damaged_or_older_journal_fails(profile: Profile, run: Run, home: Path) 
         assert "journal verify" in check(result, "journal")["hint"]
 
 
+@pytest.mark.parametrize(("mode", "journal_id"), [("live", "another"), ("live", ""), ("test", "another")])
+def test_another_journal_than_is_required_fails(mode: str, journal_id: str, profile: Profile, run: Run) -> None:
+    profile(f'mode = "{mode}"', 'status.released = ["released"]', behave=service())
+
+    result = run("doctor", environ={"ESCROWCTL_JOURNAL_ID": journal_id})
+
+    assert (result.code, failed(result)) == ((16, ["journal"]) if mode == "live" else (0, []))
+
+
+def test_ci_job_without_a_history_is_warned(profile: Profile, run: Run) -> None:
+    profile('mode = "live"', 'status.released = ["released"]', behave=service())
+
+    in_ci = run("doctor", environ={"CI": "true"})
+
+    assert (in_ci.code, check(in_ci, "history")["verdict"]) == (0, "warning")
+    assert "journal init" in check(in_ci, "history")["hint"]
+    assert "history" not in checks(run("doctor"))
+
+
 def test_journal_of_an_older_format_is_not_migrated(profile: Profile, run: Run, home: Path) -> None:
     profile(behave=service())
     write_journal(home / "state" / "journal.db", 3)

@@ -60,7 +60,7 @@ NAMELESS = writes_meet(hang_up, reads=json_reply(b'{"status":"held"}'))
 
 ROWS = (
     Row(ExitCode.OK, CREATE, json_reply(HELD), 1),
-    Row(ExitCode.OK, ("journal", "list"), hang_up),
+    Row(ExitCode.OK, ("journal", "list"), json_reply(HELD), 1, before=CREATE),
     Row(ExitCode.DEFECT, GET, json_reply(HELD), injected={"new_uuid": _fail}, word="defect"),
     Row(ExitCode.USAGE, ("tx", "get"), json_reply(HELD), word="bad_value"),
     Row(ExitCode.USAGE, ("tx", "create", "--amount", "1"), json_reply(HELD), word="usage"),

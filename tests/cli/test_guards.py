@@ -216,6 +216,31 @@ def test_throttled_create_is_not_repeated_under_its_key_by_default(
     assert journal() == [("create_transaction", "refused")]
 
 
+@pytest.mark.parametrize("status", ["401 Unauthorized", "403 Forbidden"])
+def test_create_whose_api_key_was_refused_is_sent_again_under_its_idempotency_key(
+    status: str, service_and_run: ServiceAndRun, journal: Journal
+) -> None:
+    server, run = service_and_run(in_turn(json_reply(b"", status), json_reply(HELD)))
+    keyed = (*CREATE, "--idempotency-key", "order-1")
+
+    refused = run(*keyed)
+    again, repeated = (run(*keyed, environ={"ESCROWCTL_API_KEY": "sk_test_the_right_one"}) for _ in range(2))
+
+    assert (refused.code in (4, 5), again.code, repeated.code) == (True, 0, 0)
+    assert [seen.header("Idempotency-Key") for seen in server.writes] == ["order-1"] * 2
+    assert journal() == [("create_transaction", "done")]
+
+
+def test_stored_refusal_says_how_to_send_it_again(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(in_turn(json_reply(b"", "422 Unprocessable"), json_reply(HELD)))
+    keyed = (*CREATE, "--idempotency-key", "order-1")
+
+    first, second = run(*keyed), run(*keyed)
+
+    assert (first.code, second.code, len(server.writes)) == (8, 8, 1)
+    assert ("--idempotency-key" in first.err, "another --idempotency-key" in second.err) == (False, True)
+
+
 @pytest.mark.parametrize("line", [CREATE, ("webhook", "create", "--url", "https://hooks.example.net/x")])
 def test_conflict_to_a_create_with_a_fresh_key_is_unknown(
     service_and_run: ServiceAndRun, line: tuple[str, ...]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from conftest import KEY, Run
 
-from cli.conftest import Journal, Profile
+from cli.conftest import Profile
 from cli.replies import CREATE, RELEASE, json_reply
 from escrowctl.config.folders import Folders
 from escrowctl.config.keys import Secret
@@ -160,7 +160,7 @@ def make_journal(home: Path) -> None:
 @pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])
 @pytest.mark.parametrize("by", ["profile", "variable", "both, one wrong"])
 def test_a_live_write_is_refused_on_another_journal(
-    profile: Profile, run: Run, journal: Journal, home: Path, line: tuple[str, ...], by: str
+    profile: Profile, run: Run, home: Path, line: tuple[str, ...], by: str
 ) -> None:
     make_journal(home)
     here = run("config", "path", "--json").json["journal_id"]
@@ -173,7 +173,7 @@ def test_a_live_write_is_refused_on_another_journal(
     assert (result.error["code"], result.error["outcome"]) == ("journal_unusable", "not_sent")
     source = "journal_id of profile a" if by == "profile" else "ESCROWCTL_JOURNAL_ID"
     assert all(fact in result.error["message"] for fact in (here, LOST, source))
-    assert journal() == []
+    assert run("journal", "export", "--head", "--json").json["sequence"] == 0
 
 
 def test_live_write_is_sent_with_the_expected_journal(profile: Profile, run: Run, home: Path) -> None:
@@ -191,6 +191,57 @@ def test_test_write_is_not_bound_to_a_journal(profile: Profile, run: Run) -> Non
     assert run(*CREATE, environ={"ESCROWCTL_JOURNAL_ID": LOST}).code == 0
     assert run("--sandbox", *CREATE, environ={"ESCROWCTL_JOURNAL_ID": LOST}).code == 0
     assert len(server.writes) == 1
+
+
+REPORTS = {
+    "list": ("journal", "list", "--unknown"),
+    "totals": ("journal", "totals"),
+    "batches": ("batch", "list"),
+    "register": ("tx", "list", "--local", "--over", "7d"),
+}
+
+
+@pytest.mark.representative("register-lost", "totals-another")
+@pytest.mark.parametrize("state", ["another", "lost"])
+@pytest.mark.parametrize("line", REPORTS.values(), ids=REPORTS)
+def test_nothing_is_reported_from_another_journal(
+    profile: Profile, run: Run, home: Path, line: tuple[str, ...], state: str
+) -> None:
+    if state == "another":
+        make_journal(home)
+    profile('mode = "live"')
+    default = ("config", "set", "default_profile", "a")
+    assert run(*default).code == 0
+
+    refused = run(*line, "--json", environ={"ESCROWCTL_JOURNAL_ID": LOST})
+
+    assert (refused.code, refused.out, LOST in refused.error["message"]) == (17, "", True)
+    assert run("--sandbox", *line[:3], environ={"ESCROWCTL_JOURNAL_ID": LOST}).code == 0
+
+
+def test_journal_of_a_profile_is_required_where_one_is_shown_without_a_service(run: Run, home: Path) -> None:
+    make_journal(home)
+
+    assert run("journal", "list").code == 0
+    assert run("journal", "list", environ={"ESCROWCTL_JOURNAL_ID": LOST}).code == 17
+
+
+@pytest.mark.parametrize("line", [("journal", "list"), ("tx", "list", "--local")], ids=["list", "register"])
+def test_list_without_a_journal_says_so(line: tuple[str, ...], profile: Profile, run: Run, home: Path) -> None:
+    profile('mode = "live"')
+
+    empty = run(*line, "--json")
+
+    assert (empty.code, empty.json) == (0, [])
+    assert f"there is no journal yet: the first write creates {home / 'state' / 'journal.db'}" in empty.err
+
+
+def test_money_held_too_long_is_not_looked_for_without_a_journal(profile: Profile, run: Run) -> None:
+    profile('mode = "live"')
+
+    refused = run("tx", "list", "--local", "--over", "7d", "--json")
+
+    assert (refused.code, refused.out, refused.error["code"]) == (6, "", "not_found")
 
 
 # Limits and refusals

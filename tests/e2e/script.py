@@ -91,7 +91,7 @@ class Program:
     def journal(self, *options: str) -> list[tuple[str, str]]:
         """Return (operation, state) of every journal entry, oldest first."""
         result = self.run(*options, "journal", "list", "--json")
-        assert (result.code, result.err) == (0, "")
+        assert result.code == 0, result.err
         return [(entry["operation"], entry["state"]) for entry in reversed(result.json)]
 
     def entry(self, name: str) -> dict[str, Any]:

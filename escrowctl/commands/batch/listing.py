@@ -38,8 +38,7 @@ def list_all(context: typer.Context) -> None:
       escrowctl --sandbox batch list --fields batch,not_sent
     """
     session = session_of(context)
-    journal = session.journal_to_read
-    journal.require_complete()
+    journal = session.journal_to_report()
     views = []
     for batch in reversed(list_batches(journal)):
         summary = sum_up(journal, batch)

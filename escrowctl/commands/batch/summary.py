@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from escrowctl.batch.check import Sum, count_rows
-from escrowctl.batch.plan import KEY_REFUSED, Batch, Outcomes, Summary, outcome_of, sum_up
+from escrowctl.batch.plan import Batch, Outcomes, Summary, outcome_of, sum_up
 from escrowctl.batch.results import write_results
 from escrowctl.batch.watch import Ending, Tally
 from escrowctl.contract.json import JsonValue, Number
@@ -24,7 +24,7 @@ from escrowctl.errors import (
     not_sent,
 )
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import OPEN_STATES, Entry, Selection, State
+from escrowctl.journal.model import KEY_REFUSED, OPEN_STATES, Entry, Selection, State
 from escrowctl.output.view import Listing, View
 from escrowctl.runtime import ago
 from escrowctl.session import Session

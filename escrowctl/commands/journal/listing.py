@@ -75,10 +75,10 @@ def list_entries(
     if unknown and state is not None:
         raise bad_value("use --unknown or --state, not both.")
     wanted = OPEN_STATES if unknown else (_parse_state(state),) if state is not None else ()
-    session.journal_to_read.require_complete()
+    journal = session.journal_to_report()
     stored = tuple(State.DONE if one == UNCONFIRMED else State(one) for one in wanted)
     selection = _select(session, min(limit, _PAGE), stored, operation, since, until, reference, resource_id)
-    found = (one for one in session.journal_to_read.all(selection) if not wanted or one.shown_state in wanted)
+    found = (one for one in journal.all(selection) if not wanted or one.shown_state in wanted)
     entries = list(islice(found, limit))
     session.console.show_listing(Listing(COLUMNS, tuple(view_row(entry) for entry in entries)))
     session.names.add_in_journal("entry", [entry.name for entry in entries])
@@ -114,9 +114,9 @@ def totals(context: typer.Context, since: SinceOption = None, until: UntilOption
       escrowctl -p acme-live journal totals --since 2026-11-01
     """
     session = session_of(context)
-    session.journal_to_read.require_complete()
+    journal = session.journal_to_report()
     selection = _select(session, _PAGE, (), None, since, until, None, None)
-    sums = add_up(session.journal_to_read.all(selection))
+    sums = add_up(journal.all(selection))
     views = tuple(_row(group, found) for group, found in sums.items())
     session.console.show_listing(Listing(_TOTALS, views, keys=_GROUP))
     count = sum(found.writes for found in sums.values())

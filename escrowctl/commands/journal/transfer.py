@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import Annotated, TextIO
 
 import typer
 
@@ -22,9 +22,6 @@ from escrowctl.output.plain import render_csv
 from escrowctl.output.view import View
 from escrowctl.runtime import timestamp
 from escrowctl.session import Session, session_of
-
-if TYPE_CHECKING:
-    from escrowctl.journal.journal import Journal
 
 _PAGE = 500
 _MAX_HEAD = 4096
@@ -73,7 +70,8 @@ def verify_journal(
       escrowctl journal verify --accept-head
     """
     session = session_of(context)
-    storage = _require_journal(session).storage
+    session.journal_to_read.require_written()
+    storage = session.journal_to_read.storage
     expected = _read_head(session, head, journal_id=storage.journal_id)
     found = verify(storage, expected=expected, any_head=accept)
     if found.problem is not None:
@@ -131,7 +129,8 @@ def export(
       escrowctl journal export --head > head.json
     """
     session = session_of(context)
-    storage = _require_journal(session).storage
+    session.journal_to_read.require_written()
+    storage = session.journal_to_read.storage
     why = storage.find_lost()
     if head:
         last = head_of(storage)
@@ -191,17 +190,6 @@ def import_file(
     counts = f"{taken.added} added, {taken.updated} updated, {taken.known} already known"
     view = View(document, archive.journal_id, document, line=f"{archive.journal_id}   {counts}")
     session.show(view, done=f"{archive.journal_id} was imported ({counts})")
-
-
-def _require_journal(session: Session) -> "Journal":
-    """Return the journal to be read; raises EscrowctlError (6) where none was written yet, (17) where one is gone."""
-    journal = session.journal_to_read
-    if not journal.storage.is_there:
-        journal.require_complete()
-        raise EscrowctlError(
-            ErrorCode.NOT_FOUND, f"there is no journal yet: the first write creates {journal.storage.where}."
-        )
-    return journal
 
 
 def _read_head(session: Session, file: str | None, *, journal_id: str) -> Head | None:

@@ -239,7 +239,7 @@ def run(argv: Sequence[str], session: Session) -> int:
             args=list(argv), prog_name="escrowctl", complete_var=no_variable, standalone_mode=False, obj=session
         )
     except typer.TyperException as error:
-        raise _as_expected(error, argv, session.invocation.program) from error
+        raise _as_expected(error, argv, session) from error
     return ended if isinstance(ended, int) else ExitCode.OK
 
 
@@ -266,10 +266,10 @@ def _without_format(option: str, argv: Sequence[str]) -> tuple[str, Hints]:
     return f"there is no option {option}", hint
 
 
-def _as_expected(error: typer.TyperException, argv: Sequence[str], program: str) -> EscrowctlError:
-    message = error.format_message()
+def _as_expected(error: typer.TyperException, argv: Sequence[str], session: Session) -> EscrowctlError:
+    message, program = error.format_message(), session.invocation.program
     context = getattr(error, "ctx", None)
-    path = context.command_path if context is not None else "escrowctl"
+    path = context.command_path if context is not None else session.command or "escrowctl"
     hint: Hints = command(f"{path} --help".removeprefix("escrowctl "), bare=True)
     option = getattr(error, "option_name", None)
     if option in _FORMAT_OPTIONS:

@@ -178,5 +178,6 @@ def _unexpected(resource_id: str, what: str, found: object, expected: object) ->
     return not_sent(
         ErrorCode.EXPECTATION_FAILED,
         f"the {what} of {resource_id} {is_what}, but {expected} was expected.",
+        hint=command(f"doctor --tx {shlex.quote(resource_id)}", "to find its field") if found is None else (),
         facts={"expected": str(expected), "found": str(found) if found is not None else None},
     )

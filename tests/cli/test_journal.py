@@ -106,6 +106,7 @@ def test_list_shows_the_selected_entries(
         (("--since", "999999d"), '--since "999999d" is not a time'),
         (("--since", "0001-01-01T00:00:00+14:00"), "is not a time"),
         (("--until", "9999-12-31T23:59:59-14:00"), "is not a time"),
+        (("--since", "2026-11-23", "--until", "2026-11-20"), "--since 2026-11-23 is not before --until 2026-11-20."),
     ],
 )
 def test_a_selection_that_cannot_be_meant_is_a_usage_error(run: Run, options: tuple[str, ...], sentence: str) -> None:

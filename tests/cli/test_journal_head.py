@@ -301,6 +301,16 @@ def test_restore_of_another_journal_next_to_a_head_is_refused(
     assert (run(*RELEASE).code, run(*OTHER).code) == (7, 0)
 
 
+def test_lost_journal_is_not_created_anew(journal_of_one: tuple[WireServer, Run], state: Path) -> None:
+    _, run = journal_of_one
+    (state / "journal.db").unlink()
+
+    refused = run("journal", "init", "--json")
+
+    assert (refused.code, refused.out, (state / "journal.db").exists()) == (17, "", False)
+    assert "--restore" in refused.error["hint"]
+
+
 def test_journal_is_restored_next_to_its_own_head(
     journal_of_one: tuple[WireServer, Run], export_file: Path, state: Path
 ) -> None:

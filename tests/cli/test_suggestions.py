@@ -50,6 +50,13 @@ def test_word_that_is_near_nothing_leads_to_help(typed: str, run: Run) -> None:
     assert result.err == f'error: there is no command "{typed}".\nhint: {path} --help\n'
 
 
+def test_option_without_its_value_leads_to_the_help_of_its_command(run: Run) -> None:
+    result = run("tx", "list", "--local", "--over", "--json")
+
+    assert (result.code, result.out) == (2, "")
+    assert run("tx", "list", "--over").err.endswith("hint: escrowctl tx list --help\n")
+
+
 @pytest.mark.parametrize("typed", ["login sk_live_0123456789abcdef", "get $(id) '"])
 def test_suggestion_repeats_neither_what_may_be_a_key_nor_what_a_shell_would_run(typed: str, run: Run) -> None:
     hint = run(*typed.split(), "--json").error["hint"]

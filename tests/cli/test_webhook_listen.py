@@ -262,6 +262,17 @@ def test_unsigned_event_is_stored_and_forwarded_only_on_request(
     assert (application.ids[1:], asked.code) == (["msg_1", None], 130)
 
 
+def test_repeated_event_is_not_counted_as_not_forwarded(listen: Listen, application: Application, target: str) -> None:
+    def act(port: int) -> None:
+        send(port, 1)
+        wait_until(lambda: len(application.ids) == 1)
+        send(port, 1)
+
+    result = listen(act, "--forward-to", target)
+
+    assert "2 received and stored, 1 forwarded, 1 repeated" in result.err
+
+
 @pytest.mark.thorough
 def test_unsigned_event_does_not_take_the_place_of_a_signed_one(listen: Listen, run: Run) -> None:
     listen(lambda port: (post(port, b"{}", {"webhook-id": "msg_1"}), send(port, 1)))

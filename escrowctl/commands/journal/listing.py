@@ -217,13 +217,17 @@ def _select(
 ) -> Selection:
     """Return what the options ask for; raises EscrowctlError (exit 2) for a word or time that is none."""
     now = session.runtime.now()
+    first = timestamp(parse_moment(since, name="--since", now=now)) if since is not None else None
+    end = timestamp(parse_moment(until, name="--until", now=now)) if until is not None else None
+    if first is not None and end is not None and first >= end:
+        raise bad_value(f"--since {since} is not before --until {until}.")
     return Selection(
         limit=limit,
         states=states,
         profile=_profile(session),
         operations=_operations(operation) if operation is not None else (),
-        since=timestamp(parse_moment(since, name="--since", now=now)) if since is not None else None,
-        until=timestamp(parse_moment(until, name="--until", now=now)) if until is not None else None,
+        since=first,
+        until=end,
         reference=reference,
         resource_id=resource_id,
     )

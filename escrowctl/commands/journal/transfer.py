@@ -40,6 +40,7 @@ def init(context: typer.Context) -> None:
       ESCROWCTL_HOME=/var/lib/escrowctl escrowctl journal init -q
     """
     session = session_of(context)
+    session.journal_to_read.require_complete()
     exists = session.journal_to_read.storage.is_there
     journal = session.journal
     document = {"journal_id": journal.journal_id, "path": journal.storage.where, "created": not exists}

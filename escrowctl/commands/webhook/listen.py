@@ -172,7 +172,7 @@ class _Run:
         if refused := self._counts["refused"]:
             message += f", {refused} refused"
         if target is not None:
-            counts = {word: self._counts[word] for word in ("forwarded", "not forwarded", "given up")}
+            counts = {word: self._counts[word] for word in ("forwarded", "not forwarded", "repeated", "given up")}
             message += "".join(f", {count} {word}" for word, count in {**counts, "waiting": waiting}.items() if count)
         self._session.console.note("stopped", message, word="stopped")
         if left := waiting + self._counts["given up"]:
@@ -190,10 +190,13 @@ class _Run:
             assert self._forwarding is not None, "it was queued for a target"
             self._forwarding.forwarder.wake()
             return
-        self._counts["not forwarded"] += 1
-        result = "not forwarded" if self._forwarding is not None else ""
         if event.arrivals > 1:
+            # What became of it when it was received first was counted then.
+            self._counts["repeated"] += 1
             result = f"received {event.arrivals} times"
+        else:
+            self._counts["not forwarded"] += 1
+            result = "not forwarded" if self._forwarding is not None else ""
         self._show(view_event(event, at=self._now(), result=result))
 
     def _show_attempt(self, attempt: Attempt) -> None:

@@ -230,8 +230,11 @@ def job() -> tuple[dict[str, str], str]:
     return variables, re.sub(r"^ {10}", "", script, flags=re.MULTILINE)
 
 
+LOST = "hang up"
+
+
 class Escrows:
-    """A service that counts what it did; `fail`: method -> how it fails once, before (`refuse`) or after doing it."""
+    """A service that counts what it did; `fail`: method -> how it fails once, a status (not done), or `LOST`."""
 
     def __init__(self) -> None:
         self.created = 0
@@ -240,17 +243,17 @@ class Escrows:
 
     def behave(self, seen: Seen, connection: socket.socket) -> None:
         failure = self.fail.pop(seen.method, "")
-        if failure != "refuse":
+        refusal = failure if failure != LOST else ""
+        if not refusal:
             self._do(seen)
-        if failure == "hang up":
+        if failure == LOST:
             connection.shutdown(socket.SHUT_RDWR)
             return
-        status = "422 No" if failure == "refuse" else "200 OK"
         found = f"tx_{self.created}" if seen.method == "POST" else seen.target.split("/")[4]
         word = "released" if found in self.released else "held"
         record = {"id": found, "status": word, "amount": 2500, "currency": "EUR"}
-        body = {"error": "beneficiary blocked"} if failure == "refuse" else record
-        connection.sendall(http_reply(status, json.dumps(body).encode()))
+        body = {"error": "beneficiary blocked"} if refusal else record
+        connection.sendall(http_reply(refusal or "200 OK", json.dumps(body).encode()))
 
     def _do(self, seen: Seen) -> None:
         self.created += seen.method == "POST"
@@ -298,12 +301,13 @@ def test_the_ci_job_creates_and_releases_once_however_often_it_runs(escrows: Esc
 @pytest.mark.parametrize(
     ("method", "failure", "codes"),
     [
-        ("POST", "refuse", [8, 8]),
-        ("POST", "hang up", [12, 12]),
-        ("PUT", "refuse", [8, 0]),
-        ("PUT", "hang up", [12, 12]),
+        ("POST", "422 No", [8, 8]),
+        ("POST", "401 No", [4, 0]),
+        ("POST", LOST, [12, 12]),
+        ("PUT", "422 No", [8, 0]),
+        ("PUT", LOST, [12, 12]),
     ],
-    ids=["create refused", "create unknown", "release refused", "release unknown"],
+    ids=["create refused", "key refused", "create unknown", "release refused", "release unknown"],
 )
 def test_ci_job_that_runs_again_after_a_step_failed_does_nothing_twice(
     method: str, failure: str, codes: list[int], escrows: Escrows, ci_job: Job

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from escrowctl.completion.cache import Names
     from escrowctl.config.folders import Folders
     from escrowctl.config.keys import KnownKeys, Secret
+    from escrowctl.config.pins import JournalPin
     from escrowctl.config.service import Service
     from escrowctl.config.settings import LineValues, Resolver
     from escrowctl.contract.json import JsonValue
@@ -209,7 +210,9 @@ class Session:
         try:
             service = self.resolver.resolve()
         except EscrowctlError as error:
-            raise self._with_ways_on(error) from error
+            if error.code is ErrorCode.NOT_CONFIGURED:
+                error.hints = self._ways_on()
+            raise
         self.keep_secret(service.key)
         service.refuse_key_in_names()
         self.remember_profiles()
@@ -260,31 +263,21 @@ class Session:
 
     @cached_property
     def journal(self) -> "Journal":
-        """The journal of this run: that of the sandbox, or the one for all services.
-
-        Raises EscrowctlError `journal_unusable` (17).
-        """
-        journal = self._open_journal(reading=False)
+        """The journal of this run, created if need be; raises `journal_unusable`, also where another is required."""
+        journal = self.open_journal(reading=False, required=True)
         if last := journal.long_silence():
-            self.console.warn(
-                "clock",
-                f"the clock says {timestamp(self.runtime.now())}, more than 400 days after the journal's last "
-                f"record ({last}). Check the clock.",
-            )
+            clock = f"the clock says {timestamp(self.runtime.now())}, more than 400 days after"
+            self.console.warn("clock", f"{clock} the journal's last record ({last}). Check the clock.")
         return journal
 
     @cached_property
     def journal_to_read(self) -> "Journal":
         """The same journal to read only: nothing is created, and it may be on a read-only disk."""
-        return self._open_journal(reading=True)
+        return self.open_journal(reading=True, required=True)
 
-    def journal_to_report(self) -> "Journal":
-        """Return the journal that is to say what was paid; raises EscrowctlError (17) for a damaged or another one."""
-        from escrowctl.journal.opening import require_pinned
-
+    def journal_to_list(self) -> "Journal":
+        """Return the journal to read, if it is complete (else 17); a note says that there is none yet."""
         journal = self.journal_to_read
-        if not self.options.sandbox:
-            require_pinned(journal, self.resolver.find_live_pins())
         journal.require_complete()
         if not journal.storage.is_there:
             self.console.note("no_journal", f"there is no journal yet: the first write creates {journal.storage.where}")
@@ -315,28 +308,38 @@ class Session:
 
     def guard_live_writes(self) -> None:
         """Refuse (17) a live write of a job whose journal has no history; warn where its locks may not be shared."""
+        self.require_history(self.service)
         if not self.service.live:
             return
         from escrowctl.journal.sqlite.mounts import find_unshared_locks
+
+        if (why := find_unshared_locks(self.folders.state)) is not None:
+            self.console.warn("unshared_locks", f"the journal's folder {why}")
+
+    def require_history(self, service: "Service") -> None:
+        """Refuse (17) a live service's writes in a CI job whose journal knows none, unless that journal is required."""
+        if not (service.live and self.runtime.environ.get("CI")) or self._pins:
+            return
         from escrowctl.writes.intents import require_history
 
-        if self.runtime.environ.get("CI"):
-            with closing(self._open_journal(reading=True)) as journal:
-                require_history(self.service, journal)
-        if (kind := find_unshared_locks(self.folders.state)) is not None:
-            self.console.warn(
-                "unshared_locks",
-                f"the journal's folder {self.folders.state} is on a mount of type {kind}, where locks may fail "
-                "between paths or machines: use it by one path and from one machine",
-            )
+        with closing(self.open_journal(reading=True)) as journal:
+            require_history(service, journal)
 
-    def _open_journal(self, *, reading: bool) -> "Journal":
+    @cached_property
+    def _pins(self) -> "tuple[JournalPin, ...]":
+        """The journal ids that settings require, but not of the sandbox."""
+        from escrowctl.config.pins import find_pins
+
+        return () if self.options.sandbox else find_pins(self.resolver, self.line, self.runtime.environ)
+
+    def open_journal(self, *, reading: bool, required: bool = False) -> "Journal":
+        """Open the journal that is here, for the caller to close; `required`: unless settings require another one."""
         from escrowctl.journal.opening import open_journal
 
         folder = self.sandbox_folder if self.options.sandbox else self.folders.state
         if not self.options.sandbox:
             self.folders.require_safe_home()
-        return open_journal(folder, now=self.runtime.now, reading=reading)
+        return open_journal(folder, now=self.runtime.now, reading=reading, pins=self._pins if required else ())
 
     @property
     def sandbox_folder(self) -> "Path":
@@ -389,12 +392,8 @@ class Session:
         warn = partial(self.console.note, "deprecated", word="warning")
         return Trace(self.console.trace, warn, whole=self.options.debug, now=self.runtime.now)
 
-    def _with_ways_on(self, error: EscrowctlError) -> EscrowctlError:
-        """Name both ways on where nothing is configured: an account, or the sandbox."""
-        if error.code is ErrorCode.NOT_CONFIGURED:
-            error.hints = (command("auth login", "with an account", bare=True),)
-            # A decision about real money is none about another journal.
-            if self.command.split()[1:2] != ["journal"]:
-                rehearsed = shlex.join([*self.runtime.program, "--sandbox", *self.words])
-                error.hints += (Hint(rehearsed, "without an account"),)
-        return error
+    def _ways_on(self) -> tuple[Hint, ...]:
+        """The ways on where nothing is configured; a decision about real money is none about the sandbox's journal."""
+        login = command("auth login", "with an account", bare=True)
+        rehearsed = Hint(shlex.join([*self.runtime.program, "--sandbox", *self.words]), "without an account")
+        return (login,) if self.command.split()[1:2] == ["journal"] else (login, rehearsed)

@@ -18,7 +18,6 @@ from escrowctl.errors import ErrorCode, EscrowctlError, Hint
 from escrowctl.output.errors import hint_lines
 from escrowctl.output.view import Listing, View
 from escrowctl.session import Session
-from escrowctl.writes.intents import require_history
 
 if TYPE_CHECKING:
     from escrowctl.config.service import Service
@@ -203,23 +202,18 @@ class _Checkup:
         except EscrowctlError as error:
             yield fail("journal", error)
             return
-        pins = () if session.options.sandbox else session.resolver.find_live_pins()
-        for finding in check_journal(folder, lambda: session.journal_to_read, pins):
-            self._has_journal |= finding.name == "journal" and finding.verdict is Verdict.OK
+        may_be_used = False
+        for finding in check_journal(folder, lambda: session.journal_to_read):
+            if finding.name == "journal":
+                may_be_used = finding.verdict in (Verdict.OK, Verdict.SKIPPED)
+                self._has_journal = finding.verdict is Verdict.OK
             yield finding
-        yield from self._check_history()
-        yield check_locks(folder)
-
-    def _check_history(self) -> Iterator[Finding]:
-        """Warn where a live write is refused because this is a CI job whose journal has no history."""
-        service = self._service
-        if service is None or not service.live or service.read_only or not self._session.runtime.environ.get("CI"):
-            return
-        try:
-            require_history(service, self._session.journal_to_read)
-        except EscrowctlError as error:
-            if not service.journal_pins:
+        if may_be_used and self._service is not None and not self._service.read_only:
+            try:
+                session.require_history(self._service)
+            except EscrowctlError as error:
                 yield fail("history", error)._replace(verdict=Verdict.WARNING)
+        yield check_locks(folder)
 
     def _check_record(self, resource_id: str) -> Iterator[Finding]:
         service = self._service

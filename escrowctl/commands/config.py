@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -158,7 +159,8 @@ def _journal_id(session: Session, journal: Path) -> str | None:
     if session.options.sandbox or not os.path.lexists(journal):
         return None
     try:
-        return session.journal_to_read.journal_id
+        with closing(session.open_journal(reading=True)) as opened:
+            return opened.journal_id
     except EscrowctlError as error:
         session.console.note("journal_unusable", error.message, important=True)
         return None

@@ -20,10 +20,14 @@ def advise_setting(service: Service, name: str, value: str, goal: str) -> tuple[
         return (command(words, goal),)
     if service.sandbox:
         return ()
-    # The profile that is the default may be another service's.
+    created, used = _use_profile(goal)
+    return (created, command(f"{words} -p NAME", "then", bare=True), used)
+
+
+def _use_profile(goal: str) -> tuple[Hint, Hint]:
+    """Return how a profile comes to be in use; the one that is the default may be another service's."""
     return (
         command("auth login -p NAME", f"{goal}, first create a profile", bare=True),
-        command(f"{words} -p NAME", "then", bare=True),
         Hint("set ESCROWCTL_PROFILE=NAME, instead of ESCROWCTL_BASE_URL", "and use it"),
     )
 
@@ -34,7 +38,10 @@ def advise_not_pending(service: Service, status: str) -> tuple[Hint, ...]:
         return ()
     others = ", ".join(f'"{one}"' for one in sorted(service.pending - {status.casefold()}))
     why = f"if {status} does not mean that"
-    return (Hint(f"write status.pending = [{others}] into its profile in config.toml", why),)
+    line = f"status.pending = [{others}]"
+    if service.profile is not None:
+        return (Hint(f"write {line} into its profile in config.toml", why),)
+    return (*_use_profile(why), Hint(f"write {line} into that profile in config.toml", "then"))
 
 
 def advise_pending(service: Service, status: str, verb: str) -> tuple[Hint, ...]:

@@ -53,13 +53,6 @@ class WebhookSettings(NamedTuple):
         return frozenset({self.url_field, self.events_field})
 
 
-class JournalPin(NamedTuple):
-    """The id of a journal that live writes are bound to, and which setting or variable says so."""
-
-    journal_id: str
-    source: str
-
-
 class Service(NamedTuple):
     """One service under one name.
 
@@ -91,7 +84,6 @@ class Service(NamedTuple):
     failed: frozenset[str] = frozenset(FAILED)
     pending: frozenset[str] = frozenset(PENDING)
     webhooks: WebhookSettings = WebhookSettings()
-    journal_pins: tuple[JournalPin, ...] = ()
     read_timeout: float = READ_TIMEOUT
     write_timeout: float = WRITE_TIMEOUT
     network: Network = Network()

@@ -6,7 +6,6 @@ a key from another.
 """
 
 from collections.abc import Mapping
-from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,7 +14,7 @@ from escrowctl.config.file import find_config_path, read_config, require_trusted
 from escrowctl.config.folders import Folders
 from escrowctl.config.keys import KEYS, FoundKey, read_environ_key, read_key_file, refuse_in_base_url
 from escrowctl.config.origin import Origin, find_network, parse_base_url, refuse_prefix
-from escrowctl.config.service import MAX_TIMEOUT, READ_TIMEOUT, WRITE_TIMEOUT, JournalPin, Service, WebhookSettings
+from escrowctl.config.service import MAX_TIMEOUT, READ_TIMEOUT, WRITE_TIMEOUT, Service, WebhookSettings
 from escrowctl.contract.json import Number
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.contract.record import Pointers
@@ -113,7 +112,6 @@ class Resolver:
             url_source=choice.source,
             key_source=found.source,
             live=choice.mode == "live",
-            journal_pins=self.journal_pins(choice),
             read_timeout=read_timeout,
             write_timeout=write_timeout,
             network=find_network(choice.origin, self._environ),
@@ -265,23 +263,6 @@ class Resolver:
             return known[name]
         listing = f"the profiles are: {', '.join(sorted(known))}" if known else "it has no profiles"
         raise bad_config(f'there is no profile "{shown(name)}" in {self.config_path} ({listing}).')
-
-    def journal_pins(self, choice: Choice | None) -> tuple[JournalPin, ...]:
-        """Return the journal ids that live writes are bound to: of the environment and of the profile, both apply."""
-        pins = []
-        # An empty one binds too: a job may lack the variable that it is filled from.
-        if (named := self._environ.get("ESCROWCTL_JOURNAL_ID")) is not None:
-            pins.append(JournalPin(named, "ESCROWCTL_JOURNAL_ID"))
-        if choice is not None and choice.profile is not None and choice.profile.journal_id is not None:
-            pins.append(JournalPin(choice.profile.journal_id, f"journal_id of profile {choice.profile_name}"))
-        return tuple(pins)
-
-    def find_live_pins(self) -> tuple[JournalPin, ...]:
-        """Return the journal ids that this run is bound to: none for a test service, the environment's without one."""
-        choice = None
-        with suppress(EscrowctlError):
-            choice = self.choose()
-        return () if choice is not None and choice.mode != "live" else self.journal_pins(choice)
 
     def timeouts(self, profile: "Profile | None") -> tuple[float, float]:
         """Return the seconds for one attempt to read and to write."""

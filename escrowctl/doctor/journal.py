@@ -1,14 +1,13 @@
 """The journal: whether it can be used, what it leaves open, and where it is."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from escrowctl.config.service import JournalPin
 from escrowctl.doctor.finding import Finding, Verdict, fail, skip
-from escrowctl.errors import EscrowctlError, command
+from escrowctl.errors import ErrorCode, EscrowctlError, command
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Selection, State
-from escrowctl.journal.opening import find_formats, require_pinned
+from escrowctl.journal.opening import find_formats
 from escrowctl.journal.sqlite.mounts import find_unshared_locks
 from escrowctl.journal.storage import head_of
 
@@ -16,10 +15,8 @@ _PAGE = 500
 _MOST_NAMES = 5
 
 
-def check_journal(
-    folder: Path, open_journal: Callable[[], Journal], pins: Sequence[JournalPin] = ()
-) -> Iterator[Finding]:
-    """Check the journal in a folder; it is opened to be read, and only in today's format. `pins` require an id."""
+def check_journal(folder: Path, open_journal: Callable[[], Journal]) -> Iterator[Finding]:
+    """Check the journal in a folder; it is opened to be read, and only in today's format."""
     formats = find_formats(folder)
     if formats is not None and formats[0] < formats[1]:
         older = f"format {formats[0]}: the next command that uses it migrates it to {formats[1]}, and keeps a copy"
@@ -29,20 +26,22 @@ def check_journal(
     try:
         journal = open_journal()
         journal.require_complete()
-        require_pinned(journal, pins)
         findings = [_describe(journal, formats), _check_unknown(journal)]
     except EscrowctlError as error:
+        if error.code in (ErrorCode.BAD_CONFIG, ErrorCode.BAD_VALUE):
+            # Another check names the setting that is wrong.
+            yield from skip("which journal is required is not known", "journal", "unknown")
+            return
         findings = [fail("journal", error), *skip("the journal cannot be used", "unknown")]
     yield from findings
 
 
 def check_locks(folder: Path) -> Finding:
     """Check that the journal's locks are shared by everyone who uses its folder."""
-    kind = find_unshared_locks(folder)
-    if kind is None:
+    why = find_unshared_locks(folder)
+    if why is None:
         return Finding("locks", Verdict.OK, f"{folder} is on a mount with shared locks")
-    where = f"{folder} is on a mount of type {kind}, where locks may fail between paths or machines"
-    return Finding("locks", Verdict.WARNING, f"{where}: use it by one path and from one machine")
+    return Finding("locks", Verdict.WARNING, why)
 
 
 def _describe(journal: Journal, formats: tuple[int, int] | None) -> Finding:

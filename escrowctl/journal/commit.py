@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
-from escrowctl.journal import caps, guards
+from escrowctl.journal import caps, guards, keys
 from escrowctl.journal.chain import Kind
 from escrowctl.journal.fields import facts_of_intent, facts_of_settlement
 from escrowctl.journal.fold import keys_to_check
@@ -111,7 +111,7 @@ class Commit:
             return Begun(self._begin_again(begin, begin.again), replayed=False)
         intent = begin.intent
         duplicates = self.find_duplicates(intent)
-        sent, earlier = guards.find_by_key(duplicates, intent, resend_throttled=begin.resend_throttled)
+        sent, earlier = keys.find_by_key(duplicates, intent, resend_throttled=begin.resend_throttled)
         if sent is not None:
             return Begun(sent, replayed=True)
         self._check_duplicates([one for one in duplicates if one is not earlier], intent)

@@ -19,12 +19,11 @@ from escrowctl.errors import (
     command,
     not_sent,
 )
-from escrowctl.journal.fold import duplicate_keys, fingerprint_keys, idempotency_keys, reference_keys
-from escrowctl.journal.model import DECIDED_APPLIED, KEY_REFUSED, Entry, Intent, Settlement, State
+from escrowctl.journal.fold import duplicate_keys, fingerprint_keys, reference_keys
+from escrowctl.journal.model import DECIDED_APPLIED, Entry, Intent, Settlement, State
 from escrowctl.runtime import ago
 
-_WHAT_IS_REPORTED = "to see what the service reports"
-_WHAT_THIS_KEY_SHOWS = "to read it with the current API key"
+WHAT_THIS_KEY_SHOWS = "to read it with the current API key"
 
 
 class FutureDated(NamedTuple):
@@ -37,35 +36,6 @@ class FutureDated(NamedTuple):
     numbers: tuple[int, ...]
     date: str
     more: bool
-
-
-def find_by_key(
-    duplicates: list[Entry], intent: Intent, *, resend_throttled: bool
-) -> tuple[Entry | None, Entry | None]:
-    """Return the entry that used an intent's idempotency key and is its result, or else one to send again.
-
-    There are several only where another journal's was imported, or another account used the key.
-    Refuses a key that was used for another request or with another API key (`ErrorCode.KEY_REUSED`), or
-    is in flight elsewhere (`ErrorCode.BUSY`).
-    """
-    if not duplicates:
-        return None, None
-    keys = idempotency_keys(intent)
-    found = [entry for entry in duplicates if keys & idempotency_keys(entry.intent)]
-    for earlier in found:
-        check_key(earlier, intent)
-        if earlier.state is State.IN_FLIGHT:
-            raise busy(earlier)
-        if not _may_be_sent_again(earlier, resend_throttled=resend_throttled):
-            check_account(earlier, intent)
-            return earlier, None
-    return None, found[0] if found else None
-
-
-def _may_be_sent_again(entry: Entry, *, resend_throttled: bool) -> bool:
-    settlement = entry.settlement
-    refused_for_now = settlement.http_status in KEY_REFUSED or (resend_throttled and settlement.may_repeat)
-    return entry.state in (State.NOT_SENT, State.NOT_APPLIED) or (entry.state is State.REFUSED and refused_for_now)
 
 
 def check_duplicates(
@@ -81,60 +51,6 @@ def check_duplicates(
     check_identical(_find_identical(duplicates, intent, keys), intent, now=now)
     if intent.has_no_id:
         check_reference([entry for entry in duplicates if references & duplicate_keys(entry)], intent, now=now)
-
-
-def check_key(earlier: Entry, intent: Intent) -> None:
-    """Refuse an idempotency key that was used for another request (`ErrorCode.KEY_REUSED`)."""
-    then = (earlier.intent.method, earlier.intent.url, earlier.intent.body)
-    if then != (intent.method, intent.url, intent.body):
-        raise _refusal(
-            ErrorCode.KEY_REUSED,
-            f"{earlier.name} ({earlier.sent_at}) used the idempotency key {intent.idempotency_key} for a different "
-            "request.",
-            earlier,
-            hint="a new request needs a new idempotency key: leave --idempotency-key out",
-        )
-    if intent.reference is not None and intent.reference != earlier.intent.reference:
-        # The reference given now would be recorded nowhere, and guard nothing.
-        then_named = f'the reference "{earlier.intent.reference}"' if earlier.intent.reference else "no reference"
-        raise _refusal(
-            ErrorCode.KEY_REUSED,
-            f"{earlier.name} ({earlier.sent_at}) used the idempotency key {intent.idempotency_key} with {then_named}, "
-            f'not with "{intent.reference}".',
-            earlier,
-            hint="use one idempotency key for each reference",
-        )
-
-
-def check_account(earlier: Entry, intent: Intent) -> None:
-    """Refuse an earlier write as this one's result, unless both were certainly sent under one account.
-
-    One whose outcome is unknown is `ErrorCode.EARLIER_UNKNOWN`, any other `ErrorCode.KEY_REUSED`.
-    """
-    if intent.account.is_same(earlier.intent.account):
-        return
-    if earlier.state is State.UNKNOWN:
-        raise EscrowctlError(
-            ErrorCode.EARLIER_UNKNOWN,
-            f"{earlier.name} ({earlier.sent_at}) used the idempotency key {intent.idempotency_key}, and its outcome is "
-            "unknown. It was sent with another API key, or the journal does not know which.",
-            effect=NOTHING_SENT_NOW,
-            hint=command(f"journal resolve {earlier.name}", f"to resolve {earlier.name}"),
-            outcome=Outcome.UNKNOWN,
-            facts=earlier.facts,
-        )
-    resource_id = earlier.settlement.result_id or earlier.intent.resource_id
-    raise _refusal(
-        ErrorCode.KEY_REUSED,
-        f"{earlier.name} ({earlier.sent_at}) used the idempotency key {intent.idempotency_key} with another API key, "
-        f"or the journal does not know which. {earlier.name} may belong to another account.",
-        earlier,
-        hint=(
-            *([command(f"tx get {shlex.quote(resource_id)}", _WHAT_THIS_KEY_SHOWS)] if resource_id else []),
-            *([Hint(f"go on with {resource_id}", "if both keys belong to one account")] if resource_id else []),
-            Hint("use another --idempotency-key", "for another request"),
-        ),
-    )
 
 
 def check_identical(identical: list[Entry], intent: Intent, *, now: datetime) -> None:
@@ -183,7 +99,7 @@ def check_reference(under_reference: list[Entry], intent: Intent, *, now: dateti
         is_repeated = intent.batch is not None and entry.number in intent.allowed_duplicates
         if entry.state is State.DONE and not is_repeated:
             created = entry.settlement.result_id
-            raise _refusal(
+            raise refusal(
                 ErrorCode.REFERENCE_REUSED,
                 f'{_created(entry)} already has the reference "{intent.reference}" ({entry.name}, {entry.sent_at}).',
                 entry,
@@ -265,12 +181,12 @@ def taken(number: int) -> EscrowctlError:
 
 def changed(entry: Entry) -> EscrowctlError:
     """Return the refusal to go on with an entry that another process has worked on meanwhile."""
-    return _refusal(ErrorCode.BUSY, f"another process changed {entry.name} since this command read it.", entry)
+    return refusal(ErrorCode.BUSY, f"another process changed {entry.name} since this command read it.", entry)
 
 
 def overwritten(entry: Entry) -> EscrowctlError:
     """Return the refusal to send an intent that another process overwrote right after its commit."""
-    return _refusal(
+    return refusal(
         ErrorCode.BUSY,
         f"another process overwrote {entry.name}. Probably two paths or machines use this journal "
         "and do not share its locks.",
@@ -298,20 +214,20 @@ def taken_over(entry: Entry, settlement: Settlement) -> EscrowctlError:
 
 def busy(entry: Entry) -> EscrowctlError:
     """Return the refusal of a write while another process sends an identical one."""
-    return _refusal(
+    return refusal(
         ErrorCode.BUSY, f"another process is sending the same {entry.intent.verb} now ({entry.name}).", entry
     )
 
 
 def _confusable(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError:
     typed, then = intent.resource_id, entry.intent.resource_id
-    return _refusal(
+    return refusal(
         ErrorCode.CONFLICT,
         f"{then} {_how_done(entry)} {ago(entry.settled_at or entry.sent_at, now)} ({entry.name}). "
         f"{typed} differs only in case or Unicode form: some services treat both as the same escrow.",
         entry,
         hint=(
-            command(f"tx get {typed}", _WHAT_IS_REPORTED),
+            command(f"tx get {typed}", "to see what the service reports"),
             Hint(f"repeat the command with --allow-duplicate {entry.name}", "if both are separate escrows"),
         ),
     )
@@ -328,13 +244,13 @@ def _already_done(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError
     when = f"{ago(entry.settled_at or entry.sent_at, now)} ({entry.name}{imported})"
     typed, then, what = intent.resource_id, entry.intent.resource_id, f"the {intent.verb} of {intent.resource_id}"
     if not intent.account.is_same(entry.intent.account):
-        return _refusal(
+        return refusal(
             ErrorCode.CONFLICT,
             f"{typed} {_how_done(entry)} {when}, with another API key, or the journal does not know which: that "
             "escrow may belong to another account.",
             entry,
             hint=(
-                command(f"tx get {typed}", _WHAT_THIS_KEY_SHOWS),
+                command(f"tx get {typed}", WHAT_THIS_KEY_SHOWS),
                 command(
                     "config set profiles.PROFILE.account NAME",
                     "if the API keys belong to two accounts, name the account of each profile",
@@ -350,8 +266,10 @@ def _already_done(entry: Entry, intent: Intent, now: datetime) -> EscrowctlError
         else f"the service already accepted {what} {when}; the journal has it as accepted, not as confirmed."
     )
     alias = "" if typed == then else f" In {entry.name} the id is written {then}."
-    hint = () if entry.settlement.verified else command(f"journal resolve {entry.name}", _WHAT_IS_REPORTED)
-    return _refusal(ErrorCode.ALREADY_DONE, f"{sentence}{alias}", entry, hint=hint)
+    hint = (
+        () if entry.settlement.verified else command(f"journal resolve {entry.name}", "to check again, and record it")
+    )
+    return refusal(ErrorCode.ALREADY_DONE, f"{sentence}{alias}", entry, hint=hint)
 
 
 def _name(entry: Entry) -> str:
@@ -392,5 +310,6 @@ def _created(entry: Entry) -> str:
     return entry.settlement.result_id or f"an earlier {entry.intent.verb}"
 
 
-def _refusal(code: ErrorCode, sentence: str, entry: Entry, *, hint: Hints = ()) -> EscrowctlError:
+def refusal(code: ErrorCode, sentence: str, entry: Entry, *, hint: Hints = ()) -> EscrowctlError:
+    """Return the refusal of a write because of an earlier one."""
     return not_sent(code, sentence, hint=hint, effect=NOTHING_SENT_NOW, facts=entry.facts)

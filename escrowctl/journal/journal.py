@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TypeVar
 
 from escrowctl.errors import ErrorCode, EscrowctlError
-from escrowctl.journal import guards
+from escrowctl.journal import guards, keys
 from escrowctl.journal.accounts import Account
 from escrowctl.journal.chain import Head
 from escrowctl.journal.commit import Commit, read_now
@@ -76,9 +76,9 @@ class Journal:
         """Store intents durably in one commit, so that their bytes may leave; one that is refused is its error.
 
         An intent whose idempotency key and request were sent before is not sent again: the earlier
-        entry is returned as replayed, unless it is known not to have happened, or was answered with
-        425 or 429 and may be sent again; then it gets its next attempt. A refusal is what
-        `journal.guards` describes: CONFLICT, BUSY, EARLIER_UNKNOWN, CAPPED and their like.
+        entry is returned as replayed, unless `journal.keys` lets it be sent again; then it gets its
+        next attempt. A refusal is what `journal.guards` and `journal.keys` describe: CONFLICT, BUSY,
+        EARLIER_UNKNOWN, CAPPED and their like.
         """
         return self.write_all(begins, ())[0]
 
@@ -259,7 +259,7 @@ class Journal:
         another account's, and `ErrorCode.BUSY` where it is in flight elsewhere.
         """
         with self._checked_commit() as commit:
-            return guards.find_by_key(commit.find_duplicates(intent), intent, resend_throttled=resend_throttled)[0]
+            return keys.find_by_key(commit.find_duplicates(intent), intent, resend_throttled=resend_throttled)[0]
 
     def find(self, number: int) -> Entry | None:
         """Return one entry with its history, or None."""

@@ -1,10 +1,11 @@
-"""Opening a journal: the one place that chooses where it is stored."""
+"""Opening a journal: the one place that chooses where it is stored, and that refuses another one than is required."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
-from escrowctl.config.service import JournalPin
+from escrowctl.config.pins import JournalPin
 from escrowctl.errors import ErrorCode, command, not_sent
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.signing_secrets import SigningSecrets
@@ -17,17 +18,22 @@ from escrowctl.runtime import timestamp
 _FILE_NAME = "journal.db"
 
 
-def open_journal(folder: Path, *, now: Callable[[], datetime], reading: bool = False) -> Journal:
+def open_journal(
+    folder: Path, *, now: Callable[[], datetime], reading: bool = False, pins: Collection[JournalPin] = ()
+) -> Journal:
     """Return the journal in a folder; raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`.
 
-    `reading`: nothing is created, and what cannot be written is read.
+    `reading`: nothing is created, and what cannot be written is read. Where `pins` require another one, this raises
+    before one is created.
     """
+    if pins:
+        with closing(open_journal(folder, now=now, reading=True)) as journal:
+            _require_pinned(journal, pins)
     storage, locks = open_storage(folder, created_at=timestamp(now()), reading=reading)
     return Journal(storage, locks, now=now, secrets=SigningSecrets(folder))
 
 
-def require_pinned(journal: Journal, pins: Iterable[JournalPin]) -> None:
-    """Raise EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` where a setting requires another journal than this one."""
+def _require_pinned(journal: Journal, pins: Iterable[JournalPin]) -> None:
     for pin in pins:
         if not pin.journal_id:
             raise not_sent(

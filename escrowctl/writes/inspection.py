@@ -74,11 +74,14 @@ def inspect_for(
     if is_done:
         raise not_sent(ErrorCode.ALREADY_DONE, f"{resource_id} is already {found.status}.")
     if operation.once_only and service.is_in_progress(found.status):
+        typed = shlex.quote(resource_id)
         raise not_sent(
             ErrorCode.ALREADY_DONE,
             f"the service reports {resource_id} as {found.status}: a {operation.verb} may be in progress.",
             hint=(
-                command(f"tx wait {shlex.quote(resource_id)} --for {operation.done}", "to wait for it"),
+                command(f"tx wait {typed} --for {operation.done}", "to wait for it")
+                if service.released
+                else command(f"tx watch {typed}", "to see when that changes"),
                 *advise_not_pending(service, found.status or ""),
             ),
         )
@@ -155,11 +158,18 @@ def say_pending(entry: Entry, found: Located) -> str:
 
 def require_expected(resource_id: str, found: Located | None, options: RecordOptions) -> None:
     """Raise `ErrorCode.EXPECTATION_FAILED` where a record has not the expected amount and currency."""
-    amount, currency = (found.amount, found.currency) if found else (None, None)
-    if options.expected_amount is not None and (amount is None or amount != options.expected_amount):
-        raise _unexpected(resource_id, "amount", amount, options.expected_amount)
-    if options.expected_currency is not None and currency != options.expected_currency:
-        raise _unexpected(resource_id, "currency", currency, options.expected_currency)
+    amount, currency = options.expected_amount, options.expected_currency
+    if found is None and (amount is not None or currency is not None):
+        what = " ".join(str(one) for one in (amount, currency) if one is not None)
+        raise not_sent(
+            ErrorCode.EXPECTATION_FAILED, f"{resource_id} could not be read, so that {what} cannot be compared with it."
+        )
+    if found is None:
+        return
+    if amount is not None and (found.amount is None or found.amount != amount):
+        raise _unexpected(resource_id, "amount", found.amount, amount)
+    if currency is not None and found.currency != currency:
+        raise _unexpected(resource_id, "currency", found.currency, currency)
 
 
 def _require_same(service: Service, resource_id: str, located: Located) -> None:

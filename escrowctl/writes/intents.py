@@ -9,7 +9,6 @@ from escrowctl.errors import ErrorCode, Hint, command, not_sent
 from escrowctl.journal.accounts import account_of
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import POSSIBLE_STATES, Intent, Selection
-from escrowctl.journal.opening import require_pinned
 from escrowctl.writes.requests import WriteRequest
 
 _LIVE_WRITES = Selection(100, states=POSSIBLE_STATES, operations=(CREATE_TRANSACTION.name, RELEASE_TRANSACTION.name))
@@ -42,24 +41,18 @@ def make_intent(service: Service, request: WriteRequest, idempotency_key: str, *
     )
 
 
-def require_writable(service: Service, journal: Journal) -> None:
-    """Raise EscrowctlError where the profile forbids writes, or binds live ones to another journal.
-
-    A lost journal has lost the guards.
-    """
+def require_writable(service: Service) -> None:
+    """Raise EscrowctlError where the profile forbids writes."""
     if service.read_only:
         raise not_sent(ErrorCode.READ_ONLY, f"the profile {service.name} is read-only.")
-    if service.live:
-        require_pinned(journal, service.journal_pins)
 
 
 def require_history(service: Service, journal: Journal) -> None:
-    """Raise EscrowctlError for a live write of a job whose journal knows no write to the service, nor is pinned.
+    """Raise EscrowctlError for a live write of a CI job whose journal knows no write to the service.
 
     A runner that begins with an empty disk has lost the guards: what it paid before, it would pay again.
     """
-    require_writable(service, journal)
-    if service.journal_pins or any(entry.intent.is_known_as(service.names) for entry in journal.all(_LIVE_WRITES)):
+    if any(entry.intent.is_known_as(service.names) for entry in journal.all(_LIVE_WRITES)):
         return
     raise not_sent(
         ErrorCode.JOURNAL_UNUSABLE,

@@ -64,7 +64,7 @@ class Writer:
 
     def check(self, request: WriteRequest) -> None:
         """Raise EscrowctlError where the profile forbids a write, or the request holds the key; nothing was sent."""
-        require_writable(self._service, self.journal)
+        require_writable(self._service)
         self._service.refuse_key(*request.texts)
 
     def find_known(self, request: WriteRequest) -> WriteResult | None:
@@ -83,8 +83,8 @@ class Writer:
     def find_done_lately(self, request: WriteRequest) -> Entry | None:
         """Return the newest create that is identical, done and at most 15 minutes old.
 
-        One with a given idempotency key has none: the key says which escrow is meant. A reference says it beside other
-        references, but not beside a create without one, for it may have been forgotten there.
+        One with a given idempotency key has none: the key says which escrow is meant. So does a reference, but only
+        among creates that have one: it may have been forgotten in another.
         """
         if request.options.idempotency_key is not None:
             return None
@@ -227,8 +227,8 @@ class Writer:
         settlement = self._compare_ids(entry, judged.settlement)
         recorded = self._record_outcome(entry, settlement)
         # Of two processes that get one id at once, the later to record it sees the other.
-        if (compared := self._compare_ids(recorded, judged.settlement)) != settlement:
-            recorded = self._record_later(recorded, compared)
+        if settlement is judged.settlement and (seen := self._compare_ids(recorded, settlement)) is not settlement:
+            recorded = self._record_later(recorded, seen)
         return WriteResult(recorded, judged.record, judged.code, answer=answer)
 
     def _compare_ids(self, entry: Entry, settlement: Settlement) -> Settlement:

@@ -380,6 +380,21 @@ def test_reasons_that_cannot_be_stored_hide_no_outcome(
     assert (result.code, counts_of(result), "no space left" in result.err) == (15, (1, 0, 0, 1), True)
 
 
+@pytest.mark.parametrize("reference", [(), ("--reference", "A-1")], ids=["without", "with"])
+def test_row_whose_api_key_was_refused_stays_in_its_batch(
+    reference: tuple[str, ...], start: Start, rows: WriteRows
+) -> None:
+    service, run = start(lambda number, _seen: "401 No" if number == 1 else "")
+    run("create", str(rows(text="amount,currency,reference\n100,EUR,A-1\n200,EUR,A-2\n")), *RUN)
+    key = run("journal", "show", "j1", "--json").json["idempotency_key"]
+
+    by_hand = run("tx", "create", "--amount", "100", "--currency", "EUR", "--idempotency-key", key, *reference)
+    resumed = run("resume", "b1", *RUN)
+
+    assert (by_hand.code, "batch resume b1" in by_hand.err) == (7, True)
+    assert (resumed.code, counts_of(resumed), len(service.received)) == (0, (2, 0, 0, 0), 3)
+
+
 def test_batch_of_another_key_is_not_resumed(start: Start, rows: WriteRows, home: Path) -> None:
     service, run = start(lambda number, _seen: "401 No" if number > 1 else "")
     run("create", str(rows(5)), *RUN)

@@ -318,6 +318,8 @@ def test_release_without_the_right_to_read_is_sent_on_request(service_and_run: S
     unread = len(server.writes)
 
     assert (refused.code, unread, "--allow-unreadable" in refused.error["hint"]) == (5, 0, True)
+    expected = run(*RELEASE, "--allow-unreadable", "--expect-amount", "100", "--json")
+    assert (expected.code, "could not be read" in expected.error["message"], server.writes) == (3, True, [])
     assert (run(*RELEASE, "--allow-unreadable").code, len(server.writes)) == (0, 1)
 
 
@@ -350,6 +352,8 @@ def test_release_in_progress_elsewhere_is_not_sent(profile: Profile, run: Run) -
 
     assert (refused.code, skipped.code, skipped.json["verified"], server.writes) == (7, 0, False, [])
     assert "tx wait tx_1 --for released" in refused.error["hint"]
+    profile(behave=json_reply(HELD.replace(b"held", b"processing")))
+    assert "tx watch tx_1" in run(*RELEASE).err
     # This word may as well mean held.
     profile(behave=writes_meet(json_reply(HELD), reads=json_reply(HELD.replace(b"held", b"pending"))))
     assert run(*RELEASE).code == 0

@@ -4,6 +4,7 @@ import json
 import socket
 import subprocess
 import sys
+from collections.abc import Collection
 
 import pytest
 from conftest import Run, ServiceAndRun
@@ -11,7 +12,9 @@ from wire_server import Seen, hang_up
 
 from cli.conftest import Journal, Profile
 from cli.replies import CREATE, HELD, RELEASE, RELEASED, in_turn, json_reply, writes_meet
+from escrowctl.errors import ErrorCode, EscrowctlError
 from escrowctl.journal.journal import Journal as StoredJournal
+from escrowctl.journal.model import Entry
 
 RELEASED_IS_KNOWN = 'status.released = ["released"]'
 STALE = json_reply(RELEASED, "200 OK", "Age: 40")
@@ -250,7 +253,26 @@ def test_second_create_with_the_id_of_the_first_ends_with_16(service_and_run: Se
     assert run(*CREATE, "--idempotency-key", "order-1").code == 0
 
 
-def test_creates_that_get_one_id_at_once_are_told_apart_by_the_later(
+def test_failed_second_look_does_not_hide_the_first(
+    service_and_run: ServiceAndRun, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, run = service_and_run(json_reply(HELD))
+    assert run(*CREATE).code == 0
+    find, looks = StoredJournal.find_created, [0]
+
+    def fail_again(self: StoredJournal, ids: Collection[str]) -> list[Entry]:
+        looks[0] += 1
+        if looks[0] > 1:
+            raise EscrowctlError(ErrorCode.JOURNAL_UNUSABLE, "the disk has an error.")
+        return find(self, ids)
+
+    monkeypatch.setattr(StoredJournal, "find_created", fail_again)
+
+    assert run(*CREATE, "--yes").code == 16
+    assert journal()[-1] == ("create_transaction", "unconfirmed")
+
+
+def test_later_of_two_creates_with_one_id_says_so(
     service_and_run: ServiceAndRun, journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, run = service_and_run(json_reply(HELD))

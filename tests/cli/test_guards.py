@@ -212,12 +212,13 @@ def test_throttled_create_is_not_repeated_under_its_key_by_default(
     first, second = run(*keyed), run(*keyed, "--json")
 
     assert (first.code, second.code, len(server.writes)) == (9, 9, 1)
-    assert "retry_throttled" in second.error["hint"]
+    hint = second.error["hint"]
+    assert ("retry_throttled" in hint, "another --idempotency-key" in hint) == (True, True)
     assert journal() == [("create_transaction", "refused")]
 
 
 @pytest.mark.parametrize("status", ["401 Unauthorized", "403 Forbidden"])
-def test_create_whose_api_key_was_refused_is_sent_again_under_its_idempotency_key(
+def test_create_is_sent_again_after_its_api_key_was_refused(
     status: str, service_and_run: ServiceAndRun, journal: Journal
 ) -> None:
     server, run = service_and_run(in_turn(json_reply(b"", status), json_reply(HELD)))
@@ -229,6 +230,37 @@ def test_create_whose_api_key_was_refused_is_sent_again_under_its_idempotency_ke
     assert (refused.code in (4, 5), again.code, repeated.code) == (True, 0, 0)
     assert [seen.header("Idempotency-Key") for seen in server.writes] == ["order-1"] * 2
     assert journal() == [("create_transaction", "done")]
+
+
+@pytest.mark.representative("401", "not sent")
+@pytest.mark.parametrize("status", ["401 Unauthorized", "403 Forbidden", ""], ids=["401", "403", "not sent"])
+def test_resend_keeps_the_reference_of_its_create(status: str, serve: Serve, run: Run) -> None:
+    """A create that lost it would let another one have it."""
+    server = serve(in_turn(json_reply(b"", status), json_reply(HELD)) if status else json_reply(HELD))
+    environ = {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": KEY, "ESCROWCTL_MODE": "test"}
+    keyed = (*CREATE, "--idempotency-key", "order-1")
+    if not status:
+        server.close()
+
+    first = run(*keyed, "--reference", "A-1", environ=environ)
+    without = run(*keyed, environ=environ)
+
+    assert (first.code in (4, 5, 11), without.code) == (True, 7)
+    assert "repeat the command with --reference A-1" in without.err
+    assert len(server.writes) == bool(status)
+
+
+def test_resend_that_was_refused_leaves_an_unknown_create_unknown(
+    service_and_run: ServiceAndRun, journal: Journal
+) -> None:
+    server, run = service_and_run(in_turn(hang_up, json_reply(b"", "401 Unauthorized"), json_reply(HELD)))
+    keyed = (*CREATE, "--idempotency-key", "order-1")
+    resend = ("journal", "resolve", "j1", "--resend", "--yes", "--allow-unreadable", "--reason", "x")
+
+    codes = [run(*keyed).code, run(*resend).code, run(*keyed).code]
+
+    assert (codes, len(server.writes)) == ([12, 12, 12], 2)
+    assert journal() == [("create_transaction", "unknown")]
 
 
 def test_stored_refusal_says_how_to_send_it_again(service_and_run: ServiceAndRun) -> None:

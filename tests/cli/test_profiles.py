@@ -1,18 +1,20 @@
 """Profiles: all settings take effect, guards apply, and mistakes are named."""
 
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from conftest import KEY, Run
+from wire_server import hang_up
 
-from cli.conftest import Profile
+from cli.conftest import Journal, Profile
 from cli.replies import CREATE, RELEASE, json_reply
 from escrowctl.config.folders import Folders
 from escrowctl.config.keys import Secret
 from escrowctl.config.origin import Network, Origin
-from escrowctl.config.service import JournalPin, Service, WebhookSettings
+from escrowctl.config.service import Service, WebhookSettings
 from escrowctl.config.settings import LineValues, Resolver
 from escrowctl.contract.json import Number
 from escrowctl.contract.record import Pointers
@@ -50,7 +52,7 @@ journal_id = "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"
     (home / "acme.key").chmod(0o600)
 
     folders = Folders({"ESCROWCTL_HOME": str(home)})
-    found = Resolver(LineValues(profile="acme"), {"ESCROWCTL_JOURNAL_ID": "other"}, folders).resolve()
+    found = Resolver(LineValues(profile="acme"), {}, folders).resolve()
 
     assert found == Service(
         name="acme",
@@ -73,10 +75,6 @@ journal_id = "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"
         failed=frozenset({"void"}),
         pending=frozenset({"payout_queued"}),
         webhooks=WebhookSettings("endpoint", "topics", "hmac-sha256", "X-Signature"),
-        journal_pins=(
-            JournalPin("other", "ESCROWCTL_JOURNAL_ID"),
-            JournalPin("5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10", "journal_id of profile acme"),
-        ),
         read_timeout=12.5,
         write_timeout=12.5,
         network=Network(),
@@ -173,7 +171,8 @@ def test_a_live_write_is_refused_on_another_journal(
     assert (result.error["code"], result.error["outcome"]) == ("journal_unusable", "not_sent")
     source = "journal_id of profile a" if by == "profile" else "ESCROWCTL_JOURNAL_ID"
     assert all(fact in result.error["message"] for fact in (here, LOST, source))
-    assert run("journal", "export", "--head", "--json").json["sequence"] == 0
+    with closing(open_journal(home / "state", now=lambda: datetime.now(UTC), reading=True)) as journal:
+        assert journal.storage.last() is None
 
 
 def test_live_write_is_sent_with_the_expected_journal(profile: Profile, run: Run, home: Path) -> None:
@@ -193,37 +192,70 @@ def test_test_write_is_not_bound_to_a_journal(profile: Profile, run: Run) -> Non
     assert len(server.writes) == 1
 
 
-REPORTS = {
+DECISION = ("journal", "resolve", "j1", "--not-applied", "--reason", "x", "--allow-unreadable", "--yes")
+USES = {
     "list": ("journal", "list", "--unknown"),
     "totals": ("journal", "totals"),
+    "entry": ("journal", "show", "j1"),
+    "export": ("journal", "export"),
+    "verify": ("journal", "verify"),
     "batches": ("batch", "list"),
     "register": ("tx", "list", "--local", "--over", "7d"),
+    "decision": DECISION,
 }
 
 
-@pytest.mark.representative("register-lost", "totals-another")
+@pytest.mark.representative("register-lost-variable", "totals-another-profile", "decision-another-variable")
+@pytest.mark.parametrize("by", ["profile", "variable"])
 @pytest.mark.parametrize("state", ["another", "lost"])
-@pytest.mark.parametrize("line", REPORTS.values(), ids=REPORTS)
-def test_nothing_is_reported_from_another_journal(
-    profile: Profile, run: Run, home: Path, line: tuple[str, ...], state: str
+@pytest.mark.parametrize("line", USES.values(), ids=USES)
+def test_another_journal_is_not_used(
+    profile: Profile, run: Run, home: Path, line: tuple[str, ...], state: str, by: str
 ) -> None:
+    profile('mode = "live"', *([f'journal_id = "{LOST}"'] if by == "profile" else []), behave=hang_up)
     if state == "another":
         make_journal(home)
-    profile('mode = "live"')
-    default = ("config", "set", "default_profile", "a")
-    assert run(*default).code == 0
+    with_default = ("config", "set", "default_profile", "a")
+    assert run(*with_default).code == 0
 
-    refused = run(*line, "--json", environ={"ESCROWCTL_JOURNAL_ID": LOST})
+    refused = run(*line, "--json", environ={"ESCROWCTL_JOURNAL_ID": LOST} if by == "variable" else {})
 
     assert (refused.code, refused.out, LOST in refused.error["message"]) == (17, "", True)
-    assert run("--sandbox", *line[:3], environ={"ESCROWCTL_JOURNAL_ID": LOST}).code == 0
+    assert (home / "state").exists() == (state == "another")
 
 
-def test_journal_of_a_profile_is_required_where_one_is_shown_without_a_service(run: Run, home: Path) -> None:
+def test_decision_is_not_recorded_in_another_journal(profile: Profile, run: Run, journal: Journal) -> None:
+    profile('mode = "live"', behave=hang_up)
+    assert run(*CREATE).code == 12
+
+    assert run(*DECISION, environ={"ESCROWCTL_JOURNAL_ID": LOST}).code == 17
+    assert journal() == [("create_transaction", "unknown")]
+
+
+@pytest.mark.parametrize("line", [("journal", "init"), ("config", "path"), ("version",)])
+def test_what_leads_to_the_required_journal_works_with_another(line: tuple[str, ...], run: Run, home: Path) -> None:
     make_journal(home)
 
-    assert run("journal", "list").code == 0
+    assert run(*line, environ={"ESCROWCTL_JOURNAL_ID": LOST}).code == 0
     assert run("journal", "list", environ={"ESCROWCTL_JOURNAL_ID": LOST}).code == 17
+
+
+def test_sandbox_requires_no_journal(run: Run) -> None:
+    assert run("--sandbox", "journal", "list", environ={"ESCROWCTL_JOURNAL_ID": LOST}).code == 0
+
+
+@pytest.mark.parametrize("spoiled", ["ESCROWCTL_MODE", "base_url"])
+def test_contradiction_does_not_free_from_the_required_journal(
+    profile: Profile, run: Run, home: Path, spoiled: str
+) -> None:
+    profile('mode = "live"', f'journal_id = "{LOST}"')
+    make_journal(home)
+    if spoiled == "base_url":
+        config = home / "config.toml"
+        config.write_text(config.read_text().replace('base_url = "http', 'base_url = "ftp'))
+
+    environ = {"ESCROWCTL_MODE": "test"} if spoiled == "ESCROWCTL_MODE" else {}
+    assert run("journal", "list", "--json", environ=environ).code == 2
 
 
 @pytest.mark.parametrize("line", [("journal", "list"), ("tx", "list", "--local")], ids=["list", "register"])

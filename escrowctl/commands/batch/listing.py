@@ -38,7 +38,7 @@ def list_all(context: typer.Context) -> None:
       escrowctl --sandbox batch list --fields batch,not_sent
     """
     session = session_of(context)
-    journal = session.journal_to_report()
+    journal = session.journal_to_list()
     views = []
     for batch in reversed(list_batches(journal)):
         summary = sum_up(journal, batch)
@@ -112,9 +112,10 @@ def rejects(context: typer.Context, name: NameArgument) -> None:
       escrowctl batch create rejects.csv
     """
     session = session_of(context)
-    session.journal_to_read.require_complete()
-    batch = find_batch(session.journal_to_read, name)
-    for line in list_rejects(session.journal_to_read, batch, as_json=session.options.json):
+    journal = session.journal_to_read
+    journal.require_complete()
+    batch = find_batch(journal, name)
+    for line in list_rejects(journal, batch, as_json=session.options.json):
         session.console.data(line)
 
 

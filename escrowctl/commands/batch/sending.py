@@ -169,8 +169,8 @@ def resume(
         results=results,
         dry_run=dry_run,
     )
+    require_writable(session.service)
     session.guard_live_writes()
-    require_writable(session.service, session.journal)
     lock = find_batch(session.journal, name).lock
     with running_alone(session, lock, lambda: find_batch(session.journal, name)) as batch:
         assert batch is not None, "it was found before"
@@ -184,8 +184,8 @@ def _start(session: Session, kind: RowKind, file: str, how: How, chosen: Chosen)
         raise confirmation_needed(
             "the rows come from standard input, so escrowctl cannot ask for confirmation", "--yes"
         )
+    require_writable(service)
     session.guard_live_writes()
-    require_writable(service, session.journal)
     with checked_file(session, kind, file) as checked:
 
         def find() -> Batch | None:

@@ -75,7 +75,7 @@ def list_entries(
     if unknown and state is not None:
         raise bad_value("use --unknown or --state, not both.")
     wanted = OPEN_STATES if unknown else (_parse_state(state),) if state is not None else ()
-    journal = session.journal_to_report()
+    journal = session.journal_to_list()
     stored = tuple(State.DONE if one == UNCONFIRMED else State(one) for one in wanted)
     selection = _select(session, min(limit, _PAGE), stored, operation, since, until, reference, resource_id)
     found = (one for one in journal.all(selection) if not wanted or one.shown_state in wanted)
@@ -114,7 +114,7 @@ def totals(context: typer.Context, since: SinceOption = None, until: UntilOption
       escrowctl -p acme-live journal totals --since 2026-11-01
     """
     session = session_of(context)
-    journal = session.journal_to_report()
+    journal = session.journal_to_list()
     selection = _select(session, _PAGE, (), None, since, until, None, None)
     sums = add_up(journal.all(selection))
     views = tuple(_row(group, found) for group, found in sums.items())

@@ -3,7 +3,7 @@
 import json
 import shlex
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Annotated, TextIO
@@ -40,14 +40,16 @@ def init(context: typer.Context) -> None:
       ESCROWCTL_HOME=/var/lib/escrowctl escrowctl journal init -q
     """
     session = session_of(context)
-    session.journal_to_read.require_complete()
-    exists = session.journal_to_read.storage.is_there
-    journal = session.journal
-    document = {"journal_id": journal.journal_id, "path": journal.storage.where, "created": not exists}
+    with closing(session.open_journal(reading=True)) as journal:
+        journal.require_complete()
+        exists = journal.storage.is_there
+    with closing(session.open_journal(reading=False)) as journal:
+        journal_id, where = journal.journal_id, journal.storage.where
+    document = as_json({"journal_id": journal_id, "path": where, "created": not exists})
     if exists:
         session.console.note("exists", "this journal exists already; it was not changed")
-    done = None if exists else f"the journal {journal.storage.where} was created"
-    session.show(View(as_json(document), journal.journal_id, as_json(document)), done=done)
+    done = None if exists else f"the journal {where} was created"
+    session.show(View(document, journal_id, document), done=done)
 
 
 def verify_journal(
@@ -143,7 +145,7 @@ def export(
         for line in render_csv(SHEET, rows) if session.options.csv else write_archive(storage):
             session.console.data(line)
     if why is not None:
-        # It may be all that is left. But what replaces an older export by it goes by the exit code.
+        # It is printed, for it may be all that is left; the exit code keeps a script from replacing an older one.
         raise EscrowctlError(ErrorCode.JOURNAL_UNUSABLE, f"this export is incomplete: {why}")
 
 
@@ -167,9 +169,9 @@ def import_file(
     session = session_of(context)
     with _opened(session, file) as stream:
         archive = read_archive(_lines(stream), source=_name(file))
-    journal = session.journal
     at = timestamp(session.runtime.now())
-    taken = restore(journal.storage, archive) if whole else merge(journal.storage, archive, at=at)
+    with closing(session.open_journal(reading=False)) as journal:
+        taken = restore(journal.storage, archive) if whole else merge(journal.storage, archive, at=at)
     counted = {"added": taken.added, "updated": taken.updated, "known": taken.known}
     document = as_json({"journal_id": archive.journal_id, **counted})
     for entry, other in taken.twice:

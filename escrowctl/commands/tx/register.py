@@ -60,7 +60,7 @@ class Escrow(NamedTuple):
 def entries_here(session: Session, selection: Selection) -> Iterator[Entry]:
     """Yield the entries of a selection that are at this run's service, newest first; none of another account."""
     names, account = session.service.names, account_of(session.service)
-    for entry in session.journal_to_report().all(selection):
+    for entry in session.journal_to_read.all(selection):
         if entry.intent.is_known_as(names) and not account.is_other(entry.intent.account):
             yield entry
 
@@ -73,8 +73,8 @@ def show_register(session: Session, filters: Filters, *, limit: int | None, is_r
     """
     now, age = session.runtime.now(), parse_duration(over, name="--over") if over is not None else None
     if age is not None:
-        # A check of another machine's or user's journal must not pass for want of one.
-        session.journal_to_report().require_written()
+        # Without a journal, nothing would be found, and the check would pass.
+        session.journal_to_read.require_written()
     found = [
         one
         for one in _list_escrows(session)
@@ -132,6 +132,7 @@ def _held_too_long(session: Session, found: list[Escrow], over: str, *, is_read:
 
 def _list_escrows(session: Session) -> list[Escrow]:
     """Return every escrow that was, or may have been, created or released from here, newest first."""
+    session.journal_to_list()
     kinds = (CREATE_TRANSACTION.name, RELEASE_TRANSACTION.name)
     writes: dict[str, dict[str, Entry]] = {}
     for entry in entries_here(session, Selection(_PAGE, states=POSSIBLE_STATES, operations=kinds)):

@@ -26,9 +26,12 @@ Mount = tuple[str, str]
 
 
 def find_unshared_locks(folder: Path) -> str | None:
-    """Return the file system type at a folder where locks may not be shared; None where they are, or not known."""
+    """Return why locks in a folder may not be shared, and what to do; None where they are, or it is not known."""
     kind = type_of(os.path.realpath(folder), _mounts())
-    return kind if kind is not None and (kind in _TYPES or "fuse" in kind) else None
+    if kind is None or not (kind in _TYPES or "fuse" in kind):
+        return None
+    where = f"{folder} is on a mount of type {kind}, where locks may fail between paths or machines"
+    return f"{where}: use it by one path and from one machine"
 
 
 def type_of(path: str, mounts: Iterator[Mount]) -> str | None:

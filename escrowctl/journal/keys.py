@@ -1,0 +1,99 @@
+"""What the idempotency key of a write was used for before: the same write, which is not sent twice, or another one."""
+
+import shlex
+
+from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Hint, Hints, Outcome, command
+from escrowctl.journal.fold import idempotency_keys
+from escrowctl.journal.guards import WHAT_THIS_KEY_SHOWS, busy, refusal
+from escrowctl.journal.model import KEY_REFUSED, Entry, Intent, State
+
+_ANOTHER_KEY = Hint("use another --idempotency-key", "for another request")
+
+
+def find_by_key(
+    duplicates: list[Entry], intent: Intent, *, resend_throttled: bool
+) -> tuple[Entry | None, Entry | None]:
+    """Return the entry that used an intent's idempotency key and is its result, or else one to send again.
+
+    There are several only where another journal's was imported, or another account used the key.
+    Refuses a key that was used for another request or with another API key (`ErrorCode.KEY_REUSED`), or
+    is in flight elsewhere (`ErrorCode.BUSY`).
+    """
+    if not duplicates:
+        return None, None
+    keys = idempotency_keys(intent)
+    found = [entry for entry in duplicates if keys & idempotency_keys(entry.intent)]
+    for earlier in found:
+        _check_request(earlier, intent)
+        if earlier.state is State.IN_FLIGHT:
+            raise busy(earlier)
+        if not _may_be_sent_again(earlier, resend_throttled=resend_throttled):
+            _check_account(earlier, intent)
+            return earlier, None
+        _check_purpose(earlier, intent)
+    return None, found[0] if found else None
+
+
+def _may_be_sent_again(entry: Entry, *, resend_throttled: bool) -> bool:
+    settlement = entry.settlement
+    refused_for_now = settlement.http_status in KEY_REFUSED or (resend_throttled and settlement.may_repeat)
+    return entry.state in (State.NOT_SENT, State.NOT_APPLIED) or (entry.state is State.REFUSED and refused_for_now)
+
+
+def _check_request(earlier: Entry, intent: Intent) -> None:
+    """Refuse a key that was used for another request, or for this one without the reference that it has now."""
+    then = (earlier.intent.method, earlier.intent.url, earlier.intent.body)
+    if then != (intent.method, intent.url, intent.body):
+        hint = "a new request needs a new idempotency key: leave --idempotency-key out"
+        raise _reused(earlier, "for a different request", hint=hint)
+    reference, now = earlier.intent.reference, intent.reference
+    if now is not None and now != reference:
+        # The reference given now would be recorded nowhere, and guard nothing.
+        how = f'the reference "{reference}"' if reference else "no reference"
+        raise _reused(earlier, f'with {how}, not with "{now}"', hint="use one idempotency key for each reference")
+
+
+def _check_purpose(earlier: Entry, intent: Intent) -> None:
+    """Refuse to send a write again without the reference or the batch that it was recorded with: both guard it."""
+    batch, reference = earlier.intent.batch, earlier.intent.reference
+    if batch is not None and intent.batch != batch:
+        resume = () if earlier.origin else (command(f"batch resume {batch}", "to send that row"),)
+        raise _reused(earlier, f"for a row of {batch}", hint=(*resume, _ANOTHER_KEY))
+    if intent.reference != reference:
+        hint = Hint(f"repeat the command with --reference {shlex.quote(reference or '')}", "to send it again")
+        raise _reused(earlier, f'with the reference "{reference}"', hint=hint)
+
+
+def _check_account(earlier: Entry, intent: Intent) -> None:
+    """Refuse an earlier write as this one's result, unless both were certainly sent under one account.
+
+    One whose outcome is unknown is `ErrorCode.EARLIER_UNKNOWN`, any other `ErrorCode.KEY_REUSED`.
+    """
+    if intent.account.is_same(earlier.intent.account):
+        return
+    if earlier.state is State.UNKNOWN:
+        raise EscrowctlError(
+            ErrorCode.EARLIER_UNKNOWN,
+            f"{earlier.name} ({earlier.sent_at}) used the idempotency key {intent.idempotency_key}, and its outcome is "
+            "unknown. It was sent with another API key, or the journal does not know which.",
+            effect=NOTHING_SENT_NOW,
+            hint=command(f"journal resolve {earlier.name}", f"to resolve {earlier.name}"),
+            outcome=Outcome.UNKNOWN,
+            facts=earlier.facts,
+        )
+    resource_id = earlier.settlement.result_id or earlier.intent.resource_id
+    raise _reused(
+        earlier,
+        "with another API key, or the journal does not know which",
+        f" {earlier.name} may belong to another account.",
+        hint=(
+            *([command(f"tx get {shlex.quote(resource_id)}", WHAT_THIS_KEY_SHOWS)] if resource_id else []),
+            *([Hint(f"go on with {resource_id}", "if both keys belong to one account")] if resource_id else []),
+            _ANOTHER_KEY,
+        ),
+    )
+
+
+def _reused(earlier: Entry, how: str, then: str = "", *, hint: Hints) -> EscrowctlError:
+    used = f"{earlier.name} ({earlier.sent_at}) used the idempotency key {earlier.intent.idempotency_key} {how}."
+    return refusal(ErrorCode.KEY_REUSED, f"{used}{then}", earlier, hint=hint)

@@ -332,14 +332,15 @@ class Session:
 
         return () if self.options.sandbox else find_pins(self.resolver, self.line, self.runtime.environ)
 
-    def open_journal(self, *, reading: bool, required: bool = False) -> "Journal":
+    def open_journal(self, *, reading: bool, restoring: bool = False, required: bool = False) -> "Journal":
         """Open the journal that is here, for the caller to close; `required`: unless settings require another one."""
         from escrowctl.journal.opening import open_journal
 
         folder = self.sandbox_folder if self.options.sandbox else self.folders.state
         if not self.options.sandbox:
             self.folders.require_safe_home()
-        return open_journal(folder, now=self.runtime.now, reading=reading, pins=self._pins if required else ())
+        pins = self._pins if required else ()
+        return open_journal(folder, now=self.runtime.now, reading=reading, restoring=restoring, pins=pins)
 
     @property
     def sandbox_folder(self) -> "Path":

@@ -19,17 +19,22 @@ _FILE_NAME = "journal.db"
 
 
 def open_journal(
-    folder: Path, *, now: Callable[[], datetime], reading: bool = False, pins: Collection[JournalPin] = ()
+    folder: Path,
+    *,
+    now: Callable[[], datetime],
+    reading: bool = False,
+    restoring: bool = False,
+    pins: Collection[JournalPin] = (),
 ) -> Journal:
     """Return the journal in a folder; raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`.
 
-    `reading`: nothing is created, and what cannot be written is read. Where `pins` require another one, this raises
-    before one is created.
+    `reading`: nothing is created, and what cannot be written is read. `restoring`: one that was lost is created anew.
+    Where `pins` require another one, this raises before one is created.
     """
     if pins:
         with closing(open_journal(folder, now=now, reading=True)) as journal:
             _require_pinned(journal, pins)
-    storage, locks = open_storage(folder, created_at=timestamp(now()), reading=reading)
+    storage, locks = open_storage(folder, created_at=timestamp(now()), reading=reading, restoring=restoring)
     return Journal(storage, locks, now=now, secrets=SigningSecrets(folder))
 
 
@@ -63,7 +68,7 @@ def find_formats(folder: Path) -> tuple[int, int] | None:
     return (found, VERSION) if found else None
 
 
-def open_storage(folder: Path, *, created_at: str, reading: bool) -> tuple[Storage, Locks]:
+def open_storage(folder: Path, *, created_at: str, reading: bool, restoring: bool = False) -> tuple[Storage, Locks]:
     """Return a folder's storage and its locks; raises as `open_journal` does."""
-    storage = SqliteStorage.open(folder / _FILE_NAME, made_at=created_at, reading=reading)
+    storage = SqliteStorage.open(folder / _FILE_NAME, made_at=created_at, reading=reading, restoring=restoring)
     return storage, (ReadLockFile if reading else LockFile)(folder / "journal.lock")

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import sqlite3
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -301,14 +302,54 @@ def test_restore_of_another_journal_next_to_a_head_is_refused(
     assert (run(*RELEASE).code, run(*OTHER).code) == (7, 0)
 
 
-def test_lost_journal_is_not_created_anew(journal_of_one: tuple[WireServer, Run], state: Path) -> None:
-    _, run = journal_of_one
+@pytest.mark.parametrize("line", [("journal", "init"), OTHER, ("journal", "list"), ("journal", "import", "-")])
+def test_lost_journal_is_not_created_anew(
+    line: tuple[str, ...], journal_of_one: tuple[WireServer, Run], state: Path
+) -> None:
+    server, run = journal_of_one
+    exported = run("journal", "export").out
     (state / "journal.db").unlink()
 
-    refused = run("journal", "init", "--json")
+    refused = run(*line, "--json", stdin=exported)
 
-    assert (refused.code, refused.out, (state / "journal.db").exists()) == (17, "", False)
+    assert (refused.code, refused.out, (state / "journal.db").exists(), len(server.writes)) == (17, "", False, 1)
     assert "--restore" in refused.error["hint"]
+
+
+def paste(run: Run, line: tuple[str, ...], label: str) -> None:
+    """Run the command that a refused line's hint has under this label."""
+    hint = run(*line, "--json").error["hint"]
+    (command,) = re.findall(rf"^.*{label}: +(.*)$", hint, re.MULTILINE)
+    subprocess.run(["/bin/sh", "-c", command], check=True)
+
+
+def test_moved_journal_is_not_begun_anew_unless_that_is_meant(
+    journal_of_one: tuple[WireServer, Run], state: Path
+) -> None:
+    server, run = journal_of_one
+    (state / "journal.head").unlink()
+    paste(run, RELEASE, "to restore the journal where writes are missing")
+
+    refused = run(*RELEASE)
+    moved = [file.name for file in state.glob("journal.db.*")]
+    there = (state / "journal.db").exists()
+    paste(run, RELEASE, "or, to begin one that knows no earlier write")
+
+    assert (refused.code, there, moved, len(server.writes)) == (17, False, ["journal.db.damaged"], 1)
+    assert (state / "old" / "journal.db.damaged").exists()
+    assert (run(*RELEASE).code, len(server.writes)) == (0, 2)
+
+
+def test_hint_moves_a_journal_to_a_name_that_is_not_in_use(
+    journal_of_one: tuple[WireServer, Run], export_file: Path, state: Path
+) -> None:
+    _, run = journal_of_one
+    for _ in range(2):
+        (state / "journal.head").unlink()
+        paste(run, RELEASE, "to restore the journal where writes are missing")
+        assert restored(run, export_file).code == 0
+
+    assert {file.name for file in state.glob("journal.db.*")} == {"journal.db.damaged", "journal.db.damaged-2"}
 
 
 def test_journal_is_restored_next_to_its_own_head(

@@ -53,6 +53,8 @@ FILE_TESTS: dict[str, tuple[str, ...]] = {
     "cli/test_journal_head.py": ("*",),
     "cli/test_outcomes_of_writes.py": ("test_without_a_usable_journal_nothing_is_sent",),
     "cli/test_profiles.py": (
+        "test_another_journal_is_not_used",
+        "test_list_without_a_journal_says_so",
         "test_live_write_is_sent_with_the_expected_journal",
         "test_a_live_write_is_refused_on_another_journal",
     ),

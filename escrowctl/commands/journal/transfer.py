@@ -170,7 +170,7 @@ def import_file(
     with _opened(session, file) as stream:
         archive = read_archive(_lines(stream), source=_name(file))
     at = timestamp(session.runtime.now())
-    with closing(session.open_journal(reading=False)) as journal:
+    with closing(session.open_journal(reading=False, restoring=whole)) as journal:
         taken = restore(journal.storage, archive) if whole else merge(journal.storage, archive, at=at)
     counted = {"added": taken.added, "updated": taken.updated, "known": taken.known}
     document = as_json({"journal_id": archive.journal_id, **counted})

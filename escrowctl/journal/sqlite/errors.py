@@ -5,6 +5,7 @@ import functools
 import shlex
 import sqlite3
 from collections.abc import Callable, Iterator
+from itertools import chain, count
 from pathlib import Path
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -17,6 +18,7 @@ _R = TypeVar("_R")
 _RAISED = (sqlite3.Error, OSError, *UNDECODABLE)
 _RESTORE = "journal import NEWEST_EXPORT --restore"
 _TO_RESTORE = "to restore the journal"
+_DAMAGED = ".damaged"
 
 
 class _HasPath(Protocol):
@@ -80,13 +82,18 @@ def lost(path: Path, why: str) -> EscrowctlError:
     return unusable(path, why, hint=(command("journal verify", "to check the journal"), ACCEPT_HEAD, *restore))
 
 
-def missing(path: Path) -> EscrowctlError:
-    """Return the error that the file is missing although there were records in it."""
-    return unusable(
-        path,
-        f"the file is missing, but {path.stem}.head is there: the file was moved or removed",
-        hint=(command(_RESTORE, _TO_RESTORE), ACCEPT_HEAD),
-    )
+def require_not_lost(path: Path) -> None:
+    """Raise where the file is missing although there was one: a new one would know nothing of the earlier writes."""
+    if path.exists():
+        return
+    head = path.with_suffix(".head")
+    left = [head] if head.exists() else sorted(path.parent.glob(f"{path.name}{_DAMAGED}*"))
+    if left:
+        files = " ".join(shlex.quote(str(file)) for file in left)
+        folder = shlex.quote(str(path.parent))
+        anew = Hint(f"mkdir {folder}/old && mv {files} {folder}/old", "or, to begin one that knows no earlier write")
+        why = f"the file is missing, but {left[0].name} is there: the file was moved or removed"
+        raise unusable(path, why, hint=(command(_RESTORE, _TO_RESTORE), anew))
 
 
 def _error_of(path: Path, error: Exception) -> EscrowctlError:
@@ -102,8 +109,9 @@ def _when_damaged(path: Path) -> tuple[Hint, ...]:
 
 
 def _restore_instead(path: Path, label: str) -> tuple[Hint, Hint]:
-    file = shlex.quote(str(path))
-    return Hint(f"mv {file} {file}.damaged", label), command(_RESTORE, "then")
+    names = chain([f"{path}{_DAMAGED}"], (f"{path}{_DAMAGED}-{number}" for number in count(2)))
+    unused = next(name for name in names if not Path(name).exists())
+    return Hint(shlex.join(["mv", str(path), unused]), label), command(_RESTORE, "then")
 
 
 def _advice(path: Path, error: sqlite3.Error) -> Hints:

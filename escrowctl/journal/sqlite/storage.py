@@ -20,7 +20,7 @@ from escrowctl.files import NotRegularError, check_regular, find_flaw, make_file
 from escrowctl.journal.chain import EMPTY, Head, Link
 from escrowctl.journal.model import Entry, PlanRow, Selection
 from escrowctl.journal.sqlite import schema
-from escrowctl.journal.sqlite.errors import damaged, lost, missing, translated, translating, unusable
+from escrowctl.journal.sqlite.errors import damaged, lost, require_not_lost, translated, translating, unusable
 from escrowctl.journal.sqlite.head import HeadFile, UnreadableHeadError, require_restorable
 from escrowctl.journal.sqlite.reading import (
     add_up,
@@ -59,13 +59,15 @@ class SqliteStorage:
         self._open_transaction: SqliteTransaction | None = None
 
     @classmethod
-    def open(cls, path: Path, *, made_at: str, reading: bool = False) -> "SqliteStorage":
-        """Open the file, created where it is missing, and migrate it to today's format.
+    def open(cls, path: Path, *, made_at: str, reading: bool = False, restoring: bool = False) -> "SqliteStorage":
+        """Open the file, created where there was none, and migrate it to today's format.
 
         `reading`: a missing file reads as an empty journal and is not created, and one that cannot be
-        written is read all the same.
+        written is read all the same. `restoring`: one that was lost is created too.
         """
         with translating(path):
+            if not (reading or restoring):
+                require_not_lost(path)
             storage = cls(path, _open_database_to_read(path) if reading else _open_database(path))
             storage._prepare(made_at)
             if not reading:
@@ -222,9 +224,9 @@ class SqliteStorage:
 
     def require_complete(self) -> None:
         """See `storage.Storage`."""
-        why = self.find_lost()
-        if why is not None:
-            raise lost(self.path, why) if self.is_there else missing(self.path)
+        require_not_lost(self.path)
+        if (why := self.find_lost()) is not None:
+            raise lost(self.path, why)
         self.last()
 
     def accept_head(self) -> Head:

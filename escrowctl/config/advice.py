@@ -24,6 +24,11 @@ def advise_setting(service: Service, name: str, value: str, goal: str) -> tuple[
     return (created, command(f"{words} -p NAME", "then", bare=True), used)
 
 
+def advise_proving(service: Service, done: str) -> tuple[Hint, ...]:
+    """Return how it is set which status proves a write; none is filled in, for a wrong one would prove too much."""
+    return advise_setting(service, f"status.{done}", "STATUS", f"to set which status means {done}")
+
+
 def _use_profile(goal: str) -> tuple[Hint, Hint]:
     """Return how a profile comes to be in use; the one that is the default may be another service's."""
     return (

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Callable
 
 from escrowctl.client.reader import Reader
-from escrowctl.config.advice import advise_not_pending, advise_setting
+from escrowctl.config.advice import advise_not_pending, advise_proving, advise_setting
 from escrowctl.config.service import Service
 from escrowctl.contract.operations import CREATE_TRANSACTION, GET_TRANSACTION
 from escrowctl.contract.record import Located, describe, describe_money, is_another
@@ -68,11 +68,15 @@ def inspect_for(
     resource_id, operation = request.resource_id or "", request.operation
     found = inspect(reader, service, resource_id, allow_unreadable=options.allow_unreadable, verb=operation.verb)
     require_expected(resource_id, found, options)
-    is_done = found is not None and kind_of(operation.name).is_proven_by(found.status, service)
+    kind = kind_of(operation.name)
     if found is None or may_be_done:
         return found
-    if is_done:
-        raise not_sent(ErrorCode.ALREADY_DONE, f"{resource_id} is already {found.status}.")
+    if kind.seems_done(found.status, service):
+        raise not_sent(
+            ErrorCode.ALREADY_DONE,
+            f"{resource_id} is already {found.status}.",
+            hint=() if kind.is_proven_by(found.status, service) else advise_proving(service, operation.done),
+        )
     if operation.once_only and service.is_in_progress(found.status):
         typed = shlex.quote(resource_id)
         raise not_sent(
@@ -137,6 +141,14 @@ def require_resendable(service: Service, entry: Entry, found: Located) -> None:
             ErrorCode.EXPECTATION_FAILED,
             f"{entry.name} was sent for {money}, but {entry.intent.resource_id} now has {now or 'an unknown amount'}.",
             facts={"expected": str(money), "found": now},
+        )
+    kind = kind_of(entry.intent.operation)
+    if kind.seems_done(found.status, service) and not kind.is_proven_by(found.status, service):
+        raise not_sent(
+            ErrorCode.EXPECTATION_FAILED,
+            f"the service reports {entry.intent.resource_id} as {found.status}.",
+            hint=advise_proving(service, entry.intent.done),
+            facts=entry.facts,
         )
     if service.is_pending(found.status) and not service.deduplicates:
         raise not_sent(

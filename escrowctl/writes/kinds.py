@@ -37,6 +37,9 @@ class WriteKind(NamedTuple):
     proving_statuses: Callable[[Service], frozenset[str]] = lambda _service: frozenset()
     """The statuses, case-folded, that prove it when the record is read back; empty: none is known."""
 
+    done_word: str = ""
+    """The status, case-folded, that seems to say so where none is known to prove it: a reason not to send it."""
+
     unconfirmed: ErrorCode = ErrorCode.CHECK_FAILED
     """The error of one that was accepted, and whose record does not show it."""
 
@@ -53,6 +56,12 @@ class WriteKind(NamedTuple):
         """Whether a record's status proves that it was done; case does not matter."""
         return status is not None and status.casefold() in self.proving_statuses(service)
 
+    def seems_done(self, status: str | None, service: Service) -> bool:
+        """Whether a record's status proves that it was done, or seems to say so where none is known to prove it."""
+        if status is None or self.proving_statuses(service):
+            return self.is_proven_by(status, service)
+        return status.casefold() == self.done_word
+
 
 KINDS = {
     CREATE_TRANSACTION.name: WriteKind(
@@ -68,6 +77,7 @@ KINDS = {
         warning="A release cannot be undone.",
         types_amount=True,
         proving_statuses=lambda service: service.released,
+        done_word=RELEASE_TRANSACTION.done,
         unconfirmed=ErrorCode.NOT_RELEASED,
     ),
     UPDATE_TRANSACTION.name: WriteKind(

@@ -76,8 +76,8 @@ class ReadBack:
             error.hints = (Hint(f"it could not be read now: {why}"), *error.hints)
             raise error
         require_expected(self.resource_id, after.located, self._options)
-        verified = self._verified(after)
-        if verified is False and not self._service.is_pending(after.located.status):
+        verified, status = self._verified(after), after.located.status
+        if self._service.is_failed(status) or (verified is False and not self._service.is_pending(status)):
             raise error
         return WriteResult(None, before=after.located, after=after, verified=verified)
 
@@ -105,7 +105,8 @@ class ReadBack:
             result = result._replace(entry=self._settle_as_read(result))
         if result.sent.state is not State.DONE:
             raise self._not_done(result)
-        is_open = not self._kind.proving_statuses(self._service) or self._service.is_pending(result.status_after)
+        is_unknown = not self._kind.proving_statuses(self._service) and not self._service.is_failed(result.status_after)
+        is_open = is_unknown or self._service.is_pending(result.status_after)
         # A stop cuts the reading or the wait short: that it was accepted is shown, and the stop comes after.
         if result.verified is True or is_open or self._signals.pending is not None:
             return result

@@ -17,7 +17,7 @@ from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK, GE
 from escrowctl.contract.record import Located, Record, describe, describe_money, is_another
 from escrowctl.errors import NOTHING_RECORDED, ErrorCode, EscrowctlError, Hint, Outcome, bad_value, not_sent
 from escrowctl.journal.accounts import account_of
-from escrowctl.journal.model import DECIDED_APPLIED, Entry, OperatorDecision, Selection, Settlement, State
+from escrowctl.journal.model import DECIDED_APPLIED, Entry, OperatorDecision, Selection, Settlement
 from escrowctl.writes.candidates import Candidates, compare, may_be_older, say, was_there_before
 from escrowctl.writes.create import describe_differences, find_creator, find_done, list_differences, settle_by_reply
 from escrowctl.writes.inspection import inspect, require_resendable, say_pending
@@ -110,7 +110,7 @@ class EntryResolver:
         be read; and as `confirm` does.
         """
         doubts = [f"earlier: {entry.history[-1].detail}"] if entry.settlement.detail == DECIDED_APPLIED else []
-        if entry.state is State.UNKNOWN and (entry.settlement.http_status or 0) in SUCCESS:
+        if (entry.settlement.http_status or 0) in SUCCESS:
             doubts.append(f"the service replied {entry.settlement.http_status} to the {entry.intent.verb}")
         if not allow_unreadable:
             proof, more = self._find_proof(entry)
@@ -293,6 +293,8 @@ class EntryResolver:
             self._report(f"{resource_id}: {describe(located)}")
             if kind.is_proven_by(located.status, self._service):
                 return f"the service reports {resource_id} as {located.status}.", []
+            if kind.seems_done(located.status, self._service):
+                return None, [f"the service reports {resource_id} as {located.status}"]
             return None, [say_pending(entry, located)] * self._service.is_pending(located.status)
         if (made := entry.settlement.result_id) is not None and intent.operation == CREATE_TRANSACTION.name:
             return f"{made} exists ({describe(self._require_readable(made))}).", []

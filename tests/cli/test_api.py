@@ -190,7 +190,7 @@ SPELLINGS = (
 def test_a_release_spelled_by_hand_is_a_release(method: str, path: str, service_and_run: ServiceAndRun) -> None:
     accept = json_reply(b"{}")
     server, run = service_and_run(
-        by_method(GET=in_turn(json_reply(HELD), json_reply(RELEASED)), PUT=accept, POST=accept, PATCH=accept)
+        by_method(GET=in_turn(*[json_reply(HELD)] * 2, json_reply(RELEASED)), PUT=accept, POST=accept, PATCH=accept)
     )
 
     asked = run("api", method, path, "--json")
@@ -213,7 +213,8 @@ def test_a_release_spelled_by_hand_is_a_release(method: str, path: str, service_
     ],
 )
 def test_percent_encoded_release_is_a_release(typed: str, sent: str, service_and_run: ServiceAndRun) -> None:
-    server, run = service_and_run(by_method(GET=in_turn(json_reply(HELD), json_reply(RELEASED)), PUT=json_reply(b"{}")))
+    reads = in_turn(*[json_reply(HELD)] * 2, json_reply(RELEASED))
+    server, run = service_and_run(by_method(GET=reads, PUT=json_reply(b"{}")))
 
     asked, first, again = (run("api", "PUT", typed, *words, "--json") for words in ((), ("--yes",), ("--yes",)))
 

@@ -344,6 +344,28 @@ def test_skip_released_succeeds_while_the_release_is_in_progress(
     assert run("journal", "list", "--state", "unconfirmed", "--json", environ=around).json == []
 
 
+def test_escrow_that_reads_released_is_not_released(service_and_run: ServiceAndRun) -> None:
+    """No profile says so; but that word is no reason to send it."""
+    server, run = service_and_run(json_reply(RELEASED))
+
+    refused, skipped = run(*RELEASE, "--json"), run(*RELEASE, "--skip-released", "--json")
+
+    assert (refused.code, skipped.code, skipped.json["verified"], server.writes) == (7, 0, None, [])
+    assert "status.released" in refused.error["hint"]
+
+
+@pytest.mark.parametrize("before", ["held", "failed"])
+def test_release_whose_escrow_then_reads_failed_is_not_confirmed(before: str, service_and_run: ServiceAndRun) -> None:
+    failed = json_reply(HELD.replace(b"held", b"failed"))
+    reads = in_turn(json_reply(HELD.replace(b"held", before.encode())), failed)
+    server, run = service_and_run(writes_meet(json_reply(b""), reads=reads))
+
+    released, skipped = run(*RELEASE, "--json"), run(*RELEASE, "--skip-released", "--json")
+
+    assert (released.code, released.out, released.error["code"]) == (16, "", "not_released")
+    assert (skipped.code, len(server.writes)) == (7, 1)
+
+
 def test_release_in_progress_elsewhere_is_not_sent(profile: Profile, run: Run) -> None:
     server = profile('status.released = ["released"]', behave=json_reply(HELD.replace(b"held", b"processing")))
 

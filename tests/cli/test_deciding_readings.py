@@ -159,8 +159,42 @@ def test_decision_overturns_a_release_that_no_reading_verified(profile: Profile,
     server = profile(RELEASED_IS_KNOWN, behave=writes_meet(json_reply(b"")))
     assert run(*RELEASE).code == 16
 
-    assert run(*NOT_APPLIED).code == 0
+    codes = [run(*NOT_APPLIED, *words).code for words in ((), ("--yes",))]
+
+    # The service accepted it: that is not forgotten without a word.
+    assert codes == [3, 0]
     assert (run(*RELEASE).code, len(server.writes)) == (16, 2)
+
+
+def test_operator_confirms_a_release_that_no_reading_can(service_and_run: ServiceAndRun, journal: Journal) -> None:
+    reads = in_turn(json_reply(HELD), json_reply(RELEASED))
+    server, run = service_and_run(writes_meet(json_reply(b""), reads=reads))
+    assert run(*RELEASE).code == 0
+
+    looked = run("journal", "resolve", "j1", "--json")
+    confirmed = run("journal", "resolve", "j1", "--applied", "--reason", "desk")
+
+    assert (looked.code, confirmed.code, len(server.writes)) == (16, 0, 1)
+    assert ("--applied" in looked.error["hint"], "status.released" in looked.error["hint"]) == (True, True)
+    assert journal() == [("release_transaction", "done")]
+
+
+def test_operator_does_not_confirm_what_the_status_contradicts(profile: Profile, run: Run, journal: Journal) -> None:
+    profile(RELEASED_IS_KNOWN, behave=writes_meet(json_reply(b"")))
+    assert run(*RELEASE).code == 16
+
+    assert run("journal", "resolve", "j1", "--applied", "--reason", "desk").code == 3
+    assert journal() == [("release_transaction", "unconfirmed")]
+
+
+def test_release_that_reads_released_is_not_sent_again_nor_denied_unasked(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(writes_meet(hang_up, reads=in_turn(json_reply(HELD), json_reply(RELEASED))))
+    assert run(*RELEASE).code == 12
+
+    resent = run("journal", "resolve", "j1", "--resend", "--yes", "--reason", "desk")
+    codes = [run(*NOT_APPLIED, *words).code for words in ((), ("--yes",))]
+
+    assert (resent.code, codes, len(server.writes)) == (3, [3, 0], 1)
 
 
 def test_decision_does_not_overturn_a_verified_release(profile: Profile, run: Run) -> None:
@@ -190,9 +224,12 @@ def test_decision_overturns_a_create_and_frees_its_reference(service_and_run: Se
     line = (*CREATE, "--reference", "order-1")
     assert run(*line).code == 0
 
-    codes = [run(*NOT_APPLIED).code, run(*NOT_APPLIED, "--allow-unreadable").code, run(*line).code]
+    codes = [run(*NOT_APPLIED).code]
+    codes += [run(*NOT_APPLIED, "--allow-unreadable", *words).code for words in ((), ("--yes",))]
+    codes.append(run(*line).code)
 
-    assert (codes, len(server.writes)) == ([6, 0, 0], 2)
+    # The service's reply speaks against it.
+    assert (codes, len(server.writes)) == ([6, 3, 0, 0], 2)
 
 
 def test_decision_overturns_an_earlier_decision(service_and_run: ServiceAndRun) -> None:
@@ -300,7 +337,7 @@ def test_decision_does_not_overturn_what_another_process_verified_meanwhile(prof
     server = profile(RELEASED_IS_KNOWN, behave=writes_meet(json_reply(b""), reads=reads))
     assert run(*RELEASE).code == 16
 
-    result = run(*NOT_APPLIED, "--json")
+    result = run(*NOT_APPLIED, "--yes", "--json")
 
     assert (codes, result.code, result.error["code"]) == ([0], 7, "busy")
     assert (run(*RELEASE).code, len(server.writes)) == (7, 1)

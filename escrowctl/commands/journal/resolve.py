@@ -9,7 +9,7 @@ from escrowctl.client.http import SUCCESS
 from escrowctl.commands.journal.listing import describe_state, find_entry, view_resolved
 from escrowctl.commands.tx.once_only import note_result
 from escrowctl.commands.writing import check_text
-from escrowctl.config.advice import advise_setting
+from escrowctl.config.advice import advise_proving, advise_setting
 from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.operations import CREATE_TRANSACTION
 from escrowctl.errors import (
@@ -154,7 +154,7 @@ def _settle(session: Session, entry: Entry, chosen: _Chosen) -> Entry:
         return resolution.entry
     resolution = resolution or Resolution(entry, "nothing was read.")
     if entry.state is State.DONE:
-        raise _still_unconfirmed(entry, resolution.sentence)
+        raise _still_unconfirmed(session, entry, resolution.sentence)
     if not chosen.resend:
         raise _still_unknown(session, resolution)
     asked = _confirm_resend(session, entry, chosen)
@@ -164,26 +164,29 @@ def _settle(session: Session, entry: Entry, chosen: _Chosen) -> Entry:
 def _is_open(entry: Entry, chosen: _Chosen) -> bool:
     """Whether there is something to settle: an unknown outcome, a decision, or a done one that no reading has verified.
 
-    Such a once-only write is read again; `--not-applied` overturns any.
+    Such a once-only write is read again, or an operator's word confirms it; `--not-applied` overturns any.
     """
     if entry.state is State.NOT_APPLIED:
         # Towards "applied", a wrong decision can be put right: that sends nothing.
         return chosen.applied
     if entry.state is not State.DONE or entry.settlement.verified:
         return entry.state is State.UNKNOWN
+    if chosen.applied:
+        return entry.intent.is_once_only and entry.is_unconfirmed
     return chosen.not_applied or (not chosen.is_given and entry.intent.is_once_only)
 
 
-def _still_unconfirmed(entry: Entry, sentence: str) -> EscrowctlError:
+def _still_unconfirmed(session: Session, entry: Entry, sentence: str) -> EscrowctlError:
     kind, resolve = kind_of(entry.intent.operation), f"journal resolve {entry.name}"
+    is_set = kind.proving_statuses(session.service)
     return EscrowctlError(
         kind.unconfirmed,
         f"the service accepted the {entry.intent.verb} ({entry.name}), but no reading has confirmed it: {sentence}",
         hint=(
+            *(() if is_set else advise_proving(session.service, entry.intent.done)),
             command(resolve, "to check again later"),
-            command(
-                f"{resolve} --not-applied --reason TEXT", f"only if the service's support says that {kind.answers[1]}"
-            ),
+            command(f"{resolve} --applied --reason TEXT", f"if the service's support says that {kind.answers[0]}"),
+            command(f"{resolve} --not-applied --reason TEXT", f"if it says that {kind.answers[1]}"),
         ),
         outcome=Outcome.DONE,
         facts=entry.facts,

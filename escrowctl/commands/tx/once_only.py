@@ -8,7 +8,7 @@ from escrowctl.commands.read import read_ids
 from escrowctl.commands.several import run_several
 from escrowctl.commands.times import parse_duration
 from escrowctl.commands.writing import ask_on_record, check_currency, note_replayed, read_data, view_rehearsed
-from escrowctl.config.advice import advise_pending, advise_setting
+from escrowctl.config.advice import advise_pending, advise_proving
 from escrowctl.contract.identifiers import refuse_repeated
 from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.contract.money import Money, parse_amount
@@ -158,10 +158,7 @@ def require_proving_statuses(session: Session, operation: Operation, *, needed_b
     statuses = kind_of(operation.name).proving_statuses(service)
     if not statuses:
         why = f"is not set in profile {service.profile}" if service.profile else "only a profile can set"
-        raise bad_value(
-            f"{needed_by} needs status.{done}, which {why}.",
-            hint=advise_setting(service, f"status.{done}", "STATUS", "to set it"),
-        )
+        raise bad_value(f"{needed_by} needs status.{done}, which {why}.", hint=advise_proving(service, done))
     return statuses
 
 
@@ -231,7 +228,8 @@ def _how_skipped(operation: Operation, resource_id: str, result: "WriteResult") 
     """Return why nothing was sent."""
     verb = operation.verb
     if result.verified is None:
-        return f"the {verb} of {resource_id} was accepted earlier, but is not confirmed"
+        how = f"the {verb} of {resource_id} was done or accepted earlier, but is not confirmed"
+        return f"{how}: the status is {result.status_after}, and status.{operation.done} is not set"
     if not result.verified:
         return f"the service reports {resource_id} as {result.status_after}: a {verb} may be in progress"
     return f"{resource_id} was already {operation.done}"
@@ -248,8 +246,7 @@ def _why_open(
     if status == result.status_before:
         return f"the status is still {status}", (again,)
     why = f"the status is now {status}, and status.{done} does not name it"
-    # Which status proves it is never filled in: a wrong one would report what did not happen.
-    hints = advise_setting(session.service, f"status.{done}", "STATUS", f"to set which status means {done}")
+    hints = advise_proving(session.service, done)
     if result.status_before is not None and session.service.profile is not None:
         hints += advise_pending(session.service, status, operation.verb)
     return why, hints

@@ -87,7 +87,7 @@ def require_not_lost(path: Path) -> None:
     if path.exists():
         return
     head = path.with_suffix(".head")
-    left = [head] if head.exists() else sorted(path.parent.glob(f"{path.name}{_DAMAGED}*"))
+    left = [head] if head.is_file() and not head.is_symlink() else sorted(path.parent.glob(f"{path.name}{_DAMAGED}*"))
     if left:
         files = " ".join(shlex.quote(str(file)) for file in left)
         folder = shlex.quote(str(path.parent))

@@ -112,6 +112,8 @@ def is_web_page(answer: Answer) -> bool:
 def connection_hint(service: Service, why: str) -> Hint:
     """Return what to check where no connection could be opened; `why` is the reason that the exchange gave."""
     if Fault.PROXY.value in why and _NEEDS_LOGIN in why:
+        if "@" in (service.network.proxy or ""):
+            return Hint("check the user and the password in HTTPS_PROXY: the proxy does not accept them")
         return Hint("put its user into HTTPS_PROXY: http://USER:PASSWORD@HOST:PORT", "if the proxy needs a login")
     if Fault.PROXY.value in why:
         return Hint(f"check the proxy, or list {service.origin.host} in NO_PROXY if it needs none")

@@ -141,13 +141,13 @@ class KnownKeys:
         return iter(self._keys)
 
     def learn(self, keys: Iterable[str]) -> None:
-        """Remember keys."""
-        self._keys += [key for key in keys if key not in self._keys]
+        """Remember keys and secrets, but for those too short to be told from ordinary text."""
+        self._keys += [key for key in keys if len(key) >= MIN_KEY_CHARS and key not in self._keys]
 
     def learn_environment(self) -> None:
         """Remember the keys that the environment gives, usable or not."""
         given, path = self._environ.get(KEYS[0], "").strip(), self._environ.get(KEYS[1])
-        self.learn([given] if len(given) >= MIN_KEY_CHARS else [])
+        self.learn([given])
         self.learn(_in_file(Path(path)) if path else [])
 
     def learn_files(self, config: Path, credentials: Path) -> None:
@@ -155,8 +155,7 @@ class KnownKeys:
         for profile in _table(_read(config).get("profiles")).values():
             if named := _table(profile).get("api_key_file"):
                 self.learn(_in_file(Path(str(named)), folder=config.parent))
-        stored = [str(_table(entry).get("key", "")) for entry in _read(credentials).values()]
-        self.learn(key for key in stored if len(key) >= MIN_KEY_CHARS)
+        self.learn(str(_table(entry).get("key", "")) for entry in _read(credentials).values())
 
     def refuse_misplaced(self) -> None:
         """Raise EscrowctlError where a key is on the command line (`ErrorCode.BAD_VALUE`), or in a variable that is

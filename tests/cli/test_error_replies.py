@@ -251,13 +251,13 @@ def test_debug_names_the_proxy(run: Run, serve: Serve) -> None:
     environ = {
         "ESCROWCTL_BASE_URL": "https://escrow.example.com",
         "ESCROWCTL_API_KEY": KEY,
-        "HTTPS_PROXY": f"http://user:pass@{address}",
+        "HTTPS_PROXY": f"http://user:s3cr3t@{address}",
     }
 
     told = run(*GET, "--debug", environ=environ, sleep=lambda _: None).err
 
     assert f"* attempt 1, to {address}, through the proxy http://{address}" in told
-    assert "pass" not in told
+    assert ("s3cr3t" in told, "the proxy does not accept them" in told) == (False, True)
 
 
 def test_text_of_an_error_is_printed_by_raw(service_and_run: ServiceAndRun) -> None:

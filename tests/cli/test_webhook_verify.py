@@ -164,6 +164,12 @@ def test_unusable_secret_is_refused_and_not_quoted(secret: str | None, code: str
     assert secret is None or not secret.strip() or secret not in result.err
 
 
+def test_secret_that_is_too_short_does_not_hide_the_message(verify: Verify) -> None:
+    result = verify(BODY, HEADERS, secret="abc")
+
+    assert (result.code, "the signing secret in ESCROWCTL_WEBHOOK_SECRET" in result.err) == (2, True)
+
+
 def test_secret_comes_from_file_then_variable(verify: Verify, tmp_path: Path) -> None:
     path = tmp_path / "secret"
     path.write_text(SECRET + "\n")

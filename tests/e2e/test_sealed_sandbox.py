@@ -86,6 +86,7 @@ def test_sandbox_connects_nowhere_in_any_environment(
     assert server.seen == []
 
 
+@pytest.mark.thorough
 def test_the_refusal_of_sockets_would_be_noticed(program: Program, server: WireServer) -> None:
     ended = program.at(server).python(_NO_NETWORK, "tx", "get", "tx_1")
 

@@ -52,7 +52,7 @@ def test_short_wait_draws_nothing(program: Program, serve: Serve) -> None:
     assert "waiting" not in shown
 
 
-@pytest.mark.representative("--json")
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("words", "variables"),
     [(("--json",), {}), (("-q",), {}), ((), {"CI": "true"}), ((), {"TERM": "dumb"})],

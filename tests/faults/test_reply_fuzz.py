@@ -48,8 +48,8 @@ def fuzz(count: int, folder: Path) -> None:
     assert done.megabytes < MEGABYTES
 
 
-@pytest.mark.representative("2000")
-@pytest.mark.parametrize("count", [2_000, 10_000])
+@pytest.mark.representative("1000")
+@pytest.mark.parametrize("count", [1_000, 10_000])
 def test_thousands_of_mutated_replies_are_all_classified(tmp_path: Path, count: int) -> None:
     fuzz(count, tmp_path)
 

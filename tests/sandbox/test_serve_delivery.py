@@ -36,6 +36,7 @@ def wait_for_one(receiver: WireServer) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.thorough
 def test_server_delivers_in_the_background_and_ends_while_a_receiver_is_silent(
     program: Program, tmp_path: Path, serve: Serve
 ) -> None:

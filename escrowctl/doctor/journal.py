@@ -30,7 +30,7 @@ def check_journal(folder: Path, open_journal: Callable[[], Journal]) -> Iterator
     except EscrowctlError as error:
         if error.code in (ErrorCode.BAD_CONFIG, ErrorCode.BAD_VALUE):
             # Another check names the setting that is wrong.
-            yield from skip("which journal is required is not known", "journal", "unknown")
+            yield from skip("needs valid settings: they may require another journal", "journal", "unknown")
             return
         findings = [fail("journal", error), *skip("the journal cannot be used", "unknown")]
     yield from findings

@@ -226,9 +226,9 @@ def doctor(desk: Desk) -> None:
     screen.type("escrowctl -p acme-test doctor", ends=16)
     screen.type("escrowctl -p acme-test config set api_prefix /v1")
     screen.type("escrowctl -p acme-test doctor")
+    assert desk.program.journal() == []
     config.write_text(config.read_text().replace("timeout", "timeuot"))
     screen.type("escrowctl -p acme-test doctor", ends=16)
-    assert desk.program.journal() == []
 
 
 def month_end(desk: Desk) -> None:

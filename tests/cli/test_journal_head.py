@@ -352,6 +352,31 @@ def test_hint_moves_a_journal_to_a_name_that_is_not_in_use(
     assert {file.name for file in state.glob("journal.db.*")} == {"journal.db.damaged", "journal.db.damaged-2"}
 
 
+def test_refused_restore_creates_no_journal(
+    journal_of_one: tuple[WireServer, Run], export_file: Path, state: Path
+) -> None:
+    _, run = journal_of_one
+    assert run(*OTHER).code == 0
+    (state / "journal.db").unlink()
+
+    assert restored(run, export_file).code == 7
+
+    assert not (state / "journal.db").exists()
+    assert run(*VERIFY).code == 17
+
+
+def test_verify_moves_no_journal_over_another(journal_of_one: tuple[WireServer, Run], state: Path) -> None:
+    _, run = journal_of_one
+    older = (state / "journal.db").read_bytes()
+    assert run(*OTHER).code == 0
+    (state / "journal.db").write_bytes(older)
+    (state / "journal.db.damaged").write_bytes(b"put aside before")
+
+    hint = run(*VERIFY, "--json").error["hint"]
+
+    assert hint.count("journal.db.damaged-2") == 1
+
+
 def test_journal_is_restored_next_to_its_own_head(
     journal_of_one: tuple[WireServer, Run], export_file: Path, state: Path
 ) -> None:

@@ -267,6 +267,9 @@ class MemoryStorage:
     def require_complete(self) -> None:
         """Nothing in memory is lost."""
 
+    def require_restorable(self, _journal_id: str, _links: list[Link]) -> None:
+        """Nothing in memory was here before."""
+
     def find_damage(self) -> str | None:
         return None
 

@@ -1,7 +1,6 @@
 """`escrowctl journal init|verify|export|import`: the journal as a whole, and as text."""
 
 import json
-import shlex
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import partial
@@ -12,10 +11,10 @@ import typer
 
 from escrowctl.commands.journal.listing import SHEET, view_entry
 from escrowctl.contract.json import as_json
-from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_value, command
+from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_value
 from escrowctl.journal.chain import Head
 from escrowctl.journal.model import Selection
-from escrowctl.journal.storage import ACCEPT_HEAD, head_of
+from escrowctl.journal.storage import ACCEPT_HEAD, advise_restoring, head_of
 from escrowctl.journal.transfer import merge, read_archive, restore, write_archive
 from escrowctl.journal.verification import Verification, verify
 from escrowctl.output.plain import render_csv
@@ -89,10 +88,8 @@ def verify_journal(
 
 
 def _not_as_written(found: Verification, path: str) -> EscrowctlError:
-    file = shlex.quote(path)
     ways_on = (
-        Hint(f"mv {file} {file}.damaged", "to restore the journal"),
-        command("journal import NEWEST_EXPORT --restore", "then"),
+        *advise_restoring(path, "to restore the journal"),
         Hint("then ask the service about each write that was sent after that export"),
     )
     return EscrowctlError(
@@ -170,6 +167,10 @@ def import_file(
     with _opened(session, file) as stream:
         archive = read_archive(_lines(stream), source=_name(file))
     at = timestamp(session.runtime.now())
+    if whole:
+        # A refusal creates no journal.
+        with closing(session.open_journal(reading=True)) as journal:
+            journal.storage.require_restorable(archive.journal_id, archive.links)
     with closing(session.open_journal(reading=False, restoring=whole)) as journal:
         taken = restore(journal.storage, archive) if whole else merge(journal.storage, archive, at=at)
     counted = {"added": taken.added, "updated": taken.updated, "known": taken.known}

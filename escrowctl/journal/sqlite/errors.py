@@ -5,20 +5,17 @@ import functools
 import shlex
 import sqlite3
 from collections.abc import Callable, Iterator
-from itertools import chain, count
 from pathlib import Path
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Hints, command, not_sent
 from escrowctl.journal.fields import UNDECODABLE
-from escrowctl.journal.storage import ACCEPT_HEAD
+from escrowctl.journal.storage import ACCEPT_HEAD, DAMAGED, RESTORE, advise_restoring, unused_name
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _RAISED = (sqlite3.Error, OSError, *UNDECODABLE)
-_RESTORE = "journal import NEWEST_EXPORT --restore"
 _TO_RESTORE = "to restore the journal"
-_DAMAGED = ".damaged"
 
 
 class _HasPath(Protocol):
@@ -78,7 +75,7 @@ def damaged(path: Path, why: str) -> EscrowctlError:
 
 def lost(path: Path, why: str) -> EscrowctlError:
     """Return the error that the file and the head saved next to it do not fit: either may be the bad one."""
-    restore = _restore_instead(path, "or, to restore the journal where writes are missing")
+    restore = advise_restoring(str(path), "or, to restore the journal where writes are missing")
     return unusable(path, why, hint=(command("journal verify", "to check the journal"), ACCEPT_HEAD, *restore))
 
 
@@ -87,13 +84,13 @@ def require_not_lost(path: Path) -> None:
     if path.exists():
         return
     head = path.with_suffix(".head")
-    left = [head] if head.is_file() and not head.is_symlink() else sorted(path.parent.glob(f"{path.name}{_DAMAGED}*"))
+    left = [head] if head.is_file() and not head.is_symlink() else sorted(path.parent.glob(f"{path.name}{DAMAGED}*"))
     if left:
-        files = " ".join(shlex.quote(str(file)) for file in left)
-        folder = shlex.quote(str(path.parent))
-        anew = Hint(f"mkdir {folder}/old && mv {files} {folder}/old", "or, to begin one that knows no earlier write")
+        old = unused_name(str(path.parent / "old"))
+        move = f"{shlex.join(['mkdir', old])} && {shlex.join(['mv', *map(str, left), old])}"
+        anew = Hint(move, "or, to begin one that knows no earlier write")
         why = f"the file is missing, but {left[0].name} is there: the file was moved or removed"
-        raise unusable(path, why, hint=(command(_RESTORE, _TO_RESTORE), anew))
+        raise unusable(path, why, hint=(command(RESTORE, _TO_RESTORE), anew))
 
 
 def _error_of(path: Path, error: Exception) -> EscrowctlError:
@@ -105,13 +102,7 @@ def _error_of(path: Path, error: Exception) -> EscrowctlError:
 
 
 def _when_damaged(path: Path) -> tuple[Hint, ...]:
-    return command("journal verify", "to see the damage"), *_restore_instead(path, _TO_RESTORE)
-
-
-def _restore_instead(path: Path, label: str) -> tuple[Hint, Hint]:
-    names = chain([f"{path}{_DAMAGED}"], (f"{path}{_DAMAGED}-{number}" for number in count(2)))
-    unused = next(name for name in names if not Path(name).exists())
-    return Hint(shlex.join(["mv", str(path), unused]), label), command(_RESTORE, "then")
+    return command("journal verify", "to see the damage"), *advise_restoring(str(path), _TO_RESTORE)
 
 
 def _advice(path: Path, error: sqlite3.Error) -> Hints:

@@ -12,11 +12,16 @@ from decimal import ROUND_UP, Decimal, localcontext
 from typing import NamedTuple
 
 from escrowctl.contract.money import sum_exactly
+from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION
 from escrowctl.journal.chain import Kind
 from escrowctl.journal.fold import Folded
-from escrowctl.journal.guards import FutureDated, over_cap, require_countable
+from escrowctl.journal.guards import FutureDated, over_cap, require_countable, uncountable
 from escrowctl.journal.model import POSSIBLE_STATES, Caps, Entry, Intent, Selection
 from escrowctl.journal.storage import Storage, TotalKey, Transaction
+
+_CAPPED = (CREATE_TRANSACTION.name, RELEASE_TRANSACTION.name)
+_NO_CURRENCY = ""
+"""Of the total that says how many writes have no known amount."""
 
 _DIGITS = 100
 _MOST = Decimal(10) ** 40
@@ -42,8 +47,15 @@ def check_caps(
     `is_resend`: this attempt is an operator's decision, which is recorded after this check.
     """
     money, today = require_countable(intent, caps), now[:10]
-    totals = transaction.totals(intent.operation, money.currency, since=today)
-    spent = [total.amount for total in totals if {*intent.names} & {total.key.service, total.key.site}]
+
+    def counts(currency: str) -> list[Decimal]:
+        totals = transaction.totals(intent.operation, currency, since=today)
+        return [total.amount for total in totals if {*intent.names} & {total.key.service, total.key.site}]
+
+    is_own = earlier is not None and earlier.intent.money is None and earlier.counted_on >= today
+    if sum(counts(_NO_CURRENCY)) > is_own:
+        raise uncountable(intent, day=today)
+    spent = counts(money.currency)
     if earlier is not None:
         if earlier.counted_on >= today:
             spent.append(-counted(earlier))
@@ -65,9 +77,16 @@ def counted(entry: Entry) -> Decimal:
     return sum_exactly([amount] * (1 + entry.resends)) if entry.attempt > 1 else amount
 
 
+def weigh(entry: Entry) -> Decimal:
+    """Return what an entry adds to its total: what it counts for, or 1 where the amount to count is not known."""
+    if entry.intent.money is None and entry.intent.operation in _CAPPED:
+        return Decimal(entry.state in POSSIBLE_STATES)
+    return counted(entry)
+
+
 def change_totals(before: Folded | None, after: Folded) -> dict[TotalKey, Decimal]:
     """Return how the totals change where one more record made `after` of an entry."""
-    was, now = (counted(folded.entry) if folded else Decimal(0) for folded in (before, after))
+    was, now = (weigh(folded.entry) if folded else Decimal(0) for folded in (before, after))
     key = total_key(after.entry)
     if before is None or (old := total_key(before.entry)) == key:
         return {key: sum_exactly((now, -was))} if now != was else {}
@@ -77,7 +96,7 @@ def change_totals(before: Folded | None, after: Folded) -> dict[TotalKey, Decima
 def total_key(entry: Entry) -> TotalKey:
     """Return the total that an entry counts in."""
     intent = entry.intent
-    currency = intent.money.currency if intent.money else ""
+    currency = intent.money.currency if intent.money else _NO_CURRENCY
     return TotalKey(intent.operation, currency, entry.counted_on, intent.service, intent.site or intent.service)
 
 

@@ -125,6 +125,17 @@ def require_countable(intent: Intent, caps: Mapping[str, Decimal]) -> Money:
     return intent.money
 
 
+def uncountable(intent: Intent, *, day: str) -> EscrowctlError:
+    """Return the refusal of a write under caps while the amount of another one of the day is not known."""
+    verb = intent.verb
+    return _capped(
+        intent,
+        f"the profile {intent.profile} has caps, and an earlier {verb} since {day} (UTC) has no known amount, so that "
+        f"what {verb}s come to today is not known.",
+        hint=command(f"journal list --since {day} --operation {verb}", "to see which", bare=True),
+    )
+
+
 def over_cap(
     intent: Intent, money: Money, *, cap: Decimal, spent: Decimal, day: str, ahead: FutureDated | None
 ) -> EscrowctlError:

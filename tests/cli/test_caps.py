@@ -125,6 +125,23 @@ def test_negative_amount_does_not_free_the_cap(profile: Profile, run: Run) -> No
     assert "is -1000000 USD: it must be above zero." in result.error["message"]
 
 
+def test_day_with_an_amount_that_is_not_known_is_refused_under_caps(profile: Profile, run: Run) -> None:
+    def releasing(number: int, time: datetime) -> int:
+        return run("tx", "release", f"tx_{number}", "--yes", now=lambda: time).code
+
+    known, same = json_reply(b'{"status":"held","amount":60,"currency":"EUR"}'), 'service_id = "one"'
+    profile(same, 'caps.EUR = "100"', behave=known)
+    earlier = releasing(1, EVE)
+    profile(same, behave=json_reply(b'{"status":"held"}'))
+    without = releasing(2, DAY)
+    server = profile(same, 'caps.EUR = "100"', behave=known)
+    refused = run("tx", "release", "tx_3", "--yes", "--json", now=lambda: DAY)
+
+    assert (earlier, without, refused.code, server.writes) == (0, 0, 5, [])
+    assert "an earlier release since 2026-11-21 (UTC) has no known amount" in refused.error["message"]
+    assert (releasing(3, NEXT), run("journal", "verify").code) == (0, 0)
+
+
 def test_resent_write_counts_as_often_as_it_was_sent(profile: Profile, run: Run) -> None:
     server = profile('caps.USD = "150"', behave=hang_up)
     resend = ("journal", "resolve", "j1", "--resend", "--yes", "--allow-unreadable", "--reason", "desk")

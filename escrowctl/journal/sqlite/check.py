@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 
 from escrowctl.contract.money import sum_exactly
-from escrowctl.journal.caps import counted, total_key
+from escrowctl.journal.caps import total_key, weigh
 from escrowctl.journal.chain import Kind, Link
 from escrowctl.journal.fields import UNDECODABLE
 from escrowctl.journal.fold import Folded
@@ -43,7 +43,7 @@ def _compare_derived(database: sqlite3.Connection) -> str | None:
             if not _guards(database, number, folded.keys):
                 return f"the duplicate index has no entry for j{number}"
             keys += len(folded.keys)
-            if amount := counted(folded.entry):
+            if amount := weigh(folded.entry):
                 key = total_key(folded.entry)
                 totals[key] = sum_exactly((totals.get(key, Decimal(0)), amount))
     if any(database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] != keys for table in GUARDS):

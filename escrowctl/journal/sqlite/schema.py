@@ -17,7 +17,7 @@ from pathlib import Path
 from escrowctl.journal.chain import EMPTY, ChainRecord, Link
 from escrowctl.journal.fields import FIELDS
 
-VERSION = 11
+VERSION = 12
 """A change of the tables, or of what `journal.fold` derives from the records, is a new one."""
 FIRST_WITH_HEAD = 3
 """Journals of earlier formats may have no head file."""

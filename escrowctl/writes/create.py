@@ -17,7 +17,7 @@ from escrowctl.contract.json import JsonValue, carries, encode
 from escrowctl.contract.money import Money
 from escrowctl.contract.operations import CREATE_TRANSACTION, GET_TRANSACTION
 from escrowctl.contract.record import Located, Record, describe, find_id_pointers, is_another
-from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped, command, not_sent
+from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Hints, Outcome, Stopped, command, not_sent
 from escrowctl.journal.accounts import Account, account_of
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Entry, Selection, Settlement, State
@@ -42,7 +42,31 @@ def conclude_create(result: WriteResult, service: Service) -> WriteResult:
         raise _failure(service, result)
     if not kind_of(entry.intent.operation).needs_id:
         return result._replace(record=result.record or _stored_record(entry))
+    if (named := find_other_id(entry, service)) is not None:
+        raise misread(entry, named, hint=command(f"journal resolve {entry.name}", f"to read {named}, and record it"))
     return result._replace(record=_reply_with_id(result) or _stored_record(entry), failure=find_difference(entry))
+
+
+def find_other_id(entry: Entry, service: Service) -> str | None:
+    """Return the id that the stored reply of a create names by today's profile, where it was recorded with another."""
+    settlement = entry.settlement
+    if entry.state is not State.DONE or settlement.verified or settlement.result_id is None:
+        return None
+    judged = judge_stored(service, entry)
+    return judged.result_id if judged is not None and judged.result_id != settlement.result_id else None
+
+
+def misread(entry: Entry, named: str, *, hint: Hints = ()) -> EscrowctlError:
+    """Return the error of a create that was recorded with another id than its reply names by today's profile."""
+    return EscrowctlError(
+        ErrorCode.CHECK_FAILED,
+        f"{entry.name} is recorded with the id {entry.settlement.result_id}, but by the profile's reply.id, the reply "
+        f"names {named}.",
+        effect=NOTHING_SENT_NOW,
+        hint=hint,
+        outcome=Outcome.DONE,
+        facts=entry.facts,
+    )
 
 
 def read_accepted(

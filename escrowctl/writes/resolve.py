@@ -19,7 +19,15 @@ from escrowctl.errors import NOTHING_RECORDED, ErrorCode, EscrowctlError, Hint, 
 from escrowctl.journal.accounts import account_of
 from escrowctl.journal.model import DECIDED_APPLIED, Entry, OperatorDecision, Selection, Settlement
 from escrowctl.writes.candidates import Candidates, compare, may_be_older, say, was_there_before
-from escrowctl.writes.create import describe_differences, find_creator, find_done, list_differences, settle_by_reply
+from escrowctl.writes.create import (
+    describe_differences,
+    find_creator,
+    find_done,
+    find_other_id,
+    list_differences,
+    misread,
+    settle_by_reply,
+)
 from escrowctl.writes.inspection import inspect, require_resendable, say_pending
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.requests import WriteRequest, request_again
@@ -71,10 +79,15 @@ class EntryResolver:
 
         `resend`: the write is to be sent again if nothing is proven. Then a transaction must be readable
         and be what it was: raises EscrowctlError as `inspection.inspect` does, `EXPECTATION_FAILED` for another amount.
+        Raises `CHECK_FAILED` where a create's reply names another id than was recorded, and it cannot be read.
         """
         intent = entry.intent
         if intent.is_once_only:
             return self._look_at_record(entry, resend=resend)
+        if (named := find_other_id(entry, self._service)) is not None:
+            if (settled := self._judge_reply(entry)) is None:
+                raise misread(entry, named)
+            return settled
         if (listing := kind_of(intent.operation).listing) is not None:
             return self._judge_reply(entry) or self._look_for(entry, listing)
         if intent.resource_id is not None:

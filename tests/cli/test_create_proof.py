@@ -67,6 +67,25 @@ def test_unknown_create_is_settled_once_the_profile_names_the_id(profile: Profil
     assert [seen.method for seen in server.seen] == ["POST", "GET"]
 
 
+def test_create_recorded_with_a_wrong_id_is_put_right(profile: Profile, run: Run, journal: Journal) -> None:
+    record = b'{"id":9011,"ref":"tx_11","status":"held","amount":100,"currency":"USD"}'
+    reads = in_turn(json_reply(b"", "403 Forbidden"), json_reply(record))
+    server = profile(behave=writes_meet(json_reply(record), reads=reads))
+    keyed = (*CREATE, "--idempotency-key", "order-1", "-q")
+    first = run(*keyed)
+    run("config", "set", "reply.id", "/ref")
+
+    refused = run(*keyed, "--json")
+    unread = run("journal", "resolve", "j1", "--json")
+    resolved = run("journal", "resolve", "j1", "-q")
+    again = run(*keyed)
+
+    assert (first.out, refused.code, refused.out, unread.code) == ("9011\n", 16, "", 16)
+    assert "names tx_11" in unread.error["message"]
+    assert (resolved.code, again.code, again.out, len(server.writes)) == (0, 0, "tx_11\n", 1)
+    assert journal() == [("create_transaction", "done")]
+
+
 def test_field_that_is_no_id_settles_nothing(profile: Profile, run: Run, journal: Journal) -> None:
     reply = b'{"trace":"req-991","result":{"escrow_no":"esc_621","state":"held","value":100}}'
     not_found = json_reply(b"", "404 Not Found")

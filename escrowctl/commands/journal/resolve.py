@@ -1,6 +1,7 @@
 """`escrowctl journal resolve`: find or record the outcome of a write that is unknown."""
 
 import shlex
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
@@ -105,7 +106,7 @@ def resolve(
     chosen = _Chosen(applied, not_applied, resend, made, check_text(reason, name="--reason"), allow_unreadable, yes)
     chosen.check()
     found = find_entry(session, parse_entry_name(entry))
-    if not _is_open(found, chosen):
+    if not (_is_open(found, chosen) or _is_misread(session, found, chosen)):
         _show_settled(session, found, chosen)
         return
     chosen.check_id(found)
@@ -174,6 +175,17 @@ def _is_open(entry: Entry, chosen: _Chosen) -> bool:
     if chosen.applied:
         return entry.intent.is_once_only and entry.is_unconfirmed
     return chosen.not_applied or (not chosen.is_given and entry.intent.is_once_only)
+
+
+def _is_misread(session: Session, entry: Entry, chosen: _Chosen) -> bool:
+    """Whether a create is recorded with another id than its reply names by the profile of now."""
+    if chosen.is_given or entry.intent.operation != CREATE_TRANSACTION.name or entry.state is not State.DONE:
+        return False
+    from escrowctl.writes.create import find_other_id
+
+    with suppress(EscrowctlError):
+        return find_other_id(entry, session.service) is not None
+    return False
 
 
 def _still_unconfirmed(session: Session, entry: Entry, sentence: str) -> EscrowctlError:

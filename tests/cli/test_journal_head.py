@@ -352,6 +352,19 @@ def test_hint_moves_a_journal_to_a_name_that_is_not_in_use(
     assert {file.name for file in state.glob("journal.db.*")} == {"journal.db.damaged", "journal.db.damaged-2"}
 
 
+def test_restore_into_a_journal_with_entries_leaves_its_head_alone(
+    journal_of_one: tuple[WireServer, Run], export_file: Path, state: Path
+) -> None:
+    _, run = journal_of_one
+    assert run(*OTHER).code == 0
+
+    refused = restored(run, export_file)
+
+    assert (refused.code, "has entries" in refused.error["message"]) == (7, True)
+    assert ("leave --restore out" in refused.error["hint"], "journal.head" in refused.error["hint"]) == (True, False)
+    assert run("journal", "import", str(export_file)).code == 0
+
+
 def test_refused_restore_creates_no_journal(
     journal_of_one: tuple[WireServer, Run], export_file: Path, state: Path
 ) -> None:

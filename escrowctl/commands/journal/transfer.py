@@ -170,7 +170,8 @@ def import_file(
     if whole:
         # A refusal creates no journal.
         with closing(session.open_journal(reading=True)) as journal:
-            journal.storage.require_restorable(archive.journal_id, archive.links)
+            if not journal.storage.is_there:
+                journal.storage.require_restorable(archive.journal_id, archive.links)
     with closing(session.open_journal(reading=False, restoring=whole)) as journal:
         taken = restore(journal.storage, archive) if whole else merge(journal.storage, archive, at=at)
     counted = {"added": taken.added, "updated": taken.updated, "known": taken.known}

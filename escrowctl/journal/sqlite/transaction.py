@@ -112,7 +112,10 @@ class SqliteTransaction:
     def restore(self, journal_id: str, links: list[Link]) -> None:
         """See `storage.Transaction`."""
         if self.head != EMPTY:
-            raise refuse_restore("this journal has entries: --restore works only with an empty journal.")
+            raise refuse_restore(
+                "this journal has entries: --restore works only with an empty journal.",
+                hint="leave --restore out, to add the writes of the export to this journal",
+            )
         self._saved.require_restorable(journal_id, links)
         self._db.execute("UPDATE journal SET id = ?", (journal_id,))
         for link in links:

@@ -8,7 +8,7 @@ from escrowctl.config.profiles import SETTINGS, find_default
 from escrowctl.config.settings import Choice, LineValues, Resolver
 from escrowctl.contract.json import JsonValue, as_json
 from escrowctl.contract.redaction import STARS
-from escrowctl.errors import ErrorCode, EscrowctlError
+from escrowctl.errors import EscrowctlError
 
 if TYPE_CHECKING:
     from escrowctl.config.profiles import Profile
@@ -40,7 +40,7 @@ def list_settings(resolver: Resolver, line: LineValues, environ: Mapping[str, st
 
     Raises EscrowctlError `ErrorCode.BAD_CONFIG` for a config file that cannot be used, and for contradictions.
     """
-    choice, file = _choose(resolver), str(resolver.config_path)
+    choice, file = resolver.choose_if_configured(), str(resolver.config_path)
     profile = choice.profile if choice else None
     in_file = f"profile {choice.profile_name if choice else ''} in {file}"
     own = {name: read_setting(profile, name) for name in SETTINGS}
@@ -114,15 +114,6 @@ def read_setting(profile: "Profile | None", name: str) -> tuple[JsonValue, bool]
             is_set = is_set and part in value.model_fields_set
             value = getattr(value, part)
     return (as_json(value), True) if is_set and value is not None else (as_json(find_default(name)), False)
-
-
-def _choose(resolver: Resolver) -> Choice | None:
-    try:
-        return resolver.choose()
-    except EscrowctlError as error:
-        if error.code is ErrorCode.NOT_CONFIGURED:
-            return None
-        raise
 
 
 def _seconds(timeouts: tuple[float, float]) -> JsonValue:

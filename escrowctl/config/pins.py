@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from escrowctl.config.settings import Choice, LineValues, Resolver
-from escrowctl.errors import ErrorCode, EscrowctlError
+from escrowctl.config.settings import LineValues, Resolver
 
 
 class JournalPin(NamedTuple):
@@ -19,7 +18,9 @@ def find_pins(resolver: Resolver, line: LineValues, environ: Mapping[str, str]) 
 
     A test service requires none. Raises EscrowctlError as `Resolver.choose` does, but where no service is known.
     """
-    choice = _choose_if_known(resolver, line)
+    config, name = resolver.config, line.profile
+    was_removed = name is not None and (config is None or name not in config.profiles)
+    choice = None if was_removed else resolver.choose_if_configured()
     if choice is not None and choice.mode != "live":
         return ()
     pins = []
@@ -29,15 +30,3 @@ def find_pins(resolver: Resolver, line: LineValues, environ: Mapping[str, str]) 
     if choice is not None and choice.profile is not None and choice.profile.journal_id is not None:
         pins.append(JournalPin(choice.profile.journal_id, f"journal_id of profile {choice.profile_name}"))
     return tuple(pins)
-
-
-def _choose_if_known(resolver: Resolver, line: LineValues) -> Choice | None:
-    """Return the choice; None where nothing is configured, or the line names a profile that was removed."""
-    if line.profile is not None and (resolver.config is None or line.profile not in resolver.config.profiles):
-        return None
-    try:
-        return resolver.choose()
-    except EscrowctlError as error:
-        if error.code is ErrorCode.NOT_CONFIGURED:
-            return None
-        raise

@@ -132,6 +132,15 @@ class Resolver:
             )
         return choice._replace(environ_mode=mode)
 
+    def choose_if_configured(self) -> Choice | None:
+        """Return the same; None where nothing is configured."""
+        try:
+            return self.choose()
+        except EscrowctlError as error:
+            if error.code is ErrorCode.NOT_CONFIGURED:
+                return None
+            raise
+
     def _choose(self) -> Choice:
         line, environ = self._line, self._environ
         # An empty variable is the same as none; an empty word on the command line is a mistake.

@@ -60,10 +60,9 @@ class SqliteStorage:
 
     @classmethod
     def open(cls, path: Path, *, made_at: str, reading: bool = False, restoring: bool = False) -> "SqliteStorage":
-        """Open the file, created where there was none, and migrate it to today's format.
+        """Open the file, created where there was none (`restoring`: or was lost), and migrate it to today's format.
 
-        `reading`: a missing file reads as an empty journal and is not created, and one that cannot be
-        written is read all the same. `restoring`: one that was lost is created too.
+        `reading`: a missing file reads as an empty journal, and one that cannot be written is read too.
         """
         with translating(path):
             if not (reading or restoring):
@@ -72,7 +71,7 @@ class SqliteStorage:
             storage._prepare(made_at)
             if not reading:
                 storage._create_head()
-            return storage
+        return storage
 
     @property
     def where(self) -> str:

@@ -20,14 +20,14 @@ class Page(NamedTuple):
     leads_on: bool
 
 
-def read_pages(reader: Reader, operation: Operation) -> Iterator[Page]:
-    """Yield the pages of a list; each is read when the caller takes it. Raises as `Reader.read_list` does.
+def read_pages(reader: Reader, operation: Operation, *, decides: bool = False) -> Iterator[Page]:
+    """Yield the pages of a list; each is read when the caller takes it. `decides` and errors as in `Reader.read_list`.
 
     A page that leads back to one before it ends the list: the service does not follow what was asked.
     """
     query, asked, known = "", {""}, set[str]()
     while True:
-        found = reader.read_list(operation, query=query)
+        found = reader.read_list(operation, query=query, decides=decides)
         last_id = found.items[-1].located.id if found.items else None
         has_more, following = find_next(found.document, last_id)
         leads_on = following is not None and following not in asked

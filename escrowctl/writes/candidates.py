@@ -4,10 +4,12 @@ An equal amount proves nothing, for two identical escrows are legitimate. Nor do
 incomplete, and escrowctl may not understand it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import NamedTuple
 
+from escrowctl.client.pages import Page
 from escrowctl.config.service import Service
 from escrowctl.contract.json import JsonValue
 from escrowctl.contract.operations import CREATE_WEBHOOK
@@ -23,6 +25,13 @@ _WHOLE_SECOND = timedelta(seconds=1)
 """A service may state times without fractions."""
 
 
+class Listed(NamedTuple):
+    """The records of a list that a create may have made, and others; `is_cut`: there are more, which cannot be read."""
+
+    items: list[Record]
+    is_cut: bool
+
+
 class Candidates(NamedTuple):
     """The records of a list that equal the create of an entry.
 
@@ -31,7 +40,7 @@ class Candidates(NamedTuple):
     """
 
     entry: Entry
-    listed: int
+    listed: Listed
     matching: list[Record]
     earlier: list[Record]
     unread: int
@@ -40,23 +49,45 @@ class Candidates(NamedTuple):
     @property
     def doubts(self) -> list[str]:
         """What speaks against a decision that nothing was created, as sentences without their end."""
-        unread = [f"escrowctl can read no {self.what} in {self.unread} of the {self.listed} records"]
+        count = len(self.listed.items)
+        unread = [f"escrowctl can read no {self.what} in {self.unread} of the {count} records"]
         matching = [f"{one.located.id} matches: {say(self.entry, one)}" for one in self.matching]
-        return matching + unread * bool(self.unread)
+        cut = [f"escrowctl can only read {count} records, and the service has more"]
+        return matching + unread * bool(self.unread) + cut * self.listed.is_cut
 
 
-def compare(entry: Entry, items: Sequence[Record], service: Service, *, is_taken: Callable[[str], bool]) -> Candidates:
+def collect(entry: Entry, pages: Iterable[Page]) -> Listed:
+    """Return the records of a list; one that begins with the newest is read back to those before a write was sent."""
+    items: list[Record] = []
+    is_cut = False
+    for page in pages:
+        items += page.items
+        is_older = bool(page.items) and was_there_before(entry, page.items[0].located)
+        if is_older and _is_newest_first(items):
+            return Listed(items, is_cut=False)
+        is_cut = page.has_more and not page.leads_on
+    return Listed(items, is_cut)
+
+
+def _is_newest_first(items: list[Record]) -> bool:
+    """Whether the records show that they are in this order: of one moment they are in any."""
+    created = [at for one in items if (at := read_time(one.located.created)) is not None]
+    is_known = len(created) == len(items) and created[0] > created[-1]
+    return is_known and all(newer >= older for newer, older in pairwise(created))
+
+
+def compare(entry: Entry, listed: Listed, service: Service, *, is_taken: Callable[[str], bool]) -> Candidates:
     """Return the records that a create may have made; `is_taken`: another entry created the one with this id."""
     is_escrow = entry.intent.operation != CREATE_WEBHOOK.name
     fits, is_readable = (_fits_money, _has_money) if is_escrow else (_fits_url, _has_url)
-    fitting = [one for one in items if fits(entry, one, service)]
+    fitting = [one for one in listed.items if fits(entry, one, service)]
     free = [one for one in fitting if one.located.id is None or not is_taken(one.located.id)]
     return Candidates(
         entry,
-        len(items),
+        listed,
         [one for one in free if not was_there_before(entry, one.located)],
         [one for one in free if was_there_before(entry, one.located)],
-        sum(not is_readable(one, service) for one in items),
+        sum(not is_readable(one, service) for one in listed.items),
         "amount" if is_escrow else "URL",
     )
 

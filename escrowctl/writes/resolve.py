@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from escrowctl.client.http import SUCCESS
+from escrowctl.client.pages import read_pages
 from escrowctl.client.reader import Reader
 from escrowctl.config.service import Service
 from escrowctl.contract.json import carries, encode
@@ -18,7 +19,7 @@ from escrowctl.contract.record import Located, Record, describe, describe_money,
 from escrowctl.errors import NOTHING_RECORDED, ErrorCode, EscrowctlError, Hint, Outcome, bad_value, not_sent
 from escrowctl.journal.accounts import account_of
 from escrowctl.journal.model import DECIDED_APPLIED, Entry, OperatorDecision, Selection, Settlement
-from escrowctl.writes.candidates import Candidates, compare, may_be_older, say, was_there_before
+from escrowctl.writes.candidates import Candidates, Listed, collect, compare, may_be_older, say, was_there_before
 from escrowctl.writes.create import (
     describe_differences,
     find_creator,
@@ -221,24 +222,24 @@ class EntryResolver:
         )
         return Resolution(settled.sent) if settled else None
 
-    def _list(self, operation: Operation) -> Sequence[Record]:
+    def _list(self, entry: Entry, operation: Operation) -> Listed:
         self._announce()
-        items = self._reader.read_list(operation, decides=True).items
-        self._report(
-            f"GET {operation.path}: {len(items)} {'item' if len(items) == 1 else 'items'}; the list may be incomplete"
-        )
-        return items
+        listed = collect(entry, read_pages(self._reader, operation, decides=True))
+        count = f"{len(listed.items)} {'item' if len(listed.items) == 1 else 'items'}"
+        more = "the service has more, but escrowctl cannot read them" if listed.is_cut else "the list may be incomplete"
+        self._report(f"GET {operation.path}: {count}; {more}")
+        return listed
 
     def _look_for(self, entry: Entry, listing: Operation) -> Resolution:
         """Look for what a create made in the list of all."""
         try:
-            items = self._list(listing)
+            listed = self._list(entry, listing)
         except EscrowctlError as error:
             self._report(f"GET {listing.path} could not be read: {error.message}")
             return Resolution(entry, f"the service does not show whether the {entry.intent.verb} was applied.")
-        if (made := self._made_by(entry, items)) is not None:
+        if (made := self._made_by(entry, listed.items)) is not None:
             return Resolution(self._settle_as_made(entry, made))
-        found = self._compare(entry, items)
+        found = self._compare(entry, listed)
         fitting = found.matching
         for item in fitting[:_MAX_FOUND]:
             self._report(f"{item.located.id}: {say(entry, item)}")
@@ -248,7 +249,7 @@ class EntryResolver:
         if not fitting:
             why = "but it may be incomplete"
             if found.unread:
-                why = f"but escrowctl can read no {found.what} in {found.unread} of its {found.listed} records"
+                why = f"but escrowctl can read no {found.what} in {found.unread} of its {len(listed.items)} records"
             return Resolution(entry, f"nothing in the list matches, {why}.", is_unread=bool(found.unread))
         names = ", ".join(str(item.located.id) for item in fitting[:_MAX_FOUND])
         more = f" and {len(fitting) - _MAX_FOUND} more" if len(fitting) > _MAX_FOUND else ""
@@ -282,8 +283,8 @@ class EntryResolver:
             settlement = settlement._replace(reply=encode(found.document), remark=remark)
         return self._journal.settle_later(entry, settlement)
 
-    def _compare(self, entry: Entry, items: Sequence[Record]) -> Candidates:
-        return compare(entry, items, self._service, is_taken=lambda one: self._find_creator(entry, one) is not None)
+    def _compare(self, entry: Entry, listed: Listed) -> Candidates:
+        return compare(entry, listed, self._service, is_taken=lambda one: self._find_creator(entry, one) is not None)
 
     def _find_same(self, entry: Entry) -> Entry | None:
         """Return another entry that did the same to this record, which is done only once."""
@@ -314,16 +315,16 @@ class EntryResolver:
         if (listing := kind.listing) is None:
             return None, []
         try:
-            items = self._list(listing)
+            listed = self._list(entry, listing)
         except EscrowctlError as error:
             raise _unreadable(f"GET {listing.path}", error) from error
         named = {"idempotency key": intent.idempotency_key}
         if self._service.reference_field is not None and intent.reference is not None:
             named["reference"] = intent.reference
         for what, text in named.items():
-            if (found := next((item for item in items if carries(item.value, text)), None)) is not None:
+            if (found := next((item for item in listed.items if carries(item.value, text)), None)) is not None:
                 return f"{found.located.id or 'a record'} contains the {what} of {entry.name}.", []
-        return None, self._compare(entry, items).doubts
+        return None, self._compare(entry, listed).doubts
 
     def _refuse_taken(self, entry: Entry, resource_id: str) -> None:
         other = self._find_creator(entry, resource_id) if entry.intent.has_no_id else None

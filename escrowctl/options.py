@@ -233,10 +233,10 @@ AllowDuplicateOption = Annotated[
     typer.Option("--allow-duplicate", metavar="ENTRY", help="Send although this identical entry is unknown."),
 ]
 ExpectAmountOption = Annotated[
-    str | None, typer.Option("--expect-amount", metavar="AMOUNT", help="Refuse unless the escrow has this amount.")
+    str | None, typer.Option("--expect-amount", metavar="AMOUNT", help="Refuse unless each escrow has this amount.")
 ]
 ExpectCurrencyOption = Annotated[
-    str | None, typer.Option("--expect-currency", metavar="CODE", help="Refuse unless it is in this currency.")
+    str | None, typer.Option("--expect-currency", metavar="CODE", help="Refuse unless each is in this currency.")
 ]
 DeadlineOption = Annotated[str, typer.Option("--deadline", metavar="TIME", help="How long --wait waits: 90s, 10m.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]

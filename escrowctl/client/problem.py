@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
 from escrowctl.client.http import Answer, Fault
+from escrowctl.config.origin import hide_userinfo
 from escrowctl.config.service import Service
 from escrowctl.contract.json import Document, JsonValue, Number, excerpt_of, is_html
 from escrowctl.contract.redaction import hide_in_text, hide_unknown, hide_values
@@ -126,7 +127,9 @@ def connection_hint(service: Service, why: str) -> Hint:
             "set ESCROWCTL_CA_BUNDLE to a file with the certificate of its issuer",
             f"if you trust the certificate of {service.origin.host}",
         )
-    return Hint(f"check the base URL (from {service.url_source})")
+    proxy = service.network.proxy
+    also = f", and the proxy {hide_userinfo(proxy)}" if proxy else ""
+    return Hint(f"check the base URL (from {service.url_source}){also}")
 
 
 def _message_of(answer: Answer) -> str:

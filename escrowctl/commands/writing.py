@@ -181,7 +181,7 @@ def ask_on_record(session: Session, operation: Operation, body: str | None, *, y
     def confirm(resource_id: str, found: Located | None) -> bool:
         if yes:
             return False
-        service, amount = session.service, describe_money(found) or "unknown"
+        service, amount = session.service, describe_money(found) or "an unknown amount"
         word = resource_id
         if kind.types_amount and service.live and found is not None and found.amount is not None:
             word = str(found.amount)

@@ -44,8 +44,7 @@ def _check_request(earlier: Entry, intent: Intent) -> None:
     """Refuse a key that was used for another request, or for this one without the reference that it has now."""
     then = (earlier.intent.method, earlier.intent.url, earlier.intent.body)
     if then != (intent.method, intent.url, intent.body):
-        hint = "a new request needs a new idempotency key: leave --idempotency-key out"
-        raise _reused(earlier, "for a different request", hint=hint)
+        raise _reused(earlier, "for a different request", hint=_ANOTHER_KEY)
     reference, now = earlier.intent.reference, intent.reference
     if now is not None and now != reference:
         # The reference given now would be recorded nowhere, and guard nothing.

@@ -115,14 +115,15 @@ class ReadBack:
     def _not_confirmed(self, result: WriteResult) -> EscrowctlError:
         """Return the error of a write that was accepted, and whose record does not show it."""
         entry, status = result.sent, result.status_after
-        is_same = status == result.status_before
-        reads = (
-            "escrowctl cannot read the escrow now" if status is None else f"the status is {'still ' * is_same}{status}"
-        )
         hints = [command(f"journal resolve {entry.name}", "to check the escrow again")]
-        if status is not None and result.status_before not in (None, status):
-            # Which status proves it is never suggested: a wrong one would report what did not happen.
-            hints += advise_pending(self._service, status, self._verb)
+        if status is None:
+            reads = result.why_no_status
+            hints += [command(f"doctor --tx {self.resource_id}", "to find its field")] * (result.after is not None)
+        else:
+            reads = f"the status is {'still ' * (status == result.status_before)}{status}"
+            if result.status_before not in (None, status):
+                # Which status proves it is never suggested: a wrong one would report what did not happen.
+                hints += advise_pending(self._service, status, self._verb)
         return EscrowctlError(
             self._kind.unconfirmed,
             f"the service accepted the {self._verb} of {self.resource_id} ({entry.settlement.http_status}), but "

@@ -63,6 +63,13 @@ class WriteResult(NamedTuple):
         """The status that was read after."""
         return self.after.located.status if self.after else None
 
+    @property
+    def why_no_status(self) -> str:
+        """Why there is no status after the write."""
+        if self.after is None:
+            return "escrowctl could not read the escrow afterwards"
+        return "escrowctl found no status in the escrow afterwards"
+
 
 def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
     """Return what to report about a write that is not done, from what the journal recorded of it."""

@@ -284,6 +284,17 @@ def test_proxy_gets_a_connect_for_the_host_and_no_key(run: Run, serve: Serve) ->
     assert {seen.header("Authorization") for seen in proxy.seen} == {None}
 
 
+def test_proxy_that_hangs_up_is_named(run: Run, serve: Serve) -> None:
+    from wire_server import hang_up
+
+    host = serve(hang_up).base_url.removeprefix("http://")
+    environ = {E_URL: "https://escrow.example.com", E_KEY: KEY_ENV, "HTTPS_PROXY": f"http://robot:s3cr3t@{host}"}
+
+    result = run("tx", "get", "tx_1", "--json", environ=environ)
+
+    assert (result.code, result.error["hint"].endswith(f", and the proxy http://***@{host}")) == (11, True)
+
+
 @pytest.mark.parametrize(
     "proxy",
     [

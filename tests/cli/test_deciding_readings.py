@@ -131,6 +131,17 @@ def test_each_unconfirmed_release_of_several_has_its_own_note(
     assert ["tx_1" in notes[0]["message"], "tx_2" in notes[1]["message"]] == [True, True]
 
 
+@pytest.mark.parametrize(("lines", "code"), [((), 0), ((RELEASED_IS_KNOWN,), 16)], ids=["not set", "set"])
+def test_release_whose_record_has_no_status_leads_to_doctor(
+    profile: Profile, run: Run, lines: tuple[str, ...], code: int
+) -> None:
+    profile(*lines, behave=writes_meet(json_reply(b""), reads=json_reply(b'{"stage":"held"}')))
+
+    result = run(*RELEASE, "--allow-unreadable")
+
+    assert (result.code, "found no status" in result.err, "doctor --tx tx_1" in result.err) == (code, True, True)
+
+
 def test_several_releases_count_those_that_are_not_confirmed(profile: Profile, run: Run) -> None:
     profile(RELEASED_IS_KNOWN, behave=writes_meet(json_reply(b""), reads=json_reply(b'{"status":"held"}')))
 

@@ -583,6 +583,14 @@ def test_a_live_release_asks_for_the_amount(
     assert result.err.startswith("live: here, http://127.0.0.1")
 
 
+def test_release_of_an_unknown_amount_says_so(service_with_profile: Callable[..., tuple[WireServer, Run]]) -> None:
+    server, run = service_with_profile(json_reply(b'{"id":"tx_1","status":"held"}'), 'mode = "live"')
+
+    result = run("tx", "release", "tx_1", terminal=True, stdin="tx_1\n")
+
+    assert (result.code, len(server.writes), "To release an unknown amount, type tx_1:" in result.err) == (16, 1, True)
+
+
 @pytest.mark.parametrize(
     ("words", "environ", "terminal"),
     [((), {}, False), ((), {"CI": "true"}, True), (("--no-input",), {}, True), (("--json",), {}, True)],

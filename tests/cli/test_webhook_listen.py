@@ -530,8 +530,18 @@ def events_in(spool: Path) -> list[tuple[object, ...]]:
 def test_application_that_is_not_there_is_reported(stored: None, run: Run) -> None:
     result = run("webhook", "replay", "msg_1", "--forward-to", "http://127.0.0.1:9/", now=lambda: LATER)
 
-    assert (result.code, "add --sign" in result.err) == (14, True)
+    assert (result.code, "add --sign" in result.err) == (14, False)
     assert result.out.endswith("\tno connection\n")
+
+
+def test_application_that_refuses_an_old_event_may_need_another_signature(
+    stored: None, run: Run, application: Application, target: str
+) -> None:
+    application.statuses = [400]
+
+    result = run("webhook", "replay", "msg_1", "--forward-to", target, now=lambda: LATER)
+
+    assert (result.code, "add --sign" in result.err) == (14, True)
 
 
 def test_application_that_answers_no_http_is_reported(stored: None, run: Run, serve: Serve) -> None:

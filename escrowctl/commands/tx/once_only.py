@@ -197,11 +197,7 @@ def _as_line(view: View) -> View:
 def _how_verified(result: "WriteResult") -> str:
     if result.verified is True:
         return "confirmed by reading the escrow"
-    return (
-        "accepted, but escrowctl could not read the escrow afterwards"
-        if result.status_after is None
-        else "accepted, not confirmed"
-    )
+    return f"accepted, but {result.why_no_status}" if result.status_after is None else "accepted, not confirmed"
 
 
 def note_result(session: Session, operation: Operation, resource_id: str, result: "WriteResult") -> None:
@@ -242,7 +238,8 @@ def _why_open(
     status, done = result.status_after, operation.done
     again = command(f"tx get {resource_id}", "to check again")
     if status is None:
-        return "escrowctl could not read the escrow afterwards", (again,)
+        find = command(f"doctor --tx {resource_id}", "to find its field")
+        return result.why_no_status, (again if result.after is None else find,)
     if status == result.status_before:
         return f"the status is still {status}", (again,)
     why = f"the status is now {status}, and status.{done} does not name it"

@@ -1,6 +1,6 @@
 """`escrowctl webhook replay`: stored events, sent to a web application once more."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, NamedTuple
 
 import typer
@@ -54,7 +54,7 @@ def replay(
     with sender.open_spool() as spool:
         chosen = _choose(session, spool, target, events or [], moment, unverified=unverified)
         run = _Replay(session, spool, target, signer, times=2 if duplicate else 1)
-        left = [event for event in chosen if not run.send(event)]
+        left = [(event, bad) for event in chosen if (bad := run.send(event))]
     if left:
         raise _not_accepted(session, left, len(chosen), target, is_signed=sign)
 
@@ -86,16 +86,16 @@ class _Replay:
         self._signer = signer
         self._times = times
 
-    def send(self, event: Event) -> bool:
-        """Send an event, and return whether it was accepted, each time."""
+    def send(self, event: Event) -> list[Reply]:
+        """Send an event, and return the replies that do not accept it."""
         runtime = self._session.runtime
         delivery = self._signer.sign(event, runtime.now()) if self._signer else event.delivery
         replies = [send(self._target, delivery, monotonic=runtime.monotonic) for _ in range(self._times)]
-        is_accepted = all(reply.is_accepted for reply in replies)
-        if is_accepted:
+        bad = [reply for reply in replies if not reply.is_accepted]
+        if not bad:
             self._spool.settle(Waiting(event, len(replies), 0), str(self._target), ForwardState.DONE)
         self._show(event, replies)
-        return is_accepted
+        return bad
 
     def _show(self, event: Event, replies: list[Reply]) -> None:
         result = describe_reply(replies[0])
@@ -141,13 +141,14 @@ def _make_signer(sender: EventSource) -> _Signer:
 
 
 def _not_accepted(
-    session: Session, left: list[Event], count: int, target: Target, *, is_signed: bool
+    session: Session, left: list[tuple[Event, list[Reply]]], count: int, target: Target, *, is_signed: bool
 ) -> EscrowctlError:
-    now = session.runtime.now()
-    is_old = any((now - datetime.fromisoformat(one.received_at)).total_seconds() > TOLERANCE for one in left)
+    oldest = session.runtime.now() - timedelta(seconds=TOLERANCE)
+    refused = [event for event, replies in left if any(reply.status is not None for reply in replies)]
+    is_old = any(datetime.fromisoformat(event.received_at) < oldest for event in refused)
     return EscrowctlError(
         ErrorCode.NOT_FORWARDED,
         f"{target} did not accept {len(left)} of {count} events.",
         hint="if it refuses them as too old: add --sign" if is_old and not is_signed else (),
-        facts={"events": [event.name for event in left]},
+        facts={"events": [event.name for event, _ in left]},
     )

@@ -239,6 +239,11 @@ def not_sent(
     return EscrowctlError(code, message, hint=hint, outcome=Outcome.NOT_SENT, effect=effect, facts=facts)
 
 
+def nothing_sent_for(resource_id: str) -> str:
+    """Return the sentence that nothing was sent for one id of a command that may have several."""
+    return f"Nothing was sent for {resource_id}."
+
+
 def bad_value(message: str, *, hint: Hints = (), effect: str = NOTHING_SENT) -> EscrowctlError:
     """Return the error of a typed value that cannot be used: `ErrorCode.BAD_VALUE`, nothing sent."""
     return not_sent(ErrorCode.BAD_VALUE, message, hint=hint, effect=effect)

@@ -2,7 +2,16 @@
 
 from collections.abc import Callable
 
-from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, OutputClosedError, Stopped
+from escrowctl.errors import (
+    NOTHING_SENT,
+    NOTHING_SENT_NOW,
+    ErrorCode,
+    EscrowctlError,
+    Outcome,
+    OutputClosedError,
+    Stopped,
+    nothing_sent_for,
+)
 from escrowctl.output.errors import error_document
 from escrowctl.output.view import View
 from escrowctl.session import Session
@@ -69,6 +78,9 @@ class _Run:
         except EscrowctlError as error:
             if error.code in _NOTHING_MORE_CAN_BE_SHOWN:
                 raise
+            if self._verb and error.effect in (NOTHING_SENT, NOTHING_SENT_NOW):
+                # Something may have been sent for another id.
+                error.effect = nothing_sent_for(resource_id)
             self.failures.append(error)
             session.console.error(error, session.invocation)
             if session.options.json or session.options.raw:

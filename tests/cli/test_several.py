@@ -51,6 +51,31 @@ def test_the_counts_of_several_releases_add_up(
     assert (result.code, result.err.splitlines()[-1]) == (code, f"error: {counts}")
 
 
+@pytest.mark.parametrize("words", [(), ("--expect-amount", "100")], ids=["released earlier", "another amount"])
+@pytest.mark.parametrize("json", [(), ("--json",)], ids=["words", "JSON"])
+def test_refusal_of_one_id_says_nothing_of_the_others(
+    words: tuple[str, ...], json: tuple[str, ...], service_and_run: ServiceAndRun
+) -> None:
+    reads = _by_id(tx_1=_named(HELD), tx_2=_named(HELD.replace(b"100", b"7")))
+    server, run = service_and_run(by_method(GET=reads, PUT=_named(RELEASED)))
+    assert words or run("tx", "release", "tx_2", "--yes").code == 0
+    sent = len(server.writes)
+
+    result = run("tx", "release", "tx_1", "tx_2", "--yes", *words, *json)
+
+    assert (result.code, len(server.writes) - sent, "Nothing was sent for tx_2." in result.err) == (15, 1, True)
+    assert "sent nothing" not in result.err + result.out
+    assert "Nothing was sent." not in result.err + result.out
+
+
+def test_skipped_release_of_several_says_nothing_of_the_others(service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(by_method(GET=in_turn(*[_named(RELEASED)] * 2, _named(HELD)), PUT=_named(RELEASED)))
+
+    result = run("tx", "release", "tx_1", "tx_2", "--yes", "--skip-released")
+
+    assert ("Nothing was sent for tx_1." in result.err, "sent nothing" in result.err) == (True, False)
+
+
 def test_counts_of_several_reads_show_how_many_succeeded(service_and_run: ServiceAndRun) -> None:
     def get(seen: Seen, connection: socket.socket) -> None:
         missing = seen.target.endswith("tx_2")

@@ -52,15 +52,13 @@ def check_caps(
         totals = transaction.totals(intent.operation, currency, since=today)
         return [total.amount for total in totals if {*intent.names} & {total.key.service, total.key.site}]
 
-    is_own = earlier is not None and earlier.intent.money is None and earlier.counted_on >= today
-    if sum(counts(_NO_CURRENCY)) > is_own:
+    spent, unknown = counts(money.currency), counts(_NO_CURRENCY)
+    if earlier is not None and earlier.counted_on >= today:
+        (unknown if earlier.intent.money is None else spent).append(-weigh(earlier))
+    if sum_exactly(unknown):
         raise uncountable(intent, day=today)
-    spent = counts(money.currency)
-    if earlier is not None:
-        if earlier.counted_on >= today:
-            spent.append(-counted(earlier))
-        if earlier.is_open:
-            spent += [money.amount] * (earlier.resends + is_resend)
+    if earlier is not None and earlier.is_open:
+        spent += [money.amount] * (earlier.resends + is_resend)
     cap, before = caps[money.currency], sum_exactly(spent)
     if sum_exactly((before, money.amount)) > cap:
         ahead = (

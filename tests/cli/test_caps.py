@@ -142,6 +142,22 @@ def test_day_with_an_amount_that_is_not_known_is_refused_under_caps(profile: Pro
     assert (releasing(3, NEXT), run("journal", "verify").code) == (0, 0)
 
 
+def test_refused_write_without_an_amount_makes_up_for_no_other(profile: Profile, run: Run) -> None:
+    replies = {"GET": json_reply(b'{"status":"held"}'), "PUT": json_reply(b"", "401 No")}
+    server = profile(behave=lambda seen, connection: replies[seen.method](seen, connection))
+    refused = ("tx", "release", "tx_1", "--yes", "--idempotency-key", "k-1")
+    assert run(*refused, now=lambda: DAY).code == 4
+    replies["PUT"] = json_reply(b"")
+    assert run("tx", "release", "tx_2", "--yes", now=lambda: DAY).code == 0
+    replies["GET"] = json_reply(b'{"status":"held","amount":60,"currency":"EUR"}')
+    assert run("config", "set", "caps.EUR", "100").code == 0
+
+    again = run(*refused, now=lambda: DAY)
+
+    assert (again.code, len(server.writes)) == (5, 2)
+    assert "has no known amount" in again.err
+
+
 def test_resent_write_counts_as_often_as_it_was_sent(profile: Profile, run: Run) -> None:
     server = profile('caps.USD = "150"', behave=hang_up)
     resend = ("journal", "resolve", "j1", "--resend", "--yes", "--allow-unreadable", "--reason", "desk")

@@ -14,6 +14,7 @@ from wire_server import WireServer
 from cli.older_journals import write_journal
 from cli.replies import CREATE, RELEASE, holding, writes_meet
 from escrowctl import files
+from escrowctl.journal.sqlite.errors import require_not_lost
 from escrowctl.journal.sqlite.head import HeadFile, SavedHead
 
 OTHER = ("tx", "create", "--amount", "101", "--currency", "USD")
@@ -302,7 +303,12 @@ def test_restore_of_another_journal_next_to_a_head_is_refused(
     assert (run(*RELEASE).code, run(*OTHER).code) == (7, 0)
 
 
-@pytest.mark.parametrize("line", [("journal", "init"), OTHER, ("journal", "list"), ("journal", "import", "-")])
+BY_REFERENCE = ("tx", "list", "--reference", "r-1")
+
+
+@pytest.mark.parametrize(
+    "line", [("journal", "init"), OTHER, ("journal", "list"), ("journal", "import", "-"), BY_REFERENCE]
+)
 def test_lost_journal_is_not_created_anew(
     line: tuple[str, ...], journal_of_one: tuple[WireServer, Run], state: Path
 ) -> None:
@@ -314,6 +320,22 @@ def test_lost_journal_is_not_created_anew(
 
     assert (refused.code, refused.out, (state / "journal.db").exists(), len(server.writes)) == (17, "", False, 1)
     assert "--restore" in refused.error["hint"]
+
+
+def test_journal_that_another_process_creates_meanwhile_is_not_lost(
+    journal_of_one: tuple[WireServer, Run], state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[Path] = []
+
+    def exists(self: Path, **keywords: bool) -> bool:
+        looked.append(self)
+        return len(looked) > 1
+
+    monkeypatch.setattr(Path, "exists", exists)
+
+    require_not_lost(state / "journal.db")
+
+    assert looked == [state / "journal.db"] * 2
 
 
 def paste(run: Run, line: tuple[str, ...], label: str) -> None:
@@ -340,6 +362,17 @@ def test_moved_journal_is_not_begun_anew_unless_that_is_meant(
     assert (run(*RELEASE).code, len(server.writes)) == (0, 2)
 
 
+def test_journal_is_begun_anew_by_one_command_whatever_is_left_of_the_old_one(
+    journal_of_one: tuple[WireServer, Run], state: Path
+) -> None:
+    _, run = journal_of_one
+    (state / "journal.db").rename(state / "journal.db.damaged")
+
+    paste(run, RELEASE, "or, to begin one that knows no earlier write")
+
+    assert run(*RELEASE).code == 0
+
+
 def test_hint_moves_a_journal_to_a_name_that_is_not_in_use(
     journal_of_one: tuple[WireServer, Run], export_file: Path, state: Path
 ) -> None:
@@ -363,6 +396,20 @@ def test_restore_into_a_journal_with_entries_leaves_its_head_alone(
     assert (refused.code, "has entries" in refused.error["message"]) == (7, True)
     assert ("leave --restore out" in refused.error["hint"], "journal.head" in refused.error["hint"]) == (True, False)
     assert run("journal", "import", str(export_file)).code == 0
+
+
+def test_restore_over_an_older_copy_says_how_it_is_moved_away(
+    journal_of_one: tuple[WireServer, Run], export_file: Path, state: Path
+) -> None:
+    _, run = journal_of_one
+    older = (state / "journal.db").read_bytes()
+    assert run(*OTHER).code == 0
+    (state / "journal.db").write_bytes(older)
+
+    refused = restored(run, export_file)
+
+    assert (refused.code, "leave --restore out" in refused.error["hint"]) == (17, False)
+    assert "mv " in refused.error["hint"]
 
 
 def test_refused_restore_creates_no_journal(

@@ -60,7 +60,7 @@ class Escrow(NamedTuple):
 def entries_here(session: Session, selection: Selection) -> Iterator[Entry]:
     """Yield the entries of a selection that are at this run's service, newest first; none of another account."""
     names, account = session.service.names, account_of(session.service)
-    for entry in session.journal_to_read.all(selection):
+    for entry in session.journal_to_list().all(selection):
         if entry.intent.is_known_as(names) and not account.is_other(entry.intent.account):
             yield entry
 
@@ -132,7 +132,6 @@ def _held_too_long(session: Session, found: list[Escrow], over: str, *, is_read:
 
 def _list_escrows(session: Session) -> list[Escrow]:
     """Return every escrow that was, or may have been, created or released from here, newest first."""
-    session.journal_to_list()
     kinds = (CREATE_TRANSACTION.name, RELEASE_TRANSACTION.name)
     writes: dict[str, dict[str, Entry]] = {}
     for entry in entries_here(session, Selection(_PAGE, states=POSSIBLE_STATES, operations=kinds)):

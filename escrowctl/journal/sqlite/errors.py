@@ -84,8 +84,9 @@ def require_not_lost(path: Path) -> None:
     if path.exists():
         return
     head = path.with_suffix(".head")
-    left = [head] if head.is_file() and not head.is_symlink() else sorted(path.parent.glob(f"{path.name}{DAMAGED}*"))
-    if left:
+    left = [head] * (head.is_file() and not head.is_symlink()) + sorted(path.parent.glob(f"{path.name}{DAMAGED}*"))
+    # Another process may have created both meanwhile, the file first.
+    if left and not path.exists():
         old = unused_name(str(path.parent / "old"))
         move = f"{shlex.join(['mkdir', old])} && {shlex.join(['mv', *map(str, left), old])}"
         anew = Hint(move, "or, to begin one that knows no earlier write")

@@ -112,6 +112,7 @@ class SqliteTransaction:
     def restore(self, journal_id: str, links: list[Link]) -> None:
         """See `storage.Transaction`."""
         if self.head != EMPTY:
+            self.check()
             raise refuse_restore(
                 "this journal has entries: --restore works only with an empty journal.",
                 hint="leave --restore out, to add the writes of the export to this journal",

@@ -17,6 +17,7 @@ from escrowctl.contract.json import JsonValue, carries, encode
 from escrowctl.contract.money import Money
 from escrowctl.contract.operations import CREATE_TRANSACTION, GET_TRANSACTION
 from escrowctl.contract.record import Located, Record, describe, find_id_pointers, is_another
+from escrowctl.contract.redaction import STARS
 from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Hints, Outcome, Stopped, command, not_sent
 from escrowctl.journal.accounts import Account, account_of
 from escrowctl.journal.journal import Journal
@@ -42,7 +43,7 @@ def conclude_create(result: WriteResult, service: Service) -> WriteResult:
         raise _failure(service, result)
     if not kind_of(entry.intent.operation).needs_id:
         return result._replace(record=result.record or _stored_record(entry))
-    if (named := find_other_id(entry, service)) is not None:
+    if result.replayed and (named := find_other_id(entry, service)) is not None:
         raise misread(entry, named, hint=command(f"journal resolve {entry.name}", f"to read {named}, and record it"))
     return result._replace(record=_reply_with_id(result) or _stored_record(entry), failure=find_difference(entry))
 
@@ -53,10 +54,12 @@ def find_other_id(entry: Entry, service: Service) -> str | None:
     if entry.state is not State.DONE or settlement.verified or settlement.result_id is None:
         return None
     judged = judge_stored(service, entry)
-    return judged.result_id if judged is not None and judged.result_id != settlement.result_id else None
+    named = judged.result_id if judged is not None else None
+    # Of an id that looks like a secret, the stored reply has stars.
+    return named if named is not None and named != settlement.result_id and STARS not in named else None
 
 
-def misread(entry: Entry, named: str, *, hint: Hints = ()) -> EscrowctlError:
+def misread(entry: Entry, named: str, *, hint: Hints) -> EscrowctlError:
     """Return the error of a create that was recorded with another id than its reply names by today's profile."""
     return EscrowctlError(
         ErrorCode.CHECK_FAILED,

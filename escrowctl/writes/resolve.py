@@ -6,6 +6,7 @@ be behind. What proves a create is our own idempotency key in a record; a releas
 """
 
 import re
+import shlex
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ from escrowctl.config.service import Service
 from escrowctl.contract.json import carries, encode
 from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK, GET_TRANSACTION, Operation
 from escrowctl.contract.record import Located, Record, describe, describe_money, is_another
-from escrowctl.errors import NOTHING_RECORDED, ErrorCode, EscrowctlError, Hint, Outcome, bad_value, not_sent
+from escrowctl.errors import NOTHING_RECORDED, ErrorCode, EscrowctlError, Hint, Outcome, bad_value, command, not_sent
 from escrowctl.journal.accounts import account_of
 from escrowctl.journal.model import DECIDED_APPLIED, Entry, OperatorDecision, Selection, Settlement
 from escrowctl.writes.candidates import Candidates, Listed, collect, compare, may_be_older, say, was_there_before
@@ -80,14 +81,16 @@ class EntryResolver:
 
         `resend`: the write is to be sent again if nothing is proven. Then a transaction must be readable
         and be what it was: raises EscrowctlError as `inspection.inspect` does, `EXPECTATION_FAILED` for another amount.
-        Raises `CHECK_FAILED` where a create's reply names another id than was recorded, and it cannot be read.
+        Raises `CHECK_FAILED` where a create's reply names another id than was recorded, which cannot be read or is that
+        of another entry.
         """
         intent = entry.intent
         if intent.is_once_only:
             return self._look_at_record(entry, resend=resend)
         if (named := find_other_id(entry, self._service)) is not None:
             if (settled := self._judge_reply(entry)) is None:
-                raise misread(entry, named)
+                applied = f"journal resolve {entry.name} --applied --id {shlex.quote(named)} --reason TEXT"
+                raise misread(entry, named, hint=command(applied, f"if {named} is what it created"))
             return settled
         if (listing := kind_of(intent.operation).listing) is not None:
             return self._judge_reply(entry) or self._look_for(entry, listing)
@@ -360,7 +363,8 @@ class EntryResolver:
             )
         kind = kind_of(entry.intent.operation)
         is_proven = kind.is_proven_by(found.status, self._service)
-        if kind.proving_statuses(self._service) and not is_proven:
+        is_failed = entry.intent.is_once_only and self._service.is_failed(found.status)
+        if is_failed or (kind.proving_statuses(self._service) and not is_proven):
             reported = f"the service reports {resource_id} as {describe(found)}"
             raise _contradicted(f"--applied is refused: {reported}, not {entry.intent.done}.")
         as_sent = (

@@ -86,6 +86,51 @@ def test_create_recorded_with_a_wrong_id_is_put_right(profile: Profile, run: Run
     assert journal() == [("create_transaction", "done")]
 
 
+def test_create_with_a_wrong_id_that_cannot_be_read_is_put_right_by_a_decision(profile: Profile, run: Run) -> None:
+    record = b'{"id":9011,"ref":"tx_11","status":"held","amount":100,"currency":"USD"}'
+    profile(behave=writes_meet(json_reply(record), reads=json_reply(b"", "403 Forbidden")))
+    keyed = (*CREATE, "--idempotency-key", "order-1", "-q")
+    run(*keyed)
+    run("config", "set", "reply.id", "/ref")
+    decision = ("journal", "resolve", "j1", "--applied", "--id", "tx_11", "--reason", "ticket 5512")
+
+    unread, decided = run("journal", "resolve", "j1", "--json"), run(*decision, "--json")
+
+    assert (unread.code, "--applied --id tx_11" in unread.error["hint"]) == (16, True)
+    assert (decided.code, "--allow-unreadable" in decided.error["hint"]) == (5, True)
+    assert run(*decision, "--allow-unreadable").code == 0
+    assert run(*keyed).out == "tx_11\n"
+
+
+@pytest.mark.parametrize(
+    ("record", "lines"),
+    [
+        (b'{"id":"tx_whsec_55","status":"held","amount":100,"currency":"USD"}', ()),
+        (b'{"escrow_access_key":"tx_55","status":"held","amount":100,"currency":"USD"}', ("/escrow_access_key",)),
+    ],
+    ids=["looks like a secret", "named like one"],
+)
+def test_id_that_is_hidden_in_the_stored_reply_is_no_other_one(
+    profile: Profile, run: Run, record: bytes, lines: tuple[str, ...]
+) -> None:
+    server = profile(*(f'reply.id = "{pointer}"' for pointer in lines), behave=json_reply(record))
+    keyed = (*CREATE, "--idempotency-key", "order-1", "-q")
+
+    first, again, looked = run(*keyed), run(*keyed), run("journal", "resolve", "j1")
+
+    assert (first.code, again.code, looked.code, len(server.writes)) == (0, 0, 0, 1)
+    assert first.out == again.out != ""
+
+
+def test_create_of_another_service_is_shown_where_this_one_finds_another_id(profile: Profile, run: Run) -> None:
+    record = json_reply(b'{"id":9011,"ref":"tx_11","status":"held","amount":100,"currency":"USD"}')
+    profile(behave=record)
+    assert run(*CREATE).code == 0
+    profile('reply.id = "/ref"', behave=record)
+
+    assert run("journal", "resolve", "j1").code == 0
+
+
 def test_field_that_is_no_id_settles_nothing(profile: Profile, run: Run, journal: Journal) -> None:
     reply = b'{"trace":"req-991","result":{"escrow_no":"esc_621","state":"held","value":100}}'
     not_found = json_reply(b"", "404 Not Found")

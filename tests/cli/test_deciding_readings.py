@@ -190,6 +190,17 @@ def test_operator_confirms_a_release_that_no_reading_can(service_and_run: Servic
     assert journal() == [("release_transaction", "done")]
 
 
+def test_operator_does_not_confirm_a_release_that_reads_failed(service_and_run: ServiceAndRun) -> None:
+    failed = json_reply(HELD.replace(b"held", b"failed"))
+    _server, run = service_and_run(writes_meet(json_reply(b""), reads=in_turn(json_reply(HELD), failed)))
+    assert run(*RELEASE).code == 16
+
+    refused = run("journal", "resolve", "j1", "--applied", "--reason", "ticket 5512", "--json")
+
+    assert (refused.code, refused.error["code"]) == (3, "expectation_failed")
+    assert "the service reports tx_1 as failed" in refused.error["message"]
+
+
 def test_operator_does_not_confirm_what_the_status_contradicts(profile: Profile, run: Run, journal: Journal) -> None:
     profile(RELEASED_IS_KNOWN, behave=writes_meet(json_reply(b"")))
     assert run(*RELEASE).code == 16

@@ -491,6 +491,7 @@ def test_one_escrow_cannot_settle_two_creates(service_and_run: ServiceAndRun, jo
         (("j1", "--applied", "--id", "tx_1", "--reason", " "), 2, "--reason must be one line"),
         (("1",), 2, '"1" is not a journal entry'),
         (("j9",), 6, "there is no entry j9 in this journal."),
+        (("j1", "--allow-unreadable"), 2, "use --allow-unreadable only with"),
     ],
 )
 def test_contradictory_resolve_options_read_and_record_nothing(

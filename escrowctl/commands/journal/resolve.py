@@ -61,6 +61,8 @@ class _Chosen(NamedTuple):
             raise bad_value('a decision needs a reason: add --reason TEXT, such as --reason "support ticket 5512".')
         if self.reason is not None and not self.is_given:
             raise bad_value("use --reason only with --applied, --not-applied or --resend.")
+        if self.allow_unreadable and not self.is_given:
+            raise bad_value("use --allow-unreadable only with --applied, --not-applied or --resend.")
 
     def check_id(self, entry: Entry) -> None:
         """Raise EscrowctlError (exit 2) where --applied lacks the id that a create needs, or names another record."""
@@ -179,12 +181,12 @@ def _is_open(entry: Entry, chosen: _Chosen) -> bool:
 
 def _is_misread(session: Session, entry: Entry, chosen: _Chosen) -> bool:
     """Whether a create is recorded with another id than its reply names by the profile of now."""
-    if chosen.is_given or entry.intent.operation != CREATE_TRANSACTION.name or entry.state is not State.DONE:
+    if chosen.not_applied or chosen.resend or entry.intent.operation != CREATE_TRANSACTION.name:
         return False
     from escrowctl.writes.create import find_other_id
 
     with suppress(EscrowctlError):
-        return find_other_id(entry, session.service) is not None
+        return entry.intent.is_known_as(session.service.names) and find_other_id(entry, session.service) is not None
     return False
 
 

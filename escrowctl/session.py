@@ -264,7 +264,7 @@ class Session:
     @cached_property
     def journal(self) -> "Journal":
         """The journal of this run, created if need be; raises `journal_unusable`, also where another is required."""
-        journal = self.open_journal(reading=False, required=True)
+        journal = self.open_journal(reading=False)
         if last := journal.long_silence():
             clock = f"the clock says {timestamp(self.runtime.now())}, more than 400 days after"
             self.console.warn("clock", f"{clock} the journal's last record ({last}). Check the clock.")
@@ -273,7 +273,7 @@ class Session:
     @cached_property
     def journal_to_read(self) -> "Journal":
         """The same journal to read only: nothing is created, and it may be on a read-only disk."""
-        return self.open_journal(reading=True, required=True)
+        return self.open_journal(reading=True)
 
     def journal_to_list(self) -> "Journal":
         """Return the journal to read, if it is complete (else 17); a note says that there is none yet."""
@@ -332,8 +332,8 @@ class Session:
 
         return () if self.options.sandbox else find_pins(self.resolver, self.line, self.runtime.environ)
 
-    def open_journal(self, *, reading: bool, restoring: bool = False, required: bool = False) -> "Journal":
-        """Open the journal that is here, for the caller to close; `required`: unless settings require another one."""
+    def open_journal(self, *, reading: bool, restoring: bool = False, required: bool = True) -> "Journal":
+        """Open the journal that is here, for the caller to close; not `required`: even if settings require another."""
         from escrowctl.journal.opening import open_journal
 
         folder = self.sandbox_folder if self.options.sandbox else self.folders.state

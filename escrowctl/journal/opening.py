@@ -1,7 +1,6 @@
 """Opening a journal: the one place that chooses where it is stored, and that refuses another one than is required."""
 
 from collections.abc import Callable, Collection, Iterable
-from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
@@ -9,8 +8,9 @@ from escrowctl.config.pins import JournalPin
 from escrowctl.errors import ErrorCode, command, not_sent
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.signing_secrets import SigningSecrets
+from escrowctl.journal.sqlite.connection import find_id, find_version
 from escrowctl.journal.sqlite.locks import LockFile, ReadLockFile
-from escrowctl.journal.sqlite.schema import VERSION, find_version
+from escrowctl.journal.sqlite.schema import VERSION
 from escrowctl.journal.sqlite.storage import SqliteStorage
 from escrowctl.journal.storage import Locks, Storage
 from escrowctl.runtime import timestamp
@@ -29,16 +29,16 @@ def open_journal(
     """Return the journal in a folder; raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`.
 
     `reading`: nothing is created, and what cannot be written is read. `restoring`: one that was lost is created anew.
-    Where `pins` require another one, this raises before one is created.
+    An older format is migrated. Where `pins` require another journal, this raises before one is created or migrated.
     """
     if pins:
-        with closing(open_journal(folder, now=now, reading=True)) as journal:
-            _require_pinned(journal, pins)
+        _require_pinned(folder / _FILE_NAME, pins)
     storage, locks = open_storage(folder, created_at=timestamp(now()), reading=reading, restoring=restoring)
     return Journal(storage, locks, now=now, secrets=SigningSecrets(folder))
 
 
-def _require_pinned(journal: Journal, pins: Iterable[JournalPin]) -> None:
+def _require_pinned(path: Path, pins: Iterable[JournalPin]) -> None:
+    journal_id = find_id(path)
     for pin in pins:
         if not pin.journal_id:
             raise not_sent(
@@ -46,9 +46,8 @@ def _require_pinned(journal: Journal, pins: Iterable[JournalPin]) -> None:
                 f"{pin.source} is empty: it should be the id that journal init printed.",
                 hint="in CI, check that the variable is passed to this job; to require no journal, unset it",
             )
-        if pin.journal_id != journal.journal_id:
-            where = journal.storage.where
-            this = f"this journal is {journal.journal_id}" if journal.storage.is_there else f"{where} does not exist"
+        if pin.journal_id != journal_id:
+            this = f"this journal is {journal_id}" if journal_id is not None else f"{path} does not exist"
             raise not_sent(
                 ErrorCode.JOURNAL_UNUSABLE,
                 f"{this}, but {pin.source} requires journal {pin.journal_id}, which knows the earlier writes.",

@@ -39,10 +39,10 @@ def init(context: typer.Context) -> None:
       ESCROWCTL_HOME=/var/lib/escrowctl escrowctl journal init -q
     """
     session = session_of(context)
-    with closing(session.open_journal(reading=True)) as journal:
+    with closing(session.open_journal(reading=True, required=False)) as journal:
         journal.require_complete()
         exists = journal.storage.is_there
-    with closing(session.open_journal(reading=False)) as journal:
+    with closing(session.open_journal(reading=False, required=False)) as journal:
         journal_id, where = journal.journal_id, journal.storage.where
     document = as_json({"journal_id": journal_id, "path": where, "created": not exists})
     if exists:
@@ -169,10 +169,10 @@ def import_file(
     at = timestamp(session.runtime.now())
     if whole:
         # A refusal creates no journal.
-        with closing(session.open_journal(reading=True)) as journal:
+        with closing(session.open_journal(reading=True, required=False)) as journal:
             if not journal.storage.is_there:
                 journal.storage.require_restorable(archive.journal_id, archive.links)
-    with closing(session.open_journal(reading=False, restoring=whole)) as journal:
+    with closing(session.open_journal(reading=False, restoring=whole, required=False)) as journal:
         taken = restore(journal.storage, archive) if whole else merge(journal.storage, archive, at=at)
     counted = {"added": taken.added, "updated": taken.updated, "known": taken.known}
     document = as_json({"journal_id": archive.journal_id, **counted})

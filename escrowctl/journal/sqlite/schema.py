@@ -8,11 +8,9 @@ do: SQLite reads the one that its planner prefers.) `plans` alone is not derived
 are not sent yet.
 """
 
-import contextlib
 import sqlite3
 import uuid
 from collections.abc import Iterator
-from pathlib import Path
 
 from escrowctl.journal.chain import EMPTY, ChainRecord, Link
 from escrowctl.journal.fields import FIELDS
@@ -83,15 +81,6 @@ _DROPPED = "".join(f"DROP TABLE IF EXISTS {name};" for name in ("entries", *GUAR
 def version_of(database: sqlite3.Connection) -> int:
     """Return the file's format: 0 for an empty file."""
     return int(database.execute("PRAGMA user_version").fetchone()[0])
-
-
-def find_version(path: Path) -> int | None:
-    """Return the format of a file, which is only read; None where there is none, or it cannot be read."""
-    try:
-        with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
-            return version_of(database)
-    except sqlite3.Error:
-        return None
 
 
 def create_tables(database: sqlite3.Connection, *, made_at: str) -> None:

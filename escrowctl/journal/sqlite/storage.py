@@ -7,19 +7,16 @@ read is checked: a damaged file raises an error.
 """
 
 import contextlib
-import os
-import shlex
 import sqlite3
 from collections.abc import Collection, Iterator
 from functools import cached_property
 from pathlib import Path
 
-from escrowctl.config.folders import make_private_folder
-from escrowctl.errors import ErrorCode, EscrowctlError, command, not_sent
-from escrowctl.files import NotRegularError, check_regular, find_flaw, make_file, sync_folder
+from escrowctl.errors import command
 from escrowctl.journal.chain import EMPTY, Head, Link
 from escrowctl.journal.model import Entry, PlanRow, Selection
 from escrowctl.journal.sqlite import schema
+from escrowctl.journal.sqlite.connection import connect, connect_to_read, copy_before_migration
 from escrowctl.journal.sqlite.errors import damaged, lost, require_not_lost, translated, translating, unusable
 from escrowctl.journal.sqlite.head import HeadFile, UnreadableHeadError, require_restorable
 from escrowctl.journal.sqlite.reading import (
@@ -35,13 +32,11 @@ from escrowctl.journal.sqlite.reading import (
 from escrowctl.journal.sqlite.transaction import SqliteTransaction
 from escrowctl.journal.storage import BatchSum
 
-BUSY_SECONDS = 10.0
 _BATCHES = """
 SELECT batch, 0, max(content) FROM (
   SELECT batch, content FROM plans WHERE row = 0
   UNION ALL SELECT DISTINCT batch, '' FROM entries WHERE batch IS NOT NULL AND origin IS NULL
 ) GROUP BY batch ORDER BY length(batch), batch"""
-_SUFFIXES = (".db", ".db-journal", ".lock", ".head")
 
 
 class SqliteStorage:
@@ -67,7 +62,7 @@ class SqliteStorage:
         with translating(path):
             if not (reading or restoring):
                 require_not_lost(path)
-            storage = cls(path, _open_database_to_read(path) if reading else _open_database(path))
+            storage = cls(path, connect_to_read(path) if reading else connect(path))
             storage._prepare(made_at)
             if not reading:
                 storage._create_head()
@@ -309,7 +304,7 @@ class SqliteStorage:
         if version == 0:
             schema.create_tables(self._db, made_at=made_at)
         elif version < schema.VERSION:
-            _copy_before_migration(self.path)
+            copy_before_migration(self.path)
             links = schema.take_out_records(self._db)
             if version < schema.FIRST_WITH_HEAD and not self._saved.is_there:
                 self._saved.replace(self.journal_id, links[-1].head if links else EMPTY)
@@ -340,61 +335,3 @@ class SqliteStorage:
         # A failed COMMIT may already have rolled back; the first error is the one to report.
         with contextlib.suppress(sqlite3.Error):
             self._db.execute("ROLLBACK")
-
-
-def _open_database(path: Path) -> sqlite3.Connection:
-    """Return a connection to the file, created where it is missing, for this thread alone.
-
-    Raises OSError, sqlite3.Error or EscrowctlError.
-    """
-    make_private_folder(path.parent)
-    # SQLite would create it with the umask's mode; its own journal gets the mode of this file.
-    make_file(path)
-    _check_files(path)
-    # Autocommit: transactions are opened by hand, so that none is open by accident.
-    return sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
-
-
-def _open_database_to_read(path: Path) -> sqlite3.Connection:
-    """Return a connection to read: a missing file reads as an empty one; raises as `_open_database`."""
-    _check_files(path, reading=True)
-    if not path.exists():
-        return sqlite3.connect(":memory:", isolation_level=None)
-    if not os.access(path, os.W_OK):
-        return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
-    # What a crash left half done is undone by whoever opens the file next, and that takes writing.
-    return _open_database(path)
-
-
-def _copy_before_migration(path: Path) -> None:
-    """Copy the file to `journal.db.bak`, durably, before a migration.
-
-    The copy is SQLite's own: closing the file by hand would free this process's locks on it (fcntl(2)).
-    """
-    unfinished, copy = path.with_name(f"{path.name}.bak.new"), path.with_name(f"{path.name}.bak")
-    unfinished.unlink(missing_ok=True)
-    make_file(unfinished)
-    source = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-    with contextlib.closing(source), contextlib.closing(sqlite3.connect(unfinished)) as target:
-        source.backup(target)
-    unfinished.replace(copy)
-    sync_folder(path.parent)
-
-
-def _check_files(path: Path, *, reading: bool = False) -> None:
-    """Raise `ErrorCode.JOURNAL_UNUSABLE` for what is no regular file; to write also for what others can change."""
-    for file in (path.with_suffix(suffix) for suffix in _SUFFIXES):
-        try:
-            flaw = find_flaw(check_regular(file), file)
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except NotRegularError as error:
-            quoted = shlex.quote(str(file))
-            hint = f"check the file, then move it away: ls -l {quoted}; mv {quoted} {quoted}.bad"
-            raise _unusable_file(f"{file} {error.strerror}", hint) from error
-        if flaw is not None and not reading:
-            raise _unusable_file(f"{file} {flaw.reason}", flaw.fix or f"check the file: ls -l {shlex.quote(str(file))}")
-
-
-def _unusable_file(what: str, hint: str) -> EscrowctlError:
-    return not_sent(ErrorCode.JOURNAL_UNUSABLE, f"{what}.", hint=hint)

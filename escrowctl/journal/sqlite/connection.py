@@ -1,0 +1,92 @@
+"""Connections to the journal's file, and what is known of it before it is opened."""
+
+import contextlib
+import os
+import shlex
+import sqlite3
+from pathlib import Path
+
+from escrowctl.config.folders import make_private_folder
+from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
+from escrowctl.files import NotRegularError, check_regular, find_flaw, make_file, sync_folder
+from escrowctl.journal.sqlite.errors import translating
+from escrowctl.journal.sqlite.schema import version_of
+
+_BUSY_SECONDS = 10.0
+_SUFFIXES = (".db", ".db-journal", ".lock", ".head")
+
+
+def find_version(path: Path) -> int | None:
+    """Return the format of a file, which is only read; None where there is none, or it cannot be read."""
+    try:
+        with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+            return version_of(database)
+    except sqlite3.Error:
+        return None
+
+
+def find_id(path: Path) -> str | None:
+    """Return the id of the journal in a file of any format, which is not migrated; None where there is no journal.
+
+    Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`.
+    """
+    with translating(path), contextlib.closing(connect_to_read(path)) as database:
+        return database.execute("SELECT id FROM journal").fetchone()[0] if version_of(database) else None
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Return a connection to the file, created where it is missing, for this thread alone.
+
+    Raises OSError, sqlite3.Error or EscrowctlError.
+    """
+    make_private_folder(path.parent)
+    # SQLite would create it with the umask's mode; its own journal gets the mode of this file.
+    make_file(path)
+    _check_files(path)
+    # Autocommit: transactions are opened by hand, so that none is open by accident.
+    return sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
+
+
+def connect_to_read(path: Path) -> sqlite3.Connection:
+    """Return a connection to read: a missing file reads as an empty one; raises as `connect`."""
+    _check_files(path, reading=True)
+    if not path.exists():
+        return sqlite3.connect(":memory:", isolation_level=None)
+    if not os.access(path, os.W_OK):
+        return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+    # What a crash left half done is undone by whoever opens the file next, and that takes writing.
+    return connect(path)
+
+
+def copy_before_migration(path: Path) -> None:
+    """Copy the file to `journal.db.bak`, durably, before a migration.
+
+    The copy is SQLite's own: closing the file by hand would free this process's locks on it (fcntl(2)).
+    """
+    unfinished, copy = path.with_name(f"{path.name}.bak.new"), path.with_name(f"{path.name}.bak")
+    unfinished.unlink(missing_ok=True)
+    make_file(unfinished)
+    source = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    with contextlib.closing(source), contextlib.closing(sqlite3.connect(unfinished)) as target:
+        source.backup(target)
+    unfinished.replace(copy)
+    sync_folder(path.parent)
+
+
+def _check_files(path: Path, *, reading: bool = False) -> None:
+    """Raise `ErrorCode.JOURNAL_UNUSABLE` for what is no regular file; to write also for what others can change."""
+    for file in (path.with_suffix(suffix) for suffix in _SUFFIXES):
+        try:
+            flaw = find_flaw(check_regular(file), file)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except NotRegularError as error:
+            quoted = shlex.quote(str(file))
+            hint = f"check the file, then move it away: ls -l {quoted}; mv {quoted} {quoted}.bad"
+            raise _unusable_file(f"{file} {error.strerror}", hint) from error
+        if flaw is not None and not reading:
+            raise _unusable_file(f"{file} {flaw.reason}", flaw.fix or f"check the file: ls -l {shlex.quote(str(file))}")
+
+
+def _unusable_file(what: str, hint: str) -> EscrowctlError:
+    return not_sent(ErrorCode.JOURNAL_UNUSABLE, f"{what}.", hint=hint)

@@ -157,7 +157,7 @@ class Profile(_Strict):
     )
     journal_id: Annotated[str, StringConstraints(pattern=_UUID)] | None = Field(
         default=None,
-        title="the only journal that live writes may use (17 with any other)",
+        title="the only journal to use; with any other, commands fail (17)",
         description="a journal's id, as `escrowctl config path` prints it",
     )
 

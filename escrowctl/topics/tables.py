@@ -14,7 +14,7 @@ VARIABLES = (
     ("ESCROWCTL_CONFIG", "another config file"),
     ("ESCROWCTL_CA_BUNDLE", "certificates to trust in place of the system's"),
     ("ESCROWCTL_WEBHOOK_SECRET", "the signing secret of events; several with spaces between them"),
-    ("ESCROWCTL_JOURNAL_ID", "the only journal to use, but for a test service; with any other, commands fail (exit 17)"),
+    ("ESCROWCTL_JOURNAL_ID", "the only journal to use, except for a test service (exit 17 with any other)"),
     ("ESCROWCTL_HOME", "one folder for config, state and cache: an absolute path"),
     ("HTTPS_PROXY, ALL_PROXY, NO_PROXY", "proxies; loopback addresses are always reached directly"),
     (

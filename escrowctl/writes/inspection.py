@@ -133,7 +133,7 @@ def require_unchanged(resource_id: str, before: Located | None, now: Located | N
 def require_resendable(service: Service, entry: Entry, found: Located) -> None:
     """Refuse (`EXPECTATION_FAILED`) to send a write again whose escrow has another amount than when it was sent.
 
-    So too where it may be in progress, at a service that would do it twice.
+    So too where it seems to be done, or, at a service that would do it twice, may be in progress.
     """
     money, now = entry.intent.money, describe_money(found)
     if money is not None and (found.amount, found.currency) != (money.amount, money.currency):
@@ -142,8 +142,7 @@ def require_resendable(service: Service, entry: Entry, found: Located) -> None:
             f"{entry.name} was sent for {money}, but {entry.intent.resource_id} now has {now or 'an unknown amount'}.",
             facts={"expected": str(money), "found": now},
         )
-    kind = kind_of(entry.intent.operation)
-    if kind.seems_done(found.status, service) and not kind.is_proven_by(found.status, service):
+    if kind_of(entry.intent.operation).seems_done(found.status, service):
         raise not_sent(
             ErrorCode.EXPECTATION_FAILED,
             f"the service reports {entry.intent.resource_id} as {found.status}.",

@@ -147,14 +147,19 @@ def test_refused_write_without_an_amount_makes_up_for_no_other(profile: Profile,
     server = profile(behave=lambda seen, connection: replies[seen.method](seen, connection))
     refused = ("tx", "release", "tx_1", "--yes", "--idempotency-key", "k-1")
     assert run(*refused, now=lambda: DAY).code == 4
-    replies["PUT"] = json_reply(b"")
-    assert run("tx", "release", "tx_2", "--yes", now=lambda: DAY).code == 0
+    unread, replies["PUT"] = replies["GET"], json_reply(b"")
     replies["GET"] = json_reply(b'{"status":"held","amount":60,"currency":"EUR"}')
-    assert run("config", "set", "caps.EUR", "100").code == 0
+    assert run("config", "set", "caps.EUR", "200").code == 0
+    counted = run("tx", "release", "tx_2", "--yes", now=lambda: DAY).code
+    assert run("config", "unset", "caps.EUR").code == 0
+    replies["GET"] = unread
+    assert run("tx", "release", "tx_3", "--yes", now=lambda: DAY).code == 0
+    replies["GET"] = json_reply(b'{"status":"held","amount":60,"currency":"EUR"}')
+    assert run("config", "set", "caps.EUR", "200").code == 0
 
     again = run(*refused, now=lambda: DAY)
 
-    assert (again.code, len(server.writes)) == (5, 2)
+    assert (counted, again.code, len(server.writes)) == (0, 5, 3)
     assert "has no known amount" in again.err
 
 

@@ -159,6 +159,7 @@ def test_resolve_reads_an_unconfirmed_release_again(profile: Profile, run: Run, 
     first, second = run("journal", "resolve", "j1", "--json"), run("journal", "resolve", "j1", "--json")
 
     assert (first.code, first.error["code"], second.code, len(server.writes)) == (16, "not_released", 0, 1)
+    assert "status.released" not in first.error["hint"]
     assert "escrowctl already released tx_1" in run(*RELEASE).err
     assert journal() == [("release_transaction", "done")]
 
@@ -188,6 +189,7 @@ def test_operator_confirms_a_release_that_no_reading_can(service_and_run: Servic
     assert (looked.code, confirmed.code, len(server.writes)) == (16, 0, 1)
     assert ("--applied" in looked.error["hint"], "status.released" in looked.error["hint"]) == (True, True)
     assert journal() == [("release_transaction", "done")]
+    assert run("journal", "resolve", "j1", "--applied", "--reason", "desk").code == 7
 
 
 def test_operator_does_not_confirm_a_release_that_reads_failed(service_and_run: ServiceAndRun) -> None:
@@ -209,8 +211,12 @@ def test_operator_does_not_confirm_what_the_status_contradicts(profile: Profile,
     assert journal() == [("release_transaction", "unconfirmed")]
 
 
-def test_release_that_reads_released_is_not_sent_again_nor_denied_unasked(service_and_run: ServiceAndRun) -> None:
-    server, run = service_and_run(writes_meet(hang_up, reads=in_turn(json_reply(HELD), json_reply(RELEASED))))
+@pytest.mark.parametrize("word", [b"released", b"RELEASED"])
+def test_release_that_reads_released_is_not_sent_again_nor_denied_unasked(
+    word: bytes, service_and_run: ServiceAndRun
+) -> None:
+    reads = in_turn(json_reply(HELD), json_reply(RELEASED.replace(b"released", word)))
+    server, run = service_and_run(writes_meet(hang_up, reads=reads))
     assert run(*RELEASE).code == 12
 
     resent = run("journal", "resolve", "j1", "--resend", "--yes", "--reason", "desk")

@@ -297,6 +297,17 @@ def test_ci_job_without_a_history_is_warned(profile: Profile, run: Run) -> None:
     assert (in_ci.code, check(in_ci, "history")["verdict"]) == (0, "warning")
     assert "journal init" in check(in_ci, "history")["hint"]
     assert "history" not in checks(run("doctor"))
+    profile('mode = "live"', "read_only = true", 'status.released = ["released"]', behave=service())
+    assert "history" not in checks(run("doctor", environ={"CI": "true"}))
+
+
+@pytest.mark.parametrize("environ", [{"ESCROWCTL_BASE_URL": "ftp://x"}, {"ESCROWCTL_PROFILE": "a/b"}])
+def test_journal_is_not_checked_where_settings_are_wrong(profile: Profile, run: Run, environ: dict[str, str]) -> None:
+    profile(behave=service())
+
+    result = run("doctor", environ=environ)
+
+    assert (result.code, check(result, "journal")["verdict"], "journal" in failed(result)) == (16, "skipped", False)
 
 
 def test_journal_of_an_older_format_is_not_migrated(profile: Profile, run: Run, home: Path) -> None:

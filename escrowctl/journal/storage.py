@@ -5,27 +5,14 @@ raise EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`; then nothing may be sent. One
 the one that opened it.
 """
 
-import os
-import shlex
 from collections.abc import Collection, Iterable
 from contextlib import AbstractContextManager
 from decimal import Decimal
-from itertools import chain, count
 from typing import NamedTuple, Protocol
 
-from escrowctl.errors import Hint, command
 from escrowctl.journal.chain import EMPTY, Head, Kind, Link
 from escrowctl.journal.fields import Facts
 from escrowctl.journal.model import Entry, PlanRow, Selection, State
-
-ACCEPT_HEAD = command(
-    "journal verify --accept-head", "if you compared the journal with the service, and no write is missing"
-)
-"""The hint to accept a journal that contradicts its saved head."""
-
-RESTORE = "journal import NEWEST_EXPORT --restore"
-DAMAGED = ".damaged"
-"""What the name of a journal that was put aside goes on with."""
 
 LockKey = int | str
 """What a lock is about: an entry by its number, anything else by a name."""
@@ -207,15 +194,3 @@ def head_of(storage: Storage) -> Head:
     """Return where a storage's chain ends."""
     last = storage.last()
     return last.head if last else EMPTY
-
-
-def advise_restoring(where: str, label: str) -> tuple[Hint, ...]:
-    """Return how a journal is put aside, where it overwrites nothing, and restored from an export."""
-    aside = shlex.join(["mv", where, unused_name(f"{where}{DAMAGED}")])
-    return Hint(aside, label), command(RESTORE, "then")
-
-
-def unused_name(path: str) -> str:
-    """Return a path where nothing is: this one, or with the first free number behind it."""
-    names = chain([path], (f"{path}-{number}" for number in count(2)))
-    return next(name for name in names if not os.path.lexists(name))

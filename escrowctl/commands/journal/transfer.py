@@ -14,7 +14,8 @@ from escrowctl.contract.json import as_json
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_value
 from escrowctl.journal.chain import Head
 from escrowctl.journal.model import Selection
-from escrowctl.journal.storage import ACCEPT_HEAD, advise_restoring, head_of
+from escrowctl.journal.sqlite.errors import ACCEPT_HEAD, advise_restoring
+from escrowctl.journal.storage import head_of
 from escrowctl.journal.transfer import merge, read_archive, restore, write_archive
 from escrowctl.journal.verification import Verification, verify
 from escrowctl.output.plain import render_csv

@@ -2,20 +2,29 @@
 
 import contextlib
 import functools
+import os
 import shlex
 import sqlite3
 from collections.abc import Callable, Iterator
+from itertools import chain, count
 from pathlib import Path
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Hints, command, not_sent
 from escrowctl.journal.fields import UNDECODABLE
-from escrowctl.journal.storage import ACCEPT_HEAD, DAMAGED, RESTORE, advise_restoring, unused_name
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _RAISED = (sqlite3.Error, OSError, *UNDECODABLE)
+_RESTORE = "journal import NEWEST_EXPORT --restore"
 _TO_RESTORE = "to restore the journal"
+_DAMAGED = ".damaged"
+"""What the name of a journal that was put aside goes on with."""
+
+ACCEPT_HEAD = command(
+    "journal verify --accept-head", "if you compared the journal with the service, and no write is missing"
+)
+"""The hint to accept a journal that contradicts its saved head."""
 
 
 class _HasPath(Protocol):
@@ -84,14 +93,20 @@ def require_not_lost(path: Path) -> None:
     if path.exists():
         return
     head = path.with_suffix(".head")
-    left = [head] * head.is_file() + sorted(path.parent.glob(f"{path.name}{DAMAGED}*"))
+    left = [head] * head.is_file() + sorted(path.parent.glob(f"{path.name}{_DAMAGED}*"))
     # Another process may have created both meanwhile, the file first.
     if left and not path.exists():
-        old = unused_name(str(path.parent / "old"))
+        old = _unused_name(str(path.parent / "old"))
         move = f"{shlex.join(['mkdir', old])} && {shlex.join(['mv', *map(str, left), old])}"
         anew = Hint(move, "or, to begin one that knows no earlier write")
         why = f"the file is missing, but {left[0].name} is there: the file was moved or removed"
-        raise unusable(path, why, hint=(command(RESTORE, _TO_RESTORE), anew))
+        raise unusable(path, why, hint=(command(_RESTORE, _TO_RESTORE), anew))
+
+
+def advise_restoring(where: str, label: str) -> tuple[Hint, ...]:
+    """Return how a journal is put aside, where it overwrites nothing, and restored from an export."""
+    aside = shlex.join(["mv", where, _unused_name(f"{where}{_DAMAGED}")])
+    return Hint(aside, label), command(_RESTORE, "then")
 
 
 def _error_of(path: Path, error: Exception) -> EscrowctlError:
@@ -119,3 +134,9 @@ def _advice(path: Path, error: sqlite3.Error) -> Hints:
             return command("journal verify", f"check the disk of {path.parent}, then the journal")
         case _:
             return ()
+
+
+def _unused_name(path: str) -> str:
+    """Return a path where nothing is: this one, or with the first free number behind it."""
+    names = chain([path], (f"{path}-{number}" for number in count(2)))
+    return next(name for name in names if not os.path.lexists(name))

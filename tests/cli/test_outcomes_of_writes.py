@@ -4,6 +4,7 @@ The classes are those of RFC 9110 section 9.2.2 read with caution: a write is se
 that it was not applied is a refusal, what proves that no byte left is "not sent", all else is unknown.
 """
 
+import atexit
 import gzip
 import json
 import socket
@@ -351,6 +352,7 @@ def test_no_redirect_is_followed_and_the_key_goes_nowhere_else(
 
 
 _KEPT = keep_port()
+atexit.register(_KEPT.close)
 
 
 def closed_port() -> str:

@@ -1,5 +1,6 @@
 """What an error reply says: RFC 9457 if it is that, else the usual shapes, else its text; and what to check next."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
@@ -30,6 +31,7 @@ _UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
 _OTHER_HOST = "mismatch, certificate is not valid for"
 _EXPIRED = "certificate has expired"
 _NEEDS_LOGIN = ": 407 "
+_NO_PATH = r"not found[.!]?$|\b(route|path|endpoint|url)\b"
 
 REDIRECTS = range(300, 400)
 """Statuses that name another place (RFC 9110 section 15.4); none is followed."""
@@ -93,7 +95,7 @@ def refusal_hint(service: Service, status: int, answer: Answer | None = None) ->
         case 401:
             return (Hint(f"the key came from {service.key_source}: check that it is the key for {service.origin}"),)
         case 404 if not service.sandbox and answer is not None and not _says_what(answer):
-            return (command("doctor", f"if every id gives 404, to check the API prefix ({service.api_prefix or '/'})"),)
+            return (command("doctor", f"if all calls give 404, to check the API prefix ({service.api_prefix or '/'})"),)
         case _ if status in REDIRECTS:
             return (Hint(redirected(service)),)
         case _:
@@ -145,9 +147,9 @@ def _one_line(text: str) -> str:
 
 
 def _says_what(answer: Answer) -> bool:
-    """Whether a 404 says in JSON what was not found: a wrong path has HTML, nothing, or these two words."""
+    """Whether a 404 says in JSON which thing was not found: of a wrong path it has HTML, nothing, or other words."""
     message = describe_document(answer.reply.value) if isinstance(answer.reply, Document) else None
-    return message is not None and not message.casefold().endswith("not found")
+    return message is not None and not re.search(_NO_PATH, message, re.IGNORECASE)
 
 
 def _sentences(value: JsonValue, field: str = "") -> Iterator[str]:

@@ -20,7 +20,7 @@ def advise_setting(service: Service, name: str, value: str, goal: str) -> tuple[
         return (command(words, goal),)
     if service.sandbox:
         return ()
-    created, used = _use_profile(goal)
+    created, used = _use_profile(service, goal)
     return (created, command(f"{words} -p NAME", "then", bare=True), used)
 
 
@@ -29,10 +29,11 @@ def advise_proving(service: Service, done: str) -> tuple[Hint, ...]:
     return advise_setting(service, f"status.{done}", "STATUS", f"to set which status means {done}")
 
 
-def _use_profile(goal: str) -> tuple[Hint, Hint]:
+def _use_profile(service: Service, goal: str) -> tuple[Hint, Hint]:
     """Return how a profile comes to be in use; the one that is the default may be another service's."""
+    login = f"auth login -p NAME --base-url {shlex.quote(service.origin.base_url)}"
     return (
-        command("auth login -p NAME", f"{goal}, first create a profile", bare=True),
+        command(login, f"{goal}, first create a profile", bare=True),
         Hint("set ESCROWCTL_PROFILE=NAME, instead of ESCROWCTL_BASE_URL", "and use it"),
     )
 
@@ -46,7 +47,7 @@ def advise_not_pending(service: Service, status: str) -> tuple[Hint, ...]:
     line = f"status.pending = [{others}]"
     if service.profile is not None:
         return (Hint(f"write {line} into its profile in config.toml", why),)
-    return (*_use_profile(why), Hint(f"write {line} into that profile in config.toml", "then"))
+    return (*_use_profile(service, why), Hint(f"write {line} into that profile in config.toml", "then"))
 
 
 def advise_pending(service: Service, status: str, verb: str) -> tuple[Hint, ...]:

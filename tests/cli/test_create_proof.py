@@ -224,12 +224,13 @@ def test_hint_of_an_error_names_no_field(body: bytes, profile: Profile, run: Run
 
 
 def test_hint_without_a_profile_leads_to_one_first(service_and_run: ServiceAndRun) -> None:
-    _server, run = service_and_run(json_reply(UNNAMED))
+    server, run = service_and_run(json_reply(UNNAMED))
 
     found = [" ".join(hint.split()) for hint in hints(run(*CREATE, "--json"))]
 
+    login = f"escrowctl auth login -p NAME --base-url {server.base_url}"
     assert found == [
-        "if the field /escrowNo is the id, first create a profile: escrowctl auth login -p NAME",
+        f"if the field /escrowNo is the id, first create a profile: {login}",
         "then: escrowctl config set reply.id /escrowNo -p NAME",
         "and use it: set ESCROWCTL_PROFILE=NAME, instead of ESCROWCTL_BASE_URL",
         "then resolve j1: escrowctl journal resolve j1",

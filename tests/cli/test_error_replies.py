@@ -157,13 +157,14 @@ def test_redirect_asks_whether_the_base_url_is_right(
         (json_reply(b'{"error":"no such user"}', "404 Not Found"), None),
         (json_reply(b'{"detail":"user usr_1 does not exist"}', "404 Not Found"), None),
         (json_reply(b'{"error":"Not Found"}', "404 Not Found"), "API prefix (/api/v1)"),
+        (json_reply(b'{"error":"no such route"}', "404 Not Found"), "API prefix (/api/v1)"),
         (
             answering(http_reply("404 Not Found", b"<h1>Not Found</h1>", content_type="text/html")),
             "API prefix (/api/v1)",
         ),
         (json_reply(b"", "404 Not Found"), "API prefix (/api/v1)"),
     ],
-    ids=["no such user", "does not exist", "two words", "HTML", "empty"],
+    ids=["no such user", "does not exist", "two words", "no route", "HTML", "empty"],
 )
 @pytest.mark.parametrize("line", [GET, CREATE], ids=["read", "write"])
 def test_prefix_is_doubted_only_where_a_404_does_not_say_what_is_missing(

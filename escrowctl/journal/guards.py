@@ -98,10 +98,10 @@ def check_reference(under_reference: list[Entry], intent: Intent, *, now: dateti
             raise busy(entry)
         is_repeated = intent.batch is not None and entry.number in intent.allowed_duplicates
         if entry.state is State.DONE and not is_repeated:
-            created = entry.settlement.result_id
+            created, reference = entry.settlement.result_id, entry.intent.reference
             raise refusal(
                 ErrorCode.REFERENCE_REUSED,
-                f'{_created(entry)} already has the reference "{intent.reference}" ({entry.name}, {entry.sent_at}).',
+                f'{_created(entry)} already has the reference "{reference}" ({entry.name}, {entry.sent_at}).',
                 entry,
                 hint=command(f"tx get {shlex.quote(created)}", "to see that escrow")
                 if created
@@ -150,7 +150,7 @@ def over_cap(
     if ahead is None:
         return _capped(
             intent,
-            f"{limit}. Counted since {day}: {spent} {currency} (writes that are done or unknown). {this}.",
+            f"{limit}. Counted since {day}: {spent} {currency} (done or unknown, as often as it was sent). {this}.",
             hint=command(f"journal list --since {day} --operation {verb}", "to see what counts", bare=True),
         )
     names = [f"j{number}" for number in ahead.numbers]

@@ -47,8 +47,8 @@ def test_cap_refusal_shows_the_total_and_how_to_list_it(profile: Profile, run: R
     assert (result.code, result.out, len(server.writes)) == (5, "", 1)
     assert result.error == {
         "code": "capped",
-        "message": "the profile a caps creates at 150 USD a day (UTC). Counted since 2026-11-21: 100 USD (writes "
-        "that are done or unknown). This create is 50.01 USD. Nothing was sent.",
+        "message": "the profile a caps creates at 150 USD a day (UTC). Counted since 2026-11-21: 100 USD (done or "
+        "unknown, as often as it was sent). This create is 50.01 USD. Nothing was sent.",
         "hint": "to see what counts: escrowctl journal list --since 2026-11-21 --operation create",
         "http_status": None,
         "request_id": None,

@@ -184,6 +184,17 @@ def test_escrow_that_cannot_be_read_stays_as_it_was_known(seven: tuple[WireServe
     assert (too_long.code, statuses(too_long)) == (16, {"tx_3": "held", "tx_1": "held"})
 
 
+def test_status_that_is_not_found_is_not_taken_for_the_last_known(profile: Profile, run: Run) -> None:
+    service = Escrows()
+    profile(RELEASED, behave=by_method(POST=service, GET=json_reply(b'{"id":"tx_1","stage":"released"}')))
+    create(run, 1)
+
+    result = register(run, "--refresh", "--json")
+
+    assert (result.code, result.error["code"], statuses(result)) == (15, "some_failed", {"tx_1": "held"})
+    assert "finds no status in tx_1" in result.err
+
+
 def test_reply_about_another_escrow_is_no_status(profile: Profile, run: Run) -> None:
     service = Escrows()
     other = json_reply(b'{"id":"tx_99","status":"released"}')

@@ -203,6 +203,38 @@ def test_list_options_that_cannot_be_meant_send_nothing(
     assert sentence in result.err
 
 
+@pytest.mark.parametrize(
+    ("rows", "code", "shown", "error"),
+    [
+        ([{"id": "tx_1", "stage": "held"}, {"id": "tx_2", "stage": "paid"}], 10, "", "unreadable_reply"),
+        ([{"id": "tx_1", "stage": "held"}, {"id": "tx_2", "status": "held"}], 0, "tx_2", None),
+        ([], 0, "", None),
+    ],
+    ids=["no status at all", "one without", "no escrow"],
+)
+def test_status_that_cannot_be_read_is_not_taken_for_another(
+    rows: list[dict[str, str]], code: int, shown: str, error: str | None, service_and_run: ServiceAndRun
+) -> None:
+    _server, run = service_and_run(json_reply(json.dumps({"data": rows}).encode()))
+
+    result = run("tx", "list", "--all", "--status", "held", "-q")
+    said = run("tx", "list", "--all", "--status", "held", "--json").err
+
+    assert (result.code, result.out.strip()) == (code, shown)
+    assert (error is None) or error in said
+    assert ("doctor --tx ID" in result.err) == bool(rows)
+
+
+def test_list_without_ids_leads_to_doctor(service_and_run: ServiceAndRun) -> None:
+    _server, run = service_and_run(json_reply(b'{"data":[{"ref_no":"a"},{"ref_no":"b"},{"id":"tx_1"}]}'))
+
+    result = run("tx", "list", "-q")
+
+    assert (result.code, result.out) == (0, "tx_1\n")
+    assert "escrowctl finds no id in 2 of the 3 escrows listed" in result.err
+    assert "doctor --tx ID" in result.err
+
+
 def test_sandbox_lists_all_its_pages(run: Run) -> None:
     rows = "".join(f"{number},USD\n" for number in range(1, 53))
     run("--sandbox", "batch", "create", "-", "--yes", stdin=f"amount,currency\n{rows}")

@@ -1,5 +1,6 @@
 """What the lists of escrows share: filters that apply here and not at the service."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated
 
@@ -7,7 +8,7 @@ import typer
 
 from escrowctl.commands.times import parse_moment
 from escrowctl.contract.timestamps import read_time
-from escrowctl.errors import bad_value
+from escrowctl.errors import ONLY_READ, ErrorCode, EscrowctlError, bad_value, command
 from escrowctl.session import Session
 
 StatusOption = Annotated[
@@ -43,8 +44,19 @@ class Filters:
         self.undated += moment is None
         return moment is not None and moment >= self.since
 
-    def note_undated(self, session: Session) -> None:
-        """Report how many escrows --since left out because it is not known when they were created."""
+    def note_left_out(self, session: Session, statuses: Sequence[str | None]) -> None:
+        """Report how many escrows were left out for what cannot be read of them; `statuses` are those of all.
+
+        Raises EscrowctlError `ErrorCode.UNREADABLE_REPLY` where --status could compare none.
+        """
+        unstated = sum(one is None for one in statuses) if self.statuses else 0
+        find = command("doctor --tx ID", "to find the field of the status")
+        if unstated and unstated == len(statuses):
+            none = f"--status cannot be applied: escrowctl finds no status in the {unstated} escrows listed."
+            raise EscrowctlError(ErrorCode.UNREADABLE_REPLY, none, effect=ONLY_READ, hint=find)
+        if unstated:
+            why = f"--status left out escrows without a status that escrowctl finds: {unstated}"
+            session.console.note("unstated", why, important=True, hints=(find,), invocation=session.invocation)
         if self.undated:
             why = "--since left out escrows without a readable time of creation"
             session.console.note("undated", f"{why}: {self.undated}", important=True)

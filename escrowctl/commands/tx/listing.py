@@ -76,14 +76,17 @@ def _show_page(session: Session) -> None:
 def _read(session: Session, filters: Filters, limit: int | None, *, everything: bool) -> list[Record]:
     """Return what passes the filters, and note what may be missing.
 
-    Raises `ErrorCode.UNREADABLE_REPLY` where `everything` is wanted and a page does not lead to the next one.
+    Raises `ErrorCode.UNREADABLE_REPLY` where `everything` is wanted and a page does not lead to the next one, and as
+    `Filters.note_left_out` does.
     """
     from escrowctl.client.pages import read_pages  # noqa: PLC0415 - help does not pay for HTTP
 
     passes = _make_filter(session, filters)
+    listed: list[Record] = []
     items: list[Record] = []
     has_more = False
     for page in read_pages(session.reader, LIST_TRANSACTIONS):
+        listed += page.items
         items += filter(passes, page.items)
         has_more = page.has_more
         if everything and has_more and not page.leads_on:
@@ -92,7 +95,11 @@ def _read(session: Session, filters: Filters, limit: int | None, *, everything: 
             break
     is_cut = has_more or (limit is not None and len(items) > limit)
     _note_undocumented(session, is_cut=is_cut, searched=bool(filters))
-    filters.note_undated(session)
+    filters.note_left_out(session, [one.located.status for one in listed])
+    if unnamed := sum(one.located.id is None for one in listed):
+        find = command("doctor --tx ID", "to find the fields of an escrow")
+        why = f"escrowctl finds no id in {unnamed} of the {len(listed)} escrows listed"
+        session.console.note("unnamed", why, important=True, hints=(find,), invocation=session.invocation)
     return items[:limit]
 
 

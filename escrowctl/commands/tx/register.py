@@ -85,6 +85,7 @@ def show_register(session: Session, filters: Filters, *, limit: int | None, is_r
     unread = 0
     if is_read:
         found, unread = _refresh_all(session, found)
+    filters.note_left_out(session, [one.status for one in found])
     found = [one for one in found if filters.has_status(one.status) and (age is None or one.is_held)]
     views = tuple(one.view() for one in found[:limit])
     session.console.show_listing(Listing(COLUMNS, views))
@@ -150,7 +151,7 @@ def _refresh(session: Session, escrow: Escrow) -> Escrow:
     if is_another(escrow.id, located):
         raise EscrowctlError(ErrorCode.UNREADABLE_REPLY, f"the service answered for {escrow.id} with {located.id}.")
     if located.status is None:
-        return escrow
+        raise EscrowctlError(ErrorCode.UNREADABLE_REPLY, f"escrowctl finds no status in {escrow.id}.")
     is_held = _may_hold(session.service, escrow.last, located.status)
     return escrow._replace(
         status=located.status,

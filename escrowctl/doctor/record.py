@@ -30,7 +30,7 @@ _NOUN = GET_TRANSACTION.noun
 _NAMES = {
     "status": re.compile(r"(stat(e|us)|phase|stage)[^/]*$", re.IGNORECASE),
     "amount": re.compile(r"(am(oun)?t|value|sum|total|price)[^/]*$", re.IGNORECASE),
-    "currency": re.compile(r"(cur|ccy)[^/]*$", re.IGNORECASE),
+    "currency": re.compile(r"(cur|ccy|iso|money)[^/]*$", re.IGNORECASE),
 }
 """How the JSON Pointers of such fields end."""
 

@@ -108,13 +108,14 @@ def test_pointers_are_those_that_the_next_reading_follows(profile: Profile, run:
     }
 
 
-def test_pointers_are_relative_to_the_record_in_its_envelope(profile: Profile, run: Run) -> None:
-    profile(behave=always(b'{"data":{"id":"A-10977","status":"held","amt":100,"ccy":"USD"}}'))
+@pytest.mark.parametrize("name", [b"ccy", b"iso", b"money"])
+def test_pointers_are_relative_to_the_record_in_its_envelope(name: bytes, profile: Profile, run: Run) -> None:
+    profile(behave=always(b'{"data":{"id":"A-10977","status":"held","amt":100,"%s":"USD"}}' % name))
     run(*CREATE)
 
     run(*DOCTOR, "--save")
 
-    assert pointers(run) == {"amount": "/amt", "currency": "/ccy"}
+    assert pointers(run) == {"amount": "/amt", "currency": f"/{name.decode()}"}
 
 
 def test_pointer_that_a_reading_would_follow_elsewhere_is_not_saved(profile: Profile, run: Run) -> None:

@@ -93,7 +93,7 @@ def require_not_lost(path: Path) -> None:
     if path.exists():
         return
     head = path.with_suffix(".head")
-    left = [head] * head.is_file() + sorted(path.parent.glob(f"{path.name}{_DAMAGED}*"))
+    left = [head] * (head.is_file() and not head.is_symlink()) + sorted(path.parent.glob(f"{path.name}{_DAMAGED}*"))
     # Another process may have created both meanwhile, the file first.
     if left and not path.exists():
         old = _unused_name(str(path.parent / "old"))

@@ -5,7 +5,7 @@ from datetime import datetime
 from pathlib import Path
 
 from escrowctl.config.pins import JournalPin
-from escrowctl.errors import ErrorCode, command, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, Hint, command, not_sent
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.signing_secrets import SigningSecrets
 from escrowctl.journal.sqlite.connection import find_id, find_version
@@ -47,15 +47,24 @@ def _require_pinned(path: Path, pins: Iterable[JournalPin]) -> None:
                 hint="in CI, check that the variable is passed to this job; to require no journal, unset it",
             )
         if pin.journal_id != journal_id:
-            this = f"this journal is {journal_id}" if journal_id is not None else f"{path} does not exist"
-            raise not_sent(
-                ErrorCode.JOURNAL_UNUSABLE,
-                f"{this}, but {pin.source} requires journal {pin.journal_id}, which knows the earlier writes.",
-                hint=(
-                    command("config path", "to see where this journal is"),
-                    f"restore journal {pin.journal_id}, or change {pin.source}",
-                ),
-            )
+            raise _another(path, journal_id, pin)
+
+
+def _another(path: Path, journal_id: str | None, pin: JournalPin) -> EscrowctlError:
+    """Return the refusal of the journal that is here, or of a new one, instead of the one that a pin requires."""
+    if journal_id is None:
+        this, use = f"{path} does not exist", command("journal import NEWEST_EXPORT --restore", "to restore that one")
+    else:
+        this, use = f"this journal is {journal_id}", Hint("set ESCROWCTL_HOME to its folder", "to use that one")
+    return not_sent(
+        ErrorCode.JOURNAL_UNUSABLE,
+        f"{this}, but {pin.source} requires journal {pin.journal_id}, which knows the earlier writes.",
+        hint=(
+            command("config path", "to see where this journal is"),
+            use,
+            Hint(f"change {pin.source}", "only if nothing that it sent can be sent again"),
+        ),
+    )
 
 
 def find_formats(folder: Path) -> tuple[int, int] | None:

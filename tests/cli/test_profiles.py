@@ -251,6 +251,14 @@ def test_what_leads_to_the_required_journal_works_with_another(line: tuple[str, 
     assert run("journal", "list", environ={"ESCROWCTL_JOURNAL_ID": LOST}).code == 17
 
 
+def test_no_journal_is_created_in_the_place_of_the_required_one(run: Run, home: Path) -> None:
+    refused = run("journal", "init", "--json", environ={"ESCROWCTL_JOURNAL_ID": LOST})
+
+    assert (refused.code, refused.out, (home / "state").exists()) == (17, "", False)
+    assert "--restore" in refused.error["hint"]
+    assert run("journal", "init").code == 0
+
+
 def test_sandbox_requires_no_journal(run: Run) -> None:
     assert run("--sandbox", "journal", "list", environ={"ESCROWCTL_JOURNAL_ID": LOST}).code == 0
 

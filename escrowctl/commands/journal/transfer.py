@@ -43,7 +43,7 @@ def init(context: typer.Context) -> None:
     with closing(session.open_journal(reading=True, required=False)) as journal:
         journal.require_complete()
         exists = journal.storage.is_there
-    with closing(session.open_journal(reading=False, required=False)) as journal:
+    with closing(session.open_journal(reading=False, required=not exists)) as journal:
         journal_id, where = journal.journal_id, journal.storage.where
     document = as_json({"journal_id": journal_id, "path": where, "created": not exists})
     if exists:

@@ -239,9 +239,9 @@ def not_sent(
     return EscrowctlError(code, message, hint=hint, outcome=Outcome.NOT_SENT, effect=effect, facts=facts)
 
 
-def nothing_sent_for(resource_id: str) -> str:
-    """Return the sentence that nothing was sent for one id of a command that may have several."""
-    return f"Nothing was sent for {resource_id}."
+def effect_on(resource_id: str, effect: str) -> str:
+    """Return an effect that says that nothing was sent as one on this id alone, of a command that may have several."""
+    return f"{effect.removesuffix('.')} for {resource_id}." if effect in (NOTHING_SENT, NOTHING_SENT_NOW) else effect
 
 
 def bad_value(message: str, *, hint: Hints = (), effect: str = NOTHING_SENT) -> EscrowctlError:

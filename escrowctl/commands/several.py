@@ -2,16 +2,7 @@
 
 from collections.abc import Callable
 
-from escrowctl.errors import (
-    NOTHING_SENT,
-    NOTHING_SENT_NOW,
-    ErrorCode,
-    EscrowctlError,
-    Outcome,
-    OutputClosedError,
-    Stopped,
-    nothing_sent_for,
-)
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, OutputClosedError, Stopped, effect_on
 from escrowctl.output.errors import error_document
 from escrowctl.output.view import View
 from escrowctl.session import Session
@@ -78,9 +69,8 @@ class _Run:
         except EscrowctlError as error:
             if error.code in _NOTHING_MORE_CAN_BE_SHOWN:
                 raise
-            if self._verb and error.effect in (NOTHING_SENT, NOTHING_SENT_NOW):
-                # Something may have been sent for another id.
-                error.effect = nothing_sent_for(resource_id)
+            if self._verb:
+                error.effect = effect_on(resource_id, error.effect)
             self.failures.append(error)
             session.console.error(error, session.invocation)
             if session.options.json or session.options.raw:
@@ -93,9 +83,10 @@ class _Run:
 def _raise_worst(run: _Run, *, total: int, is_write: bool) -> None:
     if not run.failures:
         return
+    ids = "1 id" if total == 1 else f"{total} ids"
     raise EscrowctlError(
         ErrorCode.SOME_UNKNOWN if run.unknown else ErrorCode.SOME_FAILED,
-        f"{total} ids: {_counts_of_writes(run, total) if is_write else _counts_of_reads(run, total)}.",
+        f"{ids}: {_counts_of_writes(run, total) if is_write else _counts_of_reads(run, total)}.",
         outcome=Outcome.UNKNOWN if run.unknown else None,
     )
 

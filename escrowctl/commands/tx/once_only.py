@@ -13,7 +13,7 @@ from escrowctl.contract.identifiers import refuse_repeated
 from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.contract.money import Money, parse_amount
 from escrowctl.contract.operations import Operation
-from escrowctl.errors import ErrorCode, EscrowctlError, Hint, about, bad_value, command, nothing_sent_for
+from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Hint, about, bad_value, command, effect_on
 from escrowctl.output.view import View
 from escrowctl.prompt import confirmation_needed
 from escrowctl.session import Session
@@ -204,7 +204,10 @@ def note_result(session: Session, operation: Operation, resource_id: str, result
     """Note what a result leaves open: what was not sent now, refused first, or not confirmed."""
     note, entry, verb, done = session.console.note, result.entry, operation.verb, operation.done
     if entry is None:
-        note(f"already_{done}", f"{_how_skipped(operation, resource_id, result)}. {nothing_sent_for(resource_id)}")
+        note(
+            f"already_{done}",
+            f"{_how_skipped(operation, resource_id, result)}. {effect_on(resource_id, NOTHING_SENT_NOW)}",
+        )
         return
     note_replayed(session, result)
     if not result.replayed and entry.settlement.http_status not in SUCCESS:

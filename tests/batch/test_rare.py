@@ -192,6 +192,7 @@ def test_release_without_a_status_that_proves_it_is_done(start: Start, rows: Wri
     result = run("release", str(rows(text="id\ntx_1\ntx_2\n")), *RUN)
 
     assert (result.code, counts_of(result), "not_confirmed" in result.err) == (0, (2, 0, 0, 0), True)
+    assert ["config set status.released" in result.err, "journal resolve ENTRY" in result.err] == [True, True]
 
 
 def test_release_that_the_record_does_not_show_is_reported(start: Start, rows: WriteRows) -> None:

@@ -11,6 +11,7 @@ from escrowctl.batch.check import Sum, count_rows
 from escrowctl.batch.plan import Batch, Outcomes, Summary, outcome_of, sum_up
 from escrowctl.batch.results import write_results
 from escrowctl.batch.watch import Ending, Tally
+from escrowctl.config.advice import advise_proving
 from escrowctl.contract.json import JsonValue, Number
 from escrowctl.errors import (
     NOTHING_SENT_NOW,
@@ -28,6 +29,7 @@ from escrowctl.journal.model import KEY_REFUSED, OPEN_STATES, Entry, Selection, 
 from escrowctl.output.view import Listing, View
 from escrowctl.runtime import ago
 from escrowctl.session import Session
+from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.result import advise_throttled
 
 _PAGE = 500
@@ -256,9 +258,25 @@ def note_unread(session: Session, summary: Summary) -> None:
             f"{count_rows(summary.unread)} {'is' if summary.unread == 1 else 'are'} done only as far as the service "
             f"accepted the {batch.verb}: no reading has confirmed it",
             important=True,
-            hints=(command(f"batch show {batch.name} --results {batch.name}.csv", "to see each row"),),
+            hints=(
+                command(f"batch show {batch.name} --results {batch.name}.csv", "to see each row"),
+                *_advise_reading(session, batch),
+            ),
             invocation=session.invocation,
         )
+
+
+def _advise_reading(session: Session, batch: Batch) -> tuple[Hint, ...]:
+    """Return how a reading confirms a row, and what must be set for that; nothing where no service is configured."""
+    try:
+        service = session.service
+    except EscrowctlError:
+        return ()
+    operation = batch.kind.operation
+    is_known = kind_of(operation.name).proving_statuses(service)
+    needed = () if is_known else advise_proving(service, operation.done)
+    again = "then, to read one of them again" if needed else "to read one of them again"
+    return (*needed, command("journal resolve ENTRY", again))
 
 
 class Reason(StrEnum):

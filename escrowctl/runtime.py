@@ -37,6 +37,10 @@ def _new_uuid() -> str:
     return str(uuid.uuid4())
 
 
+_RUN_MARK = len("01234567-89ab-")
+"""Characters of a request id that name the run."""
+
+
 class Runtime:
     """What one run uses of the outside world. `now` is for display and records, `monotonic` for deadlines.
 
@@ -69,6 +73,14 @@ class Runtime:
         self._called = called
 
     @cached_property
+    def _run_mark(self) -> str:
+        return self.new_uuid()[:_RUN_MARK]
+
+    def new_request_id(self) -> str:
+        """Return a UUID for one attempt of a write. Those of one run begin alike: see `are_of_one_run`."""
+        return self._run_mark + self.new_uuid()[_RUN_MARK:]
+
+    @cached_property
     def program(self) -> tuple[str, ...]:
         """The words that start this program again: its name, or its path where PATH finds another file or none.
 
@@ -80,6 +92,11 @@ class Runtime:
         with suppress(OSError):
             path = name if found and Path(found).parent.samefile(Path(path).parent) else path
         return path, *rest
+
+
+def are_of_one_run(one: str, other: str) -> bool:
+    """Whether two request ids come from one run of escrowctl."""
+    return one[:_RUN_MARK] == other[:_RUN_MARK]
 
 
 def read_call() -> tuple[str, ...]:

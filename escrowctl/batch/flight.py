@@ -1,7 +1,6 @@
 """Rows on their way: what is sent for each, what is recorded before that, and where each is."""
 
 import heapq
-from collections.abc import Callable
 from typing import NamedTuple
 
 from escrowctl.batch.plan import Batch, Outcomes, Todo, outcome_of
@@ -12,6 +11,7 @@ from escrowctl.contract.record import Located
 from escrowctl.errors import Outcome
 from escrowctl.journal.accounts import account_of
 from escrowctl.journal.model import LOST_IN_FLIGHT, NO_CAPS, Begin, Entry, Settlement, State
+from escrowctl.runtime import Runtime
 from escrowctl.writes.intents import make_intent, operator_name
 from escrowctl.writes.requests import RecordOptions, WriteRequest, request_again
 
@@ -145,10 +145,10 @@ class Flight:
 class Requests:
     """Makes the rows of one batch, and their intents."""
 
-    def __init__(self, batch: Batch, service: Service, new_uuid: Callable[[], str]) -> None:
+    def __init__(self, batch: Batch, service: Service, runtime: Runtime) -> None:
         self._batch = batch
         self._service = service
-        self._new_uuid = new_uuid
+        self._runtime = runtime
         self._account = account_of(service)
         self._operator = operator_name()
 
@@ -167,14 +167,14 @@ class Requests:
 
     def begin(self, row: PendingRow) -> Begin:
         """Return what is recorded before a row is sent; its request is that of the record that was read."""
-        caps, request_id = self._service.caps if row.request.is_capped else NO_CAPS, self._new_uuid()
+        caps, request_id = self._service.caps if row.request.is_capped else NO_CAPS, self._runtime.new_request_id()
         if row.entry is not None:
             return Begin(row.entry.intent._replace(account=self._account), request_id, caps, again=row.entry)
         content = row.content
         assert content is not None, "it comes from the plan"
         if row.before is not None:
             row.request = self._request(row.line, content, row.before)
-        key = self._new_uuid()
+        key = self._runtime.new_uuid()
         intent = make_intent(self._service, row.request, key, operator=self._operator)._replace(
             account=self._account, batch=self._batch.name, line=row.line, columns=content.columns
         )

@@ -52,7 +52,7 @@ class Run:
     ) -> None:
         self._batch = batch
         self._service = service
-        self._requests = Requests(batch, service, runtime.new_uuid)
+        self._requests = Requests(batch, service, runtime)
         self._journal = journal
         self._crew = crew
         self._pace = pace
@@ -256,9 +256,7 @@ class Run:
             row.entry, row.sent_at = answer.entry, now
             row.attempts += 1
             is_last = row.attempts >= ATTEMPTS
-            # What nothing there needs is not copied to another process.
-            entry = answer.entry._replace(history=(), requests=frozenset())
-            jobs.append(Job(row.line, row.request, row.options, entry, row.before, row.unsettled, is_last))
+            jobs.append(Job(row.line, row.request, row.options, answer.entry, row.before, row.unsettled, is_last))
         if self._ends:
             self._came += [come_untouched(self._flight[job.line]) for job in jobs]
         else:
@@ -285,6 +283,8 @@ class Run:
     def _weigh(self, row: PendingRow, result: JobResult, settlement: Settlement) -> Came:
         """Decide what follows for the row and for the others, before any more are admitted."""
         now, status = self._runtime.monotonic(), settlement.http_status
+        if result.is_misdirected:
+            self._halts.halt(f"line {row.line}: {settlement.detail}")
         self._pace.note_reply(now, status, sent=row.sent_at, asked=result.asked)
         again_after = self._delay_again(row, result, settlement)
         is_first = not self._halts.canary_passed

@@ -1,7 +1,6 @@
 """What is done for a row outside of the journal's process: it is read where a release needs that, sent, and judged."""
 
 import traceback
-from collections.abc import Callable
 from typing import NamedTuple
 
 from escrowctl.client.connection import Connection
@@ -43,9 +42,9 @@ class JobResult(NamedTuple):
     """What came of a job.
 
     Of a reading the record, or the code and sentence of why the row cannot be sent (`why`). Of a write the
-    settlement to record; `may_go_again`: the same write may be sent again; `asked`: how many seconds the
-    service asked to wait. `is_untouched`: nothing was done for it. `defect` is the name of an error of
-    escrowctl's own, `frames` where it was raised.
+    settlement to record; `may_go_again`: the same write may be sent again; `is_misdirected`: the reply was to
+    another write; `asked`: how many seconds the service asked to wait. `is_untouched`: nothing was done for it.
+    `defect` is the name of an error of escrowctl's own, `frames` where it was raised.
     """
 
     line: int
@@ -53,6 +52,7 @@ class JobResult(NamedTuple):
     why: tuple[ErrorCode, str] | None = None
     settlement: Settlement | None = None
     may_go_again: bool = False
+    is_misdirected: bool = False
     asked: float | None = None
     is_untouched: bool = False
     defect: str = ""
@@ -64,17 +64,16 @@ class JobResult(NamedTuple):
 
 
 class Worker:
-    """Does one job at a time, over its own connections: one thread's."""
+    """Does one job at a time, over its own connection: one thread's."""
 
-    def __init__(self, service: Service, connect: Callable[[], Connection], runtime: Runtime) -> None:
+    def __init__(self, service: Service, connection: Connection, runtime: Runtime) -> None:
         self._service = service
         self._runtime = runtime
         self._signals = Signals()
         self._defects: list[BaseException] = []
-        self._sender = Sender(service, connect(), report_defect=self._defects.append)
-        # A connection that a read used is never used for a write: each has its own.
+        self._sender = Sender(service, connection, report_defect=self._defects.append)
         retry = Retry(runtime, self._signals, lambda _: None)
-        self._reader = Reader(service, connect(), retry, runtime, self._signals)
+        self._reader = Reader(service, connection, retry, runtime, self._signals)
 
     def do(self, job: Job) -> JobResult:
         """Return what came of a job; it never raises."""
@@ -103,6 +102,7 @@ class Worker:
             job.line,
             settlement=judged.settlement,
             may_go_again=self._sender.may_send_again(exchange),
+            is_misdirected=exchange.fault is Fault.MISDIRECTED,
             asked=asked_wait(answer, now=self._runtime.now()),
         )
         if found.may_go_again and not job.is_last:

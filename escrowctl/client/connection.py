@@ -56,11 +56,12 @@ class Transport(Protocol):
     def peer(self) -> Peer | None:
         """The connection that is open, or how far the last one was opened."""
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether the last request went over a connection that had carried another."""
+
     def prepare(self, evidence: Evidence, seconds: float, *, is_write: bool) -> _Pool:
         """Return what sends the next request, sets `evidence` and takes at most `seconds`."""
-
-    def note_end(self, response: httpcore.Response) -> None:
-        """Note that a reply was read to its end."""
 
     def close(self) -> None:
         """Close what is open."""
@@ -109,7 +110,13 @@ class Connection:
                 self._transport.close()
                 raise
             answer = self._read_answer(response, limit)
-            exchange = Exchange(evidence.sent, answer=answer.without(key), peer=self._transport.peer, proxy=self._proxy)
+            exchange = Exchange(
+                evidence.sent,
+                answer=answer.without(key),
+                peer=self._transport.peer,
+                proxy=self._proxy,
+                is_shared=self._transport.is_shared,
+            )
         except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, httpcore.ProxyError) as error:
             fault, detail = self._describe(error, sent=evidence.sent)
             peer = self._transport.peer
@@ -141,7 +148,6 @@ class Connection:
                 if len(head) < _KEPT:
                     head.extend(chunk)
                 yield chunk
-            self._transport.note_end(response)
 
         body, defect = b"", None
         try:
@@ -163,6 +169,7 @@ class InProcessTransport:
     """
 
     peer: Peer | None = None
+    is_shared = False
 
     def __init__(self, app: "WSGIApplication", monotonic: Callable[[], float] = time.monotonic) -> None:
         self._app = app
@@ -199,9 +206,6 @@ class InProcessTransport:
             raise httpcore.ReadError(str(error)) from error
         except ConnectionError as error:
             raise httpcore.RemoteProtocolError(_CLOSED_EARLY) from error
-
-    def note_end(self, response: httpcore.Response) -> None:
-        """Do nothing: a call leaves no connection."""
 
     def close(self) -> None:
         """Do nothing: a call leaves no connection."""

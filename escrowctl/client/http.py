@@ -61,6 +61,7 @@ class Fault(StrEnum):
     TIMEOUT = "no reply came in time"
     BROKEN_OFF = "the connection broke before a reply came"
     BAD_PROTOCOL = "the reply was not HTTP"
+    MISDIRECTED = "the reply was to another request"
     INTERRUPTED = "escrowctl was interrupted before a reply came"
     BAD_REQUEST = "the request cannot be written as HTTP"
     DEFECT = "escrowctl failed before a reply came"
@@ -130,7 +131,7 @@ class Exchange(NamedTuple):
     """What came of one request: an answer, or a fault; whether its bytes may have left, and the connection used.
 
     `peer` is None where no connection was opened, and for a sandbox in this process. `proxy` is the URL of the
-    proxy that it went through, as it may be shown.
+    proxy that it went through, as it may be shown. `is_shared`: the connection had carried another request.
     """
 
     sent: bool
@@ -139,10 +140,14 @@ class Exchange(NamedTuple):
     detail: str = ""
     peer: Peer | None = None
     proxy: str | None = None
+    is_shared: bool = False
 
 
 def make_headers(key: Secret, *, request_id: str, has_body: bool, idempotency_key: str | None = None) -> Headers:
-    """Return the headers of one request, in the order in which they go out."""
+    """Return the headers of one request, in the order in which they go out.
+
+    A write has an idempotency key, and a connection that carries nothing else (RFC 9112 section 9.6).
+    """
     headers = [
         ("Authorization", f"Bearer {key.reveal()}"),
         ("Accept", JSON_TYPE),
@@ -153,7 +158,7 @@ def make_headers(key: Secret, *, request_id: str, has_body: bool, idempotency_ke
     if has_body:
         headers.append(("Content-Type", JSON_TYPE))
     if idempotency_key is not None:
-        headers.append(("Idempotency-Key", idempotency_key))
+        headers += [("Idempotency-Key", idempotency_key), ("Connection", "close")]
     return tuple(headers)
 
 

@@ -7,7 +7,6 @@ httpcore's pool does.
 """
 
 import contextlib
-import re
 import socket
 import ssl
 import threading
@@ -33,13 +32,9 @@ _ADDRESS_SECONDS = 3.0
 
 _WRITE_CHUNK = 16 * 1024
 
-_HEAD_END = b"\r\n\r\n"
-_CHUNK_HEAD = re.compile(rb"([0-9A-Fa-f]{1,8})\r\n")
-_MOST_STORED = 64 * 1024
-
 
 class OriginTransport:
-    """httpcore's pool for one origin and one thread; what it sends and receives is watched."""
+    """httpcore's pools for one origin and one thread; what they send and receive is watched."""
 
     def __init__(
         self,
@@ -53,45 +48,48 @@ class OriginTransport:
         self._serving = _Serving()
         self._monotonic = monotonic
         self._on_wait = on_wait
-        self._is_reusable = True
-        self._served_write = False
         proxy_layers = 1 if proxy and proxy.url.scheme == b"https" else 0
-        self._pool = httpcore.ConnectionPool(
-            ssl_context=context,
-            proxy=proxy,
-            max_connections=1,
-            keepalive_expiry=IDLE_SECONDS,
-            retries=0,
-            network_backend=_WatchedBackend(self._serving, layers=proxy_layers + int(is_https)),
-        )
+        backend = _WatchedBackend(self._serving, layers=proxy_layers + int(is_https))
+
+        def make_pool(shared_connections: int) -> httpcore.ConnectionPool:
+            return httpcore.ConnectionPool(
+                ssl_context=context,
+                proxy=proxy,
+                max_connections=1,
+                max_keepalive_connections=shared_connections,
+                keepalive_expiry=IDLE_SECONDS,
+                retries=0,
+                network_backend=backend,
+            )
+
+        self._reads, self._writes = make_pool(1), make_pool(0)
 
     @property
     def peer(self) -> Peer | None:
         """The connection that is open, or how far the last one was opened."""
         return self._serving.peer
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether the last request went over a connection that had carried another."""
+        return self._serving.is_shared
+
     def prepare(self, evidence: Evidence, seconds: float, *, is_write: bool) -> httpcore.ConnectionPool:
         """Return the pool for the next request, which serves `evidence` and may take `seconds` in total.
 
-        What a service sends after a reply would be taken for the answer to the next request: a connection
-        is used again only where nothing came after the last reply, and never for a write after a read or
-        for a read after a write. What is still in the socket, httpcore notices.
+        An extra reply on a shared connection would be taken for the answer to the next request. So a write gets a
+        connection that has carried nothing; only reads share connections, and none from before a write to after it.
         """
-        if not self._is_reusable or is_write != self._served_write:
-            self._pool.close()
-        self._is_reusable = False
-        self._served_write = is_write
-        self._serving.start()
+        if is_write:
+            self._reads.close()
+        self._serving.is_shared = True
         self._serving.attempt = _Attempt(evidence, seconds, self._monotonic, self._on_wait)
-        return self._pool
-
-    def note_end(self, response: httpcore.Response) -> None:
-        """Note that a reply was read to its end: the connection may be used again."""
-        self._is_reusable = self._serving.ends_with(response)
+        return self._writes if is_write else self._reads
 
     def close(self) -> None:
-        """Close the connection."""
-        self._pool.close()
+        """Close what is open."""
+        self._reads.close()
+        self._writes.close()
 
 
 class _Attempt:
@@ -125,58 +123,13 @@ class _Attempt:
 
 
 class _Serving:
-    """What a connection serves now: connections outlive attempts. Counts what the attempt has received."""
+    """What a connection serves now: connections outlive attempts."""
 
     attempt: _Attempt
 
     def __init__(self) -> None:
         self.peer: Peer | None = None
-        self.start()
-
-    def start(self) -> None:
-        """Forget what the last attempt received."""
-        self._stored = b""
-        self._received = 0
-
-    def count(self, chunk: bytes) -> None:
-        """Count bytes that arrived; the first are stored, to find where the reply ends."""
-        if len(self._stored) < _MOST_STORED:
-            self._stored += chunk
-        self._received += len(chunk)
-
-    def ends_with(self, response: httpcore.Response) -> bool:
-        """Whether nothing was received after a reply: it is as long as its Content-Length or its chunks say.
-
-        RFC 9112 section 6.3; a reply with neither, or with both, may end anywhere.
-        """
-        lengths, codings = (
-            [value for name, value in response.headers if name.lower() == wanted]
-            for wanted in (b"content-length", b"transfer-encoding")
-        )
-        head = self._stored.find(_HEAD_END)
-        if head < 0:
-            return False
-        start = head + len(_HEAD_END)
-        if not codings and len(lengths) == 1 and lengths[0].isdigit():
-            return self._received == start + int(lengths[0][:18])
-        return (
-            not lengths
-            and [coding.lower() for coding in codings] == [b"chunked"]
-            and self._received == _end_of_chunks(self._stored, start)
-        )
-
-
-def _end_of_chunks(data: bytes, at: int) -> int | None:
-    """Return where a chunked body that begins at `at` ends (RFC 9112 section 7.1); None where that is not plain.
-
-    It is not with extensions or trailers, and not in what was not stored.
-    """
-    while found := _CHUNK_HEAD.match(data, at):
-        size = int(found[1], 16)
-        if size == 0:
-            return found.end() + 2 if data[found.end() :][:2] == b"\r\n" else None
-        at = found.end() + size + 2
-    return None
+        self.is_shared = False
 
 
 class _WatchedStream(httpcore.NetworkStream):
@@ -197,12 +150,9 @@ class _WatchedStream(httpcore.NetworkStream):
         while True:
             left = self._serving.attempt.left(httpcore.ReadTimeout)
             try:
-                chunk = self._stream.read(max_bytes, min(left, _LONGEST_WAIT))
+                return self._stream.read(max_bytes, min(left, _LONGEST_WAIT))
             except httpcore.ReadTimeout:
                 self._serving.attempt.note_wait()
-                continue
-            self._serving.count(chunk)
-            return chunk
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002 - ours is total
         # It leaves when the reply is read: a head and a small body in one segment, with one call.
@@ -268,7 +218,7 @@ class _WatchedBackend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        self._serving.peer = None
+        self._serving.peer, self._serving.is_shared = None, False
         attempt = self._serving.attempt
         addresses = _resolve(host, port, attempt.left(httpcore.ConnectTimeout), attempt.note_wait)
         failure: Exception = NoAddressError(f"{host} has no address")

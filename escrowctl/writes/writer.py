@@ -140,7 +140,7 @@ class Writer:
         if again is None:
             begun = self.journal.begin(
                 self._make_intent(request),
-                request_id=self._runtime.new_uuid(),
+                request_id=self._runtime.new_request_id(),
                 caps=self._caps(request),
                 resend_throttled=self._service.repeats_throttled,
             )
@@ -185,7 +185,7 @@ class Writer:
         return Request(request.operation.method, url, headers, body)
 
     def _begin_again(self, entry: Entry, request: WriteRequest, decision: OperatorDecision | None = None) -> Entry:
-        request_id = self._runtime.new_uuid()
+        request_id = self._runtime.new_request_id()
         account, caps = account_of(self._service), self._caps(request)
         return self.journal.begin_again(entry, account, request_id=request_id, caps=caps, decision=decision)
 

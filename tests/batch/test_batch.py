@@ -57,7 +57,7 @@ def test_as_many_requests_as_concurrency_are_on_the_wire(start: Start, rows: Wri
 
     result = run("create", str(rows(13)), *RUN, "--concurrency", "3")
 
-    assert (result.code, service.most_at_once, len(service.peers)) == (0, 3, 3)
+    assert (result.code, service.most_at_once, len(service.peers)) == (0, 3, 13)
 
 
 def test_first_row_goes_alone(start: Start, rows: WriteRows) -> None:

@@ -291,7 +291,7 @@ def _send(session: Session, batch: Batch, how: How, count: int) -> None:
     session.names.add_in_journal("batch", [batch.name])
     connect, is_here = session.opener(service), session.is_in_process
     progress = Progress(session, batch, rows=count, size=how.size)
-    crew = Crew(lambda: Worker(service, connect, runtime), min(how.size, count), in_process=is_here)
+    crew = Crew(lambda: Worker(service, connect(), runtime), min(how.size, count), in_process=is_here)
     run = Run(
         batch,
         service=service,

@@ -8,6 +8,7 @@ from escrowctl.client.http import Answer, Fault
 from escrowctl.config.origin import hide_userinfo
 from escrowctl.config.service import Service
 from escrowctl.contract.json import Document, JsonValue, Number, excerpt_of, is_html
+from escrowctl.contract.record import plain_name
 from escrowctl.contract.redaction import hide_in_text, hide_unknown, hide_values
 from escrowctl.errors import ErrorCode, Hint, command
 
@@ -85,7 +86,7 @@ def reply_facts(answer: Answer, own_id: str, *, may_hold_secret: bool = False) -
     elif answer.body.strip() and not may_hold_secret:
         text = answer.body[:_MOST_TEXT_BYTES].decode("utf-8", errors="replace")
         facts["body"] = hide_in_text(text)
-    found = next((name for name in _request_ids(answer) if name != own_id), None)
+    found = next((name for name in list_request_ids(answer) if name != own_id), None)
     return facts | ({"service_request_id": found} if found else {})
 
 
@@ -190,7 +191,8 @@ def _field_of(error: Mapping[str, JsonValue]) -> str | None:
     return None
 
 
-def _request_ids(answer: Answer) -> Iterator[str]:
+def list_request_ids(answer: Answer) -> Iterator[str]:
+    """Yield the request ids that a reply names, in its headers or its body."""
     for header in _REQUEST_ID_HEADERS:
         if value := answer.header(header):
             yield value[:_MOST_HEADER_CHARS]
@@ -198,5 +200,5 @@ def _request_ids(answer: Answer) -> Iterator[str]:
     places = [document, *document.values()] if isinstance(document, dict) else []
     for place in places:
         for name, item in place.items() if isinstance(place, dict) else ():
-            if isinstance(item, str) and name.replace("_", "").replace("-", "").casefold() in _REQUEST_ID_NAMES:
+            if isinstance(item, str) and plain_name(name) in _REQUEST_ID_NAMES:
                 yield item[:_MOST_HEADER_CHARS]

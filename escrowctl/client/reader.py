@@ -14,9 +14,10 @@ from escrowctl.client.problem import (
 )
 from escrowctl.client.retry import Retry, after_attempts, may_read_again
 from escrowctl.config.service import LIST_LIMIT, REPLY_LIMIT, Service
+from escrowctl.contract.error_reply import CODES, find_error
 from escrowctl.contract.json import Broken, Defect, JsonValue
 from escrowctl.contract.operations import Operation
-from escrowctl.contract.record import Record, Records, find_items, looks_like_error, make_item, make_record, unwrap
+from escrowctl.contract.record import Record, Records, find_items, make_item, make_record, unwrap
 from escrowctl.errors import ONLY_READ, ErrorCode, EscrowctlError, Hints, Outcome, command, not_sent
 from escrowctl.runtime import Runtime
 from escrowctl.signals import Signals
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
 _FROM_THE_ORIGIN = ("Cache-Control", "no-cache")
 """Asks caches between to answer with nothing that they have stored (RFC 9111 section 5.2.1.4)."""
 
-_REQUEST_TIMEOUT, _SERVER_ERROR = 408, 500
+_DATA = CODES | {"message", "msg"}
+"""What may be data of a record that is read."""
+
+_PARTIAL, _REQUEST_TIMEOUT, _SERVER_ERROR = 206, 408, 500
 
 
 class _Reading(NamedTuple):
@@ -96,19 +100,28 @@ class Reader:
         """What came of the last request that was sent; None before the first."""
         return self._connection.last
 
-    def read(self, operation: Operation, resource_id: str | None = None, *, decides: bool = False) -> Record:
+    def read(self, operation: Operation, resource_id: str, *, decides: bool = False) -> Record:
         """Return one record. `decides`: a write depends on it, so that an answer from a cache does not count.
 
         Raises EscrowctlError: by the status of a refusal; `ErrorCode.READ_FAILED` or `UNREADABLE_REPLY` where the
         service failed or its reply cannot be read; `NO_CONNECTION` where nothing was sent.
         """
+        record = self._read(operation, resource_id, decides=decides)
+        named = (record.located.id or "").casefold()
+        if named != resource_id.casefold() and self.last is not None and self.last.is_shared:
+            # A reply on a connection that other reads used may be to one of them.
+            self._connection.close()
+            return self._read(operation, resource_id, decides=decides)
+        return record
+
+    def _read(self, operation: Operation, resource_id: str, *, decides: bool) -> Record:
         reading = self._ask(operation, resource_id, limit=REPLY_LIMIT)
         document = reading.document()
         if decides:
             reading.require_fresh()
         record = make_record(document, pointers=self._service.pointers, noun=operation.noun)
         # A record may well have a field `error`; an error has no id.
-        if record.located.id is None and _says_no(document, record.value, noun=operation.noun):
+        if record.located.id is None and _says_no(document, record.value):
             raise reading.denied(document)
         return record
 
@@ -121,7 +134,7 @@ class Reader:
         document = reading.document()
         if decides:
             reading.require_fresh()
-        if _says_no(document, unwrap(document, noun=operation.noun), noun=operation.noun):
+        if _says_no(document, unwrap(document, noun=operation.noun)):
             raise reading.denied(document)
         items = find_items(document, noun=operation.noun)
         if items is None:
@@ -137,7 +150,7 @@ class Reader:
         if isinstance(reply, Broken):
             if reply.defect is not Defect.EMPTY:
                 raise reading.unreadable(reply)
-        elif _says_no(reply.value, noun=operation.noun):
+        elif _says_no(reply.value):
             raise reading.denied(reply.value)
 
     def fetch(self, call: "Call") -> "JsonValue | bytes":
@@ -172,9 +185,9 @@ class Reader:
             raise _no_answer(service, exchange, attempts.count, {"request_id": request_id})
         reading = _Reading(operation, resource_id, request_id, exchange.answer)
         status = exchange.answer.status
-        if status in SUCCESS:
+        if status in SUCCESS and status != _PARTIAL:
             return reading
-        is_failure = status >= _SERVER_ERROR or status == _REQUEST_TIMEOUT
+        is_failure = status >= _SERVER_ERROR or status in (_PARTIAL, _REQUEST_TIMEOUT)
         raise reading.refuse(
             ErrorCode.READ_FAILED if is_failure else REFUSAL_CODES.get(status, ErrorCode.REFUSED),
             f"the service replied {describe_refusal(exchange.answer)}{after_attempts(attempts.count)}",
@@ -183,9 +196,9 @@ class Reader:
         )
 
 
-def _says_no(*documents: JsonValue, noun: str) -> bool:
+def _says_no(*documents: JsonValue) -> bool:
     # A document that is no object says nothing about success: it is shown unchanged.
-    return any(isinstance(document, dict) and looks_like_error(document, noun=noun) for document in documents)
+    return any(isinstance(document, dict) and find_error(document, data=_DATA) for document in documents)
 
 
 def _no_answer(service: Service, exchange: Exchange, attempts: int, facts: dict[str, object]) -> EscrowctlError:

@@ -8,7 +8,7 @@ import typer
 
 from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.operations import GET_TRANSACTION, GET_USER, Operation
-from escrowctl.contract.record import Located, Record, Records, is_another
+from escrowctl.contract.record import LOCATED, Record, Records, is_another
 from escrowctl.errors import about, bad_value
 from escrowctl.output.view import Listing, View, view_record
 from escrowctl.session import Session, session_of
@@ -93,7 +93,7 @@ def show_by_id(session: Session, operation: Operation, ids: list[str] | None) ->
 def show_list(session: Session, found: Records) -> None:
     """Show a list: an array of the items as they came, or the located fields in fixed columns."""
     views = tuple(view_record(record, raw=session.options.raw) for record in found.items)
-    session.console.show_listing(Listing(Located._fields, views, found.document if session.options.raw else None))
+    session.console.show_listing(Listing(LOCATED, views, found.document if session.options.raw else None))
     session.remember("transaction", {view.id: view.named["status"] for view in views})
 
 

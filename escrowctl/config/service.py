@@ -1,5 +1,6 @@
 """The service that a command talks to, with everything that line, environment and profile say about it."""
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
@@ -8,7 +9,7 @@ from escrowctl.config.keys import Secret
 from escrowctl.config.origin import Network, Origin, parse_base_url
 from escrowctl.contract.json import Number
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
-from escrowctl.contract.record import Pointers
+from escrowctl.contract.record import Pointers, fold_status
 from escrowctl.contract.redaction import holds_key
 from escrowctl.errors import bad_value
 
@@ -131,16 +132,17 @@ class Service(NamedTuple):
         self.refuse_key(self.url(""), self.name, self.identity, self.account)
 
     def is_failed(self, status: str | None) -> bool:
-        """Whether this status means that nothing came of an escrow or a release; compared case-blind."""
-        return status is not None and status.casefold() in self.failed
+        """Whether this status, or its first word, means that nothing came of an escrow or a release."""
+        folded = fold_status(status or "")
+        return folded in self.failed or re.split(r"[^\w-]", folded, maxsplit=1)[0] in self.failed
 
     def is_pending(self, status: str | None) -> bool:
         """Whether this status means that a release is accepted and not done yet; compared case-blind."""
-        return status is not None and status.casefold() in self.pending
+        return status is not None and fold_status(status) in self.pending
 
     def is_in_progress(self, status: str | None) -> bool:
         """Whether this status, before any release from here, means that there is one: "pending" may mean held."""
-        return self.is_pending(status) and status is not None and status.casefold() != PENDING[0]
+        return self.is_pending(status) and status is not None and fold_status(status) != PENDING[0]
 
 
 def describe_sandbox(timeout: float | None, *, identity: str, key: str, served_at: str | None) -> Service:

@@ -6,12 +6,16 @@ import unicodedata
 from escrowctl.errors import bad_value
 
 _ALLOWED = r"[A-Za-z0-9_-]{1,128}"
-_INVISIBLE = (
-    "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0]"
+_INVISIBLE = frozenset(
+    {0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0}
+    | {*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)}
 )
-"""Characters that show nothing (Unicode, Default_Ignorable_Code_Point), those of the first plane."""
+"""What Python calls printable and no terminal shows: the default-ignorable marks and letters (Unicode's
+DerivedCoreProperties.txt, those outside the categories of `str.isprintable`), and the blank braille cell.
+"""
 
-_EMPTY_WORDS = frozenset({"null", "none", "undefined", "nil"})
+EMPTY_WORDS = frozenset({"null", "none", "nan", "undefined", "nil"})
+"""What a script writes in the place of a value that it lost."""
 
 
 def parse_id(text: str, *, noun: str = "transaction") -> str:
@@ -22,7 +26,7 @@ def parse_id(text: str, *, noun: str = "transaction") -> str:
     """
     if not text.strip():
         raise bad_value(f"the {noun} id is empty: a script seems to have lost the id.")
-    if text.casefold() in _EMPTY_WORDS:
+    if text.casefold() in EMPTY_WORDS:
         raise bad_value(f'"{text}" is not a {noun} id: a script seems to have lost the id.')
     if len(text) > 128:
         raise bad_value(f'{noun} id "{text[:20]}..." has {len(text)} characters: the limit is 128.')
@@ -57,7 +61,11 @@ def fold_id(text: str) -> str:
 def fold_reference(text: str) -> str:
     """Return a reference as a person sees it: composed (UAX 15, NFC), trimmed, without invisible characters."""
     if text.isascii():
-        # It is composed and has none of them; to compile the pattern costs more than all else here.
         return text.strip()
     # First without what is invisible: between two characters, it keeps them from being composed.
-    return unicodedata.normalize("NFC", re.sub(_INVISIBLE, "", text)).strip()
+    return unicodedata.normalize("NFC", "".join(filter(is_visible, text))).strip()
+
+
+def is_visible(char: str) -> bool:
+    """Whether a character prints, and prints as something; the space does."""
+    return char.isprintable() and ord(char) not in _INVISIBLE

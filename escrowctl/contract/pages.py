@@ -10,6 +10,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from escrowctl.contract.json import JsonValue
+from escrowctl.contract.record import plain_name
 
 _ENVELOPES = frozenset({"data", "links", "meta", "page", "pageinfo", "paging", "pagination", "result"})
 _QUERY = r"[A-Za-z0-9._~=&%+,:@/-]{1,2000}"
@@ -40,7 +41,7 @@ def find_next(document: JsonValue, last_id: str | None) -> NextPage:
 def _fields(document: JsonValue) -> Iterator[tuple[str, JsonValue]]:
     """Yield the fields of a page and of its envelopes by name, without case and marks; the outer ones last."""
     if isinstance(document, dict):
-        named = {re.sub(r"[_-]", "", name).casefold(): value for name, value in document.items()}
+        named = {plain_name(name): value for name, value in document.items()}
         for name in sorted(named.keys() & _ENVELOPES):
             yield from _fields(named[name])
         yield from named.items()

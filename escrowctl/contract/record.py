@@ -6,12 +6,13 @@ is not found is None.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from decimal import InvalidOperation
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from escrowctl.contract.json import JsonValue, Number
+from escrowctl.contract.identifiers import EMPTY_WORDS, fold_reference
+from escrowctl.contract.json import JsonValue, Number, encode
 
 # `re` compiles each at its first use, and caches it: most runs need none.
 _INDEX = r"0|[1-9][0-9]{0,8}"
@@ -21,14 +22,9 @@ _MOST_DIGITS = 40
 _STATUS_NAMES = ("status", "state")
 _CREATED_NAMES = ("created_at", "createdat", "created", "created_on", "createdon", "creation_date")
 _TRANSACTION, _TRANSACTION_STEMS = "transaction", ("transaction", "escrow", "tx")
-_NO_IDS = frozenset({"null", "none", "nil", "undefined", "na", "n/a", "pending"})
+_NO_IDS = EMPTY_WORDS | {"na", "n/a", "pending"}
 _LIKE_AN_ID = r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_-]{3,128}"
 _DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_OK_CODE = r"0|00|2[0-9]{2}"
-_ERROR_WORDS = frozenset({"error", "errors", "fail", "failed", "failure", "denied", "rejected"})
-_SUCCESS_NAMES = ("success", "succeeded", "successful", "ok")
-_ERROR_NAMES = ("error", "errors", "errorcode", "errormessage", "errordescription", "fault", "exception", "failure")
-_FIRST_ERROR, _LAST_ERROR = 400, 599
 _LIST_NAMES = ("data", "items", "results", "records", "result", "content", "entries", "_embedded")
 _MOST_ENVELOPES = 3
 _OF_SOMETHING_ELSE = frozenset(
@@ -38,6 +34,9 @@ _OF_SOMETHING_ELSE = frozenset(
     }
 )
 _ENVELOPE_NAMES = ("data", "result", "record", "item", "payload", "response")
+
+
+_Read = TypeVar("_Read")
 
 
 class Pointers(NamedTuple):
@@ -55,13 +54,21 @@ NO_POINTERS = Pointers()
 
 
 class Located(NamedTuple):
-    """The fields that escrowctl understands in a record; None where it found none."""
+    """The fields that escrowctl understands in a record; None where it found none.
+
+    `unreadable` says of an amount or currency that is there why it cannot be read: `its amount is "1,000"`.
+    """
 
     id: str | None = None
     status: str | None = None
     amount: Number | None = None
     currency: str | None = None
     created: str | None = None
+    unreadable: tuple[str, ...] = ()
+
+
+LOCATED = ("id", "status", "amount", "currency", "created")
+"""The fields by name, in the order in which they are shown."""
 
 
 class Record(NamedTuple):
@@ -120,7 +127,7 @@ def unwrap(document: JsonValue, *, noun: str, pointers: Pointers | None = None) 
         return document
     fields = _folded(document)
     top = pointers.id if pointers and pointers.id and pointers.id.count("/") == 1 else None
-    if _first_text(fields, _id_names(noun)) is not None or (top and as_text(resolve_pointer(document, top))):
+    if _first(fields, _id_names(noun), as_text) is not None or (top and as_text(resolve_pointer(document, top))):
         return document
     for name in (*_ENVELOPE_NAMES, *_stems(noun)):
         inner = fields.get(name)
@@ -187,27 +194,31 @@ def locate(
         found = resolve_pointer(record, pointer)
         return resolve_pointer(document, pointer) if found is None else found
 
-    def text_of(pointer: str | None, usual: tuple[str, ...]) -> str | None:
-        pointed = as_text(at(pointer)) if pointer else None
+    def find(pointer: str | None, usual: tuple[str, ...], read: Callable[[JsonValue], str | None]) -> str | None:
+        pointed = read(at(pointer)) if pointer else None
         is_settled = pointed is not None or (pointer and noun == _TRANSACTION)
-        return pointed if is_settled else _first_text(fields, usual)
+        return pointed if is_settled else _first(fields, usual, read)
 
-    amount, currency = _money_of(
-        at(named.amount) if named.amount else fields.get("amount"),
-        at(named.currency) if named.currency else fields.get("currency"),
-    )
+    def all_named(pointer: str | None, usual: str) -> list[JsonValue]:
+        if pointer:
+            return [at(pointer)]
+        return [value for name, value in record.items() if (name.casefold() if any_case else name) == usual]
+
+    amount, currency, unreadable = _money_of(all_named(named.amount, "amount"), all_named(named.currency, "currency"))
     return Located(
-        id=text_of(named.id, _id_names(noun)),
-        status=text_of(named.status, _status_names(noun)),
+        id=find(named.id, _id_names(noun), as_text),
+        status=find(named.status, _status_names(noun), text_of),
         amount=amount,
         currency=currency,
-        created=_first_text(fields, _CREATED_NAMES),
+        created=_first(fields, _CREATED_NAMES, as_text),
+        unreadable=unreadable,
     )
 
 
 def is_id(text: str | None) -> bool:
-    """Whether a text that was found where ids are can be one: zeros, negative numbers and `null` cannot."""
-    if text is None or text.lower() in _NO_IDS or not text.strip(" 0.-"):
+    """Whether a text that was found where ids are can be one: blanks, zeros, negative numbers and `null` cannot."""
+    text = fold_reference(text or "")
+    if text.casefold() in _NO_IDS or not text.strip(" 0.-"):
         return False
     return not (text.startswith("-") and not text[1:].strip("0123456789."))
 
@@ -236,6 +247,12 @@ def walk(value: JsonValue, prefix: str = "") -> Iterator[tuple[str, JsonValue]]:
         yield prefix, value
 
 
+def find_text(document: JsonValue, name: str) -> str | None:
+    """Return the text or number of a field, whose name is compared without case and separators."""
+    fields = document.items() if isinstance(document, dict) else ()
+    return next((as_text(value) for field, value in fields if plain_name(field) == plain_name(name)), None)
+
+
 def find_usual(record: JsonValue, field: str, *, noun: str) -> str | None:
     """Return the JSON Pointer to the usual name under which `locate` finds a field (`id`, `status`, ...), or None."""
     names = {"id": _id_names, "status": _status_names}.get(field, lambda _: (field,))(noun)
@@ -262,88 +279,6 @@ def resolve_pointer(document: JsonValue, pointer: str) -> JsonValue:
     return value
 
 
-def find_error(document: JsonValue, *, sent: JsonValue = None, code_is_data: bool = False) -> str | None:
-    """Return the field by which the 2xx reply to a write says that it failed, or None.
-
-    The list is closed, and outranks an id: what else a record may hold is no error, nor is a field
-    that comes back equal to the one `sent`. `code_is_data`: the profile says where the id is, and it is
-    there; then a code is a field like any other.
-    """
-    if not isinstance(document, dict):
-        return None
-    echoed = sent if isinstance(sent, dict) else {}
-    alone = len(document) == 1
-    for name, value in document.items():
-        fails = _fails(name.casefold(), value, alone=alone, code_is_data=code_is_data)
-        if fails and (name not in echoed or echoed[name] != value):
-            return name
-    return None
-
-
-def _fails(name: str, value: JsonValue, *, alone: bool, code_is_data: bool) -> bool:
-    match name:
-        case "message" | "msg":
-            return alone and isinstance(value, str)
-        case "error" | "errors":
-            return not _is_nothing(value)
-        case "success" | "ok" | "issuccess":
-            return _says_no(value)
-        case "status" | "status_code" | "statuscode":
-            text = "false" if value is False else (as_text(value) or "").casefold()
-            is_code = len(text) == 3 and text[0] in "45" and text.isascii() and text.isdigit()
-            return text in ("false", "error", "fail") or (is_code and not code_is_data)
-        case "code" | "errcode" | "responsecode":
-            return not (code_is_data or value in (None, "") or re.fullmatch(_OK_CODE, as_text(value) or ""))
-        case _:
-            return False
-
-
-def looks_like_error(document: JsonValue, *, noun: str) -> bool:
-    """Whether a 2xx reply is shaped like a refusal: `{"success": false}`, `{"error": ...}` and kin.
-
-    `{"status": "error"}` (JSend) is one only where there is no record: a transaction may
-    have a status of that name.
-    """
-    if isinstance(document, str):
-        return bool(_ERROR_WORDS & set(re.findall(r"[a-z]+", document.casefold())))
-    if isinstance(document, list):
-        return any(looks_like_error(item, noun=noun) for item in document if not isinstance(item, bool))
-    if not isinstance(document, dict):
-        return document is False
-    # Names are compared without case and separators: no interface shows how this service spells them.
-    fields = {name.replace("_", "").replace("-", "").casefold(): value for name, value in document.items()}
-    if _first_text(_folded(document), _id_names(noun)) is None and (_says_error(fields) or _is_problem(fields)):
-        return True
-    denied = any(_says_no(fields[name]) for name in _SUCCESS_NAMES if name in fields)
-    return denied or any(not _is_nothing(fields[name]) for name in _ERROR_NAMES if name in fields)
-
-
-def _says_error(fields: dict[str, JsonValue]) -> bool:
-    words = (fields.get(name) for name in (*_STATUS_NAMES, "result", "outcome"))
-    return any(isinstance(word, str) and word.casefold() in _ERROR_WORDS for word in words)
-
-
-def _is_problem(fields: dict[str, JsonValue]) -> bool:
-    """Whether it is problem details (RFC 9457 section 3): a status of 400 or more, and a title or detail."""
-    status = fields.get("status", fields.get("statuscode"))
-    if not (isinstance(status, Number) and _FIRST_ERROR <= status <= _LAST_ERROR):
-        return False
-    return any(name in fields for name in ("title", "detail", "type", "message"))
-
-
-def _says_no(value: JsonValue) -> bool:
-    if isinstance(value, str):
-        return value.strip().casefold() in ("false", "no", "0")
-    return value is False or (isinstance(value, Number) and value == 0)
-
-
-def _is_nothing(value: JsonValue) -> bool:
-    """Whether an error field says that there is none."""
-    if isinstance(value, str):
-        return value.strip().casefold() in ("", "0", "false", "none", "null", "ok")
-    return not value
-
-
 def _stems(noun: str) -> tuple[str, ...]:
     return _TRANSACTION_STEMS if noun == _TRANSACTION else (noun,)
 
@@ -364,8 +299,13 @@ def _folded(record: dict[str, JsonValue]) -> dict[str, JsonValue]:
     return {name.casefold(): value for name, value in record.items()} | record
 
 
-def _first_text(record: dict[str, JsonValue], names: tuple[str, ...]) -> str | None:
-    return next((text for name in names if (text := as_text(record.get(name))) is not None), None)
+def _first(record: dict[str, JsonValue], names: tuple[str, ...], read: Callable[[JsonValue], str | None]) -> str | None:
+    return next((text for name in names if (text := read(record.get(name))) is not None), None)
+
+
+def plain_name(name: str) -> str:
+    """Return a field's name without case and separators: no interface shows how this service spells it."""
+    return re.sub(r"[\W_]", "", name).casefold()
 
 
 def as_text(value: JsonValue) -> str | None:
@@ -375,12 +315,57 @@ def as_text(value: JsonValue) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _money_of(value: JsonValue, currency: JsonValue) -> tuple[Number | None, str | None]:
-    if isinstance(value, dict):
-        fields = _folded(value)
-        currency = currency or fields.get("currency")
-        value = fields.get("value", fields.get("amount"))
-    return as_amount(value), as_text(currency)
+def text_of(value: JsonValue) -> str | None:
+    """Return a text as `as_text` does, also that of a list's only item, or of the `name` in an object."""
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    return as_text(value.get("name") if isinstance(value, dict) else value)
+
+
+def fold_status(text: str) -> str:
+    """Return a status as it is compared: trimmed, without case and invisible characters.
+
+    A letter that only case folding makes one of ASCII stays: `relea\u017fed` is not `released`.
+    """
+    visible = fold_reference(text)
+    folded = visible.casefold()
+    return visible if folded.isascii() and not visible.isascii() else folded
+
+
+def _money_of(
+    amounts: Sequence[JsonValue], currencies: Sequence[JsonValue]
+) -> tuple[Number | None, str | None, tuple[str, ...]]:
+    """Return the amount and the currency that all fields agree on, and why there is none."""
+    outer: list[JsonValue] = []
+    inner: list[tuple[str, JsonValue]] = []
+    for value in amounts:
+        fields = [(name.casefold(), item) for name, item in value.items()] if isinstance(value, dict) else []
+        inner += fields
+        if not any(name in ("value", "amount") for name, _ in fields):
+            outer.append(value)
+    amount, bad_amount = _agree(
+        "amount", [*outer, *(item for name, item in inner if name in ("value", "amount"))], as_amount
+    )
+    currency, bad_currency = _agree(
+        "currency", [*currencies, *(item for name, item in inner if name == "currency")], as_text
+    )
+    return amount, currency, (*bad_amount, *bad_currency)
+
+
+def _agree(
+    what: str, values: Sequence[JsonValue], read: Callable[[JsonValue], _Read | None]
+) -> tuple[_Read | None, tuple[str, ...]]:
+    """Return what the fields that are not empty agree on; None and why if one cannot be read, or two differ."""
+    found: dict[object, _Read] = {}
+    for value in values:
+        if value is None or value in ("", [], {}):
+            continue
+        if (known := read(value)) is None:
+            return None, (f"its {what} {encode(value)[:40]} cannot be read",)
+        found.setdefault(known.casefold() if isinstance(known, str) else known, known)
+    if len(found) > 1:
+        return None, (f"its record has more than one {what}: {', '.join(map(str, found.values()))}",)
+    return next(iter(found.values()), None), ()
 
 
 def as_amount(value: JsonValue) -> Number | None:

@@ -4,13 +4,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator
 
-_INVISIBLE = frozenset(
-    {0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0}
-    | {*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)}
-)
-"""What Python calls printable and no terminal shows: the default-ignorable marks and letters (Unicode's
-DerivedCoreProperties.txt, those outside the categories of `str.isprintable`), and the blank braille cell.
-"""
+from escrowctl.contract.identifiers import is_visible
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\0", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
@@ -24,11 +18,7 @@ def safe(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(char if _shows(char) else f"\\u{{{ord(char):x}}}" for char in text)
-
-
-def _shows(char: str) -> bool:
-    return char.isprintable() and ord(char) not in _INVISIBLE
+    return "".join(char if is_visible(char) else f"\\u{{{ord(char):x}}}" for char in text)
 
 
 def fold(line: str, width: int) -> str:

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from escrowctl.contract.json import JsonValue, Number, encode
-from escrowctl.contract.record import Record, resolve_pointer
+from escrowctl.contract.record import LOCATED, Record, resolve_pointer
 from escrowctl.errors import ErrorCode, EscrowctlError
 from escrowctl.output.plain import safe
 
@@ -101,7 +101,9 @@ def view_record(record: Record, resource_id: str | None = None, *, raw: bool) ->
     """Return the view of a record: the service's own document (`raw`: in its envelope), and the located fields."""
     named = record.located._replace(id=record.located.id or resource_id)
     document = record.document if raw else record.value
-    return View(document, named.id, document, named=named._asdict(), record=record.value)
+    return View(
+        document, named.id, document, named={name: getattr(named, name) for name in LOCATED}, record=record.value
+    )
 
 
 def flatten(value: JsonValue) -> tuple[tuple[str, str], ...]:

@@ -197,8 +197,11 @@ def describe_differences(service: Service, record: Record | None, sent: Money | 
 
 
 def list_differences(found: Located, sent: Money | None) -> list[str]:
-    """Return how a record's amount and currency differ from what was sent; case in currencies does not matter."""
-    differences = []
+    """Return how a record's amount and currency differ from what was sent; case in currencies does not matter.
+
+    One that is there and cannot be read differs too.
+    """
+    differences = [*found.unreadable] if sent is not None else []
     if sent is not None and found.amount is not None and found.amount != sent.amount:
         differences.append(f"its amount is {found.amount} ({sent.amount} was sent)")
     if sent is not None and found.currency is not None and found.currency.casefold() != sent.currency.casefold():

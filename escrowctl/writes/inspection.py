@@ -113,10 +113,13 @@ def require_as_created(
         first, now = created[-1], describe_money(found)
         known = {"amount": found.amount, "currency": found.currency}
         expected = " ".join(f"--expect-{name} {value}" for name, value in known.items() if value is not None)
+        reports = " and ".join(found.unreadable) or f"the service now reports {now}"
         raise not_sent(
             ErrorCode.EXPECTATION_FAILED,
-            f"{first.name} created {resource_id} with {first.intent.money}, but the service now reports {now}.",
-            hint=Hint(f"repeat the command with {expected}", f"if {now} is right"),
+            f"{first.name} created {resource_id} with {first.intent.money}, but {reports}.",
+            hint=_find_field(resource_id)
+            if found.unreadable
+            else Hint(f"repeat the command with {expected}", f"if {now} is right"),
             facts={"expected": str(first.intent.money), "found": now, "entry": first.name},
         )
 
@@ -194,11 +197,15 @@ def _require_same(service: Service, resource_id: str, located: Located) -> None:
         )
 
 
+def _find_field(resource_id: str) -> Hint:
+    return command(f"doctor --tx {shlex.quote(resource_id)}", "to find its field")
+
+
 def _unexpected(resource_id: str, what: str, found: object, expected: object) -> EscrowctlError:
     is_what = f"is {found}" if found is not None else "cannot be found in its record"
     return not_sent(
         ErrorCode.EXPECTATION_FAILED,
         f"the {what} of {resource_id} {is_what}, but {expected} was expected.",
-        hint=command(f"doctor --tx {shlex.quote(resource_id)}", "to find its field") if found is None else (),
+        hint=_find_field(resource_id) if found is None else (),
         facts={"expected": str(expected), "found": str(found) if found is not None else None},
     )

@@ -13,6 +13,7 @@ from escrowctl.contract.operations import (
     UPDATE_TRANSACTION,
     Operation,
 )
+from escrowctl.contract.record import fold_status
 from escrowctl.errors import ErrorCode
 
 
@@ -54,13 +55,13 @@ class WriteKind(NamedTuple):
 
     def is_proven_by(self, status: str | None, service: Service) -> bool:
         """Whether a record's status proves that it was done; case does not matter."""
-        return status is not None and status.casefold() in self.proving_statuses(service)
+        return status is not None and fold_status(status) in self.proving_statuses(service)
 
     def seems_done(self, status: str | None, service: Service) -> bool:
         """Whether a record's status proves that it was done, or seems to say so where none is known to prove it."""
         if status is None or self.proving_statuses(service):
             return self.is_proven_by(status, service)
-        return status.casefold() == self.done_word
+        return fold_status(status) == self.done_word
 
 
 KINDS = {

@@ -5,12 +5,15 @@ repeat a method that is not idempotent without knowing that it was not applied, 
 promises no deduplication (contract/INTERFACE.md section 7: not shown). What is not listed is unknown.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
 from escrowctl.client.http import THROTTLED, Answer, Exchange, Fault
-from escrowctl.client.problem import REFUSAL_CODES, describe_refusal
+from escrowctl.client.problem import REFUSAL_CODES, describe_refusal, list_request_ids
 from escrowctl.config.service import Service
+from escrowctl.contract.error_reply import CODES, STATUS_CODES, find_error
+from escrowctl.contract.identifiers import fold_reference
 from escrowctl.contract.json import Broken, Defect, Document, JsonValue, read_reply
 from escrowctl.contract.operations import CREATE_TRANSACTION, Operation
 from escrowctl.contract.record import (
@@ -18,16 +21,17 @@ from escrowctl.contract.record import (
     Pointers,
     Record,
     as_text,
-    find_error,
     find_ids,
+    find_text,
     is_id,
     locate,
-    looks_like_error,
     make_record,
     resolve_pointer,
+    unwrap,
 )
 from escrowctl.errors import ErrorCode, Outcome
 from escrowctl.journal.model import Entry
+from escrowctl.runtime import are_of_one_run
 from escrowctl.writes.kinds import kind_of
 
 _REFUSED_STATUSES = frozenset({400, 402, 404, 405, 406, *range(410, 416), 417, 421, 422, 424, 428, 431, 451, 501})
@@ -36,6 +40,7 @@ _CREATED, _ACCEPTED = 201, 202
 _DONE_STATUSES = frozenset({200, _CREATED, _ACCEPTED, 203, 204})
 """What is not listed is unknown: 206 is a part, 207 (RFC 4918 section 11.1) speaks of several requests."""
 _COLLECTION = "transactions"
+_MOST_SHOWN = 80
 
 NO_ID = "escrowctl found no id in the reply"
 _PORTS = {"http": 80, "https": 443}
@@ -45,13 +50,14 @@ class Sent(NamedTuple):
     """What a reply is compared with: where the request went to, its body, and the ids in it.
 
     A reply that returns one of `own_ids` has named nothing: it may be an echo. `pointers` say where
-    the profile finds an id.
+    the profile finds an id, `is_failed` which statuses are those of an escrow that failed.
     """
 
     url: str = ""
     body: JsonValue = None
     own_ids: frozenset[str] = frozenset()
     pointers: Pointers = NO_POINTERS
+    is_failed: Callable[[str | None], bool] = lambda _: False
 
 
 class Judgement(NamedTuple):
@@ -127,8 +133,8 @@ def _judge_success(operation: Operation, answer: Answer, sent: Sent, record: Rec
     is_empty = isinstance(reply, Broken) and reply.defect is Defect.EMPTY
     if isinstance(reply, Broken) and not is_empty:
         return _unproven(answer, f"the reply {reply.defect.value}")
-    if record is not None and (error := _find_error(record, operation, sent)):
-        return _unproven(answer, f"the reply {error}")
+    if record is not None and (error := _find_error(record, sent)):
+        return _unproven(answer, f"the reply looks like an error ({error})")
     if kind_of(operation.name).needs_id:
         found = (record.located.id if record else None) or _id_in_location(answer, sent.url)
         if is_empty and found is None:
@@ -137,16 +143,14 @@ def _judge_success(operation: Operation, answer: Answer, sent: Sent, record: Rec
     return Judgement(Outcome.DONE, f"{answer.status}, no reply body" if is_empty else str(answer.status))
 
 
-def _find_error(record: Record, operation: Operation, sent: Sent) -> str | None:
-    has_id, parts = record.located.id is not None, (record.document, record.value)
-    pointer = sent.pointers.id
-    code_is_data = pointer is not None and any(as_text(resolve_pointer(part, pointer)) for part in parts)
-    for part in parts:
-        if name := find_error(part, sent=sent.body, code_is_data=code_is_data):
-            return f'looks like an error (field "{name[:40]}")'
-        if not has_id and looks_like_error(part, noun=operation.noun):
-            return "looks like an error"
-    return None
+def _find_error(record: Record, sent: Sent) -> str | None:
+    """Return what in a reply says that the write failed; an escrow that was created, and failed, has an id."""
+    if is_id(record.located.id) and sent.is_failed(record.located.status):
+        return None
+    pointer, parts = sent.pointers.id, (record.document, record.value)
+    has_pointed = pointer is not None and any(as_text(resolve_pointer(part, pointer)) for part in parts)
+    data = CODES | STATUS_CODES if has_pointed else frozenset[str]()
+    return next(filter(None, (find_error(part, sent=sent.body, data=data) for part in parts)), None)
 
 
 def _judge_create(answer: Answer, found: str | None, sent: Sent) -> Judgement:
@@ -189,14 +193,47 @@ def _answered(answer: Answer, why: str) -> str:
     return f"the service replied {answer.status}, but {why}"
 
 
+def find_contradiction(answer: Answer, entry: Entry, body: str | None, service: Service) -> str | None:
+    """Return what a reply names that belongs to another write than the one with this `body`; None if nothing.
+
+    A request id of the service's own, or of an earlier attempt of this entry, belongs to no other write.
+    """
+    own = entry.requests | {entry.request_id}
+    for named in list_request_ids(answer):
+        if named not in own and are_of_one_run(named, entry.request_id):
+            return f"it names the request id {named}"
+    parts: tuple[JsonValue, ...] = ()
+    if isinstance(answer.reply, Document):
+        parts = (answer.reply.value, unwrap(answer.reply.value, noun=CREATE_TRANSACTION.noun))
+    keys = [answer.header("Idempotency-Key"), *(find_text(part, "idempotency_key") for part in parts)]
+    compared: list[tuple[str, str | None, list[str | None]]] = [("idempotency key", entry.intent.idempotency_key, keys)]
+    if service.reference_field is not None and entry.intent.has_no_id:
+        sent = find_text(_read(body), service.reference_field)
+        compared.append(("reference", sent, [find_text(part, service.reference_field) for part in parts]))
+    for what, sent, found in compared:
+        for other in found:
+            if sent and other and _fold(other) != _fold(sent):
+                return f'it names the {what} "{other[:_MOST_SHOWN]}"'
+    return None
+
+
+def _fold(text: str) -> str:
+    # A key may be a structured field's string, in quotation marks (RFC 9651 section 3.3.3).
+    return fold_reference(text).strip('"').casefold()
+
+
 def describe_sent(service: Service, entry: Entry) -> Sent:
     """Return what the reply to an entry's last attempt is compared with."""
     intent, noun, pointers = entry.intent, CREATE_TRANSACTION.noun, service.pointers
-    reply = read_reply((intent.body or "").encode())
-    body = reply.value if isinstance(reply, Document) else None
+    body = _read(intent.body)
     pointed = locate(body, noun=noun, pointers=pointers).id
     own = (intent.idempotency_key, intent.reference, entry.request_id, pointed, *find_ids(body, noun=noun))
-    return Sent(intent.url, body, frozenset(name.casefold() for name in own if name), pointers)
+    return Sent(intent.url, body, frozenset(name.casefold() for name in own if name), pointers, service.is_failed)
+
+
+def _read(body: str | None) -> JsonValue:
+    reply = read_reply((body or "").encode())
+    return reply.value if isinstance(reply, Document) else None
 
 
 def judge_stored(service: Service, entry: Entry) -> Judgement | None:

@@ -14,7 +14,7 @@ from escrowctl.contract.redaction import hide_values, redact
 from escrowctl.errors import ErrorCode, Outcome
 from escrowctl.journal.model import Entry, Settlement
 from escrowctl.writes.create import describe_differences
-from escrowctl.writes.outcome import Judgement, describe_sent, judge_write
+from escrowctl.writes.outcome import Judgement, describe_sent, find_contradiction, judge_write
 from escrowctl.writes.requests import WriteRequest
 
 
@@ -40,7 +40,10 @@ class Sender:
         self._report_defect = report_defect
 
     def send(self, entry: Entry, request: WriteRequest, evidence: Evidence) -> Exchange:
-        """Send an entry's current attempt; however it ends, `evidence` says whether a byte may have left."""
+        """Send an entry's current attempt; however it ends, `evidence` says whether a byte may have left.
+
+        A reply that names another write is none to this one: `Fault.MISDIRECTED`.
+        """
         intent = entry.intent
         # The request's own body: the stored one has hashes in the place of secrets.
         body = request.body.encode() if request.body is not None else None
@@ -52,7 +55,10 @@ class Sender:
         )
         outgoing = Request(intent.method, intent.url, headers, body, request.operation.is_confidential)
         seconds = self._service.write_timeout
-        return self._connection.exchange(outgoing, evidence=evidence, seconds=seconds, limit=REPLY_LIMIT)
+        exchange = self._connection.exchange(outgoing, evidence=evidence, seconds=seconds, limit=REPLY_LIMIT)
+        answer = exchange.answer
+        named = find_contradiction(answer, entry, request.body, self._service) if answer is not None else None
+        return exchange._replace(answer=None, fault=Fault.MISDIRECTED, detail=named) if named else exchange
 
     def judge(self, entry: Entry, request: WriteRequest, exchange: Exchange, *, unsettled: bool) -> Judged:
         """Return what an attempt came to; where judging itself fails, it is unknown.

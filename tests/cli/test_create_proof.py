@@ -9,7 +9,7 @@ from conftest import KEY, Result, Run, ServiceAndRun
 from wire_server import Behave, Seen, hang_up, http_reply
 
 from cli.conftest import Journal, Profile
-from cli.replies import CREATE, in_turn, json_reply, writes_meet
+from cli.replies import CREATE, RELEASE, in_turn, json_reply, writes_meet
 from escrowctl.writes.outcome import judge_stored
 
 UNNAMED = b'{"escrowNo":"A-10977","escrowState":"AWAITING_DEPOSIT","value":{"amt":100.00,"ccy":"USD"}}'
@@ -237,6 +237,33 @@ def test_hint_without_a_profile_leads_to_one_first(service_and_run: ServiceAndRu
     ]
 
 
+SAID_NO = [
+    *('"error_code":"INSUFFICIENT_FUNDS","error_message":"no"', '"errorCode":"E1"', '"errorMessage":"no"'),
+    *('"type":"error"', '"object":"error"', '"title":"No","detail":"no funds"', '"succeeded":false'),
+    *('"result":"error"', '"outcome":"rejected"', '"failure":{"why":"no"}', '"exception":"no"', '"fault":"no"'),
+    '"violations":[{"field":"amount"}]',
+]
+
+
+@pytest.mark.parametrize("said", SAID_NO)
+def test_reply_that_looks_like_an_error_outranks_its_id(
+    said: str, service_and_run: ServiceAndRun, journal: Journal
+) -> None:
+    reply = json_reply(b'{"id":"tx_1",%s}' % said.encode())
+    server, run = service_and_run(writes_meet(reply))
+
+    assert [run(*CREATE).code, run(*RELEASE).code, len(server.writes)] == [12, 12, 2]
+    assert journal() == [("create_transaction", "unknown"), ("release_transaction", "unknown")]
+
+
+def test_escrow_that_failed_is_created_whatever_its_errors(service_and_run: ServiceAndRun) -> None:
+    _, run = service_and_run(json_reply(b'{"id":"tx_1","status":"failed","error_code":"E1","success":false}'))
+
+    result = run(*CREATE, "-q")
+
+    assert (result.code, result.out) == (16, "tx_1\n")
+
+
 def test_echoed_field_is_not_an_error(run: Run) -> None:
     data = '{"code":"SUMMER","status_code":404,"errors":["x"],"success":false}'
 
@@ -294,7 +321,11 @@ def test_echoed_id_proves_nothing(body: bytes, line: tuple[str, ...], service_an
 
 
 @pytest.mark.parametrize(
-    "value", ["0", "-1", '"0"', '""', '" "', '"null"', '"None"', '"undefined"', "true", "{}", "[1]"]
+    "value",
+    [
+        *("0", "-1", '"0"', '""', '" "', '"null"', '"None "', '"undefined"', '"NaN"', "true", "{}", "[1]"),
+        *('"\\u200b"', '"\\u00a0"', '"\\u2800"', '"\\udb40\\udd00"'),
+    ],
 )
 def test_placeholder_id_proves_nothing(value: str, service_and_run: ServiceAndRun) -> None:
     _server, run = service_and_run(json_reply(b'{"id":%s,"status":"held"}' % value.encode()))

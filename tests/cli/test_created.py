@@ -135,6 +135,35 @@ def test_create_with_another_record_prints_its_id_and_fails(
     assert journal() == [("create_transaction", "unconfirmed")]
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        *(f'"amount":{value},"currency":"USD"' for value in ('"1,000"', '" 100 "', '"+100"', '"100."', '"$100"')),
+        *(f'"amount":{value},"currency":"USD"' for value in ('"0100"', "[100]", '{"units":100}', "true", "1e2000000")),
+        *('"amount":"\\u0661\\u0660\\u0660","currency":"USD"', '"amount":100,"currency":{"code":"USD"}'),
+        *('"amount":100,"Amount":99,"currency":"USD"', '"amount":100,"currency":"USD","Currency":"EUR"'),
+        '"amount":{"value":100,"currency":"EUR"},"currency":"USD"',
+        *('"status":"FAILED "', '"status":"failed: no funds"', '"status":"declined\\u200b"'),
+        *('"status":["failed"]', '"status":{"name":"failed"}'),
+    ],
+)
+def test_create_whose_money_or_status_cannot_be_as_sent_fails(
+    fields: str, service_and_run: ServiceAndRun, journal: Journal
+) -> None:
+    _, run = service_and_run(json_reply(b'{"id":"tx_1",%s}' % fields.encode()))
+
+    result = run(*CREATE, "-q")
+
+    assert (result.code, result.out, journal()) == (16, "tx_1\n", [("create_transaction", "unconfirmed")])
+
+
+@pytest.mark.parametrize("fields", ['"amount":null,"currency":""', '"amount":{"amount":"100.00","currency":"usd"}'])
+def test_create_whose_money_is_empty_or_as_sent_is_done(fields: str, service_and_run: ServiceAndRun) -> None:
+    _, run = service_and_run(json_reply(b'{"id":"tx_1",%s}' % fields.encode()))
+
+    assert run(*CREATE).code == 0
+
+
 def test_id_from_the_service_is_quoted_in_the_hint(service_and_run: ServiceAndRun) -> None:
     _server, run = service_and_run(json_reply(b'{"id":"tx_1; reboot","status":"failed"}'))
 
@@ -155,7 +184,7 @@ def test_failed_statuses_of_the_profile_replace_the_built_in_ones(profile: Profi
     replies = [json_reply(b'{"id":"%s","status":"%s"}' % one) for one in ids.items()]
     profile('status.failed = ["VOID"]', behave=in_turn(*replies))
 
-    assert [run(*CREATE).code, run(*CREATE).code] == [16, 0]
+    assert [run(*CREATE).code, run(*CREATE).code] == [16, 12]
 
 
 def test_accepted_create_that_reads_as_failed_fails_at_replay_too(service_and_run: ServiceAndRun) -> None:
@@ -265,3 +294,27 @@ def test_release_of_what_was_created_here_with_other_money_is_refused(
     assert (refused.code, refused.error["code"], refused.error["expected"]) == (3, "expectation_failed", "100 USD")
     assert passes in refused.error["hint"]
     assert (expected.code, [seen.method for seen in server.writes]) == (0, ["POST", "PUT"])
+
+
+@pytest.mark.parametrize(
+    "money",
+    [
+        b'"amount":"1,000","currency":"USD"',
+        b'"amount":100,"Amount":99999,"currency":"USD"',
+        b'"amount":{"value":100,"currency":"JPY"},"currency":"USD"',
+    ],
+    ids=["unreadable", "two amounts", "two currencies"],
+)
+@pytest.mark.parametrize("expected", [(), ("--expect-amount", "100", "--expect-currency", "USD")], ids=["", "expected"])
+def test_release_of_an_escrow_with_unreadable_money_is_refused(
+    service_and_run: ServiceAndRun, money: bytes, expected: tuple[str, ...]
+) -> None:
+    now = json_reply(b'{"id":"tx_1","status":"held",%s}' % money)
+    server, run = service_and_run(by_method(POST=json_reply(HELD), GET=now, PUT=json_reply(b"")))
+    if not expected:
+        run(*CREATE)
+
+    refused = run(*RELEASE, *expected, "--json")
+
+    assert (refused.code, refused.error["code"]) == (3, "expectation_failed")
+    assert "PUT" not in [seen.method for seen in server.writes]

@@ -40,6 +40,18 @@ def test_plain_read_shows_a_cached_answer(service_and_run: ServiceAndRun) -> Non
     assert run("tx", "get", "tx_1").code == 0
 
 
+@pytest.mark.parametrize(
+    ("status", "code"), [(b"Released ", 0), (b"relea\xc5\xbfed", 16), (b"failed ", 16), (b"failed: no funds", 16)]
+)
+def test_status_after_a_release_is_compared_as_a_person_reads_it(
+    profile: Profile, run: Run, status: bytes, code: int
+) -> None:
+    reads = in_turn(json_reply(HELD), json_reply(HELD.replace(b"held", status)))
+    profile(RELEASED_IS_KNOWN, behave=writes_meet(json_reply(b""), reads=reads))
+
+    assert run(*RELEASE).code == code
+
+
 @pytest.mark.parametrize("age", ["40", "1", " 7 ", "60, 0", "60;x=1", "60.0", "soon"])
 def test_release_is_not_sent_on_a_cached_reading(service_and_run: ServiceAndRun, age: str) -> None:
     server, run = service_and_run(writes_meet(json_reply(b""), reads=json_reply(HELD, "200 OK", f"Age: {age}")))

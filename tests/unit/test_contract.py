@@ -4,10 +4,11 @@ import pytest
 from iso4217 import Currency
 
 from escrowctl.client.http import Answer, Exchange
+from escrowctl.contract.error_reply import find_error
 from escrowctl.contract.json import Document, read_reply
 from escrowctl.contract.money import MINOR_DIGITS
 from escrowctl.contract.operations import CREATE_TRANSACTION, OPERATIONS, RELEASE_TRANSACTION, Operation
-from escrowctl.contract.record import locate, looks_like_error, resolve_pointer, unwrap
+from escrowctl.contract.record import locate, resolve_pointer, unwrap
 from escrowctl.errors import Outcome
 from escrowctl.output.plain import safe
 from escrowctl.writes.outcome import judge_write
@@ -89,25 +90,39 @@ def test_pointer_is_resolved_by_rfc_6901() -> None:
     assert found == [document.value, "bar", 0, 1, 8, None]
 
 
+ERRORS = [
+    *('{"success":false}', '{"isSuccess":"no"}', '{"succeeded":false}', '{"successful":0}', '{"ok":"false"}'),
+    *('{"error":"x"}', '{"errors":[1]}', '{"error":true}', '{"error":{"code":0,"message":"no funds"}}'),
+    *('{"error_code":"INSUFFICIENT_FUNDS"}', '{"errorCode":"E1"}', '{"Error-Message":"x"}', '{"errcode":40001}'),
+    *('{"failure":{"why":"x"}}', '{"fault":"x"}', '{"exception":"x"}', '{"violations":[{"field":"amount"}]}'),
+    *('{"type":"error"}', '{"object":" Error "}', '{"result":"failed"}', '{"outcome":"rejected"}'),
+    *('{"status":"declined"}', '{"status":{"name":"failure"}}', '{"state":"FAILED"}', '{"status":"error","a":1}'),
+    *('{"status":false}', '{"status":404}', '{"code":40001}', '{"title":"No","detail":"no funds"}'),
+    *('{"message":"no funds"}', '"request failed"', '[{"error":"x"}]', "false"),
+]
+NO_ERRORS = [
+    *('{"error":null,"errors":[],"success":true}', '{"error":{}}', '{"error":{"code":0,"message":"ok"}}'),
+    *('{"errorCode":0,"errcode":"00","errmsg":"ok"}', '{"code":200}', '{"code":"0"}', '{"failure":false}'),
+    *('{"status":"held"}', '{"status":200}', '{"type":"escrow","object":"transaction"}', '{"result":{"x":1}}'),
+    *('{"title":"Rent","detail":null}', '{"message":"created","id":"tx_1"}', '{"terror":"x"}', "null", "[]", "{}"),
+]
+
+
 @pytest.mark.parametrize(
-    ("body", "is_error"),
-    [
-        (b'{"success":false}', True),
-        (b'{"error":"x"}', True),
-        (b'{"errors":[1]}', True),
-        (b'{"status":"error","message":"insufficient funds"}', True),
-        (b'{"state":"FAILED"}', True),
-        (b'{"id":"tx_1","status":"failed"}', False),
-        (b'{"error":null,"errors":[],"success":true}', False),
-        (b'{"id":"tx_1"}', False),
-        (b"null", False),
-    ],
+    ("body", "is_error"), [*((body, True) for body in ERRORS), *((body, False) for body in NO_ERRORS)]
 )
-def test_a_reply_shaped_like_an_error_is_noticed(body: bytes, *, is_error: bool) -> None:
-    reply = read_reply(body)
+def test_a_reply_shaped_like_an_error_is_noticed(body: str, *, is_error: bool) -> None:
+    reply = read_reply(body.encode())
 
     assert isinstance(reply, Document)
-    assert looks_like_error(reply.value, noun="transaction") is is_error
+    assert (find_error(reply.value) is not None) is is_error
+
+
+def test_an_error_field_that_returns_what_was_sent_is_none() -> None:
+    reply = read_reply(b'{"error_url":"https://shop.example/failed","type":"error"}')
+
+    assert isinstance(reply, Document)
+    assert find_error(reply.value, sent=reply.value) is None
 
 
 @pytest.mark.parametrize(

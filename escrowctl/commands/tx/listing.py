@@ -10,7 +10,7 @@ from escrowctl.commands.tx.filters import Filters, ReferenceOption, SinceOption,
 from escrowctl.commands.tx.register import entries_here, show_register
 from escrowctl.contract.operations import CREATE_TRANSACTION, LIST_TRANSACTIONS
 from escrowctl.contract.pages import find_next
-from escrowctl.contract.record import Located, Record
+from escrowctl.contract.record import LOCATED, Record
 from escrowctl.errors import ONLY_READ, ErrorCode, EscrowctlError, bad_value, command
 from escrowctl.journal.model import Selection
 from escrowctl.output.view import Listing, view_record
@@ -63,7 +63,7 @@ def list_transactions(
         return
     views = tuple(view_record(one, raw=False) for one in _read(session, filters, limit, everything=everything))
     session.remember("transaction", {view.id: view.named["status"] for view in views})
-    session.console.show_listing(Listing(Located._fields, views))
+    session.console.show_listing(Listing(LOCATED, views))
 
 
 def _show_page(session: Session) -> None:

@@ -5,6 +5,7 @@ import csv
 import json
 import signal
 import threading
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,24 @@ def test_each_row_is_an_entry_of_the_journal(start: Start, rows: WriteRows) -> N
     assert [(one["reference"], one["state"]) for one in reversed(entries)] == [(f"A-{n}", "done") for n in (1, 2, 3)]
     assert (first["batch"], first["line"], first["amount"]) == ("b1", 2, 100)
     assert run("journal", "verify").code == 0
+
+
+@pytest.mark.parametrize("size", ["1", "8"])
+def test_batch_stops_at_a_reply_to_another_row(start: Start, rows: WriteRows, size: str) -> None:
+    sent: list[str] = []
+
+    def answer(number: int, seen: Seen) -> str:
+        sent.append(seen.header("X-Request-Id") or "")
+        return f"201 Created\r\nX-Request-Id: {sent[0]}" if number == 3 else ""
+
+    service, run = start(answer)
+
+    result = run("create", str(rows(40)), *RUN, "--concurrency", size)
+    again = run("resume", "b1", *RUN)
+
+    states = Counter(one["state"] for one in run("journal", "list", "--limit", "100", "--json").json)
+    assert (result.code, again.code, states["unknown"]) == (12, 12, 1)
+    assert (len(service.received), max(service.applied.values())) == (40, 1)
 
 
 def test_as_many_requests_as_concurrency_are_on_the_wire(start: Start, rows: WriteRows) -> None:

@@ -11,7 +11,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from escrowctl.client import connection
 from escrowctl.client.http import Answer
+from escrowctl.client.transport import OriginTransport
 from escrowctl.errors import Outcome
 from escrowctl.journal import commit, fields, journal
 from escrowctl.journal.fold import Folded, duplicate_keys, extend
@@ -180,6 +182,32 @@ def trusts_one_total() -> None:
         return [Total(TotalKey(*key), Decimal(amount)) for *key, amount in rows]
 
     SqliteTransaction._totals = read  # type: ignore[method-assign] # as above
+
+
+def writes_share_a_connection() -> None:
+    """Send each write on the connection that carried the one before."""
+    prepare, encode = OriginTransport.prepare, connection._encode_headers
+
+    def sharing(self: Any, evidence: Any, seconds: float, *, is_write: bool) -> Any:
+        leave_mark()
+        return prepare(self, evidence, seconds, is_write=False)
+
+    def kept_alive(request: Any) -> Any:
+        return (header for header in encode(request) if header[0] != b"Connection")
+
+    OriginTransport.prepare = sharing  # type: ignore[method-assign] # as above
+    connection._encode_headers = kept_alive
+
+
+def shared_reads_count_without_ids() -> None:
+    """Take what a read without an id says, although the connection carried other reads."""
+
+    def unshared(self: Any) -> bool:
+        leave_mark()
+        return False
+
+    transport: Any = OriginTransport
+    transport.is_shared = property(unshared)
 
 
 # Not broken enough: with these the harness must not be content.

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from escrowctl.config.origin import find_network, find_proxy_name, hide_userinfo
 from escrowctl.config.profiles import SETTINGS, find_default
+from escrowctl.config.service import RELEASED
 from escrowctl.config.settings import Choice, LineValues, Resolver
 from escrowctl.contract.json import JsonValue, as_json
 from escrowctl.contract.redaction import STARS
@@ -90,6 +91,8 @@ def _chosen(resolver: Resolver, choice: Choice, in_file: str) -> _Found:
     if choice.profile is None or choice.profile.mode is None:
         assumed = BUILT_IN if choice.mode == "live" else f"{BUILT_IN}, for loopback"
         found["mode"] = choice.mode, assumed if choice.environ_mode is None else "ESCROWCTL_MODE"
+    if choice.environ_released:
+        found["status.released"] = as_json(choice.environ_released), RELEASED
     return found
 
 

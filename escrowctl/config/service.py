@@ -10,7 +10,7 @@ from escrowctl.config.origin import Network, Origin, parse_base_url
 from escrowctl.contract.json import Number
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.contract.record import Pointers, fold_status
-from escrowctl.contract.redaction import holds_key
+from escrowctl.contract.redaction import holds_key, shown
 from escrowctl.errors import bad_value
 
 READ_TIMEOUT = 30.0
@@ -28,6 +28,8 @@ FAILED = ("failed", "declined", "rejected", "cancelled", "canceled")
 
 PENDING = ("pending", "processing", "releasing", "queued", "in_progress")
 """Statuses of a release that is accepted and not done, unless the profile lists others."""
+
+RELEASED = "ESCROWCTL_STATUS_RELEASED"
 
 _IN_PROCESS_HOST = "sandbox.localhost"
 """Where requests to the in-process sandbox are addressed; nothing is ever resolved or connected."""
@@ -143,6 +145,17 @@ class Service(NamedTuple):
     def is_in_progress(self, status: str | None) -> bool:
         """Whether this status, before any release from here, means that there is one: "pending" may mean held."""
         return self.is_pending(status) and status is not None and fold_status(status) != PENDING[0]
+
+
+def read_released(environ: Mapping[str, str]) -> list[str] | None:
+    """Return the statuses of ESCROWCTL_STATUS_RELEASED; None if it is not set. Raises `ErrorCode.BAD_VALUE`."""
+    text = environ.get(RELEASED)
+    if text is None:
+        return None
+    statuses = [status.strip() for status in text.split(",")]
+    if not all(statuses):
+        raise bad_value(f'{RELEASED} "{shown(text)}" has an empty item: write statuses, such as released,paid_out.')
+    return statuses
 
 
 def describe_sandbox(timeout: float | None, *, identity: str, key: str, served_at: str | None) -> Service:

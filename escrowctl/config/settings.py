@@ -14,7 +14,7 @@ from escrowctl.config.file import find_config_path, read_config, require_trusted
 from escrowctl.config.folders import Folders
 from escrowctl.config.keys import KEYS, FoundKey, read_environ_key, read_key_file, refuse_in_base_url
 from escrowctl.config.origin import Origin, find_network, parse_base_url, refuse_prefix
-from escrowctl.config.service import MAX_TIMEOUT, READ_TIMEOUT, WRITE_TIMEOUT, Service, WebhookSettings
+from escrowctl.config.service import MAX_TIMEOUT, READ_TIMEOUT, WRITE_TIMEOUT, Service, WebhookSettings, read_released
 from escrowctl.contract.json import Number
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.contract.record import Pointers
@@ -34,7 +34,8 @@ LINE, ENVIRONMENT, DEFAULT = "the command line", "the environment", "the default
 class Choice(NamedTuple):
     """Which service: its origin, the option, variable or profile that names it, and the profile if there is one.
 
-    `level` is LINE, ENVIRONMENT or DEFAULT. `environ_mode` is ESCROWCTL_MODE where it applies.
+    `level` is LINE, ENVIRONMENT or DEFAULT. `environ_mode` and `environ_released` are the values of ESCROWCTL_MODE
+    and ESCROWCTL_STATUS_RELEASED if they apply.
     """
 
     level: str
@@ -43,6 +44,7 @@ class Choice(NamedTuple):
     profile_name: str | None
     profile: "Profile | None"
     environ_mode: str | None = None
+    environ_released: list[str] | None = None
 
     @property
     def identity(self) -> str:
@@ -116,13 +118,17 @@ class Resolver:
             write_timeout=write_timeout,
             network=find_network(choice.origin, self._environ),
         )
-        return _with_profile(service, profile) if profile else service
+        service = _with_profile(service, profile) if profile else service
+        return service._replace(released=_folded(choice.environ_released)) if choice.environ_released else service
 
     def choose(self) -> Choice:
         """Return which service the line, the environment or the default profile means; raises as `resolve`."""
         choice = self._choose()
+        if choice.level == LINE and choice.profile is not None:
+            return choice
+        choice = choice._replace(environ_released=read_released(self._environ))
         mode = self._environ.get("ESCROWCTL_MODE")
-        if not mode or (choice.level == LINE and choice.profile is not None):
+        if not mode:
             return choice
         check_mode(mode, name="ESCROWCTL_MODE")
         if choice.profile is not None and choice.profile.mode not in (None, mode):

@@ -11,6 +11,7 @@ VARIABLES = (
     ("ESCROWCTL_API_KEY_FILE", "a file with that key, readable by its owner only (0600)"),
     ("ESCROWCTL_PROFILE", "the profile in config.toml to use"),
     ("ESCROWCTL_MODE", "test or live, where no profile sets it"),
+    ("ESCROWCTL_STATUS_RELEASED", "statuses that mean released, with commas between them; outranks the profile"),
     ("ESCROWCTL_CONFIG", "another config file"),
     ("ESCROWCTL_CA_BUNDLE", "certificates to trust in place of the system's"),
     ("ESCROWCTL_WEBHOOK_SECRET", "the signing secret of events; several with spaces between them"),

@@ -4,7 +4,9 @@ Two services, A and B, each with its own key; in every configuration, a key reac
 origin it was given for.
 """
 
+import json
 import os
+import socket
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +15,7 @@ from pathlib import Path
 import pytest
 from conftest import Run, Serve
 from keyring_stub import KeyringStub
-from wire_server import WireServer
+from wire_server import Seen, WireServer, http_reply
 
 from cli.replies import CREATE, HELD, json_reply
 
@@ -272,8 +274,6 @@ def test_proxy_is_not_used_for_loopback(run: Run, serve: Serve) -> None:
 
 
 def test_proxy_gets_a_connect_for_the_host_and_no_key(run: Run, serve: Serve) -> None:
-    from wire_server import http_reply
-
     proxy = serve(lambda _seen, connection: connection.sendall(http_reply("403 Forbidden")))
     environ = {E_URL: "https://escrow.example.com", E_KEY: KEY_ENV, "HTTPS_PROXY": proxy.base_url}
 
@@ -390,6 +390,7 @@ base_url = "https://neither.example.com"
 [profiles.local]
 base_url = "http://127.0.0.1:9"
 """
+E_RELEASED = "ESCROWCTL_STATUS_RELEASED"
 REAL, LOCAL = {E_URL: "https://real.example.com"}, {E_URL: "http://127.0.0.1:9"}
 
 
@@ -446,6 +447,68 @@ def test_unknown_or_contradicting_environment_mode_is_refused(
 
     assert (result.code, result.out) == (2, "")
     assert "ESCROWCTL_MODE" in result.error["message"]
+
+
+RELEASED = """\
+default_profile = "a"
+[profiles.a]
+base_url = "https://a.example.com"
+status.released = ["settled"]
+[profiles.b]
+base_url = "https://b.example.com"
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "environ", "statuses", "origin"),
+    [
+        ((), REAL, ["released", "paid out"], E_RELEASED),
+        ((), {}, ["released", "paid out"], E_RELEASED),
+        ((), {E_PROFILE: "a"}, ["released", "paid out"], E_RELEASED),
+        (("--base-url", "https://real.example.com"), {}, ["released", "paid out"], E_RELEASED),
+        (("-p", "a"), {}, ["settled"], "profile a in"),
+        (("-p", "b"), {}, [], "built in"),
+    ],
+)
+def test_released_statuses_of_the_environment_outrank_the_default_profile(
+    run: Run,
+    write_config: Callable[[str], Path],
+    line: tuple[str, ...],
+    environ: dict[str, str],
+    statuses: list[str],
+    origin: str,
+) -> None:
+    write_config(RELEASED)
+
+    result = run(*line, "config", "list", "--json", environ=environ | {E_RELEASED: "released, paid out"})
+
+    (found,) = [one for one in result.json if one["setting"] == "status.released"]
+    assert (result.code, found["value"]) == (0, statuses)
+    assert found["origin"].startswith(origin)
+
+
+@pytest.mark.parametrize("text", ["", " ", ",", "released,"])
+def test_released_statuses_with_an_empty_item_are_refused(run: Run, serve: Serve, text: str) -> None:
+    server = serve(json_reply(HELD))
+    environ = {E_URL: server.base_url, E_KEY: KEY_ENV, E_RELEASED: text}
+
+    result = run("tx", "release", "tx_1", "--yes", "--json", environ=environ)
+
+    assert (result.code, result.error["code"], server.seen) == (2, "bad_value", [])
+
+
+def test_release_is_confirmed_by_a_status_of_the_environment(run: Run, serve: Serve) -> None:
+    state = ["held"]
+
+    def behave(seen: Seen, connection: socket.socket) -> None:
+        state[0] = "Paid_Out" if seen.is_write else state[0]
+        connection.sendall(http_reply("200 OK", json.dumps({"id": "tx_1", "status": state[0]}).encode()))
+
+    environ = {E_URL: serve(behave).base_url, E_KEY: KEY_ENV, E_RELEASED: "released,paid_out"}
+
+    result = run("tx", "release", "tx_1", "--yes", "--json", environ=environ)
+
+    assert (result.code, result.json["verified"]) == (0, True), result.err
 
 
 @pytest.mark.parametrize(("mode", "live"), [("live", True), ("test", False), ("", False)])

@@ -121,6 +121,8 @@ def _in_variables() -> dict[str, Place]:
         "ESCROWCTL_CONFIG": Place(get, {"ESCROWCTL_CONFIG": "KEY"}),
         "ESCROWCTL_HOME": Place(CREATE, {"ESCROWCTL_HOME": "KEY"}),
         "ESCROWCTL_MODE": Place(get, {"ESCROWCTL_MODE": "KEY"}),
+        "ESCROWCTL_STATUS_RELEASED": Place(get, {"ESCROWCTL_STATUS_RELEASED": "KEY,"}),
+        "ESCROWCTL_STATUS_RELEASED, listed": Place(("config", "list"), {"ESCROWCTL_STATUS_RELEASED": "KEY"}),
         "ESCROWCTL_JOURNAL_ID": Place(("config", "list"), {"ESCROWCTL_JOURNAL_ID": "KEY"}),
         "ESCROWCTL_CA_BUNDLE": Place(get, {"ESCROWCTL_CA_BUNDLE": "KEY"}),
         "HTTPS_PROXY": Place(("config", "list"), {"HTTPS_PROXY": "http://KEY:3128"}),

@@ -231,6 +231,7 @@ def job() -> tuple[dict[str, str], str]:
 
 
 LOST = "hang up"
+RELEASED = "ESCROWCTL_STATUS_RELEASED"
 
 
 class Escrows:
@@ -238,6 +239,8 @@ class Escrows:
 
     def __init__(self) -> None:
         self.created = 0
+        self.orders: list[str | None] = []
+        """The idempotency key of each create."""
         self.released: list[str] = []
         self.fail: dict[str, str] = {}
 
@@ -256,7 +259,9 @@ class Escrows:
         connection.sendall(http_reply(refusal or "200 OK", json.dumps(body).encode()))
 
     def _do(self, seen: Seen) -> None:
-        self.created += seen.method == "POST"
+        if seen.method == "POST":
+            self.created += 1
+            self.orders.append(seen.header("Idempotency-Key"))
         if seen.method == "PUT":
             self.released.append(seen.target.split("/")[4])
 
@@ -271,11 +276,11 @@ class Job:
         made = shell(program, "escrowctl journal init -q", ESCROWCTL_HOME=str(disk))
         self.journal_id = made.stdout.strip()
 
-    def run(self) -> "subprocess.CompletedProcess[str]":
+    def run(self, order: str = "order-1") -> "subprocess.CompletedProcess[str]":
         variables, script = job()
-        own = {"ESCROWCTL_HOME": str(self.disk), "ESCROWCTL_JOURNAL_ID": self.journal_id, "ORDER": "order-1"}
-        assert variables.keys() == {*own, "ESCROWCTL_BASE_URL", "ESCROWCTL_API_KEY"}
-        return shell(self._program, script, **self._given, **own, CI="true")
+        own = {"ESCROWCTL_HOME": str(self.disk), "ESCROWCTL_JOURNAL_ID": self.journal_id, "ORDER": order}
+        assert variables.keys() == {*own, "ESCROWCTL_BASE_URL", "ESCROWCTL_API_KEY", RELEASED}
+        return shell(self._program, script, **self._given, **own, CI="true", **{RELEASED: variables[RELEASED]})
 
 
 @pytest.fixture
@@ -321,6 +326,19 @@ def test_ci_job_that_runs_again_after_a_step_failed_does_nothing_twice(
     assert ("::error::outcome unknown" in first.stdout) == (codes[0] == 12)
     if codes[0] == 12:
         assert json.loads(first.stderr.splitlines()[-1])["error"]["request"]["method"] == method
+
+
+@pytest.mark.thorough
+def test_ci_job_with_an_unknown_order_pays_the_others_once(escrows: Escrows, ci_job: Job) -> None:
+    first = ci_job.run("order-1")
+    escrows.fail = {"POST": LOST}
+    unknown, third = ci_job.run("order-2"), ci_job.run("order-3")
+    again = [ci_job.run(order) for order in ("order-2", "order-3")]
+
+    codes = [one.returncode for one in (first, unknown, third, *again)]
+    assert codes == [0, 12, 0, 12, 0], third.stderr
+    assert (escrows.orders, escrows.released) == (["order-1", "order-2", "order-3"], ["tx_1", "tx_3"])
+    assert [json.loads(one.stdout)["verified"] for one in (first, third)] == [True, True]
 
 
 @pytest.mark.thorough

@@ -199,17 +199,6 @@ def writes_share_a_connection() -> None:
     connection._encode_headers = kept_alive
 
 
-def shared_reads_count_without_ids() -> None:
-    """Take what a read without an id says, although the connection carried other reads."""
-
-    def unshared(self: Any) -> bool:
-        leave_mark()
-        return False
-
-    transport: Any = OriginTransport
-    transport.is_shared = property(unshared)
-
-
 # Not broken enough: with these the harness must not be content.
 
 

@@ -77,7 +77,7 @@ class Runtime:
         return self.new_uuid()[:_RUN_MARK]
 
     def new_request_id(self) -> str:
-        """Return a UUID for one attempt of a write. Those of one run begin alike: see `are_of_one_run`."""
+        """Return a UUID for one request. Those of one run begin alike: see `are_of_one_run`."""
         return self._run_mark + self.new_uuid()[_RUN_MARK:]
 
     @cached_property

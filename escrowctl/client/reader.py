@@ -165,7 +165,7 @@ class Reader:
 
     def _ask(self, operation: Operation, resource_id: str | None, *, limit: int, query: str = "") -> _Reading:
         """Send the request until it brings something, or may not be sent again."""
-        service, request_id = self._service, self._runtime.new_uuid()
+        service, request_id = self._service, self._runtime.new_request_id()
         request = Request(
             operation.method,
             service.url(operation.fill(resource_id)) + (f"?{query}" if query else ""),

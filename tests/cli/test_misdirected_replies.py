@@ -80,6 +80,18 @@ def test_reply_with_the_request_id_of_another_release_proves_nothing(serve: Serv
     assert journal() == [("release_transaction", "unconfirmed"), ("release_transaction", "unknown")]
 
 
+def test_reply_with_the_request_id_of_a_read_proves_no_release(service_and_run: ServiceAndRun) -> None:
+    read: list[str] = []
+
+    def behave(seen: Seen, connection: socket.socket) -> None:
+        read.append(seen.header("X-Request-Id") or "")
+        connection.sendall(http_reply("200 OK", HELD, f"X-Request-Id: {read[0]}"))
+
+    server, run = service_and_run(behave)
+
+    assert (run("tx", "release", "tx_1", "--yes").code, len(server.writes)) == (12, 1)
+
+
 def test_reply_to_an_earlier_attempt_of_the_same_write_is_its_reply(profile: Profile, run: Run) -> None:
     sent: list[str] = []
 

@@ -168,15 +168,17 @@ class Requests:
     def begin(self, row: PendingRow) -> Begin:
         """Return what is recorded before a row is sent; its request is that of the record that was read."""
         caps, request_id = self._service.caps if row.request.is_capped else NO_CAPS, self._runtime.new_request_id()
+        run_key = self._batch.run_key or ""
         if row.entry is not None:
-            return Begin(row.entry.intent._replace(account=self._account), request_id, caps, again=row.entry)
+            intent = row.entry.intent._replace(account=self._account, run_key=run_key)
+            return Begin(intent, request_id, caps, again=row.entry)
         content = row.content
         assert content is not None, "it comes from the plan"
         if row.before is not None:
             row.request = self._request(row.line, content, row.before)
         key = self._runtime.new_uuid()
         intent = make_intent(self._service, row.request, key, operator=self._operator)._replace(
-            account=self._account, batch=self._batch.name, line=row.line, columns=content.columns
+            account=self._account, batch=self._batch.name, line=row.line, columns=content.columns, run_key=run_key
         )
         return Begin(intent, request_id, caps, planned=(self._batch.name, row.line))
 

@@ -1,5 +1,6 @@
 """Which rows of a file were sent before, or are planned elsewhere."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from escrowctl.batch.check import CheckedFile, hash_key
@@ -15,23 +16,28 @@ _PAGE = 500
 
 
 class Overlaps(NamedTuple):
-    """Rows of a file that are not to be sent again: by line, with the entry or the batch that has them.
+    """Rows of a file that were sent before or are planned: by line, with the entry or the batch that has them.
 
-    `done` happened under this account; `other` may be another account's, or another spelling of an id. `runs` are
-    batches of the same file, or of one that may be it, with rows that are done, where its rows have no references
-    to tell which.
+    `done` happened under this account, `repeated` too, but under another run key; `other` may be another account's,
+    or another spelling of an id. `runs` are batches of the same file, or of one that may be it, with rows that are
+    done, where its rows have no references to tell which.
     """
 
     done: list[tuple[int, Entry]]
+    repeated: list[tuple[int, Entry]]
     unknown: list[tuple[int, Entry]]
     other: list[tuple[int, Entry]]
     planned: list[tuple[int, Batch]]
     runs: list[Batch]
 
 
-def find_overlaps(journal: Journal, checked: CheckedFile, service: Service) -> Overlaps:
-    """Return which rows of a file were sent before, by a batch or a single command, or are planned elsewhere."""
-    found = Overlaps([], [], [], _find_planned(journal, checked, service), [])
+def find_overlaps(journal: Journal, checked: CheckedFile, service: Service, run_key: str | None) -> Overlaps:
+    """Return which rows of a file were sent before, by a batch or a single command, or are planned elsewhere.
+
+    Without a run key, rows of every run are done.
+    """
+    found = Overlaps([], [], [], [], _find_planned(journal, checked, service), [])
+    runs = {batch.name: batch.run_key or "" for batch in list_batches(journal) if not batch.is_partial}
     page: list[tuple[int, RowContent]] = []
 
     def look_up() -> None:
@@ -41,7 +47,8 @@ def find_overlaps(journal: Journal, checked: CheckedFile, service: Service) -> O
         ]
         for (line, _), intent, entries in zip(page, intents, journal.find_overlaps(intents), strict=True):
             for entry in entries:
-                _sort_in(found, line, entry, intent)
+                is_this_run = run_key is None or _run_of(entry, runs) in (None, run_key)
+                _sort_in(found, line, entry, intent, is_this_run=is_this_run)
         page.clear()
 
     for line, row in checked:
@@ -53,6 +60,14 @@ def find_overlaps(journal: Journal, checked: CheckedFile, service: Service) -> O
     if not checked.has_keys:
         _look_up_runs(journal, checked, service, found)
     return found
+
+
+def _run_of(entry: Entry, runs: Mapping[str, str]) -> str | None:
+    """Return the run key of an entry, "" without one, None if it is not known; `runs` are those of batches here."""
+    intent = entry.intent
+    if intent.run_key is not None or entry.origin is not None:
+        return intent.run_key
+    return runs.get(intent.batch or "")
 
 
 def _look_up_runs(journal: Journal, checked: CheckedFile, service: Service, found: Overlaps) -> None:
@@ -77,12 +92,12 @@ def _has_rows_without_keys(journal: Journal, batch: Batch) -> bool:
     return any(one.intent.line and one.intent.reference == batch.reference_of(one.intent.line) for one in done)
 
 
-def _sort_in(found: Overlaps, line: int, entry: Entry, intent: Intent) -> None:
+def _sort_in(found: Overlaps, line: int, entry: Entry, intent: Intent, *, is_this_run: bool) -> None:
     is_same = intent.account.is_same(entry.intent.account)
     if entry.state in OPEN_STATES:
         found.unknown.append((line, entry))
     elif is_same and (not intent.is_once_only or intent.has_same_id(entry.intent)):
-        found.done.append((line, entry))
+        (found.done if is_this_run else found.repeated).append((line, entry))
     else:
         found.other.append((line, entry))
 

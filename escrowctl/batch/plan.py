@@ -367,7 +367,7 @@ def _rebuild(journal: Journal, name: str) -> Batch:
         verb=verb,
         source="",
         digest="",
-        run_key=None,
+        run_key=first.run_key or None,
         rows=sum(one.rows for one in found),
         sums={currency: (one.rows, f"{one.amount:f}") for currency, one in sums.items()},
         columns=tuple(names),

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from escrowctl.batch.table import Row, cell_text
 from escrowctl.config.service import Service
 from escrowctl.contract.identifiers import fold_id, fold_reference, parse_id
-from escrowctl.contract.json import Document, JsonValue, Number, encode, read_reply
+from escrowctl.contract.json import Document, JsonValue, Number, encode, normalise, read_reply
 from escrowctl.contract.money import Money, check_minor_digits, parse_amount, parse_currency
 from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION, Operation
 from escrowctl.contract.record import Located
@@ -128,6 +128,15 @@ def request_row(kind: RowKind, row: RowContent, service: Service, *, name: str, 
     return request_create(row.money, service, body, options)
 
 
+def list_differences(row: RowContent, entry: Entry, service: Service) -> list[str]:
+    """Return the fields in which the body of a create is not what a row would send; equal numbers are equal."""
+    sent = _by_value(_read_object(entry.intent.body))
+    wanted = _by_value(_read_object(request_row(CREATES, row, service, name="", found=None).recorded_body))
+    # Entry and row have one reference, however it is spelled, and whether or not it was sent.
+    names = (name for name in {**sent, **wanted} if name != service.reference_field)
+    return [name for name in names if sent.get(name) != wanted.get(name)]
+
+
 def expectations_of(row: RowContent) -> RecordOptions:
     """Return what the record of a row to release must have."""
     amount = Number(row.amount) if row.amount is not None else None
@@ -223,6 +232,10 @@ def _kind_of(cell: JsonValue) -> str:
 
 def _named(cells: Mapping[str, JsonValue]) -> str:
     return f": it has {', '.join(list(cells)[:_MOST_NAMED])}" if cells else ""
+
+
+def _by_value(body: dict[str, JsonValue]) -> dict[str, str]:
+    return {name: encode(normalise(item)) for name, item in body.items()}
 
 
 def _flat(value: JsonValue, prefix: str) -> list[tuple[str, JsonValue]]:

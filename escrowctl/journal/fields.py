@@ -102,6 +102,7 @@ FIELDS = (
     Field("batch", "intent.batch", _INTENT, nullable=True, spelling=_BATCH, since=8, queried=True, shown=True),
     Field("line", "intent.line", _INTENT, int, nullable=True, since=8, queried=True, shown=True),
     Field("columns", "intent.columns", _INTENT, nullable=True, since=8),
+    Field("run_key", "intent.run_key", _INTENT, nullable=True, since=13),
     Field("origin", "origin", _IMPORT, nullable=True, spelling=_ORIGIN, queried=True, shown=True),
 )
 QUERIED = tuple(field.name for field in FIELDS if field.queried)

@@ -88,7 +88,7 @@ def _find_identical(entries: list[Entry], intent: Intent, keys: frozenset[int]) 
 def check_reference(under_reference: list[Entry], intent: Intent, *, now: datetime) -> None:
     """Refuse a create whose reference an earlier one has: one reference, one escrow.
 
-    A new run of a batch's file alone may repeat those that are done.
+    A batch with a run key alone may repeat those that are done, if they are of another run.
     """
     for entry in under_reference:
         if entry.state is State.UNKNOWN:
@@ -96,7 +96,8 @@ def check_reference(under_reference: list[Entry], intent: Intent, *, now: dateti
             raise _earlier_unknown(entry, like, now, needed=[])
         if entry.state is State.IN_FLIGHT:
             raise busy(entry)
-        is_repeated = intent.batch is not None and entry.number in intent.allowed_duplicates
+        is_other_run = bool(intent.run_key) and intent.run_key != entry.intent.run_key
+        is_repeated = is_other_run and entry.number in intent.allowed_duplicates
         if entry.state is State.DONE and not is_repeated:
             created, reference = entry.settlement.result_id, entry.intent.reference
             raise refusal(

@@ -78,6 +78,7 @@ class Intent(NamedTuple):
     `fingerprint` are identical to this service: the body with numbers normalised for a create, the
     id as the service echoes it for a release. `allowed_duplicates` are the entries that it may repeat.
     `batch` and `line` say which row of which batch it is, `columns` (a JSON object) what else the row holds.
+    `run_key` is that of the batch's run ("": the run has none; None: not known, or no row of a batch).
     """
 
     operation: str
@@ -99,6 +100,7 @@ class Intent(NamedTuple):
     batch: str | None = None
     line: int | None = None
     columns: str | None = None
+    run_key: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:

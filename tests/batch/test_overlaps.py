@@ -1,9 +1,17 @@
 """The same rows again: by the same file, another file, or a single command."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
-from conftest import KEY
+from conftest import KEY, Run
 
 from batch.conftest import Start, WriteRows, counts_of
+from batch.services import BatchService, as_usual
+from batch.test_rare import open_elsewhere
+from escrowctl.batch.overlaps import Overlaps, find_overlaps
+from escrowctl.errors import Outcome
+from escrowctl.journal.model import Selection, Settlement
 
 RUN = ("--yes", "--json")
 
@@ -64,6 +72,150 @@ def test_new_run_key_sends_done_rows_again_once(start: Start, rows: WriteRows) -
 
     assert (march.code, counts_of(march), again.code, april.code) == (0, (4, 0, 0, 0), 7, 0)
     assert set(service.applied.values()) == {3}
+
+
+NOVEMBER = "reference,amount,currency\nA-1,10,EUR\nA-2,20,EUR\nA-3,30,EUR\n"
+DECEMBER = ("--run-key", "december")
+AGAIN = {
+    "corrected row": "reference,amount,currency\nA-1,10,EUR\nA-2,21,EUR\nA-3,30,EUR\n",
+    "another order": "reference,amount,currency\nA-3,30,EUR\nA-2,21,EUR\nA-1,10,EUR\n",
+    "amounts with decimals": "reference,amount,currency\nA-1,10.00,EUR\nA-2,21.00,EUR\nA-3,30.0,EUR\n",
+    "another column": "reference,amount,currency,comment\nA-1,10,EUR,x\nA-2,21,EUR,y\nA-3,30,EUR,z\n",
+    "results": "reference,amount,currency,result.detail\nA-1,10,EUR,\nA-2,21,EUR,400\nA-3,30,EUR,\n",
+}
+
+
+@pytest.fixture
+def december(start: Start, rows: WriteRows) -> tuple[BatchService, Run]:
+    """November's rows are done; of December's run of the same rows, one was refused."""
+    service, run = start(lambda number, _seen: "400 Bad" if number == 5 else "")
+    path = str(rows(text=NOVEMBER))
+    assert run("create", path, *RUN).code == 0
+    assert run("create", path, *RUN, *DECEMBER, "--concurrency", "1").code == 15
+    return service, run
+
+
+@pytest.mark.parametrize("text", AGAIN.values(), ids=AGAIN)
+def test_run_key_creates_only_what_its_run_lacks(
+    december: tuple[BatchService, Run], rows: WriteRows, text: str
+) -> None:
+    service, run = december
+    path = str(rows(text=text, name="again.csv"))
+
+    refused = run("create", path, *RUN, *DECEMBER)
+    rehearsed = run("create", path, "--dry-run", *DECEMBER, "--skip-done")
+    sent = len(service.received)
+    rest = run("create", path, *RUN, *DECEMBER, "--skip-done")
+    again = [run("create", path, *RUN, *DECEMBER, *more).code for more in ((), ("--skip-done",))]
+
+    assert (refused.code, refused.error["code"], rehearsed.code, sent) == (7, "already_done", 0, 6)
+    assert (rest.code, counts_of(rest), again) == (0, (1, 0, 0, 0), [7, 0])
+    assert sorted(service.applied.values()) == [1, 1, 2, 2]
+
+
+def test_run_key_creates_rows_of_other_runs_again(december: tuple[BatchService, Run], rows: WriteRows) -> None:
+    service, run = december
+    path = str(rows(text=AGAIN["corrected row"], name="january.csv"))
+
+    assert counts_of(run("create", path, *RUN, "--run-key", "january")) == (3, 0, 0, 0)
+    assert service.applied == {"10": 3, "30": 3, "20": 1, "21": 1}
+
+
+@pytest.mark.parametrize("options", [(), DECEMBER], ids=["no run key", "run key"])
+@pytest.mark.parametrize("row", ["A-1,10,EUR,EU", "A-1,11,EUR,", "A-1,10,USD,"], ids=["field", "amount", "currency"])
+def test_done_row_with_another_body_is_not_left_out(
+    start: Start, rows: WriteRows, row: str, options: tuple[str, ...]
+) -> None:
+    service, run = start()
+    assert run("create", str(rows(text="reference,amount,currency\nA-1,10,EUR\n")), *RUN, *options).code == 0
+    changed = str(rows(text=f"reference,amount,currency,body.region\n{row}\nA-2,5,EUR,\n", name="changed.csv"))
+
+    result = run("create", changed, *RUN, "--skip-done", *options)
+
+    assert (result.code, result.error["flaws"][0]["line"], len(service.received)) == (7, 2, 1)
+
+
+def record_done(home: Path, **values: Any) -> None:
+    """Record a create that is done: the last one of this journal, with other values."""
+    elsewhere = open_elsewhere(home)
+    intent = elsewhere.select(Selection(1))[0].intent._replace(idempotency_key="k", **values)
+    elsewhere.settle(elsewhere.begin(intent, request_id="r").entry, Settlement(Outcome.DONE, "200", 200, "tx_9"))
+    elsewhere.close()
+
+
+@pytest.mark.parametrize("run_key", [None, "", "december", "november"])
+def test_entry_of_an_unknown_run_counts_as_this_one(
+    start: Start, rows: WriteRows, home: Path, run_key: str | None
+) -> None:
+    """Another journal's entry, or one of a batch whose plan is lost, may say no run key."""
+    service, run = start()
+    run("tx", "create", "--amount", "10", "--currency", "EUR", "--reference", "X")
+    record_done(home, reference="A-1", batch="b7", line=2, run_key=run_key)
+
+    result = run("create", str(rows(text="reference,amount,currency\nA-1,10,EUR\n")), *RUN, *DECEMBER)
+
+    assert (result.code, len(service.received)) == ((7, 1) if run_key in (None, "december") else (0, 2))
+
+
+def test_entry_without_a_run_key_takes_that_of_its_batch(start: Start, rows: WriteRows, home: Path) -> None:
+    service, run = start(lambda number, _seen: "401 No" if number > 1 else "")
+    run("create", str(rows(text=NOVEMBER)), *RUN, "--run-key", "november", "--concurrency", "1")
+    service.answer, sent = as_usual, len(service.received)
+    record_done(home, reference="B-1", line=9, run_key=None)
+    path = str(rows(text="reference,amount,currency\nB-1,10,EUR\n", name="b.csv"))
+
+    own = run("create", path, *RUN, "--run-key", "november")
+    other = run("create", path, *RUN, *DECEMBER)
+
+    assert (own.code, other.code, len(service.received)) == (7, 0, sent + 1)
+
+
+def test_run_key_without_references_is_refused(start: Start, rows: WriteRows) -> None:
+    service, run = start()
+    path = str(rows(text="amount,currency,reference\n7,EUR,A-1\n8,EUR,\n"))
+
+    assert (run("create", path, *RUN, *DECEMBER).code, service.received) == (2, [])
+
+
+def test_dropped_batch_of_a_run_key_is_completed_by_its_file(start: Start, rows: WriteRows) -> None:
+    service, run = start(lambda number, _seen: "401 No" if number > 1 else "")
+    path = str(rows(3))
+    run("create", path, *RUN, *DECEMBER, "--concurrency", "1")
+    run("drop", "b1", "--yes")
+    service.answer = as_usual
+
+    refused, rest = (run("create", path, *RUN, *DECEMBER, *more) for more in ((), ("--skip-done",)))
+
+    assert (refused.code, rest.code, set(service.applied.values())) == (7, 0, {1})
+    assert len(service.applied) == 3
+
+
+def test_files_checked_at_once_pay_a_run_once(start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both are checked before either is stored: only the commit of each intent sees the other's rows."""
+    service, run = start()
+    run("create", str(rows(text=NOVEMBER)), *RUN)
+    others = [str(rows(text=AGAIN["another column"], name="other.csv"))]
+
+    def find_before_the_other(*words: Any) -> Overlaps:
+        found = find_overlaps(*words)
+        if others:
+            assert run("create", others.pop(), *RUN, *DECEMBER).code == 0
+        return found
+
+    monkeypatch.setattr("escrowctl.commands.batch.sending.find_overlaps", find_before_the_other)
+    late = run("create", str(rows(text=AGAIN["another order"], name="late.csv")), *RUN, *DECEMBER)
+    resumed = run("resume", "b3", *RUN)
+
+    assert (counts_of(late), counts_of(resumed)) == ((0, 0, 0, 3), (0, 0, 0, 3))
+    assert (service.applied["10"], service.applied["30"]) == (2, 2)
+
+
+def test_hints_for_rejects_of_a_run_name_its_key(december: tuple[BatchService, Run]) -> None:
+    _, run = december
+
+    shown = run("show", "b2")
+
+    assert "batch create b2-rejects.csv --run-key december" in shown.err
 
 
 @pytest.mark.parametrize("options", [(), ("--skip-done",), ("--run-key", "x")], ids=["again", "skip", "run key"])

@@ -442,6 +442,19 @@ def test_identical_creates_in_one_commit_guard_each_other(journal: Journal) -> N
     assert head_of(journal.storage).sequence == 2
 
 
+@pytest.mark.parametrize(("run_key", "is_begun"), [("december", False), ("november", True), ("", True), (None, True)])
+def test_commit_repeats_a_reference_of_another_run_only(
+    journal: Journal, run_key: str | None, *, is_begun: bool
+) -> None:
+    row = create(1, reference="A-1", batch="b1", line=2, run_key=run_key)
+    first = journal.settle(journal.begin(row, request_id="r1").entry, DONE)
+    again = row._replace(idempotency_key="k", run_key="december", allowed_duplicates=(first.number,))
+
+    results = journal.begin_all([Begin(again, "r2"), Begin(again._replace(idempotency_key="l", run_key=None), "r3")])
+
+    assert [isinstance(result, Begun) for result in results] == [is_begun, False]
+
+
 def test_caps_count_the_writes_of_the_same_commit(journal: Journal) -> None:
     caps = {"USD": Decimal(100)}
 

@@ -1,12 +1,13 @@
 """What is done about rows that were sent before: refused, left out, or repeated on purpose."""
 
 import shlex
+from collections import defaultdict
 from typing import NamedTuple
 
 from escrowctl.batch.check import MOST_FLAWS, CheckedFile
 from escrowctl.batch.overlaps import Overlaps
 from escrowctl.batch.plan import Batch
-from escrowctl.batch.rows import RowContent
+from escrowctl.batch.rows import CREATES, RowContent, RowKind, list_differences
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Hint, Outcome, command, not_sent
 from escrowctl.journal.model import Entry, State
 from escrowctl.output.plain import safe
@@ -17,7 +18,7 @@ _MOST_NAMED = 5
 
 
 class Chosen(NamedTuple):
-    """What the operator says of rows that are done already: leave them out, or (`run_key`) send them once more."""
+    """What the operator says of rows that are done: leave them out; `run_key`: send those of other runs once more."""
 
     skip_done: bool
     run_key: str | None = None
@@ -26,23 +27,23 @@ class Chosen(NamedTuple):
 def choose_rows(
     session: Session, checked: CheckedFile, found: Overlaps, chosen: Chosen
 ) -> tuple[dict[int, tuple[int, ...]], set[int]]:
-    """Return, by line, the entries that rows repeat on purpose; and the lines to leave out, which are done.
+    """Return, by line, the entries of other runs that rows repeat; and the lines to leave out, which are done.
 
     Raises EscrowctlError: `ALREADY_DONE` where rows are done and the operator chose nothing, or where what is done
     is not what the row says; and as `_refuse_open`.
     """
     _refuse_open(checked, found)
-    if chosen.run_key is not None:
-        repeats: dict[int, tuple[int, ...]] = {}
-        for line, entry in found.done:
-            repeats[line] = (*repeats.get(line, ()), entry.number)
-        return repeats, set()
     if found.runs:
         raise _sent_before(session, found.runs[-1])
     if found.done and not chosen.skip_done:
         raise _done_already(session, checked, found)
     _refuse_different(session, checked, found)
-    return {}, {line for line, _ in found.done}
+    left_out = {line for line, _ in found.done}
+    repeats: dict[int, tuple[int, ...]] = {}
+    for line, entry in found.repeated:
+        if line not in left_out:
+            repeats[line] = (*repeats.get(line, ()), entry.number)
+    return repeats, left_out
 
 
 def _sent_before(session: Session, batch: Batch) -> EscrowctlError:
@@ -86,10 +87,15 @@ def _done_already(session: Session, checked: CheckedFile, found: Overlaps) -> Es
 
 def _refuse_different(session: Session, checked: CheckedFile, found: Overlaps) -> None:
     """Refuse to leave out rows whose entries are done otherwise than the rows say, with every line of them."""
-    done = dict(found.done)
+    done: defaultdict[int, list[Entry]] = defaultdict(list)
+    for line, entry in found.done:
+        done[line].append(entry)
     flaws = []
     for line, row in checked:
-        if (entry := done.get(line)) is not None and (why := _find_difference(row, entry)):
+        differences = [(entry, _find_difference(session, checked.kind, row, entry)) for entry in done.get(line, ())]
+        # One that is what the row says is enough: other runs may have done it otherwise.
+        if differences and all(why for _, why in differences):
+            entry, why = differences[0]
             flaws.append((line, f"{entry.name} is done, {why}"))
     if not flaws:
         return
@@ -104,14 +110,15 @@ def _refuse_different(session: Session, checked: CheckedFile, found: Overlaps) -
     )
 
 
-def _find_difference(row: RowContent, entry: Entry) -> str:
+def _find_difference(session: Session, kind: RowKind, row: RowContent, entry: Entry) -> str:
     """Return in what an entry is not what a row says; empty: nothing."""
     if entry.settlement.remark is not None:
         return f"but {entry.settlement.remark}"
     was, now = entry.intent.money, row.money
     if was is not None and now is not None and (was.amount, was.currency) != (now.amount, now.currency):
         return f"with {was.amount} {was.currency}; the file says {now.amount} {now.currency}"
-    return ""
+    names = list_differences(row, entry, session.service) if kind is CREATES else []
+    return f"with another body; the file differs in {', '.join(names)}" if names else ""
 
 
 def _refuse_open(checked: CheckedFile, found: Overlaps) -> None:

@@ -69,7 +69,7 @@ def create(
     dry_run: CheckOption = False,
     skip_done: SkipOption = False,
     run_key: Annotated[
-        str | None, typer.Option("--run-key", metavar="TEXT", help="Create a completed file once more, as run TEXT.")
+        str | None, typer.Option("--run-key", metavar="TEXT", help="Create again what other runs than TEXT did.")
     ] = None,
     concurrency: ConcurrencyOption = 8,
     rps: RateOption = None,
@@ -86,8 +86,6 @@ def create(
       escrowctl batch create payouts.csv --yes --expect-total EUR=1284400.50
     """
     session = session_of(context)
-    if skip_done and run_key is not None:
-        raise bad_value("--run-key sends rows again that are done, --skip-done leaves them out: choose one.")
     how = check_options(
         session,
         yes=yes,
@@ -187,6 +185,9 @@ def _start(session: Session, kind: RowKind, file: str, how: How, chosen: Chosen)
     require_writable(service)
     session.guard_live_writes()
     with checked_file(session, kind, file) as checked:
+        if chosen.run_key is not None and not checked.has_keys:
+            why = "shows which rows of the run are done, and a row has none"
+            raise bad_value(f'--run-key "{chosen.run_key}" needs a reference in each row: it {why}.')
 
         def find() -> Batch | None:
             return find_same(session.journal, checked, service, chosen.run_key)
@@ -202,7 +203,8 @@ def _start_new(session: Session, checked: CheckedFile, file: str, how: How, chos
     if checked.kind is CREATES and not checked.has_keys:
         why = "they are known by this file alone. In a file with other rows, the same escrow is created again"
         session.console.note("no_references", f'the rows have no "reference": {why}', important=True)
-    repeats, left_out = choose_rows(session, checked, find_overlaps(session.journal, checked, session.service), chosen)
+    found = find_overlaps(session.journal, checked, session.service, chosen.run_key)
+    repeats, left_out = choose_rows(session, checked, found, chosen)
 
     def rows() -> Iterator[tuple[int, RowContent]]:
         for line, row in checked:

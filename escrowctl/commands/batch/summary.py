@@ -1,5 +1,6 @@
 """What became of a batch: shown as a table or as one document, and as the error and exit code that follow from it."""
 
+import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
@@ -214,14 +215,18 @@ def rejects_hint(batch: Batch, label: str) -> Hint:
 
 def skip_done_hint(batch: Batch) -> Hint:
     """Return the command that sends the rest of a batch of which the journal has only what was sent."""
-    return command(f"batch {batch.verb} FILE --skip-done", "to send what is not done, repeat its file")
+    return command(f"batch {batch.verb} FILE{_run_key(batch)} --skip-done", "to send what is not done, repeat its file")
 
 
 def _rejects_hints(batch: Batch) -> tuple[Hint, Hint]:
     return (
         rejects_hint(batch, "to correct the failed rows, first"),
-        command(f"batch {batch.verb} {_rejects_file(batch)}", "then, when they are corrected"),
+        command(f"batch {batch.verb} {_rejects_file(batch)}{_run_key(batch)}", "then, when they are corrected"),
     )
+
+
+def _run_key(batch: Batch) -> str:
+    return f" --run-key {shlex.quote(batch.run_key)}" if batch.run_key else ""
 
 
 def _rejects_file(batch: Batch) -> str:

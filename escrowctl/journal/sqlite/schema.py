@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from escrowctl.journal.chain import EMPTY, ChainRecord, Link
 from escrowctl.journal.fields import FIELDS
 
-VERSION = 12
+VERSION = 13
 """A change of the tables, or of what `journal.fold` derives from the records, is a new one."""
 FIRST_WITH_HEAD = 3
 """Journals of earlier formats may have no head file."""

@@ -20,6 +20,7 @@ MOST_FLAWS = 1000
 """Of a file with more, only these are shown."""
 _SEARCHED = 64 * 1024
 _HASH_BYTES = 8
+_KEY_DIGITS = 16
 _MOST_NAMED = 20
 
 
@@ -82,6 +83,11 @@ class CheckedFile:
         for text in self._spool:
             line, _, content = text.partition("\t")
             yield int(line), decode_row(content)
+
+    def with_keys(self) -> Iterator[tuple[int, RowContent, str]]:
+        """Yield every row with its line and its key; one without a key gets one that the same file has anywhere."""
+        for position, (line, row) in enumerate(self, start=1):
+            yield line, row, row.key or f"{self.digest[:_KEY_DIGITS]}-{position}"
 
     def finish(self) -> None:
         """Write what is still in memory. Like `add`, it raises EscrowctlError `STATE_UNUSABLE` on a full disk."""

@@ -159,11 +159,10 @@ class Requests:
             assert request is not None, "a batch stores no secrets"
             return PendingRow(todo, request, _as_recorded(todo.again))
         assert todo.row is not None, "it is one or the other"
-        return PendingRow(todo, self._request(todo.line, todo.row, None), expectations_of(todo.row))
+        return PendingRow(todo, self._request(todo.row, None), expectations_of(todo.row))
 
-    def _request(self, line: int, content: RowContent, found: Located | None) -> WriteRequest:
-        name = self._batch.reference_of(line)
-        return request_row(self._batch.kind, content, self._service, name=name, found=found)
+    def _request(self, content: RowContent, found: Located | None) -> WriteRequest:
+        return request_row(self._batch.kind, content, self._service, found=found)
 
     def begin(self, row: PendingRow) -> Begin:
         """Return what is recorded before a row is sent; its request is that of the record that was read."""
@@ -175,7 +174,7 @@ class Requests:
         content = row.content
         assert content is not None, "it comes from the plan"
         if row.before is not None:
-            row.request = self._request(row.line, content, row.before)
+            row.request = self._request(content, row.before)
         key = self._runtime.new_uuid()
         intent = make_intent(self._service, row.request, key, operator=self._operator)._replace(
             account=self._account, batch=self._batch.name, line=row.line, columns=content.columns, run_key=run_key

@@ -7,9 +7,8 @@ from escrowctl.batch.check import CheckedFile, hash_key
 from escrowctl.batch.plan import Batch, list_batches, list_unsent
 from escrowctl.batch.rows import RowContent, RowKind, request_row
 from escrowctl.config.service import Service
-from escrowctl.journal.accounts import Account, account_of
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import OPEN_STATES, Entry, Intent, Selection, State
+from escrowctl.journal.model import OPEN_STATES, Entry, Intent
 from escrowctl.writes.intents import make_intent
 
 _PAGE = 500
@@ -19,8 +18,7 @@ class Overlaps(NamedTuple):
     """Rows of a file that were sent before or are planned: by line, with the entry or the batch that has them.
 
     `done` happened under this account, `repeated` too, but under another run key; `other` may be another account's,
-    or another spelling of an id. `runs` are batches of the same file, or of one that may be it, with rows that are
-    done, where its rows have no references to tell which.
+    or another spelling of an id.
     """
 
     done: list[tuple[int, Entry]]
@@ -28,7 +26,6 @@ class Overlaps(NamedTuple):
     unknown: list[tuple[int, Entry]]
     other: list[tuple[int, Entry]]
     planned: list[tuple[int, Batch]]
-    runs: list[Batch]
 
 
 def find_overlaps(journal: Journal, checked: CheckedFile, service: Service, run_key: str | None) -> Overlaps:
@@ -36,29 +33,28 @@ def find_overlaps(journal: Journal, checked: CheckedFile, service: Service, run_
 
     Without a run key, rows of every run are done.
     """
-    found = Overlaps([], [], [], [], _find_planned(journal, checked, service), [])
+    found = Overlaps([], [], [], [], _find_planned(journal, checked, service))
     runs = {batch.name: batch.run_key or "" for batch in list_batches(journal) if not batch.is_partial}
-    page: list[tuple[int, RowContent]] = []
+    page: list[tuple[int, RowContent, str]] = []
 
     def look_up() -> None:
         template = _intend(checked.kind, page[0][1], service)
-        intents = [
-            _intend(checked.kind, row, service) if row.key is None else _like(template, row.key) for _, row in page
-        ]
-        for (line, _), intent, entries in zip(page, intents, journal.find_overlaps(intents), strict=True):
+        intents = [(line, _like(template, key)) for line, _, key in page]
+        # An unknown create without a reference may be a row without one.
+        intents += [(line, _intend(checked.kind, row, service)) for line, row, _ in page if row.key is None]
+        overlaps = journal.find_overlaps([intent for _, intent in intents])
+        for (line, intent), entries in zip(intents, overlaps, strict=True):
             for entry in entries:
                 is_this_run = run_key is None or _run_of(entry, runs) in (None, run_key)
                 _sort_in(found, line, entry, intent, is_this_run=is_this_run)
         page.clear()
 
-    for line, row in checked:
-        page.append((line, row))
+    for one in checked.with_keys():
+        page.append(one)
         if len(page) >= _PAGE:
             look_up()
     if page:
         look_up()
-    if not checked.has_keys:
-        _look_up_runs(journal, checked, service, found)
     return found
 
 
@@ -68,28 +64,6 @@ def _run_of(entry: Entry, runs: Mapping[str, str]) -> str | None:
     if intent.run_key is not None or entry.origin is not None:
         return intent.run_key
     return runs.get(intent.batch or "")
-
-
-def _look_up_runs(journal: Journal, checked: CheckedFile, service: Service, found: Overlaps) -> None:
-    """Add what earlier runs of the same file did: without references, that alone tells its rows."""
-    for batch in list_batches(journal):
-        is_here = batch.kind is checked.kind and batch.is_for(service)
-        if not is_here or account_of(service).is_other(Account(*batch.account)):
-            continue
-        if batch.is_partial and _has_rows_without_keys(journal, batch):
-            found.runs.append(batch)
-        if batch.digest != checked.digest:
-            continue
-        for entry in journal.all(Selection(_PAGE, states=OPEN_STATES, batch=batch.name)):
-            found.unknown.append((entry.intent.line or 0, entry))
-        if journal.select(Selection(1, states=(State.DONE,), batch=batch.name)):
-            found.runs.append(batch)
-
-
-def _has_rows_without_keys(journal: Journal, batch: Batch) -> bool:
-    """Whether rows of a batch are done that only its file tells apart: for a partial one, any file may be that."""
-    done = journal.all(Selection(_PAGE, states=(State.DONE,), batch=batch.name))
-    return any(one.intent.line and one.intent.reference == batch.reference_of(one.intent.line) for one in done)
 
 
 def _sort_in(found: Overlaps, line: int, entry: Entry, intent: Intent, *, is_this_run: bool) -> None:
@@ -121,7 +95,7 @@ def _find_planned(journal: Journal, checked: CheckedFile, service: Service) -> l
 
 
 def _intend(kind: RowKind, row: RowContent, service: Service) -> Intent:
-    return make_intent(service, request_row(kind, row, service, name="", found=None), "", operator="")
+    return make_intent(service, request_row(kind, row, service), "", operator="")
 
 
 def _like(template: Intent, key: str) -> Intent:

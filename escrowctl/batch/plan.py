@@ -62,10 +62,6 @@ class Batch(NamedTuple):
         """Whether only its entries are left: a journal that was restored from its export has no plans."""
         return not self.digest
 
-    def reference_of(self, line: int) -> str:
-        """The reference under which a row without one is created."""
-        return f"{self.name}-{line}"
-
     def is_for(self, service: Service) -> bool:
         """Whether it was made for this service, under any of its names."""
         return bool({self.service, self.site or self.service} & {*service.names})

@@ -116,22 +116,22 @@ def list_misspelled(kind: RowKind, columns: Iterable[str]) -> list[tuple[str, st
     return [(name, known) for name, known in folded if known in kind.used and name != known]
 
 
-def request_row(kind: RowKind, row: RowContent, service: Service, *, name: str, found: Located | None) -> WriteRequest:
-    """Return the request of a row; `name` is the reference of a create that has none, `found` the record to release."""
+def request_row(kind: RowKind, row: RowContent, service: Service, *, found: Located | None = None) -> WriteRequest:
+    """Return the request of a row; `found` is the record to release."""
     body = _read_object(row.body)
     if kind is RELEASES:
         assert row.key is not None, "it was checked"
         text = encode(body) if body else None
         return request_once_only(kind.operation, row.key, text, WriteOptions(), found=found)
     assert row.money is not None, "it was checked"
-    options = WriteOptions(reference=row.key or name or None, allowed_duplicates=tuple(row.repeats))
+    options = WriteOptions(reference=row.key, allowed_duplicates=tuple(row.repeats))
     return request_create(row.money, service, body, options)
 
 
 def list_differences(row: RowContent, entry: Entry, service: Service) -> list[str]:
     """Return the fields in which the body of a create is not what a row would send; equal numbers are equal."""
     sent = _by_value(_read_object(entry.intent.body))
-    wanted = _by_value(_read_object(request_row(CREATES, row, service, name="", found=None).recorded_body))
+    wanted = _by_value(_read_object(request_row(CREATES, row, service).recorded_body))
     # Entry and row have one reference, however it is spelled, and whether or not it was sent.
     names = (name for name in {**sent, **wanted} if name != service.reference_field)
     return [name for name in names if sent.get(name) != wanted.get(name)]

@@ -308,21 +308,6 @@ def test_rows_that_cannot_be_sent_do_not_stop_those_behind_them(start: Start, ro
 # Files whose rows have no references
 
 
-@pytest.mark.parametrize("first", [("--run-key", "march"), ()], ids=["another run", "a dropped one"])
-def test_file_without_references_is_not_created_again(first: tuple[str, ...], start: Start, rows: WriteRows) -> None:
-    service, run = start(lambda number, _seen: "401 No" if number > 2 and not first else "")
-    path = str(rows(text=WITHOUT_REFERENCES))
-    run("create", path, *RUN, *first, "--concurrency", "1")
-    run("drop", "b1", "--yes")
-    service.answer, sent = as_usual, len(service.applied)
-
-    refused = run("create", path, *RUN)
-    wanted = run("create", path, *RUN, "--run-key", "april")
-
-    assert (refused.code, "batch show b1 --results b1.csv" in refused.err, wanted.code) == (7, True, 0)
-    assert sum(service.applied.values()) == sent + 3
-
-
 @pytest.mark.parametrize("settings", [(), ('reference_field = "ref"',)], ids=["kept here", "sent"])
 def test_row_equal_to_an_unknown_create_is_refused(settings: tuple[str, ...], start: Start, rows: WriteRows) -> None:
     service, run = start(lambda number, _seen: None if number == 1 else "", *settings)

@@ -341,16 +341,33 @@ def test_dropped_batch_is_not_resumed_and_frees_its_rows(start: Start, rows: Wri
     assert set(service.applied.values()) == {1}
 
 
-def test_file_without_references_whose_batch_was_dropped_is_not_sent_again(start: Start, rows: WriteRows) -> None:
+@pytest.mark.parametrize("blank", ["", "\n"], ids=["same lines", "other lines"])
+def test_file_without_references_whose_batch_was_dropped_is_completed(
+    start: Start, rows: WriteRows, blank: str
+) -> None:
     service, run = start(lambda number, _seen: "401 No" if number > 2 else "")
     path = str(rows(text="amount,currency\n1,EUR\n2,EUR\n3,EUR\n"))
     run("create", path, *RUN, "--concurrency", "1")
     run("drop", "b1", "--yes")
     service.answer = after(0, "")
+    path = str(rows(text=f"amount,currency\n{blank}1,EUR\n2,EUR\n3,EUR\n", name="again.csv"))
 
-    again = run("create", path, *RUN)
+    again, rest = (run("create", path, *RUN, *more) for more in ((), ("--skip-done",)))
 
-    assert (again.code, len(service.applied), "batch show b1 --results b1.csv" in again.err) == (7, 2, True)
+    assert (again.code, again.error["code"]) == (7, "already_done")
+    assert (rest.code, counts_of(rest), service.applied) == (0, (1, 0, 0, 0), {"1": 1, "2": 1, "3": 1})
+
+
+def test_unknown_row_without_a_reference_stops_its_dropped_file(start: Start, rows: WriteRows) -> None:
+    service, run = start(lambda number, _seen: (None, "401 No")[number - 2] if number > 1 else "")
+    path = str(rows(text="amount,currency\n1,EUR\n2,EUR\n3,EUR\n"))
+    run("create", path, *RUN, "--concurrency", "1")
+    run("drop", "b1", "--yes")
+    sent = len(service.received)
+
+    stopped = run("create", path, *RUN, "--skip-done")
+
+    assert (stopped.code, stopped.error["entry"], len(service.received)) == (12, "j2", sent)
 
 
 def test_sandbox_takes_a_batch(run: Run, rows: WriteRows) -> None:

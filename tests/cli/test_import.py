@@ -1,6 +1,8 @@
 """Imports: writes that may have happened are kept, and a file is checked before it is imported."""
 
+import csv
 import hashlib
+import io
 import json
 import os
 import shutil
@@ -182,6 +184,30 @@ def test_row_that_was_resolved_elsewhere_stays_in_its_batch(
     assert (shown.json["done"], shown.json["unknown"], shown.json["not_sent"]) == (2, 0, 0)
     assert (resumed.code, one("journal", "verify").code) == (7, 0)
     assert len([seen for seen in server.seen if seen.method == "POST"]) == 2
+
+
+def test_imported_rows_without_references_block_their_file_alone(
+    machines: Machines, journal_transfer: JournalTransfer, start_machine: Callable[..., Machine], tmp_path: Path
+) -> None:
+    server, one, other = machines(holding())
+    third = start_machine(server, "third")
+    same, new = tmp_path / "same.csv", tmp_path / "new.csv"
+    same.write_text("amount,currency\n100,USD\n100,USD\n")
+    new.write_text("amount,currency,note\n100,USD,x\n100,USD,y\n100,USD,z\n")
+    assert one("batch", "create", str(same), "--yes").code == 0
+    journal_transfer(one, other)
+
+    refused = other("batch", "create", str(same), "--yes", "--json")
+    sent = other("batch", "create", str(new), "--yes", "--json")
+    journal_transfer(other, third)
+
+    assert (refused.code, refused.error["code"], sent.code, sent.json["done"]) == (7, "already_done", 0, 3)
+    shown = [third("journal", "show", f"j{number}", "--json").json for number in range(1, 6)]
+    places = [("b1", line) for line in (2, 3, 2, 3, 4)]
+    assert [(entry["batch"], entry["line"]) for entry in shown] == places
+    sheet = csv.DictReader(io.StringIO(third("journal", "export", "--csv").out))
+    assert sorted((row["batch"], int(row["line"])) for row in sheet) == sorted(places)
+    assert len(server.writes) == 5
 
 
 def test_write_imported_through_two_journals_is_one_entry(

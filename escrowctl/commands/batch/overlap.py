@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from escrowctl.batch.check import MOST_FLAWS, CheckedFile
 from escrowctl.batch.overlaps import Overlaps
-from escrowctl.batch.plan import Batch
 from escrowctl.batch.rows import CREATES, RowContent, RowKind, list_differences
 from escrowctl.errors import NOTHING_SENT, ErrorCode, EscrowctlError, Hint, Outcome, command, not_sent
 from escrowctl.journal.model import Entry, State
@@ -33,8 +32,6 @@ def choose_rows(
     is not what the row says; and as `_refuse_open`.
     """
     _refuse_open(checked, found)
-    if found.runs:
-        raise _sent_before(session, found.runs[-1])
     if found.done and not chosen.skip_done:
         raise _done_already(session, checked, found)
     _refuse_different(session, checked, found)
@@ -46,31 +43,12 @@ def choose_rows(
     return repeats, left_out
 
 
-def _sent_before(session: Session, batch: Batch) -> EscrowctlError:
-    sent = f"{batch.name} may have sent rows of this file (a restored journal has only what was sent)"
-    if not batch.is_partial:
-        sent = f"{batch.name} sent rows of this file, {ago(batch.made_at, session.runtime.now())}"
-    return not_sent(
-        ErrorCode.ALREADY_DONE,
-        f"{sent}; without references, escrowctl cannot tell which are left.",
-        hint=(
-            command(f"batch show {batch.name} --results {batch.name}.csv", "to see which are done"),
-            Hint(
-                "send the others from a file of their own, with --run-key TEXT"
-                if batch.is_partial
-                else "send the others from a file of their own",
-                "then",
-            ),
-        ),
-    )
-
-
 def _done_already(session: Session, checked: CheckedFile, found: Overlaps) -> EscrowctlError:
     lines = {line for line, _ in found.done}
     count, of, key = len(lines), f"{checked.rows:,}", checked.kind.key
     entry = found.done[0][1]
     when = ago(entry.settled_at or entry.sent_at, session.runtime.now())
-    batches = {one.intent.batch or "a single command" for _, one in found.done}
+    batches = {_sender(one) for _, one in found.done}
     by = f"by {batches.pop()}, {when}" if len(batches) == 1 else f"by {len(batches)} batches or commands"
     were = "was" if count == 1 else "were"
     rest = checked.rows - count
@@ -83,6 +61,11 @@ def _done_already(session: Session, checked: CheckedFile, found: Overlaps) -> Es
         hint=hint,
         facts={"lines": sorted(lines)[:_MOST_NAMED]},
     )
+
+
+def _sender(entry: Entry) -> str:
+    # The name of another journal's batch may be that of one here.
+    return "another journal" if entry.origin else entry.intent.batch or "a single command"
 
 
 def _refuse_different(session: Session, checked: CheckedFile, found: Overlaps) -> None:

@@ -207,9 +207,9 @@ def _start_new(session: Session, checked: CheckedFile, file: str, how: How, chos
     repeats, left_out = choose_rows(session, checked, found, chosen)
 
     def rows() -> Iterator[tuple[int, RowContent]]:
-        for line, row in checked:
+        for line, row, key in checked.with_keys():
             if line not in left_out:
-                yield line, row._replace(repeats=repeats[line]) if line in repeats else row
+                yield line, row._replace(key=key, repeats=repeats.get(line, ()))
 
     sums = _sums_without(checked, left_out)
     count = sum(one.rows for one in sums.values())
@@ -338,7 +338,7 @@ def _require_under_caps(session: Session, kind: RowKind, sums: dict[str, Sum]) -
         if not currency:
             continue
         row = RowContent("x", f"{found.amount:f}", currency)
-        request = request_row(kind, row, service, name="", found=None)
+        request = request_row(kind, row, service)
         request = request._replace(money=Money(Number(f"{found.amount:f}"), currency))
         # A batch without a line: all of its rows.
         intents.append(make_intent(service, request, "", operator="")._replace(batch="b0"))

@@ -22,7 +22,7 @@ COLUMNS = ("entry", "sent", "operation", "state", "amount", "currency", "id", "r
 SHEET = (
     *("entry", "sent_at", "operation", "state", "detail", "amount", "currency", "id", "reference", "reason"),
     *("profile", "service", "method", "url", "idempotency_key", "request_id", "operator", "attempt", "http_status"),
-    *("settled_at", "origin"),
+    *("settled_at", "batch", "line", "origin"),
 )
 """What a spreadsheet of entries holds."""
 

@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 from escrowctl.errors import NOTHING_IMPORTED, ErrorCode, EscrowctlError, bad_value, not_sent
 from escrowctl.journal.chain import EMPTY, ChainRecord, Head, Kind, Link, canonical
+from escrowctl.journal.duplicates import Duplicate, pair_up
 from escrowctl.journal.fields import UNDECODABLE, Facts, check_journal_id, check_record
-from escrowctl.journal.fold import Folded, extend
+from escrowctl.journal.fold import Folded, duplicate_keys, extend
 from escrowctl.journal.model import OPEN_STATES, WHILE_EXPORTED, Entry, Selection, State
 from escrowctl.journal.storage import Storage, Transaction
 
@@ -39,15 +40,12 @@ class Archive(NamedTuple):
 
 
 class Imported(NamedTuple):
-    """How many entries were added, updated, and known already.
-
-    `twice` are those that both journals have as done, with the id of each: a write that was sent from both.
-    """
+    """How many entries were added, updated, and known already; `duplicates`: pairs with one of the first two."""
 
     added: int = 0
     updated: int = 0
     known: int = 0
-    twice: tuple[tuple[Entry, str], ...] = ()
+    duplicates: tuple[Duplicate, ...] = ()
 
 
 def links(storage: Storage) -> Iterator[Link]:
@@ -159,29 +157,37 @@ def merge(storage: Storage, archive: Archive, *, at: str) -> Imported:
     if archive.journal_id == storage.journal_id:
         return _compare_with_itself(storage, archive)
     added = updated = known = 0
-    twice: list[tuple[Entry, str]] = []
+    changed: list[Entry] = []
     with storage.transaction() as transaction:
         transaction.check()
         for number, records in archive.by_entry.items():
             theirs = _fold(records)
             origin = f"{archive.journal_id} j{number}"
             relatives = _find_relatives(storage, transaction, theirs.entry, origin)
-            twice += [(one, other) for one in relatives if (other := _find_other_result(one, theirs.entry)) is not None]
             ours = _find_same(relatives, theirs.entry)
             if ours is None:
                 first = theirs.entry.origin or origin
                 known_as = origin if _is_of(storage, first) else first
                 facts = _as_imported(theirs, origin=known_as)
-                transaction.append(transaction.next_number(), Kind.IMPORT, facts, at=at)
+                changed.append(transaction.append(transaction.next_number(), Kind.IMPORT, facts, at=at))
                 added += 1
             elif _outweighs(theirs.entry, ours):
                 # An entry that was written here stays this journal's own: `fields.apply`.
                 facts = _as_imported(theirs, origin=ours.origin or origin)
-                transaction.append(ours.number, Kind.IMPORT, facts, at=at)
+                changed.append(transaction.append(ours.number, Kind.IMPORT, facts, at=at))
                 updated += 1
             else:
                 known += 1
-    return Imported(added, updated, known, tuple(twice))
+        duplicates = _find_duplicates(transaction, changed)
+    return Imported(added, updated, known, duplicates)
+
+
+def _find_duplicates(transaction: Transaction, changed: list[Entry]) -> tuple[Duplicate, ...]:
+    """Return the pairs in which one of these entries is."""
+    done = [entry for entry in changed if entry.state is State.DONE]
+    near = {one.number: one for entry in done for one in transaction.find_by_keys(duplicate_keys(entry))}
+    numbers = {entry.number for entry in done}
+    return tuple(pair for pair in pair_up(near.values()) if numbers & {pair.first.number, pair.second.number})
 
 
 def _compare_with_itself(storage: Storage, archive: Archive) -> Imported:
@@ -212,12 +218,6 @@ def _find_same(relatives: list[Entry], theirs: Entry) -> Entry | None:
     return next(
         (one for one in relatives if theirs.request_id in one.requests or one.request_id in theirs.requests), None
     )
-
-
-def _find_other_result(ours: Entry, theirs: Entry) -> str | None:
-    """Return the id that a write got in the other journal, where it got one here too, and another."""
-    here, there = ours.settlement.result_id, theirs.settlement.result_id
-    return there if State.DONE is ours.state is theirs.state and here and here != there else None
 
 
 def _is_of(storage: Storage, origin: str) -> bool:

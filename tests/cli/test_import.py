@@ -56,13 +56,23 @@ def machines(
 
 
 @pytest.fixture
-def journal_transfer(tmp_path: Path) -> Callable[[Machine, Machine], tuple[int, int, int]]:
+def import_of(tmp_path: Path) -> "ImportOf":
+    """Import one machine's journal on the other."""
+
+    def move(source: Machine, target: Machine) -> Result:
+        exported = tmp_path / "export.jsonl"
+        exported.write_text(source("journal", "export").out)
+        return target("journal", "import", str(exported), "--json")
+
+    return move
+
+
+@pytest.fixture
+def journal_transfer(import_of: "ImportOf") -> Callable[[Machine, Machine], tuple[int, int, int]]:
     """Import one machine's journal on the other; returns how many were added, updated and known."""
 
     def move(source: Machine, target: Machine) -> tuple[int, int, int]:
-        exported = tmp_path / "export.jsonl"
-        exported.write_text(source("journal", "export").out)
-        result = target("journal", "import", str(exported), "--json")
+        result = import_of(source, target)
         assert result.code == 0, result.err
         return result.json["added"], result.json["updated"], result.json["known"]
 
@@ -71,15 +81,17 @@ def journal_transfer(tmp_path: Path) -> Callable[[Machine, Machine], tuple[int, 
 
 Machines = Callable[[Behave], tuple[WireServer, Machine, Machine]]
 JournalTransfer = Callable[[Machine, Machine], tuple[int, int, int]]
+ImportOf = Callable[[Machine, Machine], Result]
 
 
-def test_same_key_on_two_machines_is_two_writes(machines: Machines, journal_transfer: JournalTransfer) -> None:
+def test_same_key_on_two_machines_is_two_writes(machines: Machines, import_of: ImportOf) -> None:
     server, one, other = machines(json_reply(HELD))
     assert one(*RELEASE, "--idempotency-key", "nightly").code == 0
     assert other(*CREATE, "--idempotency-key", "nightly").code == 0
 
-    assert journal_transfer(one, other) == (1, 0, 0)
+    imported = import_of(one, other)
 
+    assert (imported.code, imported.json["added"]) == (16, 1)
     assert (other(*RELEASE).code, len(server.writes)) == (7, 2)
     assert other("journal", "verify").code == 0
 
@@ -124,20 +136,76 @@ def test_imported_outcome_does_not_settle_a_local_attempt(
     assert (other(*RELEASE).code, len(server.writes)) == (12, 2)
 
 
-def test_import_names_a_create_that_was_sent_from_both_machines(machines: Machines, tmp_path: Path) -> None:
+def test_import_names_a_create_that_was_sent_from_both_machines(machines: Machines, import_of: ImportOf) -> None:
     made = holding()
     _, one, other = machines(in_turn(hang_up, made, made, made, made, made, made, made))
     assert one(*CREATE).code == 12
-    export = tmp_path / "export.jsonl"
-    export.write_text(one("journal", "export").out)
-    other("journal", "import", str(export))
+    import_of(one, other)
     assert [machine("journal", "resolve", "j1", "--resend", "--yes", *WHY).code for machine in (other, one)] == [0, 0]
-    export.write_text(one("journal", "export").out)
 
-    imported = other("journal", "import", str(export))
+    imported, again = import_of(one, other), import_of(one, other)
 
-    assert imported.code == 0
-    assert "j1 was created twice: as tx_1 here, and as tx_2 in " in imported.err
+    assert (imported.code, again.code) == (16, 0)
+    (pair,) = imported.json["duplicates"]
+    assert [(entry["entry"], entry["id"]) for entry in pair["entries"]] == [("j1", "tx_1"), ("j2", "tx_2")]
+
+
+DONE_TWICE: dict[str, tuple[tuple[str, ...], dict[str, str | None]]] = {
+    "reference": ((*CREATE, "--reference", "A-1"), {"id": None, "reference": "A-1", "idempotency_key": None}),
+    "id": (RELEASE, {"id": "tx_1", "reference": None, "idempotency_key": None}),
+    "key": ((*CREATE, "--idempotency-key", "k"), {"id": None, "reference": None, "idempotency_key": "k"}),
+}
+
+
+@pytest.mark.parametrize(("line", "shared"), DONE_TWICE.values(), ids=DONE_TWICE)
+def test_import_names_what_both_machines_did(
+    machines: Machines, import_of: ImportOf, line: tuple[str, ...], shared: dict[str, str | None]
+) -> None:
+    _, one, other = machines(holding())
+    assert [one(*line).code, other(*CREATE, "--reference", "B").code, other(*line).code] == [0, 0, 0]
+
+    imported, again = import_of(one, other), import_of(one, other)
+    listed, verified = other("journal", "list", "--duplicates", "--json"), other("journal", "verify")
+
+    assert (imported.code, imported.json["added"], again.code) == (16, 1, 0)
+    (pair,) = imported.json["duplicates"]
+    assert ({name: pair[name] for name in shared}, imported.json["sums"]) == (shared, {"USD": 200})
+    assert [(entry["entry"], entry["amount"]) for entry in pair["entries"]] == [("j2", 100), ("j3", 100)]
+    assert ("together 200 USD" in imported.error["message"], again.json["duplicates"]) == (True, [])
+    assert ([entry["entry"] for entry in listed.json], verified.code) == (["j3", "j2"], 0)
+
+
+def test_escrow_that_the_service_made_once_is_no_duplicate(machines: Machines, import_of: ImportOf) -> None:
+    keyed = (*CREATE, "--idempotency-key", "order-1", "--reference", "order-1")
+    _, one, other = machines(json_reply(HELD))
+    assert [one(*keyed).code, other(*keyed).code] == [0, 0]
+
+    assert (import_of(one, other).code, other("journal", "list", "--duplicates", "--json").json) == (0, [])
+
+
+def test_import_names_a_duplicate_once_its_outcome_is_known(machines: Machines, import_of: ImportOf) -> None:
+    referenced = (*CREATE, "--reference", "A-1")
+    _, one, other = machines(in_turn(hang_up, json_reply(HELD)))
+    assert [one(*referenced).code, other(*referenced).code, import_of(one, other).code] == [12, 0, 0]
+    assert one("journal", "resolve", "j1", "--applied", "--id", "tx_9", "--allow-unreadable", *WHY).code == 0
+
+    imported = import_of(one, other)
+
+    assert (imported.code, imported.json["updated"], len(imported.json["duplicates"])) == (16, 1, 1)
+
+
+@pytest.mark.parametrize(("first", "second", "code"), [("a", "b", 0), ("a", "a", 16), ("a", None, 0), (None, None, 16)])
+def test_rows_of_two_run_keys_are_no_duplicates(
+    machines: Machines, import_of: ImportOf, tmp_path: Path, first: str | None, second: str | None, code: int
+) -> None:
+    _, one, other = machines(holding())
+    rows = tmp_path / "rows.csv"
+    rows.write_text("amount,currency,reference\n7,EUR,A-1\n")
+    for machine, run_key in ((one, first), (other, second)):
+        more = ("--run-key", run_key) if run_key else ()
+        assert machine("batch", "create", str(rows), "--yes", *more).code == 0
+
+    assert import_of(one, other).code == code
 
 
 def test_local_decision_yields_to_a_later_imported_done_only(

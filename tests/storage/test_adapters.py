@@ -14,7 +14,9 @@ from escrowctl.contract.money import Money
 from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
 from escrowctl.journal import opening
+from escrowctl.journal.accounts import Account
 from escrowctl.journal.chain import EMPTY, Kind
+from escrowctl.journal.duplicates import list_duplicates
 from escrowctl.journal.fields import facts_of_intent, facts_of_settlement
 from escrowctl.journal.fold import duplicate_keys, fingerprint_keys
 from escrowctl.journal.journal import Journal
@@ -453,6 +455,25 @@ def test_commit_repeats_a_reference_of_another_run_only(
     results = journal.begin_all([Begin(again, "r2"), Begin(again._replace(idempotency_key="l", run_key=None), "r3")])
 
     assert [isinstance(result, Begun) for result in results] == [is_begun, False]
+
+
+FIRST = create(1, key="k", reference="A-1", account=Account("one"))
+NO_DUPLICATES = {
+    "allowed": FIRST._replace(allowed_duplicates=(1,)),
+    "another account": FIRST._replace(account=Account("two")),
+    "another service": FIRST._replace(service="https://other.example.com"),
+    "nothing shared": FIRST._replace(idempotency_key="l", reference="A-2"),
+}
+
+
+@pytest.mark.parametrize("second", NO_DUPLICATES.values(), ids=NO_DUPLICATES)
+def test_writes_that_may_both_be_meant_are_no_duplicates(journal: Journal, second: Intent) -> None:
+    other = DONE._replace(result_id="tx_2")
+    store(journal.storage, (FIRST, DONE), (second, other))
+    found = list_duplicates(journal)
+    store(journal.storage, (FIRST, UNKNOWN), (FIRST, other))
+
+    assert (found, [pair.second.number for pair in list_duplicates(journal)][:1]) == ([], [4])
 
 
 def test_caps_count_the_writes_of_the_same_commit(journal: Journal) -> None:

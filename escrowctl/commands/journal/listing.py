@@ -5,10 +5,12 @@ from typing import Annotated
 
 import typer
 
+from escrowctl.commands.journal.duplicates import note_duplicates
 from escrowctl.commands.times import parse_moment
 from escrowctl.contract.json import JsonValue, Number
 from escrowctl.contract.operations import BY_NAME, OPERATIONS, Access
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command
+from escrowctl.journal.duplicates import list_duplicates
 from escrowctl.journal.fields import view
 from escrowctl.journal.model import OPEN_STATES, UNCONFIRMED, Entry, Selection, State, parse_entry_name
 from escrowctl.journal.totals import Group, Sums, add_up
@@ -61,6 +63,7 @@ def list_entries(
     until: UntilOption = None,
     reference: ReferenceOption = None,
     resource_id: IdOption = None,
+    duplicates: Annotated[bool, typer.Option("--duplicates", help="Only what is done twice, in two journals.")] = False,
 ) -> None:
     """List the newest writes and their outcomes (-p: of one profile).
 
@@ -79,9 +82,14 @@ def list_entries(
     stored = tuple(State.DONE if one == UNCONFIRMED else State(one) for one in wanted)
     selection = _select(session, min(limit, _PAGE), stored, operation, since, until, reference, resource_id)
     found = (one for one in journal.all(selection) if not wanted or one.shown_state in wanted)
+    pairs = list_duplicates(journal) if duplicates else []
+    if duplicates:
+        paired = {entry.number for pair in pairs for entry in (pair.first, pair.second)}
+        found = (one for one in found if one.number in paired)
     entries = list(islice(found, limit))
     session.console.show_listing(Listing(COLUMNS, tuple(view_row(entry) for entry in entries)))
     session.names.add_in_journal("entry", [entry.name for entry in entries])
+    note_duplicates(session, pairs, entries)
     if len(entries) == limit:
         session.console.note(
             "more", f"only the newest {limit} are shown; a larger --limit shows older ones, if there are any"

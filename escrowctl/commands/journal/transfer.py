@@ -9,9 +9,10 @@ from typing import Annotated, TextIO
 
 import typer
 
+from escrowctl.commands.journal.duplicates import report_duplicates, view_duplicates
 from escrowctl.commands.journal.listing import SHEET, view_entry
-from escrowctl.contract.json import as_json
-from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_value
+from escrowctl.contract.json import JsonValue, Number, as_json
+from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_value, command
 from escrowctl.journal.chain import Head
 from escrowctl.journal.model import Selection
 from escrowctl.journal.sqlite.errors import ACCEPT_HEAD, advise_restoring
@@ -157,7 +158,8 @@ def import_file(
     """Import another journal, so that its writes are not repeated here.
 
     The complete file is checked first. What was in flight there is unknown here. What is already
-    known here does not change, so importing twice is safe.
+    known here does not change, so importing twice is safe. Ends with 16 if both journals did one
+    write (see escrowctl help journal).
 
     \b
     Examples:
@@ -175,16 +177,6 @@ def import_file(
                 journal.storage.require_restorable(archive.journal_id, archive.links)
     with closing(session.open_journal(reading=False, restoring=whole, required=False)) as journal:
         taken = restore(journal.storage, archive) if whole else merge(journal.storage, archive, at=at)
-    counted = {"added": taken.added, "updated": taken.updated, "known": taken.known}
-    document = as_json({"journal_id": archive.journal_id, **counted})
-    for entry, other in taken.twice:
-        ids = f"as {entry.settlement.result_id} here, and as {other} in {_name(file)}"
-        session.console.note(
-            "done_twice",
-            f"{entry.name} was {entry.intent.done} twice: {ids}. Ask the service which of them to keep",
-            word="warning",
-            important=True,
-        )
     if whole:
         session.console.note(
             "restored",
@@ -194,8 +186,25 @@ def import_file(
             important=True,
         )
     counts = f"{taken.added} added, {taken.updated} updated, {taken.known} already known"
-    view = View(document, archive.journal_id, document, line=f"{archive.journal_id}   {counts}")
+    shown: dict[str, JsonValue] = {
+        "journal_id": archive.journal_id,
+        "added": Number(str(taken.added)),
+        "updated": Number(str(taken.updated)),
+        "known": Number(str(taken.known)),
+    }
+    document = shown | view_duplicates(taken.duplicates)
+    view = View(document, archive.journal_id, shown, line=f"{archive.journal_id}   {counts}")
     session.show(view, done=f"{archive.journal_id} was imported ({counts})")
+    if taken.duplicates:
+        raise EscrowctlError(
+            ErrorCode.CHECK_FAILED,
+            f"the import shows {report_duplicates(session, taken.duplicates)}.",
+            effect="The journal was imported.",
+            hint=(
+                command("journal list --duplicates", "to see them again"),
+                "ask the service which of each two to keep",
+            ),
+        )
 
 
 def _read_head(session: Session, file: str | None, *, journal_id: str) -> Head | None:

@@ -1,0 +1,77 @@
+"""How writes that are done twice are reported."""
+
+from collections.abc import Sequence
+
+from escrowctl.batch.check import Sum
+from escrowctl.contract.json import JsonValue, Number
+from escrowctl.journal.duplicates import Duplicate
+from escrowctl.journal.fields import view
+from escrowctl.journal.model import Entry
+from escrowctl.session import Session
+
+
+def report_duplicates(session: Session, found: Sequence[Duplicate]) -> str:
+    """Name each pair in a note, and return a sentence about all of them."""
+    for pair in found:
+        message = f"{_name_shared(pair)}: done twice, as {_name_entry(pair.first)} and as {_name_entry(pair.second)}"
+        session.console.note("done_twice", message, word="duplicate", important=True)
+    sums = add_up(found)
+    count = sum(one.rows for one in sums.values())
+    moved = ", ".join(f"{one.amount:f} {currency}" for currency, one in sorted(sums.items()) if currency)
+    writes = "1 write" if len(found) == 1 else f"{len(found):,} writes"
+    return f"{writes} done twice: {count:,} entries" + (f", together {moved}" if moved else "")
+
+
+def note_duplicates(session: Session, found: Sequence[Duplicate], listed: Sequence[Entry]) -> None:
+    """Report the pairs in which a listed entry is."""
+    numbers = {entry.number for entry in listed}
+    if pairs := [pair for pair in found if numbers & {pair.first.number, pair.second.number}]:
+        session.console.note("duplicates", report_duplicates(session, pairs), important=True)
+
+
+def view_duplicates(found: Sequence[Duplicate]) -> dict[str, JsonValue]:
+    """Return pairs as JSON shows them, and what their entries add up to by currency."""
+    pairs: list[JsonValue] = [
+        {
+            "id": pair.id,
+            "reference": pair.reference,
+            "idempotency_key": pair.idempotency_key,
+            "entries": [view(entry, whole=False) | {"origin": entry.origin} for entry in (pair.first, pair.second)],
+        }
+        for pair in found
+    ]
+    sums: dict[str, JsonValue] = {
+        currency: Number(f"{one.amount:f}") for currency, one in add_up(found).items() if currency
+    }
+    return {"duplicates": pairs, "sums": sums}
+
+
+def add_up(found: Sequence[Duplicate]) -> dict[str, Sum]:
+    """Return how many entries the pairs have, and what they add up to, by currency ("": not known)."""
+    sums: dict[str, Sum] = {}
+    entries = {entry.number: entry for pair in found for entry in (pair.first, pair.second)}
+    for entry in entries.values():
+        money = entry.intent.money
+        currency, amount = (money.currency, money.amount) if money else ("", Number("0"))
+        sums[currency] = sums.get(currency, Sum()).plus(1, amount)
+    return sums
+
+
+def _name_shared(pair: Duplicate) -> str:
+    reference = f'reference "{pair.reference}"' if pair.reference is not None else ""
+    shared = (
+        f"id {pair.id}" if pair.id else "",
+        reference,
+        f"key {pair.idempotency_key}" if pair.idempotency_key else "",
+    )
+    return ", ".join(filter(None, shared))
+
+
+def _name_entry(entry: Entry) -> str:
+    parts = (
+        entry.intent.verb,
+        str(entry.intent.money or ""),
+        entry.record_id or "",
+        "imported" if entry.origin else "",
+    )
+    return f"{entry.name} ({', '.join(part for part in parts if part)})"

@@ -1,0 +1,69 @@
+"""Writes that are done twice: two journals did them under one id, reference or idempotency key, and then met."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from escrowctl.journal.fold import duplicate_keys, reference_keys
+from escrowctl.journal.journal import Journal
+from escrowctl.journal.model import Entry, Intent, Selection, State
+
+_PAGE = 500
+
+
+class Duplicate(NamedTuple):
+    """Two entries that are done. What they share is set: `id` for two releases, `reference` for two creates."""
+
+    first: Entry
+    second: Entry
+    id: str | None
+    reference: str | None
+    idempotency_key: str | None
+
+
+def list_duplicates(journal: Journal) -> list[Duplicate]:
+    """Return all pairs of a journal."""
+    numbers: defaultdict[int, list[int]] = defaultdict(list)
+    for entry in journal.all(Selection(_PAGE, states=(State.DONE,))):
+        for key in duplicate_keys(entry):
+            numbers[key].append(entry.number)
+    return pair_up(journal.storage.entries({number for some in numbers.values() if some[1:] for number in some}))
+
+
+def pair_up(entries: Iterable[Entry]) -> list[Duplicate]:
+    """Return the pairs among these entries, by number."""
+    under_key: defaultdict[int, list[Entry]] = defaultdict(list)
+    found: dict[tuple[int, int], Duplicate | None] = {}
+    for entry in sorted(entries, key=lambda one: one.number):
+        for key in duplicate_keys(entry) if entry.state is State.DONE else ():
+            found |= {(one.number, entry.number): _compare(one, entry) for one in under_key[key]}
+            under_key[key].append(entry)
+    return [pair for pair in found.values() if pair is not None]
+
+
+def _compare(first: Entry, second: Entry) -> Duplicate | None:
+    """Return what two writes that are done share; None if both may be meant."""
+    one, other = first.intent, second.intent
+    is_allowed = first.number in other.allowed_duplicates or second.number in one.allowed_duplicates
+    if is_allowed or not one.may_share_account(other):
+        return None
+    has_one_key = one.idempotency_key == other.idempotency_key
+    created = first.settlement.result_id if one.has_no_id and other.has_no_id else None
+    if has_one_key and created is not None and created == second.settlement.result_id:
+        # The service knew the key: both are one escrow.
+        return None
+    has_one_id = one.is_once_only and one.operation == other.operation and one.has_same_id(other)
+    has_one_reference = bool(reference_keys(one) & reference_keys(other)) and not _are_two_runs(one, other)
+    pair = Duplicate(
+        first,
+        second,
+        one.resource_id if has_one_id else None,
+        one.reference if has_one_reference else None,
+        one.idempotency_key if has_one_key else None,
+    )
+    return pair if has_one_id or has_one_reference or has_one_key else None
+
+
+def _are_two_runs(one: Intent, other: Intent) -> bool:
+    """Whether both run keys are known, and differ."""
+    return None not in (one.run_key, other.run_key) and one.run_key != other.run_key

@@ -309,6 +309,29 @@ def test_allow_duplicate_of_another_machine_does_not_apply_here(
     assert "--allow-duplicate" not in str(result.error["hint"])
 
 
+@pytest.mark.parametrize("how", ["imported", "restored"])
+def test_rows_of_a_run_elsewhere_are_done_in_that_run(
+    machines: Machines, import_of: ImportOf, tmp_path: Path, how: str
+) -> None:
+    server, one, other = machines(holding())
+    rows, again = tmp_path / "rows.csv", tmp_path / "again.csv"
+    rows.write_text("amount,currency,reference\n7,EUR,A-1\n8,EUR,A-2\n")
+    again.write_text("amount,currency,reference,note\n8.00,EUR,A-2,x\n7.00,EUR,A-1,y\n9,EUR,A-3,z\n")
+    assert one("batch", "create", str(rows), "--yes", "--run-key", "december").code == 0
+    if how == "imported":
+        assert import_of(one, other).code == 0
+    else:
+        (tmp_path / "k.jsonl").write_text(one("journal", "export").out)
+        assert other("journal", "import", str(tmp_path / "k.jsonl"), "--restore").code == 0
+    december = ("batch", "create", str(again), "--yes", "--run-key", "december")
+
+    codes = [other(*december).code, other(*december, "--skip-done").code]
+    codes.append(other("batch", "create", str(again), "--yes", "--run-key", "january").code)
+
+    assert (codes, len(server.writes)) == ([7, 0, 0], 2 + 1 + 3)
+    assert other("journal", "list", "--duplicates", "--json").json == []
+
+
 def test_reused_entry_number_of_a_restored_journal_is_another_write(
     machines: Machines, journal_transfer: JournalTransfer, tmp_path: Path
 ) -> None:

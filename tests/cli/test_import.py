@@ -200,7 +200,7 @@ def test_rows_of_two_run_keys_are_no_duplicates(
 ) -> None:
     _, one, other = machines(holding())
     rows = tmp_path / "rows.csv"
-    rows.write_text("amount,currency,reference\n7,EUR,A-1\n")
+    rows.write_text("amount,currency,reference\n7,EUR,A-1\n8,EUR,A-2\n")
     for machine, run_key in ((one, first), (other, second)):
         more = ("--run-key", run_key) if run_key else ()
         assert machine("batch", "create", str(rows), "--yes", *more).code == 0

@@ -101,7 +101,7 @@ def _find_difference(session: Session, kind: RowKind, row: RowContent, entry: En
     if was is not None and now is not None and (was.amount, was.currency) != (now.amount, now.currency):
         return f"with {was.amount} {was.currency}; the file says {now.amount} {now.currency}"
     names = list_differences(row, entry, session.service) if kind is CREATES else []
-    return f"with another body; the file differs in {', '.join(names)}" if names else ""
+    return f"but its body differs from the file in {', '.join(names)}" if names else ""
 
 
 def _refuse_open(checked: CheckedFile, found: Overlaps) -> None:

@@ -186,8 +186,7 @@ def _start(session: Session, kind: RowKind, file: str, how: How, chosen: Chosen)
     session.guard_live_writes()
     with checked_file(session, kind, file) as checked:
         if chosen.run_key is not None and not checked.has_keys:
-            why = "shows which rows of the run are done, and a row has none"
-            raise bad_value(f'--run-key "{chosen.run_key}" needs a reference in each row: it {why}.')
+            raise bad_value(f'--run-key "{chosen.run_key}" needs a reference in each row, and a row has none.')
 
         def find() -> Batch | None:
             return find_same(session.journal, checked, service, chosen.run_key)

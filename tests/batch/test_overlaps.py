@@ -130,9 +130,10 @@ def test_done_row_with_another_body_is_not_left_out(
     assert run("create", str(rows(text="reference,amount,currency\nA-1,10,EUR\n")), *RUN, *options).code == 0
     changed = str(rows(text=f"reference,amount,currency,body.region\n{row}\nA-2,5,EUR,\n", name="changed.csv"))
 
-    result = run("create", changed, *RUN, "--skip-done", *options)
+    result, shown = (run("create", changed, "--yes", "--skip-done", *options, *more) for more in (("--json",), ()))
 
     assert (result.code, result.error["flaws"][0]["line"], len(service.received)) == (7, 2, 1)
+    assert (shown.code, "  line 2  j1 is done, " in shown.err) == (7, True)
 
 
 def record_done(home: Path, **values: Any) -> None:

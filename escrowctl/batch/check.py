@@ -85,7 +85,7 @@ class CheckedFile:
             yield int(line), decode_row(content)
 
     def with_keys(self) -> Iterator[tuple[int, RowContent, str]]:
-        """Yield every row with its line and its key; one without a key gets one that the same file has anywhere."""
+        """Yield every row with its line and key. A missing key is made from the content: equal on every machine."""
         for position, (line, row) in enumerate(self, start=1):
             yield line, row, row.key or f"{self.digest[:_KEY_DIGITS]}-{position}"
 

@@ -16,7 +16,8 @@ from escrowctl.client.retry import Retry, after_attempts, may_read_again
 from escrowctl.config.service import LIST_LIMIT, REPLY_LIMIT, Service
 from escrowctl.contract.error_reply import CODES, find_error
 from escrowctl.contract.json import Broken, Defect, JsonValue
-from escrowctl.contract.operations import Operation
+from escrowctl.contract.operations import GET_TRANSACTION, Operation
+from escrowctl.contract.readable import require_escrow
 from escrowctl.contract.record import Record, Records, find_items, make_item, make_record, unwrap
 from escrowctl.errors import ONLY_READ, ErrorCode, EscrowctlError, Hints, Outcome, command, not_sent
 from escrowctl.runtime import Runtime
@@ -123,6 +124,12 @@ class Reader:
         # A record may well have a field `error`; an error has no id.
         if record.located.id is None and _says_no(document, record.value):
             raise reading.denied(document)
+        return record
+
+    def read_escrow(self, resource_id: str) -> Record:
+        """Return the record of an escrow that a write depends on; raises as `read` and `require_escrow` do."""
+        record = self.read(GET_TRANSACTION, resource_id, decides=True)
+        require_escrow(resource_id, record)
         return record
 
     def read_list(self, operation: Operation, *, query: str = "", decides: bool = False) -> Records:

@@ -11,7 +11,8 @@ from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.contract.money import check_minor_digits, parse_amount
 from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK, UPDATE_TRANSACTION, Access, Operation
 from escrowctl.contract.paths import Call, parse_call
-from escrowctl.contract.record import find_items, make_item, make_record
+from escrowctl.contract.readable import list_of
+from escrowctl.contract.record import make_item, make_record
 from escrowctl.errors import bad_value
 from escrowctl.output.view import View, view_record
 from escrowctl.session import Session
@@ -125,15 +126,7 @@ def _run(session: Session, request: WriteRequest, confirm: Callable[[], None] = 
 def _view(document: JsonValue, operation: Operation, service: Service) -> View:
     """Return the view of a whole reply: of a record, or of a list where it is one and no record itself."""
     noun, pointers = operation.noun, service.pointers
-    view = view_record(make_record(document, pointers=pointers, noun=noun), raw=True)
-    items = _items(view.record, noun=noun) if view.id is None and view.named["amount"] is None else None
+    record = make_record(document, pointers=pointers, noun=noun)
+    items = list_of(record, noun=noun)
     views = (view_record(make_item(item, pointers=pointers, noun=noun), raw=True) for item in items or ())
-    return view._replace(whole=True, items=None if items is None else tuple(views))
-
-
-def _items(record: JsonValue, *, noun: str) -> list[JsonValue] | None:
-    if isinstance(record, dict) and len(record) > 1:
-        # Among other fields, an array may be a part of a record. Next to a second field, it counts as the
-        # items of a list only under a usual name: not as the only array, and no array is not an empty list.
-        record = {**record, "": [], " ": []}
-    return find_items(record, noun=noun)
+    return view_record(record, raw=True)._replace(whole=True, items=None if items is None else tuple(views))

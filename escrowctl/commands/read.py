@@ -1,6 +1,6 @@
 """`escrowctl tx get` and `user get`: records of the service, one or several by id; and lists."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Annotated, TextIO
 
@@ -8,8 +8,9 @@ import typer
 
 from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.operations import GET_TRANSACTION, GET_USER, Operation
+from escrowctl.contract.readable import why_unreadable
 from escrowctl.contract.record import LOCATED, Record, Records, is_another
-from escrowctl.errors import about, bad_value
+from escrowctl.errors import ErrorCode, EscrowctlError, about, bad_value, command
 from escrowctl.output.view import Listing, View, view_record
 from escrowctl.session import Session, session_of
 
@@ -82,12 +83,14 @@ def show_by_id(session: Session, operation: Operation, ids: list[str] | None) ->
     if several:
         from escrowctl.commands.several import run_several  # noqa: PLC0415 - one id does not pay for it
 
-        run_several(session, wanted, lambda one: view_of_several(session, _read(session, operation, one), one))
+        run_several(session, wanted, lambda one: _read_line(session, operation, one))
         session.remember(operation.noun, dict.fromkeys(wanted))
-    else:
-        view = view_record(_read(session, operation, wanted[0]), wanted[0], raw=session.options.raw)
-        session.show(view)
-        session.remember(operation.noun, {wanted[0]: view.named["status"]})
+        return
+    record = _read(session, operation, wanted[0])
+    view = view_record(record, wanted[0] if operation is GET_USER else None, raw=session.options.raw)
+    _require_asked(session, operation, wanted[0], record, show=lambda: session.show(view))
+    session.show(view)
+    session.remember(operation.noun, {wanted[0]: view.named["status"]})
 
 
 def show_list(session: Session, found: Records) -> None:
@@ -100,10 +103,46 @@ def show_list(session: Session, found: Records) -> None:
 def _read(session: Session, operation: Operation, resource_id: str) -> Record:
     with about(resource_id):
         record = session.reader.read(operation, resource_id)
-    if is_another(resource_id, record.located):
+    if operation is GET_USER and is_another(resource_id, record.located):
         found = record.located.id
         session.console.warn("another_id", f"the service answered for {resource_id} with the id {found}")
     return record
+
+
+def _read_line(session: Session, operation: Operation, resource_id: str) -> View:
+    """Return a record as one of several; raises as `_require_asked` does."""
+    record, options = _read(session, operation, resource_id), session.options
+    view = view_of_several(session, record, resource_id)
+    # As JSON, the line of the failure has the record.
+    show = (lambda: None) if options.json or options.raw else lambda: session.console.show_line(view)
+    _require_asked(session, operation, resource_id, record, show=show)
+    return view
+
+
+def _require_asked(
+    session: Session, operation: Operation, resource_id: str, record: Record, *, show: Callable[[], None]
+) -> None:
+    """Raise `ErrorCode.CHECK_FAILED` if a record is not what was asked for, or `-q` prints no id of it.
+
+    `show` shows it first, but not if `-q` prints ids: a script takes what is printed for the id that it asked for.
+    """
+    options = session.options
+    prints_ids = options.quiet and (not options.fields or "id" in options.fields)
+    if operation is GET_USER:
+        is_object = isinstance(record.value, dict)
+        why = None if is_object else f"the service answered for {resource_id} with JSON that is no object"
+    else:
+        why = why_unreadable(resource_id, record)
+        if why is None and prints_ids and record.located.id is None:
+            why = f"the record of {resource_id} has no id, so -q has nothing to print"
+    if why is None:
+        return
+    if not prints_ids:
+        show()
+    look = command(f"api GET {operation.fill(resource_id)}", "to see the complete reply")
+    raise EscrowctlError(
+        ErrorCode.CHECK_FAILED, f"{why}.", hint=look, facts={"id": resource_id, "body": record.document}
+    )
 
 
 def view_of_several(session: Session, record: Record, resource_id: str) -> View:

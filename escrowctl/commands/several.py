@@ -94,7 +94,7 @@ def _raise_worst(run: _Run, *, total: int, is_write: bool) -> None:
 def _counts_of_reads(run: _Run, total: int) -> str:
     failed = len(run.failures)
     left = total - run.shown - failed
-    return f"{run.shown} shown, {failed} failed" + (f", {left} not shown" if left else "")
+    return f"{run.shown} read, {failed} failed" + (f", {left} not read" if left else "")
 
 
 def _counts_of_writes(run: _Run, total: int) -> str:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from escrowctl.contract.json import JsonValue, encode
 from escrowctl.contract.money import MINOR_DIGITS, Money
 from escrowctl.contract.operations import CREATE_TRANSACTION, GET_TRANSACTION
+from escrowctl.contract.readable import why_unreadable
 from escrowctl.contract.record import (
     Pointers,
     Record,
@@ -93,6 +94,8 @@ class Examination:
         """Name the candidates; a command only for one whose name fits."""
         look = command(f"api GET {GET_TRANSACTION.fill(self._id)}", "to see the complete reply")
         if not candidates:
+            if field == "id" and (unreadable := why_unreadable(self._id, self._locate())) is not None:
+                return Finding(field, Verdict.FAILED, unreadable, (look,))
             proof = self._proof(field)
             why = f"no field looks like the {field}" if proof is None else f"no field is {proof}"
             return Finding(field, Verdict.UNCLEAR, why, (look,))

@@ -16,6 +16,7 @@ from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.json import JsonValue, carries, encode
 from escrowctl.contract.money import Money
 from escrowctl.contract.operations import CREATE_TRANSACTION, GET_TRANSACTION
+from escrowctl.contract.readable import list_of
 from escrowctl.contract.record import Located, Record, describe, find_id_pointers, is_another
 from escrowctl.contract.redaction import STARS
 from escrowctl.errors import NOTHING_SENT_NOW, ErrorCode, EscrowctlError, Hints, Outcome, Stopped, command, not_sent
@@ -219,6 +220,7 @@ def _read_created(made: str, reader: Reader, report: Report) -> Record | None:
     located = record.located
     # `reply.id` may point into a create's envelope, which a reading does not have.
     is_shown = carries(record.document, made) if located.id is None else not is_another(made, located)
+    is_shown = is_shown and list_of(record, noun=GET_TRANSACTION.noun) is None
     report(f"{made}: {describe(located)}" if is_shown else f"{made} was read, but the record does not have this id")
     return record if is_shown else None
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from escrowctl.client.reader import Reader
 from escrowctl.config.advice import advise_not_pending, advise_proving, advise_setting
 from escrowctl.config.service import Service
-from escrowctl.contract.operations import CREATE_TRANSACTION, GET_TRANSACTION
-from escrowctl.contract.record import Located, describe, describe_money, is_another
+from escrowctl.contract.operations import CREATE_TRANSACTION
+from escrowctl.contract.record import Located, describe, describe_money
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, command, not_sent
 from escrowctl.journal.accounts import account_of
 from escrowctl.journal.journal import Journal
@@ -29,24 +29,21 @@ _WITHOUT_CHECK = Hint("repeat the command with --allow-unreadable", "to send it 
 def inspect(reader: Reader, service: Service, resource_id: str, *, allow_unreadable: bool, verb: str) -> Located | None:
     """Return what the service says of a transaction now; with `allow_unreadable` None where it cannot be read.
 
-    A record without the status that the profile goes by counts as one that cannot be read. Raises EscrowctlError, as a
-    reading does, with the effect that the write was not sent; `verb` names it.
+    A record without the status that the profile goes by counts as one that cannot be read. Raises EscrowctlError, as
+    `Reader.read_escrow` does, with the effect that the write was not sent; `verb` names it.
     """
     try:
-        record = reader.read(GET_TRANSACTION, resource_id, decides=True)
-        if not isinstance(record.value, dict):
-            raise not_sent(ErrorCode.UNREADABLE_REPLY, "get transaction: the reply is JSON, but not a record.")
+        located = reader.read_escrow(resource_id).located
     except EscrowctlError as error:
         is_unreadable = error.code in _UNREADABLE
         if is_unreadable and allow_unreadable:
             return None
-        hint = _WITHOUT_CHECK if is_unreadable else error.hints
+        hint = (*error.hints, *[_WITHOUT_CHECK] * is_unreadable)
         raise not_sent(
             error.code, error.message, hint=hint, effect=f"The {verb} was not sent.", facts=error.facts
         ) from error
-    _require_same(service, resource_id, record.located)
     expects_status = service.pointers.status is not None or bool(service.released)
-    if record.located.status is None and expects_status and not allow_unreadable:
+    if located.status is None and expects_status and not allow_unreadable:
         # It may be released already.
         raise not_sent(
             ErrorCode.UNREADABLE_REPLY,
@@ -54,7 +51,7 @@ def inspect(reader: Reader, service: Service, resource_id: str, *, allow_unreada
             hint=(*advise_setting(service, "reply.status", "/FIELD", "if a field has the status"), _WITHOUT_CHECK),
             effect=f"The {verb} was not sent.",
         )
-    return record.located
+    return located
 
 
 def inspect_for(
@@ -184,17 +181,6 @@ def require_expected(resource_id: str, found: Located | None, options: RecordOpt
         raise _unexpected(resource_id, "amount", found.amount, amount)
     if currency is not None and found.currency != currency:
         raise _unexpected(resource_id, "currency", found.currency, currency)
-
-
-def _require_same(service: Service, resource_id: str, located: Located) -> None:
-    """Raise `ErrorCode.EXPECTATION_FAILED` where the record says that it is another one."""
-    if is_another(resource_id, located):
-        raise not_sent(
-            ErrorCode.EXPECTATION_FAILED,
-            f"the service answered for {resource_id} with the id {located.id}, which may be another escrow.",
-            hint=advise_setting(service, "reply.id", "/FIELD", "if another field contains the id"),
-            facts={"expected": resource_id, "found": located.id},
-        )
 
 
 def _find_field(resource_id: str) -> Hint:

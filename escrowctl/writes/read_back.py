@@ -13,8 +13,7 @@ from escrowctl.client.problem import describe_refusal
 from escrowctl.client.reader import Reader
 from escrowctl.config.advice import advise_pending
 from escrowctl.config.service import Service
-from escrowctl.contract.operations import GET_TRANSACTION
-from escrowctl.contract.record import Located, Record, describe, is_another
+from escrowctl.contract.record import Located, Record, describe
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Outcome, Stopped, command
 from escrowctl.journal.guards import taken_over
 from escrowctl.journal.model import Entry, Settlement, State
@@ -215,17 +214,13 @@ class ReadBack:
     def _read(self) -> tuple[Record | None, str | None]:
         """Return the current record, or why it cannot be read."""
         try:
-            record = self._reader.read(GET_TRANSACTION, self.resource_id, decides=True)
+            return self._reader.read_escrow(self.resource_id), None
         except EscrowctlError as error:
             return None, error.message
         except Stopped as stopped:
             # What is known of the write is reported first; the stop comes after.
             self._signals.remember(stopped)
             return None, "escrowctl was interrupted"
-        # What another escrow has become says nothing about this one.
-        if is_another(self.resource_id, record.located):
-            return None, f"the record has the id {record.located.id}"
-        return record, None
 
     def _verified(self, after: Record | None) -> bool | None:
         """Return whether a record proves the write; None where no status is known to prove it."""

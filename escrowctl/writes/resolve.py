@@ -15,8 +15,8 @@ from escrowctl.client.pages import read_pages
 from escrowctl.client.reader import Reader
 from escrowctl.config.service import Service
 from escrowctl.contract.json import carries, encode
-from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK, GET_TRANSACTION, Operation
-from escrowctl.contract.record import Located, Record, describe, describe_money, is_another
+from escrowctl.contract.operations import CREATE_TRANSACTION, CREATE_WEBHOOK, Operation
+from escrowctl.contract.record import Located, Record, describe, describe_money
 from escrowctl.errors import NOTHING_RECORDED, ErrorCode, EscrowctlError, Hint, Outcome, bad_value, command, not_sent
 from escrowctl.journal.accounts import account_of
 from escrowctl.journal.model import DECIDED_APPLIED, Entry, OperatorDecision, Selection, Settlement
@@ -196,19 +196,16 @@ class EntryResolver:
         return Resolution(self._journal.settle_by_reading(entry, f"the service reported {located.status}"))
 
     def _read(self, entry: Entry, resource_id: str, *, resend: bool) -> Located | None:
-        """Read a transaction and report it; None where it cannot be read, or is another one."""
+        """Read a transaction and report it; None if it cannot be read."""
         self._announce()
         if resend:
             located = inspect(self._reader, self._service, resource_id, allow_unreadable=False, verb=entry.intent.verb)
             self._report(f"{resource_id}: {describe(located)}")
             return located
         try:
-            located = self._reader.read(GET_TRANSACTION, resource_id, decides=True).located
+            located = self._reader.read_escrow(resource_id).located
         except EscrowctlError as error:
             self._report(f"{resource_id} could not be read: {error.message}")
-            return None
-        if is_another(resource_id, located):
-            self._report(_says_another(resource_id, located))
             return None
         self._report(f"{resource_id}: {describe(located)}")
         return located
@@ -341,12 +338,9 @@ class EntryResolver:
     def _require_readable(self, resource_id: str) -> Located:
         self._announce()
         try:
-            located = self._reader.read(GET_TRANSACTION, resource_id, decides=True).located
+            return self._reader.read_escrow(resource_id).located
         except EscrowctlError as error:
             raise _unreadable(resource_id, error) from error
-        if is_another(resource_id, located):
-            raise _contradicted(f"{_says_another(resource_id, located)}.")
-        return located
 
     def _require_as_sent(self, entry: Entry, resource_id: str) -> bool:
         """Refuse a record that is not what was sent; returns whether its status proves the write."""
@@ -386,7 +380,3 @@ def _unreadable(what: str, error: EscrowctlError) -> EscrowctlError:
 
 def _contradicted(sentence: str) -> EscrowctlError:
     return not_sent(ErrorCode.EXPECTATION_FAILED, sentence, effect=NOTHING_RECORDED)
-
-
-def _says_another(resource_id: str, located: Located) -> str:
-    return f"the service answered for {resource_id} with the id {located.id}"

@@ -101,9 +101,9 @@ def test_release_is_not_sent_when_the_record_has_another_id(service_and_run: Ser
         run("tx", "update", "tx_1", "--data", '{"n":1}', "--yes", "--json"),
     ]
 
-    assert ([result.code for result in results], server.writes, journal()) == ([3, 3], [], [])
+    assert ([result.code for result in results], server.writes, journal()) == ([10, 10], [], [])
     assert results[0].error["message"] == (
-        "the service answered for tx_1 with the id tx_2, which may be another escrow. Nothing was sent."
+        "the service answered for tx_1 with the id tx_2, which may be another escrow. The release was not sent."
     )
 
 

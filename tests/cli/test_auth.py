@@ -67,7 +67,7 @@ def test_key_from_a_pipe_is_checked_stored_and_used(run: Run, serve: Serve, home
     }
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (home, *home.iterdir())}
     assert modes == {"escrowctl": 0o700, "config.toml": 0o600, "credentials.toml": 0o600}
-    assert run("user", "get", "usr_1").code == 0
+    assert run("webhook", "list").code == 0
     assert server.seen[-1].header("Authorization") == f"Bearer {KEY}"
 
 
@@ -484,7 +484,7 @@ def test_chosen_keyring_holds_the_key_and_the_file_names_it(
     server, ring = serve(takes(KEY)), keyring(monkeypatch, KeyringStub())
 
     stored = login(run, server, "--mode", "test", "-p", "a", "--keyring")
-    used = run("user", "get", "usr_1")
+    used = run("webhook", "list")
 
     assert (stored.code, used.code) == (0, 0)
     assert stored.out.splitlines()[3] == "key\tstored in the keyring, accepted by the service"

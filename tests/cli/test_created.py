@@ -44,9 +44,10 @@ def test_accepted_create_is_done_once_its_id_can_be_read(service_and_run: Servic
         json_reply(b"{}"),
         json_reply(b'{"id":"tx_2","status":"held"}'),
         json_reply(b'{"message":"Welcome to the API"}'),
+        json_reply(b'{"data":[{"id":"tx_1","status":"failed"}]}'),
         json_reply(b"<html>"),
     ],
-    ids=["404", "no id", "another", "start page", "HTML"],
+    ids=["404", "no id", "another", "start page", "list", "HTML"],
 )
 def test_accepted_create_that_cannot_be_read_is_unknown(
     reads: Behave, service_and_run: ServiceAndRun, journal: Journal
@@ -253,19 +254,19 @@ def test_stored_reply_of_a_webhook_is_not_judged_again(profile: Profile, run: Ru
 
 
 @pytest.mark.parametrize(
-    "body",
+    ("body", "code"),
     [
-        b'{"id":"tx_1","error":"card declined","code":"ESC-1","success":false}',
-        b'{"ref":"tx_1","code":1}',
-        b'{"message":"hello"}',
+        (b'{"id":"tx_1","error":"card declined","code":"ESC-1","success":false}', 0),
+        (b'{"ref":"tx_1","code":1}', 16),
+        (b'{"message":"hello"}', 16),
     ],
 )
-def test_read_of_a_record_with_an_error_field_shows_it(body: bytes, service_and_run: ServiceAndRun) -> None:
+def test_read_of_a_record_with_an_error_field_shows_it(body: bytes, code: int, service_and_run: ServiceAndRun) -> None:
     _server, run = service_and_run(json_reply(body))
 
     result = run("tx", "get", "tx_1", "--json")
 
-    assert (result.code, result.json) == (0, json.loads(body))
+    assert (result.code, result.json) == (code, json.loads(body))
 
 
 def test_list_with_a_code_next_to_its_items_is_read(service_and_run: ServiceAndRun) -> None:

@@ -44,7 +44,7 @@ def test_a_record_is_shown_in_part_or_with_its_envelope(
 ) -> None:
     _server, run = service_and_run(json_reply(ENVELOPE))
 
-    results = [run("tx", "get", "tx_1", *words), run(*words, "tx", "get", "tx_1")]
+    results = [run("tx", "get", "17", *words), run(*words, "tx", "get", "17")]
 
     assert [(result.code, result.out) for result in results] == [(0, out)] * 2
 
@@ -111,7 +111,7 @@ def test_missing_id_note_depends_on_the_complete_reply(
 def test_raw_keeps_the_envelope_of_a_list_and_of_several(service_and_run: ServiceAndRun) -> None:
     _server, run = service_and_run(by_method(GET=json_reply(ENVELOPE)))
 
-    several = run("tx", "get", "tx_1", "tx_2", "--raw", "--json")
+    several = run("tx", "get", "17", "17", "--raw", "--json")
 
     assert [json.loads(line)["record"] for line in several.out.splitlines()] == [json.loads(ENVELOPE)] * 2
     _server, run = service_and_run(json_reply(LIST))
@@ -126,11 +126,11 @@ def test_raw_prints_the_complete_document_as_json_in_every_format(
         by_method(GET=json_reply(ENVELOPE), POST=json_reply(b'{"data":{"id":"wh_1"},"took":2}'))
     )
 
-    piped = run("tx", "get", "tx_1", "--raw")
-    shown = run("tx", "get", "tx_1", "--raw", terminal=True)
+    piped = run("tx", "get", "17", "--raw")
+    shown = run("tx", "get", "17", "--raw", terminal=True)
     made = run("webhook", "create", "--url", "https://hooks.example.net/x", "--raw")
-    several = run("tx", "get", "tx_1", "tx_2", "--raw", terminal=True)
-    chosen = run("tx", "get", "tx_1", "--raw", "--fields", "id,/fee/bp")
+    several = run("tx", "get", "17", "17", "--raw", terminal=True)
+    chosen = run("tx", "get", "17", "--raw", "--fields", "id,/fee/bp")
 
     assert piped.out == json.dumps(json.loads(ENVELOPE)) + "\n"
     assert shown.out == json.dumps(json.loads(ENVELOPE), indent=2) + "\n"
@@ -162,7 +162,7 @@ def test_raw_prints_stored_records_as_json(run: Run) -> None:
 def test_lines_of_several_show_outcome_and_selected_fields(service_and_run: ServiceAndRun) -> None:
     _server, run = service_and_run(by_method(GET=json_reply(HELD), PUT=json_reply(b"{}")))
 
-    read = run("tx", "get", "tx_1", "tx_2", "--fields", "status,amount", "--json")
+    read = run("tx", "get", "tx_1", "tx_1", "--fields", "status,amount", "--json")
     released = run("tx", "release", "tx_1", "--yes", "--fields", "id,verified,status_after")
 
     assert read.out == '{"outcome": "read", "status": "held", "amount": 100}\n' * 2

@@ -660,18 +660,19 @@ def test_one_envelope_is_removed_and_numbers_are_unchanged(service_and_run: Serv
     record = b'{"data":{"id":17,"amount":1E+2,"rate":0.1000000000000000055511151231257827,"n":12345678901234567890}}'
     _server, run = service_and_run(json_reply(record))
 
-    result = run("tx", "get", "tx_1", "--json")
+    result = run("tx", "get", "17", "--json")
 
     assert result.out == (
         '{"id": 17, "amount": 1E+2, "rate": 0.1000000000000000055511151231257827, "n": 12345678901234567890}\n'
     )
-    assert run("tx", "get", "tx_1", "-q").out == "17\n"
+    assert run("tx", "get", "17", "-q").out == "17\n"
 
 
 def test_several_ids_are_a_line_each_and_one_exit_code(service_and_run: ServiceAndRun) -> None:
     def behave(seen: Seen, connection: socket.socket) -> None:
         found = seen.target.endswith(("tx_1", "tx_3"))
-        reply = http_reply("200 OK", HELD) if found else http_reply("404 Not Found", b'{"detail":"no"}')
+        record = HELD.replace(b"tx_1", seen.target[-4:].encode())
+        reply = http_reply("200 OK", record) if found else http_reply("404 Not Found", b'{"detail":"no"}')
         connection.sendall(reply)
 
     _server, run = service_and_run(behave)
@@ -685,7 +686,7 @@ def test_several_ids_are_a_line_each_and_one_exit_code(service_and_run: ServiceA
         ' "outcome": "read"',
     ]
     assert (lines.code, lines.error["code"], lines.error["exit_code"]) == (15, "some_failed", 15)
-    assert (table.code, table.out) == (0, "tx_1\theld\t100\tUSD\t\ntx_1\theld\t100\tUSD\t\n")
+    assert (table.code, table.out) == (0, "tx_1\theld\t100\tUSD\t\ntx_3\theld\t100\tUSD\t\n")
 
 
 def test_several_releases_of_which_one_is_unknown_end_as_unknown(service_and_run: ServiceAndRun) -> None:

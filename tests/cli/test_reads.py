@@ -141,12 +141,14 @@ def test_read_without_a_reply_is_reported_as_a_read(
         (b"null", "null"),
     ],
 )
-def test_any_json_is_shown_unchanged(body: bytes, shown: str, service_and_run: ServiceAndRun) -> None:
+def test_json_that_is_not_the_escrow_is_shown_unchanged(
+    body: bytes, shown: str, service_and_run: ServiceAndRun
+) -> None:
     _server, run = service_and_run(json_reply(body))
 
     result = run(*GET, "--json")
 
-    assert (result.code, result.out) == (0, f"{shown}\n")
+    assert (result.code, result.out) == (16, f"{shown}\n")
 
 
 @pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
@@ -155,9 +157,9 @@ def test_service_text_is_shown_without_controls_or_markup(*, terminal: bool, ser
     _server, run = service_and_run(json_reply(body.encode()))
 
     shown = run(*GET, "--color", "never", terminal=terminal)
-    ids = run(*GET, "-q", terminal=terminal)
+    ids = run("api", "GET", "/transactions/tx_1", "-q", terminal=terminal)
 
-    assert shown.code == ids.code == 0
+    assert (shown.code, ids.code) == (16, 0)
     assert "[bold]tx_1[/bold]" in shown.out
     assert r"\u{1b}[2J\u{202e}evil\u{d}\u{a}\u{9b}31m" in shown.out
     assert ids.out == "[bold]tx_1[/bold]\n"

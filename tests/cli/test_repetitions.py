@@ -165,13 +165,13 @@ def test_release_that_was_read_as_released_is_called_so_from_then_on(profile: Pr
     assert run("journal", "show", "j1", "--json").json["detail"] == "the service reported released"
 
 
-def test_reading_warns_of_another_id_than_asked(profile: Profile, run: Run) -> None:
-    profile(behave=json_reply(HELD.replace(b"tx_1", b"tx_999")))
+def test_reading_of_a_user_warns_of_another_id_than_asked(profile: Profile, run: Run) -> None:
+    profile(behave=json_reply(b'{"id":"usr_2"}'))
 
-    one, several = run("tx", "get", "tx_1", "-q"), run("tx", "get", "tx_1", "tx_999")
+    one, several = run("user", "get", "usr_1", "-q"), run("user", "get", "usr_1", "usr_2")
 
-    assert "the service answered for tx_1 with the id tx_999" in one.err
-    assert several.err.count("the service answered for") == 1
+    assert (one.code, several.code) == (0, 0)
+    assert [result.err.count("the service answered for usr_1 with the id usr_2") for result in (one, several)] == [1, 1]
 
 
 def test_release_of_another_id_than_asked_invites_to_no_release(profile: Profile, run: Run) -> None:
@@ -179,7 +179,7 @@ def test_release_of_another_id_than_asked_invites_to_no_release(profile: Profile
 
     result = run(*RELEASE)
 
-    assert (result.code, server.writes) == (3, [])
+    assert (result.code, server.writes) == (10, [])
     assert "repeat the command with tx_999" not in result.err
 
 

@@ -447,7 +447,10 @@ def test_read_is_announced_only_when_one_is_sent(service_and_run: ServiceAndRun)
 
 @pytest.mark.parametrize(
     ("echoed", "code", "sentence"),
-    [(b"tx_1", 7, "--id tx_1 is refused: j1 "), (b"tx_9", 3, "the service answered for TX_1 with the id tx_9. ")],
+    [
+        (b"tx_1", 7, "--id tx_1 is refused: j1 "),
+        (b"tx_9", 10, "TX_1 could not be read: the service answered for TX_1 with the id tx_9"),
+    ],
 )
 def test_resolved_create_gets_the_id_that_the_record_echoes(
     service_and_run: ServiceAndRun, journal: Journal, echoed: bytes, code: int, sentence: str
@@ -814,7 +817,7 @@ def test_write_settled_by_a_read_is_not_resent(run: Run, serve: Any, write_confi
     ("one", "code", "sentence"),
     [
         (HELD.replace(b"100", b"5000"), 3, "j1 was sent for 100 USD, but tx_1 now has 5000 USD."),
-        (HELD.replace(b"tx_1", b"tx_9"), 3, "the service answered for tx_1 with the id tx_9"),
+        (HELD.replace(b"tx_1", b"tx_9"), 10, "the service answered for tx_1 with the id tx_9"),
         (b"<html>", 10, "get transaction tx_1: the service replied 200"),
     ],
     ids=["another amount", "another escrow", "unreadable"],

@@ -86,7 +86,7 @@ def test_counts_of_several_reads_show_how_many_succeeded(service_and_run: Servic
 
     result = run("tx", "get", "tx_1", "tx_2", "tx_3")
 
-    assert (result.code, result.err.splitlines()[-1]) == (15, "error: 3 ids: 2 shown, 1 failed.")
+    assert (result.code, result.err.splitlines()[-1]) == (15, "error: 3 ids: 2 read, 1 failed.")
 
 
 def test_several_releases_at_a_terminal_print_a_line_each(run: Run) -> None:

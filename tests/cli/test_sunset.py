@@ -6,7 +6,7 @@ from wire_server import Behave
 
 from cli.replies import HELD, json_reply
 
-TWICE = ("tx", "get", "tx_1", "tx_2")
+TWICE = ("tx", "get", "tx_1", "tx_1")
 
 
 @pytest.mark.parametrize(

@@ -194,7 +194,7 @@ def listing(*ids: str) -> Behave:
 def test_ids_are_stored_newest_first_without_repeats_and_private(
     home: Path, service_and_run: ServiceAndRun, run: Run
 ) -> None:
-    _server, there_run = service_and_run(answering(http_reply("200 OK", b'{"id":"tx_1"}')))
+    _server, there_run = service_and_run(answering(http_reply("200 OK", b'{"status":"held"}')))
     for one in ("tx_1", "tx_2", "tx_1"):
         assert there_run("tx", "get", one).code == 0
     assert there_run("tx", "get", "tx_5", "tx_6").code == 0
@@ -247,7 +247,7 @@ def test_entries_and_batches_are_stored_apart_for_the_sandbox(
 
 
 def test_default_profile_is_stored_and_follows_a_switch(home: Path, service_and_run: ServiceAndRun, run: Run) -> None:
-    server, _there_run = service_and_run(answering(http_reply("200 OK", b'{"id":"tx_1"}')))
+    server, _there_run = service_and_run(answering(http_reply("200 OK", b'{"status":"held"}')))
     home.mkdir(parents=True)
     profiles = "".join(
         f'[profiles.{name}]\nbase_url = "{server.base_url}"\napi_key_file = "key"\n' for name in ("a", "b")

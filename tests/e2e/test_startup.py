@@ -89,7 +89,7 @@ def test_help_loads_no_format_of_output(program: Program) -> None:
 
 
 @pytest.mark.representative("tx get tx_1")
-@pytest.mark.parametrize("words", ["tx get tx_1", "tx get tx_1 --json", "tx get tx_1 tx_2 -q"])
+@pytest.mark.parametrize("words", ["tx get tx_1", "tx get tx_1 --json", "tx get tx_1 tx_1 -q"])
 def test_a_read_loads_http_and_neither_storage_nor_models(connected_program: Program, words: str) -> None:
     loaded = imported(connected_program, *words.split())
     assert loaded >= {"httpx", "httpcore", "escrowctl.client.transport"}

@@ -100,7 +100,7 @@ PLACES: dict[str, tuple[Show, frozenset[int]]] = {
     "releases": (in_releases, frozenset({0})),
     "refused releases": (in_refused_releases, frozenset({8})),
     "confirmations": (in_confirmations, frozenset({3})),
-    "found": (in_what_is_found, frozenset({0, 3, 6, 7, 12})),
+    "found": (in_what_is_found, frozenset({0, 3, 6, 7, 10, 12})),
 }
 """Where text is shown, and the exits that such a run may have."""
 

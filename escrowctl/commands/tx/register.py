@@ -9,7 +9,7 @@ from escrowctl.commands.tx.filters import Filters
 from escrowctl.config.advice import advise_setting
 from escrowctl.config.service import Service
 from escrowctl.contract.json import Document, JsonValue, Number, read_reply
-from escrowctl.contract.operations import CREATE_TRANSACTION, GET_TRANSACTION, RELEASE_TRANSACTION
+from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION
 from escrowctl.contract.record import is_another, make_record
 from escrowctl.errors import ONLY_READ, ErrorCode, EscrowctlError, command
 from escrowctl.journal.accounts import account_of
@@ -144,12 +144,10 @@ def _list_escrows(session: Session) -> list[Escrow]:
 
 
 def _refresh(session: Session, escrow: Escrow) -> Escrow:
-    """Return an escrow with what the service says of it now; raises as `Reader.read` does."""
+    """Return an escrow with what the service says of it now; raises as `Reader.read_escrow` does."""
     if escrow.id is None or not escrow.is_own:
         return escrow
-    located = session.reader.read(GET_TRANSACTION, escrow.id).located
-    if is_another(escrow.id, located):
-        raise EscrowctlError(ErrorCode.UNREADABLE_REPLY, f"the service answered for {escrow.id} with {located.id}.")
+    located = session.reader.read_escrow(escrow.id).located
     if located.status is None:
         raise EscrowctlError(ErrorCode.UNREADABLE_REPLY, f"escrowctl finds no status in {escrow.id}.")
     is_held = _may_hold(session.service, escrow.last, located.status)

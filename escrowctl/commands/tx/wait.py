@@ -14,7 +14,8 @@ from escrowctl.commands.tx.once_only import require_proving_statuses
 from escrowctl.config.advice import advise_setting
 from escrowctl.contract.json import JsonValue
 from escrowctl.contract.operations import GET_TRANSACTION, RELEASE_TRANSACTION
-from escrowctl.contract.record import Record, is_another
+from escrowctl.contract.readable import require_escrow
+from escrowctl.contract.record import Record
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_value, command
 from escrowctl.output.view import View, view_record
 from escrowctl.runtime import timestamp
@@ -163,7 +164,7 @@ class _Following:
         return f"{change.id}: {change}{after}"
 
     def _read(self, resource_id: str) -> Record | None:
-        """Return a record; None, with a note, where it cannot be read now."""
+        """Return a record; None, with a note, if it cannot be read now. Raises as `require_escrow` does."""
         try:
             record = self._session.reader.read(GET_TRANSACTION, resource_id, decides=True)
         except EscrowctlError as error:
@@ -171,9 +172,7 @@ class _Following:
                 raise
             self._session.console.note("not_read", error.message.removesuffix("."))
             return None
-        if is_another(resource_id, record.located):
-            why = f"the service answered for {resource_id} with the id {record.located.id}"
-            raise EscrowctlError(ErrorCode.UNREADABLE_REPLY, f"{why}, which may be another escrow.")
+        require_escrow(resource_id, record)
         if record.located.status is None:
             self._session.console.note("no_status", f"escrowctl finds no status in the record of {resource_id}")
         return record

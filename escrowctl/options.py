@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 COLOR_CHOICES = ("auto", "always", "never")
 FIELD_NAMES = (
     *("id", "status", "amount", "currency", "created", "url", "events", "status_before", "status_after", "verified"),
-    *("entry", "sent", "operation", "state", "reference", "profile", "released", "at"),
+    *("entry", "sent", "operation", "state", "reference", "profile", "operator", "reason", "released", "at"),
     *("type", "resource", "forward"),
     *("batch", "verb", "source", "rows", "outcome", "done", "failed", "unknown", "not_sent"),
 )

@@ -72,7 +72,7 @@ FIELDS = (
     Field("detail", "settlement.detail", _SETTLEMENT, listed=True),
     Field("amount", "intent.money.amount", _INTENT, nullable=True, spelling=_AMOUNT, listed=True),
     Field("currency", "intent.money.currency", _INTENT, nullable=True, listed=True),
-    Field("resource_id", "intent.resource_id", _INTENT, nullable=True, queried=True),
+    Field("resource_id", "intent.resource_id", _INTENT, nullable=True, queried=True, listed=True),
     Field("result_id", "settlement.result_id", _SETTLEMENT, nullable=True, queried=True),
     Field("reference", "intent.reference", _INTENT, nullable=True, queried=True, listed=True),
     Field("reason", "intent.reason", _INTENT, nullable=True, listed=True),
@@ -90,7 +90,7 @@ FIELDS = (
         "key_fingerprint", "intent.account.of_entry.fingerprint", _INTENT, nullable=True, spelling=_FINGERPRINT, since=4
     ),
     Field("request_id", "request_id", _INTENT, shown=True),
-    Field("operator", "intent.operator", _INTENT, shown=True),
+    Field("operator", "intent.operator", _INTENT, listed=True),
     Field("attempt", "attempt", _INTENT, int, shown=True),
     Field("http_status", "settlement.http_status", _SETTLEMENT, int, nullable=True, shown=True),
     Field("reply", "settlement.reply", _SETTLEMENT, nullable=True, shown=True),
@@ -107,6 +107,9 @@ FIELDS = (
 )
 QUERIED = tuple(field.name for field in FIELDS if field.queried)
 """The fields that an entry's row has as columns."""
+
+VIEWED = ("entry", *(field.name.replace("resource_id", "id") for field in FIELDS if field.listed or field.shown))
+"""The members of the view of a whole entry."""
 
 # To write records: the fields of each kind, and where an Intent or a Settlement has them. `_EXPECTED` are the names
 # that a record from a file must have.

@@ -1,5 +1,7 @@
 """`--fields` and `--raw`: parts of a record, and complete replies; lists at three widths."""
 
+import csv
+import io
 import json
 from datetime import UTC, datetime
 
@@ -7,8 +9,8 @@ import pytest
 from conftest import Run, ServiceAndRun
 from wire_server import by_method
 
-from cli.replies import CREATE, HELD, RELEASE, RELEASED, json_reply
-from escrowctl.options import FIELD_NAMES
+from cli.replies import CREATE, HELD, RELEASE, RELEASED, holding, json_reply
+from escrowctl.commands.journal.listing import COLUMNS
 
 RECORD = (
     b'{"id":17,"state":"held","amount":{"value":"100.00","currency":"EUR"},"createdAt":"2026-11-21T03:00:00Z",'
@@ -199,13 +201,16 @@ def test_dry_run_ignores_selected_fields(run: Run) -> None:
     assert list(result.json) == ["dry_run", "method", "url", "headers", "body"]
 
 
-def test_every_column_of_the_journal_can_be_chosen(service_and_run: ServiceAndRun) -> None:
+def test_every_column_of_the_journal_can_be_chosen(
+    service_and_run: ServiceAndRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOGNAME", "anna")
     _server, run = service_and_run(by_method(POST=json_reply(HELD), GET=json_reply(RELEASED)))
-    assert run(*CREATE, "--reference", "order-1").code == 0
+    assert run(*CREATE, "--reference", "order-1", "--reason", "refund").code == 0
 
-    result = run("journal", "list", "--fields", ",".join(FIELD_NAMES), "--json")
+    result = run("journal", "list", "--fields", ",".join((*COLUMNS, "operator", "reason")), "--json")
 
-    chosen = {name: value for name, value in result.json[0].items() if value is not None and name != "sent"}
+    chosen = {name: value for name, value in result.json[0].items() if name != "sent"}
     assert chosen == {
         "id": "tx_1",
         "amount": 100,
@@ -215,7 +220,56 @@ def test_every_column_of_the_journal_can_be_chosen(service_and_run: ServiceAndRu
         "state": "done",
         "reference": "order-1",
         "profile": "127.0.0.1",
+        "operator": "anna",
+        "reason": "refund",
     }
+
+
+def test_journal_list_shows_every_field_that_an_entry_has(
+    service_and_run: ServiceAndRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOGNAME", "anna")
+    _server, run = service_and_run(json_reply(HELD))
+    assert run(*CREATE, "--reason", "refund").code == 0
+    entry = run("journal", "show", "j1", "--json").json
+
+    listed = run("journal", "list", "--fields", ",".join(f"/{name}" for name in entry), "--json").json[0]
+    detail = run("journal", "list", "--fields", "/history/1/detail,/history/7", "-q")
+    sent = run("journal", "show", "j1", "--fields", "sent,operator", "-q")
+
+    assert listed == {f"/{name}": value for name, value in entry.items()}
+    assert (detail.out, sent.out) == ("200\t\n", f"{entry['sent_at']}\tanna\n")
+
+
+@pytest.mark.parametrize("name", ["status", "rows", "/sent", "/operatr", "/reply/id", "/history/x", "/history/0/by"])
+@pytest.mark.parametrize("command", [("list",), ("show", "j1")], ids=" ".join)
+def test_field_that_no_entry_can_have_is_refused(command: tuple[str, ...], name: str, run: Run) -> None:
+    result = run("journal", *command, "--fields", f"entry,{name}", "--json")
+
+    assert (result.code, result.out, result.error["code"]) == (2, "", "bad_value")
+    assert all(known in result.error["message"] for known in ("operator", "/settled_at", "/history"))
+
+
+def test_journal_list_shows_and_filters_who_and_why(
+    service_and_run: ServiceAndRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _server, run = service_and_run(holding())
+    for operator, reason in (("anna", "refund 1"), ("ben", "refund 2"), ("anna", "=1+1")):
+        monkeypatch.setenv("LOGNAME", operator)
+        assert run(*CREATE, "--reason", reason).code == 0
+
+    listed, table = run("journal", "list", "--json"), run("journal", "list", "--csv")
+    hers, nobodys = (
+        run("journal", "list", "--operator", "anna", "-q"),
+        run("journal", "list", "--operator", "Ann", "-q"),
+    )
+    first = run("journal", "list", "--operator", "anna", "--limit", "1", "-q")
+
+    who = [("anna", "=1+1"), ("ben", "refund 2"), ("anna", "refund 1")]
+    assert [(entry["operator"], entry["reason"]) for entry in listed.json] == who
+    rows = csv.DictReader(io.StringIO(table.out))
+    assert [(row["operator"], row["reason"]) for row in rows] == [("anna", "'=1+1"), *who[1:]]
+    assert (hers.out, nobodys.out, first.out) == ("j3\nj1\n", "", "j3\n")
 
 
 @pytest.mark.parametrize("columns", [80, 120, 200])

@@ -1,5 +1,6 @@
 """`escrowctl journal list|show|totals`: what was written from here, and what became of it."""
 
+import re
 from itertools import islice
 from typing import Annotated
 
@@ -11,7 +12,7 @@ from escrowctl.contract.json import JsonValue, Number
 from escrowctl.contract.operations import BY_NAME, OPERATIONS, Access
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command
 from escrowctl.journal.duplicates import list_duplicates
-from escrowctl.journal.fields import view
+from escrowctl.journal.fields import VIEWED, view
 from escrowctl.journal.model import OPEN_STATES, UNCONFIRMED, Entry, Selection, State, parse_entry_name
 from escrowctl.journal.totals import Group, Sums, add_up
 from escrowctl.output.view import Listing, View
@@ -20,6 +21,9 @@ from escrowctl.session import Session, session_of
 
 COLUMNS = ("entry", "sent", "operation", "state", "amount", "currency", "id", "reference", "profile")
 """What a list of entries shows."""
+
+_WHO = ("operator", "reason")
+"""What CSV shows besides, and `--fields` may name."""
 
 SHEET = (
     *("entry", "sent_at", "operation", "state", "detail", "amount", "currency", "id", "reference", "reason"),
@@ -36,6 +40,7 @@ _TOTALS = (*_GROUP, "writes", "amount")
 _OPERATIONS = {
     one.verb if one.noun == "transaction" else one.noun: (one.name,) for one in OPERATIONS if one.access is Access.WRITE
 } | {"call": ("call_post", "call_put", "call_patch", "call_delete")}
+_OF_HISTORY = r"/history(/[0-9]{1,9}(/(at|state|detail))?)?"
 _DECIDED = ("applied", "not applied")
 """How the details of operators' decisions begin, in journals of any age."""
 
@@ -63,6 +68,7 @@ def list_entries(
     until: UntilOption = None,
     reference: ReferenceOption = None,
     resource_id: IdOption = None,
+    operator: Annotated[str | None, typer.Option("--operator", metavar="NAME", help="Only this operator's.")] = None,
     duplicates: Annotated[bool, typer.Option("--duplicates", help="Only what is done twice, in two journals.")] = False,
 ) -> None:
     """List the newest writes and their outcomes (-p: of one profile).
@@ -77,17 +83,23 @@ def list_entries(
         raise bad_value(f"--limit {limit} is out of range: 1 to {_MAX_ENTRIES}.")
     if unknown and state is not None:
         raise bad_value("use --unknown or --state, not both.")
+    _check_fields(session)
     wanted = OPEN_STATES if unknown else (_parse_state(state),) if state is not None else ()
     journal = session.journal_to_list()
     stored = tuple(State.DONE if one == UNCONFIRMED else State(one) for one in wanted)
     selection = _select(session, min(limit, _PAGE), stored, operation, since, until, reference, resource_id)
-    found = (one for one in journal.all(selection) if not wanted or one.shown_state in wanted)
+    found = (
+        one
+        for one in journal.all(selection)
+        if (not wanted or one.shown_state in wanted) and operator in (None, one.intent.operator)
+    )
     pairs = list_duplicates(journal) if duplicates else []
     if duplicates:
         paired = {entry.number for pair in pairs for entry in (pair.first, pair.second)}
         found = (one for one in found if one.number in paired)
     entries = list(islice(found, limit))
-    session.console.show_listing(Listing(COLUMNS, tuple(view_row(entry) for entry in entries)))
+    columns = (*COLUMNS, *_WHO) if session.options.csv else COLUMNS
+    session.console.show_listing(Listing(columns, tuple(view_row(entry) for entry in entries)))
     session.names.add_in_journal("entry", [entry.name for entry in entries])
     note_duplicates(session, pairs, entries)
     if len(entries) == limit:
@@ -107,6 +119,7 @@ def show(
       escrowctl journal show j12 --json
     """
     session = session_of(context)
+    _check_fields(session)
     session.show(view_entry(find_entry(session, parse_entry_name(entry), reading=True)))
 
 
@@ -163,14 +176,13 @@ def find_entry(session: Session, number: int, *, reading: bool = False) -> Entry
 
 def view_row(entry: Entry) -> View:
     """Return an entry as a row of a list."""
-    summary = view(entry, whole=False)
-    return View(summary, entry.name, named=_named(entry), record=summary)
+    return View(view(entry, whole=False), entry.name, named=_named(entry), record=_document(entry))
 
 
 def view_entry(entry: Entry) -> View:
     """Return an entry with everything that is kept of it."""
     document = _document(entry)
-    return View(document, entry.name, document, named=document, record=document)
+    return View(document, entry.name, document, named=_named(entry) | document, record=document)
 
 
 def view_resolved(entry: Entry) -> View:
@@ -204,8 +216,10 @@ def _named(entry: Entry) -> dict[str, JsonValue]:
         entry.record_id,
         intent.reference,
         intent.profile,
+        intent.operator,
+        intent.reason,
     )
-    return dict(zip(COLUMNS, values, strict=True))
+    return dict(zip((*COLUMNS, *_WHO), values, strict=True))
 
 
 def _document(entry: Entry) -> dict[str, JsonValue]:
@@ -239,6 +253,14 @@ def _select(
         reference=reference,
         resource_id=resource_id,
     )
+
+
+def _check_fields(session: Session) -> None:
+    """Raise `ErrorCode.BAD_VALUE` if `--fields` names what no entry can have."""
+    names, pointers = [*COLUMNS, *_WHO], [f"/{name}" for name in VIEWED]
+    for name in session.options.fields:
+        if name not in names + pointers and not re.fullmatch(_OF_HISTORY, name):
+            raise _not_one("--fields", name, [*names, *(one for one in pointers if one[1:] not in names), "/history"])
 
 
 def _profile(session: Session) -> str | None:

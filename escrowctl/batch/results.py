@@ -4,11 +4,13 @@ import csv
 import io
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from escrowctl.batch.plan import Batch, Outcomes, open_seal, outcome_of
 from escrowctl.batch.rows import RESULT, cells_of, cells_of_content, decode_row
+from escrowctl.batch.table import NotRowsError, Row, Table
 from escrowctl.contract.json import JsonValue, Number, encode
 from escrowctl.errors import bad_value
 from escrowctl.files import sync_folder
@@ -18,7 +20,7 @@ from escrowctl.output.plain import render_csv
 from escrowctl.output.view import text_of
 
 _PAGE = 500
-_FIELDS = ("line", "outcome", "id", "entry", "http_status", "detail")
+_FIELDS = ("batch", "line", "outcome", "id", "entry", "http_status", "detail")
 
 
 def parse_results_path(text: str) -> Path:
@@ -31,12 +33,32 @@ def parse_results_path(text: str) -> Path:
     return path
 
 
+def require_replaceable(path: Path, name: str) -> None:
+    """Raise EscrowctlError `ErrorCode.BAD_VALUE` if there is a file, and it holds no results of the batch `name`."""
+    if os.path.lexists(path) and _batch_of(path) != name:
+        raise bad_value(f'--results "{path}" exists, and does not hold results of {name}: name another file.')
+
+
+def _batch_of(path: Path) -> JsonValue:
+    """Return the batch that a results file names in its first row; None for any other file."""
+    cells: Mapping[str, JsonValue] = {}
+    if path.is_file():
+        with suppress(OSError, NotRowsError), path.open("rb") as file:
+            table = Table(file)
+            first = next(table.rows(), None)
+            table.detach()
+            cells = first.cells if isinstance(first, Row) else {}
+    prefix = "" if "row" in cells else RESULT
+    return cells[f"{prefix}batch"] if all(f"{prefix}{field}" in cells for field in _FIELDS) else None
+
+
 def write_results(journal: Journal, batch: Batch, path: Path) -> int:
     """Write what became of every row, in the order of the file, and return how many.
 
     The file is complete or not there: it is written next to `path`, synced, and put in its place (rename(2)).
-    Raises OSError.
+    Raises OSError, and as `require_replaceable`.
     """
+    require_replaceable(path, batch.name)
     handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     count = 0
     try:
@@ -73,7 +95,7 @@ def list_rejects(journal: Journal, batch: Batch, *, as_json: bool) -> Iterator[s
 
 
 def _lines(journal: Journal, batch: Batch, *, is_csv: bool) -> Iterator[str]:
-    rows = ((_cells(batch, row), _result(row)) for row in _rows(journal, batch))
+    rows = ((_cells(batch, row), _result(batch.name, row)) for row in _rows(journal, batch))
     if not is_csv:
         for cells, result in rows:
             yield encode({**result, "row": cells})
@@ -124,13 +146,14 @@ def _line(entry: Entry) -> int:
     return entry.intent.line or 0
 
 
-def _result(row: Entry | PlanRow) -> dict[str, JsonValue]:
+def _result(name: str, row: Entry | PlanRow) -> dict[str, JsonValue]:
     if not isinstance(row, Entry):
         known = {"line": Number(str(row.row)), "outcome": Outcomes.NOT_SENT.value, "detail": _detail(row)}
-        return dict.fromkeys(_FIELDS) | known
+        return dict.fromkeys(_FIELDS) | {"batch": name} | known
     entry, settlement = row, row.settlement
     status = settlement.http_status
     values: tuple[JsonValue, ...] = (
+        name,
         Number(str(entry.intent.line)),
         outcome_of(entry).value,
         entry.record_id,

@@ -334,20 +334,6 @@ def test_amounts_of_rows_without_one_are_not_taken_from_the_others(start: Start,
     assert f"not sent\t8\t{100 * (begun - len(service.applied))}\n" in result.out
 
 
-@pytest.mark.parametrize("file", ["-", "missing.csv"])
-def test_results_file_beside_no_file_of_rows_is_no_defect(
-    file: str, start: Start, rows: WriteRows, tmp_path: Path
-) -> None:
-    _, run = start()
-    results = tmp_path / "results.csv"
-    results.write_text("")
-    name = file if file == "-" else str(tmp_path / file)
-
-    result = run("create", name, *RUN, "--results", str(results), stdin=rows().read_text())
-
-    assert (result.code, results.read_text() == "") == ((0, False) if file == "-" else (2, True)), result.err
-
-
 def test_flawed_rows_are_counted_once(start: Start, rows: WriteRows) -> None:
     _, run = start()
     twice = run("create", str(rows(text=f"reference,amount,currency\n{KEY},1,EUR\n{KEY},2,EUR\n")), "--yes")

@@ -145,15 +145,15 @@ def test_results_that_do_not_fit_leave_the_file_as_it_was(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     _, run = start()
-    run("create", str(rows(3)), *RUN)
     path = tmp_path / "results.csv"
-    path.write_text("as it was")
+    run("create", str(rows(3)), *RUN, "--results", str(path))
+    before = path.read_text()
     with monkeypatch.context() as patch:
         patch.setattr("escrowctl.batch.results.os.fsync", fail)
 
         result = run("show", "b1", "--results", str(path))
 
-    assert (result.code, path.read_text()) == (17, "as it was")
+    assert (result.code, path.read_text()) == (17, before)
     assert [one.name for one in tmp_path.iterdir() if "results" in one.name] == ["results.csv"]
 
 

@@ -280,6 +280,30 @@ def test_results_do_not_replace_the_rows(start: Start, rows: WriteRows) -> None:
     assert (result.code, path.read_text(), service.received) == (2, before, [])
 
 
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_results_replace_only_results_of_the_same_batch(
+    start: Start, rows: WriteRows, tmp_path: Path, ending: str
+) -> None:
+    service, run = start(lambda number, _seen: "401 No" if number == 2 else "")
+    mine, others, old = (tmp_path / f"{name}.{ending}" for name in ("mine", "others", "old"))
+    old.write_text("amount,currency\n1,EUR\n" if ending == "csv" else '{"batch":"b1","amount":1}\n')
+    before = old.read_text()
+    run("create", str(rows(2)), *RUN, "--results", str(mine))
+    run("create", str(rows(2, first=11)), *RUN, "--results", str(others))
+    sent, texts = len(service.received), (mine.read_text(), others.read_text())
+
+    shown = [run("show", "b1", "--results", str(path)).code for path in (old, others, mine)]
+    resumed = [run("resume", "b1", *RUN, "--results", str(path)) for path in (old, others)]
+    started = [run("create", str(rows(1, first=21)), *RUN, "--results", str(path)) for path in (old, mine)]
+
+    assert shown == [2, 2, 0]
+    assert [(one.code, one.error["code"]) for one in (*resumed, *started)] == [(2, "bad_value")] * 4
+    assert (len(service.received), run("list", "-q").out) == (sent, "b2\nb1\n")
+    assert (old.read_text(), (mine.read_text(), others.read_text())) == (before, texts)
+    assert run("resume", "b1", *RUN, "--results", str(mine)).code == 0
+    assert ("not_sent" in texts[0], "not_sent" in mine.read_text()) == (True, False)
+
+
 def test_thread_that_cannot_be_started_is_said_before_a_row_is_begun(
     start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch
 ) -> None:

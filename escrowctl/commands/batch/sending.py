@@ -25,6 +25,7 @@ from escrowctl.batch.plan import (
     sum_unsent,
     sum_up,
 )
+from escrowctl.batch.results import require_replaceable
 from escrowctl.batch.rows import CREATES, RELEASES, RowContent, RowKind, request_row
 from escrowctl.batch.run import Run
 from escrowctl.batch.worker import Worker
@@ -95,7 +96,6 @@ def create(
         expect_total=expect_total,
         results=results,
         dry_run=dry_run,
-        source=file,
     )
     key = check_text(run_key, name="--run-key")
     _start(session, CREATES, file, how, Chosen(skip_done, fold_reference(key) if key is not None else None))
@@ -133,7 +133,6 @@ def release(
         expect_total=expect_total,
         results=results,
         dry_run=dry_run,
-        source=file,
     )
     _start(session, RELEASES, file, how, Chosen(skip_done))
 
@@ -231,6 +230,8 @@ def _start_new(session: Session, checked: CheckedFile, file: str, how: How, chos
         *([f"  left out, because done already: {count_rows(len(left_out))}"] if left_out else []),
         *([f"  created before, and created again: {count_rows(len(repeats))}"] if repeats else []),
     ]
+    if how.results is not None:
+        require_replaceable(how.results, batch.name)
     if how.dry_run:
         _show_plan(session, lines)
         return
@@ -278,6 +279,8 @@ def _resume(
     lines = [f"{batch.name}, created {when} from {batch.source}; to send: {count_rows(count)}", *_sum_lines(sums)]
     if unsent.unknown:
         lines.append(f"  of these unknown, and sent again under their idempotency keys: {count_rows(unsent.unknown)}")
+    if how.results is not None:
+        require_replaceable(how.results, batch.name)
     if how.dry_run:
         _show_plan(session, lines)
         return

@@ -82,9 +82,8 @@ def check_options(
     expect_total: list[str] | None,
     results: str | None,
     dry_run: bool,
-    source: str | None = None,
 ) -> How:
-    """Return what was typed; raises EscrowctlError (exit 2) for a bad value. `source` is the file of rows."""
+    """Return what was typed; raises EscrowctlError `ErrorCode.BAD_VALUE`."""
     if not 1 <= concurrency <= _MOST_CONNECTIONS:
         raise bad_value(f"--concurrency {concurrency} is out of range: 1 to {_MOST_CONNECTIONS}.")
     if rps is not None and not 0 < rps <= _MOST_RATE:
@@ -93,17 +92,7 @@ def check_options(
     if len({money.currency for money in totals}) < len(totals):
         raise bad_value("--expect-total names a currency twice: name each once.")
     path = parse_results_path(results) if results is not None else None
-    if path is not None and source is not None and _is_one_file(path, Path(source)):
-        raise bad_value(f'--results "{results}" is the file of rows itself: name another file.')
     return How(yes, concurrency, rps, expect_count, totals, path, dry_run)
-
-
-def _is_one_file(path: Path, other: Path) -> bool:
-    try:
-        return path.samefile(other)
-    except OSError:
-        # One of them does not exist, or is standard input.
-        return False
 
 
 def _parse_total(session: Session, text: str) -> Money:

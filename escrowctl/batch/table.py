@@ -5,6 +5,7 @@ Every row is known by the physical line on which it begins, as an editor counts 
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO, NamedTuple
 
@@ -147,7 +148,7 @@ def _find_delimiter(header: str) -> str:
 def _find_header_flaw(names: list[str]) -> str:
     if "" in names:
         return "has a column without a name in its first line"
-    twice = next((name for name in names if names.count(name) > 1), None)
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
     return f'has the column "{twice[:_SHOWN]}" twice in its first line' if twice is not None else ""
 
 

@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -131,6 +132,18 @@ def test_file_that_cannot_be_sent_is_refused(start: Start, rows: WriteRows, text
     result = run("create", str(rows(text=text)), "--yes")
 
     assert (result.code, expected in result.err, service.received) == (2, True, []), result.err
+
+
+def test_header_of_many_columns_is_checked_in_linear_time(start: Start, rows: WriteRows) -> None:
+    _, run = start()
+    names = ["reference", "amount", "currency", *(f"c{number}" for number in range(30_000))]
+    path = rows(text=",".join(names) + "\n" + ",".join(["A-1", "1", "EUR", *["x"] * 30_000]) + "\n")
+    began = time.monotonic()
+
+    result = run("create", str(path), "--dry-run")
+
+    # A comparison of each name with all the others takes ten seconds and more.
+    assert (result.code, time.monotonic() - began < 5) == (0, True)
 
 
 def test_live_rows_need_references(start: Start, rows: WriteRows) -> None:

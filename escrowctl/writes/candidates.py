@@ -5,8 +5,8 @@ incomplete, and escrowctl may not understand it.
 """
 
 from collections.abc import Callable, Iterable
-from datetime import datetime, timedelta
-from itertools import pairwise
+from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import NamedTuple
 
 from escrowctl.client.pages import Page
@@ -20,6 +20,9 @@ from escrowctl.writes.create import list_differences
 
 _CLOCKS = timedelta(minutes=5)
 """How far the service's clock may be behind: what it created earlier than that before a write is not its result."""
+
+MOST_PAGES = 10_000
+"""A list with more of them may have no end."""
 
 _WHOLE_SECOND = timedelta(seconds=1)
 """A service may state times without fractions."""
@@ -60,20 +63,19 @@ def collect(entry: Entry, pages: Iterable[Page]) -> Listed:
     """Return the records of a list; one that begins with the newest is read back to those before a write was sent."""
     items: list[Record] = []
     is_cut = False
-    for page in pages:
+    oldest: datetime | None = datetime.max.replace(tzinfo=UTC)
+    for page in islice(pages, MOST_PAGES):
         items += page.items
+        for one in page.items:
+            at = read_time(one.located.created)
+            # None from the first record that is not in this order, or without a time.
+            oldest = at if at and oldest and at <= oldest else None
         is_older = bool(page.items) and was_there_before(entry, page.items[0].located)
-        if is_older and _is_newest_first(items):
+        # Records of one moment are in any order.
+        if is_older and oldest and oldest != read_time(items[0].located.created):
             return Listed(items, is_cut=False)
-        is_cut = page.has_more and not page.leads_on
+        is_cut = page.has_more
     return Listed(items, is_cut)
-
-
-def _is_newest_first(items: list[Record]) -> bool:
-    """Whether the records show that they are in this order: of one moment they are in any."""
-    created = [at for one in items if (at := read_time(one.located.created)) is not None]
-    is_known = len(created) == len(items) and created[0] > created[-1]
-    return is_known and all(newer >= older for newer, older in pairwise(created))
 
 
 def compare(entry: Entry, listed: Listed, service: Service, *, is_taken: Callable[[str], bool]) -> Candidates:

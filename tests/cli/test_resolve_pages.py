@@ -86,6 +86,17 @@ def test_list_is_read_back_to_what_is_older_than_the_create(
     assert (result.code, len(server.seen)) == (0, read)
 
 
+def test_list_without_an_end_is_read_up_to_a_bound(unknown_create: Resolve, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Old records in no order: nothing shows that those to come are older than the create.
+    rows = [escrow(number, BEFORE if number % 2 else AFTER) for number in range(200)]
+    server, run = unknown_create(pages(*rows))
+    monkeypatch.setattr("escrowctl.writes.candidates.MOST_PAGES", 5, raising=False)
+
+    result = run(*NOT_APPLIED, "--json")
+
+    assert (result.code, result.error["code"], len(server.seen)) == (3, "confirmation_needed", 5)
+
+
 def test_list_that_cannot_be_read_to_its_end_speaks_against_not_applied(unknown_create: Resolve) -> None:
     _server, run = unknown_create(pages(escrow(4), escrow(3), escrow(2), known=False))
 

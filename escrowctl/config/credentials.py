@@ -15,7 +15,6 @@ stripe-cli limit theirs too), and each failure a message.
 import contextlib
 import shlex
 import threading
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -24,6 +23,7 @@ from typing import Any, NamedTuple
 from escrowctl.config.file import drafted, locked, replace_durably
 from escrowctl.config.folders import make_private_folder
 from escrowctl.config.keys import Secret, read_key, read_private_text
+from escrowctl.config.toml import load_toml
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, bad_config, command, not_sent
 from escrowctl.files import NotRegularError, check_regular
 from escrowctl.runtime import Runtime
@@ -138,10 +138,10 @@ class Credentials:
         except OSError as error:
             raise bad_config(f"{self.path}: {error.strerror or error}.") from error
         try:
-            return tomllib.loads(read_private_text(self.path, source="the stored keys"))
-        except tomllib.TOMLDecodeError:
+            return load_toml(read_private_text(self.path, source="the stored keys"))
+        except ValueError:
             # The parser's message could quote a key.
-            raise bad_config(f"{self.path}: not TOML.") from None
+            raise bad_config(f"{self.path}: cannot be read as TOML.") from None
 
 
 def _render(path: Path, tables: Mapping[str, Any]) -> str:

@@ -7,7 +7,6 @@ the old tables with that one change: a layout that tomlkit gets wrong is refused
 import contextlib
 import copy
 import os
-import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from escrowctl.config.folders import make_private_folder
 from escrowctl.config.origin import parse_base_url, refuse_prefix
 from escrowctl.config.profiles import ConfigFile, Value
 from escrowctl.config.service import PENDING
+from escrowctl.config.toml import load_toml
 from escrowctl.errors import EscrowctlError, bad_config, command
 from escrowctl.runtime import Runtime
 
@@ -101,7 +101,7 @@ class ConfigEditor:
                     f"{self._link}: the layout of the file does not allow escrowctl to change {'.'.join(path)}: "
                     "change it in an editor. The file is unchanged."
                 )
-            tables = tomllib.loads(text)
+            tables = load_toml(text)
         self._check_values(
             validate_config(self._link, tables), frozenset(path[1] for path, _ in changes if len(path) > 1)
         )
@@ -170,8 +170,8 @@ def _changed(tables: dict[str, Any], path: Sequence[str], value: Value | None) -
 
 def _reads_as(text: str, wanted: dict[str, Any]) -> bool:
     try:
-        found = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
+        found = load_toml(text)
+    except ValueError:
         return False
     return bool(_without_empty(found) == _without_empty(wanted))
 

@@ -6,13 +6,13 @@ import contextlib
 import errno
 import fcntl
 import os
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from escrowctl import files
 from escrowctl.config.folders import Folders
+from escrowctl.config.toml import load_toml
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_config, not_sent
 from escrowctl.files import NotRegularError, TooLargeError, find_flaw, find_folder_flaw, read_regular
 from escrowctl.runtime import Runtime
@@ -92,9 +92,9 @@ def read_profile_names(path: Path) -> tuple[str, ...]:
 def parse_toml(path: Path, text: str) -> dict[str, Any]:
     """Return the text's tables; raises EscrowctlError `ErrorCode.BAD_CONFIG` naming the line."""
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise bad_config(f"{path}: not TOML: {_with_line(text, error)}.") from error
+        return load_toml(text)
+    except ValueError as error:
+        raise bad_config(f"{path}: cannot be read as TOML: {_with_line(text, error)}.") from error
 
 
 def validate_config(path: Path, tables: Mapping[str, Any]) -> "ConfigFile":
@@ -139,7 +139,7 @@ def _unknown(path: Path, location: Sequence[str | int]) -> EscrowctlError:
     return bad_config(f"{where}: there is no such setting{nearest(name, list_siblings(location))}.")
 
 
-def _with_line(text: str, error: tomllib.TOMLDecodeError) -> str:
+def _with_line(text: str, error: ValueError) -> str:
     message = str(error)
     if message.endswith("(at end of document)"):
         return message.replace("(at end of document)", f"(at line {len(text.splitlines())}, the end of the file)")

@@ -192,10 +192,10 @@ def _in_file(path: Path, *, folder: Path = Path()) -> Iterator[str]:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    import tomllib  # noqa: PLC0415 - for those who made a mistake
+    from escrowctl.config.toml import load_toml  # noqa: PLC0415 - for those who made a mistake
 
     with suppress(OSError, ValueError):
-        return tomllib.loads(read_regular(path, limit=_MAX_CONFIG_BYTES)[0].decode("utf-8"))
+        return load_toml(read_regular(path, limit=_MAX_CONFIG_BYTES)[0].decode("utf-8"))
     return {}
 
 

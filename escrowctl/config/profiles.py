@@ -6,7 +6,6 @@ settings`; its description completes "X should be ...", and is shown when it is 
 """
 
 import re
-import tomllib
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
@@ -14,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from pydantic.fields import FieldInfo
 
 from escrowctl.config.service import FAILED, MAX_TIMEOUT, PENDING
+from escrowctl.config.toml import load_toml
 from escrowctl.contract.money import check_minor_digits, parse_amount, parse_currency
 from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.contract.redaction import is_private
@@ -315,8 +315,8 @@ def _items(word: str) -> list[str]:
 def _read_toml(word: str) -> Any:
     """Return the value that a word is in TOML; None where it is none."""
     try:
-        tables = tomllib.loads(f"value = {word}")
-    except (ValueError, RecursionError):
+        tables = load_toml(f"value = {word}")
+    except ValueError:
         return None
     return tables["value"] if len(tables) == 1 else None
 

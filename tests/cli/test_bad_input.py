@@ -260,8 +260,8 @@ def test_base_url_that_could_leak_the_key_is_refused(url: str, sentence: str, ru
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("default_profile = \n", "not TOML: Invalid value (at line 1,"),
-        ("x = 1\n[profiles.a]\nbase_url = 'https://x\n", "not TOML: "),
+        ("default_profile = \n", "cannot be read as TOML: Invalid value (at line 1,"),
+        ("x = 1\n[profiles.a]\nbase_url = 'https://x\n", "cannot be read as TOML: "),
         ("[profiles.a]\nbase_url = 1\n", "profiles.a.base_url: "),
         ("[profiles.a]\nbase_url = 'https://x'\nmod = 'live'\n", "profiles.a.mod: "),
         ("[profiles.a]\nbase_url = 'https://x'\nmode = 'prod'\n", "profiles.a.mode: "),
@@ -279,6 +279,29 @@ def test_invalid_config_file_is_reported_with_its_line_or_setting(
     assert (result.code, result.out) == (2, "")
     assert str(path) in result.err
     assert sentence in result.err
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("[" * 900 + "]" * 900, "{a=" * 3000 + "1" + "}" * 3000, "9" * 100_000, "0x" + "f" * 100_000),
+        *("x" * 1024 * 1024, f"{'[' * 33}{']' * 33}", f"{{{'a.' * 40}b = 1}}"),
+    ],
+    ids=["arrays", "tables", "digits", "hexadecimal", "size", "33 levels", "dotted"],
+)
+@pytest.mark.parametrize(
+    "words", [("tx", "get", "tx_1"), ("config", "list"), ("config", "set", "profiles.a.mode", "live")]
+)
+def test_config_file_beyond_the_bounds_is_refused_in_one_sentence(
+    value: str, words: tuple[str, ...], run: Run, write_config: Callable[[str], Path]
+) -> None:
+    text = f"[profiles.a]\nbase_url = 'https://x'\ntimeout = {value}\n"
+    path = write_config(text)
+
+    result = run(*words, "--json")
+
+    assert (result.code, result.out, result.error["code"]) == (2, "", "bad_config")
+    assert (str(path) in result.error["message"], len(result.err) < 500, path.read_text()) == (True, True, text)
 
 
 @pytest.mark.parametrize(

@@ -121,13 +121,14 @@ class Session:
         """Remember every key that is stored, unless the service is known: what follows could quote one."""
         from escrowctl.config.file import CONFIG_NAME
 
+        keys = self.keys
         if self.options.sandbox or "service" in self.__dict__:
             return
         with suppress(EscrowctlError):
             folder, named = self.folders.config, self.resolver.config_path
             # A key in the place of the config file's name hides the file that is meant.
             for config in {named, folder / CONFIG_NAME}:
-                self.keys.learn_files(config, self.resolver.credentials.path)
+                keys.learn_files(config, self.resolver.credentials.path)
 
     @cached_property
     def names(self) -> "Names":

@@ -1,5 +1,6 @@
 """API keys: a wrapper that no output shows, reading them, and refusing them where they do not belong."""
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -8,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from escrowctl.config.folders import FOLDERS
 from escrowctl.config.origin import PROXIES
-from escrowctl.contract.redaction import holds_key, shown
+from escrowctl.contract.identifiers import UUID
+from escrowctl.contract.redaction import hide_secrets, holds_key, shown
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_config, bad_value, not_sent
 from escrowctl.files import OTHERS_ACCESS, NotRegularError, TooLargeError, find_flaw, read_regular
 
@@ -23,6 +25,9 @@ MIN_KEY_CHARS = 8
 """A shorter one would also match in ordinary text, and could not be hidden there."""
 
 MAX_KEY_CHARS = 4096
+_SHOWN = ("ESCROWCTL_BASE_URL", "ESCROWCTL_PROFILE", *PROXIES)
+"""Variables whose values look like keys. Messages quote them by rules of their own."""
+
 _MAX_FILE_BYTES = MAX_KEY_CHARS * 64
 _MAX_CONFIG_BYTES = 1024 * 1024
 
@@ -129,16 +134,17 @@ class KnownKeys:
     """The API keys that one run knows: no message quotes one, and each belongs in one place only.
 
     `words` is the command line. A key gets into it, into another variable or into a URL by mistake, so
-    it is searched for there once it is known.
+    it is searched for there once it is known. Nor does a message quote what may be a secret in a variable.
     """
 
     def __init__(self, words: Sequence[str], environ: Mapping[str, str]) -> None:
         self._words = words
         self._environ = environ
         self._keys: list[str] = []
+        self._suspects = [value for name, value in environ.items() if _is_read(name) and _is_suspect(name, value)]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._keys)
+        return iter((*self._keys, *self._suspects))
 
     def learn(self, keys: Iterable[str]) -> None:
         """Remember keys and secrets, but for those too short to be told from ordinary text."""
@@ -175,7 +181,7 @@ class KnownKeys:
         """Return a value without any of the keys."""
         from escrowctl.contract.redaction import star_value  # noqa: PLC0415 - errors and settings alone need it
 
-        for key in self._keys:
+        for key in self:
             value = star_value(value, key)
         return value
 
@@ -206,3 +212,9 @@ def _table(value: Any) -> dict[str, Any]:
 def _is_read(name: str) -> bool:
     """Whether escrowctl reads the value of this variable; an API key in it would be a mistake."""
     return (name.startswith("ESCROWCTL_") and name != KEYS[0]) or name in (*PROXIES, *FOLDERS.values())
+
+
+def _is_suspect(name: str, value: str) -> bool:
+    """Whether a variable's value may be a secret by mistake: it looks like one, and no file has this name."""
+    is_shown = name in _SHOWN or re.fullmatch(UUID, value) or len(value) < MIN_KEY_CHARS
+    return not is_shown and shown(hide_secrets(value)) != value and not os.path.lexists(value)

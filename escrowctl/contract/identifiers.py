@@ -5,6 +5,7 @@ import unicodedata
 
 from escrowctl.errors import bad_value
 
+UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _ALLOWED = r"[A-Za-z0-9_-]{1,128}"
 _INVISIBLE = frozenset(
     {0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0}

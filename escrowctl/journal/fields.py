@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from escrowctl.contract.identifiers import UUID
 from escrowctl.contract.json import JsonValue, Number
 from escrowctl.contract.money import Money
 from escrowctl.errors import Outcome
@@ -33,7 +34,6 @@ _NUMBERS = r"([1-9][0-9]{0,17}(,[1-9][0-9]{0,17})*)?"
 _ORIGIN = r"[0-9a-f-]{36} j[1-9][0-9]{0,17}"
 _FINGERPRINT = r"[0-9a-f]{16}:[0-9a-f]{8}"
 _BATCH = r"b[1-9][0-9]{0,17}"
-_UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 
 
 class Field(NamedTuple):
@@ -237,7 +237,7 @@ def view(entry: Entry, *, whole: bool) -> dict[str, JsonValue]:
 
 def check_journal_id(text: object) -> str:
     """Return a journal's id as a file spells it; raises ValueError for what is none."""
-    if not isinstance(text, str) or not re.fullmatch(_UUID, text, re.ASCII):
+    if not isinstance(text, str) or not re.fullmatch(UUID, text, re.ASCII):
         raise ValueError(text)
     return text
 

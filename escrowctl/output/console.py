@@ -254,6 +254,7 @@ class Console:
 
         for key in self._keys():
             error = star_error(error, key)
+        invocation = Invocation(*map(self._starred, invocation))
         if self._options.json:
             self._say(_json(error_document(error, invocation)))
             return

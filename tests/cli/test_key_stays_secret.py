@@ -5,7 +5,7 @@ body, an output, a hint, a trace or the journal, with any input of the operator 
 from pathlib import Path
 
 import pytest
-from conftest import KEY, ServiceAndRun
+from conftest import KEY, Run, Serve, ServiceAndRun
 from wire_server import hang_up
 
 from cli.replies import CREATE, HELD, RELEASE, json_reply, writes_meet
@@ -32,6 +32,25 @@ def test_no_output_and_no_file_has_the_key(
     assert KEY.encode() not in journal_bytes(home)
     for seen in server.seen:
         assert [value for _, value in seen.headers if KEY in value] == [f"Bearer {KEY}"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("ESCROWCTL_CONFIG", "ESCROWCTL_CA_BUNDLE", "ESCROWCTL_HOME", "ESCROWCTL_JOURNAL_ID"),
+        *("ESCROWCTL_API_KEY_FILE", "ESCROWCTL_BASE_URL", "ESCROWCTL_PROFILE", "ESCROWCTL_MODE", "XDG_STATE_HOME"),
+    ],
+)
+@pytest.mark.parametrize("secret", ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "sk_live_4eC39HqLyjWDarjtT1zdp7dc"])
+def test_secret_in_a_wrong_variable_is_not_shown(name: str, secret: str, run: Run, serve: Serve) -> None:
+    server = serve(json_reply(HELD))
+    without_service: dict[str, str] = {name: secret}
+    with_service = {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": KEY, "ESCROWCTL_MODE": "live"}
+    lines = (CREATE, ("config", "list"), ("config", "path"), ("doctor",), ("webhook", "verify", "--body", "x"))
+
+    results = [run(*line, environ=one) for line in lines for one in (without_service, with_service | without_service)]
+
+    assert [one.code for one in results if secret[8:] in one.out + one.err] == []
 
 
 @pytest.mark.parametrize(

@@ -200,7 +200,7 @@ def _open(environ: Mapping[str, str]) -> Any:  # the extra may not be installed,
     try:
         package = import_module("keyring")
     except ImportError:
-        raise KeyringError("the Python package keyring is missing: pip install 'escrowctl[keyring]'") from None
+        raise KeyringError("the Python package keyring is missing (with pipx: pipx inject escrowctl keyring)") from None
     ring = _call(package.get_keyring)
     if getattr(ring, "priority", 0) < _RECOMMENDED:
         raise KeyringError(f"this system has no keyring ({type(ring).__module__.rpartition('.')[2]})")

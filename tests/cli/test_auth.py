@@ -1,5 +1,6 @@
 """`escrowctl auth`: keys are stored, checked, listed and removed, and never shown."""
 
+import json
 import os
 import stat
 import sys
@@ -12,7 +13,7 @@ from conftest import KEY, Run, Serve
 from keyring_stub import KeyringStub
 from wire_server import Behave, Seen, WireServer, http_reply, say_nothing
 
-from cli.replies import json_reply
+from cli.replies import CREATE, HELD, json_reply
 
 OTHER_KEY = "sk_live_fedcba9876543210"
 
@@ -378,6 +379,24 @@ def test_login_reports_that_it_replaces_a_key_of_another_origin(run: Run, serve:
     assert [seen.header("Authorization") for seen in second.seen] == [f"Bearer {OTHER_KEY}"]
 
 
+@pytest.mark.parametrize("account", [None, "acme"])
+def test_login_says_what_a_replaced_key_means_for_idempotency_keys(run: Run, serve: Serve, account: str | None) -> None:
+    server = serve(json_reply(HELD))
+    create = (*CREATE, "--idempotency-key", "order-1")
+    first = login(run, server, "--mode", "test", "-p", "a", "--json")
+    if account is not None:
+        run("config", "set", "account", account)
+    assert run(*create).code == 0
+
+    again = run("-p", "a", "auth", "login", "--json", stdin=KEY)
+    replaced = run("-p", "a", "auth", "login", "--json", stdin=OTHER_KEY)
+
+    notes = [note for note in map(json.loads, replaced.err.splitlines()) if note["note"]["code"] == "key_replaced"]
+    assert ["key_replaced" in result.err for result in (first, again)] == [False, False]
+    assert ["account" in note["note"].get("hint", "") for note in notes] == [account is None]
+    assert run(*create).code == (7 if account is None else 0)
+
+
 def test_login_reports_what_overrides_the_new_profile(run: Run, serve: Serve) -> None:
     server = serve(takes(KEY))
     environ = {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": OTHER_KEY}
@@ -507,7 +526,7 @@ def test_keyring_is_not_used_unless_chosen(run: Run, serve: Serve, monkeypatch: 
 
 
 @pytest.mark.parametrize("case", ["not installed", "fails", "none", "forgets", "CI"])
-def test_failing_keyring_is_replaced_by_the_file_with_a_warning(
+def test_keyring_that_cannot_be_used_stores_nothing(
     run: Run, serve: Serve, home: Path, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
     stub = KeyringStub(fails=RuntimeError(f"locked, and the key was {KEY}") if case == "fails" else None)
@@ -519,7 +538,7 @@ def test_failing_keyring_is_replaced_by_the_file_with_a_warning(
     if case == "not installed":
         monkeypatch.setitem(sys.modules, "keyring", None)
     why = {
-        "not installed": "the Python package keyring is missing: pip install 'escrowctl[keyring]'",
+        "not installed": "the Python package keyring is missing (with pipx: pipx inject escrowctl keyring)",
         "fails": "RuntimeError",
         "none": "this system has no keyring (keyring_stub)",
         "forgets": "it did not return the key that was stored",
@@ -527,15 +546,12 @@ def test_failing_keyring_is_replaced_by_the_file_with_a_warning(
     }[case]
 
     environ = {"CI": "true"} if case == "CI" else {}
-    result = login(run, serve(takes(KEY)), "--mode", "test", "-p", "a", "--keyring", "-q", environ=environ)
+    result = login(run, serve(takes(KEY)), "--mode", "test", "-p", "a", "--keyring", "--json", environ=environ)
 
-    assert (result.code, result.out) == (0, "a\n")
-    path = home / "credentials.toml"
-    assert result.err == (
-        f"warning: the keyring cannot be used: {why}. The key is stored in {path} instead, which only you can read.\n"
-    )
-    assert f'key = "{KEY}"' in path.read_text()
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert (result.code, result.out, result.error["code"]) == (2, "", "bad_value")
+    assert result.error["message"] == f"--keyring: the keyring cannot be used: {why}. Nothing was stored."
+    assert files_of(home) == {}
+    assert case == "forgets" or stub.entries == {}
     assert case != "CI" or stub.calls == 0
 
 
@@ -551,7 +567,7 @@ def test_missing_keyring_is_reported_with_a_fix(run: Run, serve: Serve, monkeypa
     assert (result.code, result.out, len(server.seen)) == (4, "", 1)
     assert result.err.splitlines() == [
         "error: the key of profile a was stored in the keyring, but the keyring cannot be used now: the Python "
-        "package keyring is missing: pip install 'escrowctl[keyring]'. Nothing was sent.",
+        "package keyring is missing (with pipx: pipx inject escrowctl keyring). Nothing was sent.",
         "hint: escrowctl auth login -p a",
         "      or set ESCROWCTL_BASE_URL and ESCROWCTL_API_KEY",
     ]
@@ -606,9 +622,9 @@ def test_status_lists_each_account_and_where_its_key_is(
 
     assert (result.code, result.err) == (0, "")
     assert [line.split("\t") for line in result.out.splitlines()] == [
-        ["a", "*", a, "test", str(kept), "stored"],
-        ["b", "", b, "live", str(kept), "stored"],
-        ["file", "", b, "test", f"api_key_file of profile file ({home / 'file.key'})", "stored"],
+        ["a", "*", a, "test", f"...cdef in {kept}", "stored"],
+        ["b", "", b, "live", f"...cdef in {kept}", "stored"],
+        ["file", "", b, "test", f"...3210 in api_key_file of profile file ({home / 'file.key'})", "stored"],
         [
             "loose",
             "",
@@ -663,9 +679,10 @@ def test_status_shows_the_environment_s_account_first(run: Run, accounts: tuple[
         "",
         a,
         "test",
-        "ESCROWCTL_API_KEY",
+        "...cdef in ESCROWCTL_API_KEY",
         "set",
     ]
+    assert first(ESCROWCTL_BASE_URL=a, ESCROWCTL_API_KEY="fifteen_letters")[4:] == ["ESCROWCTL_API_KEY", "set"]
     assert first(ESCROWCTL_API_KEY=KEY)[-1] == "a key without a base URL: set ESCROWCTL_BASE_URL"
     assert first(ESCROWCTL_BASE_URL=a)[-1].startswith(f"there is no API key for {a}")
     assert first(ESCROWCTL_BASE_URL=a, ESCROWCTL_API_KEY="")[-1].startswith("ESCROWCTL_API_KEY is empty")

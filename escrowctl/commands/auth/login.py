@@ -168,20 +168,36 @@ def _store(session: Session, account: LoginAccount, key: Secret, *, keyring: boo
         changes = _plan(session, account, editor.read())
         with editor.drafted(changes) as put_profile:
             before, replaced = credentials.read(), credentials.find(account.name)
-            in_keyring = keyring and _put_in_keyring(session, account, key)
             try:
-                with credentials.drafted(StoredKey(account.name, origin, None if in_keyring else key)) as put_key:
+                if keyring:
+                    _put_in_keyring(session, account, key)
+                with credentials.drafted(StoredKey(account.name, origin, None if keyring else key)) as put_key:
                     put_key()
                     put_profile()
             except EscrowctlError:
-                _take_back(session, account, before, in_keyring=in_keyring)
+                _take_back(session, account, before, in_keyring=keyring)
                 raise
-    if replaced is not None and replaced.origin != origin:
-        session.console.note(
-            "key_replaced", f"this key replaces the earlier key of profile {account.name} for {replaced.origin}."
-        )
-    store = "the keyring" if in_keyring else str(credentials.path)
+    if replaced is not None and replaced.key != key:
+        _note_replaced(session, account.name, replaced.origin)
+    store = "the keyring" if keyring else str(credentials.path)
     return store, (_DEFAULT_PROFILE, account.name) in changes
+
+
+def _note_replaced(session: Session, profile: str, origin: str) -> None:
+    """Note that a profile's earlier key is replaced, and which results are still known as its own."""
+    replaced = f"this key replaces the earlier key of profile {profile} for {origin}"
+    named = find(_editor(session).read(), ("profiles", profile, "account"))
+    if named is not None:
+        kept = f"What was created for account {named} is still printed again for its idempotency key"
+        session.console.note("key_replaced", f"{replaced}. {kept}")
+        return
+    lost = "what was created with that key is refused for its idempotency key (7)"
+    session.console.note(
+        "key_replaced",
+        f"{replaced}. The profile names no account: {lost}",
+        hints=(command(f"config set profiles.{profile}.account NAME", "before the key changes again", bare=True),),
+        invocation=session.invocation,
+    )
 
 
 def _editor(session: Session) -> ConfigEditor:
@@ -215,18 +231,15 @@ def _take_back(session: Session, account: LoginAccount, before: Mapping[str, Any
             remove_from_keyring(account.name, str(account.origin), session.runtime.environ)
 
 
-def _put_in_keyring(session: Session, account: LoginAccount, key: Secret) -> bool:
-    """Put the key into the keyring; where it cannot be used, print a warning and return False."""
+def _put_in_keyring(session: Session, account: LoginAccount, key: Secret) -> None:
+    """Put the key into the keyring; raises EscrowctlError `ErrorCode.BAD_VALUE` if that cannot be used."""
     try:
         store_in_keyring(account.name, str(account.origin), key, session.runtime.environ)
     except KeyringError as error:
-        session.console.warn(
-            "keyring_unusable",
-            f"the keyring cannot be used: {error}. The key is stored in {session.resolver.credentials.path} instead, "
-            "which only you can read.",
-        )
-        return False
-    return True
+        raise bad_value(
+            f"--keyring: the keyring cannot be used: {error}.",
+            hint=f"without --keyring the key is stored in {session.resolver.credentials.path}, which only you can read",
+        ) from error
 
 
 def _report(session: Session, account: LoginAccount, *, store: str, checked: bool, made_default: bool) -> None:

@@ -42,8 +42,9 @@ def status(
 ) -> None:
     """List the accounts, and where each key is.
 
-    No key is ever shown. STATE is `stored`, or `set` in the environment, or the reason why it
-    cannot be used. Only --check asks the service whether it accepts the key.
+    Of a key, at most the last four characters are shown. STATE is `stored`, or `set` in the
+    environment, or the reason why it cannot be used. Only --check asks the service whether it
+    accepts the key.
 
     \b
     Examples:
@@ -256,15 +257,18 @@ def _checked(session: Session, row: _Row) -> _Row:
 def _view(session: Session, row: _Row) -> View:
     # Any of it may contain a key by mistake.
     star = session.keys.star
+    end = row.found.key.end if row.found else None
     document: dict[str, JsonValue] = {
         "profile": star(row.name),
         "default": row.default,
         "base_url": star(row.base_url),
         "mode": row.mode,
         "key_source": star(row.key_source),
+        "key_end": end,
         "state": star(row.state),
     }
-    cells = [document["profile"], "*" if row.default else "", *(document[name] or _NONE for name in _SHOWN)]
+    shown = document | ({"key_source": f"...{end} in {document['key_source']}"} if end else {})
+    cells = [shown["profile"], "*" if row.default else "", *(shown[name] or _NONE for name in _SHOWN)]
     return View(document, row.name, named=dict(zip(_COLUMNS, cells, strict=True)))
 
 

@@ -125,9 +125,8 @@ class Session:
         if self.options.sandbox or "service" in self.__dict__:
             return
         with suppress(EscrowctlError):
-            folder, named = self.folders.config, self.resolver.config_path
             # A key in the place of the config file's name hides the file that is meant.
-            for config in {named, folder / CONFIG_NAME}:
+            for config in {self.folders.config / CONFIG_NAME, self.resolver.config_path}:
                 keys.learn_files(config, self.resolver.credentials.path)
 
     @cached_property

@@ -184,18 +184,14 @@ def _store(session: Session, account: LoginAccount, key: Secret, *, keyring: boo
 
 
 def _note_replaced(session: Session, profile: str, origin: str) -> None:
-    """Note that a profile's earlier key is replaced, and which results are still known as its own."""
-    replaced = f"this key replaces the earlier key of profile {profile} for {origin}"
-    named = find(_editor(session).read(), ("profiles", profile, "account"))
-    if named is not None:
-        kept = f"What was created for account {named} is still printed again for its idempotency key"
-        session.console.note("key_replaced", f"{replaced}. {kept}")
-        return
-    lost = "what was created with that key is refused for its idempotency key (7)"
+    """Note that a profile's earlier key is replaced, and what that means for the results of creates."""
+    is_named = find(_editor(session).read(), ("profiles", profile, "account")) is not None
+    hint = command(f"config set profiles.{profile}.account NAME", "to name the account of this key", bare=True)
     session.console.note(
         "key_replaced",
-        f"{replaced}. The profile names no account: {lost}",
-        hints=(command(f"config set profiles.{profile}.account NAME", "before the key changes again", bare=True),),
+        f"this key replaces the earlier key of profile {profile} for {origin}. An idempotency key that was used with "
+        'the earlier key is refused (7), unless the profile had the same "account" then',
+        hints=() if is_named else (hint,),
         invocation=session.invocation,
     )
 

@@ -4,6 +4,7 @@ It finds accidents and careless edits. Whoever can write the file can also write
 head that was stored elsewhere shows that (`journal export --head`).
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from escrowctl.errors import EscrowctlError
@@ -15,7 +16,8 @@ from escrowctl.journal.transfer import links
 class Verification(NamedTuple):
     """What was checked, and the first problem (None: none).
 
-    `lost` is in what the chain contradicts its saved head, where that is a problem or not.
+    `lost` is in what the chain contradicts its saved head, where that is a problem or not. `is_partial`: `records`
+    are not all.
     """
 
     records: int
@@ -23,28 +25,39 @@ class Verification(NamedTuple):
     head: Head
     problem: str | None
     lost: str | None
+    is_partial: bool
 
 
-def verify(storage: Storage, *, expected: Head | None = None, any_head: bool = False) -> Verification:
+def verify(
+    storage: Storage,
+    *,
+    expected: Head | None = None,
+    any_head: bool = False,
+    is_late: Callable[[], bool] = lambda: False,
+) -> Verification:
     """Check a copy of the complete journal, taken at one moment, so that no writer is waited for or seen half.
 
-    `expected` is a head that it must still contain; with `any_head` the saved head is no problem. Raises
-    EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` only where it cannot be read at all.
+    `expected` is a head that it must still contain; with `any_head` the saved head is no problem. Once `is_late`, no
+    further record is checked, nor what is derived from them. Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` only
+    where it cannot be read at all.
     """
     # Read before the copy is taken: what is written meanwhile only puts the chain ahead of it.
     lost = storage.find_lost()
     with storage.snapshot() as frozen:
-        head, entries, problem = _walk_chain(frozen)
+        head, entries, problem = _walk_chain(frozen, is_late)
+        is_partial = is_late()
         if problem is None:
             problem = (None if any_head else lost) or (frozen.contradiction(expected) if expected else None)
-        if problem is None:
+        if problem is None and not is_partial:
             problem = _find_damage(frozen)
-    return Verification(head.sequence, entries, head, problem, lost)
+    return Verification(head.sequence, entries, head, problem, lost, is_partial)
 
 
-def _walk_chain(storage: Storage) -> tuple[Head, int, str | None]:
+def _walk_chain(storage: Storage, is_late: Callable[[], bool]) -> tuple[Head, int, str | None]:
     head, entries = EMPTY, set[int]()
     for link in links(storage):
+        if is_late():
+            break
         if not link.follows(head):
             return head, len(entries), f"record {head.sequence + 1} is missing or was changed"
         head = link.head

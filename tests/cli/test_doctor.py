@@ -1,7 +1,11 @@
 """`escrowctl doctor`: what is wrong with a set-up is named with its correction, and the rest is still checked."""
 
+import itertools
+import re
 import socket
+import sqlite3
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +17,7 @@ from wire_server import Behave, Seen, answering, http_reply
 
 from cli.conftest import Profile
 from cli.older_journals import write_journal
-from cli.replies import CREATE, break_off, writes_meet
+from cli.replies import CREATE, break_off, holding, writes_meet
 
 DATE = "Date: Sat, 21 Nov 2026 03:12:44 GMT"
 LISTS = {"GET /webhooks": ok('{"data":[]}'), "GET /transactions": ok('{"data":[]}')}
@@ -278,6 +282,31 @@ def test_damaged_or_older_journal_fails(profile: Profile, run: Run, home: Path) 
         result = run("doctor")
         assert (result.code, failed(result), list(checks(result))) == (16, ["journal"], NAMES)
         assert "journal verify" in check(result, "journal")["hint"]
+
+
+def test_changed_record_in_the_middle_fails(profile: Profile, run: Run, home: Path) -> None:
+    profile(behave=writes_meet(holding(), reads=service()))
+    assert [run(*CREATE).code for _ in range(2)] == [0, 0]
+    with closing(sqlite3.connect(home / "state" / "journal.db")) as database, database:
+        database.execute("UPDATE records SET facts = replace(facts, 'USD', 'EUR') WHERE sequence = 1")
+
+    result = run("doctor")
+
+    assert (result.code, failed(result)) == (16, ["journal"])
+    assert check(result, "journal")["hint"] == "to check all: escrowctl journal verify"
+
+
+def test_large_journal_is_verified_for_a_limited_time(profile: Profile, run: Run) -> None:
+    profile(behave=writes_meet(break_off, reads=service()))
+    run(*CREATE)
+    run(*CREATE, "--allow-duplicate", "j1")
+    ticks = itertools.count(step=0.2)
+
+    complete, partial = run("doctor"), run("doctor", monotonic=lambda: next(ticks))
+
+    assert [checks(one)["journal"] for one in (complete, partial)] == ["ok", "ok"]
+    assert check(complete, "journal")["finding"].endswith("4 records, verified")
+    assert re.search(r"4 records, the first [1-3] are verified$", check(partial, "journal")["finding"])
 
 
 @pytest.mark.parametrize(("mode", "journal_id"), [("live", "another"), ("live", ""), ("test", "another")])

@@ -54,7 +54,7 @@ class ExitCode(IntEnum):
     CHECK_FAILED = 16, "a check failed; or a write was accepted, but not with the expected result: do not repeat it"
     LOCAL_STATE = 17, "local state unusable (journal, sandbox store, output); nothing was sent"
     INTERRUPTED = 130, "interrupted (Ctrl-C); no write of this command has an unknown outcome"
-    TERMINATED = 143, "terminated (SIGTERM); no write of this command has an unknown outcome"
+    TERMINATED = 143, "terminated (SIGTERM, SIGHUP); no write of this command has an unknown outcome"
 
 
 class Outcome(StrEnum):
@@ -216,7 +216,7 @@ def about(resource_id: str) -> Iterator[None]:
 
 
 class Stopped(BaseException):
-    """SIGINT or SIGTERM asked the program to end; `code` says which.
+    """SIGINT, SIGTERM or SIGHUP asked the program to end; `code` says which.
 
     `standing`: sentences about what was done by then, where the interrupted code knows it.
     """

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM: held while a write is in progress, let through while the program only waits.
+"""SIGINT, SIGTERM and SIGHUP: held while a write is in progress, let through while the program only waits.
 
 A handler that raises could do so between a request's last byte and the record of it. So signals
 raise `Stopped` only outside `held()`, or inside `let_through()`; in between they are remembered and
@@ -12,11 +12,15 @@ from types import FrameType
 
 from escrowctl.errors import ErrorCode, Stopped
 
-_CODES = {signal.SIGINT: ErrorCode.INTERRUPTED, signal.SIGTERM: ErrorCode.TERMINATED}
+_CODES = {
+    signal.SIGINT: ErrorCode.INTERRUPTED,
+    signal.SIGTERM: ErrorCode.TERMINATED,
+    signal.SIGHUP: ErrorCode.TERMINATED,
+}
 
 
 class Signals:
-    """The program's two stop signals; one per run, installed by `main` around the command."""
+    """The program's stop signals; one per run, installed by `main` around the command."""
 
     def __init__(self) -> None:
         self._holding = False
@@ -24,7 +28,7 @@ class Signals:
 
     @contextmanager
     def installed(self, *, for_good: bool) -> Iterator[None]:
-        """Handle both signals inside the block; afterwards put back what was there before.
+        """Handle them inside the block; afterwards put back what was there before.
 
         A signal that is ignored at the start stays ignored: a shell sets SIGINT so for a background job
         of a script (POSIX.1-2017, XCU 2.11).
@@ -86,6 +90,9 @@ class Signals:
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
         code = _CODES[signal.Signals(number)]
+        if number == signal.SIGHUP:
+            # One hang-up sends it several times: the kernel does, and the shell.
+            signal.signal(number, signal.SIG_IGN)
         if self._holding:
             self.pending = code
             return

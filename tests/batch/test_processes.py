@@ -59,6 +59,32 @@ def test_signal_to_the_group_lets_the_child_finish(tmp_path: Path, rows: WriteRo
         assert 5 <= len(service.received) < 20
 
 
+def test_terminal_that_hangs_up_lets_rows_in_flight_finish(tmp_path: Path, rows: WriteRows) -> None:
+    arrived = threading.Event()
+
+    def answer(number: int, _seen: Seen) -> str:
+        if number == 5:
+            arrived.set()
+        if number >= 5:
+            # The terminal is gone before the reply comes.
+            threading.Event().wait(0.3)
+        return ""
+
+    with served(tmp_path, answer) as (service, program):
+        terminal = program.terminal("batch", "create", str(rows(60)), "--yes", "--concurrency", "2")
+        assert arrived.wait(SECONDS)
+        # The kernel sends SIGHUP to the session, and every write to the terminal fails from then on.
+        os.close(terminal.process.child_fd)
+        threading.Event().wait(0.1)
+        # A shell sends it once more to its jobs.
+        os.kill(terminal.process.pid, signal.SIGHUP)
+        code = os.waitstatus_to_exitcode(os.waitpid(terminal.process.pid, 0)[1])
+        counts = program.run("batch", "show", "b1", "--json").json
+
+    assert (code, counts["unknown"], counts["done"], counts["failed"]) == (143, 0, len(service.received), 0)
+    assert 5 <= counts["done"] < 20
+
+
 def test_second_signal_ends_the_child_at_once(tmp_path: Path, rows: WriteRows) -> None:
     arrived, ended = threading.Event(), threading.Event()
 

@@ -63,7 +63,7 @@ class Writer:
         self._signals = signals
 
     def check(self, request: WriteRequest) -> None:
-        """Raise EscrowctlError where the profile forbids a write, or the request holds the key; nothing was sent."""
+        """Raise EscrowctlError if the profile forbids writes, or the request holds the key; nothing was sent."""
         require_writable(self._service)
         self._service.refuse_key(*request.texts)
 
@@ -72,7 +72,11 @@ class Writer:
 
         Raises EscrowctlError as `check` does, and what `Journal.begin` would raise; records nothing.
         """
-        self.check(request)
+        require_writable(self._service)
+        return self._find_known(request)
+
+    def _find_known(self, request: WriteRequest) -> WriteResult | None:
+        self._service.refuse_key(*request.texts)
         intent = self._make_intent(request)
         sent = self.journal.find_sent(intent, resend_throttled=self._service.repeats_throttled)
         if sent is not None:
@@ -94,9 +98,10 @@ class Writer:
     def rehearse(self, request: WriteRequest) -> WriteResult | None:
         """Return the stored result that a request would repeat; raises what would refuse it before anything is sent.
 
-        Records nothing. Caps are left out where a record would have to be read for the amount.
+        Records nothing. A profile that forbids writes allows it. Caps are left out where a record would have to be
+        read for the amount.
         """
-        known = self.find_known(request)
+        known = self._find_known(request)
         if known is None and (request.money is not None or request.resource_id is None):
             self.journal.refuse_over_caps([self._make_intent(request)], self._caps(request))
         return known

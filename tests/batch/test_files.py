@@ -245,6 +245,20 @@ def test_dry_run_sends_and_stores_nothing(start: Start, rows: WriteRows) -> None
     assert (result.code, refused.code, service.received, run("list", "--json").json) == (0, 3, [], [])
 
 
+@pytest.mark.parametrize("resumed", [False, True])
+def test_dry_run_prints_the_plan_as_json(start: Start, rows: WriteRows, *, resumed: bool) -> None:
+    service, run = start(lambda number, _seen: "401 No" if number > 1 else "")
+    path = str(rows(text="reference,amount,currency\nA-1,1.10,EUR\nA-2,2.20,EUR\nA-3,3,USD\n"))
+    if resumed:
+        run("create", path, *RUN, "--concurrency", "1")
+    sent = len(service.received)
+
+    result = run("create", path, "--dry-run", "--json")
+
+    plan = {"rows": 2, "totals": {"EUR": 2.2, "USD": 3}} if resumed else {"rows": 3, "totals": {"EUR": 3.3, "USD": 3}}
+    assert (result.code, result.json, len(service.received)) == (0, {"dry_run": True, "batch": "b1", **plan}, sent)
+
+
 def test_caps_count_all_rows_together(start: Start, rows: WriteRows) -> None:
     service, run = start(lambda _number, _seen: "", 'caps.EUR = "300"')
 
@@ -259,7 +273,7 @@ def test_read_only_profile_sends_nothing(start: Start, rows: WriteRows) -> None:
 
     codes = [run("create", str(rows(3)), *RUN).code, run("create", str(rows(3)), "--dry-run").code]
 
-    assert (codes, service.received) == ([5, 5], [])
+    assert (codes, service.received) == ([5, 0], [])
 
 
 @pytest.mark.thorough

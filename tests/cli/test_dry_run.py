@@ -35,12 +35,13 @@ def test_dry_run_sends_and_reads_nothing(line: tuple[str, ...], profile: Profile
 
 
 @pytest.mark.parametrize("line", LINES, ids=names)
-def test_read_only_profile_refuses_the_dry_run_too(line: tuple[str, ...], profile: Profile, run: Run) -> None:
-    profile("read_only = true", behave=json_reply(HELD))
+def test_read_only_profile_allows_the_dry_run(line: tuple[str, ...], profile: Profile, run: Run) -> None:
+    server = profile("read_only = true", behave=json_reply(HELD))
 
     rehearsed, done = run(*line, "--dry-run", "--json"), run(*line, "--json")
 
-    assert (rehearsed.code, rehearsed.error) == (5, done.error)
+    assert (rehearsed.code, rehearsed.json["dry_run"]) == (0, True)
+    assert (done.code, done.error["code"], server.seen) == (5, "read_only", [])
 
 
 @pytest.mark.parametrize("line", LINES, ids=names)

@@ -49,7 +49,7 @@ from escrowctl.commands.batch.typed import (
 from escrowctl.commands.sums import count_escrows, sum_lines
 from escrowctl.commands.writing import check_text
 from escrowctl.contract.identifiers import fold_reference
-from escrowctl.contract.json import Number
+from escrowctl.contract.json import JsonValue, Number
 from escrowctl.contract.money import Money
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command, not_sent
 from escrowctl.journal.accounts import account_of
@@ -166,7 +166,8 @@ def resume(
         results=results,
         dry_run=dry_run,
     )
-    require_writable(session.service)
+    if not how.dry_run:
+        require_writable(session.service)
     session.guard_live_writes()
     lock = find_batch(session.journal, name).lock
     with running_alone(session, lock, lambda: find_batch(session.journal, name)) as batch:
@@ -181,7 +182,8 @@ def _start(session: Session, kind: RowKind, file: str, how: How, chosen: Chosen)
         raise confirmation_needed(
             "the rows come from standard input, so escrowctl cannot ask for confirmation", "--yes"
         )
-    require_writable(service)
+    if not how.dry_run:
+        require_writable(service)
     session.guard_live_writes()
     with checked_file(session, kind, file) as checked:
         if chosen.run_key is not None and not checked.has_keys:
@@ -233,7 +235,7 @@ def _start_new(session: Session, checked: CheckedFile, file: str, how: How, chos
     if how.results is not None:
         require_replaceable(how.results, batch.name)
     if how.dry_run:
-        _show_plan(session, lines)
+        _show_plan(session, batch, sums, lines)
         return
     _confirm(session, how, lines, batch, count)
     with session.signals.held():
@@ -282,7 +284,7 @@ def _resume(
     if how.results is not None:
         require_replaceable(how.results, batch.name)
     if how.dry_run:
-        _show_plan(session, lines)
+        _show_plan(session, batch, sums, lines)
         return
     _confirm(session, how, lines, batch, count)
     with session.signals.held():
@@ -361,8 +363,12 @@ def _sum_lines(sums: dict[str, Sum]) -> list[str]:
     return sum_lines(sums, count_rows, unknown="without an amount in the file")
 
 
-def _show_plan(session: Session, lines: list[str]) -> None:
+def _show_plan(session: Session, batch: Batch, sums: dict[str, Sum], lines: list[str]) -> None:
     """End a dry run: all that is known here was checked."""
+    if session.options.json:
+        rows = Number(str(sum(one.rows for one in sums.values())))
+        totals: JsonValue = {code: Number(f"{one.amount:f}") for code, one in sums.items() if code}
+        session.console.document({"dry_run": True, "batch": batch.name, "rows": rows, "totals": totals})
     for line in lines:
         session.console.note("plan", line.strip(), word="plan", important=True)
     session.console.note("dry_run", "nothing was sent, and nothing was stored", important=True)

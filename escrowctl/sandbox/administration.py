@@ -76,8 +76,8 @@ class Administration:
 def _texts(call: Call) -> dict[str, str]:
     body = call.json_object()
     texts = {name: value for name, value in body.items() if isinstance(value, str)}
-    if not body or len(texts) != len(body):
-        raise flawed(BodyFlaw("#", "The body must be an object of texts, and not empty."))
+    if len(texts) != len(body):
+        raise flawed(BodyFlaw("#", "The body must be an object of texts."))
     return texts
 
 

@@ -31,6 +31,12 @@ def test_set_counts_down_is_listed_and_is_cleared(run: Run) -> None:
     assert run("sandbox", "status", "--json").json["settings"] == {}
 
 
+def test_nothing_to_set_shows_what_is_set(run: Run) -> None:
+    run("sandbox", "set", "fault.create=500")
+
+    assert run("sandbox", "set", "--json").json == {"fault.create": "500"}
+
+
 def test_fault_is_used_up_then_gone(run: Run) -> None:
     run("sandbox", "set", "fault.create=drop-reply,1x")
 

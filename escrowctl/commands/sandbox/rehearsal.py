@@ -7,7 +7,7 @@ import typer
 from escrowctl.commands.sandbox.calls import administer
 from escrowctl.commands.sandbox.service import refuse_elsewhere
 from escrowctl.contract.json import JsonValue, as_json, encode
-from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command
+from escrowctl.errors import ErrorCode, EscrowctlError, command
 from escrowctl.output.view import Listing, View
 from escrowctl.session import session_of
 
@@ -38,13 +38,9 @@ def set_values(
     from escrowctl.sandbox.settings import read_texts  # noqa: PLC0415 - for those who set
 
     texts = read_texts(values or [])
-    found: dict[str, JsonValue] | None = None
     if clear:
-        found = administer(session, "DELETE", "/sandbox/settings")
-    if texts:
-        found = administer(session, "PUT", "/sandbox/settings", as_json(texts))
-    if found is None:
-        raise bad_value("nothing to set: give NAME=VALUE, such as fault.create=drop-reply, or --clear.")
+        administer(session, "DELETE", "/sandbox/settings")
+    found = administer(session, "PUT", "/sandbox/settings", as_json(texts))
     views = tuple(View({name: value}, name, named={"name": name, "value": value}) for name, value in found.items())
     session.console.show_listing(Listing(("name", "value"), views, document=found))
 

@@ -15,7 +15,11 @@ def read_invocation(runtime: Runtime, options: SharedOptions) -> Invocation:
     # They may be set for one line alone. Without them the next one uses another journal, which has a j1 too.
     program = f"{_assign(runtime, 'ESCROWCTL_HOME', 'ESCROWCTL_CONFIG')} {program}".strip()
     # A job's log is read where its variables are not set.
-    leading = "" if service else _assign(runtime, "ESCROWCTL_PROFILE", "ESCROWCTL_BASE_URL")
+    is_job = runtime.environ.get("CI") and not options.sandbox
+    names = () if service else ("ESCROWCTL_PROFILE", "ESCROWCTL_BASE_URL")
+    leading = _assign(runtime, *names, *(("ESCROWCTL_JOURNAL_ID", "ESCROWCTL_API_KEY_FILE") if is_job else ()))
+    if is_job and names and runtime.environ.get("ESCROWCTL_API_KEY"):
+        leading += " ESCROWCTL_API_KEY_FILE=FILE"
     return Invocation(program, shlex.join(service), leading)
 
 

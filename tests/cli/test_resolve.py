@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -15,7 +16,7 @@ from typing import Any
 
 import pytest
 from conftest import KEY as API_KEY
-from conftest import NOW, Run, ServiceAndRun
+from conftest import NOW, Run, Serve, ServiceAndRun
 from wire_server import Behave, Seen, WireServer, by_method, hang_up
 
 from cli.conftest import Journal, Profile
@@ -26,6 +27,22 @@ from escrowctl.journal.opening import open_journal
 KEY = "5e0c2f4e-0d5b-4c57-9a39-6f1c8a7f2b10"
 WHY = ("--reason", "desk ticket 5512")
 KNOWN_WORD = 'status.released = ["released"]'
+
+
+def test_hint_of_a_job_runs_where_its_variables_are_not_set(run: Run, serve: Serve, tmp_path: Path) -> None:
+    server = serve(writes_meet(hang_up, reads=listing()))
+    journal_id = run("journal", "init", "-q").out.strip()
+    job = {"CI": "true", "ESCROWCTL_MODE": "live", "ESCROWCTL_JOURNAL_ID": journal_id}
+    job |= {"ESCROWCTL_BASE_URL": server.base_url, "ESCROWCTL_API_KEY": API_KEY}
+    failed = run(*CREATE, "--json", environ=job)
+    (tmp_path / "key").write_text(API_KEY)
+    (tmp_path / "key").chmod(0o600)
+
+    words = shlex.split(failed.error["hint"].partition(": ")[2].replace("=FILE", f"={tmp_path / 'key'}"))
+    given = dict(word.split("=", 1) for word in words if word.startswith("ESCROWCTL_"))
+    pasted = run(*words[words.index("escrowctl") + 1 :], "--json", environ=given)
+
+    assert (failed.code, given["ESCROWCTL_JOURNAL_ID"], pasted.error["code"]) == (12, journal_id, "outcome_unknown")
 
 
 def listing(*items: dict[str, Any]) -> Behave:

@@ -352,7 +352,8 @@ def _damaged(why: str) -> EscrowctlError:
 def _rebuild(journal: Journal, name: str) -> Batch:
     """Return a batch of which only the entries are left."""
     found = journal.storage.add_up(name)
-    first = journal.storage.in_batch(name, limit=1)[0].intent
+    entry = journal.storage.in_batch(name, limit=1)[0]
+    first = entry.intent
     verb = first.verb if first.verb in KINDS else "create"
     names: Collection[str] = tuple(KINDS[verb].used)
     sums: dict[str, Sum] = {}
@@ -372,5 +373,5 @@ def _rebuild(journal: Journal, name: str) -> Batch:
         site=first.site,
         profile=first.profile,
         account=(first.account.name, first.account.fingerprint),
-        made_at="",
+        made_at=entry.history[0].at,
     )

@@ -165,7 +165,7 @@ class Profile(_Strict):
     @classmethod
     def _check_reference_field(cls, name: str | None) -> str | None:
         if name is not None and is_private(name):
-            raise ValueError(f'"{name}" is named like a secret, which escrowctl does not store: choose another field')
+            raise ValueError(f'"{name}" is named like a secret, which escrowctl does not store: choose another field.')
         return name
 
     @model_validator(mode="after")

@@ -111,7 +111,7 @@ class Console:
             self._show_csv(listing.columns, listing.views)
         elif not listing.views:
             if self._has_table:
-                self.note("none", "none")
+                self.note("none", "nothing was found")
         elif self._has_table:
             from escrowctl.output import terminal
 

@@ -151,7 +151,7 @@ def read_secret(text: str, scheme: str, *, source: str) -> bytes:
     except (binascii.Error, ValueError):
         raise _unusable(source, f"is not {_PREFIX} and base64") from None
     if len(secret) not in _SECRET_BYTES:
-        raise _unusable(source, f"has {len(secret)} bytes: Standard Webhooks asks for 24 to 64")
+        raise _unusable(source, f"has the length {len(secret)}: Standard Webhooks asks for 24 to 64 bytes")
     return secret
 
 

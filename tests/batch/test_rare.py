@@ -327,11 +327,13 @@ def test_batch_of_a_restored_journal_has_no_plan(start: Start, rows: WriteRows, 
     shown, resumed = run("show", "b1", "--json"), run("resume", "b1", *RUN)
 
     listed = run("list", "--json", "--fields", "batch,state")
+    created = run("list", "--fields", "created").out.strip()
 
     assert (restored.code, resumed.code, shown.json["done"]) == (0, 7, 3)
     assert "not in this journal any more" in resumed.error["message"]
     assert counts_of(shown)[:3] == (3, 0, 0)
     # Nothing says that these were all rows.
+    assert created == run("journal", "show", "j1", "--json").json["history"][0]["at"]
     assert (listed.json, "without rows" in shown.err) == ([{"batch": "b1", "state": "partial"}], True)
     assert all("batch create FILE --skip-done" in text for text in (shown.err, resumed.error["hint"]))
 

@@ -215,7 +215,7 @@ def test_event_that_no_endpoint_gets_is_no_error(run: Run, home: Path) -> None:
 
     assert result.code == 0
     assert result.out.endswith("no endpoint gets it\n")
-    assert run("sandbox", "deliveries", terminal=True).err.endswith("note: none\n")
+    assert run("sandbox", "deliveries", terminal=True).err.endswith("note: nothing was found\n")
 
 
 @pytest.mark.thorough

@@ -152,8 +152,8 @@ def test_every_list_line_fits_and_long_ids_are_complete(
 @pytest.mark.thorough
 def test_empty_list_is_reported_at_a_terminal_only(program: Program, serve: Serve) -> None:
     there = program.at(serve(lambda _seen, connection: connection.sendall(http_reply("200 OK", b"[]"))))
-    assert plain(there.terminal("webhook", "list").finish()[1]) == "note: none\n"
-    assert plain(there.terminal("journal", "list").finish()[1]).endswith("journal.db\nnote: none\n")
+    assert plain(there.terminal("webhook", "list").finish()[1]) == "note: nothing was found\n"
+    assert plain(there.terminal("journal", "list").finish()[1]).endswith("journal.db\nnote: nothing was found\n")
     assert there.terminal("webhook", "list", "-q").finish() == (0, "")
     piped = there.run("webhook", "list")
     assert (piped.code, piped.out, piped.err) == (0, "", "")

@@ -44,7 +44,7 @@ def list_all(context: typer.Context) -> None:
         summary = sum_up(journal, batch)
         document = summarise(summary)
         more: dict[str, JsonValue] = {
-            "created": batch.made_at or None,
+            "created": batch.made_at,
             "verb": batch.verb,
             "source": batch.source or None,
             "profile": batch.profile,
@@ -81,9 +81,11 @@ def show(context: typer.Context, name: NameArgument, results: ResultsOption = No
     summary = sum_up(journal, batch)
     left = summary.count(Outcomes.NOT_SENT)
     state = _state_of(session, batch, left=left)
-    when = f", created {ago(batch.made_at, session.runtime.now())} from {batch.source}" if batch.made_at else ""
+    source = f" from {batch.source}" if batch.source else ""
     run_key = f", run key {batch.run_key}" if batch.run_key is not None else ""
-    session.console.note("batch", f"{name}: {batch.verb}{when}{run_key}; {state}")
+    session.console.note(
+        "batch", f"{name}: {batch.verb}, created {ago(batch.made_at, session.runtime.now())}{source}{run_key}; {state}"
+    )
     if path is not None:
         try:
             session.console.note("results", save_results(journal, batch, path))

@@ -1,9 +1,12 @@
 """A run changes nothing of the machine: modes and owners of its folders are the same at the end as at the start.
+A run without a failure leaves no temporary folder behind.
 
 A pytest plugin. Each process that runs tests checks for itself; the controller of pytest-xdist checks
 again after all of them.
 """
 
+import contextlib
+import getpass
 import os
 import stat
 import sys
@@ -53,3 +56,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if changed and not hasattr(session.config, "workerinput"):
         print("\nthe tests changed the machine:", *changed, sep="\n", file=sys.stderr)
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Remove the folder of all runs of this user, if no run has a folder there."""
+    root = Path(tempfile.gettempdir(), f"pytest-of-{getpass.getuser()}")
+    newest = root / "pytest-current"
+    if hasattr(config, "workerinput") or newest.exists():
+        return
+    with contextlib.suppress(OSError):
+        newest.unlink(missing_ok=True)
+        root.rmdir()

@@ -44,7 +44,7 @@ def test_groff_reports_no_flaw_and_lines_fit_80_columns() -> None:
     assert "       --amount AMOUNT" in shown
 
 
-def test_wheel_has_the_page_and_the_topics(tmp_path: Path) -> None:
+def test_wheel_has_the_page_the_topics_and_the_licence(tmp_path: Path) -> None:
     builder = pytest.importorskip("hatchling.builders.wheel", reason="hatchling is not installed").WheelBuilder(
         str(ROOT)
     )
@@ -57,3 +57,7 @@ def test_wheel_has_the_page_and_the_topics(tmp_path: Path) -> None:
         assert page.endswith(".data/data/share/man/man1/escrowctl.1")
         assert archive.read(page) == PAGE.read_bytes()
         assert {f"escrowctl/topics/{topic}.txt" for topic in TOPICS} <= set(names)
+        (licence,) = [name for name in names if name.endswith(".dist-info/licenses/.github/LICENSE")]
+        assert archive.read(licence) == (ROOT / ".github" / "LICENSE").read_bytes()
+        (metadata,) = [name for name in names if name.endswith(".dist-info/METADATA")]
+        assert b"License-Expression: MIT\n" in archive.read(metadata)

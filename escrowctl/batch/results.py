@@ -33,9 +33,9 @@ def parse_results_path(text: str) -> Path:
     return path
 
 
-def require_replaceable(path: Path, name: str) -> None:
+def require_replaceable(path: Path | None, name: str) -> None:
     """Raise EscrowctlError `ErrorCode.BAD_VALUE` if there is a file, and it holds no results of the batch `name`."""
-    if os.path.lexists(path) and _batch_of(path) != name:
+    if path is not None and os.path.lexists(path) and _batch_of(path) != name:
         raise bad_value(f'--results "{path}" exists, and does not hold results of {name}: name another file.')
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 
-from escrowctl.contract.redaction import shown
 from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
 from escrowctl.files import FileFlaw, find_folder_flaw, make_folder
 
@@ -112,9 +111,7 @@ def _refuse(folder: Path, flaw: FileFlaw | None) -> None:
 def _absolute(text: str, source: str) -> Path:
     path = Path(text)
     if not path.is_absolute():
-        raise _unusable(
-            f'{source} is "{shown(text)}", which is not an absolute path.', f"set {source} to an absolute path"
-        )
+        raise _unusable(f'{source} is "{text}", which is not an absolute path.', f"set {source} to an absolute path")
     return path
 
 

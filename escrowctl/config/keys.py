@@ -25,7 +25,6 @@ MIN_KEY_CHARS = 8
 """A shorter one would also match in ordinary text, and could not be hidden there."""
 
 MAX_KEY_CHARS = 4096
-_MIN_CHARS_TO_SHOW_END = 16
 _SHOWN = ("ESCROWCTL_BASE_URL", "ESCROWCTL_PROFILE", *PROXIES)
 """Variables whose values look like keys. Messages quote them by rules of their own."""
 
@@ -48,7 +47,7 @@ class Secret:
     @property
     def end(self) -> str | None:
         """The last four characters, to tell keys apart; None for a key with fewer than 16."""
-        return self._text[-4:] if len(self._text) >= _MIN_CHARS_TO_SHOW_END else None
+        return self._text[-4:] if len(self._text) >= 16 else None
 
     def __repr__(self) -> str:
         return "Secret(***)"

@@ -4,26 +4,21 @@ import tomllib
 from typing import Any
 
 _MOST_LEVELS = 32
+_BEYOND = f"more than {_MOST_LEVELS} levels of arrays and tables, or a number that is too long"
 
 
 def load_toml(text: str) -> dict[str, Any]:
-    """Return a text's tables.
-
-    Raises ValueError, with the reason, for a text that is not TOML, for arrays and tables in each other on more than
-    32 levels, and for numbers that are too long for Python.
-    """
+    """Return a text's tables; raises ValueError, with the reason, for a text that is not TOML or beyond the bounds."""
     try:
         tables = tomllib.loads(text)
-    except RecursionError:
-        raise ValueError(f"more than {_MOST_LEVELS} levels of arrays and tables") from None
     except tomllib.TOMLDecodeError:
         raise
-    except ValueError:
-        raise ValueError("a number with too many digits") from None
+    except (ValueError, RecursionError):
+        raise ValueError(_BEYOND) from None
     level: list[Any] = [tables]
     for _ in range(_MOST_LEVELS + 1):
         parts = (part for one in level for part in (one.values() if isinstance(one, dict) else one))
         level = [part for part in parts if isinstance(part, dict | list)]
     if level:
-        raise ValueError(f"more than {_MOST_LEVELS} levels of arrays and tables")
+        raise ValueError(_BEYOND)
     return tables

@@ -18,9 +18,7 @@ _CHAIN_SECONDS = 0.5
 """The check of what is derived from the records takes nine times as long as that of their chain."""
 
 
-def check_journal(
-    folder: Path, open_journal: Callable[[], Journal], monotonic: Callable[[], float]
-) -> Iterator[Finding]:
+def check_journal(folder: Path, open_journal: Callable[[], Journal], clock: Callable[[], float]) -> Iterator[Finding]:
     """Check the journal in a folder; it is opened to be read, and only in today's format."""
     formats = find_formats(folder)
     if formats is not None and formats[0] < formats[1]:
@@ -31,7 +29,7 @@ def check_journal(
     try:
         journal = open_journal()
         journal.require_complete()
-        findings = [_verify(journal, formats, monotonic), _check_unknown(journal)]
+        findings = [_verify(journal, formats, clock), _check_unknown(journal)]
     except EscrowctlError as error:
         if error.code in (ErrorCode.BAD_CONFIG, ErrorCode.BAD_VALUE):
             # Another check names the setting that is wrong.
@@ -49,21 +47,20 @@ def check_locks(folder: Path) -> Finding:
     return Finding("locks", Verdict.WARNING, why)
 
 
-def _verify(journal: Journal, formats: tuple[int, int] | None, monotonic: Callable[[], float]) -> Finding:
+def _verify(journal: Journal, formats: tuple[int, int] | None, clock: Callable[[], float]) -> Finding:
     """Verify the journal, if that takes less than five seconds; otherwise its first records."""
     storage = journal.storage
     if not storage.is_there:
         return Finding("journal", Verdict.SKIPPED, f"there is no {storage.where}: the first write creates it")
-    end = monotonic() + _CHAIN_SECONDS
-    found = verify(storage, is_late=lambda: monotonic() > end)
-    all_of_them = command("journal verify", "to check all", bare=True)
+    end = clock() + _CHAIN_SECONDS
+    found = verify(storage, is_late=lambda: clock() > end)
+    hints = (command("journal verify", "to check all", bare=True),) if found.problem or found.is_partial else ()
     if found.problem is not None:
-        return Finding("journal", Verdict.FAILED, f"{storage.where}: {found.problem}", (all_of_them,))
+        return Finding("journal", Verdict.FAILED, f"{storage.where}: {found.problem}", hints)
     form = f", format {formats[0]}" if formats else ""
-    described = f"{storage.where}: id {storage.journal_id}{form}, {head_of(storage).sequence} records"
-    if found.is_partial:
-        return Finding("journal", Verdict.OK, f"{described}, the first {found.records} are verified", (all_of_them,))
-    return Finding("journal", Verdict.OK, f"{described}, verified")
+    extent = f"the first {found.records} are verified" if found.is_partial else "verified"
+    described = f"{storage.where}: id {storage.journal_id}{form}, {head_of(storage).sequence} records, {extent}"
+    return Finding("journal", Verdict.OK, described, hints)
 
 
 def _check_unknown(journal: Journal) -> Finding:

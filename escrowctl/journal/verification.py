@@ -16,8 +16,7 @@ from escrowctl.journal.transfer import links
 class Verification(NamedTuple):
     """What was checked, and the first problem (None: none).
 
-    `lost` is in what the chain contradicts its saved head, where that is a problem or not. `is_partial`: `records`
-    are not all.
+    `lost` is in what the chain contradicts its saved head, a problem or not. `is_partial`: `records` are not all.
     """
 
     records: int
@@ -37,9 +36,8 @@ def verify(
 ) -> Verification:
     """Check a copy of the complete journal, taken at one moment, so that no writer is waited for or seen half.
 
-    `expected` is a head that it must still contain; with `any_head` the saved head is no problem. Once `is_late`, no
-    further record is checked, nor what is derived from them. Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` only
-    where it cannot be read at all.
+    `expected` is a head that it must still contain; with `any_head` the saved head is no problem. Once `is_late`,
+    nothing more is checked. Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` only if it cannot be read at all.
     """
     # Read before the copy is taken: what is written meanwhile only puts the chain ahead of it.
     lost = storage.find_lost()

@@ -67,15 +67,13 @@ class Writer:
         require_writable(self._service)
         self._service.refuse_key(*request.texts)
 
-    def find_known(self, request: WriteRequest) -> WriteResult | None:
+    def find_known(self, request: WriteRequest, *, rehearses: bool = False) -> WriteResult | None:
         """Return the stored result that a request repeats under its idempotency key, or None.
 
         Raises EscrowctlError as `check` does, and what `Journal.begin` would raise; records nothing.
         """
-        require_writable(self._service)
-        return self._find_known(request)
-
-    def _find_known(self, request: WriteRequest) -> WriteResult | None:
+        if not rehearses:
+            require_writable(self._service)
         self._service.refuse_key(*request.texts)
         intent = self._make_intent(request)
         sent = self.journal.find_sent(intent, resend_throttled=self._service.repeats_throttled)
@@ -101,7 +99,7 @@ class Writer:
         Records nothing. A profile that forbids writes allows it. Caps are left out where a record would have to be
         read for the amount.
         """
-        known = self._find_known(request)
+        known = self.find_known(request, rehearses=True)
         if known is None and (request.money is not None or request.resource_id is None):
             self.journal.refuse_over_caps([self._make_intent(request)], self._caps(request))
         return known

@@ -170,10 +170,14 @@ def _store(session: Session, account: LoginAccount, key: Secret, *, keyring: boo
             before, replaced = credentials.read(), credentials.find(account.name)
             try:
                 if keyring:
-                    _put_in_keyring(session, account, key)
+                    store_in_keyring(account.name, origin, key, session.runtime.environ)
                 with credentials.drafted(StoredKey(account.name, origin, None if keyring else key)) as put_key:
                     put_key()
                     put_profile()
+            except KeyringError as error:
+                _take_back(session, account, before, in_keyring=True)
+                hint = f"without --keyring the key is stored in {credentials.path}, which only you can read"
+                raise bad_value(f"--keyring: the keyring cannot be used: {error}.", hint=hint) from error
             except EscrowctlError:
                 _take_back(session, account, before, in_keyring=keyring)
                 raise
@@ -225,17 +229,6 @@ def _take_back(session: Session, account: LoginAccount, before: Mapping[str, Any
     if in_keyring and "store" not in before.get(account.name, {}):
         with contextlib.suppress(EscrowctlError):
             remove_from_keyring(account.name, str(account.origin), session.runtime.environ)
-
-
-def _put_in_keyring(session: Session, account: LoginAccount, key: Secret) -> None:
-    """Put the key into the keyring; raises EscrowctlError `ErrorCode.BAD_VALUE` if that cannot be used."""
-    try:
-        store_in_keyring(account.name, str(account.origin), key, session.runtime.environ)
-    except KeyringError as error:
-        raise bad_value(
-            f"--keyring: the keyring cannot be used: {error}.",
-            hint=f"without --keyring the key is stored in {session.resolver.credentials.path}, which only you can read",
-        ) from error
 
 
 def _report(session: Session, account: LoginAccount, *, store: str, checked: bool, made_default: bool) -> None:

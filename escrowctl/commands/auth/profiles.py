@@ -19,8 +19,8 @@ _STORED, _SET, _ACCEPTED = "stored", "set", "accepted by the service"
 """The state of a key that can be used: stored, set in the environment, or checked."""
 
 _NONE = "-"
-_COLUMNS = ("profile", "default", "base_url", "mode", "key", "state")
-_SHOWN = ("base_url", "mode", "key_source", "state")
+_COLUMNS = ("profile", "default", "base_url", "mode", "key", "key_end", "state")
+_SHOWN = ("base_url", "mode", "key_source", "key_end", "state")
 
 
 class _Row(NamedTuple):
@@ -42,9 +42,8 @@ def status(
 ) -> None:
     """List the accounts, and where each key is.
 
-    Of a key, at most the last four characters are shown. STATE is `stored`, or `set` in the
-    environment, or the reason why it cannot be used. Only --check asks the service whether it
-    accepts the key.
+    Of a key, only the last four characters are shown. STATE is `stored`, `set` in the environment,
+    or why it cannot be used. Only --check asks the service whether it accepts the key.
 
     \b
     Examples:
@@ -257,18 +256,16 @@ def _checked(session: Session, row: _Row) -> _Row:
 def _view(session: Session, row: _Row) -> View:
     # Any of it may contain a key by mistake.
     star = session.keys.star
-    end = row.found.key.end if row.found else None
     document: dict[str, JsonValue] = {
         "profile": star(row.name),
         "default": row.default,
         "base_url": star(row.base_url),
         "mode": row.mode,
         "key_source": star(row.key_source),
-        "key_end": end,
+        "key_end": row.found.key.end if row.found else None,
         "state": star(row.state),
     }
-    shown = document | ({"key_source": f"...{end} in {document['key_source']}"} if end else {})
-    cells = [shown["profile"], "*" if row.default else "", *(shown[name] or _NONE for name in _SHOWN)]
+    cells = [document["profile"], "*" if row.default else "", *(document[name] or _NONE for name in _SHOWN)]
     return View(document, row.name, named=dict(zip(_COLUMNS, cells, strict=True)))
 
 

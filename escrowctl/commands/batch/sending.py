@@ -166,8 +166,6 @@ def resume(
         results=results,
         dry_run=dry_run,
     )
-    if not how.dry_run:
-        require_writable(session.service)
     session.guard_live_writes()
     lock = find_batch(session.journal, name).lock
     with running_alone(session, lock, lambda: find_batch(session.journal, name)) as batch:
@@ -182,8 +180,6 @@ def _start(session: Session, kind: RowKind, file: str, how: How, chosen: Chosen)
         raise confirmation_needed(
             "the rows come from standard input, so escrowctl cannot ask for confirmation", "--yes"
         )
-    if not how.dry_run:
-        require_writable(service)
     session.guard_live_writes()
     with checked_file(session, kind, file) as checked:
         if chosen.run_key is not None and not checked.has_keys:
@@ -232,8 +228,7 @@ def _start_new(session: Session, checked: CheckedFile, file: str, how: How, chos
         *([f"  left out, because done already: {count_rows(len(left_out))}"] if left_out else []),
         *([f"  created before, and created again: {count_rows(len(repeats))}"] if repeats else []),
     ]
-    if how.results is not None:
-        require_replaceable(how.results, batch.name)
+    require_replaceable(how.results, batch.name)
     if how.dry_run:
         _show_plan(session, batch, sums, lines)
         return
@@ -281,8 +276,7 @@ def _resume(
     lines = [f"{batch.name}, created {when} from {batch.source}; to send: {count_rows(count)}", *_sum_lines(sums)]
     if unsent.unknown:
         lines.append(f"  of these unknown, and sent again under their idempotency keys: {count_rows(unsent.unknown)}")
-    if how.results is not None:
-        require_replaceable(how.results, batch.name)
+    require_replaceable(how.results, batch.name)
     if how.dry_run:
         _show_plan(session, batch, sums, lines)
         return
@@ -375,6 +369,7 @@ def _show_plan(session: Session, batch: Batch, sums: dict[str, Sum], lines: list
 
 
 def _confirm(session: Session, how: How, lines: list[str], batch: Batch, count: int) -> None:
+    require_writable(session.service)
     if how.yes:
         for line in lines:
             session.console.note("plan", line.strip(), word="plan")

@@ -49,7 +49,6 @@ LINES = (
     Line("sandbox serve --port 70000", 2),
     Line("--base-url https://a.example.com sandbox status", 2),
     Line("sandbox reset --seed -1", 2),
-    Line("sandbox set", 2),
     Line("sandbox magic", 0),
     Line("sandbox play", 0),
     Line("sandbox play nowhere", 2),

@@ -19,8 +19,8 @@ _STORED, _SET, _ACCEPTED = "stored", "set", "accepted by the service"
 """The state of a key that can be used: stored, set in the environment, or checked."""
 
 _NONE = "-"
-_COLUMNS = ("profile", "default", "base_url", "mode", "key", "key_end", "state")
-_SHOWN = ("base_url", "mode", "key_source", "key_end", "state")
+_COLUMNS = ("profile", "default", "base_url", "mode", "key", "state")
+_SHOWN = ("base_url", "mode", "key_source", "state")
 
 
 class _Row(NamedTuple):
@@ -266,7 +266,10 @@ def _view(session: Session, row: _Row) -> View:
         "state": star(row.state),
     }
     cells = [document["profile"], "*" if row.default else "", *(document[name] or _NONE for name in _SHOWN)]
-    return View(document, row.name, named=dict(zip(_COLUMNS, cells, strict=True)))
+    named = dict(zip(_COLUMNS, cells, strict=True))
+    if document["key_end"]:
+        named["key"] = f"...{document['key_end']} in {named['key']}"
+    return View(document, row.name, named=named)
 
 
 def _reason(error: EscrowctlError) -> str:

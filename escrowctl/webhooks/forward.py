@@ -83,13 +83,15 @@ def parse_target(text: str) -> Target:
     """Return the target that `--forward-to` names; raises EscrowctlError `ErrorCode.BAD_VALUE`."""
     try:
         parts = urlsplit(text)
-        host, port = parts.hostname or "", parts.port or _DEFAULT_PORT
+        host, port = parts.hostname or "", _DEFAULT_PORT if parts.port is None else parts.port
     except ValueError as error:
         raise bad_value(f'--forward-to "{text}" is not a URL: {error}.') from error
     if parts.scheme != "http" or not text.isascii() or not text.isprintable() or " " in text or "@" in parts.netloc:
         raise bad_value(f'--forward-to "{text}" is not a plain http URL: write one such as http://127.0.0.1:3000/x.')
     if not Origin("http", host, port).is_loopback:
         raise bad_value(f'--forward-to "{text}" is not on this machine: events go to 127.0.0.1, [::1] or localhost.')
+    if port == 0:
+        raise bad_value(f'--forward-to "{text}" names port 0: name the port of your application.')
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return Target(host, port, path)
 

@@ -578,6 +578,7 @@ def trickle(_seen: Seen, connection: socket.socket) -> None:
         (("msg_1", "--failed", "--forward-to", "http://127.0.0.1:9/"), 2),
         (("--since", "yesterday", "--forward-to", "http://127.0.0.1:9/"), 2),
         (("msg_404", "--forward-to", "http://127.0.0.1:9/"), 6),
+        (("msg_404", "--forward-to", "http://127.0.0.1:0/"), 2),
         (("msg_1", "--sign", "--forward-to", "http://127.0.0.1:9/"), 4),
     ],
 )

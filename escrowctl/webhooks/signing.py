@@ -29,6 +29,8 @@ _SECRET_BYTES = range(24, 65)
 _TEXT_SECRET = re.compile(r"[!-~]{16,512}", re.ASCII)
 _TIMESTAMP = re.compile(r"[1-9][0-9]{0,10}", re.ASCII)
 _VISIBLE = re.compile(r"[!-~]{1,256}", re.ASCII)
+_INNER_TIME = re.compile(r"\.[1-9][0-9]{9}(?:\.|$)", re.ASCII)
+"""A timestamp in an id: `a.1700000000` and a body have the signature of `a`, sent then, with a longer body."""
 _HEX_DIGITS = 64
 
 
@@ -102,6 +104,8 @@ class Verifier:
             raise SignatureError(f"there is no header {ID if sent_at is not None else TIMESTAMP}")
         if delivery.id is None:
             raise SignatureError(f"{ID} is not 1 to 256 visible ASCII characters")
+        if _INNER_TIME.search(delivery.id):
+            raise SignatureError(f'{ID} "{delivery.id}" contains a timestamp: its signature fits another event too')
         if not _TIMESTAMP.fullmatch(sent_at):
             raise SignatureError(f"{TIMESTAMP} is not a whole number of seconds since 1970")
         age = now.timestamp() - int(sent_at)

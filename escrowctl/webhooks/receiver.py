@@ -42,6 +42,7 @@ class Receiver:
     """A WSGI application that stores what it takes, for the one thread that serves it.
 
     `target` is where events are to be forwarded, if anywhere; what is not verified only with `forwards_unverified`.
+    Without it, what is not signed is refused, if signatures can be checked.
     """
 
     def __init__(
@@ -99,12 +100,15 @@ class Receiver:
         if len(body) > MAX_BODY_BYTES:
             return self.refuse(_TOO_LARGE, f"its body has more than {MAX_BODY_BYTES} bytes")
         delivery, now = Delivery(_headers_of(environ), body), self._now()
+        verified = self._verifier.can_verify and not (
+            self._forwards_unverified and self._verifier.is_unsigned(delivery)
+        )
         try:
-            if verified := self._verifier.is_signed(delivery):
+            if verified:
                 self._verifier.check(delivery, now=now)
+            self._store(delivery, verified=verified, at=timestamp(now))
         except SignatureError as error:
             return self.refuse(_UNAUTHORIZED, str(error))
-        self._store(delivery, verified=verified, at=timestamp(now))
         return _OK
 
     def _store(self, delivery: Delivery, *, verified: bool, at: str) -> None:

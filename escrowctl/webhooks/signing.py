@@ -77,9 +77,9 @@ class Verifier:
         """Whether there is a scheme, and a secret for it."""
         return self._header is not None and bool(self._secrets)
 
-    def is_signed(self, delivery: Delivery) -> bool:
-        """Whether a delivery has a signature, right or wrong, that can be checked."""
-        return self.can_verify and any(key.casefold() == str(self._header).casefold() for key, _ in delivery.headers)
+    def is_unsigned(self, delivery: Delivery) -> bool:
+        """Whether a delivery has no signature, neither right nor wrong."""
+        return all(key.casefold() != str(self._header).casefold() for key, _ in delivery.headers)
 
     def check(self, delivery: Delivery, *, now: datetime, tolerance: float = TOLERANCE) -> None:
         """Return where the signature is right; raises SignatureError."""

@@ -1,4 +1,4 @@
-"""Forged and mangled deliveries: none is verified, none is answered by an exception.
+"""Forged and mangled deliveries: none is stored, none is answered by an exception.
 
 The long form: `pytest -m long tests/webhooks`. A failed run prints its seed.
 """
@@ -126,7 +126,7 @@ def deliver(receiver: Receiver, headers: dict[str, str], body: bytes) -> str:
 
 
 @pytest.mark.parametrize("count", [2_000, pytest.param(100_000, marks=pytest.mark.long)])
-def test_no_forged_delivery_is_verified(count: int, tmp_path: Path) -> None:
+def test_no_forged_delivery_is_stored(count: int, tmp_path: Path) -> None:
     draw = random.Random(draw_seed())
     spool = Spool(tmp_path / "webhooks.db", "service")
     receiver = Receiver(spool, Verifier(WebhookSettings(), [KEY]), now=lambda: NOW)
@@ -136,11 +136,9 @@ def test_no_forged_delivery_is_verified(count: int, tmp_path: Path) -> None:
         forged = [forge(draw, number) for number in range(start, start + TURN)]
         with receiver.group():
             statuses.update(deliver(receiver, *one) for one in forged)
-        arrived = [arrival.event for arrival in receiver.take() if arrival.event is not None]
-        assert [event for event in arrived if event.verified] == []
-        assert len(arrived) == sum("webhook-signature" not in headers for headers, _ in forged)
+        assert [arrival.event for arrival in receiver.take() if arrival.event is not None] == []
 
-    assert set(statuses) == {"401 Unauthorized", "200 OK"}
+    assert set(statuses) == {"401 Unauthorized"}
     body = body_of(-1)
     with receiver.group():
         assert deliver(receiver, headers_of("msg_genuine", body, sent_at=AT), body) == "200 OK"

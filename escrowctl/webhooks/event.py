@@ -26,7 +26,8 @@ class Summary(NamedTuple):
 class Event(NamedTuple):
     """One event as it was received; `number` is its place in the order of arrival, `arrivals` how often it came.
 
-    `sent_id` is the sender's id; None where there is no valid one. `received_at` is an RFC 3339 time.
+    `sent_id` is the sender's id; None if there is no valid one. `received_at` is an RFC 3339 time. `shares_id`: another
+    event has the id, with another body.
     """
 
     number: int
@@ -35,11 +36,17 @@ class Event(NamedTuple):
     verified: bool
     received_at: str
     arrivals: int = 1
+    shares_id: bool = False
+
+    @property
+    def local_name(self) -> str:
+        """A name that no other event of this file has."""
+        return f"e{self.number}"
 
     @property
     def name(self) -> str:
-        """The sender's id, or a local one where there is none."""
-        return self.sent_id or f"e{self.number}"
+        """The sender's id if it names this event alone, else the local name."""
+        return self.sent_id if self.sent_id and not self.shares_id else self.local_name
 
     @property
     def document(self) -> JsonValue:

@@ -112,7 +112,8 @@ class Receiver:
         return _OK
 
     def _store(self, delivery: Delivery, *, verified: bool, at: str) -> None:
-        event = self._spool.store(delivery, verified=verified, at=at)
+        any_id = verified and not self._verifier.signs_id
+        event = self._spool.store(delivery, verified=verified, at=at, any_id=any_id)
         forwards = self._target is not None and (verified or self._forwards_unverified)
         self._turn.append(Arrival(event, queued=forwards and self._spool.queue(event, str(self._target))))
 

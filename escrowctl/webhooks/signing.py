@@ -77,6 +77,11 @@ class Verifier:
         """Whether there is a scheme, and a secret for it."""
         return self._header is not None and bool(self._secrets)
 
+    @property
+    def signs_id(self) -> bool:
+        """Whether a signature proves the id of an event too."""
+        return self._scheme == STANDARD
+
     def is_unsigned(self, delivery: Delivery) -> bool:
         """Whether a delivery has no signature, neither right nor wrong."""
         return all(key.casefold() != str(self._header).casefold() for key, _ in delivery.headers)

@@ -7,8 +7,10 @@ section 11).
 """
 
 import contextlib
+import hashlib
 import json
 import re
+import shlex
 import sqlite3
 from collections.abc import Iterator
 from enum import StrEnum
@@ -16,25 +18,27 @@ from pathlib import Path
 from typing import NamedTuple
 
 from escrowctl.config.folders import make_private_folder
-from escrowctl.errors import ErrorCode, EscrowctlError, not_sent
+from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Hints, not_sent
 from escrowctl.files import OTHERS_ACCESS, check_regular, find_flaw, make_file
 from escrowctl.webhooks.event import Event
 from escrowctl.webhooks.signing import Delivery
 
-_VERSION = 1
+_VERSION = 2
 _BUSY_SECONDS = 5.0
 _LOCAL_NAME = re.compile(r"e([1-9][0-9]{0,17})", re.ASCII)
 _TABLES = """
 CREATE TABLE events (
-  number INTEGER PRIMARY KEY,
+  number INTEGER PRIMARY KEY AUTOINCREMENT,
   service TEXT NOT NULL,
   id TEXT,
   verified INTEGER NOT NULL,
   received_at TEXT NOT NULL,
   headers TEXT NOT NULL,
   body BLOB NOT NULL,
-  UNIQUE (service, id, verified)
+  digest BLOB NOT NULL
 ) STRICT;
+CREATE INDEX events_by_id ON events (service, id);
+CREATE INDEX events_by_digest ON events (service, digest);
 CREATE TABLE arrivals (event INTEGER PRIMARY KEY, count INTEGER NOT NULL) STRICT;
 CREATE TABLE forwards (
   event INTEGER NOT NULL,
@@ -47,16 +51,21 @@ CREATE TABLE forwards (
 CREATE INDEX forwards_by_state ON forwards (target, state, event);
 """
 _EVENTS = """
-SELECT number, id, headers, body, verified, received_at, count
-FROM events JOIN arrivals ON arrivals.event = number
+SELECT number, id, headers, body, verified, received_at, coalesce(count, 1), EXISTS (
+  SELECT 1 FROM events AS other
+  WHERE other.service = events.service AND other.id = events.id AND other.digest <> events.digest
+)
+FROM events LEFT JOIN arrivals ON arrivals.event = number
 """
-
-
 _OLD = """
-DELETE FROM events WHERE received_at < ? AND number < (SELECT max(number) FROM events)
+SELECT number FROM events WHERE received_at < ?
   AND NOT EXISTS (SELECT 1 FROM forwards WHERE event = number AND state <> ?)
 """
-"""Not the newest: SQLite would give its number to the next event."""
+_REMOVE = (
+    "DELETE FROM events WHERE number = ?",
+    "DELETE FROM arrivals WHERE event = ?",
+    "DELETE FROM forwards WHERE event = ?",
+)
 
 
 class ForwardState(StrEnum):
@@ -113,19 +122,27 @@ class Spool:
             why = error.strerror or str(error) if isinstance(error, OSError) else str(error)
             raise unusable(self._path, why) from error
 
-    def store(self, delivery: Delivery, *, verified: bool, at: str) -> Event:
-        """Store a delivery and return its event: the one stored before under the same id, with one more arrival.
+    def store(self, delivery: Delivery, *, verified: bool, at: str, any_id: bool = False) -> Event:
+        """Store a delivery and return its event: a repetition is the stored one, with one more arrival.
 
-        Only inside `transaction`. An event without a valid id is another one each time. What is not verified never
-        takes the place of what is.
+        A repetition has the same body and the same id; with `any_id` the same body is enough. An event without a
+        valid id is another one each time. What is not verified never takes the place of what is. Only inside
+        `transaction`.
         """
-        values = (self._service, delivery.id, verified, at, json.dumps(delivery.headers), delivery.body)
-        added = self._db.execute(
-            "INSERT INTO events (service, id, verified, received_at, headers, body) VALUES (?, ?, ?, ?, ?, ?)"
-            " ON CONFLICT DO NOTHING",
-            values,
-        )
-        number = added.lastrowid if added.rowcount else self._find_number(delivery.id, verified=verified)
+        digest = hashlib.sha256(delivery.body).digest()
+        repeated = self._db.execute(
+            "SELECT number FROM events WHERE service = ? AND digest = ? AND verified = ? AND (id = ? OR ?)",
+            (self._service, digest, verified, delivery.id, any_id),
+        ).fetchone()
+        if repeated:
+            (number,) = repeated
+        else:
+            headers = json.dumps(delivery.headers)
+            number = self._db.execute(
+                "INSERT INTO events (service, id, verified, received_at, headers, body, digest)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (self._service, delivery.id, verified, at, headers, delivery.body, digest),
+            ).lastrowid
         self._db.execute(
             "INSERT INTO arrivals VALUES (?, 1) ON CONFLICT (event) DO UPDATE SET count = count + 1", (number,)
         )
@@ -159,12 +176,15 @@ class Spool:
         )
         return int(found.fetchone()[0])
 
-    def find(self, name: str) -> Event | None:
-        """Return an event by its name, the verified one of two; None where there is none."""
-        found = self._read("WHERE service = ? AND id = ? ORDER BY verified DESC", self._service, name)
+    def find(self, name: str) -> list[Event]:
+        """Return the events with this id, oldest first, else the one with this local name.
+
+        If some of them are verified, the others are left out.
+        """
+        found = self._read("WHERE service = ? AND id = ? ORDER BY number", self._service, name)
         if not found and (local := _LOCAL_NAME.fullmatch(name)):
-            found = self._read("WHERE service = ? AND id IS NULL AND number = ?", self._service, int(local[1]))
-        return found[0] if found else None
+            found = self._read("WHERE service = ? AND number = ?", self._service, int(local[1]))
+        return [event for event in found if event.verified] or found
 
     def list_since(self, moment: str) -> list[Event]:
         """Return the events that were first received at a time or later, oldest first."""
@@ -183,21 +203,19 @@ class Spool:
         One that a target has not accepted yet stays.
         """
         with self.transaction():
-            removed = self._db.execute(_OLD, (moment, ForwardState.DONE)).rowcount
-            self._db.execute("DELETE FROM arrivals WHERE event NOT IN (SELECT number FROM events)")
-            self._db.execute("DELETE FROM forwards WHERE event NOT IN (SELECT number FROM events)")
-        return removed
+            old = [number for (number,) in self._db.execute(_OLD, (moment, ForwardState.DONE))]
+            self._remove(old)
+        return len(old)
 
-    def _find_number(self, sent_id: str | None, *, verified: bool) -> int:
-        values = (self._service, sent_id, verified)
-        found = self._db.execute("SELECT number FROM events WHERE service = ? AND id = ? AND verified = ?", values)
-        return int(found.fetchone()[0])
+    def _remove(self, numbers: list[int]) -> None:
+        for statement in _REMOVE:
+            self._db.executemany(statement, [(number,) for number in numbers])
 
     def _read(self, condition: str, *values: object) -> list[Event]:
         rows = self._db.execute(_EVENTS + condition, values)
         return [
-            Event(number, sent_id, _delivery_of(headers, body), bool(verified), received_at, count)
-            for number, sent_id, headers, body, verified, received_at, count in rows
+            Event(number, sent_id, _delivery_of(headers, body), bool(verified), received_at, count, bool(shared))
+            for number, sent_id, headers, body, verified, received_at, count, shared in rows
         ]
 
 
@@ -205,9 +223,9 @@ def _delivery_of(headers: str, body: bytes) -> Delivery:
     return Delivery(tuple((name, value) for name, value in json.loads(headers)), body)
 
 
-def unusable(path: Path, why: str) -> EscrowctlError:
+def unusable(path: Path, why: str, *, hint: Hints = ()) -> EscrowctlError:
     """Return the error that the file cannot be used; `why` ends the sentence."""
-    return not_sent(ErrorCode.STATE_UNUSABLE, f"the stored events in {path} cannot be used: {why}.")
+    return not_sent(ErrorCode.STATE_UNUSABLE, f"the stored events in {path} cannot be used: {why}.", hint=hint)
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -222,7 +240,9 @@ def _open(path: Path) -> sqlite3.Connection:
         database.execute("BEGIN IMMEDIATE")
         version = database.execute("PRAGMA user_version").fetchone()[0]
         if version not in (0, _VERSION):
-            raise unusable(path, "a newer escrowctl has changed its format")
+            quoted = shlex.quote(str(path))
+            hint = Hint(f"mv {quoted} {quoted}.old", "to begin with an empty file")
+            raise unusable(path, f"its format is {version}, and this escrowctl reads {_VERSION}", hint=hint)
         if version == 0:
             for statement in filter(str.strip, _TABLES.split(";")):
                 database.execute(statement)

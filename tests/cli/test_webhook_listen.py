@@ -1,6 +1,8 @@
 """`webhook listen` and `webhook replay`, in this process: a real receiver, a real application, real sockets."""
 
 import contextlib
+import hashlib
+import hmac
 import http.client
 import json
 import os
@@ -127,6 +129,7 @@ def test_event_is_stored_and_shown_before_the_sender_gets_200(listen: Listen, ho
         "status": "released",
         "verified": True,
         "arrivals": 1,
+        "sent_id": "msg_1",
         "forward": None,
     }
     assert stat.filemode(spool.stat().st_mode) == "-rw-------"
@@ -261,9 +264,70 @@ def test_unsigned_event_is_stored_and_forwarded_only_on_request(
     assert [(line["id"], line["verified"]) for line in lines_of(careful)] == [("msg_3", True)]
     assert forwarded == ["msg_3"]
     # What arrives and what is forwarded is shown in any order.
-    shown = {line["id"]: (line["verified"], line["forward"] is None) for line in lines_of(asked)}
+    shown = {line["id"]: (line["sent_id"], line["verified"], line["forward"] is None) for line in lines_of(asked)}
     assert (application.ids[1:], asked.code) == (["msg_1", None], 130)
-    assert shown == {"msg_1": (False, False), "e3": (False, False), "msg_3": (True, True)}
+    assert shown == {"msg_1": ("msg_1", False, False), "e3": (None, False, False), "msg_3": ("msg_3", True, True)}
+
+
+TEXT_SECRET = "a_secret_of_text"
+HMAC = "webhook.scheme = 'hmac-sha256'\nwebhook.signature_header = 'X-Signature'"
+
+
+def test_signed_body_under_other_ids_hides_no_event(
+    listen: Listen, profile: Profile, application: Application, target: str
+) -> None:
+    profile(HMAC)
+    sent = [(f"evt_{number}", body_of(1)) for number in range(1, 5)] + [("evt_3", body_of(3))]
+    statuses: list[int] = []
+
+    def act(port: int) -> None:
+        for event_id, body in sent:
+            signature = hmac.new(TEXT_SECRET.encode(), body, hashlib.sha256).hexdigest()
+            statuses.append(post(port, body, {"webhook-id": event_id, "X-Signature": signature}))
+        wait_until(lambda: len(application.seen) >= 2)
+
+    result = listen(act, "--forward-to", target, "--json", environ={"ESCROWCTL_WEBHOOK_SECRET": TEXT_SECRET})
+
+    assert statuses == [200] * 5
+    assert [seen.body for seen in application.seen] == [body_of(1), body_of(3)]
+    repeated = [(line["id"], line["arrivals"]) for line in lines_of(result) if line["forward"] is None]
+    assert repeated == [("evt_1", count) for count in (2, 3, 4)]
+
+
+@pytest.fixture
+def shared_id(listen: Listen, application: Application, target: str) -> Result:
+    """What a listener shows of two bodies under one id, the second one sent twice."""
+
+    def act(port: int) -> None:
+        for number in (1, 2, 2):
+            post(port, body_of(number), headers_of("msg_1", body_of(number)))
+        wait_until(lambda: len(application.seen) >= 2)
+
+    return listen(act, "--forward-to", target, "--json")
+
+
+def test_another_body_under_a_used_id_is_an_event(shared_id: Result, application: Application) -> None:
+    lines = lines_of(shared_id)
+    second = [line for line in lines if line["resource"] == "tx_2"]
+
+    assert [seen.body for seen in application.seen] == [body_of(1), body_of(2)]
+    assert {(line["id"], line["sent_id"]) for line in second} == {("e2", "msg_1")}
+    # Forwarded once, and repeated once.
+    assert (len(lines), len(second), max(line["arrivals"] for line in second)) == (3, 2, 2)
+
+
+def test_id_of_two_bodies_is_refused_and_each_has_a_name(
+    shared_id: Result, run: Run, application: Application, target: str
+) -> None:
+    environ = {"ESCROWCTL_WEBHOOK_SECRET": SECRET}
+    replay = ("webhook", "replay", "--forward-to", target)
+    refused = run(*replay, "msg_1", "--json"), run("webhook", "verify", "--event", "msg_1", "--json", environ=environ)
+    verified = [run("webhook", "verify", "--event", name, "--json", environ=environ).json for name in ("e1", "e2")]
+    replayed = run(*replay, "e2")
+
+    assert [(result.code, result.error["events"]) for result in refused] == [(2, ["e1", "e2"])] * 2
+    assert [(one["id"], one["resource"]) for one in verified] == [("e1", "tx_1"), ("e2", "tx_2")]
+    assert (replayed.out.split("\t")[1], [seen.body for seen in application.seen[2:]]) == ("e2", [body_of(2)])
 
 
 def test_repeated_event_is_not_counted_as_not_forwarded(listen: Listen, application: Application, target: str) -> None:
@@ -620,22 +684,29 @@ def test_old_events_are_removed_unless_they_are_to_be_forwarded(
     listen(lambda port: send(port, 5))
     removed.append(remove(31))
 
-    assert removed == ["", *["removed: 1 stored event, older than 30 days"] * 2]
-    # The newest is never removed: the next event would get its number, and pass for one that was forwarded.
-    assert [event[0] for event in events_in(home / "state" / "webhooks.db")] == [2, 3, 5]
+    assert removed == [
+        "",
+        "removed: 2 stored events, older than 30 days",
+        "removed: 1 stored event, older than 30 days",
+    ]
+    # A number is never given again: the next event would pass for one that was forwarded.
+    assert [event[0] for event in events_in(home / "state" / "webhooks.db")] == [2, 3]
+    listen(lambda port: send(port, 6))
+    assert [event[0] for event in events_in(home / "state" / "webhooks.db")] == [2, 3, 6]
 
 
 def test_file_of_events_that_cannot_be_used_is_reported(run: Run, home: Path) -> None:
     run("webhook", "replay", "--since", "1h", "--forward-to", "http://127.0.0.1:9/")
     spool = home / "state" / "webhooks.db"
-    with contextlib.closing(sqlite3.connect(spool)) as database:
-        database.execute("PRAGMA user_version = 99")
-    newer = run("webhook", "listen", "--port", "0", "--json")
+    found = []
+    for version in (1, 99):
+        with contextlib.closing(sqlite3.connect(spool)) as database:
+            database.execute(f"PRAGMA user_version = {version}")
+        found.append(run("webhook", "listen", "--port", "0", "--json"))
     spool.chmod(0o644)
-    open_to_others = run("webhook", "listen", "--port", "0", "--json")
+    found.append(run("webhook", "listen", "--port", "0", "--json"))
     spool.write_bytes(b"no database" * 1000)
     spool.chmod(0o600)
-    damaged = run("webhook", "listen", "--port", "0", "--json")
+    found.append(run("webhook", "listen", "--port", "0", "--json"))
 
-    found = [(result.code, result.error["code"]) for result in (newer, open_to_others, damaged)]
-    assert found == [(17, "state_unusable")] * 3
+    assert [(result.code, result.error["code"]) for result in found] == [(17, "state_unusable")] * 4

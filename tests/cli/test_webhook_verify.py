@@ -62,6 +62,7 @@ def test_signed_event_is_verified_and_described(verify: Verify) -> None:
         "status": "released",
         "verified": True,
         "arrivals": 1,
+        "sent_id": "msg_1",
         "forward": None,
     }
 

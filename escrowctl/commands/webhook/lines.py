@@ -12,6 +12,8 @@ _MISSING = "-"
 def view_event(event: Event, *, at: str, result: str = "", forward: JsonValue = None) -> View:
     """Return the line of an event: `at` is the time to show, `result` what was done with it, `forward` that as JSON."""
     kind, resource, status = event.summary
+    if event.shares_id:
+        result = f"{result}, id {event.sent_id} has another body too".removeprefix(", ")
     is_verified = "verified" if event.verified else "UNVERIFIED"
     named: dict[str, JsonValue] = {
         "at": at,
@@ -22,7 +24,8 @@ def view_event(event: Event, *, at: str, result: str = "", forward: JsonValue = 
         "verified": is_verified,
         "forward": result,
     }
-    document = named | {"verified": event.verified, "arrivals": Number(str(event.arrivals)), "forward": forward}
+    counted: dict[str, JsonValue] = {"arrivals": Number(str(event.arrivals)), "sent_id": event.sent_id}
+    document = named | {"verified": event.verified, **counted, "forward": forward}
     # What is as it should be needs no word where the line is short of room.
     last = result if event.verified and result else f"{is_verified}, {result}" if result else is_verified
     cells = (f"{event.name:<12}", f"{kind or _MISSING:<20}", f"{resource or _MISSING:<11}", f"{status or _MISSING:<8}")

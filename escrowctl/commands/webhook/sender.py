@@ -110,11 +110,21 @@ class EventSource:
 
 
 def find_event(spool: Spool, name: str) -> Event:
-    """Return a stored event; raises EscrowctlError `ErrorCode.NOT_FOUND` where there is none of this name."""
-    if (found := spool.find(name)) is None:
+    """Return a stored event.
+
+    Raises EscrowctlError `ErrorCode.NOT_FOUND` if none has this name, and `BAD_VALUE` if several have this id.
+    """
+    found = spool.find(name)
+    if not found:
         message = f"there is no stored event {name} of this service: webhook listen stores what it receives."
         raise EscrowctlError(ErrorCode.NOT_FOUND, message)
-    return found
+    if len(found) > 1:
+        names = [event.local_name for event in found]
+        message = (
+            f"{len(found)} stored events with different bodies have the id {name}: name one of {', '.join(names)}."
+        )
+        raise not_sent(ErrorCode.BAD_VALUE, message, facts={"events": names})
+    return found[0]
 
 
 def no_secret() -> EscrowctlError:

@@ -1,6 +1,6 @@
 """Receiving events over HTTP: what is taken is stored durably before its sender gets a 200.
 
-    method (405) -> browser (403) -> length (413) -> signature (401) -> stored -> 200
+    method (405) -> browser (403) -> length (413) -> signature (401) -> room (503) -> stored -> 200
 
 A page in a browser can send a POST to loopback: it always carries Origin (Fetch standard, section 4.6), and a
 webhook's sender is no browser. A refusal says nothing of its reason to the sender.
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from escrowctl.runtime import timestamp
 from escrowctl.webhooks.event import Event
 from escrowctl.webhooks.signing import Delivery, SignatureError, Verifier
-from escrowctl.webhooks.spool import Spool
+from escrowctl.webhooks.spool import NoRoomError, Spool
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -24,6 +24,7 @@ MAX_BODY_BYTES = 1024 * 1024
 _MAX_SHOWN = 20
 _OK, _FORBIDDEN, _TOO_LARGE = "200 OK", "403 Forbidden", "413 Content Too Large"
 _WRONG_METHOD, _UNAUTHORIZED = "405 Method Not Allowed", "401 Unauthorized"
+_UNAVAILABLE = "503 Service Unavailable"
 
 
 class Arrival(NamedTuple):
@@ -109,6 +110,8 @@ class Receiver:
             self._store(delivery, verified=verified, at=timestamp(now))
         except SignatureError as error:
             return self.refuse(_UNAUTHORIZED, str(error))
+        except NoRoomError as error:
+            return self.refuse(_UNAVAILABLE, f"it could not be stored: {error}")
         return _OK
 
     def _store(self, delivery: Delivery, *, verified: bool, at: str) -> None:

@@ -1,9 +1,9 @@
 """The events that were received here: one SQLite file next to the journal.
 
-An event is stored before its sender gets a 200, and never changed, only removed when it is old. How often it came
-and where it is to be forwarded are in separate tables. Every commit is synced (`synchronous = FULL`). A rollback
-journal, and no write-ahead log: the receiver and the forwarder write by separate connections (sqlite.org/wal.html,
-section 11).
+An event is stored before its sender gets a 200, and never changed, only removed: when it is old, or when it is not
+verified, was forwarded, and its room is needed. How often it came and where it is to be forwarded are in separate
+tables. Every commit is synced (`synchronous = FULL`). A rollback journal, and no write-ahead log: the receiver and the
+forwarder write by separate connections (sqlite.org/wal.html, section 11).
 """
 
 import contextlib
@@ -23,6 +23,9 @@ from escrowctl.files import OTHERS_ACCESS, check_regular, find_flaw, make_file
 from escrowctl.webhooks.event import Event
 from escrowctl.webhooks.signing import Delivery
 
+MAX_UNVERIFIED = 1000
+MAX_UNVERIFIED_BYTES = 64 * 1024 * 1024
+"""How many events that are not verified are stored for a service, and how large they are together."""
 _VERSION = 2
 _BUSY_SECONDS = 5.0
 _LOCAL_NAME = re.compile(r"e([1-9][0-9]{0,17})", re.ASCII)
@@ -35,10 +38,12 @@ CREATE TABLE events (
   received_at TEXT NOT NULL,
   headers TEXT NOT NULL,
   body BLOB NOT NULL,
-  digest BLOB NOT NULL
+  digest BLOB NOT NULL,
+  size INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX events_by_id ON events (service, id);
 CREATE INDEX events_by_digest ON events (service, digest);
+CREATE INDEX unverified_events ON events (service, number, size) WHERE verified = 0;
 CREATE TABLE arrivals (event INTEGER PRIMARY KEY, count INTEGER NOT NULL) STRICT;
 CREATE TABLE forwards (
   event INTEGER NOT NULL,
@@ -66,6 +71,10 @@ _REMOVE = (
     "DELETE FROM arrivals WHERE event = ?",
     "DELETE FROM forwards WHERE event = ?",
 )
+_FORWARDED = """
+SELECT number, size FROM events WHERE service = ? AND verified = 0
+  AND (SELECT min(state = ?) FROM forwards WHERE event = number) ORDER BY number
+"""
 
 
 class ForwardState(StrEnum):
@@ -74,6 +83,10 @@ class ForwardState(StrEnum):
     WAITING = "waiting"
     DONE = "done"
     FAILED = "failed"
+
+
+class NoRoomError(Exception):
+    """An event that is not verified and cannot be stored; the text is a sentence without its full stop."""
 
 
 class Waiting(NamedTuple):
@@ -127,7 +140,7 @@ class Spool:
 
         A repetition has the same body and the same id; with `any_id` the same body is enough. An event without a
         valid id is another one each time. What is not verified never takes the place of what is. Only inside
-        `transaction`.
+        `transaction`. Raises NoRoomError.
         """
         digest = hashlib.sha256(delivery.body).digest()
         repeated = self._db.execute(
@@ -138,10 +151,13 @@ class Spool:
             (number,) = repeated
         else:
             headers = json.dumps(delivery.headers)
+            size = len(headers) + len(delivery.body)
+            if not verified:
+                self._make_room(size)
             number = self._db.execute(
-                "INSERT INTO events (service, id, verified, received_at, headers, body, digest)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (self._service, delivery.id, verified, at, headers, delivery.body, digest),
+                "INSERT INTO events (service, id, verified, received_at, headers, body, digest, size)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (self._service, delivery.id, verified, at, headers, delivery.body, digest, size),
             ).lastrowid
         self._db.execute(
             "INSERT INTO arrivals VALUES (?, 1) ON CONFLICT (event) DO UPDATE SET count = count + 1", (number,)
@@ -206,6 +222,19 @@ class Spool:
             old = [number for (number,) in self._db.execute(_OLD, (moment, ForwardState.DONE))]
             self._remove(old)
         return len(old)
+
+    def _make_room(self, size: int) -> None:
+        """Remove forwarded events, oldest first, until one more of this size may be stored; raises NoRoomError."""
+        unverified = "SELECT count(*), coalesce(sum(size), 0) FROM events WHERE service = ? AND verified = 0"
+        count, total = self._db.execute(unverified, (self._service,)).fetchone()
+        forwarded = self._db.execute(_FORWARDED, (self._service, ForwardState.DONE))
+        removed: list[int] = []
+        while count >= MAX_UNVERIFIED or total + size > MAX_UNVERIFIED_BYTES:
+            if (row := forwarded.fetchone()) is None:
+                raise NoRoomError(f"{count} UNVERIFIED events ({total} bytes) are stored that were not forwarded")
+            removed.append(row[0])
+            count, total = count - 1, total - row[1]
+        self._remove(removed)
 
     def _remove(self, numbers: list[int]) -> None:
         for statement in _REMOVE:

@@ -12,7 +12,9 @@ import sqlite3
 import stat
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -328,6 +330,85 @@ def test_id_of_two_bodies_is_refused_and_each_has_a_name(
     assert [(result.code, result.error["events"]) for result in refused] == [(2, ["e1", "e2"])] * 2
     assert [(one["id"], one["resource"]) for one in verified] == [("e1", "tx_1"), ("e2", "tx_2")]
     assert (replayed.out.split("\t")[1], [seen.body for seen in application.seen[2:]]) == ("e2", [body_of(2)])
+
+
+BOUNDS = pytest.mark.parametrize(("name", "value"), [("MAX_UNVERIFIED", 3), ("MAX_UNVERIFIED_BYTES", 2000)])
+"""Each leaves room for three events of `unsigned`."""
+
+
+def unsigned(port: int, number: int, *, size: int = 400) -> int:
+    return post(port, f"{number}".encode().rjust(size), {"webhook-id": f"msg_{number}"})
+
+
+@BOUNDS
+def test_unverified_event_without_room_is_not_acknowledged(
+    name: str, value: int, listen: Listen, run: Run, target: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"escrowctl.webhooks.spool.{name}", value)
+    statuses: list[int] = []
+
+    def listen_to(*numbers: int) -> Result:
+        statuses.clear()
+        without = ("ESCROWCTL_WEBHOOK_SECRET",)
+        return listen(lambda port: statuses.extend(unsigned(port, one) for one in numbers), "--json", without=without)
+
+    result = listen_to(1, 2, 3, 4, 1, 5)
+
+    assert statuses == [200, 200, 200, 503, 200, 503]
+    assert [line["id"] for line in lines_of(result)] == ["msg_1", "msg_2", "msg_3", "msg_1"]
+    assert [event[0] for event in events_in(home / "state" / "webhooks.db")] == [1, 2, 3]
+    assert "refused with 503" in result.err
+    assert run("webhook", "replay", "--since", "30d", "--unverified", "--forward-to", target).code == 0
+    listen_to(4)
+    assert statuses == [200]
+
+
+@BOUNDS
+def test_unverified_events_that_were_forwarded_make_room(
+    name: str,
+    value: int,
+    listen: Listen,
+    home: Path,
+    application: Application,
+    target: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(f"escrowctl.webhooks.spool.{name}", value)
+    spool = home / "state" / "webhooks.db"
+    statuses: list[int] = []
+
+    def forwarded() -> int:
+        with contextlib.closing(sqlite3.connect(spool)) as database:
+            return int(database.execute("SELECT count(*) FROM forwards WHERE state = 'done'").fetchone()[0])
+
+    def act(port: int) -> None:
+        send(port, 0)
+        statuses.extend(unsigned(port, number) for number in (1, 2, 3))
+        wait_until(lambda: forwarded() == 4)
+        statuses.extend(unsigned(port, number) for number in (4, 5))
+        wait_until(lambda: len(application.seen) == 6)
+
+    listen(act, "--forward-to", target, "--unverified")
+
+    assert statuses == [200] * 5
+    assert application.ids == [f"msg_{number}" for number in range(6)]
+    # The first one is verified: it has no part in the bound.
+    assert [event[0] for event in events_in(spool)] == [1, 4, 5, 6]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("size", "most"), [(10, 1000), (1_000_000, 67)])
+def test_flood_of_unverified_events_is_bounded(size: int, most: int, listen: Listen, home: Path) -> None:
+    statuses: Counter[int] = Counter()
+
+    def act(port: int) -> None:
+        with ThreadPoolExecutor(50) as senders:
+            statuses.update(senders.map(lambda number: unsigned(port, number, size=size), range(most + 20)))
+
+    listen(act, without=("ESCROWCTL_WEBHOOK_SECRET",))
+
+    assert statuses == {200: most, 503: 20}
+    assert (home / "state" / "webhooks.db").stat().st_size < 70 * 1024 * 1024
 
 
 def test_repeated_event_is_not_counted_as_not_forwarded(listen: Listen, application: Application, target: str) -> None:

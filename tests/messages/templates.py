@@ -92,6 +92,7 @@ NO_MESSAGES = {
     ("webhooks/forward.py", "no complete answer"): "never shown",
     ("webhooks/receiver.py", "413 Content"): "a status line",
     ("webhooks/receiver.py", "405 Method"): "a status line",
+    ("webhooks/receiver.py", "503 Service"): "a status line",
     ("webhooks/signing.py", "it was verified"): "an assertion",
     ("webhooks/spool.py", "JOIN forwards"): "SQL",
     ("webhooks/spool.py", "journal_mode"): "SQL",

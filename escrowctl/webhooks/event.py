@@ -4,6 +4,7 @@ INTERFACE.md section 6 shows no payload, so nothing here is a contract: usual na
 is None.
 """
 
+from datetime import datetime
 from typing import NamedTuple
 
 from escrowctl.contract.json import Broken, JsonValue, read_reply
@@ -26,15 +27,14 @@ class Summary(NamedTuple):
 class Event(NamedTuple):
     """One event as it was received; `number` is its place in the order of arrival, `arrivals` how often it came.
 
-    `sent_id` is the sender's id; None if there is no valid one. `received_at` is an RFC 3339 time. `shares_id`: another
-    event has the id, with another body.
+    `sent_id` is the sender's id; None if there is no valid one. `shares_id`: another event has it, with another body.
     """
 
     number: int
     sent_id: str | None
     delivery: Delivery
     verified: bool
-    received_at: str
+    received_at: datetime
     arrivals: int = 1
     shares_id: bool = False
 

@@ -110,7 +110,7 @@ class Receiver:
             self._store(delivery, verified=verified, at=timestamp(now))
         except SignatureError as error:
             return self.refuse(_UNAUTHORIZED, str(error))
-        except NoRoomError as error:
+        except (NoRoomError, sqlite3.Error) as error:
             return self.refuse(_UNAVAILABLE, f"it could not be stored: {error}")
         return _OK
 

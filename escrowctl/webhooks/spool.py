@@ -13,6 +13,7 @@ import re
 import shlex
 import sqlite3
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
@@ -131,7 +132,7 @@ class Spool:
         """Turn what is raised over the file in the block into EscrowctlError `ErrorCode.STATE_UNUSABLE`."""
         try:
             yield
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, OSError, OverflowError) as error:
             why = error.strerror or str(error) if isinstance(error, OSError) else str(error)
             raise unusable(self._path, why) from error
 
@@ -241,15 +242,21 @@ class Spool:
             self._db.executemany(statement, [(number,) for number in numbers])
 
     def _read(self, condition: str, *values: object) -> list[Event]:
-        rows = self._db.execute(_EVENTS + condition, values)
-        return [
-            Event(number, sent_id, _delivery_of(headers, body), bool(verified), received_at, count, bool(shared))
-            for number, sent_id, headers, body, verified, received_at, count, shared in rows
-        ]
+        return [_event_of(*row) for row in self._db.execute(_EVENTS + condition, values)]
 
 
-def _delivery_of(headers: str, body: bytes) -> Delivery:
-    return Delivery(tuple((name, value) for name, value in json.loads(headers)), body)
+def _event_of(
+    number: int, sent_id: str | None, headers: str, body: bytes, verified: int, at: str, count: int, shared: int
+) -> Event:
+    """Return the event in a row of `_EVENTS`; raises sqlite3.DatabaseError if `store` cannot have written it."""
+    try:
+        pairs = tuple((name, value) for name, value in json.loads(headers))
+        # As WSGI has them, header values are texts in Latin-1.
+        "".join(text for pair in pairs for text in pair).encode("latin-1")
+        received_at = datetime.fromisoformat(at).replace(tzinfo=UTC)
+    except (ValueError, TypeError, RecursionError):
+        raise sqlite3.DatabaseError(f"event e{number} is damaged") from None
+    return Event(number, sent_id, Delivery(pairs, body), bool(verified), received_at, count, bool(shared))
 
 
 def unusable(path: Path, why: str, *, hint: Hints = ()) -> EscrowctlError:

@@ -791,3 +791,52 @@ def test_file_of_events_that_cannot_be_used_is_reported(run: Run, home: Path) ->
     found.append(run("webhook", "listen", "--port", "0", "--json"))
 
     assert [(result.code, result.error["code"]) for result in found] == [(17, "state_unusable")] * 4
+
+
+DAMAGE = {
+    "headers that are no pairs": "UPDATE events SET headers = '[1]'",
+    "headers that are no texts": "UPDATE events SET headers = '[[\"webhook-id\", 1]]'",
+    "headers that are no JSON": "UPDATE events SET headers = '['",
+    "headers without an end": "UPDATE events SET headers = replace(hex(zeroblob(50000)), '0', '[')",
+    "headers that no request has": 'UPDATE events SET headers = \'[["webhook-id", "\u2022"]]\'',
+    "a time that is none": "UPDATE events SET received_at = 'now'",
+}
+
+
+@pytest.mark.parametrize("change", DAMAGE.values(), ids=DAMAGE)
+def test_damaged_event_is_reported_by_each_command(
+    change: str, listen: Listen, run: Run, home: Path, tmp_path: Path
+) -> None:
+    environ = {"ESCROWCTL_WEBHOOK_SECRET": SECRET}
+    forward = ("--forward-to", "http://127.0.0.1:9/")
+    listen(lambda port: send(port, 1), *forward)
+    with contextlib.closing(sqlite3.connect(home / "state" / "webhooks.db")) as database, database:
+        database.execute(change)
+
+    results = [
+        run("webhook", "verify", "--event", "msg_1", "--json", environ=environ),
+        run("webhook", "replay", "msg_1", *forward, "--json"),
+        listen(lambda _port: wait_until_ended(tmp_path), *forward, "--json"),
+    ]
+
+    assert [(result.code, result.error["code"]) for result in results] == [(17, "state_unusable")] * 3
+
+
+def wait_until_ended(folder: Path) -> None:
+    """Wait until a listener has ended by itself."""
+    wait_until(lambda: not (folder / "ready.json").exists())
+
+
+def test_numbers_that_are_too_large_are_damage(listen: Listen, home: Path, tmp_path: Path) -> None:
+    forward = ("--forward-to", "http://127.0.0.1:9/")
+    statuses: list[int] = []
+    listen(lambda port: send(port, 1), *forward)
+    with contextlib.closing(sqlite3.connect(home / "state" / "webhooks.db")) as database, database:
+        database.execute("UPDATE forwards SET attempts = 9223372036854775807")
+        database.execute("UPDATE arrivals SET count = 9223372036854775807")
+
+    counted = listen(lambda port: statuses.append(send(port, 1)))
+    tried = listen(lambda _port: wait_until_ended(tmp_path), *forward, "--json")
+
+    assert (statuses, counted.code, "refused with 503" in counted.err) == ([503], 130, True)
+    assert (tried.code, tried.error["code"]) == (17, "state_unusable")

@@ -66,10 +66,9 @@ class _Signer(NamedTuple):
 
     def sign(self, event: Event, now: datetime) -> Delivery:
         """Return the delivery to send. One that is not verified stays as it is: a signature would vouch for it."""
-        received = datetime.fromisoformat(event.received_at)
         for secret, verifier in self.verifiers:
             try:
-                verifier.check(event.delivery, now=received)
+                verifier.check(event.delivery, now=event.received_at)
             except SignatureError:
                 continue
             return sign_again(event.delivery, secret, now=now)
@@ -145,7 +144,7 @@ def _not_accepted(
 ) -> EscrowctlError:
     oldest = session.runtime.now() - timedelta(seconds=TOLERANCE)
     refused = [event for event, replies in left if any(reply.status is not None for reply in replies)]
-    is_old = any(datetime.fromisoformat(event.received_at) < oldest for event in refused)
+    is_old = any(event.received_at < oldest for event in refused)
     return EscrowctlError(
         ErrorCode.NOT_FORWARDED,
         f"{target} did not accept {len(left)} of {count} events.",

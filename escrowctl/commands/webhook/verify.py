@@ -1,6 +1,5 @@
 """`escrowctl webhook verify`: the signature of one event."""
 
-from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -50,13 +49,12 @@ def verify(
     sender = EventSource(session, secret_file)
     found = _find(sender, event) if event is not None else _read(session, headers, str(body))
     secrets = sender.find_secrets() or _ask(session, has_stdin=body != _STDIN)
-    moment = datetime.fromisoformat(found.received_at)
     try:
-        sender.verifier(secrets).check(found.delivery, now=moment, tolerance=tolerance)
+        sender.verifier(secrets).check(found.delivery, now=found.received_at, tolerance=tolerance)
     except SignatureError as error:
         message = f"the event is not verified: {error}."
         raise EscrowctlError(ErrorCode.BAD_SIGNATURE, message, facts={"id": found.sent_id}) from error
-    session.show(view_event(found._replace(verified=True), at=found.received_at))
+    session.show(view_event(found._replace(verified=True), at=timestamp(found.received_at)))
 
 
 def _find(sender: EventSource, name: str) -> Event:
@@ -66,7 +64,7 @@ def _find(sender: EventSource, name: str) -> Event:
 
 def _read(session: Session, headers: tuple[tuple[str, str], ...], place: str) -> Event:
     delivery = Delivery(headers, read_input(place, session.runtime.stdin))
-    return Event(0, delivery.id, delivery, verified=False, received_at=timestamp(session.runtime.now()))
+    return Event(0, delivery.id, delivery, verified=False, received_at=session.runtime.now())
 
 
 def _read_header(line: str) -> tuple[str, str]:

@@ -49,7 +49,7 @@ function __escrowctl_at --description 'whether the command line is at this comma
             continue
         end
         switch $word
-            case --profile -p --base-url --config --timeout --fields --color --amount --currency --reference --reason --data --idempotency-key --allow-duplicate --expect-amount --expect-currency --deadline --limit --status --since --over --for --fail-on --interval --url --event --port --forward-to --secret-file --ready-file --header -H --tolerance --expect-count --expect-total --run-key --concurrency --rps --results --state --operation --until --id --mode --api-prefix --set --allow-cidr --seed --tx
+            case --profile -p --base-url --config --timeout --fields --color --amount --currency --reference --reason --data --idempotency-key --allow-duplicate --expect-amount --expect-currency --deadline --limit --status --since --over --for --fail-on --interval --url --event --port --forward-to --secret-file --ready-file --header -H --tolerance --expect-count --expect-total --run-key --concurrency --rps --results --state --operation --until --id --operator --mode --api-prefix --set --allow-cidr --seed --tx
                 set skip yes
             case '-*'
             case '*'
@@ -482,7 +482,7 @@ complete -c escrowctl -n '__escrowctl_at batch create' -l expect-count -x -d 'Re
 complete -c escrowctl -n '__escrowctl_at batch create' -l expect-total -x -d 'Refuse unless the sum is this; repeatable.'
 complete -c escrowctl -n '__escrowctl_at batch create' -l dry-run -d 'Check all that is known here; send nothing.'
 complete -c escrowctl -n '__escrowctl_at batch create' -l skip-done -d 'Leave out rows that are done already.'
-complete -c escrowctl -n '__escrowctl_at batch create' -l run-key -x -d 'Create a completed file once more, as run TEXT.'
+complete -c escrowctl -n '__escrowctl_at batch create' -l run-key -x -d 'Create again what other runs than TEXT did.'
 complete -c escrowctl -n '__escrowctl_at batch create' -l concurrency -x -d 'Requests at once, 1 to 128.'
 complete -c escrowctl -n '__escrowctl_at batch create' -l rps -x -d 'At most N rows a second.'
 complete -c escrowctl -n '__escrowctl_at batch create' -l results -r -F -d 'Write what became of each row (.csv or .jsonl).'
@@ -660,6 +660,8 @@ complete -c escrowctl -n '__escrowctl_at journal list' -l since -x -d 'Sent then
 complete -c escrowctl -n '__escrowctl_at journal list' -l until -x -d 'Sent before then.'
 complete -c escrowctl -n '__escrowctl_at journal list' -l reference -x -d 'Only this reference.'
 complete -c escrowctl -n '__escrowctl_at journal list' -l id -x -d 'Only what was written to, or made, this.'
+complete -c escrowctl -n '__escrowctl_at journal list' -l operator -x -d 'Only this operator'\''s.'
+complete -c escrowctl -n '__escrowctl_at journal list' -l duplicates -d 'Only what is done twice, in two journals.'
 complete -c escrowctl -n '__escrowctl_at journal list' -l profile -s p -x -a '(__escrowctl_cached profile)\t' -d 'The profile in config.toml to use.'
 complete -c escrowctl -n '__escrowctl_at journal list' -l sandbox -d 'Use the built-in sandbox: no network, no real money.'
 complete -c escrowctl -n '__escrowctl_at journal list' -l base-url -x -d 'The service'\''s base URL.'

@@ -35,7 +35,8 @@ def database_of(storage: Any) -> Any:
 
 def replace_sockets(transport: Any, backend: Any) -> None:
     """Let a transport open its connections through another network backend."""
-    transport._pool._network_backend._sockets = backend
+    for pool in (transport._reads, transport._writes):
+        pool._network_backend._sockets = backend
 
 
 def sandbox_connection(sandbox: Any) -> Any:

@@ -3,17 +3,11 @@
 import re
 import unicodedata
 
+from escrowctl.characters import is_visible
 from escrowctl.errors import bad_value
 
 UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _ALLOWED = r"[A-Za-z0-9_-]{1,128}"
-_INVISIBLE = frozenset(
-    {0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0}
-    | {*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)}
-)
-"""What Python calls printable and no terminal shows: the default-ignorable marks and letters (Unicode's
-DerivedCoreProperties.txt, those outside the categories of `str.isprintable`), and the blank braille cell.
-"""
 
 EMPTY_WORDS = frozenset({"null", "none", "nan", "undefined", "nil"})
 """What a script writes in the place of a value that it lost."""
@@ -65,8 +59,3 @@ def fold_reference(text: str) -> str:
         return text.strip()
     # First without what is invisible: between two characters, it keeps them from being composed.
     return unicodedata.normalize("NFC", "".join(filter(is_visible, text))).strip()
-
-
-def is_visible(char: str) -> bool:
-    """Whether a character prints, and prints as something; the space does."""
-    return char.isprintable() and ord(char) not in _INVISIBLE

@@ -4,7 +4,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator
 
-from escrowctl.contract.identifiers import is_visible
+from escrowctl.characters import is_visible
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\0", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 

@@ -38,7 +38,7 @@ class WriteKind(NamedTuple):
     proving_statuses: Callable[[Service], frozenset[str]] = lambda _service: frozenset()
     """The statuses, case-folded, that prove it when the record is read back; empty: none is known."""
 
-    done_word: str = ""
+    done_word: str | None = None
     """The status, case-folded, that seems to say so where none is known to prove it: a reason not to send it."""
 
     unconfirmed: ErrorCode = ErrorCode.CHECK_FAILED

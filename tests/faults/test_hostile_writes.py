@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 import internals
 import pytest
 
+from escrowctl.characters import is_visible
 from faults import reply_variants
 from faults.hostile_terminal import Service, harm_in, hostile
 from faults.seeds import draw_seed
@@ -134,10 +135,14 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 IN_A_SHEET = 150
 
 
+def seen(char: str) -> bool:
+    return is_visible(char) and not char.isspace()
+
+
 def export(service: Service, strings: list[str]) -> None:
     """Write strings into the journal in every way that there is, export it, and read that as a spreadsheet does."""
     # One line of printable text: the program takes no other from who types.
-    typed = [text for text in strings if text.isprintable() and text.strip() and len(text) < 400]
+    typed = [text for text in strings if text.isprintable() and any(map(seen, text)) and len(text) < 400]
     assert len(typed) > len(strings) // 20
     references = []
     for number, (name, detail, note) in in_pieces(strings, 3):

@@ -105,8 +105,8 @@ class _Attempt:
         self.evidence = evidence
         self._monotonic = monotonic
         self._on_wait = on_wait
-        self._start = monotonic()
-        self._end = self._start + seconds
+        self.start = monotonic()
+        self._end = self.start + seconds
 
     def left(self, expired: type[Exception]) -> float:
         """Return the seconds left; raises `expired` when there are none."""
@@ -119,7 +119,7 @@ class _Attempt:
         """Report for how long the attempt has taken; a failure there shows nothing about the request."""
         with contextlib.suppress(Exception):
             if self._on_wait is not None:
-                self._on_wait(self._monotonic() - self._start)
+                self._on_wait(self._monotonic() - self.start)
 
 
 class _Serving:
@@ -209,6 +209,8 @@ class _WatchedBackend(httpcore.NetworkBackend):
         self._serving = serving
         self._layers = layers
         self._sockets = httpcore.SyncBackend()
+        self._addresses: list[str] = []
+        self._looked_up = 0.0
 
     def connect_tcp(
         self,
@@ -220,7 +222,7 @@ class _WatchedBackend(httpcore.NetworkBackend):
     ) -> httpcore.NetworkStream:
         self._serving.peer, self._serving.is_shared = None, False
         attempt = self._serving.attempt
-        addresses = _resolve(host, port, attempt.left(httpcore.ConnectTimeout), attempt.note_wait)
+        addresses = self._find_addresses(host, port, attempt)
         failure: Exception = NoAddressError(f"{host} has no address")
         for others, address in zip(reversed(range(len(addresses))), addresses, strict=True):
             seconds = share_of(self._serving.attempt.left(httpcore.ConnectTimeout), others=others)
@@ -231,7 +233,15 @@ class _WatchedBackend(httpcore.NetworkBackend):
                 continue
             self._serving.peer = Peer(f"[{address}]:{port}" if ":" in address else f"{address}:{port}")
             return _WatchedStream(stream, self._serving, self._layers)
+        self._addresses = []
         raise failure
+
+    def _find_addresses(self, host: str, port: int, attempt: _Attempt) -> list[str]:
+        # A batch connects for each row: one look-up serves those of the next seconds.
+        if not self._addresses or attempt.start - self._looked_up > IDLE_SECONDS:
+            self._addresses = _resolve(host, port, attempt.left(httpcore.ConnectTimeout), attempt.note_wait)
+            self._looked_up = attempt.start
+        return self._addresses
 
 
 def share_of(seconds: float, *, others: int) -> float:

@@ -1,4 +1,4 @@
-"""What a batch costs: rows a second beside curl, HTTPie and bare httpx, with latency, throttled; a million rows.
+"""What a batch costs: rows a second beside curl, HTTPie and bare httpx, with TLS, latency, throttled; a million rows.
 
 Run it with `python tests/bench/batch_speed.py --escrowctl BIN --http BIN [--only PART...] [--json FILE]`; `--http` is
 HTTPie's program. Servers are nginx and `limited_server.py`, on loopback. The peers take turns, and each figure is the
@@ -40,6 +40,10 @@ events {{ worker_connections 1024; }}
 http {{
   access_log off; keepalive_requests 100000000; default_type application/json;
   server {{ listen 127.0.0.1:{port}; location / {{ return 200 '{reply}'; }} }}
+  server {{
+    listen 127.0.0.1:{tls_port} ssl; ssl_certificate {folder}/tls.pem; ssl_certificate_key {folder}/tls.key;
+    location / {{ return 200 '{reply}'; }}
+  }}
   server {{ listen 127.0.0.1:{slow_port}; location / {{ echo_sleep {latency}; echo '{reply}'; }} }}
 }}
 """
@@ -62,7 +66,8 @@ class Bench:
     def environ(self, url: str, home: Path) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
         return kept | {
-            "HOME": str(home), "ESCROWCTL_HOME": str(home), "ESCROWCTL_BASE_URL": url, "ESCROWCTL_API_KEY": KEY
+            "HOME": str(home), "ESCROWCTL_HOME": str(home), "ESCROWCTL_BASE_URL": url, "ESCROWCTL_API_KEY": KEY,
+            "ESCROWCTL_CA_BUNDLE": str(self.folder / "tls.pem"),
         }  # fmt: skip
 
     def new_home(self) -> Path:
@@ -107,7 +112,19 @@ class Bench:
 
 
 def curl(url: str, count: int, folder: Path) -> float:
-    words = ["xargs", "-P8", "-I{}", "curl", "-s", "-o", "/dev/null", "-X", "POST"]
+    words = [
+        "xargs",
+        "-P8",
+        "-I{}",
+        "curl",
+        "--cacert",
+        str(folder / "tls.pem"),
+        "-sS",
+        "-o",
+        "/dev/null",
+        "-X",
+        "POST",
+    ]
     words += ["-H", "Content-Type: application/json", "-H", f"Authorization: Bearer {KEY}", "-d", BODY]
     return _xargs([*words, f"{url}/api/v1/transactions"], count, folder)
 
@@ -178,6 +195,20 @@ def measure_speed(bench: Bench, url: str, rows: int) -> None:
     compare("batch at 8 / httpx, 8 threads", "batch, 8", "httpx, 8 threads")
     compare("batch at 32 / httpx, 32 threads", "batch, 32", "httpx, 32 threads")
     compare("batch at 100 / batch at 8", "batch, 100", "batch, 8", 0.8)
+
+
+def measure_tls(bench: Bench, url: str, tls_url: str, rows: int) -> None:
+    """Send the same rows with and without a TLS handshake for each, in turns; curl too."""
+    sends: dict[str, Callable[[], float]] = {
+        "batch, 8, TLS": lambda: rows / bench.batch(tls_url, rows, 8),
+        "batch, 8, no TLS": lambda: rows / bench.batch(url, rows, 8),
+        "xargs -P8 curl, TLS": lambda: 1000 / curl(tls_url, 1000, bench.folder),
+    }
+    rounds = [{name: send() for name, send in sends.items()} for _ in range(ROUNDS)]
+    for name in sends:
+        bench.require(f"{name}: rows/s", statistics.median(rates[name] for rates in rounds))
+    for one, other in (("batch, 8, TLS", "batch, 8, no TLS"), ("batch, 8, TLS", "xargs -P8 curl, TLS")):
+        bench.require(f"{one} / {other}", statistics.median(rates[one] / rates[other] for rates in rounds))
 
 
 def measure_latency(bench: Bench, url: str) -> None:
@@ -281,7 +312,7 @@ def main() -> None:
     parser.add_argument("--http", default=shutil.which("http"))
     parser.add_argument("--rows", type=int, default=16000)
     parser.add_argument("--million", type=int, default=1_000_000)
-    parser.add_argument("--only", nargs="*", default=["speed", "latency", "throttled", "million", "bytes"])
+    parser.add_argument("--only", nargs="*", default=["speed", "tls", "latency", "throttled", "million", "bytes"])
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     with ExitStack() as stack:
@@ -289,8 +320,9 @@ def main() -> None:
         bench = Bench(given.escrowctl, given.http, folder)
         port = 18480
         (folder / "nginx.conf").write_text(
-            NGINX.format(folder=folder, port=port, slow_port=port + 1, latency=LATENCY, reply=REPLY)
+            NGINX.format(folder=folder, port=port, slow_port=port + 1, tls_port=port + 3, latency=LATENCY, reply=REPLY)
         )
+        make_certificate(folder)
         start(stack, ["nginx", "-c", str(folder / "nginx.conf")])
         limited = [sys.executable, str(Path(__file__).with_name("limited_server.py"))]
         start(stack, [*limited, str(port + 2), "--latency", "0.005", "--limit", "100"])
@@ -302,6 +334,7 @@ def main() -> None:
         print(f"{datetime.now(UTC):%Y-%m-%d}, {machine}, medians of {ROUNDS}")
         steps: dict[str, Callable[[], Any]] = {
             "speed": lambda: measure_speed(bench, urls[0], given.rows),
+            "tls": lambda: measure_tls(bench, urls[0], f"https://127.0.0.1:{port + 3}", given.rows),
             "latency": lambda: measure_latency(bench, urls[1]),
             "throttled": lambda: measure_throttled(bench, urls[2], 100),
             "bytes": lambda: measure_bytes(bench, urls[0], given.rows),
@@ -313,6 +346,13 @@ def main() -> None:
             document = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "machine": machine, "figures": bench.figures}
             given.json.write_text(json.dumps(document | {"missed": bench.missed}, indent=2) + "\n")
     sys.exit(f"missed: {', '.join(bench.missed)}" if bench.missed else None)
+
+
+def make_certificate(folder: Path) -> None:
+    words = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1"]
+    words += ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    files = ["-keyout", str(folder / "tls.key"), "-out", str(folder / "tls.pem")]
+    subprocess.run([*words, *files], capture_output=True, check=True)
 
 
 def start(stack: ExitStack, words: list[str]) -> None:

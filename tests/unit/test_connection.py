@@ -1,9 +1,11 @@
-"""When a connection is used again: real sockets, a client that works without pause, and a service that is counted."""
+"""When connections and addresses are used again: real sockets, a client without pause, and a service that is counted."""
 
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from wire_server import WireServer, http_reply
@@ -84,3 +86,20 @@ def test_failure_to_report_a_wait_does_not_disturb_the_request() -> None:
         server.close()
     assert (len(waits), len(server.seen)) == (2, 1)
     assert 0.2 <= waits[0] < waits[1] < 0.5
+
+
+@pytest.mark.thorough
+def test_one_look_up_serves_the_connections_of_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_up: list[str] = []
+    look_up = socket.getaddrinfo
+
+    def note(host: str, *words: int, **keywords: int) -> list[tuple[Any, ...]]:
+        # Where an address is connected to, it is only parsed.
+        if threading.current_thread() is not threading.main_thread():
+            looked_up.append(host)
+        return list(look_up(host, *words, **keywords))
+
+    monkeypatch.setattr(socket, "getaddrinfo", note)
+
+    assert (count_connections(REPLY, "POST POST POST"), looked_up) == (3, ["127.0.0.1"])
+    assert (count_connections(REPLY, "POST POST", pause=IDLE_SECONDS + 0.1), len(looked_up)) == (2, 3)

@@ -1,4 +1,4 @@
-"""When connections and addresses are used again: real sockets, a client without pause, and a service that is counted."""
+"""When connections and addresses are used again: real sockets, a client without pause, a service that is counted."""
 
 import socket
 import threading

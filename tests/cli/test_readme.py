@@ -71,6 +71,7 @@ def test_help_of_a_command_ignores_the_quoting_of_its_name(run: Run, words: tupl
 
 SPEEDS = {
     "`batch create --concurrency 8`, journal durable": "batch, 8",
+    "the same with TLS": "batch, 8, TLS",
     "`--concurrency 32`": "batch, 32",
     "`--concurrency 100`": "batch, 100",
     "`xargs -P8 curl`, no journal": "xargs -P8 curl",

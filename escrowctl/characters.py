@@ -5,8 +5,7 @@ _INVISIBLE = frozenset(
     | {*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)}
 )
 """What Python calls printable and no terminal shows: the default-ignorable marks and letters (Unicode's
-DerivedCoreProperties.txt, those outside the categories of `str.isprintable`), and the blank braille cell.
-"""
+DerivedCoreProperties.txt, those outside the categories of `str.isprintable`), and the blank braille cell."""
 
 
 def is_visible(char: str) -> bool:

@@ -48,7 +48,7 @@ def _batch_of(path: Path) -> JsonValue:
             first = next(table.rows(), None)
             table.detach()
             cells = first.cells if isinstance(first, Row) else {}
-    prefix = "" if "row" in cells else RESULT
+    prefix = RESULT if path.suffix == ".csv" else ""
     return cells[f"{prefix}batch"] if all(f"{prefix}{field}" in cells for field in _FIELDS) else None
 
 

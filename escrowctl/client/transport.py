@@ -231,13 +231,14 @@ class _WatchedBackend(httpcore.NetworkBackend):
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failure = error
                 continue
+            self._addresses = [address, *(other for other in addresses if other != address)]
             self._serving.peer = Peer(f"[{address}]:{port}" if ":" in address else f"{address}:{port}")
             return _WatchedStream(stream, self._serving, self._layers)
         self._addresses = []
         raise failure
 
     def _find_addresses(self, host: str, port: int, attempt: _Attempt) -> list[str]:
-        # A batch connects for each row: one look-up serves those of the next seconds.
+        # A batch connects for each row: one look-up serves a second of it, first the address that answered.
         if not self._addresses or attempt.start - self._looked_up > IDLE_SECONDS:
             self._addresses = _resolve(host, port, attempt.left(httpcore.ConnectTimeout), attempt.note_wait)
             self._looked_up = attempt.start

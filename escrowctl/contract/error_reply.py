@@ -10,12 +10,12 @@ from escrowctl.contract.json import JsonValue, Number
 from escrowctl.contract.record import as_text, plain_name, text_of
 
 CODES = frozenset({"code", "errcode", "responsecode"})
-STATUS_CODES = frozenset({"status", "statuscode", "status_code"})
+STATUS_CODES = frozenset({"status", "statuscode"})
 
 _ERROR_WORDS = frozenset({"error", "fail", "failed", "failure", "rejected", "declined"})
 _OUTCOMES = frozenset({"status", "state", "type", "object", "result", "outcome"})
 _ERRORS = frozenset({"failure", "fault", "exception", "violations"})
-_OK_CODE = r"0|00|2[0-9]{2}"
+_OK_CODE = r"2[0-9]{2}"
 _HTTP_ERROR = r"[45][0-9]{2}"
 
 
@@ -38,23 +38,25 @@ def find_error(document: JsonValue, *, sent: JsonValue = None, data: frozenset[s
     telling = {"detail"} if {"title", "detail"} <= named else set()
     telling |= {"message", "msg"} if len(document) == 1 else set()
     for name, value in fields:
-        if plain_name(name) in (telling & named) - data or _fails(name.casefold(), value, data):
+        if plain_name(name) in (telling & named) - data or _fails(name, value, data):
             return f'field "{name[:40]}"'
     return None
 
 
-def _fails(name: str, value: JsonValue, data: frozenset[str]) -> bool:
-    if name in CODES:
-        return name not in data and not _is_nothing(value)
+def _fails(written: str, value: JsonValue, data: frozenset[str]) -> bool:
+    name = plain_name(written)
+    # A `response_code` is often the number of an approval.
+    if written.casefold() in CODES:
+        is_success = re.fullmatch(_OK_CODE, (as_text(value) or "").strip())
+        return name not in data and not _is_nothing(value) and not is_success
     if name in STATUS_CODES and name not in data and re.fullmatch(_HTTP_ERROR, as_text(value) or ""):
         return True
     if name in _OUTCOMES:
         word = (text_of(value) or "").strip().casefold()
         return word in _ERROR_WORDS or (name == "status" and _is_false(value))
-    plain = plain_name(name)
-    if plain.startswith("err") or plain in _ERRORS:
+    if name.startswith("err") or name in _ERRORS:
         return not _is_nothing(value)
-    return (plain.removeprefix("is").startswith("success") or plain in ("succeeded", "ok")) and _is_no(value)
+    return (name.removeprefix("is").startswith("success") or name in ("succeeded", "ok")) and _is_no(value)
 
 
 def _is_false(value: JsonValue) -> bool:
@@ -66,10 +68,10 @@ def _is_no(value: JsonValue) -> bool:
 
 
 def _is_nothing(value: JsonValue) -> bool:
-    """Whether the value of an error field says that there is none: it is empty, zero, or a code of success."""
+    """Whether the value of an error field says that there is none: it is empty or zero."""
     if isinstance(value, dict | list):
         return all(map(_is_nothing, value.values() if isinstance(value, dict) else value))
     if isinstance(value, bool) or (isinstance(value, Number) and value == 0):
         return not value
     text = (as_text(value) or "").strip().casefold()
-    return text in ("", "false", "none", "null", "ok") or bool(re.fullmatch(_OK_CODE, text))
+    return text in ("", "0", "00", "false", "none", "null", "ok")

@@ -133,7 +133,7 @@ def _judge_success(operation: Operation, answer: Answer, sent: Sent, record: Rec
     is_empty = isinstance(reply, Broken) and reply.defect is Defect.EMPTY
     if isinstance(reply, Broken) and not is_empty:
         return _unproven(answer, f"the reply {reply.defect.value}")
-    if record is not None and (error := _find_error(record, sent)):
+    if record is not None and (error := _find_error(operation, record, sent)):
         return _unproven(answer, f"the reply looks like an error ({error})")
     if kind_of(operation.name).needs_id:
         found = (record.located.id if record else None) or _id_in_location(answer, sent.url)
@@ -143,11 +143,14 @@ def _judge_success(operation: Operation, answer: Answer, sent: Sent, record: Rec
     return Judgement(Outcome.DONE, f"{answer.status}, no reply body" if is_empty else str(answer.status))
 
 
-def _find_error(record: Record, sent: Sent) -> str | None:
-    """Return what in a reply says that the write failed; an escrow that was created, and failed, has an id."""
+def _find_error(operation: Operation, record: Record, sent: Sent) -> str | None:
+    """Return what in a reply says that the write failed; a failed status next to an id is judged later."""
+    parts: list[JsonValue] = [record.document, record.value]
     if is_id(record.located.id) and sent.is_failed(record.located.status):
-        return None
-    pointer, parts = sent.pointers.id, (record.document, record.value)
+        if kind_of(operation.name).needs_id:
+            return None
+        parts = [dict(part, status=None, state=None) if isinstance(part, dict) else part for part in parts]
+    pointer = sent.pointers.id
     has_pointed = pointer is not None and any(as_text(resolve_pointer(part, pointer)) for part in parts)
     data = CODES | STATUS_CODES if has_pointed else frozenset[str]()
     return next(filter(None, (find_error(part, sent=sent.body, data=data) for part in parts)), None)
@@ -200,15 +203,19 @@ def find_contradiction(answer: Answer, entry: Entry, body: str | None, service: 
     """
     own = entry.requests | {entry.request_id}
     for named in list_request_ids(answer):
-        if named not in own and are_of_one_run(named, entry.request_id):
+        # A proxy may mark a digit of an id, or add to it; the last digits tell one request from another.
+        if are_of_one_run(named, entry.request_id) and not any(name[-12:] in named for name in own):
             return f"it names the request id {named}"
     parts: tuple[JsonValue, ...] = ()
     if isinstance(answer.reply, Document):
         parts = (answer.reply.value, unwrap(answer.reply.value, noun=CREATE_TRANSACTION.noun))
+    document = _read(body)
+    echoed = find_text(document, "idempotency_key")
     keys = [answer.header("Idempotency-Key"), *(find_text(part, "idempotency_key") for part in parts)]
+    keys = [key for key in keys if key != echoed]
     compared: list[tuple[str, str | None, list[str | None]]] = [("idempotency key", entry.intent.idempotency_key, keys)]
     if service.reference_field is not None and entry.intent.has_no_id:
-        sent = find_text(_read(body), service.reference_field)
+        sent = find_text(document, service.reference_field)
         compared.append(("reference", sent, [find_text(part, service.reference_field) for part in parts]))
     for what, sent, found in compared:
         for other in found:

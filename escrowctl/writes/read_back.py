@@ -104,7 +104,9 @@ class ReadBack:
             result = result._replace(entry=self._settle_as_read(result))
         if result.sent.state is not State.DONE:
             raise self._not_done(result)
-        is_unknown = not self._kind.proving_statuses(self._service) and not self._service.is_failed(result.status_after)
+        replied = result.record.located.status if result.record else None
+        is_failed = any(map(self._service.is_failed, (replied, result.status_after)))
+        is_unknown = not self._kind.proving_statuses(self._service) and not is_failed
         is_open = is_unknown or self._service.is_pending(result.status_after)
         # A stop cuts the reading or the wait short: that it was accepted is shown, and the stop comes after.
         if result.verified is True or is_open or self._signals.pending is not None:

@@ -264,6 +264,24 @@ def test_escrow_that_failed_is_created_whatever_its_errors(service_and_run: Serv
     assert (result.code, result.out) == (16, "tx_1\n")
 
 
+@pytest.mark.parametrize("line", [("release",), ("update", "--data", '{"note":"x"}')])
+def test_release_or_update_with_a_failed_status_and_an_error_is_not_accepted(
+    line: tuple[str, ...], service_and_run: ServiceAndRun
+) -> None:
+    failed = b'{"id":"tx_1","status":"rejected","success":false,"error":{"code":"NO_FUNDS"}}'
+    _, run = service_and_run(writes_meet(json_reply(failed)))
+
+    result = run("tx", line[0], "tx_1", *line[1:], "--yes", "--json")
+
+    assert (result.code, result.error["code"]) == (12, "outcome_unknown")
+
+
+def test_release_with_a_failed_status_alone_is_not_confirmed(service_and_run: ServiceAndRun) -> None:
+    _, run = service_and_run(writes_meet(json_reply(b'{"id":"tx_1","status":"rejected"}')))
+
+    assert run("tx", "release", "tx_1", "--yes").code == 16
+
+
 def test_echoed_field_is_not_an_error(run: Run) -> None:
     data = '{"code":"SUMMER","status_code":404,"errors":["x"],"success":false}'
 

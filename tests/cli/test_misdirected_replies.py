@@ -61,6 +61,24 @@ def test_reply_with_names_of_the_service_or_this_write_is_its_reply(
     assert run(*KEYED).code == 0
 
 
+@pytest.mark.parametrize("change", ["{0}-1", "{0}, {0}", "{1}0{2}"], ids=["retried", "joined", "marked"])
+def test_own_request_id_that_a_proxy_changed_is_no_other(change: str, service_and_run: ServiceAndRun) -> None:
+    def behave(seen: Seen, connection: socket.socket) -> None:
+        own = seen.header("X-Request-Id") or ""
+        named = change.format(own, own[:14], own[15:])
+        connection.sendall(http_reply("201 Created", HELD, f"X-Request-Id: {named}"))
+
+    _, run = service_and_run(behave)
+
+    assert run(*CREATE).code == 0
+
+
+def test_key_in_the_body_that_was_sent_is_no_other(service_and_run: ServiceAndRun) -> None:
+    _, run = service_and_run(json_reply(held(idempotency_key="order-9")))
+
+    assert run(*CREATE, "--data", '{"idempotency_key":"order-9"}').code == 0
+
+
 def test_reply_with_the_request_id_of_another_release_proves_nothing(serve: Serve, run: Run, journal: Journal) -> None:
     sent: list[str] = []
 
@@ -128,6 +146,13 @@ def test_read_without_the_id_on_a_shared_connection_is_read_again(service_and_ru
 
     assert [json.loads(line)["record"]["status"] for line in result.out.splitlines()] == ["of tx_1", "of tx_2"]
     assert (ports[0] == ports[1], ports[2] == ports[1]) == (True, False)
+
+
+def test_refusal_on_a_shared_connection_is_read_again(service_and_run: ServiceAndRun) -> None:
+    refusal = json_reply(b"{}", "404 Not Found")
+    server, run = service_and_run(in_turn(json_reply(HELD), refusal, json_reply(held(id="tx_2"))))
+
+    assert (run("tx", "get", "tx_1", "tx_2").code, len(server.seen)) == (0, 3)
 
 
 def test_partial_reply_confirms_no_release(profile: Profile, run: Run) -> None:

@@ -98,11 +98,19 @@ ERRORS = [
     *('{"type":"error"}', '{"object":" Error "}', '{"result":"failed"}', '{"outcome":"rejected"}'),
     *('{"status":"declined"}', '{"status":{"name":"failure"}}', '{"state":"FAILED"}', '{"status":"error","a":1}'),
     *('{"status":false}', '{"status":404}', '{"code":40001}', '{"title":"No","detail":"no funds"}'),
+    *('{"error":204}', '{"error_code":231}', '{"error":{"code":204}}', '{"errors":[{"code":"210"}]}'),
+    *('{"err-code":"E1"}', '{"status-code":402}'),
     *('{"message":"no funds"}', '"request failed"', '[{"error":"x"}]', "false"),
 ]
 NO_ERRORS = [
     *('{"error":null,"errors":[],"success":true}', '{"error":{}}', '{"error":{"code":0,"message":"ok"}}'),
-    *('{"errorCode":0,"errcode":"00","errmsg":"ok"}', '{"code":200}', '{"code":"0"}', '{"failure":false}'),
+    *(
+        '{"errorCode":0,"errcode":"00","errmsg":"ok"}',
+        '{"code":200}',
+        '{"code":"0"}',
+        '{"response_code":10000}',
+        '{"failure":false}',
+    ),
     *('{"status":"held"}', '{"status":200}', '{"type":"escrow","object":"transaction"}', '{"result":{"x":1}}'),
     *('{"title":"Rent","detail":null}', '{"message":"created","id":"tx_1"}', '{"terror":"x"}', "null", "[]", "{}"),
 ]

@@ -107,20 +107,13 @@ class Reader:
         Raises EscrowctlError: by the status of a refusal; `ErrorCode.READ_FAILED` or `UNREADABLE_REPLY` where the
         service failed or its reply cannot be read; `NO_CONNECTION` where nothing was sent.
         """
-        try:
-            record = self._read(operation, resource_id, decides=decides)
-            if (record.located.id or "").casefold() == resource_id.casefold() or not self._is_shared:
-                return record
-        except EscrowctlError:
-            if not self._is_shared:
-                raise
-        # A reply on a connection that other reads used may be to one of them.
-        self._connection.close()
-        return self._read(operation, resource_id, decides=decides)
-
-    @property
-    def _is_shared(self) -> bool:
-        return self.last is not None and self.last.is_shared
+        record = self._read(operation, resource_id, decides=decides)
+        named = (record.located.id or "").casefold()
+        if named != resource_id.casefold() and self.last is not None and self.last.is_shared:
+            # A reply on a connection that other reads used may be to one of them.
+            self._connection.close()
+            return self._read(operation, resource_id, decides=decides)
+        return record
 
     def _read(self, operation: Operation, resource_id: str, *, decides: bool) -> Record:
         reading = self._ask(operation, resource_id, limit=REPLY_LIMIT)

@@ -148,13 +148,6 @@ def test_read_without_the_id_on_a_shared_connection_is_read_again(service_and_ru
     assert (ports[0] == ports[1], ports[2] == ports[1]) == (True, False)
 
 
-def test_refusal_on_a_shared_connection_is_read_again(service_and_run: ServiceAndRun) -> None:
-    refusal = json_reply(b"{}", "404 Not Found")
-    server, run = service_and_run(in_turn(json_reply(HELD), refusal, json_reply(held(id="tx_2"))))
-
-    assert (run("tx", "get", "tx_1", "tx_2").code, len(server.seen)) == (0, 3)
-
-
 def test_partial_reply_confirms_no_release(profile: Profile, run: Run) -> None:
     released = HELD.replace(b"held", b"released")
     reads = in_turn(json_reply(HELD), json_reply(released, "206 Partial Content"))

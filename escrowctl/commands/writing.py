@@ -156,7 +156,9 @@ def view_rehearsed(session: Session, request: "WriteRequest") -> View:
         return View({"dry_run": True, "replays": name}, None, {"replays": name}, named={"id": request.resource_id})
     if session.service.caps and request.is_capped and request.money is None:
         session.console.note("caps", "the caps were not checked: for that, escrowctl reads the amount from the service")
-    session.console.note("dry_run", "dry run: every check on this machine passed. This would be sent; nothing was sent")
+    this = "Without read_only, this" if session.service.read_only else "This"
+    message = f"dry run: every check on this machine passed. {this} would be sent; nothing was sent"
+    session.console.note("dry_run", message)
     outgoing = session.writer.preview(request, placeholder=_MADE_WHEN_SENT)
     headers = redact_headers(outgoing.headers)
     body = hide_in_text(outgoing.body.decode()) if outgoing.body is not None else None

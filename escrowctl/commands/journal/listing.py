@@ -23,7 +23,7 @@ COLUMNS = ("entry", "sent", "operation", "state", "amount", "currency", "id", "r
 """What a list of entries shows."""
 
 _WHO = ("operator", "reason")
-"""What CSV shows besides, and `--fields` may name."""
+"""Columns that CSV has too, and that `--fields` may name."""
 
 SHEET = (
     *("entry", "sent_at", "operation", "state", "detail", "amount", "currency", "id", "reference", "reason"),

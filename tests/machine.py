@@ -6,7 +6,6 @@ again after all of them.
 """
 
 import contextlib
-import getpass
 import os
 import stat
 import sys
@@ -15,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from _pytest.tmpdir import get_user
 
 SHARED = ("/", "/tmp", "/var/tmp", "/dev", "/etc")
 CHECKOUT = Path(__file__).parents[1]
@@ -60,7 +60,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Remove the folder of all runs of this user, if no run has a folder there."""
-    root = Path(tempfile.gettempdir(), f"pytest-of-{getpass.getuser()}")
+    root = Path(tempfile.gettempdir(), f"pytest-of-{get_user() or 'unknown'}")
     newest = root / "pytest-current"
     if hasattr(config, "workerinput") or newest.exists():
         return

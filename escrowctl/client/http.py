@@ -61,7 +61,7 @@ class Fault(StrEnum):
     TIMEOUT = "no reply came in time"
     BROKEN_OFF = "the connection broke before a reply came"
     BAD_PROTOCOL = "the reply was not HTTP"
-    MISDIRECTED = "the reply was to another request"
+    MISDIRECTED = "the reply may be to another request"
     INTERRUPTED = "escrowctl was interrupted before a reply came"
     BAD_REQUEST = "the request cannot be written as HTTP"
     DEFECT = "escrowctl failed before a reply came"

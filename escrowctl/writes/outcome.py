@@ -205,7 +205,7 @@ def find_contradiction(answer: Answer, entry: Entry, body: str | None, service: 
     for named in list_request_ids(answer):
         # A proxy may mark a digit of an id, or add to it; the last digits tell one request from another.
         if are_of_one_run(named, entry.request_id) and not any(name[-12:] in named for name in own):
-            return f"it names the request id {named}"
+            return f"naming the request id {named}"
     parts: tuple[JsonValue, ...] = ()
     if isinstance(answer.reply, Document):
         parts = (answer.reply.value, unwrap(answer.reply.value, noun=CREATE_TRANSACTION.noun))
@@ -220,7 +220,7 @@ def find_contradiction(answer: Answer, entry: Entry, body: str | None, service: 
     for what, sent, found in compared:
         for other in found:
             if sent and other and _fold(other) != _fold(sent):
-                return f'it names the {what} "{other[:_MOST_SHOWN]}"'
+                return f'naming the {what} "{other[:_MOST_SHOWN]}"'
     return None
 
 

@@ -58,7 +58,9 @@ class Sender:
         exchange = self._connection.exchange(outgoing, evidence=evidence, seconds=seconds, limit=REPLY_LIMIT)
         answer = exchange.answer
         named = find_contradiction(answer, entry, request.body, self._service) if answer is not None else None
-        return exchange._replace(answer=None, fault=Fault.MISDIRECTED, detail=named) if named else exchange
+        if answer is None or named is None:
+            return exchange
+        return exchange._replace(answer=None, fault=Fault.MISDIRECTED, detail=f"status {answer.status}, {named}")
 
     def judge(self, entry: Entry, request: WriteRequest, exchange: Exchange, *, unsettled: bool) -> Judged:
         """Return what an attempt came to; where judging itself fails, it is unknown.

@@ -271,9 +271,10 @@ def test_caps_count_all_rows_together(start: Start, rows: WriteRows) -> None:
 def test_read_only_profile_sends_nothing(start: Start, rows: WriteRows) -> None:
     service, run = start(lambda _number, _seen: "", "read_only = true")
 
-    codes = [run("create", str(rows(3)), *RUN).code, run("create", str(rows(3)), "--dry-run").code]
+    refused, rehearsed = run("create", str(rows(3)), *RUN), run("create", str(rows(3)), "--dry-run")
 
-    assert (codes, service.received) == ([5, 0], [])
+    assert (refused.code, rehearsed.code, service.received) == (5, 0, [])
+    assert "read_only" in rehearsed.err
 
 
 @pytest.mark.thorough

@@ -365,7 +365,8 @@ def _show_plan(session: Session, batch: Batch, sums: dict[str, Sum], lines: list
         session.console.document({"dry_run": True, "batch": batch.name, "rows": rows, "totals": totals})
     for line in lines:
         session.console.note("plan", line.strip(), word="plan", important=True)
-    session.console.note("dry_run", "nothing was sent, and nothing was stored", important=True)
+    forbidden = "; read_only would refuse to send it" if session.service.read_only else ""
+    session.console.note("dry_run", f"nothing was sent, and nothing was stored{forbidden}", important=True)
 
 
 def _confirm(session: Session, how: How, lines: list[str], batch: Batch, count: int) -> None:

@@ -370,7 +370,7 @@ class Session:
 
         app = getattr(self._sandbox, "app", None) if service.sandbox else None
         if app is not None:
-            return lambda: connect_in_process(app, observe=self._observe)
+            return lambda: connect_in_process(app, service.key, observe=self._observe)
         context = make_service_context(service)
         return partial(connect, service, context, monotonic=self.runtime.monotonic, observe=self._observe, draw=draw)
 

@@ -8,20 +8,28 @@ import ssl
 import sys
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
 
 # httpx imports its own command line where click is installed (+40 ms); None stops that import.
 sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type] # None is what stops an import
 import httpcore
 import httpx
 
-from escrowctl.client.http import Answer, Evidence, Exchange, Fault, Headers, Peer, Request
-from escrowctl.client.transport import NoAddressError, OriginTransport, make_context, make_empty_context
+from escrowctl.client.http import Answer, Evidence, Exchange, Fault, Request
+from escrowctl.client.transport import (
+    NoAddressError,
+    NoCookies,
+    OriginTransport,
+    Reply,
+    Transport,
+    make_context,
+    make_empty_context,
+)
+from escrowctl.config.keys import Secret
 from escrowctl.config.service import Service
 from escrowctl.contract.json import Defect
-from escrowctl.contract.operations import READING_METHODS
 from escrowctl.contract.redaction import star
 
 if TYPE_CHECKING:
@@ -43,42 +51,21 @@ DrawWait = Callable[[str, float], None]
 """Called during a wait, with what is waited for, and the seconds so far."""
 
 
-class _Pool(Protocol):
-    """Sends one request and returns its response, the body still to be read; raises httpcore's errors."""
-
-    def handle_request(self, request: httpcore.Request) -> httpcore.Response: ...
-
-
-class Transport(Protocol):
-    """What a connection sends its requests over."""
-
-    @property
-    def peer(self) -> Peer | None:
-        """The connection that is open, or how far the last one was opened."""
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether the last request went over a connection that had carried another."""
-
-    def prepare(self, evidence: Evidence, seconds: float, *, is_write: bool) -> _Pool:
-        """Return what sends the next request, sets `evidence` and takes at most `seconds`."""
-
-    def close(self) -> None:
-        """Close what is open."""
-
-
 class Connection:
     """One request at a time to one service: `exchange` returns what happened and raises nothing of HTTP."""
 
     def __init__(
         self,
         transport: Transport,
+        key: Secret,
         observe: Observer | None = None,
         *,
         monotonic: Callable[[], float] = time.monotonic,
         proxy: str | None = None,
     ) -> None:
         self._transport = transport
+        self._client = httpx.Client(transport=transport, trust_env=False, cookies=NoCookies())
+        self._key = key.reveal()
         self._observe = observe
         self._monotonic = monotonic
         self._proxy = proxy
@@ -92,27 +79,19 @@ class Connection:
         `evidence` is filled as the bytes leave, so that it holds even where a signal ends this call.
         """
         start = self._monotonic()
-        pool = self._transport.prepare(evidence, seconds, is_write=request.method not in READING_METHODS)
-        key = _key_of(request)
-        url, host = _target(request.url)
-        outgoing = httpcore.Request(
+        # A request of its own has none of the headers that the client adds to those that it builds.
+        outgoing = httpx.Request(
             request.method,
-            url,
-            headers=[(b"Host", host), *_encode_headers(request)],
-            content=request.body or b"",
-            extensions={"timeout": {"pool": seconds}},
+            request.url,
+            headers=[("Authorization", f"Bearer {self._key}"), *request.headers],
+            content=request.body,
+            extensions={"evidence": evidence, "seconds": seconds},
         )
         try:
-            try:
-                response = pool.handle_request(outgoing)
-            except BaseException:
-                # A connection that failed on its way through a tunnel would keep the pool's only place.
-                self._transport.close()
-                raise
-            answer = self._read_answer(response, limit)
+            answer = self._read_answer(self._client.send(outgoing, stream=True), limit)
             exchange = Exchange(
                 evidence.sent,
-                answer=answer.without(key),
+                answer=answer.without(self._key),
                 peer=self._transport.peer,
                 proxy=self._proxy,
                 is_shared=self._transport.is_shared,
@@ -120,7 +99,9 @@ class Connection:
         except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, httpcore.ProxyError) as error:
             fault, detail = self._describe(error, sent=evidence.sent)
             peer = self._transport.peer
-            exchange = Exchange(evidence.sent, fault=fault, detail=star(detail, key), peer=peer, proxy=self._proxy)
+            exchange = Exchange(
+                evidence.sent, fault=fault, detail=star(detail, self._key), peer=peer, proxy=self._proxy
+            )
         self.last = exchange
         if self._observe is not None:
             self._observe(request, exchange, self._monotonic() - start)
@@ -137,63 +118,47 @@ class Connection:
             return fault, detail
         return Fault.PROXY, ": ".join(filter(None, (self._proxy, detail)))
 
-    def _read_answer(self, response: httpcore.Response, limit: int) -> Answer:
+    def _read_answer(self, response: httpx.Response, limit: int) -> Answer:
         """Read the body within bounds; of a body that breaks off, the status still counts."""
-        headers = _decode_headers(response.headers)
-        encoding = ", ".join(value for name, value in headers if name == "content-encoding")
         head = bytearray()
 
         def chunks() -> Iterator[bytes]:
-            for chunk in response.iter_stream():
+            for chunk in response.iter_raw():
                 if len(head) < _KEPT:
                     head.extend(chunk)
                 yield chunk
 
         body, defect = b"", None
         try:
-            body = collect(chunks(), limit=limit, encoding=encoding)
+            body = collect(chunks(), limit=limit, encoding=response.headers.get("Content-Encoding", ""))
         except BodyError as broken:
             body, defect = broken.kept, broken.defect
         except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError):
             body, defect = bytes(head), Defect.CUT_SHORT
         finally:
             response.close()
-        return Answer(response.status, headers, body, defect)
+        return Answer(response.status_code, tuple(response.headers.multi_items()), body, defect)
 
 
-class InProcessTransport:
+class InProcessTransport(Transport):
     """The sandbox behind the same seam: a WSGI call in this process, with the same evidence.
 
     An application that raises ConnectionError has closed or reset the connection, before its reply or within;
     one that yields empty chunks is not ready yet (PEP 3333), and the attempt ends at its deadline.
     """
 
-    peer: Peer | None = None
-    is_shared = False
-
     def __init__(self, app: "WSGIApplication", monotonic: Callable[[], float] = time.monotonic) -> None:
         self._app = app
         self._monotonic = monotonic
         self._wsgi = httpx.WSGITransport(app=self._call)
-        self._evidence = Evidence()
         self._end = 0.0
 
-    def prepare(self, evidence: Evidence, seconds: float, *, is_write: bool) -> "InProcessTransport":  # noqa: ARG002 - there is no connection to choose
-        """Return itself for the next request, which serves `evidence` and may take `seconds`."""
-        self._evidence = evidence
-        self._end = self._monotonic() + seconds
-        return self
-
-    def handle_request(self, request: httpcore.Request) -> httpcore.Response:
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Call the application; from here on the request counts as sent."""
-        assert isinstance(request.stream, Iterable)
-        url, content = bytes(request.url).decode(), b"".join(request.stream)
-        self._evidence.sent = True
-        found = self._wsgi.handle_request(
-            httpx.Request(request.method.decode(), url, headers=request.headers, content=content)
-        )
-        assert isinstance(found.stream, Iterable)
-        return httpcore.Response(found.status_code, headers=found.headers.raw, content=found.stream)
+        self._end = self._monotonic() + request.extensions["seconds"]
+        request.extensions["evidence"].sent = True
+        found = self._wsgi.handle_request(request)
+        return Reply(found.status_code, headers=found.headers, stream=found.stream)
 
     def _call(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterator[bytes]:
         """Call the application, and raise what httpcore raises where a socket ends in the same way."""
@@ -206,9 +171,6 @@ class InProcessTransport:
             raise httpcore.ReadError(str(error)) from error
         except ConnectionError as error:
             raise httpcore.RemoteProtocolError(_CLOSED_EARLY) from error
-
-    def close(self) -> None:
-        """Do nothing: a call leaves no connection."""
 
 
 def make_service_context(service: Service) -> ssl.SSLContext:
@@ -234,14 +196,13 @@ def connect(
     proxy = _proxy(service.network.proxy, context)
     on_wait = partial(draw, f"waiting for {service.origin}") if draw is not None else None
     transport = OriginTransport(is_https=is_https, context=context, proxy=proxy, monotonic=monotonic, on_wait=on_wait)
-    return Connection(
-        transport, observe, monotonic=monotonic, proxy=bytes(proxy.url).decode().rstrip("/") if proxy else None
-    )
+    shown = bytes(proxy.url).decode().rstrip("/") if proxy else None
+    return Connection(transport, service.key, observe, monotonic=monotonic, proxy=shown)
 
 
-def connect_in_process(app: "WSGIApplication", *, observe: Observer | None = None) -> Connection:
+def connect_in_process(app: "WSGIApplication", key: Secret, *, observe: Observer | None = None) -> Connection:
     """Return a connection to a WSGI application in this process."""
-    return Connection(InProcessTransport(app), observe)
+    return Connection(InProcessTransport(app), key, observe)
 
 
 def _proxy(url: str | None, context: ssl.SSLContext) -> httpcore.Proxy | None:
@@ -251,36 +212,6 @@ def _proxy(url: str | None, context: ssl.SSLContext) -> httpcore.Proxy | None:
     auth = (parsed.username, parsed.password) if parsed.username else None
     bare = parsed.copy_with(username=None, password=None)
     return httpcore.Proxy(str(bare), auth=auth, ssl_context=context if parsed.scheme == "https" else None)
-
-
-def _key_of(request: Request) -> str:
-    """Return the API key that the request carries."""
-    return next(value for name, value in request.headers if name == "Authorization").removeprefix("Bearer ")
-
-
-@lru_cache(maxsize=64)
-def _target(url: str) -> tuple[httpcore.URL, bytes]:
-    """Return a URL as it goes out, and the Host that names its origin; the same many times where rows are sent."""
-    parsed = httpx.URL(url)
-    return httpcore.URL(str(parsed)), parsed.netloc
-
-
-def _encode_headers(request: Request) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the headers as bytes, with the length of what is enclosed (RFC 9110 section 8.6)."""
-    if request.body is None and request.method not in READING_METHODS and request.method != "DELETE":
-        yield b"Content-Length", b"0"
-    for name, value in request.headers:
-        yield name.encode("ascii"), value.encode("ascii")
-    if request.body is not None:
-        yield b"Content-Length", str(len(request.body)).encode()
-
-
-def _decode_headers(raw: Sequence[tuple[bytes, bytes]]) -> Headers:
-    """Return the headers of a reply as texts, their names in lower case."""
-    try:
-        return tuple((name.decode("ascii").lower(), value.decode("ascii")) for name, value in raw)
-    except UnicodeDecodeError:
-        return tuple(httpx.Headers(list(raw)).multi_items())
 
 
 class BodyError(Exception):

@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 from escrowctl import __version__
-from escrowctl.config.keys import Secret
 from escrowctl.contract.json import Broken, Defect, Reply, encode, excerpt_of, read_reply
 from escrowctl.contract.redaction import STARS, hide_secrets, holds_key, is_private, star, star_value
 
@@ -25,13 +24,16 @@ SUCCESS = range(200, 300)
 THROTTLED = frozenset({425, 429})
 """Refused before it was processed: too early (RFC 8470 section 5.2), too many (RFC 6585 section 4)."""
 
+KEY_SHOWN = ("Authorization", f"Bearer {STARS}")
+"""The header with the key, as it may be shown."""
+
 _PRIVATE_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie"})
 
 Headers = tuple[tuple[str, str], ...]
 
 
 class Request(NamedTuple):
-    """One request as it goes out. `headers` holds the key: never print it unredacted.
+    """One request as it goes out, but for the key, which the connection adds.
 
     `may_hold_secret`: its body, or the reply's, may have a secret under any name.
     """
@@ -143,13 +145,12 @@ class Exchange(NamedTuple):
     is_shared: bool = False
 
 
-def make_headers(key: Secret, *, request_id: str, has_body: bool, idempotency_key: str | None = None) -> Headers:
-    """Return the headers of one request, in the order in which they go out.
+def make_headers(*, request_id: str, has_body: bool, idempotency_key: str | None = None) -> Headers:
+    """Return the headers of one request, in the order in which they go out after the key.
 
     A write has an idempotency key, and a connection that carries nothing else (RFC 9112 section 9.6).
     """
     headers = [
-        ("Authorization", f"Bearer {key.reveal()}"),
         ("Accept", JSON_TYPE),
         ("Accept-Encoding", "identity"),
         ("User-Agent", USER_AGENT),
@@ -164,10 +165,7 @@ def make_headers(key: Secret, *, request_id: str, has_body: bool, idempotency_ke
 
 def redact_headers(headers: Headers) -> Headers:
     """Return the headers of a request or a reply as they may be shown."""
-    return tuple(
-        (name, f"Bearer {STARS}" if name == "Authorization" else STARS if _is_private(name) else value)
-        for name, value in headers
-    )
+    return tuple((name, STARS if _is_private(name) else value) for name, value in headers)
 
 
 def _is_private(name: str) -> bool:

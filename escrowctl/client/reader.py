@@ -176,7 +176,7 @@ class Reader:
         request = Request(
             operation.method,
             service.url(operation.fill(resource_id)) + (f"?{query}" if query else ""),
-            (*make_headers(service.key, request_id=request_id, has_body=False), _FROM_THE_ORIGIN),
+            (*make_headers(request_id=request_id, has_body=False), _FROM_THE_ORIGIN),
             may_hold_secret=operation.is_confidential,
         )
         attempts = self._retry.attempts(service.read_timeout)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from escrowctl.client.http import Answer, Exchange, Request, redact_headers
+from escrowctl.client.http import KEY_SHOWN, Answer, Exchange, Request, redact_headers
 from escrowctl.client.retry import parse_date
 from escrowctl.contract.json import Document, Reply, encode, read_reply
 from escrowctl.contract.redaction import hide_in_text, hide_unknown, hide_values
@@ -52,7 +52,7 @@ class Trace:
         if not self._whole:
             return
         self._write(", ".join((f"* attempt {self._count(request)}", *_describe_way(exchange))))
-        for name, value in redact_headers(request.headers):
+        for name, value in (KEY_SHOWN, *redact_headers(request.headers)):
             self._write(f"> {name}: {value}")
         may_hold_secret = request.may_hold_secret
         if request.body is not None:

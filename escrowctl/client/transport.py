@@ -2,8 +2,8 @@
 
 A network backend is needed for two facts that decide about money: the first byte written to the origin
 itself is noted before the kernel gets it (after any proxy's tunnel, inside TLS), and one deadline bounds an
-attempt in total, with name resolution and every read. httpx's transport takes no network backend;
-httpcore's pool does.
+attempt in total, with name resolution and every read. httpx's own transport takes no network backend;
+httpcore's pool does, so these transports stand between httpx's client and httpcore.
 """
 
 import contextlib
@@ -11,14 +11,17 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from http.cookiejar import CookieJar
 from pathlib import Path
 from typing import Any
 
 import httpcore
+import httpx
 
 from escrowctl.client.http import Evidence, Peer, Tls
+from escrowctl.contract.operations import READING_METHODS
 from escrowctl.errors import bad_config
 
 IDLE_SECONDS = 1.0
@@ -33,8 +36,37 @@ _ADDRESS_SECONDS = 3.0
 _WRITE_CHUNK = 16 * 1024
 
 
-class OriginTransport:
+class Reply(httpx.Response):
+    """A reply whose Location is not looked at: httpx's client fails for one that it cannot read, after a write too."""
+
+    @property
+    def has_redirect_location(self) -> bool:
+        """Always False."""
+        return False
+
+
+class NoCookies(CookieJar):
+    """Takes no cookie."""
+
+    def extract_cookies(self, response: object, request: object) -> None:
+        """Do nothing."""
+
+
+class Transport(httpx.BaseTransport):
+    """What carries requests to a service; each has the extensions `evidence`, which it sets, and `seconds`, its limit.
+
+    `peer` is the connection that is open, or how far the last one was opened; `is_shared`: the last request went over
+    a connection that had carried another.
+    """
+
+    peer: Peer | None = None
+    is_shared = False
+
+
+class OriginTransport(Transport):
     """httpcore's pools for one origin and one thread; what they send and receive is watched."""
+
+    attempt: "_Attempt"
 
     def __init__(
         self,
@@ -45,11 +77,10 @@ class OriginTransport:
         monotonic: Callable[[], float],
         on_wait: Callable[[float], None] | None = None,
     ) -> None:
-        self._serving = _Serving()
         self._monotonic = monotonic
         self._on_wait = on_wait
         proxy_layers = 1 if proxy and proxy.url.scheme == b"https" else 0
-        backend = _WatchedBackend(self._serving, layers=proxy_layers + int(is_https))
+        backend = _WatchedBackend(self, layers=proxy_layers + int(is_https))
 
         def make_pool(shared_connections: int) -> httpcore.ConnectionPool:
             return httpcore.ConnectionPool(
@@ -64,32 +95,51 @@ class OriginTransport:
 
         self._reads, self._writes = make_pool(1), make_pool(0)
 
-    @property
-    def peer(self) -> Peer | None:
-        """The connection that is open, or how far the last one was opened."""
-        return self._serving.peer
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether the last request went over a connection that had carried another."""
-        return self._serving.is_shared
-
-    def prepare(self, evidence: Evidence, seconds: float, *, is_write: bool) -> httpcore.ConnectionPool:
-        """Return the pool for the next request, which serves `evidence` and may take `seconds` in total.
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request and return the head of its reply; raises httpcore's errors.
 
         An extra reply on a shared connection would be taken for the answer to the next request. So a write gets a
         connection that has carried nothing; only reads share connections, and none from before a write to after it.
         """
+        is_write = request.method not in READING_METHODS
         if is_write:
             self._reads.close()
-        self._serving.is_shared = True
-        self._serving.attempt = _Attempt(evidence, seconds, self._monotonic, self._on_wait)
-        return self._writes if is_write else self._reads
+        self.is_shared = True
+        seconds = request.extensions["seconds"]
+        self.attempt = _Attempt(request.extensions["evidence"], seconds, self._monotonic, self._on_wait)
+        url = request.url
+        outgoing = httpcore.Request(
+            request.method,
+            httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
+            headers=request.headers.raw,
+            content=request.content,
+            extensions={"timeout": {"pool": seconds}},
+        )
+        try:
+            response = (self._writes if is_write else self._reads).handle_request(outgoing)
+        except BaseException:
+            # A connection that failed on its way through a tunnel would keep the pool's only place.
+            self.close()
+            raise
+        return Reply(response.status, headers=response.headers, stream=_Body(response))
 
     def close(self) -> None:
         """Close what is open."""
         self._reads.close()
         self._writes.close()
+
+
+class _Body(httpx.SyncByteStream):
+    """The body of a reply as it comes in."""
+
+    def __init__(self, response: httpcore.Response) -> None:
+        self._response = response
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._response.iter_stream()
+
+    def close(self) -> None:
+        self._response.close()
 
 
 class _Attempt:
@@ -122,16 +172,6 @@ class _Attempt:
                 self._on_wait(self._monotonic() - self.start)
 
 
-class _Serving:
-    """What a connection serves now: connections outlive attempts."""
-
-    attempt: _Attempt
-
-    def __init__(self) -> None:
-        self.peer: Peer | None = None
-        self.is_shared = False
-
-
 class _WatchedStream(httpcore.NetworkStream):
     """A stream that notes the first byte to the origin and never outlives the attempt.
 
@@ -139,20 +179,20 @@ class _WatchedStream(httpcore.NetworkStream):
     none on plain http, one on https, and the tunnel's request to a proxy lies before the last.
     """
 
-    def __init__(self, stream: httpcore.NetworkStream, serving: _Serving, layers: int) -> None:
+    def __init__(self, stream: httpcore.NetworkStream, transport: OriginTransport, layers: int) -> None:
         self._stream = stream
-        self._serving = serving
+        self._transport = transport
         self._layers = layers
         self._unsent = b""
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002 - ours is total
         self._send()
         while True:
-            left = self._serving.attempt.left(httpcore.ReadTimeout)
+            left = self._transport.attempt.left(httpcore.ReadTimeout)
             try:
                 return self._stream.read(max_bytes, min(left, _LONGEST_WAIT))
             except httpcore.ReadTimeout:
-                self._serving.attempt.note_wait()
+                self._transport.attempt.note_wait()
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002 - ours is total
         # It leaves when the reply is read: a head and a small body in one segment, with one call.
@@ -163,9 +203,9 @@ class _WatchedStream(httpcore.NetworkStream):
         # As httpcore does where a write fails: the service may have replied before it closed.
         with contextlib.suppress(httpcore.WriteError):
             for start in range(0, len(unsent), _WRITE_CHUNK):
-                left = self._serving.attempt.left(httpcore.WriteTimeout)
+                left = self._transport.attempt.left(httpcore.WriteTimeout)
                 if self._layers == 0:
-                    self._serving.attempt.evidence.sent = True
+                    self._transport.attempt.evidence.sent = True
                 self._stream.write(unsent[start : start + _WRITE_CHUNK], left)
 
     def close(self) -> None:
@@ -177,11 +217,11 @@ class _WatchedStream(httpcore.NetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,  # noqa: ARG002 - ours is total
     ) -> httpcore.NetworkStream:
-        left = self._serving.attempt.left(httpcore.ConnectTimeout)
+        left = self._transport.attempt.left(httpcore.ConnectTimeout)
         stream = self._stream.start_tls(ssl_context, server_hostname, left)
-        if self._layers == 1 and self._serving.peer is not None:
-            self._serving.peer = self._serving.peer._replace(tls=_describe_tls(stream.get_extra_info("ssl_object")))
-        return _WatchedStream(stream, self._serving, self._layers - 1)
+        if self._layers == 1 and self._transport.peer is not None:
+            self._transport.peer = self._transport.peer._replace(tls=_describe_tls(stream.get_extra_info("ssl_object")))
+        return _WatchedStream(stream, self._transport, self._layers - 1)
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
@@ -205,8 +245,8 @@ class NoAddressError(httpcore.ConnectError):
 class _WatchedBackend(httpcore.NetworkBackend):
     """Connects to the first address that answers, within the attempt's deadline, and returns watched streams."""
 
-    def __init__(self, serving: _Serving, layers: int) -> None:
-        self._serving = serving
+    def __init__(self, transport: OriginTransport, layers: int) -> None:
+        self._transport = transport
         self._layers = layers
         self._sockets = httpcore.SyncBackend()
         self._addresses: list[str] = []
@@ -220,20 +260,20 @@ class _WatchedBackend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        self._serving.peer, self._serving.is_shared = None, False
-        attempt = self._serving.attempt
+        self._transport.peer, self._transport.is_shared = None, False
+        attempt = self._transport.attempt
         addresses = self._find_addresses(host, port, attempt)
         failure: Exception = NoAddressError(f"{host} has no address")
         for others, address in zip(reversed(range(len(addresses))), addresses, strict=True):
-            seconds = share_of(self._serving.attempt.left(httpcore.ConnectTimeout), others=others)
+            seconds = share_of(self._transport.attempt.left(httpcore.ConnectTimeout), others=others)
             try:
                 stream = self._sockets.connect_tcp(address, port, seconds, local_address, socket_options)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failure = error
                 continue
             self._addresses = [address, *(other for other in addresses if other != address)]
-            self._serving.peer = Peer(f"[{address}]:{port}" if ":" in address else f"{address}:{port}")
-            return _WatchedStream(stream, self._serving, self._layers)
+            self._transport.peer = Peer(f"[{address}]:{port}" if ":" in address else f"{address}:{port}")
+            return _WatchedStream(stream, self._transport, self._layers)
         self._addresses = []
         raise failure
 

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from escrowctl.client.http import redact_headers
+from escrowctl.client.http import KEY_SHOWN, redact_headers
 from escrowctl.contract.identifiers import fold_reference
 from escrowctl.contract.json import Broken, Defect, JsonValue, read_reply
 from escrowctl.contract.money import Money, check_minor_digits, may_be_listed, parse_amount, parse_currency
@@ -160,7 +160,7 @@ def view_rehearsed(session: Session, request: "WriteRequest") -> View:
     message = f"dry run: every check on this machine passed. {this} would be sent; nothing was sent"
     session.console.note("dry_run", message)
     outgoing = session.writer.preview(request, placeholder=_MADE_WHEN_SENT)
-    headers = redact_headers(outgoing.headers)
+    headers = (KEY_SHOWN, *redact_headers(outgoing.headers))
     body = hide_in_text(outgoing.body.decode()) if outgoing.body is not None else None
     document: JsonValue = {
         "dry_run": True,

@@ -48,10 +48,7 @@ class Sender:
         # The request's own body: the stored one has hashes in the place of secrets.
         body = request.body.encode() if request.body is not None else None
         headers = make_headers(
-            self._service.key,
-            request_id=entry.request_id,
-            has_body=body is not None,
-            idempotency_key=intent.idempotency_key,
+            request_id=entry.request_id, has_body=body is not None, idempotency_key=intent.idempotency_key
         )
         outgoing = Request(intent.method, intent.url, headers, body, request.operation.is_confidential)
         seconds = self._service.write_timeout

@@ -180,7 +180,6 @@ class Writer:
         url = self._service.url(request.operation.fill(request.resource_id))
         body = request.body.encode() if request.body is not None else None
         headers = make_headers(
-            self._service.key,
             request_id=placeholder,
             has_body=body is not None,
             idempotency_key=request.options.idempotency_key or placeholder,

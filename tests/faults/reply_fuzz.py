@@ -272,7 +272,7 @@ def open_wire_for(data: bytes, chance: random.Random) -> Connection:
     pieces = [data[start : start + size] for start in range(0, len(data), size)]
     transport = OriginTransport(is_https=False, context=CONTEXT, proxy=None, monotonic=time.monotonic)
     internals.replace_sockets(transport, PlayedBackend(pieces, breaks=chance.random() < 0.1))
-    return Connection(transport)
+    return Connection(transport, Secret(KEY))
 
 
 def examine(seed: int, number: int) -> str:
@@ -288,7 +288,7 @@ def examine(seed: int, number: int) -> str:
 
 
 def examine_write(wire: Connection, data: bytes, operation: Operation) -> str:
-    headers = (("Authorization", f"Bearer {KEY}"), ("Content-Type", "application/json"))
+    headers = (("Content-Type", "application/json"),)
     request = Request(operation.method, "http://127.0.0.1:9/api/v1/x", headers, b'{"amount":100}')
     exchange = wire.exchange(request, evidence=Evidence(), seconds=60, limit=LIMIT)
     judged = outcome.judge_write(operation, exchange)

@@ -14,7 +14,7 @@ import rich.text
 from rich.markup import render
 
 from escrowctl.client import connection, http
-from escrowctl.client.http import Fault
+from escrowctl.client.http import Evidence, Fault
 from escrowctl.contract.json import Document, Reply, read_reply
 from escrowctl.errors import Outcome
 from escrowctl.output import console, errors, outline, plain, terminal
@@ -103,11 +103,13 @@ def counts_the_tunnel_as_sent(monkeypatch: pytest.MonkeyPatch, reached: Reached)
 def forgets_the_call(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
     """Call the sandbox without noting it."""
 
-    def careless(self: Any, _evidence: Any, _seconds: float, **_kind: bool) -> Any:
+    def careless(self: Any, request: Any) -> Any:
         reached()
-        return self
+        request.extensions["evidence"] = Evidence()
+        return handle(self, request)
 
-    monkeypatch.setattr(connection.InProcessTransport, "prepare", careless)
+    handle = connection.InProcessTransport.handle_request
+    monkeypatch.setattr(connection.InProcessTransport, "handle_request", careless)
 
 
 def has_no_limit(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:

@@ -11,7 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from escrowctl.client import connection
+from escrowctl.client import transport
 from escrowctl.client.http import Answer
 from escrowctl.client.transport import OriginTransport
 from escrowctl.errors import Outcome
@@ -186,17 +186,15 @@ def trusts_one_total() -> None:
 
 def writes_share_a_connection() -> None:
     """Send each write on the connection that carried the one before."""
-    prepare, encode = OriginTransport.prepare, connection._encode_headers
+    handle = OriginTransport.handle_request
 
-    def sharing(self: Any, evidence: Any, seconds: float, *, is_write: bool) -> Any:
+    def kept_alive(self: Any, request: Any) -> Any:
         leave_mark()
-        return prepare(self, evidence, seconds, is_write=False)
+        request.headers.pop("Connection", None)
+        return handle(self, request)
 
-    def kept_alive(request: Any) -> Any:
-        return (header for header in encode(request) if header[0] != b"Connection")
-
-    OriginTransport.prepare = sharing  # type: ignore[method-assign] # as above
-    connection._encode_headers = kept_alive
+    transport.READING_METHODS = frozenset({"GET", "POST", "PUT"})  # type: ignore[attr-defined] # as above
+    OriginTransport.handle_request = kept_alive  # type: ignore[method-assign] # as above
 
 
 # Not broken enough: with these the harness must not be content.

@@ -13,6 +13,7 @@ from wire_server import WireServer, http_reply
 from escrowctl.client.connection import Connection
 from escrowctl.client.http import Evidence, Request
 from escrowctl.client.transport import IDLE_SECONDS, OriginTransport, make_empty_context
+from escrowctl.config.keys import Secret
 
 REPLY = http_reply("200 OK", b'{"id":"tx_1"}')
 
@@ -23,10 +24,10 @@ def connected(server: WireServer, on_wait: Callable[[float], None] | None = None
     transport = OriginTransport(
         is_https=False, context=make_empty_context(), proxy=None, monotonic=time.monotonic, on_wait=on_wait
     )
-    connection = Connection(transport)
+    connection = Connection(transport, Secret("sk_test_1"))
 
     def send(method: str) -> bytes:
-        request = Request(method, f"{server.base_url}/x", (("Authorization", "Bearer sk_test_1"),), b"{}")
+        request = Request(method, f"{server.base_url}/x", (), b"{}")
         exchange = connection.exchange(request, evidence=Evidence(), seconds=5, limit=300_000)
         assert exchange.answer is not None, exchange
         return exchange.answer.body

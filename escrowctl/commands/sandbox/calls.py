@@ -22,7 +22,7 @@ def administer(session: Session, method: str, path: str, body: JsonValue = None)
     session.options.sandbox = True
     service = session.service._replace(api_prefix="")
     content = encode(body).encode() if body is not None else None
-    headers = make_headers(service.key, request_id=session.runtime.new_uuid(), has_body=content is not None)
+    headers = make_headers(request_id=session.runtime.new_uuid(), has_body=content is not None)
     request = Request(method, service.url(path), headers, content)
     connection = session.opener(service)()
     try:
